@@ -1,0 +1,65 @@
+//! Blocks: what a dump, a pipe and a stream are made of.
+
+/// First bytes of a block, and so of a dump.
+pub const BLOCK_MAGIC: [u8; 4] = *b"RMKB";
+
+/// Kinds of blocks. Unknown kinds are skipped by their length.
+pub mod kind {
+    /// Session header and attributes, as in the ring file.
+    pub const SESSION: u16 = 1;
+    /// A piece of the schema stream; `page_number` is its offset in the stream.
+    pub const SCHEMA: u16 = 2;
+    /// The first `extent` bytes of a page.
+    pub const PAGE: u16 = 3;
+    /// Counters and a clock sample.
+    pub const COUNTERS: u16 = 4;
+    /// Several blocks under one codec. Containers do not nest.
+    pub const CONTAINER: u16 = 5;
+}
+
+/// How a block's content is stored.
+pub mod codec {
+    /// As it is.
+    pub const NONE: u8 = 0;
+    /// LZ4 block format.
+    pub const LZ4: u8 = 1;
+    /// LZ4 after the reversible delta and shuffle of the records (SPEC, "Codecs").
+    pub const DELTA_SHUFFLE_LZ4: u8 = 2;
+}
+
+/// Flag of [`BlockHeader::flags`]: the page was sealed, it will never grow.
+pub const SEALED: u8 = 1;
+/// Most bytes the content of a block may have, before and after its codec.
+pub const CONTENT_BYTES_MAX: u32 = 4 << 20;
+
+layout! {
+    /// In front of every block's content. The content is followed by zeros up to a multiple of 8.
+    pub struct BlockHeader: 64 {
+        /// [`BLOCK_MAGIC`].
+        0 magic: [u8; 4],
+        /// See [`kind`].
+        4 kind: u16,
+        /// See [`codec`]; anything but NONE only on containers.
+        6 codec: u8,
+        /// See [`SEALED`].
+        7 flags: u8,
+        /// Identity of the session.
+        8 session: [u8; 16],
+        /// PAGE: ring id. Else 0.
+        24 ring_id: u64,
+        /// PAGE: page number. SCHEMA: offset in the stream. Else 0.
+        32 page_number: u64,
+        /// PAGE: bytes of the page that are here, from its start. Else 0.
+        40 extent: u32,
+        /// PAGE: size of the whole page. Else 0.
+        44 page_bytes: u32,
+        /// Bytes of content as stored.
+        48 stored_bytes: u32,
+        /// Bytes of content before the codec.
+        52 raw_bytes: u32,
+        /// CRC-32 (IEEE) of the content as stored.
+        56 content_crc: u32,
+        /// CRC-32 (IEEE) of the 60 bytes before.
+        60 header_crc: u32,
+    }
+}

@@ -1,0 +1,87 @@
+//! One declaration per struct: the struct, the compile-time proof of its offsets, and the table
+//! that the test of `SPEC.md` reads.
+
+/// Where one field of a struct lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldLayout {
+    /// Bytes from the start of the struct.
+    pub offset: usize,
+    /// Size in bytes.
+    pub size: usize,
+    /// The field's name.
+    pub name: &'static str,
+    /// The field's type as the code spells it.
+    pub kind: &'static str,
+}
+
+/// The layout of one struct of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StructLayout {
+    /// The struct's name.
+    pub name: &'static str,
+    /// Size in bytes.
+    pub size: usize,
+    /// Its fields in order.
+    pub fields: &'static [FieldLayout],
+}
+
+/// Declares a `repr(C)` struct with explicit offsets: `OFFSET name: type`.
+///
+/// The offsets and the size are proved at compile time; `zerocopy` proves that there is no padding.
+macro_rules! layout {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident: $size:literal {
+            $( $(#[$fmeta:meta])* $offset:literal $field:ident: $kind:ty, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq,
+            zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::KnownLayout, zerocopy::Immutable,
+        )]
+        #[repr(C)]
+        pub struct $name { $( $(#[$fmeta])* pub $field: $kind, )* }
+
+        impl $name {
+            /// Size in bytes.
+            pub const BYTES: usize = $size;
+            /// The offset table, as `SPEC.md` prints it.
+            pub const LAYOUT: $crate::StructLayout = $crate::StructLayout {
+                name: stringify!($name),
+                size: $size,
+                fields: &[ $( $crate::FieldLayout {
+                    offset: $offset,
+                    size: ::core::mem::size_of::<$kind>(),
+                    name: stringify!($field),
+                    kind: stringify!($kind),
+                } ),* ],
+            };
+        }
+
+        const _: () = {
+            assert!(::core::mem::size_of::<$name>() == $size);
+            $( assert!(::core::mem::offset_of!($name, $field) == $offset); )*
+        };
+    };
+}
+
+/// Every struct of the format, in the order of `SPEC.md`.
+#[must_use]
+pub fn layout_table() -> [StructLayout; 13] {
+    [
+        crate::session::SessionHeader::LAYOUT,
+        crate::session::SessionState::LAYOUT,
+        crate::session::Extent::LAYOUT,
+        crate::mailbox::MailboxHeader::LAYOUT,
+        crate::slot::Slot::LAYOUT,
+        crate::page::PageHeader::LAYOUT,
+        crate::schema::EntryHeader::LAYOUT,
+        crate::schema::EventEntry::LAYOUT,
+        crate::schema::FieldEntry::LAYOUT,
+        crate::attribute::AttributeHeader::LAYOUT,
+        crate::block::BlockHeader::LAYOUT,
+        crate::counters::CountersHeader::LAYOUT,
+        crate::counters::SlotCounters::LAYOUT,
+    ]
+}

@@ -1,0 +1,47 @@
+//! The bytes of Ringmark: the types of the ring file, of pages and records, of the schema and of
+//! the dump, as `SPEC.md` beside this crate describes them.
+//!
+//! Nothing here is atomic, does input or output, or needs `unsafe`. Every struct is declared by
+//! [`layout!`](crate::layout_table), which proves each offset and the size at compile time and
+//! keeps the table that a test compares with `SPEC.md`.
+//!
+//! All integers are little-endian.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+#[cfg(target_endian = "big")]
+compile_error!("Ringmark's format is little-endian and its types are read in place");
+
+#[macro_use]
+mod layout;
+pub mod attribute;
+pub mod block;
+pub mod clock;
+#[cfg(feature = "codec")]
+pub mod codec;
+pub mod counters;
+pub mod ids;
+pub mod mailbox;
+pub mod page;
+pub mod record;
+pub mod schema;
+pub mod session;
+pub mod slot;
+
+pub use ids::{PageNumber, RingId, SlotIndex, TypeId, Uuid};
+pub use layout::{FieldLayout, StructLayout, layout_table};
+
+/// Major version of the format. A reader refuses a newer major by name.
+pub const VERSION_MAJOR: u16 = 1;
+/// Minor version of the format. A reader accepts a newer minor and skips what it does not know.
+pub const VERSION_MINOR: u16 = 0;
+/// Written as a native integer; reads as `0x0D0C_0B0A` on a machine of the other byte order.
+pub const ENDIAN_MARK: u32 = 0x0A0B_0C0D;
+
+/// `bytes` rounded up to a multiple of 8, the alignment of everything in the format.
+#[must_use]
+pub const fn align8(bytes: usize) -> usize {
+    bytes.next_multiple_of(8)
+}

@@ -1,0 +1,48 @@
+//! The header of a page.
+
+layout! {
+    /// First bytes of every page; records follow up to the page's end.
+    pub struct PageHeader: 96 {
+        /// Page number + 1; [`BUSY`] while the page is being turned; 0 = never used.
+        0 generation: u64,
+        /// Ring id of the claim that turned this page.
+        8 ring_id: u64,
+        /// Tick that the records' ticks count from.
+        16 tick_base: u64,
+        /// `CLOCK_MONOTONIC` in ns when `tick_base` was read; 0 = not sampled.
+        24 mono_base_ns: u64,
+        /// Reservations in this slot before this page. Discarded and uncommitted ones count.
+        32 first_event: u64,
+        /// Events lost in this slot before this page, all causes.
+        40 lost_before: u64,
+        /// Thread id of the writer.
+        48 tid: u32,
+        /// Slot in the ring directory.
+        52 slot: u32,
+        /// Open calls of the function tracer when the page was turned.
+        56 depth: u32,
+        /// Bit 0: first page of its claim ([`FIRST_OF_CLAIM`]).
+        60 flags: u32,
+        /// Name of the writer thread when it attached, zero-padded.
+        64 thread_name: [u8; 16],
+        /// Zero.
+        80 reserved: [u64; 2],
+    }
+}
+
+/// `generation` of a page that is being turned.
+pub const BUSY: u64 = u64::MAX;
+/// Flag of [`PageHeader::flags`].
+pub const FIRST_OF_CLAIM: u32 = 1;
+/// Smallest page.
+pub const PAGE_BYTES_MIN: u32 = 4096;
+/// Largest page.
+pub const PAGE_BYTES_MAX: u32 = 1 << 20;
+/// Fewest pages in a ring.
+pub const PAGES_MIN: u32 = 2;
+
+/// Whether a page of this size is allowed: a power of two within the limits.
+#[must_use]
+pub const fn valid_page_bytes(bytes: u32) -> bool {
+    bytes.is_power_of_two() && bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX
+}

@@ -1,0 +1,100 @@
+//! A record: one header word, then payload in 8-byte words.
+//!
+//! Header word of a committed record: bits `0..32` ticks since the page's base, `32..56` type id,
+//! `56..64` payload length in words; [`LONG`] there means that the next word holds the length.
+//! Header word of BUSY, DISCARD and PAD: bits `0..32` length of the whole record in words (header
+//! included), `32..56` the reserved type. A zero word: nothing here yet.
+
+use crate::ids::TypeId;
+
+/// Length value that says: the word after the header holds the payload length in words.
+pub const LONG: u64 = 255;
+/// Closes a page to its end.
+pub const PAD: u32 = 1;
+/// Reserved, not committed yet (or never: the writer died).
+pub const BUSY: u32 = 2;
+/// Reserved and given up.
+pub const DISCARD: u32 = 3;
+/// One payload word: the full tick of the record that follows. Reserved and committed with it.
+pub const TIME_EXTEND: u32 = 4;
+/// First type id for event types; smaller ones are reserved by the format.
+pub const FIRST_TYPE: u32 = 16;
+/// Largest event type id. Ids with bit 23 set are function sites.
+pub const LAST_TYPE: u32 = (1 << 23) - 1;
+/// Bit of a type id that marks functions.
+pub const FUNCTION_BIT: u32 = 1 << 23;
+/// Words of a TIME_EXTEND record.
+pub const TIME_EXTEND_WORDS: u64 = 2;
+
+/// Header word of a committed record with `payload_words` of payload.
+#[inline]
+#[must_use]
+pub const fn pack(ticks: u32, type_id: TypeId, payload_words: u64) -> u64 {
+    let length = if payload_words < LONG { payload_words } else { LONG };
+    ticks as u64 | ((type_id.0 as u64) << 32) | (length << 56)
+}
+
+/// Header word of BUSY, DISCARD or PAD over `words` words.
+#[inline]
+#[must_use]
+pub const fn pack_span(reserved_type: u32, words: u64) -> u64 {
+    (words & 0xFFFF_FFFF) | ((reserved_type as u64) << 32)
+}
+
+/// Words that a record with this payload takes, header included.
+#[inline]
+#[must_use]
+pub const fn record_words(payload_words: u64) -> u64 {
+    if payload_words < LONG { 1 + payload_words } else { 2 + payload_words }
+}
+
+/// Payload words of the largest record that a page of `page_bytes` holds, behind a time extension.
+#[must_use]
+pub const fn payload_words_max(page_bytes: u32) -> u64 {
+    let words = (page_bytes as u64 - crate::page::PageHeader::BYTES as u64) / 8;
+    words - TIME_EXTEND_WORDS - 2
+}
+
+/// What one header word says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Header {
+    /// Nothing here yet.
+    Empty,
+    /// The rest of the page holds no records.
+    Pad,
+    /// Reserved over this many words, not committed.
+    Busy(u64),
+    /// Reserved over this many words and given up.
+    Discard(u64),
+    /// A committed record.
+    Record {
+        /// Ticks since the page's base.
+        ticks: u32,
+        /// Event type (or TIME_EXTEND).
+        type_id: TypeId,
+        /// Payload words; `None`: the next word holds the number.
+        payload_words: Option<u64>,
+    },
+}
+
+/// Takes a header word apart.
+#[inline]
+#[must_use]
+pub const fn unpack(word: u64) -> Header {
+    if word == 0 {
+        return Header::Empty;
+    }
+    let low = word as u32;
+    let type_id = (word >> 32) as u32 & 0xFF_FFFF;
+    let length = word >> 56;
+    match type_id {
+        PAD => Header::Pad,
+        BUSY => Header::Busy(low as u64),
+        DISCARD => Header::Discard(low as u64),
+        _ => Header::Record {
+            ticks: low,
+            type_id: TypeId(type_id),
+            payload_words: if length == LONG { None } else { Some(length) },
+        },
+    }
+}

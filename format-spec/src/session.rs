@@ -1,0 +1,201 @@
+//! The ring file: its header (fixed after the session started) and its state (what changes).
+
+use crate::counters::CAUSES;
+
+/// First bytes of a ring file.
+pub const RING_FILE_MAGIC: [u8; 8] = *b"RINGMARK";
+
+/// What a session does when a ring is full. Named by what may be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Mode {
+    /// The newest event is lost, and counted; a reader releases pages.
+    Lossless = 1,
+    /// The oldest page is overwritten; a reader only observes.
+    Overwrite = 2,
+}
+
+impl Mode {
+    /// The mode with this number, if there is one.
+    #[must_use]
+    pub const fn from_u32(value: u32) -> Option<Self> {
+        match value {
+            1 => Some(Self::Lossless),
+            2 => Some(Self::Overwrite),
+            _ => None,
+        }
+    }
+
+    /// The mode's name in options and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lossless => "lossless",
+            Self::Overwrite => "overwrite",
+        }
+    }
+}
+
+/// What a tick is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Clock {
+    /// The processor's invariant time stamp counter.
+    Tsc = 1,
+    /// `CLOCK_MONOTONIC` in nanoseconds.
+    Monotonic = 2,
+    /// `CLOCK_MONOTONIC_COARSE` in nanoseconds: the resolution of the kernel's timer tick.
+    Coarse = 3,
+    /// No clock: ticks are 0, order within a ring is all that is known.
+    None = 4,
+}
+
+impl Clock {
+    /// The clock with this number, if there is one.
+    #[must_use]
+    pub const fn from_u32(value: u32) -> Option<Self> {
+        match value {
+            1 => Some(Self::Tsc),
+            2 => Some(Self::Monotonic),
+            3 => Some(Self::Coarse),
+            4 => Some(Self::None),
+            _ => None,
+        }
+    }
+
+    /// The clock's name in options and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tsc => "tsc",
+            Self::Monotonic => "monotonic",
+            Self::Coarse => "coarse",
+            Self::None => "none",
+        }
+    }
+}
+
+layout! {
+    /// Start of the ring file, and content of a dump's SESSION block (followed there and here by
+    /// the session attributes). Nothing in it changes after the session was published.
+    pub struct SessionHeader: 320 {
+        /// [`RING_FILE_MAGIC`].
+        0 magic: [u8; 8],
+        /// Major version of the format.
+        8 version_major: u16,
+        /// Minor version of the format.
+        10 version_minor: u16,
+        /// [`crate::ENDIAN_MARK`].
+        12 endian: u32,
+        /// Size of the header region: this struct, then `attributes_bytes` of attributes, then zeros.
+        16 header_bytes: u64,
+        /// Size of the file; fixed, not all of it need be allocated.
+        24 file_bytes: u64,
+        /// Offset of [`SessionState`].
+        32 state_offset: u64,
+        /// Offset of the control mailbox; 0 = control off.
+        40 mailbox_offset: u64,
+        /// Size of the mailbox region.
+        48 mailbox_bytes: u64,
+        /// Offset of the consumed words: one u64 per slot. The only region a consumer writes.
+        56 consumed_offset: u64,
+        /// Offset of the ring directory: `slots` entries of [`crate::slot::Slot`].
+        64 directory_offset: u64,
+        /// Offset of the bitmap of enabled event types, bit n of byte n/8 = type id n.
+        72 enabled_offset: u64,
+        /// Size of that bitmap; types beyond it have no bit.
+        80 enabled_bytes: u64,
+        /// Number of directory entries.
+        88 slots: u32,
+        /// [`Mode`].
+        92 mode: u32,
+        /// [`Clock`].
+        96 clock: u32,
+        /// Page size of a ring of the wanted size; each ring states its own.
+        100 page_bytes: u32,
+        /// Wanted size of a ring; each ring states its own.
+        104 ring_bytes: u32,
+        /// Size of the session attributes that follow this struct.
+        108 attributes_bytes: u32,
+        /// Random identity of the session.
+        112 session: [u8; 16],
+        /// Boot id of the kernel (`/proc/sys/kernel/random/boot_id`).
+        128 boot_id: [u8; 16],
+        /// Process id in the process's own pid namespace.
+        144 pid: u32,
+        /// Effective user id.
+        148 uid: u32,
+        /// Start time of the process in clock ticks since boot (`/proc/PID/stat`, field 22).
+        152 start_time: u64,
+        /// Inode of the pid namespace.
+        160 pid_namespace: u64,
+        /// Tick of the first clock sample.
+        168 tick_zero: u64,
+        /// `CLOCK_MONOTONIC` of the first clock sample, in ns.
+        176 mono_zero_ns: u64,
+        /// `CLOCK_REALTIME` of the first clock sample, in ns since 1970.
+        184 real_zero_ns: u64,
+        /// Nominal rate: ns = (ticks * tick_mult) >> tick_shift, in 128 bits.
+        192 tick_mult: u64,
+        /// See `tick_mult`.
+        200 tick_shift: u32,
+        /// Bit 0: the wanted clock was not usable and another one is declared.
+        204 flags: u32,
+        /// Parent process id at start.
+        208 parent_pid: u32,
+        /// What happens to the file at exit: 0 crash, 1 always, 2 never.
+        212 keep: u32,
+        /// Zero.
+        216 reserved: [u64; 13],
+    }
+}
+
+/// Flag of [`SessionHeader::flags`]: the wanted clock was not usable.
+pub const FLAG_CLOCK_FELL_BACK: u32 = 1;
+
+/// Number of schema extents a session can have.
+pub const SCHEMA_EXTENTS: usize = 16;
+
+layout! {
+    /// A piece of the ring file.
+    pub struct Extent: 16 {
+        /// Offset from the start of the file.
+        0 offset: u64,
+        /// Size; 0 = not in use.
+        8 bytes: u64,
+    }
+}
+
+layout! {
+    /// What changes in a session. Written by the producer only.
+    pub struct SessionState: 512 {
+        /// Phase: 0 starting, 1 live, 2 closed by a clean exit.
+        0 phase: u64,
+        /// Published length of the schema stream; stored with Release after the bytes.
+        8 schema_bytes: u64,
+        /// Directory entries in use: readers look at slots `0..slots_used`.
+        16 slots_used: u64,
+        /// Next ring id.
+        24 next_ring_id: u64,
+        /// Bytes of the file handed out so far.
+        32 allocated_bytes: u64,
+        /// Counts changes of the enabled bitmap.
+        40 enabled_generation: u64,
+        /// Events lost that belong to no ring, by cause.
+        48 lost: [u64; CAUSES],
+        /// Zero.
+        112 reserved: [u64; 18],
+        /// The extents of the schema stream, in order.
+        256 schema_extents: [Extent; SCHEMA_EXTENTS],
+    }
+}
+
+/// Values of [`SessionState::phase`].
+pub mod phase {
+    /// Being set up; readers wait or turn away.
+    pub const STARTING: u64 = 0;
+    /// In use.
+    pub const LIVE: u64 = 1;
+    /// Closed by a clean exit.
+    pub const CLOSED: u64 = 2;
+}

@@ -1,0 +1,58 @@
+//! The ring directory: one entry per slot.
+
+use crate::counters::CAUSES;
+
+layout! {
+    /// One ring's place, owner and counters. Written by the producer only. Positions and counters
+    /// are cumulative per slot and never reset; a new claim only gets a new ring id.
+    pub struct Slot: 256 {
+        /// State, see [`state`]; stored with Release when a claim is complete.
+        0 state: u64,
+        /// Ring id of the present (or last) claim.
+        8 ring_id: u64,
+        /// Offset of page slot 0 in the file.
+        16 pages_offset: u64,
+        /// Bytes of a page.
+        24 page_bytes: u32,
+        /// Pages in the ring.
+        28 pages: u32,
+        /// Thread id of the owner, in its pid namespace.
+        32 tid: u32,
+        /// Claims so far.
+        36 claims: u32,
+        /// Name of the owner thread when it attached, zero-padded.
+        40 thread_name: [u8; 16],
+        /// Page number at which the present claim started.
+        56 first_page: u64,
+        /// *produced*: number of pages turned so far; page `produced - 1` is open.
+        64 produced: u64,
+        /// Events lost in this slot, by cause.
+        72 lost: [u64; CAUSES],
+        /// Reservations up to the seal of the last ended claim.
+        136 events_sealed: u64,
+        /// Zero.
+        144 reserved: [u64; 14],
+    }
+}
+
+/// Values of [`Slot::state`].
+///
+/// ```text
+/// FREE --producer: fallocate, publish geometry--> WARM --thread: attach--> ACTIVE
+/// ACTIVE --thread: exit--> SEALED --thread: reclaim (drained, or oldest in overwrite)--> ACTIVE
+/// ACTIVE --thread: reservation abandoned--> ABANDONED (never reclaimed)
+/// ```
+pub mod state {
+    /// No memory yet.
+    pub const FREE: u64 = 0;
+    /// Somebody of the producer's is setting it up.
+    pub const CLAIMING: u64 = 1;
+    /// Memory is there, no owner.
+    pub const WARM: u64 = 2;
+    /// A thread writes into it.
+    pub const ACTIVE: u64 = 3;
+    /// Its thread is gone; all pages are sealed.
+    pub const SEALED: u64 = 4;
+    /// Its thread left a reservation open and went to another ring.
+    pub const ABANDONED: u64 = 5;
+}
