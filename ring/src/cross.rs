@@ -1,0 +1,55 @@
+//! Single-instruction updates: whole for a signal handler on the same thread, without the cost of
+//! a bus lock, because no other thread writes the word.
+
+use crate::sync::AtomicU64;
+
+/// If `word` is 0, makes it `new` and returns 0; else returns what it is.
+///
+/// Whole with regard to signals on this thread. Other threads and processes may only read `word`.
+#[inline(always)]
+pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    {
+        let found: u64;
+        // SAFETY: `word` is a live, aligned u64 behind a shared reference to an atomic; the
+        // instruction reads and writes exactly these 8 bytes.
+        unsafe {
+            core::arch::asm!(
+                "cmpxchg qword ptr [{word}], {new}",
+                word = in(reg) word.as_ptr(),
+                new = in(reg) new,
+                inout("rax") 0u64 => found,
+                options(nostack),
+            );
+        }
+        found
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+    {
+        use core::sync::atomic::Ordering::Relaxed;
+        word.compare_exchange(0, new, Relaxed, Relaxed)
+            .unwrap_or_else(|found| found)
+    }
+}
+
+/// Adds 1 to a private word. Whole with regard to signals; no other thread may write it.
+#[inline(always)]
+pub fn increment(word: &core::sync::atomic::AtomicU64) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: `word` is a live, aligned u64 behind a shared reference to an atomic; the
+    // instruction reads and writes exactly these 8 bytes.
+    unsafe {
+        core::arch::asm!("inc qword ptr [{word}]", word = in(reg) word.as_ptr(), options(nostack));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    word.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// Adds 1 to a word that other threads and processes may read.
+#[inline(always)]
+pub fn increment_shared(word: &AtomicU64) {
+    #[cfg(not(loom))]
+    increment(word);
+    #[cfg(loom)]
+    word.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+}

@@ -1,0 +1,146 @@
+//! Who a process is, and whether it still lives: boot id, pid namespace, pid and start time, never
+//! a bare pid.
+
+use std::fs;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+
+use ringmark_format::session::SessionHeader;
+
+/// Identity of a process, as far as `/proc` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// Boot id of the kernel.
+    pub boot_id: [u8; 16],
+    /// Inode of the pid namespace.
+    pub pid_namespace: u64,
+    /// Process id in it.
+    pub pid: u32,
+    /// Start time in clock ticks since boot.
+    pub start_time: u64,
+}
+
+/// Identity of this process.
+#[must_use]
+pub fn own() -> Identity {
+    Identity {
+        boot_id: boot_id(),
+        pid_namespace: own_pid_namespace(),
+        pid: std::process::id(),
+        start_time: start_time("self").unwrap_or(0),
+    }
+}
+
+/// Boot id of the running kernel; zero if it cannot be read.
+#[must_use]
+pub fn boot_id() -> [u8; 16] {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    parse_uuid(text.trim())
+}
+
+/// Inode of this process's pid namespace; 0 if it cannot be read.
+#[must_use]
+pub fn own_pid_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid")
+        .map(|m| m.ino())
+        .unwrap_or(0)
+}
+
+/// Start time of a process (`/proc/WHO/stat`, field 22) in clock ticks since boot.
+#[must_use]
+pub fn start_time(who: &str) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{who}/stat")).ok()?;
+    // The name in parentheses may hold anything, also parentheses: fields start behind the last.
+    let after = stat.iter().rposition(|b| *b == b')')? + 2;
+    let fields = std::str::from_utf8(stat.get(after..)?).ok()?;
+    fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+/// A process as a ring file's header names it: alive, dead, or out of sight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs, and it is the one that wrote the header.
+    Alive,
+    /// It is gone, or has become another program.
+    Dead,
+}
+
+/// Whether the process that wrote `header` still holds the session in `file`.
+///
+/// In its own pid namespace: the pid's start time must match; and since `exec` keeps both, the
+/// session's record lock must be held or the file be mapped. Elsewhere the record lock decides
+/// alone. (A lock on the open file description would survive in forked children.)
+#[must_use]
+pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
+    if header.boot_id != boot_id() {
+        return Liveness::Dead;
+    }
+    if header.pid_namespace != own_pid_namespace() {
+        return alive_if(lock_is_held(file));
+    }
+    let who = header.pid.to_string();
+    if start_time(&who) != Some(header.start_time) {
+        return Liveness::Dead;
+    }
+    alive_if(lock_is_held(file) || is_mapped(&who, file) || header.pid == std::process::id())
+}
+
+fn alive_if(condition: bool) -> Liveness {
+    if condition {
+        Liveness::Alive
+    } else {
+        Liveness::Dead
+    }
+}
+
+fn is_mapped(who: &str, file: &File) -> bool {
+    if is_zombie(who) {
+        return false;
+    }
+    let Ok(inode) = file.metadata().map(|m| m.ino()) else {
+        return false;
+    };
+    let Ok(maps) = fs::read_to_string(format!("/proc/{who}/maps")) else {
+        return false;
+    };
+    maps.lines().any(|line| {
+        line.split_ascii_whitespace()
+            .nth(4)
+            .and_then(|i| i.parse::<u64>().ok())
+            == Some(inode)
+            && (line.contains(".ring") || line.contains("memfd:ringmark"))
+    })
+}
+
+fn is_zombie(who: &str) -> bool {
+    let stat = fs::read(format!("/proc/{who}/stat")).unwrap_or_default();
+    let state = stat
+        .iter()
+        .rposition(|b| *b == b')')
+        .and_then(|at| stat.get(at + 2));
+    matches!(state, Some(b'Z' | b'X'))
+}
+
+/// Takes the record lock that says "this process has the session open". Not inherited by fork,
+/// given back by the kernel at death and at exec.
+pub fn hold_lock(file: &File) -> bool {
+    use rustix::fs::{FlockOperation, fcntl_lock};
+    fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Whether another process holds the record lock.
+#[must_use]
+pub fn lock_is_held(file: &File) -> bool {
+    use rustix::process::{Flock, FlockType, fcntl_getlk};
+    let probe = Flock::from(FlockType::WriteLock);
+    fcntl_getlk(file, &probe).is_ok_and(|holder| holder.is_some())
+}
+
+/// The 16 bytes of a uuid in text; zero for what is not one.
+#[must_use]
+pub fn parse_uuid(text: &str) -> [u8; 16] {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    u128::from_str_radix(&digits, 16)
+        .map(u128::to_be_bytes)
+        .unwrap_or_default()
+}

@@ -1,0 +1,56 @@
+//! Ringmark's protocol: the only place where producer and reader meet.
+//!
+//! The way of the data through this crate: [`Writer`] reserves, commits and turns pages;
+//! [`SlotView`] carries *produced* and *consumed*; [`observe`] copies pages out. [`RingFile`] is
+//! the mapped file both sides look at, [`SchemaLog`] says what the records mean.
+//!
+//! # Orderings
+//!
+//! Every Acquire, Release and fence on shared words goes through [`order`], has a label, and a
+//! partner. Under `--cfg loom` each one can be weakened; the named test in `tests/` then fails.
+//!
+//! | label | where | pairs with | what breaks otherwise |
+//! | --- | --- | --- | --- |
+//! | [W1] | turn: fence(Release) after `generation := BUSY` | [R4] | a reader keeps a copy that mixes two laps |
+//! | [W2] | turn: `generation := n+1`, Release | [R1] | a reader sees the new number over the old page's records |
+//! | [W3] | commit: header word, Release | [R2] | a reader sees the header before the payload |
+//! | [W4] | turn, seal: `produced := n+1`, Release | [R3] | a page counts as sealed before its last records are there |
+//! | [C1] | release: `consumed := n+1`, Release | [P1] | the producer turns a page that is still being read |
+//! | [P1] | turn: load `consumed`, Acquire | [C1] | the producer turns a page that is still being read |
+//! | [R1] | observe: load `generation`, Acquire | [W2] | stale header fields and records of the lap before |
+//! | [R2] | observe: load a record's header, Acquire | [W3] | torn payload |
+//! | [R3] | load `produced`, Acquire | [W4] | missing records in a page taken for sealed |
+//! | [R4] | observe: fence(Acquire) before `generation` is loaded again | [W1] | an overwritten copy is kept |
+//! | [T1] | slot state, Release | [T2] | a claim is seen before its geometry, owner and positions |
+//! | [T2] | slot state, Acquire | [T1] | a claim is seen before its geometry, owner and positions |
+//! | [S1] | schema length, Release | [S2] | a reader parses schema bytes that are not there yet |
+//! | [S2] | schema length, Acquire | [S1] | a reader parses schema bytes that are not there yet |
+//! | [M1] | mailbox sequence number, Release | [M2] | a request or an answer is read before its text |
+//! | [M2] | mailbox sequence number, Acquire | [M1] | a request or an answer is read before its text |
+
+pub mod cross;
+pub mod identity;
+#[cfg(not(loom))]
+pub mod mailbox;
+#[cfg(not(loom))]
+pub mod mapping;
+pub mod observe;
+pub mod order;
+#[cfg(not(loom))]
+pub mod ring_file;
+#[cfg(not(loom))]
+pub mod schema_log;
+pub mod session_dir;
+pub mod slot;
+pub mod sync;
+pub mod writer;
+
+#[cfg(not(loom))]
+pub use mapping::{MapError, Mapping};
+pub use observe::{PageCopy, PageRead};
+#[cfg(not(loom))]
+pub use ring_file::{Geometry, RingFile, RingFileError};
+#[cfg(not(loom))]
+pub use schema_log::{SchemaExhausted, SchemaLog};
+pub use slot::{SlotGeometry, SlotView};
+pub use writer::{ClockSample, Reservation, Writer};

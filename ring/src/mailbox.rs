@@ -1,0 +1,130 @@
+//! The control mailbox: a controller asks, the producer's helper thread answers.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
+
+use ringmark_format::mailbox::{
+    ANSWER_OFFSET, MAILBOX_BYTES, MailboxHeader, REQUEST_OFFSET, TEXT_BYTES_MAX,
+};
+
+use crate::mapping::Mapping;
+use crate::order;
+use crate::sync::AtomicU64;
+
+const REQUEST_SEQ: usize = offset_of!(MailboxHeader, request_seq) / 8;
+const ANSWER_SEQ: usize = offset_of!(MailboxHeader, answer_seq) / 8;
+const SIZES: usize = offset_of!(MailboxHeader, request_bytes) / 8;
+const STATUS: usize = offset_of!(MailboxHeader, answer_status) / 8;
+
+/// The mailbox region of a mapped ring file.
+#[derive(Clone, Copy)]
+pub struct Mailbox<'m> {
+    words: &'m [AtomicU64],
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// 0: done.
+    pub status: u32,
+    /// What was done, or why not.
+    pub text: String,
+}
+
+impl<'m> Mailbox<'m> {
+    /// The mailbox at `offset` of the mapping.
+    #[must_use]
+    pub fn new(map: &'m Mapping, offset: u64) -> Option<Self> {
+        map.words(offset, MAILBOX_BYTES as u64)
+            .map(|words| Self { words })
+    }
+
+    /// The word that both sides wait on: its low half, as a futex.
+    #[must_use]
+    pub fn futex_word(&self) -> &'m AtomicU64 {
+        &self.words[REQUEST_SEQ]
+    }
+
+    /// Number of the latest request.
+    #[must_use]
+    pub fn requested(&self) -> u64 {
+        self.words[REQUEST_SEQ].load(order::mail_acquire()) // [M2]
+    }
+
+    /// Number of the latest answer.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.words[ANSWER_SEQ].load(order::mail_acquire()) // [M2]
+    }
+
+    /// Writes a request and returns its number. The caller holds the controllers' lock.
+    /// Text beyond [`TEXT_BYTES_MAX`] is cut.
+    #[must_use]
+    pub fn request(&self, text: &str) -> u64 {
+        let bytes = clip(text);
+        self.write_text(REQUEST_OFFSET, bytes);
+        self.set_size(0, bytes.len() as u32);
+        let number = self.words[REQUEST_SEQ].load(Relaxed).max(self.answered()) + 1;
+        self.words[REQUEST_SEQ].store(number, order::mail_release()); // [M1]
+        number
+    }
+
+    /// The request's text, as far as it is UTF-8.
+    #[must_use]
+    pub fn request_text(&self) -> String {
+        self.read_text(REQUEST_OFFSET, self.words[SIZES].load(Relaxed) as u32)
+    }
+
+    /// Answers request `number`.
+    pub fn answer(&self, number: u64, answer: &Answer) {
+        let bytes = clip(&answer.text);
+        self.write_text(ANSWER_OFFSET, bytes);
+        self.set_size(1, bytes.len() as u32);
+        self.words[STATUS].store(u64::from(answer.status), Relaxed);
+        self.words[ANSWER_SEQ].store(number, order::mail_release()); // [M1]
+    }
+
+    /// The latest answer.
+    #[must_use]
+    pub fn read_answer(&self) -> Answer {
+        let bytes = (self.words[SIZES].load(Relaxed) >> 32) as u32;
+        let status = self.words[STATUS].load(Relaxed) as u32;
+        Answer {
+            status,
+            text: self.read_text(ANSWER_OFFSET, bytes),
+        }
+    }
+
+    fn set_size(&self, half: u32, bytes: u32) {
+        let sizes = self.words[SIZES].load(Relaxed);
+        let mask = 0xFFFF_FFFF_u64 << (32 * half);
+        self.words[SIZES].store(sizes & !mask | u64::from(bytes) << (32 * half), Relaxed);
+    }
+
+    fn write_text(&self, offset: usize, bytes: &[u8]) {
+        for (i, piece) in bytes.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..piece.len()].copy_from_slice(piece);
+            self.words[offset / 8 + i].store(u64::from_le_bytes(word), Relaxed);
+        }
+    }
+
+    fn read_text(&self, offset: usize, bytes: u32) -> String {
+        let bytes = (bytes as usize).min(TEXT_BYTES_MAX);
+        let words = &self.words[offset / 8..offset / 8 + bytes.div_ceil(8)];
+        let mut text: Vec<u8> = words
+            .iter()
+            .flat_map(|w| w.load(Relaxed).to_le_bytes())
+            .collect();
+        text.truncate(bytes);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+fn clip(text: &str) -> &[u8] {
+    let mut end = text.len().min(TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text.as_bytes()[..end]
+}

@@ -1,0 +1,154 @@
+//! Files mapped as atomic words. The one place that turns shared memory into something Rust holds.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+
+use crate::sync::AtomicU64;
+
+/// Why a file could not be created or mapped.
+#[derive(Debug)]
+pub struct MapError {
+    /// The step that failed.
+    pub step: &'static str,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl std::fmt::Display for MapError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.step, self.source)
+    }
+}
+
+impl std::error::Error for MapError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+fn at<E: Into<io::Error>>(step: &'static str) -> impl FnOnce(E) -> MapError {
+    move |source| MapError {
+        step,
+        source: source.into(),
+    }
+}
+
+/// A shared mapping of a file (or of a part of it).
+#[derive(Debug)]
+pub struct Mapping {
+    map: MmapRaw,
+    writable: bool,
+}
+
+impl Mapping {
+    /// Maps `bytes` of `file` from `offset` (a multiple of the system's page) for reading.
+    ///
+    /// # Errors
+    /// What `mmap` said.
+    pub fn read_only(file: &File, offset: u64, bytes: usize) -> Result<Self, MapError> {
+        let map = MmapOptions::new()
+            .offset(offset)
+            .len(bytes)
+            .map_raw_read_only(file)
+            .map_err(at("mmap"))?;
+        Ok(Self {
+            map,
+            writable: false,
+        })
+    }
+
+    /// Maps `bytes` of `file` from `offset` for reading and writing.
+    ///
+    /// # Errors
+    /// What `mmap` said.
+    pub fn writable(file: &File, offset: u64, bytes: usize) -> Result<Self, MapError> {
+        let map = MmapOptions::new()
+            .offset(offset)
+            .len(bytes)
+            .map_raw(file)
+            .map_err(at("mmap"))?;
+        Ok(Self {
+            map,
+            writable: true,
+        })
+    }
+
+    /// Whether stores are allowed.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// The words at `offset`; `None` if that is not in the mapping or not aligned.
+    ///
+    /// Other processes may change the words at any time: they are atomics for that reason, and
+    /// nothing may be believed that was loaded twice. Storing to a read-only mapping faults; only
+    /// functions that a consumer may call store, and they are given the writable mapping.
+    #[must_use]
+    pub fn words(&self, offset: u64, bytes: u64) -> Option<&[AtomicU64]> {
+        let end = offset.checked_add(bytes)?;
+        if end > self.bytes() || !offset.is_multiple_of(8) || !bytes.is_multiple_of(8) {
+            return None;
+        }
+        let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
+        // SAFETY: the range lies in the mapping, which lives as long as `self`, is aligned to 8
+        // (mmap aligns to the page), and every bit pattern is a u64; shared memory may change
+        // under an atomic.
+        Some(unsafe { core::slice::from_raw_parts(start.cast(), bytes as usize / 8) })
+    }
+
+    /// Touches nothing, but asks the kernel to map the pages of a range now.
+    pub fn populate(&self, offset: u64, bytes: u64) {
+        if offset
+            .checked_add(bytes)
+            .is_none_or(|end| end > self.bytes())
+        {
+            return;
+        }
+        let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
+        let advice = rustix::mm::Advice::LinuxPopulateWrite;
+        // SAFETY: the range lies in the mapping; populating changes no contents. A kernel without
+        // it says EINVAL, and the pages come at their first touch instead.
+        let _ = unsafe { rustix::mm::madvise(start.cast(), bytes as usize, advice) };
+    }
+}
+
+/// Gives the file its size. Space is not allocated by this; see [`allocate`].
+///
+/// # Errors
+/// What `ftruncate` said.
+pub fn set_size(file: &File, bytes: u64) -> Result<(), MapError> {
+    rustix::fs::ftruncate(file, bytes).map_err(at("ftruncate"))
+}
+
+/// Allocates space, so that touching it later cannot fault.
+///
+/// # Errors
+/// What `fallocate` said: `ENOSPC` on a full filesystem.
+pub fn allocate(file: &File, offset: u64, bytes: u64) -> Result<(), MapError> {
+    rustix::fs::fallocate(file, FallocateFlags::empty(), offset, bytes).map_err(at("fallocate"))
+}
+
+/// An anonymous file of `bytes` whose size nobody can change.
+///
+/// # Errors
+/// What the failing call said.
+pub fn sealed_memfd(name: &str, bytes: u64) -> Result<File, MapError> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let fd: OwnedFd = rustix::fs::memfd_create(name, flags).map_err(at("memfd_create"))?;
+    let file = File::from(fd);
+    set_size(&file, bytes)?;
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
+        .map_err(at("fcntl(F_ADD_SEALS)"))?;
+    Ok(file)
+}

@@ -1,0 +1,72 @@
+//! Every ordering on shared words, by label (table in the crate's documentation).
+//!
+//! In a normal build each function is a constant. Under loom, `weaken` turns one of them into
+//! Relaxed, or leaves one fence out, so that a test can show that it is needed.
+
+use core::sync::atomic::Ordering;
+
+#[cfg(loom)]
+static WEAKENED: std::sync::Mutex<Option<&'static str>> = std::sync::Mutex::new(None);
+
+/// Weakens the ordering with this label (`None`: none) for the models that follow.
+#[cfg(loom)]
+pub fn weaken(label: Option<&'static str>) {
+    *WEAKENED.lock().unwrap_or_else(|e| e.into_inner()) = label;
+}
+
+#[cfg(loom)]
+fn weakened(label: &str) -> bool {
+    WEAKENED
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .is_some_and(|w| w == label)
+}
+
+#[cfg(not(loom))]
+#[inline(always)]
+const fn weakened(_label: &str) -> bool {
+    false
+}
+
+macro_rules! orderings {
+    ($($(#[$meta:meta])* $name:ident = $label:literal $ordering:ident;)*) => { $(
+        $(#[$meta])*
+        #[inline(always)]
+        pub(crate) fn $name() -> Ordering {
+            if weakened($label) { Ordering::Relaxed } else { Ordering::$ordering }
+        }
+    )* };
+}
+
+orderings! {
+    page_open_release = "W2" Release; // [W2] pairs with [R1]
+    commit_release = "W3" Release; // [W3] pairs with [R2]
+    produced_release = "W4" Release; // [W4] pairs with [R3]
+    consumed_release = "C1" Release; // [C1] pairs with [P1]
+    consumed_acquire = "P1" Acquire; // [P1] pairs with [C1]
+    page_open_acquire = "R1" Acquire; // [R1] pairs with [W2]
+    header_acquire = "R2" Acquire; // [R2] pairs with [W3]
+    produced_acquire = "R3" Acquire; // [R3] pairs with [W4]
+    state_release = "T1" Release; // [T1] pairs with [T2]
+    state_acquire = "T2" Acquire; // [T2] pairs with [T1]
+    schema_release = "S1" Release; // [S1] pairs with [S2]
+    schema_acquire = "S2" Acquire; // [S2] pairs with [S1]
+    mail_release = "M1" Release; // [M1] pairs with [M2]
+    mail_acquire = "M2" Acquire; // [M2] pairs with [M1]
+}
+
+/// After `generation := BUSY`, before the page is zeroed.
+#[inline(always)]
+pub(crate) fn turn_fence() {
+    if !weakened("W1") {
+        crate::sync::fence(Ordering::Release); // [W1] pairs with [R4]
+    }
+}
+
+/// After the copy, before `generation` is loaded again.
+#[inline(always)]
+pub(crate) fn recheck_fence() {
+    if !weakened("R4") {
+        crate::sync::fence(Ordering::Acquire); // [R4] pairs with [W1]
+    }
+}

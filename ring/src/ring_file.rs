@@ -1,0 +1,414 @@
+//! The ring file: regions at offsets that the header states, read once and validated.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
+use ringmark_format::counters::CAUSES;
+use ringmark_format::session::{Clock, Mode, RING_FILE_MAGIC, SessionHeader, SessionState, phase};
+use ringmark_format::slot::Slot;
+use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
+use zerocopy::{FromBytes, FromZeros};
+
+use crate::mapping::{MapError, Mapping};
+use crate::order;
+use crate::slot::{SLOT_WORDS, SlotGeometry, SlotView};
+use crate::sync::AtomicU64;
+
+/// Most directory entries a session can have.
+pub const SLOTS_MAX: u32 = 1 << 16;
+/// Largest header region.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+/// What is wrong with a file that should be a ring file.
+#[derive(Debug)]
+pub enum RingFileError {
+    /// It could not be opened or mapped.
+    Map(MapError),
+    /// It does not start with the magic.
+    NotARingFile {
+        /// The first bytes.
+        found: [u8; 8],
+    },
+    /// It is smaller than a header.
+    TooSmall {
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// Its major version is newer than this reader's.
+    NewerMajor {
+        /// The file's.
+        found: u16,
+    },
+    /// It was written on a machine of the other byte order.
+    ForeignEndian,
+    /// A number in the header is impossible.
+    Header {
+        /// Which.
+        field: &'static str,
+        /// Its value.
+        found: u64,
+    },
+    /// The session is still being set up.
+    Starting,
+}
+
+impl std::fmt::Display for RingFileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Map(error) => error.fmt(f),
+            Self::NotARingFile { found } => {
+                let text = found.escape_ascii();
+                write!(
+                    f,
+                    "not a ring file: starts with \"{text}\", expected \"RINGMARK\""
+                )
+            }
+            Self::TooSmall { bytes } => {
+                let least = SessionHeader::BYTES;
+                write!(
+                    f,
+                    "truncated header: {bytes} bytes, a ring file has at least {least}"
+                )
+            }
+            Self::NewerMajor { found } => write!(
+                f,
+                "format version {found} is newer than this reader's ({VERSION_MAJOR}): use a newer ringmark"
+            ),
+            Self::ForeignEndian => write!(f, "written on a big-endian machine"),
+            Self::Header { field, found } => {
+                write!(f, "header field {field} is {found:#x}, which is impossible")
+            }
+            Self::Starting => write!(f, "the session is still starting"),
+        }
+    }
+}
+
+impl std::error::Error for RingFileError {}
+
+impl From<MapError> for RingFileError {
+    fn from(error: MapError) -> Self {
+        Self::Map(error)
+    }
+}
+
+/// The session's geometry: validated, private, never read again from shared memory.
+#[derive(Debug, Clone)]
+pub struct Geometry {
+    /// The header as it was.
+    pub header: SessionHeader,
+    /// The session attributes, raw.
+    pub attributes: Vec<u8>,
+    /// Mode of the session.
+    pub mode: Mode,
+    /// Clock of the session.
+    pub clock: Clock,
+}
+
+impl Geometry {
+    /// Takes the header region apart and validates it against the size of the file.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn parse(region: &[u8], file_bytes: u64) -> Result<Self, RingFileError> {
+        let (header, rest) =
+            SessionHeader::read_from_prefix(region).map_err(|_| RingFileError::TooSmall {
+                bytes: region.len() as u64,
+            })?;
+        check_identity(&header)?;
+        check_regions(&header, file_bytes)?;
+        let attributes =
+            rest.get(..header.attributes_bytes as usize)
+                .ok_or(RingFileError::Header {
+                    field: "attributes_bytes",
+                    found: header.attributes_bytes.into(),
+                })?;
+        let mode = Mode::from_u32(header.mode).ok_or(RingFileError::Header {
+            field: "mode",
+            found: header.mode.into(),
+        })?;
+        let clock = Clock::from_u32(header.clock).ok_or(RingFileError::Header {
+            field: "clock",
+            found: header.clock.into(),
+        })?;
+        Ok(Self {
+            header,
+            attributes: attributes.to_vec(),
+            mode,
+            clock,
+        })
+    }
+}
+
+fn check_identity(header: &SessionHeader) -> Result<(), RingFileError> {
+    if header.magic != RING_FILE_MAGIC {
+        return Err(RingFileError::NotARingFile {
+            found: header.magic,
+        });
+    }
+    if header.endian == ENDIAN_MARK.swap_bytes() {
+        return Err(RingFileError::ForeignEndian);
+    }
+    if header.endian != ENDIAN_MARK {
+        return Err(RingFileError::Header {
+            field: "endian",
+            found: header.endian.into(),
+        });
+    }
+    if header.version_major > VERSION_MAJOR {
+        return Err(RingFileError::NewerMajor {
+            found: header.version_major,
+        });
+    }
+    Ok(())
+}
+
+fn check_regions(header: &SessionHeader, file_bytes: u64) -> Result<(), RingFileError> {
+    if header.slots == 0 || header.slots > SLOTS_MAX {
+        return Err(RingFileError::Header {
+            field: "slots",
+            found: header.slots.into(),
+        });
+    }
+    let slots = u64::from(header.slots);
+    let regions = [
+        ("header_bytes", 0, header.header_bytes),
+        (
+            "state_offset",
+            header.state_offset,
+            SessionState::BYTES as u64,
+        ),
+        (
+            "mailbox_offset",
+            header.mailbox_offset,
+            header.mailbox_bytes,
+        ),
+        ("consumed_offset", header.consumed_offset, slots * 8),
+        (
+            "directory_offset",
+            header.directory_offset,
+            slots * Slot::BYTES as u64,
+        ),
+        (
+            "enabled_offset",
+            header.enabled_offset,
+            header.enabled_bytes,
+        ),
+    ];
+    if header.header_bytes > HEADER_BYTES_MAX {
+        return Err(RingFileError::Header {
+            field: "header_bytes",
+            found: header.header_bytes,
+        });
+    }
+    for (field, offset, bytes) in regions {
+        let inside = offset
+            .checked_add(bytes)
+            .is_some_and(|end| end <= file_bytes);
+        if !inside || !offset.is_multiple_of(8) {
+            return Err(RingFileError::Header {
+                field,
+                found: offset,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A mapped ring file with its geometry.
+#[derive(Debug)]
+pub struct RingFile {
+    file: File,
+    path: PathBuf,
+    map: Mapping,
+    consumed: Option<Mapping>,
+    geometry: Geometry,
+}
+
+impl RingFile {
+    /// Maps an open ring file to observe it; with `consume`, the consumed words are writable.
+    /// The file must be open for writing, too, then.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn observe(file: File, path: &Path, consume: bool) -> Result<Self, RingFileError> {
+        let (file, map, geometry) = Self::map_with(file, Mapping::read_only)?;
+        let consumed = if consume {
+            Some(map_consumed(&file, &geometry)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            map,
+            consumed,
+            geometry,
+        })
+    }
+
+    /// Maps the producer's own ring file, which it has just laid out.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn produce(file: File, path: &Path) -> Result<Self, RingFileError> {
+        let (file, map, geometry) = Self::map_with(file, Mapping::writable)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            map,
+            consumed: None,
+            geometry,
+        })
+    }
+
+    fn map_with(
+        file: File,
+        map: fn(&File, u64, usize) -> Result<Mapping, MapError>,
+    ) -> Result<(File, Mapping, Geometry), RingFileError> {
+        let stat = |source| MapError {
+            step: "fstat",
+            source,
+        };
+        let bytes = file.metadata().map_err(stat)?.len();
+        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if size < SessionHeader::BYTES {
+            return Err(RingFileError::TooSmall { bytes });
+        }
+        let geometry = Geometry::parse(&read_header(&file, bytes)?, bytes)?;
+        let map = map(&file, 0, size)?;
+        Ok((file, map, geometry))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where it was found. A memfd has none that others could open.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The validated geometry.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The mapping.
+    #[must_use]
+    pub fn map(&self) -> &Mapping {
+        &self.map
+    }
+
+    /// Directory entries in use.
+    #[must_use]
+    pub fn slots_used(&self) -> u32 {
+        let used = self
+            .state_word(offset_of!(SessionState, slots_used))
+            .load(Relaxed);
+        used.min(u64::from(self.geometry.header.slots)) as u32
+    }
+
+    /// The slot with this index.
+    #[must_use]
+    pub fn slot(&self, index: u32) -> Option<SlotView<'_>> {
+        let header = &self.geometry.header;
+        if index >= header.slots {
+            return None;
+        }
+        let offset = header.directory_offset + u64::from(index) * Slot::BYTES as u64;
+        let words = self.map.words(offset, SLOT_WORDS as u64 * 8)?;
+        SlotView::new(words, self.consumed_word(index)?)
+    }
+
+    fn consumed_word(&self, index: u32) -> Option<&AtomicU64> {
+        let offset = self.geometry.header.consumed_offset;
+        let within = u64::from(index) * 8;
+        let word = match &self.consumed {
+            Some(map) => map.words(offset % SYSTEM_PAGE + within, 8)?,
+            None => self.map.words(offset + within, 8)?,
+        };
+        word.first()
+    }
+
+    /// All pages of a ring with validated geometry.
+    #[must_use]
+    pub fn pages(&self, geometry: SlotGeometry) -> Option<&[AtomicU64]> {
+        if !geometry.valid(self.map.bytes()) {
+            return None;
+        }
+        self.map.words(geometry.pages_offset, geometry.ring_bytes())
+    }
+
+    /// One word of [`SessionState`], by its byte offset there.
+    #[must_use]
+    pub fn state_word(&self, offset: usize) -> &AtomicU64 {
+        static ZERO: AtomicU64 = AtomicU64::new(0);
+        let at = self.geometry.header.state_offset + offset as u64;
+        // The header was validated: the state region is there.
+        self.map
+            .words(at, 8)
+            .and_then(<[AtomicU64]>::first)
+            .unwrap_or(&ZERO)
+    }
+
+    /// Phase of the session: see [`phase`].
+    #[must_use]
+    pub fn phase(&self) -> u64 {
+        self.state_word(offset_of!(SessionState, phase))
+            .load(order::state_acquire()) // [T2]
+    }
+
+    /// Whether the producer said good-bye.
+    #[must_use]
+    pub fn closed(&self) -> bool {
+        self.phase() == phase::CLOSED
+    }
+
+    /// Events lost that belong to no ring, by cause.
+    #[must_use]
+    pub fn lost(&self) -> [u64; CAUSES] {
+        let first = offset_of!(SessionState, lost);
+        core::array::from_fn(|i| self.state_word(first + 8 * i).load(Relaxed))
+    }
+
+    /// The bitmap of enabled event types.
+    #[must_use]
+    pub fn enabled_words(&self) -> &[AtomicU64] {
+        let header = &self.geometry.header;
+        self.map
+            .words(header.enabled_offset, header.enabled_bytes & !7)
+            .unwrap_or(&[])
+    }
+}
+
+/// Regions that are mapped alone start at a multiple of this.
+pub const SYSTEM_PAGE: u64 = 4096;
+
+fn map_consumed(file: &File, geometry: &Geometry) -> Result<Mapping, MapError> {
+    let offset = geometry.header.consumed_offset;
+    let start = offset / SYSTEM_PAGE * SYSTEM_PAGE;
+    let bytes = offset - start + u64::from(geometry.header.slots) * 8;
+    Mapping::writable(file, start, bytes as usize)
+}
+
+fn read_header(file: &File, file_bytes: u64) -> Result<Vec<u8>, RingFileError> {
+    use std::os::unix::fs::FileExt;
+    let read = |source| MapError {
+        step: "read header",
+        source,
+    };
+    let mut fixed = SessionHeader::new_zeroed();
+    file.read_exact_at(zerocopy::IntoBytes::as_mut_bytes(&mut fixed), 0)
+        .map_err(read)?;
+    check_identity(&fixed)?;
+    let bytes = fixed.header_bytes.min(file_bytes).min(HEADER_BYTES_MAX);
+    let mut region = vec![0; bytes as usize];
+    file.read_exact_at(&mut region, 0).map_err(read)?;
+    Ok(region)
+}

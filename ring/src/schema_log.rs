@@ -1,0 +1,127 @@
+//! The schema stream of a session: append-only bytes in extents, published by one length.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
+
+use ringmark_format::session::{Extent, SCHEMA_EXTENTS, SessionState};
+
+use crate::order;
+use crate::ring_file::RingFile;
+use crate::sync::AtomicU64;
+
+/// The schema region has no room for the entry: the extents are full and no more can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaExhausted;
+
+/// Access to the schema stream of a ring file.
+#[derive(Clone, Copy)]
+pub struct SchemaLog<'f> {
+    file: &'f RingFile,
+}
+
+impl<'f> SchemaLog<'f> {
+    /// The stream of this file.
+    #[must_use]
+    pub fn new(file: &'f RingFile) -> Self {
+        Self { file }
+    }
+
+    /// Published length of the stream in bytes. Everything before it is there.
+    #[must_use]
+    pub fn published(&self) -> u64 {
+        let word = self.file.state_word(offset_of!(SessionState, schema_bytes));
+        word.load(order::schema_acquire()) // [S2]
+    }
+
+    /// Copies the stream from `from` up to the published length. Shorter if extents are damaged.
+    #[must_use]
+    pub fn read(&self, from: u64) -> Vec<u8> {
+        let end = self.published();
+        let mut out = Vec::new();
+        let mut start = 0;
+        for index in 0..SCHEMA_EXTENTS {
+            let Some(words) = self.extent(index) else {
+                break;
+            };
+            let extent_end = start + words.len() as u64 * 8;
+            let first = from.max(start).min(extent_end);
+            let last = end.min(extent_end);
+            if first < last {
+                copy_words(
+                    &words[((first - start) / 8) as usize..((last - start) / 8) as usize],
+                    &mut out,
+                );
+            }
+            start = extent_end;
+        }
+        out
+    }
+
+    /// Bytes that all extents together hold.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        (0..SCHEMA_EXTENTS)
+            .map_while(|i| self.extent(i))
+            .map(|words| words.len() as u64 * 8)
+            .sum()
+    }
+
+    /// Appends whole entries. The producer only, one thread at a time.
+    ///
+    /// # Errors
+    /// There is no room; nothing was published.
+    pub fn append(&self, bytes: &[u8]) -> Result<(), SchemaExhausted> {
+        debug_assert!(bytes.len().is_multiple_of(8));
+        let length = self.published();
+        if length + bytes.len() as u64 > self.capacity() {
+            return Err(SchemaExhausted);
+        }
+        let mut start = 0;
+        for words in (0..SCHEMA_EXTENTS).map_while(|i| self.extent(i)) {
+            for (i, word) in words.iter().enumerate() {
+                let at = start + i as u64 * 8;
+                let Some(within) = at.checked_sub(length) else {
+                    continue;
+                };
+                let Some(chunk) = bytes.as_chunks::<8>().0.get(within as usize / 8) else {
+                    break;
+                };
+                word.store(u64::from_le_bytes(*chunk), Relaxed);
+            }
+            start += words.len() as u64 * 8;
+        }
+        let word = self.file.state_word(offset_of!(SessionState, schema_bytes));
+        word.store(length + bytes.len() as u64, order::schema_release()); // [S1]
+        Ok(())
+    }
+
+    /// Adds an extent of allocated space behind the others. The producer only.
+    ///
+    /// # Errors
+    /// All places for extents are taken.
+    pub fn add_extent(&self, extent: Extent) -> Result<(), SchemaExhausted> {
+        let free = (0..SCHEMA_EXTENTS).find(|i| self.extent(*i).is_none());
+        let index = free.ok_or(SchemaExhausted)?;
+        let at = offset_of!(SessionState, schema_extents) + index * Extent::BYTES;
+        self.file.state_word(at).store(extent.offset, Relaxed);
+        self.file.state_word(at + 8).store(extent.bytes, Relaxed);
+        Ok(())
+    }
+
+    fn extent(&self, index: usize) -> Option<&'f [AtomicU64]> {
+        let at = offset_of!(SessionState, schema_extents) + index * Extent::BYTES;
+        let offset = self.file.state_word(at).load(Relaxed);
+        let bytes = self.file.state_word(at + 8).load(Relaxed);
+        if bytes == 0 {
+            None
+        } else {
+            self.file.map().words(offset, bytes)
+        }
+    }
+}
+
+fn copy_words(words: &[AtomicU64], out: &mut Vec<u8>) {
+    for word in words {
+        out.extend_from_slice(&word.load(Relaxed).to_le_bytes());
+    }
+}

@@ -1,0 +1,182 @@
+//! Where ring files live: `$RINGMARK_DIR`, else `/dev/shm/ringmark-<uid>`.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// File name ending of a ring file.
+pub const RING_FILE_ENDING: &str = ".ring";
+
+/// Why a session directory was refused.
+#[derive(Debug)]
+pub enum DirError {
+    /// A system call failed.
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is a link or no directory.
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It belongs to somebody else.
+    ForeignOwner {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Who we are.
+        expected: u32,
+    },
+    /// Others can write into it.
+    TooOpen {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl std::fmt::Display for DirError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::NotADirectory { path } => {
+                write!(
+                    f,
+                    "{}: is not a directory of its own (a link or a file)",
+                    path.display()
+                )
+            }
+            Self::ForeignOwner {
+                path,
+                owner,
+                expected,
+            } => {
+                write!(
+                    f,
+                    "{}: belongs to uid {owner}, expected {expected}",
+                    path.display()
+                )
+            }
+            Self::TooOpen { path, mode } => {
+                write!(
+                    f,
+                    "{}: mode {mode:o} lets others write, expected 700",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for DirError {}
+
+/// The directory of this user's sessions. It need not exist.
+#[must_use]
+pub fn path() -> PathBuf {
+    match std::env::var_os("RINGMARK_DIR") {
+        Some(dir) if !dir.is_empty() => PathBuf::from(dir),
+        _ => PathBuf::from(format!("/dev/shm/ringmark-{}", uid())),
+    }
+}
+
+fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Makes the directory if need be, and refuses one that is not safely ours.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn ensure(path: &Path) -> Result<(), DirError> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(DirError::Io {
+            path: path.to_owned(),
+            source: error,
+        }),
+        _ => check(path),
+    }
+}
+
+/// Refuses a directory that is a link, belongs to others, or can be written by them.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(path: &Path) -> Result<(), DirError> {
+    let about = fs::symlink_metadata(path).map_err(|source| DirError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    if !about.is_dir() {
+        return Err(DirError::NotADirectory {
+            path: path.to_owned(),
+        });
+    }
+    if about.uid() != uid() && uid() != 0 {
+        let (owner, expected) = (about.uid(), uid());
+        return Err(DirError::ForeignOwner {
+            path: path.to_owned(),
+            owner,
+            expected,
+        });
+    }
+    if about.mode() & 0o022 != 0 {
+        return Err(DirError::TooOpen {
+            path: path.to_owned(),
+            mode: about.mode() & 0o7777,
+        });
+    }
+    Ok(())
+}
+
+/// Ring files in a directory, in no order. Links and other kinds of files are left out.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn ring_files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let is_ring = entry
+            .file_name()
+            .to_string_lossy()
+            .ends_with(RING_FILE_ENDING);
+        if is_ring && entry.file_type().is_ok_and(|t| t.is_file()) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Opens a ring file: no links, and with `write` also for writing (to consume, to control).
+///
+/// # Errors
+/// What `open` said.
+pub fn open(path: &Path, write: bool) -> io::Result<fs::File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+    fs::OpenOptions::new()
+        .read(true)
+        .write(write)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+}
+
+/// Creates a ring file that must not exist yet, for its owner only.
+///
+/// # Errors
+/// What `open` said.
+pub fn create(path: &Path) -> io::Result<fs::File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+    fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+}

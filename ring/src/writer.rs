@@ -1,0 +1,522 @@
+//! The producer's side of a ring: reserve, commit, discard, turn.
+//!
+//! A [`Writer`] is private to its thread and to the signal handlers that interrupt it. It lies in
+//! memory that the kernel zeroes in a forked child; a zeroed writer fits nothing, so the child
+//! takes the slow path and never writes into its parent's ring.
+//!
+//! Invariants:
+//! 1. `cursor..end` lies within one page of `pages`, or `end` is null.
+//! 2. While `in_use` is set, the page does not turn: only the context that set it may turn it.
+//! 3. A word of the page that is 0 belongs to nobody; who changes it from 0 owns that record.
+//! 4. `cursor` is a hint: all words before it belong to records, words behind it may, too.
+
+use core::cell::UnsafeCell;
+use core::mem::{MaybeUninit, offset_of};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicPtr, AtomicU64 as Private, compiler_fence};
+
+use ringmark_format::TypeId;
+use ringmark_format::counters::Cause;
+use ringmark_format::page::{self, PageHeader};
+use ringmark_format::record::{self, Header, TIME_EXTEND_WORDS};
+use ringmark_format::session::Mode;
+use ringmark_format::slot::state;
+
+use crate::cross;
+use crate::observe::HEADER_WORDS;
+use crate::order;
+use crate::slot::{SlotGeometry, SlotView};
+use crate::sync::AtomicU64;
+
+/// Nested losses in a row after which an open reservation counts as abandoned.
+pub const ABANDONED_AFTER: u64 = 1024;
+
+/// The tick that a new page counts from, and its twin.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClockSample {
+    /// Tick of the session's clock.
+    pub tick: u64,
+    /// `CLOCK_MONOTONIC` in ns at that tick; 0 = not sampled.
+    pub mono_ns: u64,
+}
+
+/// What a writer needs to know of its ring, set at attach. Rarely read.
+#[derive(Clone, Copy)]
+pub struct Ring {
+    /// The ring's pages, one after the other.
+    pub pages: &'static [AtomicU64],
+    /// Geometry, validated; `pages` has its size.
+    pub geometry: SlotGeometry,
+    /// The slot.
+    pub slot: SlotView<'static>,
+    /// Index of the slot in the directory.
+    pub slot_index: u32,
+    /// What to do when the ring is full.
+    pub mode: Mode,
+    /// Ring id of the claim.
+    pub ring_id: u64,
+    /// Thread id of the owner.
+    pub tid: u32,
+    /// Name of the owner, zero-padded.
+    pub thread_name: [u8; 16],
+}
+
+/// One slot's writer. All zero bytes are a valid writer that is attached to nothing.
+#[repr(C, align(64))]
+pub struct Writer {
+    cursor: AtomicPtr<AtomicU64>,
+    end: AtomicPtr<AtomicU64>,
+    in_use: Private,
+    tick_base: Private,
+    reservations: Private,
+    clock: Private,
+    produced: Private,
+    nested_lost: Private,
+    /// Not 0 while `ring` is there.
+    attached: Private,
+    ring: UnsafeCell<MaybeUninit<Ring>>,
+}
+
+// SAFETY: a writer is used by one thread at a time (the owner of its slot); the hand-over between
+// owners is the slot's state ([T1], [T2]).
+unsafe impl Sync for Writer {}
+
+impl Writer {
+    /// A writer that is attached to nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            cursor: AtomicPtr::new(core::ptr::null_mut()),
+            end: AtomicPtr::new(core::ptr::null_mut()),
+            in_use: Private::new(0),
+            tick_base: Private::new(0),
+            reservations: Private::new(0),
+            clock: Private::new(0),
+            produced: Private::new(0),
+            nested_lost: Private::new(0),
+            attached: Private::new(0),
+            ring: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// Gives the writer a ring and a clock. Page numbers and reservations go on where the slot's
+    /// last owner stopped.
+    ///
+    /// # Safety
+    /// The caller owns the slot's claim, and no other context uses this writer.
+    pub unsafe fn attach(&self, ring: Ring, clock: u32) {
+        debug_assert_eq!(ring.pages.len() * 8, ring.geometry.ring_bytes() as usize);
+        let place = self.ring.get();
+        // SAFETY: the caller says that nobody else uses this writer.
+        unsafe { place.write(MaybeUninit::new(ring)) };
+        self.clock.store(u64::from(clock), Relaxed);
+        self.in_use.store(0, Relaxed);
+        self.nested_lost.store(0, Relaxed);
+        self.attached.store(1, Relaxed);
+    }
+
+    /// Number of the clock that this writer's events use; 0 = attached to nothing.
+    #[inline(always)]
+    pub fn clock(&self) -> u32 {
+        self.clock.load(Relaxed) as u32
+    }
+
+    /// Whether the writer has a ring. `false` in a forked child.
+    pub fn is_attached(&self) -> bool {
+        self.attached.load(Relaxed) != 0
+    }
+
+    fn ring(&self) -> Option<&Ring> {
+        if !self.is_attached() {
+            return None;
+        }
+        // SAFETY: `attached` is set after `ring` was written, by the same thread.
+        let ring = unsafe { &*self.ring.get() };
+        // SAFETY: as above, it is initialised.
+        Some(unsafe { ring.assume_init_ref() })
+    }
+
+    /// Reserves a record, on the straight line: `None` for everything that is not the common case
+    /// (page full, time to extend, a handler was here, no ring); then [`Writer::reserve_cold`].
+    ///
+    /// `now` was read before the call.
+    #[inline(always)]
+    pub fn reserve(
+        &self,
+        type_id: TypeId,
+        payload_words: u64,
+        now: u64,
+    ) -> Option<Reservation<'_>> {
+        let words = record::record_words(payload_words);
+        let outer = self.in_use.load(Relaxed);
+        self.in_use.store(1, Relaxed);
+        compiler_fence(SeqCst); // Invariant 2: what follows is read after `in_use` is set.
+        let ticks = now.wrapping_sub(self.tick_base.load(Relaxed));
+        let at = self.cursor.load(Relaxed);
+        let next = at.wrapping_add(words as usize);
+        if next <= self.end.load(Relaxed) && ticks <= u64::from(u32::MAX) {
+            // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
+            let header = unsafe { &*at };
+            if cross::mark_if_empty(header, record::pack_span(record::BUSY, words)) == 0 {
+                cross::increment(&self.reservations);
+                self.cursor.store(next, Relaxed);
+                let commit = record::pack(ticks as u32, type_id, payload_words);
+                return Some(Reservation::new(
+                    self,
+                    outer,
+                    header,
+                    commit,
+                    payload_words,
+                    words,
+                ));
+            }
+        }
+        compiler_fence(SeqCst);
+        self.in_use.store(outer, Relaxed);
+        None
+    }
+
+    /// Reserves a record in every case; counts the event by its cause if it is lost.
+    ///
+    /// # Errors
+    /// The cause, already counted in the slot; [`Cause::NoRing`] if there is no ring (not counted).
+    ///
+    /// `base` is given `now` and says what a new page's ticks count from.
+    #[cold]
+    #[inline(never)]
+    pub fn reserve_cold(
+        &self,
+        type_id: TypeId,
+        payload_words: u64,
+        now: u64,
+        base: &dyn Fn(u64) -> ClockSample,
+    ) -> Result<Reservation<'_>, Cause> {
+        let Some(ring) = self.ring() else {
+            return Err(Cause::NoRing);
+        };
+        if payload_words > record::payload_words_max(ring.geometry.page_bytes) {
+            ring.slot.count_lost(Cause::Oversize);
+            return Err(Cause::Oversize);
+        }
+        let outer = self.in_use.swap(1, Relaxed);
+        compiler_fence(SeqCst);
+        let reserved = self.reserve_or_turn(ring, outer, type_id, payload_words, now, base);
+        if let Err(cause) = reserved {
+            ring.slot.count_lost(cause);
+            self.in_use.store(outer, Relaxed);
+        }
+        reserved
+    }
+
+    fn reserve_or_turn(
+        &self,
+        ring: &Ring,
+        outer: u64,
+        type_id: TypeId,
+        payload_words: u64,
+        now: u64,
+        base: &dyn Fn(u64) -> ClockSample,
+    ) -> Result<Reservation<'_>, Cause> {
+        loop {
+            let ticks = now.wrapping_sub(self.tick_base.load(Relaxed));
+            let extended = ticks > u64::from(u32::MAX);
+            let words =
+                record::record_words(payload_words) + if extended { TIME_EXTEND_WORDS } else { 0 };
+            if let Some(header) = self.find_place(words) {
+                let reservation = if extended {
+                    self.extended(outer, header, type_id, payload_words, now)
+                } else {
+                    let commit = record::pack(ticks as u32, type_id, payload_words);
+                    Reservation::new(self, outer, header, commit, payload_words, words)
+                };
+                return Ok(reservation);
+            }
+            if outer != 0 {
+                cross::increment(&self.nested_lost);
+                return Err(Cause::Nested);
+            }
+            self.nested_lost.store(0, Relaxed);
+            self.turn(ring, base(now))?;
+        }
+    }
+
+    /// A reservation behind a TIME_EXTEND record. Its own header is written now; storing the
+    /// TIME_EXTEND's header commits both.
+    fn extended(
+        &self,
+        outer: u64,
+        header: &AtomicU64,
+        type_id: TypeId,
+        payload_words: u64,
+        now: u64,
+    ) -> Reservation<'_> {
+        let place: *const AtomicU64 = header;
+        // SAFETY: `find_place` reserved the two words of the TIME_EXTEND and the record behind it.
+        let tick = unsafe { &*place.add(1) };
+        // SAFETY: as above.
+        let inner = unsafe { &*place.add(TIME_EXTEND_WORDS as usize) };
+        tick.store(now, Relaxed);
+        let mut reservation = Reservation::new(
+            self,
+            outer,
+            inner,
+            record::pack(0, TypeId(record::TIME_EXTEND), 1),
+            payload_words,
+            record::record_words(payload_words) + TIME_EXTEND_WORDS,
+        );
+        inner.store(record::pack(0, type_id, payload_words), Relaxed);
+        reservation.header = place;
+        reservation
+    }
+
+    /// Steps over what is there and marks the first empty word, if `words` fit behind it.
+    fn find_place(&self, words: u64) -> Option<&AtomicU64> {
+        let end = self.end.load(Relaxed);
+        let mut at = self.cursor.load(Relaxed);
+        loop {
+            let next = at.wrapping_add(words as usize);
+            if next > end || next < at {
+                return None;
+            }
+            // SAFETY: invariant 1, and `at` only moves forward to at most `end`.
+            let header = unsafe { &*at };
+            let found = cross::mark_if_empty(header, record::pack_span(record::BUSY, words));
+            if found == 0 {
+                cross::increment(&self.reservations);
+                self.cursor.store(next, Relaxed);
+                return Some(header);
+            }
+            at = step_over(at, end, found);
+        }
+    }
+
+    /// Closes the open page to its end. Nothing fits into it afterwards.
+    fn close_page(&self) {
+        let end = self.end.load(Relaxed);
+        let mut at = self.cursor.load(Relaxed);
+        while at < end {
+            // SAFETY: invariant 1, and `at < end`.
+            let header = unsafe { &*at };
+            // SAFETY: both point into the same page.
+            let words = unsafe { end.offset_from(at) } as u64;
+            match cross::mark_if_empty(header, record::pack_span(record::PAD, words)) {
+                0 => break,
+                found => at = step_over(at, end, found),
+            }
+        }
+        self.end.store(core::ptr::null_mut(), Relaxed);
+    }
+
+    /// Opens the next page. `in_use` is set and no reservation is under way on this thread.
+    fn turn(&self, ring: &Ring, base: ClockSample) -> Result<(), Cause> {
+        let number = self.produced.load(Relaxed);
+        let pages = u64::from(ring.geometry.pages);
+        if !self.end.load(Relaxed).is_null() {
+            self.close_page();
+        }
+        if ring.mode == Mode::Lossless && number.wrapping_sub(ring.slot.consumed()) >= pages {
+            return Err(Cause::RingFull);
+        }
+        let page_words = ring.geometry.page_bytes as usize / 8;
+        let first = (number % pages) as usize * page_words;
+        let page = &ring.pages[first..first + page_words];
+        let header = self.page_header(ring, number, base);
+        open_page(page, &header);
+        ring.slot.publish_produced(number + 1);
+        self.produced.store(number + 1, Relaxed);
+        self.tick_base.store(header.tick_base, Relaxed);
+        self.cursor
+            .store(page[HEADER_WORDS..].as_ptr().cast_mut(), Relaxed);
+        compiler_fence(SeqCst); // Invariant 1: a handler sees the new cursor before the new end.
+        self.end.store(page.as_ptr_range().end.cast_mut(), Relaxed);
+        Ok(())
+    }
+
+    fn page_header(&self, ring: &Ring, number: u64, base: ClockSample) -> PageHeader {
+        PageHeader {
+            generation: number + 1,
+            ring_id: ring.ring_id,
+            tick_base: base.tick,
+            mono_base_ns: base.mono_ns,
+            first_event: self.reservations.load(Relaxed),
+            lost_before: ring
+                .slot
+                .lost()
+                .iter()
+                .fold(0, |sum: u64, n| sum.wrapping_add(*n)),
+            tid: ring.tid,
+            slot: ring.slot_index,
+            depth: 0,
+            flags: if number == ring.slot.first_page().0 {
+                page::FIRST_OF_CLAIM
+            } else {
+                0
+            },
+            thread_name: ring.thread_name,
+            reserved: [0; 2],
+        }
+    }
+
+    /// Ends the claim: closes the page, says how many reservations there were, publishes `state`
+    /// (SEALED or ABANDONED), forgets the ring.
+    pub fn seal(&self, state: u64) {
+        let Some(ring) = self.ring() else { return };
+        debug_assert!(matches!(state, state::SEALED | state::ABANDONED));
+        self.in_use.store(1, Relaxed);
+        compiler_fence(SeqCst);
+        if !self.end.load(Relaxed).is_null() {
+            self.close_page();
+        }
+        ring.slot.set_events_sealed(self.reservations.load(Relaxed));
+        let slot = ring.slot;
+        self.clock.store(0, Relaxed);
+        self.attached.store(0, Relaxed);
+        slot.publish_state(state);
+    }
+
+    /// Whether so many nested events were lost in a row that the open reservation must have been
+    /// left behind by a `longjmp` or `mem::forget`.
+    pub fn looks_abandoned(&self) -> bool {
+        self.nested_lost.load(Relaxed) >= ABANDONED_AFTER
+    }
+}
+
+/// Where the record after the one with header word `found` starts; `end` if it says nonsense.
+fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut AtomicU64 {
+    let words = match record::unpack(found) {
+        Header::Busy(words) | Header::Discard(words) => words,
+        Header::Record {
+            payload_words: Some(words),
+            ..
+        } => 1 + words,
+        Header::Record {
+            payload_words: None,
+            ..
+        } if at.wrapping_add(1) < end => {
+            // SAFETY: `at + 1` lies in the open page.
+            let length = unsafe { &*at.wrapping_add(1) };
+            length.load(Relaxed).saturating_add(2)
+        }
+        _ => return end,
+    };
+    // SAFETY: both point into the open page.
+    let left = unsafe { end.offset_from(at) } as u64;
+    if words == 0 || words > left {
+        end
+    } else {
+        at.wrapping_add(words as usize)
+    }
+}
+
+/// One turn, the same in both modes.
+fn open_page(page: &[AtomicU64], header: &PageHeader) {
+    const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
+    page[GENERATION].store(page::BUSY, Relaxed);
+    order::turn_fence(); // [W1]
+    for word in &page[HEADER_WORDS..] {
+        word.store(0, Relaxed);
+    }
+    let fields: [u64; HEADER_WORDS] = zerocopy::transmute!(*header);
+    for (word, field) in page.iter().zip(fields).skip(1) {
+        word.store(field, Relaxed);
+    }
+    page[GENERATION].store(header.generation, order::page_open_release()); // [W2]
+}
+
+/// A reserved record. Dropped without commit: discarded.
+///
+/// Not `Send`: it belongs to the thread whose ring it lies in.
+#[must_use = "a reservation that is dropped is discarded"]
+pub struct Reservation<'w> {
+    writer: &'w Writer,
+    outer: u64,
+    header: *const AtomicU64,
+    payload: *const AtomicU64,
+    commit: u64,
+    payload_words: u64,
+    words: u64,
+}
+
+impl<'w> Reservation<'w> {
+    #[inline(always)]
+    fn new(
+        writer: &'w Writer,
+        outer: u64,
+        header: &AtomicU64,
+        commit: u64,
+        payload_words: u64,
+        words: u64,
+    ) -> Self {
+        let place: *const AtomicU64 = header;
+        let head_words = if payload_words < record::LONG { 1 } else { 2 };
+        let payload = place.wrapping_add(head_words);
+        if payload_words >= record::LONG {
+            // SAFETY: the reservation has a second header word for the length.
+            let length = unsafe { &*place.wrapping_add(1) };
+            length.store(payload_words, Relaxed);
+        }
+        Self {
+            writer,
+            outer,
+            header: place,
+            payload,
+            commit,
+            payload_words,
+            words,
+        }
+    }
+
+    /// Payload size in words.
+    #[inline(always)]
+    #[must_use]
+    pub fn payload_words(&self) -> u64 {
+        self.payload_words
+    }
+
+    /// Writes payload word `index`; beyond the payload nothing happens.
+    #[inline(always)]
+    pub fn set_word(&mut self, index: usize, value: u64) {
+        if (index as u64) < self.payload_words {
+            // SAFETY: `payload_words` words behind `payload` belong to this reservation.
+            let word = unsafe { &*self.payload.wrapping_add(index) };
+            word.store(value, Relaxed);
+        }
+    }
+
+    /// Writes `bytes` at payload word `first_word`, zero-padded to whole words.
+    #[inline]
+    pub fn set_bytes(&mut self, first_word: usize, bytes: &[u8]) {
+        let (whole, rest) = bytes.as_chunks::<8>();
+        for (i, chunk) in whole.iter().enumerate() {
+            self.set_word(first_word + i, u64::from_le_bytes(*chunk));
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            self.set_word(first_word + whole.len(), u64::from_le_bytes(last));
+        }
+    }
+
+    /// Commits: one store, after which every reader sees the whole record.
+    #[inline(always)]
+    pub fn commit(self) {
+        let done = core::mem::ManuallyDrop::new(self);
+        done.finish(done.commit);
+    }
+
+    #[inline(always)]
+    fn finish(&self, header_word: u64) {
+        // SAFETY: the header word of this reservation, in a page that is mapped for ever.
+        let header = unsafe { &*self.header };
+        header.store(header_word, order::commit_release()); // [W3]
+        compiler_fence(SeqCst);
+        self.writer.in_use.store(self.outer, Relaxed);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.finish(record::pack_span(record::DISCARD, self.words));
+    }
+}

@@ -1,0 +1,227 @@
+//! The protocol over heap memory: no file, no other process.
+#![cfg(not(loom))]
+
+use std::sync::atomic::AtomicU64;
+
+use ringmark_format::counters::Cause;
+use ringmark_format::record::{self, Header};
+use ringmark_format::session::Mode;
+use ringmark_format::slot::state;
+use ringmark_format::{PageNumber, RingId, TypeId};
+use ringmark_ring::observe::{self, HEADER_WORDS};
+use ringmark_ring::writer::Ring;
+use ringmark_ring::{ClockSample, PageRead, SlotGeometry, SlotView, Writer};
+
+const PAGE_BYTES: u32 = 4096;
+const PAGES: u32 = 2;
+
+fn words(count: usize) -> &'static [AtomicU64] {
+    Box::leak((0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>())
+}
+
+struct Heap {
+    writer: &'static Writer,
+    slot: SlotView<'static>,
+    pages: &'static [AtomicU64],
+}
+
+fn heap(mode: Mode) -> Heap {
+    let geometry = SlotGeometry {
+        pages_offset: 0,
+        page_bytes: PAGE_BYTES,
+        pages: PAGES,
+    };
+    let slot = SlotView::new(words(32), &words(1)[0]).unwrap();
+    assert!(slot.claim(state::FREE));
+    slot.set_geometry(geometry);
+    slot.set_owner(RingId(7), 42, *b"main\0\0\0\0\0\0\0\0\0\0\0\0");
+    slot.publish_state(state::ACTIVE);
+    let pages = words(geometry.ring_bytes() as usize / 8);
+    let writer: &'static Writer = Box::leak(Box::new(Writer::new()));
+    let ring = Ring {
+        pages,
+        geometry,
+        slot,
+        slot_index: 0,
+        mode,
+        ring_id: 7,
+        tid: 42,
+        thread_name: slot.thread_name(),
+    };
+    // SAFETY: the only user of this writer.
+    unsafe { writer.attach(ring, 4) };
+    Heap {
+        writer,
+        slot,
+        pages,
+    }
+}
+
+impl Heap {
+    fn emit(&self, type_id: u32, payload: &[u64], now: u64) -> Result<(), Cause> {
+        let (id, length) = (TypeId(type_id), payload.len() as u64);
+        let base = |now| ClockSample {
+            tick: now,
+            mono_ns: 0,
+        };
+        let mut reservation = match self.writer.reserve(id, length, now) {
+            Some(reservation) => reservation,
+            None => self.writer.reserve_cold(id, length, now, &base)?,
+        };
+        for (i, word) in payload.iter().enumerate() {
+            reservation.set_word(i, *word);
+        }
+        reservation.commit();
+        Ok(())
+    }
+
+    fn page(&self, number: u64) -> &'static [AtomicU64] {
+        let size = PAGE_BYTES as usize / 8;
+        let first = (number % u64::from(PAGES)) as usize * size;
+        &self.pages[first..first + size]
+    }
+
+    fn copy(&self, number: u64) -> Option<(Vec<u64>, u64)> {
+        let mut copy = vec![0; PAGE_BYTES as usize / 8];
+        match observe::copy_open(self.page(number), PageNumber(number), &mut copy) {
+            PageRead::Copied(c) if !c.damaged => Some((copy, c.records.unwrap())),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn first_event_opens_the_first_page() {
+    let heap = heap(Mode::Lossless);
+    heap.emit(16, &[11, 22], 1000).unwrap();
+    heap.emit(17, &[], 1005).unwrap();
+    let (copy, records) = heap.copy(0).unwrap();
+    assert_eq!(records, 2);
+    let first = record::unpack(copy[HEADER_WORDS]);
+    let type_id = TypeId(16);
+    assert_eq!(
+        first,
+        Header::Record {
+            ticks: 0,
+            type_id,
+            payload_words: Some(2)
+        }
+    );
+    assert_eq!(&copy[HEADER_WORDS + 1..HEADER_WORDS + 3], &[11, 22]);
+    let second = record::unpack(copy[HEADER_WORDS + 3]);
+    assert_eq!(
+        second,
+        Header::Record {
+            ticks: 5,
+            type_id: TypeId(17),
+            payload_words: Some(0)
+        }
+    );
+    assert_eq!(heap.slot.produced(), 1);
+}
+
+#[test]
+fn lossless_loses_the_newest_and_counts_it() {
+    let heap = heap(Mode::Lossless);
+    let fit = (PAGE_BYTES as usize / 8 - HEADER_WORDS) / 2;
+    let emitted = 2 * fit + 100;
+    let written = (0..emitted)
+        .filter(|i| heap.emit(16, &[*i as u64], 0).is_ok())
+        .count();
+    assert_eq!(written, 2 * fit);
+    assert_eq!(heap.slot.lost()[Cause::RingFull as usize], 100);
+    heap.slot.release(1);
+    heap.emit(16, &[1], 0).unwrap();
+    assert_eq!(heap.slot.produced(), 3);
+    let (copy, _) = heap.copy(2).unwrap();
+    assert_eq!(
+        (copy[4], copy[5]),
+        (2 * fit as u64, 100),
+        "first_event and lost_before"
+    );
+}
+
+#[test]
+fn overwrite_replaces_the_oldest_page() {
+    let heap = heap(Mode::Overwrite);
+    let fit = (PAGE_BYTES as usize / 8 - HEADER_WORDS) / 2;
+    (0..5 * fit).for_each(|i| heap.emit(16, &[i as u64], 0).unwrap());
+    assert!(heap.copy(2).is_none(), "page 2 was overwritten");
+    let (copy, records) = heap.copy(3).unwrap();
+    assert_eq!((copy[4], records), (3 * fit as u64, fit as u64));
+}
+
+#[test]
+fn dropped_reservation_is_a_discard() {
+    let heap = heap(Mode::Lossless);
+    heap.emit(16, &[1], 0).unwrap();
+    drop(heap.writer.reserve(TypeId(16), 3, 0));
+    heap.emit(16, &[2], 0).unwrap();
+    let (copy, records) = heap.copy(0).unwrap();
+    assert_eq!(records, 3);
+    assert_eq!(record::unpack(copy[HEADER_WORDS + 2]), Header::Discard(4));
+}
+
+#[test]
+fn nested_reservation_is_recorded_but_does_not_turn_the_page() {
+    let heap = heap(Mode::Overwrite);
+    heap.emit(16, &[1], 0).unwrap();
+    let outer = heap.writer.reserve(TypeId(20), 1, 0).unwrap();
+    let room = PAGE_BYTES as usize / 8 - HEADER_WORDS - 4;
+    let fits = (0..room).filter(|_| heap.emit(21, &[9], 0).is_ok()).count();
+    assert_eq!(fits, room / 2);
+    assert_eq!(
+        heap.slot.lost()[Cause::Nested as usize] as usize,
+        room - fits
+    );
+    outer.commit();
+    assert_eq!(heap.slot.produced(), 1);
+    heap.emit(16, &[3], 0).unwrap();
+    assert_eq!(heap.slot.produced(), 2);
+}
+
+#[test]
+fn a_late_event_gets_a_time_extension() {
+    let heap = heap(Mode::Lossless);
+    heap.emit(16, &[1], 10).unwrap();
+    heap.emit(16, &[2], 10 + (1 << 33)).unwrap();
+    let (copy, records) = heap.copy(0).unwrap();
+    assert_eq!(records, 2);
+    let at = HEADER_WORDS + 2;
+    assert_eq!(copy[at] >> 32 & 0xFF_FFFF, u64::from(record::TIME_EXTEND));
+    assert_eq!(copy[at + 1], 10 + (1 << 33));
+    assert_eq!(copy[at + 3], 2);
+}
+
+#[test]
+fn long_records_and_oversize() {
+    let heap = heap(Mode::Lossless);
+    let most = record::payload_words_max(PAGE_BYTES) as usize;
+    heap.emit(16, &vec![5; most], 0).unwrap();
+    heap.emit(16, &vec![6; 300], 0).unwrap();
+    assert_eq!(heap.emit(16, &vec![7; most + 1], 0), Err(Cause::Oversize));
+    let (copy, _) = heap.copy(1).unwrap();
+    assert_eq!(copy[HEADER_WORDS] >> 56, record::LONG);
+    assert_eq!(copy[HEADER_WORDS + 1], 300);
+}
+
+#[test]
+fn sealed_slot_takes_the_next_owner() {
+    let heap = heap(Mode::Lossless);
+    heap.emit(16, &[1], 0).unwrap();
+    heap.writer.seal(state::SEALED);
+    assert!(heap.slot.ended());
+    assert_eq!(heap.slot.events_sealed(), 1);
+    assert!(heap.writer.reserve(TypeId(16), 1, 0).is_none());
+    assert!(matches!(
+        heap.writer
+            .reserve_cold(TypeId(16), 1, 0, &|_| ClockSample::default()),
+        Err(Cause::NoRing)
+    ));
+}
+
+#[test]
+fn zeroed_writer_fits_nothing() {
+    let writer = Writer::new();
+    assert!(writer.reserve(TypeId(16), 0, 0).is_none());
+}
