@@ -28,6 +28,8 @@
 //! | [M1] | mailbox sequence number, Release | [M2] | a request or an answer is read before its text |
 //! | [M2] | mailbox sequence number, Acquire | [M1] | a request or an answer is read before its text |
 
+#[cfg(not(loom))]
+pub mod clock;
 pub mod cross;
 pub mod identity;
 #[cfg(not(loom))]

@@ -1,0 +1,129 @@
+//! The clocks that ticks come from.
+
+use ringmark_format::clock::Rate;
+use ringmark_format::session::Clock;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::writer::ClockSample;
+
+/// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair.
+const BRACKET_TICKS: u64 = 2048;
+/// Oldest event time that a page's ticks may count from.
+const BASE_AGE_TICKS: u64 = 1 << 22;
+
+/// The processor's time stamp counter.
+#[inline(always)]
+#[must_use]
+pub fn tsc() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: reading the counter touches no memory; every x86-64 processor has it.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// Reads a clock. Out of line: the counter has its own inlined path.
+#[inline(never)]
+#[must_use]
+pub fn ticks(clock: Clock) -> u64 {
+    match clock {
+        Clock::Tsc => tsc(),
+        Clock::Monotonic => monotonic_ns(),
+        Clock::Coarse => nanoseconds(ClockId::MonotonicCoarse),
+        Clock::None => 0,
+    }
+}
+
+/// `CLOCK_MONOTONIC` in ns.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// `CLOCK_REALTIME` in ns since 1970.
+#[must_use]
+pub fn realtime_ns() -> u64 {
+    nanoseconds(ClockId::Realtime)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+/// A tick and its `CLOCK_MONOTONIC` twin, read as close together as three tries allow;
+/// `mono_ns` is 0 if something always came between.
+#[must_use]
+pub fn sample(clock: Clock) -> ClockSample {
+    match clock {
+        Clock::Tsc => sample_tsc(),
+        Clock::None => ClockSample { tick: 0, mono_ns: 0 },
+        Clock::Monotonic | Clock::Coarse => {
+            let now = ticks(clock);
+            ClockSample { tick: now, mono_ns: now }
+        }
+    }
+}
+
+fn sample_tsc() -> ClockSample {
+    let mut before = 0;
+    for _ in 0..3 {
+        before = tsc();
+        let mono_ns = monotonic_ns();
+        let width = tsc().wrapping_sub(before);
+        if width <= BRACKET_TICKS {
+            return ClockSample { tick: before + width / 2, mono_ns };
+        }
+    }
+    ClockSample { tick: before, mono_ns: 0 }
+}
+
+/// What a page that is opened for an event at `now` counts from: `now` itself, unless that is
+/// older or newer than the clock says it can be (a time the caller held).
+#[must_use]
+pub fn page_base(clock: Clock, rate: Rate, now: u64) -> ClockSample {
+    let sample = sample(clock);
+    let age = sample.tick.wrapping_sub(now);
+    if clock != Clock::Tsc || age > BASE_AGE_TICKS {
+        return sample;
+    }
+    match sample.mono_ns {
+        0 => ClockSample { tick: now, mono_ns: 0 },
+        mono_ns => ClockSample { tick: now, mono_ns: mono_ns.saturating_sub(rate.nanoseconds(age)) },
+    }
+}
+
+/// Rate between two samples; `None` if they are too close together or not good.
+#[must_use]
+pub fn rate_between(from: ClockSample, to: ClockSample) -> Option<Rate> {
+    let ticks = to.tick.checked_sub(from.tick).filter(|t| *t > 0)?;
+    let ns = to.mono_ns.checked_sub(from.mono_ns).filter(|n| *n > 0)?;
+    let good = from.mono_ns != 0 && to.mono_ns != 0;
+    let mult = u64::try_from((u128::from(ns) << 32) / u128::from(ticks)).ok()?;
+    good.then_some(Rate { mult, shift: 32 })
+}
+
+/// Whether the counter runs at one rate everywhere and always, and the kernel trusts it.
+///
+/// The kernel's own choice of clock source says both: it gives up a counter that it saw stray.
+#[must_use]
+pub fn tsc_is_invariant() -> bool {
+    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match std::fs::read_to_string(source) {
+        Ok(name) => name.trim() == "tsc" || cpuid_invariant() && name.trim() == "kvm-clock",
+        Err(_) => cpuid_invariant(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpuid_invariant() -> bool {
+    core::arch::x86_64::__cpuid(0x8000_0000).eax >= 0x8000_0007
+        && core::arch::x86_64::__cpuid(0x8000_0007).edx & (1 << 8) != 0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpuid_invariant() -> bool {
+    false
+}
