@@ -32,7 +32,6 @@
 pub mod clock;
 pub mod cross;
 pub mod identity;
-#[cfg(not(loom))]
 pub mod mailbox;
 #[cfg(not(loom))]
 pub mod mapping;
@@ -40,7 +39,6 @@ pub mod observe;
 pub mod order;
 #[cfg(not(loom))]
 pub mod ring_file;
-#[cfg(not(loom))]
 pub mod schema_log;
 pub mod session_dir;
 pub mod slot;
@@ -52,7 +50,6 @@ pub use mapping::{MapError, Mapping};
 pub use observe::{PageCopy, PageRead};
 #[cfg(not(loom))]
 pub use ring_file::{Geometry, RingFile, RingFileError};
-#[cfg(not(loom))]
 pub use schema_log::{SchemaExhausted, SchemaLog};
 pub use slot::{SlotGeometry, SlotView};
 pub use writer::{ClockSample, Reservation, Writer};

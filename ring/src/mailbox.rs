@@ -7,6 +7,7 @@ use ringmark_format::mailbox::{
     ANSWER_OFFSET, MAILBOX_BYTES, MailboxHeader, REQUEST_OFFSET, TEXT_BYTES_MAX,
 };
 
+#[cfg(not(loom))]
 use crate::mapping::Mapping;
 use crate::order;
 use crate::sync::AtomicU64;
@@ -33,10 +34,17 @@ pub struct Answer {
 
 impl<'m> Mailbox<'m> {
     /// The mailbox at `offset` of the mapping.
+    #[cfg(not(loom))]
     #[must_use]
     pub fn new(map: &'m Mapping, offset: u64) -> Option<Self> {
-        map.words(offset, MAILBOX_BYTES as u64)
-            .map(|words| Self { words })
+        Self::over(map.words(offset, MAILBOX_BYTES as u64)?)
+    }
+
+    /// The mailbox in these words; `None` if there are too few.
+    #[must_use]
+    pub fn over(words: &'m [AtomicU64]) -> Option<Self> {
+        let words = words.get(..MAILBOX_BYTES / 8)?;
+        Some(Self { words })
     }
 
     /// The word that both sides wait on: its low half, as a futex.

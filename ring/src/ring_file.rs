@@ -13,6 +13,7 @@ use zerocopy::{FromBytes, FromZeros};
 
 use crate::mapping::{MapError, Mapping};
 use crate::order;
+use crate::schema_log::STATE_WORDS;
 use crate::slot::{SLOT_WORDS, SlotGeometry, SlotView};
 use crate::sync::AtomicU64;
 
@@ -348,13 +349,19 @@ impl RingFile {
     /// One word of [`SessionState`], by its byte offset there.
     #[must_use]
     pub fn state_word(&self, offset: usize) -> &AtomicU64 {
-        static ZERO: AtomicU64 = AtomicU64::new(0);
-        let at = self.geometry.header.state_offset + offset as u64;
+        &self.state_words()[offset / 8]
+    }
+
+    /// The words of [`SessionState`].
+    #[must_use]
+    pub fn state_words(&self) -> &[AtomicU64; STATE_WORDS] {
+        static ZEROS: [AtomicU64; STATE_WORDS] = [const { AtomicU64::new(0) }; STATE_WORDS];
+        let offset = self.geometry.header.state_offset;
         // The header was validated: the state region is there.
         self.map
-            .words(at, 8)
-            .and_then(<[AtomicU64]>::first)
-            .unwrap_or(&ZERO)
+            .words(offset, SessionState::BYTES as u64)
+            .and_then(<[AtomicU64]>::first_chunk)
+            .unwrap_or(&ZEROS)
     }
 
     /// Phase of the session: see [`phase`].

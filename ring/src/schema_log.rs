@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::session::{Extent, SCHEMA_EXTENTS, SessionState};
 
 use crate::order;
+#[cfg(not(loom))]
 use crate::ring_file::RingFile;
 use crate::sync::AtomicU64;
 
@@ -13,23 +14,42 @@ use crate::sync::AtomicU64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaExhausted;
 
+/// Words of the session's state.
+pub const STATE_WORDS: usize = size_of::<SessionState>() / 8;
+
 /// Access to the schema stream of a ring file.
 #[derive(Clone, Copy)]
 pub struct SchemaLog<'f> {
-    file: &'f RingFile,
+    state: &'f [AtomicU64; STATE_WORDS],
+    /// The whole file: extents state their offsets in it.
+    file: &'f [AtomicU64],
 }
 
 impl<'f> SchemaLog<'f> {
     /// The stream of this file.
+    #[cfg(not(loom))]
     #[must_use]
     pub fn new(file: &'f RingFile) -> Self {
-        Self { file }
+        let map = file.map();
+        let words = map.words(0, map.bytes() & !7).unwrap_or(&[]);
+        Self::over(file.state_words(), words)
+    }
+
+    /// The stream whose length and extents `state` holds, and whose bytes lie in `file`.
+    #[must_use]
+    pub fn over(state: &'f [AtomicU64; STATE_WORDS], file: &'f [AtomicU64]) -> Self {
+        Self { state, file }
+    }
+
+    /// The state word at this byte offset.
+    fn word(&self, offset: usize) -> &'f AtomicU64 {
+        &self.state[offset / 8]
     }
 
     /// Published length of the stream in bytes. Everything before it is there.
     #[must_use]
     pub fn published(&self) -> u64 {
-        let word = self.file.state_word(offset_of!(SessionState, schema_bytes));
+        let word = self.word(offset_of!(SessionState, schema_bytes));
         word.load(order::schema_acquire()) // [S2]
     }
 
@@ -90,7 +110,7 @@ impl<'f> SchemaLog<'f> {
             }
             start += words.len() as u64 * 8;
         }
-        let word = self.file.state_word(offset_of!(SessionState, schema_bytes));
+        let word = self.word(offset_of!(SessionState, schema_bytes));
         word.store(length + bytes.len() as u64, order::schema_release()); // [S1]
         Ok(())
     }
@@ -103,20 +123,21 @@ impl<'f> SchemaLog<'f> {
         let free = (0..SCHEMA_EXTENTS).find(|i| self.extent(*i).is_none());
         let index = free.ok_or(SchemaExhausted)?;
         let at = offset_of!(SessionState, schema_extents) + index * Extent::BYTES;
-        self.file.state_word(at).store(extent.offset, Relaxed);
-        self.file.state_word(at + 8).store(extent.bytes, Relaxed);
+        self.word(at).store(extent.offset, Relaxed);
+        self.word(at + 8).store(extent.bytes, Relaxed);
         Ok(())
     }
 
     fn extent(&self, index: usize) -> Option<&'f [AtomicU64]> {
         let at = offset_of!(SessionState, schema_extents) + index * Extent::BYTES;
-        let offset = self.file.state_word(at).load(Relaxed);
-        let bytes = self.file.state_word(at + 8).load(Relaxed);
-        if bytes == 0 {
-            None
-        } else {
-            self.file.map().words(offset, bytes)
+        let offset = self.word(at).load(Relaxed);
+        let bytes = self.word(at + 8).load(Relaxed);
+        if bytes == 0 || !offset.is_multiple_of(8) || !bytes.is_multiple_of(8) {
+            return None;
         }
+        let first = usize::try_from(offset / 8).ok()?;
+        let count = usize::try_from(bytes / 8).ok()?;
+        self.file.get(first..first.checked_add(count)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A slot of the ring directory: geometry, owner, *produced*, *consumed* and counters.
 
 use core::mem::offset_of;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::counters::{CAUSES, Cause};
 use ringmark_format::page::{PAGES_MIN, valid_page_bytes};
@@ -161,10 +161,9 @@ impl<'m> SlotView<'m> {
     /// another state.
     #[must_use]
     pub fn claim(&self, from: u64) -> bool {
-        // Between threads of the producer only: what the last owner wrote is visible to the next.
-        // [T1] with [T2] of the other claimers.
+        // What the last owner wrote is visible to this one. CLAIMING itself publishes nothing.
         self.words[word!(state)]
-            .compare_exchange(from, state::CLAIMING, AcqRel, Acquire)
+            .compare_exchange(from, state::CLAIMING, order::state_acquire(), Relaxed) // [T2]
             .is_ok()
     }
 
