@@ -121,19 +121,20 @@ fn is_zombie(who: &str) -> bool {
     matches!(state, Some(b'Z' | b'X'))
 }
 
+/// Byte of the ring file whose record lock says "the process lives". One byte only: a lock over
+/// the whole file would exclude the consumer's and the controllers' locks.
+const LIFE_BYTE: u64 = 0;
+
 /// Takes the record lock that says "this process has the session open". Not inherited by fork,
 /// given back by the kernel at death and at exec.
 pub fn hold_lock(file: &File) -> bool {
-    use rustix::fs::{FlockOperation, fcntl_lock};
-    fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    crate::lock::hold_record(file, LIFE_BYTE).is_ok()
 }
 
 /// Whether another process holds the record lock.
 #[must_use]
 pub fn lock_is_held(file: &File) -> bool {
-    use rustix::process::{Flock, FlockType, fcntl_getlk};
-    let probe = Flock::from(FlockType::WriteLock);
-    fcntl_getlk(file, &probe).is_ok_and(|holder| holder.is_some())
+    crate::lock::is_held(file, LIFE_BYTE)
 }
 
 /// The 16 bytes of a uuid in text; zero for what is not one.

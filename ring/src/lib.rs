@@ -32,6 +32,7 @@
 pub mod clock;
 pub mod cross;
 pub mod identity;
+pub mod lock;
 pub mod mailbox;
 #[cfg(not(loom))]
 pub mod mapping;
