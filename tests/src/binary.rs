@@ -1,0 +1,72 @@
+//! Finds the `ringmark` binary that belongs to the code under test.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::{env, process};
+
+use crate::dirs::workspace_root;
+
+/// A command that runs the built `ringmark` binary, with every `RINGMARK*` variable of the
+/// caller removed so that a test sees only what it sets itself.
+///
+/// The binary is `$RINGMARK_BIN` where that is set; otherwise Cargo brings the one of this test's
+/// own profile and target directory up to date, once per test process.
+///
+/// # Panics
+/// When the binary cannot be built: no test of it can mean anything then.
+#[must_use]
+pub fn ringmark() -> Command {
+    let mut command = Command::new(path());
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("RINGMARK") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The path of that binary.
+///
+/// # Panics
+/// As [`ringmark`].
+#[must_use]
+pub fn path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| match env::var_os("RINGMARK_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => build(),
+    })
+}
+
+fn build() -> PathBuf {
+    let profile_dir = profile_dir();
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace_root());
+    command.args(["build", "--quiet", "--workspace", "--bin", "ringmark"]);
+    if profile_dir.ends_with("release") {
+        command.arg("--release");
+    }
+    if let Some(target) = profile_dir.parent() {
+        command.arg("--target-dir").arg(target);
+    }
+    let output = command.output().expect("cargo starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cannot build ringmark:\n{errors}");
+    profile_dir.join("ringmark")
+}
+
+/// `<target>/debug` or `<target>/release`: the test itself lies in its `deps` directory.
+fn profile_dir() -> PathBuf {
+    let exe = env::current_exe().expect("a running program has a path");
+    let deps = exe.parent().expect("a file has a directory");
+    match deps.parent() {
+        Some(profile) if deps.ends_with("deps") => profile.to_path_buf(),
+        _ => panic!(
+            "process {}: {} is not below a Cargo target directory; set RINGMARK_BIN",
+            process::id(),
+            exe.display()
+        ),
+    }
+}

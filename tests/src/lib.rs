@@ -1,0 +1,17 @@
+//! What whole-system tests share: directories that clean up after themselves, the built
+//! `ringmark` binary, child processes that never outlive their test, and the repository's own
+//! style checks in [`tidy`].
+#![forbid(unsafe_code)]
+
+pub mod binary;
+pub mod dirs;
+pub mod process;
+pub mod tidy;
+pub mod tools;
+pub mod wait;
+
+pub use binary::ringmark;
+pub use dirs::{TempDir, workspace_root};
+pub use process::{Finished, Running, run};
+pub use tools::{is_long, require_tools};
+pub use wait::wait_until;

@@ -1,0 +1,254 @@
+//! Child processes in a process group of their own: bounded in time, killed with their children
+//! when the test that started them ends, however it ends.
+
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// What a finished child left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Everything it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// Everything it wrote to standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Finished {
+    /// Exit code, or 128 + signal number as a shell reports it.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        let signal = self.status.signal().unwrap_or(0);
+        self.status.code().unwrap_or(128 + signal)
+    }
+
+    /// Standard output as text, damaged UTF-8 replaced.
+    #[must_use]
+    pub fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text, damaged UTF-8 replaced.
+    #[must_use]
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// Returns itself when the exit code is `code`.
+    ///
+    /// # Panics
+    /// With both outputs when it is not.
+    #[must_use]
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        let (found, out, err) = (self.code(), self.stdout_text(), self.stderr_text());
+        assert!(
+            found == code,
+            "exit code {found}, expected {code}\nstdout:\n{out}\nstderr:\n{err}"
+        );
+        self
+    }
+}
+
+/// Runs `command` to its end with nothing on standard input.
+///
+/// # Errors
+/// When it cannot be started.
+///
+/// # Panics
+/// When it runs longer than `timeout`; its process group is killed first.
+pub fn run(command: &mut Command, timeout: Duration) -> io::Result<Finished> {
+    Ok(Running::start(command.stdin(Stdio::null()))?.finish(timeout))
+}
+
+/// A running child. Dropping it kills its whole process group and reaps it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    program: String,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+}
+
+impl Running {
+    /// Starts `command` as the leader of a new process group and collects both its outputs.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let mut child = command
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        Ok(Self {
+            stdout: child.stdout.take().map(collect),
+            stderr: child.stderr.take().map(collect),
+            program: command.get_program().to_string_lossy().into_owned(),
+            child,
+        })
+    }
+
+    /// The child's process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The child itself, to write to its standard input or to ask for its state.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Sends `signal` to the child alone.
+    ///
+    /// # Errors
+    /// When the child is already reaped.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    }
+
+    /// Kills the child alone (`SIGKILL`) and returns what it left.
+    ///
+    /// # Errors
+    /// When the child is already reaped.
+    ///
+    /// # Panics
+    /// When the killed child does not end within 10 seconds.
+    pub fn kill(self) -> io::Result<Finished> {
+        self.signal(Signal::KILL)?;
+        Ok(self.finish(Duration::from_secs(10)))
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    /// When the child runs longer than `timeout`, or its output cannot be collected; its process
+    /// group is killed first.
+    #[must_use]
+    pub fn finish(mut self, timeout: Duration) -> Finished {
+        let end = Instant::now() + timeout;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return self.outputs(status, end);
+            }
+            if Instant::now() >= end {
+                self.kill_group();
+                panic!("{} still runs after {timeout:?}", self.program);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Collects the outputs. A grandchild may hold them open after the child's end: it gets the
+    /// rest of the time, then the group is killed.
+    fn outputs(&mut self, status: ExitStatus, end: Instant) -> Finished {
+        while !self.is_drained() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if !self.is_drained() {
+            self.kill_group();
+        }
+        let join = |reader: Option<JoinHandle<Vec<u8>>>| {
+            reader.and_then(|r| r.join().ok()).unwrap_or_default()
+        };
+        Finished {
+            status,
+            stdout: join(self.stdout.take()),
+            stderr: join(self.stderr.take()),
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        let ended =
+            |reader: &Option<JoinHandle<_>>| reader.as_ref().is_none_or(|r| r.is_finished());
+        ended(&self.stdout) && ended(&self.stderr)
+    }
+
+    fn kill_group(&self) {
+        // ESRCH is fine: nobody is left.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill_group();
+        let _ = self.child.wait();
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is still worth showing.
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::wait_until;
+    use rustix::process::test_kill_process;
+
+    const SECONDS: Duration = Duration::from_secs(10);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn collects_code_and_both_outputs() {
+        let done = run(&mut shell("echo out; echo err >&2; exit 3"), SECONDS).unwrap();
+        let done = done.expect_code(3);
+        assert_eq!(
+            (done.stdout_text().as_str(), done.stderr_text().as_str()),
+            ("out\n", "err\n")
+        );
+    }
+
+    #[test]
+    fn a_signal_reads_as_128_plus_number() {
+        let child = Running::start(&mut shell("exec sleep 60")).unwrap();
+        assert_eq!(child.kill().unwrap().code(), 137);
+    }
+
+    #[test]
+    #[should_panic(expected = "still runs after")]
+    fn a_hanging_child_is_killed() {
+        let _ = run(&mut shell("sleep 60"), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn drop_kills_grandchildren() {
+        let dir = crate::TempDir::new("grandchild").unwrap();
+        let file = dir.join("pid");
+        let script = format!("sleep 60 & echo $! > {}; wait", file.display());
+        let child = Running::start(&mut shell(&script)).unwrap();
+        let pid = wait_until(SECONDS, "the grandchild's pid", || {
+            std::fs::read_to_string(&file).ok()?.trim().parse().ok()
+        });
+        drop(child);
+        let pid = Pid::from_raw(pid).unwrap();
+        wait_until(SECONDS, "the grandchild's end", || {
+            is_gone(pid).then_some(())
+        });
+    }
+
+    /// Gone, or a zombie that its new parent has not reaped yet.
+    fn is_gone(pid: Pid) -> bool {
+        let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        test_kill_process(pid).is_err()
+            || std::fs::read_to_string(stat).is_ok_and(|line| line.contains(") Z "))
+    }
+}

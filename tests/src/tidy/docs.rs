@@ -1,0 +1,152 @@
+//! Documents that must exist, links that must lead somewhere, promises that must name their test.
+
+use std::path::Path;
+
+use super::sources::Source;
+
+/// Documents of `names` that are missing or empty among `sources`.
+#[must_use]
+pub fn missing(sources: &[Source], names: &[&str]) -> Vec<String> {
+    let is_there = |name: &str| {
+        sources
+            .iter()
+            .any(|source| source.path == name && !source.text.trim().is_empty())
+    };
+    let lacking = names.iter().filter(|name| !is_there(name));
+    lacking
+        .map(|name| format!("{name}: missing or empty"))
+        .collect()
+}
+
+/// Relative links of a Markdown file that lead nowhere.
+#[must_use]
+pub fn dead_links(root: &Path, source: &Source) -> Vec<String> {
+    let dir = root.join(&source.path);
+    let dir = dir.parent().unwrap_or(root);
+    let links = source
+        .text
+        .split("](")
+        .skip(1)
+        .filter_map(|part| part.split(')').next());
+    let local = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
+    let paths = local.map(|link| link.split('#').next().unwrap_or_default());
+    let dead = paths.filter(|path| !dir.join(path).exists());
+    dead.map(|path| format!("{}: link to {path}, which is not there", source.path))
+        .collect()
+}
+
+/// Rows of PROMISES.md whose third cell is neither `pending` nor names existing files in
+/// backticks, or whose figure is there without a test, or the other way round.
+#[must_use]
+pub fn promises(root: &Path, source: &Source) -> Vec<String> {
+    let rows = source
+        .text
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| #"));
+    let rows = rows.filter(|line| !line.starts_with("| ---"));
+    let findings = rows.filter_map(|row| promise(root, row).err());
+    findings
+        .map(|reason| format!("{}: {reason}", source.path))
+        .collect()
+}
+
+fn promise(root: &Path, row: &str) -> Result<(), String> {
+    let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+    let [id, _promise, test, figure, date] = cells[..] else {
+        return Err(format!("{} cells, expected 5: {row}", cells.len()));
+    };
+    if test == "pending" {
+        let is_open = figure == "pending" && date.is_empty();
+        return if is_open {
+            Ok(())
+        } else {
+            Err(format!("{id}: a figure or date without a test"))
+        };
+    }
+    let mut files = test.split('`').skip(1).step_by(2).peekable();
+    if files.peek().is_none() {
+        return Err(format!("{id}: neither `pending` nor a test in backticks"));
+    }
+    match files.find(|file| !root.join(file.split("::").next().unwrap_or(file)).exists()) {
+        Some(file) => Err(format!("{id}: {file} is not there")),
+        None if figure.is_empty() || date.is_empty() => {
+            Err(format!("{id}: figure and date are needed"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Test files directly in `tests/` that no `[[test]]` entry of its manifest names: Cargo would
+/// leave them out without a word.
+#[must_use]
+pub fn undeclared_tests(sources: &[Source]) -> Vec<String> {
+    let manifest = sources
+        .iter()
+        .find(|source| source.path == "tests/Cargo.toml");
+    let manifest = manifest.map_or("", |source| source.text.as_str());
+    let names = sources
+        .iter()
+        .filter_map(|source| source.path.strip_prefix("tests/"));
+    let files = names.filter(|name| name.ends_with(".rs") && !name.contains('/'));
+    let lost = files.filter(|name| !manifest.contains(&format!("path = \"{name}\"")));
+    lost.map(|name| format!("tests/{name}: not declared in tests/Cargo.toml, so it never runs"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace_root;
+
+    #[test]
+    fn a_missing_document_is_found() {
+        let sources = [
+            Source::new("README.md", "text"),
+            Source::new("DESIGN.md", " \n"),
+        ];
+        assert_eq!(
+            missing(&sources, &["README.md", "DESIGN.md", "SPEC.md"]).len(),
+            2
+        );
+    }
+
+    #[test]
+    fn a_dead_link_is_found() {
+        let text = "[a](Cargo.toml) [b](https://example.org) [c](#x) [d](no/such.md#part)";
+        let found = dead_links(&workspace_root(), &Source::new("README.md", text));
+        assert_eq!(found, ["README.md: link to no/such.md, which is not there"]);
+    }
+
+    #[test]
+    fn a_promise_names_an_existing_test_or_is_pending() {
+        let head = "| # | promise | test | figure | date |\n| --- | --- | --- | --- | --- |\n";
+        let check = |row: &str| {
+            promises(
+                &workspace_root(),
+                &Source::new("PROMISES.md", &format!("{head}{row}\n")),
+            )
+        };
+        assert!(check("| 1 | p | pending | pending | |").is_empty());
+        assert!(check("| 1 | p | `tests/tidy.rs::words` | 0 | 2025-01-02 |").is_empty());
+        for bad in [
+            "| 1 | p | pending | 12 ns | |",
+            "| 1 | p | a test | 12 ns | 2025-01-02 |",
+            "| 1 | p | `tests/no-such.rs` | 12 ns | 2025-01-02 |",
+            "| 1 | p | `tests/tidy.rs` | 12 ns | |",
+            "| 1 | p | pending |",
+        ] {
+            assert_eq!(check(bad).len(), 1, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_test_that_never_runs_is_found() {
+        let manifest = Source::new("tests/Cargo.toml", "path = \"kill.rs\"");
+        let sources = [
+            manifest,
+            Source::new("tests/kill.rs", ""),
+            Source::new("tests/lost.rs", ""),
+        ];
+        assert_eq!(undeclared_tests(&sources).len(), 1);
+    }
+}

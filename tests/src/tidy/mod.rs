@@ -1,0 +1,15 @@
+//! The repository's own style as checks: each takes text, returns one line per finding, and has
+//! a planted bad input of its own. `tests/tidy.rs` runs them over the checkout.
+
+pub mod deps;
+pub mod docs;
+pub mod lengths;
+pub mod orderings;
+pub mod scan;
+pub mod sources;
+pub mod traced;
+pub mod unsafety;
+pub mod words;
+
+pub use scan::Scanned;
+pub use sources::{Source, read_sources};

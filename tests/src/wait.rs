@@ -1,0 +1,40 @@
+//! Waiting for something to become true, with an end.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Polls `probe` every 2 ms until it returns `Some`, at most `timeout`.
+///
+/// # Panics
+/// When the time is over; `what` says what never happened.
+pub fn wait_until<T>(timeout: Duration, what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + timeout;
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(Instant::now() < end, "not within {timeout:?}: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_what_the_probe_found() {
+        let mut left = 3;
+        let found = wait_until(Duration::from_secs(5), "countdown", || {
+            left -= 1;
+            (left == 0).then_some("done")
+        });
+        assert_eq!(found, "done");
+    }
+
+    #[test]
+    #[should_panic(expected = "a pig flies")]
+    fn gives_up() {
+        wait_until(Duration::from_millis(10), "a pig flies", || None::<()>);
+    }
+}
