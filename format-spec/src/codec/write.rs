@@ -1,0 +1,140 @@
+//! Writing blocks: header, content, padding, with both CRCs.
+
+use alloc::vec::Vec;
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::{CodecError, crc32, encode};
+use crate::align8;
+use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, SEALED, codec, kind};
+use crate::{PageNumber, RingId, Uuid};
+
+/// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
+#[must_use]
+pub fn header(kind: u16, session: Uuid) -> BlockHeader {
+    let mut header = BlockHeader::new_zeroed();
+    header.magic = BLOCK_MAGIC;
+    header.kind = kind;
+    header.session = session.0;
+    header
+}
+
+/// Fills in the lengths and both CRCs of a header whose content is stored as it is.
+///
+/// # Errors
+/// [`CodecError::TooLarge`] for more than [`CONTENT_BYTES_MAX`] bytes.
+pub fn seal_header(header: &mut BlockHeader, content: &[u8]) -> Result<(), CodecError> {
+    let bytes = content.len() as u32;
+    header.raw_bytes = bytes;
+    seal_stored(header, content)
+}
+
+fn seal_stored(header: &mut BlockHeader, content: &[u8]) -> Result<(), CodecError> {
+    if content.len() > CONTENT_BYTES_MAX as usize {
+        let bytes = content.len() as u64;
+        return Err(CodecError::TooLarge { bytes });
+    }
+    header.stored_bytes = content.len() as u32;
+    header.content_crc = crc32(content);
+    header.header_crc = crc32(&header.as_bytes()[..BlockHeader::BYTES - 4]);
+    Ok(())
+}
+
+/// Bytes of zeros behind content of `stored_bytes`.
+#[must_use]
+pub const fn padding_bytes(stored_bytes: usize) -> usize {
+    align8(stored_bytes) - stored_bytes
+}
+
+/// Appends one block: `header` with lengths and CRCs filled in, the content, padding.
+///
+/// # Errors
+/// [`CodecError::TooLarge`]; then nothing was appended.
+pub fn block(out: &mut Vec<u8>, mut header: BlockHeader, content: &[u8]) -> Result<(), CodecError> {
+    seal_header(&mut header, content)?;
+    append(out, &header, content);
+    Ok(())
+}
+
+fn append(out: &mut Vec<u8>, header: &BlockHeader, content: &[u8]) {
+    out.extend_from_slice(header.as_bytes());
+    out.extend_from_slice(content);
+    out.resize(out.len() + padding_bytes(content.len()), 0);
+}
+
+/// The header of a SESSION block is [`header`]; this is that of a PAGE block whose content is the
+/// first `extent` bytes of a page of `page_bytes`.
+#[must_use]
+pub fn page_header(
+    session: Uuid,
+    ring: RingId,
+    page: PageNumber,
+    extent: u32,
+    page_bytes: u32,
+    sealed: bool,
+) -> BlockHeader {
+    BlockHeader {
+        flags: if sealed { SEALED } else { 0 },
+        ring_id: ring.0,
+        page_number: page.0,
+        extent,
+        page_bytes,
+        ..header(kind::PAGE, session)
+    }
+}
+
+/// Appends a SESSION block: the session header and its attributes, as in the ring file.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn session(out: &mut Vec<u8>, session: Uuid, content: &[u8]) -> Result<(), CodecError> {
+    block(out, header(kind::SESSION, session), content)
+}
+
+/// Appends a SCHEMA block: a piece of the schema stream that starts at `offset` in it.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn schema(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    offset: u64,
+    piece: &[u8],
+) -> Result<(), CodecError> {
+    let mut header = header(kind::SCHEMA, session);
+    header.page_number = offset;
+    block(out, header, piece)
+}
+
+/// Appends a COUNTERS block.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn counters(out: &mut Vec<u8>, session: Uuid, content: &[u8]) -> Result<(), CodecError> {
+    block(out, header(kind::COUNTERS, session), content)
+}
+
+/// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.
+///
+/// # Errors
+/// [`CodecError::TooLarge`] for `raw` or what it became (then nothing was appended),
+/// [`CodecError::Unknown`].
+pub fn container(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    codec: u8,
+    raw: &[u8],
+) -> Result<(), CodecError> {
+    let mut stored = Vec::new();
+    encode(codec, raw, &mut stored)?;
+    let mut header = header(kind::CONTAINER, session);
+    header.codec = codec;
+    if stored.len() >= raw.len() && codec != codec::NONE {
+        // Noise: stored as it is, so that the reader has one thing less to do.
+        header.codec = codec::NONE;
+        return block(out, header, raw);
+    }
+    header.raw_bytes = raw.len() as u32;
+    seal_stored(&mut header, &stored)?;
+    append(out, &header, &stored);
+    Ok(())
+}
