@@ -56,7 +56,13 @@ impl<'f> SchemaLog<'f> {
     /// Copies the stream from `from` up to the published length. Shorter if extents are damaged.
     #[must_use]
     pub fn read(&self, from: u64) -> Vec<u8> {
-        let end = self.published();
+        self.read_at_most(from, u64::MAX)
+    }
+
+    /// Like [`SchemaLog::read`], but at most `bytes`: a reader bounds what it takes at once.
+    #[must_use]
+    pub fn read_at_most(&self, from: u64, bytes: u64) -> Vec<u8> {
+        let end = self.published().min(from.saturating_add(bytes));
         let mut out = Vec::new();
         let mut start = 0;
         for index in 0..SCHEMA_EXTENTS {
