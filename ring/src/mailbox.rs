@@ -104,9 +104,11 @@ impl<'m> Mailbox<'m> {
     }
 
     fn set_size(&self, half: u32, bytes: u32) {
-        let sizes = self.words[SIZES].load(Relaxed);
         let mask = 0xFFFF_FFFF_u64 << (32 * half);
-        self.words[SIZES].store(sizes & !mask | u64::from(bytes) << (32 * half), Relaxed);
+        let size = u64::from(bytes) << (32 * half);
+        // The other side may be writing the other half: a request after one that timed out.
+        let _ =
+            self.words[SIZES].fetch_update(Relaxed, Relaxed, |sizes| Some(sizes & !mask | size));
     }
 
     fn write_text(&self, offset: usize, bytes: &[u8]) {

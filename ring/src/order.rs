@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 #[cfg(loom)]
 static WEAKENED: std::sync::Mutex<Option<&'static str>> = std::sync::Mutex::new(None);
 
-/// Weakens the ordering with this label (`None`: none) for the models that follow.
+/// Weakens the ordering with this label, or several (`"W1+W4"`), for the models that follow.
 #[cfg(loom)]
 pub fn weaken(label: Option<&'static str>) {
     *WEAKENED.lock().unwrap_or_else(|e| e.into_inner()) = label;
@@ -19,7 +19,7 @@ fn weakened(label: &str) -> bool {
     WEAKENED
         .lock()
         .unwrap_or_else(|e| e.into_inner())
-        .is_some_and(|w| w == label)
+        .is_some_and(|w| w.split('+').any(|one| one == label))
 }
 
 #[cfg(not(loom))]
