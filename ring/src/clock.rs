@@ -50,7 +50,9 @@ pub fn realtime_ns() -> u64 {
 
 fn nanoseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+    (time.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64)
 }
 
 /// A tick and its `CLOCK_MONOTONIC` twin, read as close together as three tries allow;
@@ -59,10 +61,16 @@ fn nanoseconds(clock: ClockId) -> u64 {
 pub fn sample(clock: Clock) -> ClockSample {
     match clock {
         Clock::Tsc => sample_tsc(),
-        Clock::None => ClockSample { tick: 0, mono_ns: 0 },
+        Clock::None => ClockSample {
+            tick: 0,
+            mono_ns: 0,
+        },
         Clock::Monotonic | Clock::Coarse => {
             let now = ticks(clock);
-            ClockSample { tick: now, mono_ns: now }
+            ClockSample {
+                tick: now,
+                mono_ns: now,
+            }
         }
     }
 }
@@ -74,10 +82,16 @@ fn sample_tsc() -> ClockSample {
         let mono_ns = monotonic_ns();
         let width = tsc().wrapping_sub(before);
         if width <= BRACKET_TICKS {
-            return ClockSample { tick: before + width / 2, mono_ns };
+            return ClockSample {
+                tick: before + width / 2,
+                mono_ns,
+            };
         }
     }
-    ClockSample { tick: before, mono_ns: 0 }
+    ClockSample {
+        tick: before,
+        mono_ns: 0,
+    }
 }
 
 /// What a page that is opened for an event at `now` counts from: `now` itself, unless that is
@@ -86,12 +100,18 @@ fn sample_tsc() -> ClockSample {
 pub fn page_base(clock: Clock, rate: Rate, now: u64) -> ClockSample {
     let sample = sample(clock);
     let age = sample.tick.wrapping_sub(now);
-    if clock != Clock::Tsc || age > BASE_AGE_TICKS {
+    if age > BASE_AGE_TICKS {
         return sample;
     }
     match sample.mono_ns {
-        0 => ClockSample { tick: now, mono_ns: 0 },
-        mono_ns => ClockSample { tick: now, mono_ns: mono_ns.saturating_sub(rate.nanoseconds(age)) },
+        0 => ClockSample {
+            tick: now,
+            mono_ns: 0,
+        },
+        mono_ns => ClockSample {
+            tick: now,
+            mono_ns: mono_ns.saturating_sub(rate.nanoseconds(age)),
+        },
     }
 }
 

@@ -33,9 +33,9 @@
 //! that with both weakened the promise breaks.
 
 #[cfg(not(loom))]
-pub mod clock;
-#[cfg(not(loom))]
 pub mod clean;
+#[cfg(not(loom))]
+pub mod clock;
 pub mod cross;
 pub mod identity;
 pub mod lock;

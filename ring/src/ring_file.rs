@@ -277,7 +277,7 @@ impl RingFile {
         if size < SessionHeader::BYTES {
             return Err(RingFileError::TooSmall { bytes });
         }
-        let geometry = Geometry::parse(&read_header(&file, bytes)?, bytes)?;
+        let geometry = read_geometry(&file)?;
         let map = map(&file, 0, size)?;
         Ok((file, map, geometry))
     }
@@ -402,6 +402,22 @@ fn map_consumed(file: &File, geometry: &Geometry) -> Result<Mapping, MapError> {
     let start = offset / SYSTEM_PAGE * SYSTEM_PAGE;
     let bytes = offset - start + u64::from(geometry.header.slots) * 8;
     Mapping::writable(file, start, bytes as usize)
+}
+
+/// Reads and validates the header of a ring file without mapping it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_geometry(file: &File) -> Result<Geometry, RingFileError> {
+    let stat = |source| MapError {
+        step: "fstat",
+        source,
+    };
+    let bytes = file.metadata().map_err(stat)?.len();
+    if bytes < SessionHeader::BYTES as u64 {
+        return Err(RingFileError::TooSmall { bytes });
+    }
+    Geometry::parse(&read_header(file, bytes)?, bytes)
 }
 
 fn read_header(file: &File, file_bytes: u64) -> Result<Vec<u8>, RingFileError> {

@@ -85,7 +85,9 @@ pub fn path() -> PathBuf {
     }
 }
 
-fn uid() -> u32 {
+/// Effective user id.
+#[must_use]
+pub fn uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 

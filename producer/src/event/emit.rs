@@ -1,0 +1,135 @@
+//! The event path: is it on → reserve → write → commit.
+
+use ringmark_format::TypeId;
+use ringmark_format::session::Clock;
+use ringmark_ring::{Reservation, clock};
+
+use super::description::{Description, EventType, Field, TypeState, semantic};
+use super::fields::{self, Fields};
+use crate::sites::{self, DescribeSite};
+use crate::{session, thread_block};
+
+const TSC: u32 = Clock::Tsc as u32;
+
+/// One place in the program that emits; the macros make a type for each.
+pub trait Callsite {
+    /// Names of the arguments.
+    const FIELDS: &'static [&'static str];
+    /// Bytes in front of the arguments: 8 for a span (its duration), else 0.
+    const FIRST: usize;
+    /// Semantic of the first argument; 0: none.
+    const SEMANTIC: u32 = 0;
+
+    /// The facts about the event type.
+    fn event() -> EventType;
+    /// Whether it is on.
+    fn state() -> &'static TypeState;
+}
+
+/// A call site with the types of its arguments: what the linker section points at.
+struct Site<C, F>(core::marker::PhantomData<(C, F)>);
+
+impl<C: Callsite, F: Fields> DescribeSite for Site<C, F> {
+    fn describe(to: &mut dyn FnMut(Description<'_>)) {
+        let mut described = Vec::with_capacity(1 + C::FIELDS.len());
+        if C::FIRST != 0 {
+            described.push(DURATION);
+        }
+        for (i, (name, place)) in C::FIELDS.iter().zip(F::PLACES).enumerate() {
+            let mut place = *place;
+            place.offset += C::FIRST as u32;
+            let semantic = if i == 0 { C::SEMANTIC } else { 0 };
+            described.push(Field {
+                name,
+                place,
+                semantic,
+                unit: "",
+            });
+        }
+        let fixed_bytes = (C::FIRST + F::BYTES) as u32;
+        to(Description {
+            event: C::event(),
+            fields: &described,
+            fixed_bytes,
+        });
+    }
+}
+
+/// First field of a finished span.
+const DURATION: Field = Field {
+    name: "duration",
+    place: super::description::Place {
+        kind: super::Kind::U64,
+        count: 0,
+        offset: 0,
+    },
+    semantic: semantic::DURATION,
+    unit: "ticks",
+};
+
+/// Makes the call site known.
+#[inline(always)]
+pub(crate) fn declare<C: Callsite, F: Fields>(_callsite: &C) {
+    sites::declare::<Site<C, F>>();
+}
+
+/// Emits an event if its type is on; only then are the arguments evaluated.
+#[inline(always)]
+pub fn emit<C: Callsite, F: Fields>(callsite: C, arguments: impl FnOnce() -> F) {
+    declare::<C, F>(&callsite);
+    let id = C::state().enabled();
+    if id != 0 {
+        record(id, Now::Clock, None, &arguments());
+    }
+}
+
+/// Emits an event that happened at `ticks` of the session's clock.
+#[inline(always)]
+pub fn emit_at<C: Callsite, F: Fields>(callsite: C, ticks: u64, arguments: impl FnOnce() -> F) {
+    declare::<C, F>(&callsite);
+    let id = C::state().enabled();
+    if id != 0 {
+        record(id, Now::At(ticks), None, &arguments());
+    }
+}
+
+/// Writes one record: `before`, then the fields.
+#[inline(always)]
+pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: &F) {
+    let first = if before.is_some() { 8 } else { 0 };
+    let words = fields::payload_words(first, fields);
+    if let Some(mut reservation) = reserve_words(TypeId(id), words, now) {
+        fields::write(&mut reservation, before, fields);
+        reservation.commit();
+    }
+}
+
+/// When an event happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Now {
+    /// Now: the session's clock is read.
+    Clock,
+    /// At this tick of the session's clock.
+    At(u64),
+}
+
+/// Reserves a record of `payload_words` in this thread's ring. `None`: lost, and counted.
+#[inline(always)]
+#[must_use]
+pub fn reserve_words(
+    type_id: TypeId,
+    payload_words: u64,
+    now: Now,
+) -> Option<Reservation<'static>> {
+    if let Some(writer) = thread_block::writer() {
+        let ticks = match now {
+            Now::At(ticks) => Some(ticks),
+            Now::Clock if writer.clock() == TSC => Some(clock::tsc()),
+            Now::Clock => None,
+        };
+        if let Some(reservation) = ticks.and_then(|t| writer.reserve(type_id, payload_words, t)) {
+            return Some(reservation);
+        }
+    }
+    session::reserve_slow(type_id, payload_words, now)
+}

@@ -1,0 +1,122 @@
+//! The arguments of one event: a tuple of values with places computed at compile time.
+
+use ringmark_ring::Reservation;
+
+use super::description::Place;
+use super::value::{Encoder, Value, alignment};
+
+/// A tuple of values.
+pub trait Fields {
+    /// Where each value lies, counted from `FIRST`.
+    const PLACES: &'static [Place];
+    /// Bytes of all fixed parts.
+    const BYTES: usize;
+
+    /// Bytes behind the fixed parts.
+    fn dynamic_bytes(&self) -> usize;
+
+    /// Writes all values, the first at `first`.
+    fn encode(&self, to: &mut Encoder<'_, '_>, first: usize);
+}
+
+/// Reserves nothing, writes `fields` into a reservation of the right size, behind `first` bytes
+/// that `before` holds.
+#[inline(always)]
+pub(crate) fn write<F: Fields>(reservation: &mut Reservation<'_>, before: Option<u64>, fields: &F) {
+    let first = if before.is_some() { 8 } else { 0 };
+    if first + F::BYTES == 0 {
+        return;
+    }
+    let mut encoder = Encoder::new(reservation, first + F::BYTES);
+    if let Some(word) = before {
+        encoder.bits(0, word);
+    }
+    fields.encode(&mut encoder, first);
+    encoder.finish();
+}
+
+/// Payload words of `fields` behind `first` bytes.
+#[inline(always)]
+pub(crate) fn payload_words<F: Fields>(first: usize, fields: &F) -> u64 {
+    ((first + F::BYTES).div_ceil(8) + fields.dynamic_bytes() / 8) as u64
+}
+
+/// End of the places so far.
+const fn end(places: &[(Place, usize)]) -> usize {
+    match places.last() {
+        None => 0,
+        Some((place, bytes)) => place.offset as usize + *bytes,
+    }
+}
+
+/// Place of a value behind the others, aligned.
+const fn next<V: Value>(before: usize) -> (Place, usize) {
+    let offset = before.next_multiple_of(alignment(V::KIND));
+    let place = Place {
+        kind: V::KIND,
+        count: V::COUNT,
+        offset: offset as u32,
+    };
+    (place, V::BYTES)
+}
+
+impl Fields for () {
+    const PLACES: &'static [Place] = &[];
+    const BYTES: usize = 0;
+
+    #[inline(always)]
+    fn dynamic_bytes(&self) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn encode(&self, _to: &mut Encoder<'_, '_>, _first: usize) {}
+}
+
+macro_rules! tuple {
+    ($($name:ident $index:tt),+) => {
+        impl<$($name: Value),+> Fields for ($($name,)+) {
+            const PLACES: &'static [Place] = &{
+                let mut all = [Place { kind: super::description::Kind::U8, count: 0, offset: 0 }; tuple!(@count $($name)+)];
+                let mut at = 0;
+                $(
+                    let (place, bytes) = next::<$name>(at);
+                    all[$index] = place;
+                    at = end(&[(place, bytes)]);
+                )+
+                let _ = at;
+                all
+            };
+            const BYTES: usize = {
+                let mut at = 0;
+                $( at = end(&[next::<$name>(at)]); )+
+                at
+            };
+
+            #[inline(always)]
+            fn dynamic_bytes(&self) -> usize {
+                0 $( + self.$index.dynamic_bytes() )+
+            }
+
+            #[inline(always)]
+            fn encode(&self, to: &mut Encoder<'_, '_>, first: usize) {
+                $( self.$index.encode(to, first + Self::PLACES[$index].offset as usize); )+
+            }
+        }
+    };
+    (@count $($name:ident)+) => { 0 $( + tuple!(@one $name) )+ };
+    (@one $name:ident) => { 1 };
+}
+
+tuple!(A 0);
+tuple!(A 0, B 1);
+tuple!(A 0, B 1, C 2);
+tuple!(A 0, B 1, C 2, D 3);
+tuple!(A 0, B 1, C 2, D 3, E 4);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);

@@ -1,0 +1,156 @@
+//! `event!`, `span!`, `counter!`, `flow!`, `event_at!`.
+//!
+//! All have the same shape: optional `level:`, `category:`, `target:`, then the name, then
+//! arguments `name = value`, `name = ?value` (Debug), `name = %value` (Display), or `name`.
+
+/// A place in the program, as a type of its own. Not for use by hand.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __callsite {
+    ($shape:ident, $first:literal, $semantic:expr, $level:ident, $category:expr, $target:expr, $name:expr, [$($field:expr),*]) => {{
+        struct Here;
+        static STATE: $crate::event::TypeState = $crate::event::TypeState::new();
+        impl $crate::event::Callsite for Here {
+            const FIELDS: &'static [&'static str] = &[$($field),*];
+            const FIRST: usize = $first;
+            const SEMANTIC: u32 = $semantic;
+            fn event() -> $crate::event::EventType {
+                $crate::event::EventType {
+                    name: $name,
+                    target: $target,
+                    category: $category,
+                    level: $crate::event::Level::$level,
+                    shape: $crate::event::Shape::$shape,
+                    file: ::core::file!(),
+                    line: ::core::line!(),
+                    state: &STATE,
+                }
+            }
+            #[inline(always)]
+            fn state() -> &'static $crate::event::TypeState {
+                &STATE
+            }
+        }
+        Here
+    }};
+}
+
+/// Takes the arguments apart, then calls `$then!($context… [names] [values])`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __arguments {
+    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $(,)?) => {
+        $crate::$then!($context [$($names),*] [$($values,)*])
+    };
+    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $($field:ident).+ = ?$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!($then $context
+            [$($names,)* ::core::stringify!($($field).+),] [$($values,)* $crate::event::debug(&$value),] $($($rest)*)?)
+    };
+    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $($field:ident).+ = %$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!($then $context
+            [$($names,)* ::core::stringify!($($field).+),] [$($values,)* $crate::event::display(&$value),] $($($rest)*)?)
+    };
+    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $($field:ident).+ = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!($then $context
+            [$($names,)* ::core::stringify!($($field).+),] [$($values,)* $value,] $($($rest)*)?)
+    };
+    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $field:ident $(, $($rest:tt)*)?) => {
+        $crate::__arguments!($then $context
+            [$($names,)* ::core::stringify!($field),] [$($values,)* $field,] $($($rest)*)?)
+    };
+}
+
+/// Fills in what was left out of `level:`, `category:`, `target:`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __options {
+    ($then:ident ($($more:tt)*) level: $level:ident, $($rest:tt)*) => {
+        $crate::__options!(@category $then ($($more)*) $level, $($rest)*)
+    };
+    ($then:ident ($($more:tt)*) $($rest:tt)*) => {
+        $crate::__options!(@category $then ($($more)*) Info, $($rest)*)
+    };
+    (@category $then:ident ($($more:tt)*) $level:ident, category: $category:expr, $($rest:tt)*) => {
+        $crate::__options!(@target $then ($($more)*) $level, $category, $($rest)*)
+    };
+    (@category $then:ident ($($more:tt)*) $level:ident, $($rest:tt)*) => {
+        $crate::__options!(@target $then ($($more)*) $level, "", $($rest)*)
+    };
+    (@target $then:ident ($($more:tt)*) $level:ident, $category:expr, target: $target:expr, $name:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!($then ($($more)* $level, $category, $target, $name) [] [] $($($rest)*)?)
+    };
+    (@target $then:ident ($($more:tt)*) $level:ident, $category:expr, $name:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!($then ($($more)* $level, $category, ::core::module_path!(), $name) [] [] $($($rest)*)?)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __emit {
+    (($shape:ident, $semantic:expr, $level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
+        $crate::event::emit(
+            $crate::__callsite!($shape, 0, $semantic, $level, $category, $target, $name, [$($names),*]),
+            #[inline(always)] || ($($values,)*),
+        )
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __emit_at {
+    (($ticks:expr, $level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
+        $crate::event::emit_at(
+            $crate::__callsite!(Instant, 0, 0, $level, $category, $target, $name, [$($names),*]),
+            $ticks,
+            #[inline(always)] || ($($values,)*),
+        )
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __span {
+    (($level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
+        $crate::event::span(
+            $crate::__callsite!(Span, 8, 0, $level, $category, $target, $name, [$($names),*]),
+            #[inline(always)] || ($($values,)*),
+        )
+    };
+}
+
+/// Emits an instant event: `event!("request.done", status = 200u16, bytes = n)`.
+///
+/// The arguments are evaluated only if the event type is on.
+#[macro_export]
+macro_rules! event {
+    ($($all:tt)+) => { $crate::__options!(__emit (Instant, 0,) $($all)+) };
+}
+
+/// Emits an instant event at a tick of the session's clock that the caller already holds:
+/// `event_at!(ticks, "packet.seen", bytes = n)`. See [`crate::ticks`].
+#[macro_export]
+macro_rules! event_at {
+    ($ticks:expr, $($all:tt)+) => { $crate::__options!(__emit_at ($ticks,) $($all)+) };
+}
+
+/// Begins a span that ends when the guard is dropped: `let _span = span!("db.query", rows = n);`
+#[macro_export]
+macro_rules! span {
+    ($($all:tt)+) => { $crate::__options!(__span () $($all)+) };
+}
+
+/// Records the value of a counter: `counter!("queue.depth", depth)`.
+#[macro_export]
+macro_rules! counter {
+    ($name:expr, $value:expr $(,)?) => {
+        $crate::__options!(__emit (Counter, $crate::event::description::semantic::COUNTER,) $name, value = $value)
+    };
+}
+
+/// Ties events of different threads together by an id: `flow!("job", job.id, step = "queued")`.
+#[macro_export]
+macro_rules! flow {
+    ($name:expr, $id:expr $(, $($rest:tt)*)?) => {
+        $crate::__options!(__emit (Flow, $crate::event::description::semantic::FLOW,) $name, flow = $id $(, $($rest)*)?)
+    };
+}

@@ -1,0 +1,16 @@
+//! From a call site to a committed record.
+
+pub mod description;
+pub(crate) mod fields;
+pub mod typed;
+pub mod value;
+
+mod emit;
+mod macros;
+mod span;
+
+pub use description::{Description, EventType, Field, Kind, Level, Shape, TypeState};
+pub use emit::{Callsite, Now, emit, emit_at, reserve_words};
+pub use fields::Fields;
+pub use span::{Span, SpanGuard, span};
+pub use value::{Redacted, Text, Value, debug, display, redact};

@@ -1,0 +1,72 @@
+//! Spans: one record when the span ends, with its duration; its start is not needed earlier.
+
+use core::marker::PhantomData;
+
+use super::emit::{self, Callsite, Now, declare};
+use super::fields::Fields;
+use crate::session;
+
+/// A running span. Ends, and is recorded, when it is dropped.
+///
+/// Not `Send`: begin and end belong to one thread.
+#[must_use = "a span ends when its guard is dropped: bind it to a name"]
+pub struct SpanGuard<F: Fields> {
+    running: Option<Running<F>>,
+    not_send: PhantomData<*const ()>,
+}
+
+/// The guard's name in signatures.
+pub type Span<F> = SpanGuard<F>;
+
+struct Running<F> {
+    id: u32,
+    start: u64,
+    fields: F,
+}
+
+/// Begins a span if its type is on; only then are the arguments evaluated.
+#[inline(always)]
+pub fn span<C: Callsite, F: Fields>(callsite: C, arguments: impl FnOnce() -> F) -> SpanGuard<F> {
+    declare::<C, F>(&callsite);
+    let id = C::state().enabled();
+    let running = if id == 0 {
+        None
+    } else {
+        let fields = arguments();
+        Some(Running {
+            id,
+            start: session::now(),
+            fields,
+        })
+    };
+    SpanGuard {
+        running,
+        not_send: PhantomData,
+    }
+}
+
+impl<F: Fields> SpanGuard<F> {
+    /// Ends the span without a record.
+    pub fn cancel(mut self) {
+        self.running = None;
+    }
+
+    /// Replaces the arguments, for what is known only at the end.
+    #[inline]
+    pub fn set(&mut self, fields: F) {
+        if let Some(running) = &mut self.running {
+            running.fields = fields;
+        }
+    }
+}
+
+impl<F: Fields> Drop for SpanGuard<F> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            let end = session::now();
+            let ticks = end.wrapping_sub(running.start);
+            emit::record(running.id, Now::At(end), Some(ticks), &running.fields);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Ringmark's producer: each thread writes events into its own ring of one shared memory file.
+//!
+//! ```
+//! use ringmark::{Mode, Session, event, span};
+//!
+//! let session = Session::builder().mode(Mode::Overwrite).ring_bytes(256 << 10).start();
+//! // Without a session every macro does nothing.
+//! {
+//!     let _span = span!("db.query", rows = 3_u32);
+//!     event!("request.done", status = 200_u16, bytes = 4096_u64);
+//! }
+//! # drop(session);
+//! ```
+//!
+//! The way of an event: a macro looks at one word of its call site (is it on?), reads the clock,
+//! reserves a record in this thread's ring, writes the arguments, and commits by one store. No
+//! lock, no allocation, no system call; a signal handler may do the same at any instruction.
+
+pub mod event;
+mod session;
+mod sites;
+mod thread_block;
+mod wiped;
+
+pub use event::typed::{Event, Reserved, Written, emit, reserve};
+pub use event::{Level, SpanGuard};
+pub use ringmark_format::session::{Clock, Mode};
+pub use session::{
+    Builder, Fork, Keep, OptionError, Options, Session, StartError, attach_thread, start_from_env,
+};
+
+/// The session's clock in ticks, for [`event_at!`]; 0 without a session.
+#[inline(always)]
+#[must_use]
+pub fn ticks() -> u64 {
+    session::now()
+}
+
+/// Events that were not recorded because this process is a raw clone of a traced one, which must
+/// not write into its parent's rings.
+#[must_use]
+pub fn foreign_events() -> u64 {
+    session::foreign_events()
+}

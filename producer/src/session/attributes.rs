@@ -1,0 +1,78 @@
+//! Who is traced: the session attributes.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use ringmark_format::attribute::{self, tag};
+
+use super::options::Options;
+
+/// Gathers the attributes of this process. `notices` are for people who wonder.
+pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut push = |tag, value: &[u8]| {
+        if !value.is_empty() {
+            attribute::push(&mut out, tag, &value[..value.len().min(1024)]);
+        }
+    };
+    let (name, version) = service();
+    push(tag::SERVICE_NAME, name.as_bytes());
+    push(tag::SERVICE_VERSION, version.as_bytes());
+    let uname = rustix::system::uname();
+    push(tag::HOST, uname.nodename().to_bytes());
+    push(tag::KERNEL, uname.release().to_bytes());
+    push(tag::MACHINE_ID, trimmed("/etc/machine-id").as_bytes());
+    push(tag::CONTAINER_ID, container_id().as_bytes());
+    push(tag::PROCESS_NAME, trimmed("/proc/self/comm").as_bytes());
+    let executable = fs::read_link("/proc/self/exe").unwrap_or_default();
+    push(tag::EXECUTABLE, executable.as_os_str().as_bytes());
+    push(
+        tag::COMMAND_LINE,
+        &fs::read("/proc/self/cmdline").unwrap_or_default(),
+    );
+    push(tag::RINGMARK_VERSION, env!("CARGO_PKG_VERSION").as_bytes());
+    for text in &options.tags {
+        push(tag::TAG, text.as_bytes());
+    }
+    for notice in notices {
+        push(tag::NOTICE, notice.as_bytes());
+    }
+    out
+}
+
+fn trimmed(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim_end()
+        .to_owned()
+}
+
+/// Service name and version, as OpenTelemetry's variables say.
+fn service() -> (String, String) {
+    let resource = std::env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+    let of = |key: &str| {
+        let pairs = resource.split(',').filter_map(|pair| pair.split_once('='));
+        pairs
+            .filter(|(k, _)| k.trim() == key)
+            .map(|(_, v)| v.trim().to_owned())
+            .next()
+    };
+    let name = std::env::var("OTEL_SERVICE_NAME")
+        .ok()
+        .or_else(|| of("service.name"));
+    (
+        name.unwrap_or_default(),
+        of("service.version").unwrap_or_default(),
+    )
+}
+
+/// The 64 hex digits that container runtimes put into the cgroup path.
+fn container_id() -> String {
+    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let parts = text.split(|c: char| !c.is_ascii_hexdigit());
+    parts
+        .filter(|part| part.len() == 64)
+        .map(str::to_owned)
+        .next()
+        .unwrap_or_default()
+}

@@ -1,0 +1,184 @@
+//! The helper thread: refills the pool of warm rings and answers requests. There is none with
+//! control off.
+
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use ringmark_ring::mailbox::{Answer, Mailbox};
+use rustix::thread::futex;
+
+use super::attach;
+use super::core::Core;
+use super::filter::{Directives, Pattern};
+use super::registry;
+use crate::event::description::Level;
+
+/// The pool was used since the helper last looked.
+static POOL_USED: AtomicBool = AtomicBool::new(false);
+
+/// Starts the helper thread with all signals blocked. `false`: there is none.
+pub(super) fn spawn(core: &'static Core) -> bool {
+    let header = &core.file.geometry().header;
+    let Some(mailbox) = Mailbox::new(core.file.map(), header.mailbox_offset) else {
+        return false;
+    };
+    let old = block_signals();
+    let thread = thread::Builder::new()
+        .name("ringmark".to_owned())
+        .stack_size(64 << 10);
+    let started = thread.spawn(move || serve(core, mailbox)).is_ok();
+    restore_signals(&old);
+    started
+}
+
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: all zero bytes are a valid signal set to be filled in.
+    let mut all: libc::sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: as above.
+    let mut old: libc::sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: `all` is a signal set of ours.
+    unsafe { libc::sigfillset(&raw mut all) };
+    // SAFETY: both sets are ours.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old) };
+    old
+}
+
+fn restore_signals(old: &libc::sigset_t) {
+    // SAFETY: `old` came from `block_signals`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, ptr::from_ref(old), ptr::null_mut()) };
+}
+
+/// Tells the helper that a ring was taken. At most one wake-up per attach, none afterwards.
+pub(super) fn ask_for_warm_rings(core: &Core) {
+    POOL_USED.store(true, Relaxed);
+    let offset = core.file.geometry().header.mailbox_offset;
+    if offset != 0
+        && let Some(mailbox) = Mailbox::new(core.file.map(), offset)
+    {
+        let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), 1);
+    }
+}
+
+/// The low half of the request number: what both sides wait on.
+fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m core::sync::atomic::AtomicU32 {
+    let word: *const core::sync::atomic::AtomicU64 = mailbox.futex_word();
+    // SAFETY: the low half of a little-endian u64, aligned to 8, alive as long as the mapping.
+    unsafe { &*word.cast() }
+}
+
+fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
+    let mut seen = mailbox.answered();
+    refill(core);
+    while !core.file.closed() {
+        let requested = mailbox.requested();
+        if requested != seen {
+            let answer = answer(core, &mailbox.request_text());
+            mailbox.answer(requested, &answer);
+            seen = requested;
+            let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), i32::MAX as u32);
+        }
+        if POOL_USED.swap(false, Relaxed) {
+            refill(core);
+        }
+        wait(&mailbox, seen);
+    }
+}
+
+/// Sleeps until a request or a taken ring; looks again after a while, should a wake-up be missed.
+fn wait(mailbox: &Mailbox<'_>, seen: u64) {
+    let timeout = Duration::from_millis(100);
+    let timeout = futex::Timespec {
+        tv_sec: 0,
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    let _ = futex::wait(
+        futex_half(mailbox),
+        futex::Flags::empty(),
+        seen as u32,
+        Some(&timeout),
+    );
+}
+
+fn refill(core: &Core) {
+    let missing = core.options.warm.saturating_sub(attach::count_warm(core));
+    for _ in 0..missing {
+        if !attach::add_warm(core) {
+            break;
+        }
+    }
+}
+
+/// Does what a request says.
+fn answer(core: &Core, request: &str) -> Answer {
+    let mut words = request.split_whitespace();
+    let result = match words.next() {
+        Some("ping") => Ok("pong".to_owned()),
+        Some("filter") => set_filter(core, words.next().unwrap_or("")),
+        Some("enable") => set_pattern(core, true, words),
+        Some("disable") => set_pattern(core, false, words),
+        other => Err(format!("unknown request {:?}", other.unwrap_or(""))),
+    };
+    match result {
+        Ok(text) => Answer { status: 0, text },
+        Err(text) => Answer { status: 1, text },
+    }
+}
+
+fn set_filter(core: &Core, text: &str) -> Result<String, String> {
+    let wrong = |found: &str| format!("filter: found {found:?}, expected LEVEL or TARGET=LEVEL");
+    let directives = Directives::parse(text).map_err(|error| wrong(&error.found))?;
+    let on = registry::apply_directives(core, directives);
+    Ok(format!("enabled={on}"))
+}
+
+fn set_pattern<'a>(
+    core: &Core,
+    on: bool,
+    mut words: impl Iterator<Item = &'a str>,
+) -> Result<String, String> {
+    let name = words.next().ok_or("a pattern is missing")?.to_owned();
+    let mut pattern = Pattern {
+        on,
+        name,
+        level: None,
+        category: None,
+    };
+    for word in words {
+        match word.split_once('=') {
+            Some(("level", level)) => pattern.level = Some(parse_level(level)?),
+            Some(("category", category)) => pattern.category = Some(category.to_owned()),
+            _ => return Err(format!("unknown option {word:?}")),
+        }
+    }
+    let name = pattern.name.clone();
+    let matched = registry::apply_pattern(core, pattern);
+    if matched == 0 {
+        return Ok(format!("matched=0 closest={}", closest(&name).join(",")));
+    }
+    Ok(format!("matched={matched}"))
+}
+
+fn parse_level(text: &str) -> Result<Level, String> {
+    let found = Level::ALL.iter().find(|level| level.name() == text);
+    found
+        .copied()
+        .ok_or_else(|| format!("level: found {text:?}, expected error, warn, info, debug or trace"))
+}
+
+/// Up to three names that share the longest beginning with `pattern`.
+fn closest(pattern: &str) -> Vec<&'static str> {
+    let common = |name: &str| {
+        name.bytes()
+            .zip(pattern.bytes())
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
+    let mut names = registry::names();
+    names.sort_unstable();
+    names.dedup();
+    names.sort_by_key(|name| std::cmp::Reverse(common(name)));
+    names.truncate(3);
+    names
+}

@@ -1,0 +1,76 @@
+//! What belongs to a running session.
+
+use core::mem::offset_of;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use ringmark_format::clock::Rate;
+use ringmark_format::counters::Cause;
+use ringmark_format::session::{Clock, SessionState};
+use ringmark_ring::{ClockSample, RingFile, clock};
+
+use super::options::Options;
+use crate::wiped::Wiped;
+
+/// A running session. Lives until the process ends.
+pub(crate) struct Core {
+    pub(crate) file: RingFile,
+    pub(crate) wiped: Wiped,
+    pub(crate) options: Options,
+    pub(crate) clock: Clock,
+    pub(crate) rate: Rate,
+    /// Bytes of the file that rings may take.
+    pub(crate) cap: u64,
+}
+
+static CURRENT: AtomicPtr<Core> = AtomicPtr::new(ptr::null_mut());
+
+impl Core {
+    /// The session of this process, if one runs.
+    pub(crate) fn current() -> Option<&'static Self> {
+        // [L3] pairs with [L4]
+        let core = CURRENT.load(Ordering::Acquire);
+        // SAFETY: null, or set by `publish` from a reference that lives for ever.
+        unsafe { core.as_ref() }
+    }
+
+    /// Makes it the session of this process.
+    pub(crate) fn publish(&'static self) {
+        CURRENT.store(ptr::from_ref(self).cast_mut(), Ordering::Release); // [L4] pairs with [L3]
+    }
+
+    /// Forgets the parent's session in a forked child.
+    pub(crate) fn forget() {
+        CURRENT.store(ptr::null_mut(), Ordering::Release); // [L4] pairs with [L3]
+    }
+
+    /// One word of the session's state.
+    pub(crate) fn state_word(&self, offset: usize) -> &AtomicU64 {
+        self.file.state_word(offset)
+    }
+
+    /// Counts an event that was lost before it had a ring.
+    pub(crate) fn count_lost(&self, cause: Cause) {
+        let offset = offset_of!(SessionState, lost) + 8 * cause as usize;
+        self.state_word(offset).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What a page opened for an event at `now` counts from.
+    pub(crate) fn page_base(&self, now: u64) -> ClockSample {
+        clock::page_base(self.clock, self.rate, now)
+    }
+}
+
+/// The session's clock; 0 without a session.
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    match crate::thread_block::writer() {
+        Some(writer) if writer.clock() == Clock::Tsc as u32 => clock::tsc(),
+        _ => now_cold(),
+    }
+}
+
+#[cold]
+fn now_cold() -> u64 {
+    Core::current().map_or(0, |core| clock::ticks(core.clock))
+}

@@ -1,0 +1,169 @@
+//! Which event types are on: directives at start, patterns at run time.
+
+use crate::event::description::{EventType, Level};
+
+/// `level` and `target=level` directives; the longest matching target decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Directives {
+    default: Option<Level>,
+    targets: Vec<(String, Option<Level>)>,
+}
+
+/// A directive that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DirectiveError {
+    pub(crate) found: String,
+}
+
+impl Directives {
+    /// Parses `info,hyper=debug,noisy=off`. Empty: everything is on.
+    pub(crate) fn parse(text: &str) -> Result<Self, DirectiveError> {
+        let mut directives = Self {
+            default: Some(Level::Trace),
+            targets: Vec::new(),
+        };
+        let mut any = false;
+        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+            match part.split_once('=') {
+                Some((target, level)) => {
+                    directives
+                        .targets
+                        .push((target.to_owned(), parse_level(level, part)?));
+                    if !any {
+                        directives.default = None;
+                    }
+                }
+                None => match parse_level(part, part) {
+                    Ok(level) => directives.default = level,
+                    // As in `EnvFilter`: a bare target turns all its levels on.
+                    Err(error) if !is_target(part) => return Err(error),
+                    Err(_) => directives
+                        .targets
+                        .push((part.to_owned(), Some(Level::Trace))),
+                },
+            }
+            any = true;
+        }
+        directives
+            .targets
+            .sort_by_key(|(target, _)| std::cmp::Reverse(target.len()));
+        Ok(directives)
+    }
+
+    /// Whether events of this target and level are on.
+    pub(crate) fn enables(&self, target: &str, level: Level) -> bool {
+        let found = self
+            .targets
+            .iter()
+            .find(|(prefix, _)| target.starts_with(prefix.as_str()));
+        let most = found.map_or(self.default, |(_, level)| *level);
+        most.is_some_and(|most| level <= most)
+    }
+}
+
+fn is_target(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '-' | '.'))
+}
+
+fn parse_level(text: &str, directive: &str) -> Result<Option<Level>, DirectiveError> {
+    if text.eq_ignore_ascii_case("off") {
+        return Ok(None);
+    }
+    let found = Level::ALL
+        .iter()
+        .find(|level| level.name().eq_ignore_ascii_case(text));
+    found
+        .map(|level| Some(*level))
+        .ok_or_else(|| DirectiveError {
+            found: directive.to_owned(),
+        })
+}
+
+/// A change at run time: event types that match are switched on or off, also later ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    pub(crate) on: bool,
+    pub(crate) name: String,
+    pub(crate) level: Option<Level>,
+    pub(crate) category: Option<String>,
+}
+
+impl Pattern {
+    /// Whether the pattern speaks of this event type.
+    pub(crate) fn matches(&self, event: &EventType) -> bool {
+        let name = glob(self.name.as_bytes(), event.name.as_bytes());
+        let level = self.level.is_none_or(|most| event.level <= most);
+        let category = self.category.as_deref().is_none_or(|c| c == event.category);
+        name && level && category
+    }
+}
+
+/// Whether `text` matches `pattern`: `*` is any run, `?` any byte.
+pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p + 1, t));
+                p += 1;
+            }
+            Some(c) if *c == b'?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match retry {
+                Some((after, from)) => {
+                    (p, t) = (after, from + 1);
+                    retry = Some((after, from + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Directives, Level, glob};
+
+    #[test]
+    fn longest_target_decides() {
+        let directives = Directives::parse("info,hyper=debug,hyper::proto=off").unwrap();
+        assert!(directives.enables("app", Level::Info));
+        assert!(!directives.enables("app", Level::Debug));
+        assert!(directives.enables("hyper::client", Level::Debug));
+        assert!(!directives.enables("hyper::proto::h1", Level::Error));
+        assert!(Directives::parse("").unwrap().enables("any", Level::Trace));
+        assert!(
+            !Directives::parse("app=info")
+                .unwrap()
+                .enables("other", Level::Error)
+        );
+        assert!(Directives::parse("app=loud").is_err());
+        assert!(Directives::parse("span[{x=1}]=info").is_err());
+    }
+
+    #[test]
+    fn globs() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("db.*", "db.query", true),
+            ("*query", "db.query", true),
+            ("d?.q*y", "db.query", true),
+            ("db", "db.query", false),
+            ("*a*b*c", "xxaxxbxxc", true),
+            ("*a*b*c", "xxaxxbxx", false),
+        ] {
+            assert_eq!(
+                glob(pattern.as_bytes(), text.as_bytes()),
+                expected,
+                "{pattern} {text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! How much memory a session may take, and who gets it.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
+use std::path::Path;
+
+use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
+use ringmark_format::session::SessionState;
+use ringmark_ring::{SlotGeometry, mapping};
+
+use super::core::Core;
+
+/// Smallest ring.
+const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
+
+/// Bytes that a session in `dir` may take: what was asked for, but never above a quarter of the
+/// filesystem's free space or a sixteenth of the cgroup's limit. The second value says what cut it.
+pub(crate) fn cap(dir: &Path, wanted: u64) -> (u64, Option<&'static str>) {
+    let free =
+        rustix::fs::statvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
+    let limits = [
+        (wanted, None),
+        (free / 4, Some("a quarter of the filesystem's free space")),
+        (
+            cgroup_limit() / 16,
+            Some("a sixteenth of the cgroup's memory limit"),
+        ),
+    ];
+    limits
+        .into_iter()
+        .min_by_key(|(bytes, _)| *bytes)
+        .unwrap_or((wanted, None))
+}
+
+fn cgroup_limit() -> u64 {
+    [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ]
+    .iter()
+    .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok())
+    .unwrap_or(u64::MAX)
+}
+
+/// Takes `bytes` of the file; `None` beyond the cap or where the filesystem is full.
+pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
+    let word = core.state_word(offset_of!(SessionState, allocated_bytes));
+    let mut offset = word.load(Relaxed);
+    loop {
+        let end = offset.checked_add(bytes)?;
+        if end > core.cap {
+            return None;
+        }
+        match word.compare_exchange_weak(offset, end, Relaxed, Relaxed) {
+            Ok(_) => break,
+            Err(now) => offset = now,
+        }
+    }
+    // A failed allocation leaves a hole in the file that nobody touches.
+    mapping::allocate(core.file.file(), offset, bytes).ok()?;
+    Some(offset)
+}
+
+/// Takes a ring: of the wanted size while half of the session is free, then smaller and smaller
+/// ones, so that a late thread gets little rather than nothing.
+pub(crate) fn take_ring(core: &Core) -> Option<SlotGeometry> {
+    let taken = core
+        .state_word(offset_of!(SessionState, allocated_bytes))
+        .load(Relaxed);
+    let left = core.cap.saturating_sub(taken);
+    let wanted = u64::from(core.options.ring_bytes);
+    let mut bytes = if taken + wanted <= core.cap / 2 {
+        wanted
+    } else {
+        shrunk(wanted, left)
+    };
+    while bytes >= RING_BYTES_MIN {
+        if let Some(offset) = take(core, bytes) {
+            return Some(geometry(offset, bytes, core.options.page_bytes));
+        }
+        bytes = floor_to_page(bytes / 2);
+    }
+    None
+}
+
+fn shrunk(wanted: u64, left: u64) -> u64 {
+    floor_to_page(wanted.min(left / 16)).max(RING_BYTES_MIN)
+}
+
+const fn floor_to_page(bytes: u64) -> u64 {
+    bytes & !(PAGE_BYTES_MIN as u64 - 1)
+}
+
+/// Pages of the wanted size, or smaller ones so that the ring has at least four, or two.
+fn geometry(offset: u64, ring_bytes: u64, page_bytes: u32) -> SlotGeometry {
+    let mut page = page_bytes;
+    while page > PAGE_BYTES_MIN
+        && (ring_bytes / u64::from(page) < 4 || !ring_bytes.is_multiple_of(page.into()))
+    {
+        page /= 2;
+    }
+    SlotGeometry {
+        pages_offset: offset,
+        page_bytes: page,
+        pages: (ring_bytes / u64::from(page)) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SlotGeometry, geometry, shrunk};
+
+    #[test]
+    fn small_rings_get_small_pages() {
+        let page = |ring| {
+            let SlotGeometry {
+                page_bytes, pages, ..
+            } = geometry(0, ring, 64 << 10);
+            assert_eq!(u64::from(page_bytes) * u64::from(pages), ring);
+            (page_bytes, pages)
+        };
+        assert_eq!(page(256 << 10), (64 << 10, 4));
+        assert_eq!(page(64 << 10), (16 << 10, 4));
+        assert_eq!(page(8 << 10), (4 << 10, 2));
+        assert_eq!(page(12 << 10), (4 << 10, 3));
+    }
+
+    #[test]
+    fn late_rings_shrink() {
+        assert_eq!(shrunk(256 << 10, 8 << 20), 256 << 10);
+        assert_eq!(shrunk(256 << 10, 1 << 20), 64 << 10);
+        assert_eq!(shrunk(256 << 10, 10 << 10), 8 << 10);
+    }
+}

@@ -1,0 +1,21 @@
+//! The running session: started once, found by every thread, never taken away.
+
+mod attach;
+mod attributes;
+mod builder;
+mod control;
+mod core;
+mod filter;
+mod layout;
+mod lock;
+mod memory;
+mod options;
+mod process;
+mod registry;
+
+pub use attach::attach_thread;
+pub(crate) use attach::reserve_slow;
+pub use builder::{Builder, Session, StartError, start_from_env};
+pub(crate) use core::now;
+pub use options::{Fork, Keep, OptionError, Options};
+pub(crate) use process::foreign_events;

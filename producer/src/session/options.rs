@@ -1,0 +1,242 @@
+//! What a session can be told, in code and in `RINGMARK`.
+
+use std::fmt;
+
+use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN, valid_page_bytes};
+use ringmark_format::session::{Clock, Mode};
+
+/// What happens to the ring file at a clean exit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Keep {
+    /// It stays if the process dies, or if a reader has not drained it; else it is removed.
+    Crash = 0,
+    /// It stays.
+    Always = 1,
+    /// It is removed, drained or not.
+    Never = 2,
+}
+
+/// What a forked child does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fork {
+    /// It gets a session of its own at its first event.
+    Follow,
+    /// It is not traced.
+    Off,
+}
+
+/// Options of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// What may be lost when a ring is full.
+    pub mode: Mode,
+    /// Bytes of a page; a power of two.
+    pub page_bytes: u32,
+    /// Wanted bytes of a ring.
+    pub ring_bytes: u32,
+    /// Most bytes of the session.
+    pub session_bytes: u64,
+    /// Wanted clock.
+    pub clock: Clock,
+    /// What happens to the file.
+    pub keep: Keep,
+    /// Whether a helper thread refills the pool and answers requests.
+    pub control: bool,
+    /// Rings that wait for threads.
+    pub warm: u32,
+    /// What a forked child does.
+    pub fork: Fork,
+    /// An anonymous file instead of a named one.
+    pub memfd: bool,
+    /// Which events are on: `level` and `target=level` directives, comma separated; empty: all.
+    pub filter: String,
+    /// Tags, `key=value`.
+    pub tags: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Overwrite,
+            page_bytes: 64 << 10,
+            ring_bytes: 256 << 10,
+            session_bytes: 16 << 20,
+            clock: Clock::Tsc,
+            keep: Keep::Crash,
+            control: true,
+            warm: 4,
+            fork: Fork::Follow,
+            memfd: false,
+            filter: String::new(),
+            tags: Vec::new(),
+        }
+    }
+}
+
+/// An option that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionError {
+    /// Which option.
+    pub option: String,
+    /// What was found.
+    pub found: String,
+    /// What is expected.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            option,
+            found,
+            expected,
+        } = self;
+        write!(f, "{option}: found {found:?}, expected {expected}")
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+fn wrong(option: &str, found: impl fmt::Display, expected: &'static str) -> OptionError {
+    OptionError {
+        option: option.to_owned(),
+        found: found.to_string(),
+        expected,
+    }
+}
+
+impl Options {
+    /// Parses the value of `RINGMARK`: `1`, or `key=value,…`. `Ok(None)`: tracing is not wanted
+    /// (empty or `0`).
+    ///
+    /// # Errors
+    /// The first key or value that cannot be used.
+    pub fn parse(text: &str) -> Result<Option<Self>, OptionError> {
+        let mut options = Self::default();
+        match text.trim() {
+            "" | "0" => return Ok(None),
+            "1" => return Ok(Some(options)),
+            _ => {}
+        }
+        for pair in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| wrong("RINGMARK", pair, "1, 0, or key=value pairs"))?;
+            options.set(key, value)?;
+        }
+        options.check()?;
+        Ok(Some(options))
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
+        match key {
+            "mode" => self.mode = parse_mode(value)?,
+            "clock" => self.clock = parse_clock(value)?,
+            "keep" => self.keep = parse_keep(value)?,
+            "control" => self.control = parse_switch(key, value)?,
+            "memfd" => self.memfd = parse_switch(key, value)?,
+            "fork" => {
+                self.fork = if parse_switch(key, value)? {
+                    Fork::Follow
+                } else {
+                    Fork::Off
+                }
+            }
+            "page" => self.page_bytes = parse_bytes(key, value)?,
+            "ring" => self.ring_bytes = parse_bytes(key, value)?,
+            "session" => self.session_bytes = parse_bytes(key, value)?,
+            "warm" => self.warm = value.parse().map_err(|_| wrong(key, value, "a number"))?,
+            _ => {
+                let known = "mode, ring, session, page, clock, keep, control, warm, fork or memfd";
+                return Err(wrong("RINGMARK", key, known));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the numbers against each other.
+    ///
+    /// # Errors
+    /// The first option that cannot be used.
+    pub fn check(&self) -> Result<(), OptionError> {
+        if !valid_page_bytes(self.page_bytes) {
+            return Err(wrong(
+                "page",
+                self.page_bytes,
+                "a power of two from 4K to 1M",
+            ));
+        }
+        let least = PAGE_BYTES_MIN * PAGES_MIN;
+        if self.ring_bytes < least || !self.ring_bytes.is_multiple_of(PAGE_BYTES_MIN) {
+            return Err(wrong(
+                "ring",
+                self.ring_bytes,
+                "a multiple of 4K, at least 8K",
+            ));
+        }
+        if self.session_bytes < u64::from(self.ring_bytes) {
+            return Err(wrong(
+                "session",
+                self.session_bytes,
+                "at least the size of one ring",
+            ));
+        }
+        if self.session_bytes > 1 << 40 {
+            return Err(wrong("session", self.session_bytes, "at most 1T"));
+        }
+        Ok(())
+    }
+}
+
+fn parse_mode(value: &str) -> Result<Mode, OptionError> {
+    match value {
+        "lossless" => Ok(Mode::Lossless),
+        "overwrite" => Ok(Mode::Overwrite),
+        _ => Err(wrong("mode", value, "lossless or overwrite")),
+    }
+}
+
+fn parse_clock(value: &str) -> Result<Clock, OptionError> {
+    let all = [Clock::Tsc, Clock::Monotonic, Clock::Coarse, Clock::None];
+    let found = all.into_iter().find(|clock| clock.name() == value);
+    found.ok_or_else(|| wrong("clock", value, "tsc, monotonic, coarse or none"))
+}
+
+fn parse_keep(value: &str) -> Result<Keep, OptionError> {
+    match value {
+        "crash" => Ok(Keep::Crash),
+        "always" => Ok(Keep::Always),
+        "never" => Ok(Keep::Never),
+        _ => Err(wrong("keep", value, "always, crash or never")),
+    }
+}
+
+fn parse_switch(key: &str, value: &str) -> Result<bool, OptionError> {
+    match value {
+        "on" | "1" | "true" => Ok(true),
+        "off" | "0" | "false" => Ok(false),
+        _ => Err(wrong(key, value, "on or off")),
+    }
+}
+
+/// Bytes with an optional unit K, M or G (powers of 1024).
+fn parse_bytes<T: TryFrom<u64>>(key: &str, value: &str) -> Result<T, OptionError> {
+    let expected = "bytes, with K, M or G";
+    let shift = match value.chars().last() {
+        Some('K' | 'k') => 10,
+        Some('M' | 'm') => 20,
+        Some('G' | 'g') => 30,
+        _ => 0,
+    };
+    let digits = if shift == 0 {
+        value
+    } else {
+        &value[..value.len() - 1]
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong(key, value, expected))?;
+    let bytes = number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| wrong(key, value, expected))?;
+    T::try_from(bytes).map_err(|_| wrong(key, value, expected))
+}

@@ -1,0 +1,124 @@
+//! Thread exit, process exit, fork: what the operating system tells the session.
+
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use ringmark_format::slot::state;
+use ringmark_ring::Writer;
+
+use super::builder;
+use super::core::Core;
+use super::options::{Fork, Options};
+use super::registry;
+use crate::thread_block::{self, Phase};
+
+/// The key whose destructor runs at thread exit, behind those of Rust's thread locals. 0: none.
+static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+/// This process is the child of a fork and has no session yet.
+static FORKED: AtomicBool = AtomicBool::new(false);
+/// Events of processes that must not write, such as raw clones.
+static FOREIGN: AtomicU64 = AtomicU64::new(0);
+
+/// Registers the hooks, once per process image.
+pub(super) fn install_hooks() {
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    if INSTALLED.swap(true, Relaxed) {
+        return;
+    }
+    let mut key = 0;
+    // SAFETY: `key` is a place for the new key; the destructor is a function of this program.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_thread_exit)) } == 0 {
+        EXIT_KEY.store(key + 1, Relaxed);
+    }
+    // SAFETY: the handlers are functions of this program and live as long as it does.
+    unsafe {
+        libc::pthread_atfork(
+            Some(before_fork),
+            Some(after_fork_parent),
+            Some(after_fork_child),
+        )
+    };
+    // SAFETY: as above.
+    unsafe { libc::atexit(on_process_exit) };
+}
+
+/// Arranges for `writer` to be sealed when this thread ends.
+pub(super) fn seal_at_thread_exit(writer: &'static Writer) {
+    if let Some(key) = EXIT_KEY.load(Relaxed).checked_sub(1) {
+        // SAFETY: the key was created; the value is only given back to `on_thread_exit`.
+        unsafe { libc::pthread_setspecific(key, ptr::from_ref(writer).cast()) };
+    }
+}
+
+unsafe extern "C" fn on_thread_exit(value: *mut c_void) {
+    // SAFETY: the value was set from a `&'static Writer`.
+    let Some(writer) = (unsafe { value.cast::<Writer>().as_ref() }) else {
+        return;
+    };
+    thread_block::set_phase(Phase::Exited);
+    thread_block::set_writer(None);
+    writer.seal(state::SEALED);
+}
+
+extern "C" fn on_process_exit() {
+    if let Some(core) = Core::current()
+        && core.wiped.is_ours()
+    {
+        builder::close(core);
+    }
+}
+
+extern "C" fn before_fork() {
+    registry::before_fork();
+    builder::before_fork();
+}
+
+extern "C" fn after_fork_parent() {
+    builder::after_fork();
+    registry::after_fork();
+}
+
+extern "C" fn after_fork_child() {
+    builder::after_fork();
+    registry::after_fork();
+    if Core::current().is_none() {
+        return;
+    }
+    thread_block::set_writer(None);
+    thread_block::set_phase(Phase::Open);
+    builder::remember_parent_options();
+    Core::forget();
+    FORKED.store(true, Relaxed);
+}
+
+/// In a forked child without a session yet: starts one, if the parent's options say so.
+pub(super) fn session_after_fork() -> Option<&'static Core> {
+    if !FORKED.load(Relaxed) || !FORKED.swap(false, Relaxed) {
+        return Core::current();
+    }
+    let options: Options = builder::parent_options()?;
+    if options.fork == Fork::Off {
+        return None;
+    }
+    builder::start_child(options)
+}
+
+/// Counts an event of a process that must not write.
+pub(super) fn count_foreign() {
+    FOREIGN.fetch_add(1, Relaxed);
+}
+
+/// Events that were not recorded because this process is a raw clone of a traced one.
+pub(crate) fn foreign_events() -> u64 {
+    FOREIGN.load(Relaxed)
+}
+
+/// Thread id and name of the calling thread.
+pub(super) fn own_thread() -> (u32, [u8; 16]) {
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let mut name = [0_u8; 16];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes to the place it is given.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    (tid, name)
+}

@@ -1,0 +1,255 @@
+//! The event types of this process: ids, schema entries, on and off.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
+
+use ringmark_format::attribute::{self, tag};
+use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
+use ringmark_format::schema::{EntryHeader, EventEntry, FieldEntry, entry_kind};
+use ringmark_format::session::{Extent, SessionState};
+use ringmark_ring::SchemaLog;
+use zerocopy::IntoBytes;
+
+use super::core::Core;
+use super::filter::{Directives, Pattern};
+use super::lock::{ControlLock, Guard};
+use super::memory;
+use crate::event::description::{Description, EventType, Field, Kind};
+use crate::sites;
+
+/// Size of a schema extent.
+pub(super) const EXTENT_BYTES: u64 = 64 << 10;
+
+/// What is known of the types, under one lock; the event path never comes here.
+struct Registry {
+    events: Vec<EventType>,
+    /// Types that came at run time, for a forked child's new schema.
+    dynamic: Vec<(EventType, Vec<Field>, u32)>,
+    directives: Option<Directives>,
+    patterns: Vec<Pattern>,
+}
+
+static REGISTRY: ControlLock<Registry> = ControlLock::new(Registry {
+    events: Vec::new(),
+    dynamic: Vec::new(),
+    directives: None,
+    patterns: Vec::new(),
+});
+
+pub(super) fn before_fork() {
+    REGISTRY.before_fork();
+}
+
+pub(super) fn after_fork() {
+    REGISTRY.after_fork();
+}
+
+/// Registers every event type of the program in a new session.
+pub(super) fn register_all(core: &Core, directives: Directives) {
+    let mut registry = REGISTRY.lock();
+    registry.events.clear();
+    registry.directives = Some(directives);
+    let mut schema = Vec::new();
+    sites::for_each(|description| registry.add(&description, &mut schema));
+    for (event, fields, fixed_bytes) in std::mem::take(&mut registry.dynamic) {
+        registry.add(
+            &Description {
+                event,
+                fields: &fields,
+                fixed_bytes,
+            },
+            &mut schema,
+        );
+        registry.dynamic.push((event, fields, fixed_bytes));
+    }
+    publish(core, &schema);
+    registry.apply(core);
+}
+
+/// Takes the ids back: in a forked child, before its own session gives out new ones.
+pub(super) fn unregister_all() {
+    let mut registry = REGISTRY.lock();
+    for event in registry.events.drain(..) {
+        event.state.enable(false);
+        event.state.set_id(0);
+    }
+}
+
+/// Registers an event type that was found at run time. Without a session it waits for one.
+pub(crate) fn register_dynamic(description: &Description<'_>) {
+    let mut registry = REGISTRY.lock();
+    let Description {
+        event,
+        fields,
+        fixed_bytes,
+    } = *description;
+    registry.dynamic.push((event, fields.to_vec(), fixed_bytes));
+    let Some(core) = Core::current() else { return };
+    let mut schema = Vec::new();
+    registry.add(description, &mut schema);
+    publish(core, &schema);
+    registry.apply(core);
+}
+
+/// Adds a pattern and says how many types it speaks of.
+pub(super) fn apply_pattern(core: &Core, pattern: Pattern) -> usize {
+    let mut registry = REGISTRY.lock();
+    let matched = registry
+        .events
+        .iter()
+        .filter(|event| pattern.matches(event))
+        .count();
+    registry.patterns.push(pattern);
+    registry.apply(core);
+    matched
+}
+
+/// Replaces the directives, and forgets the patterns.
+pub(super) fn apply_directives(core: &Core, directives: Directives) -> usize {
+    let mut registry = REGISTRY.lock();
+    registry.directives = Some(directives);
+    registry.patterns.clear();
+    registry.apply(core)
+}
+
+/// Names that `events` would show, for a pattern that matched nothing.
+pub(super) fn names() -> Vec<&'static str> {
+    REGISTRY
+        .lock()
+        .events
+        .iter()
+        .map(|event| event.name)
+        .collect()
+}
+
+impl Guard<'_, Registry> {
+    /// Gives a type its id and describes it, once.
+    fn add(&mut self, description: &Description<'_>, schema: &mut Vec<u8>) {
+        let event = description.event;
+        if event.state.id() != 0 {
+            return;
+        }
+        let id = FIRST_TYPE + self.events.len() as u32;
+        if id > LAST_TYPE {
+            return;
+        }
+        event.state.set_id(id);
+        self.events.push(event);
+        push_entry(schema, id, description);
+    }
+
+    /// Switches every type on or off, tells the bitmap, returns how many are on.
+    fn apply(&self, core: &Core) -> usize {
+        let mut on = 0;
+        for event in &self.events {
+            let enabled = self.enables(event);
+            on += usize::from(enabled);
+            event.state.enable(enabled);
+            show(core, event.state.id(), enabled);
+        }
+        core.state_word(offset_of!(SessionState, enabled_generation))
+            .fetch_add(1, Relaxed);
+        on
+    }
+
+    fn enables(&self, event: &EventType) -> bool {
+        let last = self
+            .patterns
+            .iter()
+            .rev()
+            .find(|pattern| pattern.matches(event));
+        match (last, &self.directives) {
+            (Some(pattern), _) => pattern.on,
+            (None, Some(directives)) => directives.enables(event.target, event.level),
+            (None, None) => true,
+        }
+    }
+}
+
+fn show(core: &Core, id: u32, enabled: bool) {
+    if let Some(word) = core.file.enabled_words().get(id as usize / 64) {
+        let bit = 1_u64 << (id % 64);
+        let old = word.load(Relaxed);
+        word.store(if enabled { old | bit } else { old & !bit }, Relaxed);
+    }
+}
+
+/// Appends entries to the schema stream, with more extents if need be.
+fn publish(core: &Core, schema: &[u8]) {
+    let log = SchemaLog::new(&core.file);
+    while log.published() + schema.len() as u64 > log.capacity() {
+        let Some(offset) = memory::take(core, EXTENT_BYTES) else {
+            return;
+        };
+        if log
+            .add_extent(Extent {
+                offset,
+                bytes: EXTENT_BYTES,
+            })
+            .is_err()
+        {
+            return;
+        }
+    }
+    // Without room the records stay readable as raw ones; the reader says so.
+    let _ = log.append(schema);
+}
+
+fn push_entry(out: &mut Vec<u8>, id: u32, description: &Description<'_>) {
+    let start = out.len();
+    let header = EntryHeader {
+        bytes: 0,
+        kind: entry_kind::EVENT,
+        fixed_bytes: EventEntry::BYTES as u16,
+        id,
+        reserved: 0,
+    };
+    out.extend_from_slice(header.as_bytes());
+    let event = &description.event;
+    let fixed = EventEntry {
+        level: event.level as u8,
+        shape: event.shape as u8,
+        flags: 0,
+        fixed_payload_bytes: description.fixed_bytes,
+    };
+    out.extend_from_slice(fixed.as_bytes());
+    push_attributes(out, event);
+    for field in description.fields {
+        push_field(out, field);
+    }
+    let bytes = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
+}
+
+fn push_attributes(out: &mut Vec<u8>, event: &EventType) {
+    attribute::push(out, tag::NAME, event.name.as_bytes());
+    attribute::push(out, tag::TARGET, event.target.as_bytes());
+    if !event.category.is_empty() {
+        attribute::push(out, tag::CATEGORY, event.category.as_bytes());
+    }
+    if !event.file.is_empty() {
+        attribute::push(out, tag::FILE, event.file.as_bytes());
+        attribute::push(out, tag::LINE, &event.line.to_le_bytes());
+    }
+}
+
+fn push_field(out: &mut Vec<u8>, field: &Field) {
+    let kind: Kind = field.place.kind;
+    let entry = FieldEntry {
+        kind: kind as u8,
+        flags: 0,
+        count: field.place.count,
+        offset: field.place.offset,
+        bytes: kind.fixed_bytes() as u32,
+        reserved: 0,
+    };
+    let mut value = entry.as_bytes().to_vec();
+    attribute::push(&mut value, tag::NAME, field.name.as_bytes());
+    if field.semantic != 0 {
+        attribute::push(&mut value, tag::SEMANTIC, &field.semantic.to_le_bytes());
+    }
+    if !field.unit.is_empty() {
+        attribute::push(&mut value, tag::UNIT, field.unit.as_bytes());
+    }
+    attribute::push(out, tag::FIELD, &value);
+}

@@ -1,0 +1,59 @@
+//! Where in the program events are emitted: every `event!`, `span!`, … leaves a pointer in a
+//! linker section, so a session knows all event types, with the types of their fields, before
+//! the first of them happens.
+
+use crate::event::description::Description;
+
+/// Writes the description of one event type to `to`.
+pub(crate) type Describe = fn(to: &mut dyn FnMut(Description<'_>));
+
+core::arch::global_asm!(
+    ".pushsection ringmark_sites,\"awR\",@progbits",
+    ".popsection"
+);
+
+unsafe extern "C" {
+    #[link_name = "__start_ringmark_sites"]
+    static START: [usize; 0];
+    #[link_name = "__stop_ringmark_sites"]
+    static STOP: [usize; 0];
+}
+
+/// Leaves a pointer to `T::describe` in the section. No instruction is generated.
+#[inline(always)]
+pub(crate) fn declare<T: DescribeSite>() {
+    // SAFETY: adds data to another section; executes nothing. The `sym` operand makes the compiler
+    // emit the function. "R" keeps the section where a linker would drop it as unused.
+    unsafe {
+        core::arch::asm!(
+            ".pushsection ringmark_sites,\"awR\",@progbits",
+            ".balign 8",
+            ".quad {describe}",
+            ".popsection",
+            describe = sym T::describe,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+}
+
+/// What [`declare`] can point at.
+pub(crate) trait DescribeSite {
+    /// Gives the description to `to`.
+    fn describe(to: &mut dyn FnMut(Description<'_>));
+}
+
+/// Every description in this program, duplicates included (inlining copies sites).
+pub(crate) fn for_each(mut to: impl FnMut(Description<'_>)) {
+    for describe in all() {
+        describe(&mut to);
+    }
+}
+
+fn all() -> &'static [Describe] {
+    let start = (&raw const START).cast::<Describe>();
+    let stop = (&raw const STOP).cast::<Describe>();
+    let count = (stop as usize - start as usize) / size_of::<Describe>();
+    // SAFETY: the linker puts the symbols at the ends of the section, which holds only pointers
+    // written by `declare`, and is mapped as long as the program.
+    unsafe { core::slice::from_raw_parts(start, count) }
+}

@@ -1,0 +1,97 @@
+//! Removing sessions whose process is gone: oldest first, beyond a cap.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::identity::{self, Liveness};
+use crate::ring_file::Geometry;
+use crate::session_dir;
+
+/// Bytes that the dead sessions of one user may keep in a session directory.
+pub const DEAD_BYTES_MAX: u64 = 64 << 20;
+
+/// A session whose process is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadSession {
+    /// Its ring file.
+    pub path: PathBuf,
+    /// Allocated bytes.
+    pub bytes: u64,
+    /// Time of the last change of the file, in seconds since 1970.
+    pub changed: i64,
+}
+
+/// Dead sessions in `dir`, oldest first. Files that are no ring files, or that a foreign process
+/// holds, are left out.
+#[must_use]
+pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
+    let files = session_dir::ring_files(dir).unwrap_or_default();
+    let mut dead: Vec<_> = files.into_iter().filter_map(dead_session).collect();
+    dead.sort_by(|a, b| (a.changed, &a.path).cmp(&(b.changed, &b.path)));
+    dead
+}
+
+fn dead_session(path: PathBuf) -> Option<DeadSession> {
+    let file = session_dir::open(&path, true).ok()?;
+    let about = file.metadata().ok()?;
+    let header = crate::ring_file::read_geometry(&file)
+        .map(|g: Geometry| g.header)
+        .ok()?;
+    let dead = identity::liveness(&header, &file) == Liveness::Dead;
+    dead.then(|| DeadSession {
+        path,
+        bytes: about.blocks() * 512,
+        changed: about.mtime(),
+    })
+}
+
+/// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
+pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
+    let dead = dead_sessions(dir);
+    let mut total: u64 = dead.iter().map(|d| d.bytes).sum();
+    let mut removed = Vec::new();
+    for session in dead {
+        if total <= keep_bytes {
+            break;
+        }
+        if fs::remove_file(&session.path).is_ok() {
+            total -= session.bytes;
+            removed.push(session);
+        }
+    }
+    removed
+}
+
+/// What a starting session does: looks closer only if the files together exceed the cap.
+/// Returns the number of sessions removed.
+pub fn before_start(dir: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return 0;
+    };
+    let mut total = 0;
+    for entry in entries.flatten() {
+        total += entry.metadata().map_or(0, |about| about.blocks() * 512);
+        remove_leftover(&entry.path());
+    }
+    if total <= DEAD_BYTES_MAX {
+        0
+    } else {
+        remove_beyond(dir, DEAD_BYTES_MAX / 2).len()
+    }
+}
+
+/// Files that a process left behind when it died while starting, or said why it is off.
+fn remove_leftover(path: &Path) {
+    let name = path
+        .file_name()
+        .map(|n| n.to_string_lossy())
+        .unwrap_or_default();
+    if !name.ends_with(".starting") && !name.ends_with(".off") {
+        return;
+    }
+    let pid: String = name.chars().take_while(char::is_ascii_digit).collect();
+    if !pid.is_empty() && !Path::new("/proc").join(&pid).exists() {
+        let _ = fs::remove_file(path);
+    }
+}
