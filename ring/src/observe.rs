@@ -75,6 +75,21 @@ pub fn copy_open(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> Pa
     keep(page, number, walked)
 }
 
+/// The header of a page, if the page with this number is there.
+#[cfg(not(loom))]
+#[must_use]
+pub fn header(page: &[AtomicU64], number: PageNumber) -> Option<PageHeader> {
+    let words = page.first_chunk::<HEADER_WORDS>()?;
+    if !is_at(page, number) {
+        return None;
+    }
+    let copy: [u64; HEADER_WORDS] = core::array::from_fn(|i| words[i].load(Relaxed));
+    match keep(page, number, PageCopy { words: HEADER_WORDS, records: None, damaged: false }) {
+        PageRead::Copied(_) => Some(zerocopy::transmute!(copy)),
+        PageRead::NotThere => None,
+    }
+}
+
 fn is_at(page: &[AtomicU64], number: PageNumber) -> bool {
     let Some(generation) = page.get(GENERATION) else {
         return false;
