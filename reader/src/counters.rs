@@ -1,0 +1,52 @@
+//! The content of COUNTERS blocks: what every slot produced and lost, and a clock sample.
+
+use ringmark_format::block::CONTENT_BYTES_MAX;
+use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
+use ringmark_format::session::Clock;
+use ringmark_ring::{RingFile, SchemaLog, SlotView, clock};
+use zerocopy::IntoBytes;
+
+/// Most slots that one COUNTERS block holds.
+const SLOTS_MAX: usize =
+    (CONTENT_BYTES_MAX as usize - CountersHeader::BYTES) / SlotCounters::BYTES;
+
+/// Content of a COUNTERS block. `finished`: the session has ended and everything was read.
+pub(crate) fn content(ring: &RingFile, slots: &[SlotCounters], finished: bool) -> Vec<u8> {
+    let slots = &slots[..slots.len().min(SLOTS_MAX)];
+    let sample = clock_sample(ring.geometry().clock);
+    let header = CountersHeader {
+        sample_tick: sample.tick,
+        sample_mono_ns: sample.mono_ns,
+        sample_real_ns: clock::realtime_ns(),
+        slots: slots.len() as u32,
+        flags: if finished { FINAL } else { 0 },
+        lost: ring.lost(),
+        schema_bytes: SchemaLog::new(ring).published(),
+    };
+    let mut content = header.as_bytes().to_vec();
+    content.extend_from_slice(slots.as_bytes());
+    content
+}
+
+/// A sample is worth something only if it was taken on the boot and clock of the session; the
+/// reader of another boot's file has none.
+fn clock_sample(clock: Clock) -> ringmark_ring::ClockSample {
+    let sample = clock::sample(clock);
+    if sample.mono_ns == 0 {
+        return ringmark_ring::ClockSample::default();
+    }
+    sample
+}
+
+/// Totals of one slot now.
+pub(crate) fn of_slot(index: u32, slot: &SlotView<'_>, events: u64) -> SlotCounters {
+    SlotCounters {
+        slot: index,
+        tid: slot.tid(),
+        ring_id: slot.ring_id().0,
+        produced: slot.produced(),
+        consumed: slot.consumed(),
+        events,
+        lost: slot.lost(),
+    }
+}

@@ -1,0 +1,254 @@
+//! A session drained page by page: fill a batch, have it written, release what was in it.
+
+use ringmark_format::session::{Mode, SessionHeader};
+use ringmark_ring::SchemaLog;
+use zerocopy::IntoBytes;
+
+use crate::batch::Batch;
+use crate::counters;
+use crate::error::ReaderError;
+use crate::session::Session;
+use crate::slot_reader::{SlotReader, Taken, Waiting};
+
+/// Most schema bytes that are taken from one session.
+const SCHEMA_BYTES_MAX: u64 = 64 << 20;
+/// Most schema bytes that are taken at once.
+const SCHEMA_PIECE: u64 = 1 << 20;
+
+/// Where a pass stands after [`SessionDrain::fill`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// The batch is full: write it, release, and fill again.
+    BatchFull,
+    /// All that waited when the pass came by is in the batch.
+    PassDone,
+}
+
+/// Reads one session from where its consumer stopped (lossless) or from the oldest page that is
+/// still there (overwrite, or observed without consuming).
+#[derive(Debug)]
+pub struct SessionDrain {
+    session: Session,
+    slots: Vec<SlotReader>,
+    cursor: usize,
+    /// Where this pass ends in the slot at `cursor`: a fast writer must not keep it there.
+    pass_end: Option<u64>,
+    schema_taken: u64,
+    oldest_ns: u64,
+    fill: u32,
+}
+
+impl SessionDrain {
+    /// A drain that has read nothing yet.
+    #[must_use]
+    pub fn new(session: Session) -> Self {
+        Self {
+            session,
+            slots: Vec::new(),
+            cursor: 0,
+            pass_end: None,
+            schema_taken: 0,
+            oldest_ns: 0,
+            fill: 0,
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Content of the SESSION block.
+    #[must_use]
+    pub fn session_content(&self) -> Vec<u8> {
+        let geometry = self.session.ring().geometry();
+        let mut header: SessionHeader = geometry.header;
+        header.attributes_bytes = geometry.attributes.len() as u32;
+        let mut content = header.as_bytes().to_vec();
+        content.extend_from_slice(&geometry.attributes);
+        content
+    }
+
+    /// Schema bytes that were published since the last call, with their offset in the stream; at
+    /// most 1 MiB. To be called after pages were copied and before they are written: the type of
+    /// a record is published before the record.
+    pub fn take_schema(&mut self) -> Option<(u64, Vec<u8>)> {
+        let left = SCHEMA_BYTES_MAX.saturating_sub(self.schema_taken);
+        let log = SchemaLog::new(self.session.ring());
+        let bytes = log.read_at_most(self.schema_taken, left.min(SCHEMA_PIECE));
+        if bytes.is_empty() {
+            return None;
+        }
+        let offset = self.schema_taken;
+        self.schema_taken += bytes.len() as u64;
+        Some((offset, bytes))
+    }
+
+    /// Leaves out pages whose events all lie before this `CLOCK_MONOTONIC` time in ns.
+    pub fn keep_since(&mut self, mono_ns: u64) {
+        self.oldest_ns = mono_ns;
+    }
+
+    /// Goes on with a pass over all slots: copies sealed pages into the batch, oldest first.
+    ///
+    /// # Errors
+    /// The ring file was truncated: its mapping must not be touched any more.
+    pub fn fill(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
+        if self.cursor == 0 {
+            self.session.check_size()?;
+            self.follow_new_slots();
+            self.fill = 0;
+        }
+        while self.cursor < self.slots.len() {
+            if self.fill_from_slot(self.cursor, batch) == Fill::BatchFull {
+                return Ok(Fill::BatchFull);
+            }
+            self.cursor += 1;
+            self.pass_end = None;
+        }
+        self.cursor = 0;
+        Ok(Fill::PassDone)
+    }
+
+    fn fill_from_slot(&mut self, index: usize, batch: &mut Batch) -> Fill {
+        let ring = self.session.ring();
+        let Some(slot) = ring.slot(index as u32) else {
+            return Fill::PassDone;
+        };
+        let reader = &mut self.slots[index];
+        let Some(waiting) = reader.waiting(ring, &slot) else {
+            return Fill::PassDone;
+        };
+        self.fill = self.fill.max(reader.fill);
+        reader.fill = 0;
+        let uuid = self.session.header().session;
+        let end = *self.pass_end.get_or_insert(waiting.sealed_end);
+        // Bounded by the ring's pages: `waiting` keeps `next` that close to `sealed_end`.
+        while reader.next() < waiting.sealed_end.min(end) {
+            if self.oldest_ns > 0 && reader.skip_before(ring, &waiting, self.oldest_ns) {
+                continue;
+            }
+            if reader.take_sealed(ring, uuid, &waiting, batch) == Taken::BatchFull {
+                return Fill::BatchFull;
+            }
+        }
+        Fill::PassDone
+    }
+
+    /// Goes on with a pass over all slots: copies what is committed in open pages. Call it when
+    /// [`SessionDrain::fill`] said that its pass is done.
+    ///
+    /// # Errors
+    /// As [`SessionDrain::fill`].
+    pub fn fill_open(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
+        if self.cursor == 0 {
+            self.session.check_size()?;
+        }
+        let uuid = self.session.header().session;
+        while self.cursor < self.slots.len() {
+            let ring = self.session.ring();
+            let reader = &mut self.slots[self.cursor];
+            if let Some((waiting, slot)) = ring
+                .slot(self.cursor as u32)
+                .and_then(|slot| Some((reader.waiting(ring, &slot)?, slot)))
+            {
+                if waiting.ended {
+                    reader.count_events(ring, &slot, batch);
+                }
+                if take_tail(reader, &self.session, uuid, &waiting, batch) == Taken::BatchFull {
+                    return Ok(Fill::BatchFull);
+                }
+            }
+            self.cursor += 1;
+        }
+        self.cursor = 0;
+        Ok(Fill::PassDone)
+    }
+
+    /// Moves *consumed* over everything that [`SessionDrain::fill`] took, if this drain consumes.
+    /// To be called when the batch is written.
+    pub fn release(&mut self) {
+        if !self.session.consumes() {
+            return;
+        }
+        for (index, reader) in self.slots.iter_mut().enumerate() {
+            if let Some(slot) = self.session.ring().slot(index as u32) {
+                reader.release(&slot);
+            }
+        }
+    }
+
+    /// Content of a COUNTERS block. `finished`: the session has ended and everything was read.
+    /// With `recount`, open pages are walked once more for the number of their records; `batch`
+    /// must have room for a page and is left as it was.
+    pub fn counters(&mut self, finished: bool, recount: Option<&mut Batch>) -> Vec<u8> {
+        let ring = self.session.ring();
+        if let Some(batch) = recount {
+            for reader in &mut self.slots {
+                if let Some(slot) = ring.slot(reader.index()) {
+                    reader.count_events(ring, &slot, batch);
+                }
+            }
+        }
+        let entries: Vec<_> = self
+            .slots
+            .iter()
+            .filter_map(|reader| Some((reader, ring.slot(reader.index())?)))
+            .filter(|(_, slot)| slot.claims() > 0)
+            .map(|(reader, slot)| counters::of_slot(reader.index(), &slot, reader.events))
+            .collect();
+        counters::content(ring, &entries, finished)
+    }
+
+    /// Whether every page was taken and released.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        let ring = self.session.ring();
+        ring.slots_used() as usize <= self.slots.len()
+            && self.slots.iter().all(|reader| {
+                ring.slot(reader.index())
+                    .is_none_or(|slot| reader.next() >= slot.produced().saturating_sub(1))
+            })
+    }
+
+    /// Pages that were overwritten, or gone, before they could be copied.
+    #[must_use]
+    pub fn pages_skipped(&self) -> u64 {
+        self.slots.iter().map(|reader| reader.skipped).sum()
+    }
+
+    /// How full the fullest ring was found in the last pass, in 1/1024 of its pages.
+    #[must_use]
+    pub fn fill_1024(&self) -> u32 {
+        self.fill
+    }
+
+    fn follow_new_slots(&mut self) {
+        let ring = self.session.ring();
+        let lossless = ring.geometry().mode == Mode::Lossless && self.session.consumes();
+        for index in self.slots.len() as u32..ring.slots_used() {
+            let consumed = ring.slot(index).filter(|_| lossless).map(|s| s.consumed());
+            self.slots.push(SlotReader::new(index, consumed.unwrap_or(0)));
+        }
+    }
+}
+
+/// Takes what is left of a slot: pages sealed since the pass, then the open one.
+fn take_tail(
+    reader: &mut SlotReader,
+    session: &Session,
+    uuid: [u8; 16],
+    waiting: &Waiting,
+    batch: &mut Batch,
+) -> Taken {
+    while reader.next() < waiting.sealed_end {
+        if reader.take_sealed(session.ring(), uuid, waiting, batch) == Taken::BatchFull {
+            return Taken::BatchFull;
+        }
+    }
+    if reader.next() >= waiting.produced {
+        return Taken::Gone;
+    }
+    reader.take_open(session.ring(), uuid, waiting, batch)
+}

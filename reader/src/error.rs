@@ -1,0 +1,126 @@
+//! What can go wrong between a session and a dump.
+
+use std::io;
+use std::path::PathBuf;
+
+use ringmark_ring::RingFileError;
+use ringmark_ring::session_dir::DirError;
+
+/// An error of the reader: what, where, found, expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReaderError {
+    /// A file is not a usable ring file.
+    #[error("{}: {source}", path.display())]
+    RingFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: RingFileError,
+    },
+    /// The session directory was refused.
+    #[error("{0}")]
+    Directory(#[from] DirError),
+    /// A system call on a path failed.
+    #[error("{}: {action}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file belongs to somebody else.
+    #[error("{}: belongs to uid {owner}, expected {expected}", path.display())]
+    ForeignOwner {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Who we are.
+        expected: u32,
+    },
+    /// Another recorder consumes the session.
+    #[error("{}: already being recorded by {}; a lossless session has one recorder", path.display(), holder_text(*holder))]
+    Busy {
+        /// The ring file.
+        path: PathBuf,
+        /// Process that holds it, if it could be found.
+        holder: Option<u32>,
+    },
+    /// Somebody shortened the ring file.
+    #[error("{}: ring file has {found} bytes, expected {expected}: it was truncated", path.display())]
+    Truncated {
+        /// The ring file.
+        path: PathBuf,
+        /// Its size now.
+        found: u64,
+        /// Its size as the header states it.
+        expected: u64,
+    },
+    /// There is no such process, and no session of it either.
+    #[error("pid {pid}: no such process, and it left no session")]
+    NoSuchProcess {
+        /// The process.
+        pid: u32,
+    },
+    /// The process runs, but has no session.
+    #[error("pid {pid}: not traced: it has no ringmark session (start it with RINGMARK=1)")]
+    NotTraced {
+        /// The process.
+        pid: u32,
+    },
+    /// The process's session belongs to somebody else.
+    #[error("pid {pid}: {action}: not permitted (run as its user or as root)")]
+    NotPermitted {
+        /// The process.
+        pid: u32,
+        /// What was tried.
+        action: &'static str,
+    },
+    /// Nothing was found where sessions live.
+    #[error("no sessions in {}", directory.display())]
+    NoSessions {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Writing the dump failed. What lies before `offset` is a valid dump.
+    #[error("{name}: write at offset {offset}: {source}; {offset} bytes before it are a valid dump")]
+    Output {
+        /// Name of the output.
+        name: String,
+        /// Where the failed batch would have started.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A request to the traced process came to nothing.
+    #[error("pid {pid}: {reason}")]
+    Control {
+        /// The process.
+        pid: u32,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn holder_text(holder: Option<u32>) -> String {
+    match holder {
+        Some(pid) => format!("pid {pid}"),
+        None => "another process".to_owned(),
+    }
+}
+
+/// Ties an I/O error to an action and a path.
+pub(crate) fn io_at(
+    action: &'static str,
+    path: impl Into<PathBuf>,
+) -> impl FnOnce(io::Error) -> ReaderError {
+    let path = path.into();
+    move |source| ReaderError::Io {
+        action,
+        path,
+        source,
+    }
+}

@@ -1,0 +1,293 @@
+//! One session: its mapped ring file, whether its process lives, and who may consume it.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::session::{Mode, SessionHeader, phase};
+use ringmark_format::Uuid;
+use ringmark_ring::identity::{self, Liveness};
+use ringmark_ring::{RingFile, RingFileError, lock, session_dir};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::error::{ReaderError, io_at};
+use crate::find::Found;
+
+/// What a session is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To look: nothing in the file is written.
+    Observe,
+    /// To record: a lossless session is consumed, by one recorder only.
+    Consume,
+    /// To send requests: the mailbox is written.
+    Control,
+}
+
+/// A session that is open.
+#[derive(Debug)]
+pub struct Session {
+    ring: RingFile,
+    access: Access,
+    pidfd: Option<OwnedFd>,
+    dead: AtomicBool,
+}
+
+impl Session {
+    /// Opens the ring file at `path`.
+    ///
+    /// # Errors
+    /// The file is not there, not ours, not a ring file, still starting, or (to consume) taken.
+    pub fn open(path: &Path, access: Access) -> Result<Self, ReaderError> {
+        Self::open_found(&Found::at(path), access)
+    }
+
+    /// Opens a session that [`crate::find`] found.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_found(found: &Found, access: Access) -> Result<Self, ReaderError> {
+        let write = access != Access::Observe;
+        let file = found.open(write).map_err(io_at("open", &found.path))?;
+        check_owner(&file, &found.path)?;
+        let wrong = |source| ReaderError::RingFile {
+            path: found.path.clone(),
+            source,
+        };
+        let consume = access == Access::Consume;
+        let ring = RingFile::observe(file, &found.path, consume).map_err(wrong)?;
+        if ring.phase() == phase::STARTING {
+            return Err(wrong(RingFileError::Starting));
+        }
+        let session = Self {
+            pidfd: watch_process(&ring),
+            ring,
+            access,
+            dead: AtomicBool::new(false),
+        };
+        session.exclude_others()?;
+        Ok(session)
+    }
+
+    /// A lossless session has one consumer: the one that holds this lock.
+    fn exclude_others(&self) -> Result<(), ReaderError> {
+        if !self.consumes() {
+            return Ok(());
+        }
+        let at = self.header().consumed_offset;
+        lock::hold_exclusive(self.ring.file(), at).map_err(|_| ReaderError::Busy {
+            path: self.path().to_owned(),
+            holder: holder_of(self.ring.file()),
+        })
+    }
+
+    /// The mapped ring file.
+    #[must_use]
+    pub fn ring(&self) -> &RingFile {
+        &self.ring
+    }
+
+    /// Where the ring file was found.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.ring.path()
+    }
+
+    /// The header as validated.
+    #[must_use]
+    pub fn header(&self) -> &SessionHeader {
+        &self.ring.geometry().header
+    }
+
+    /// Identity of the session.
+    #[must_use]
+    pub fn uuid(&self) -> Uuid {
+        Uuid(self.header().session)
+    }
+
+    /// Process id in the process's own pid namespace.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.header().pid
+    }
+
+    /// Whether pages are released to the producer once they are written.
+    #[must_use]
+    pub fn consumes(&self) -> bool {
+        self.access == Access::Consume && self.ring.geometry().mode == Mode::Lossless
+    }
+
+    /// The first session attribute with this tag, as text; bytes that are not UTF-8 replaced.
+    #[must_use]
+    pub fn attribute(&self, tag: u16) -> Option<String> {
+        let value = Attributes::new(&self.ring.geometry().attributes).find(tag)?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Whether the session carries the tag `text` (`key=value`).
+    #[must_use]
+    pub fn has_tag(&self, text: &str) -> bool {
+        Attributes::new(&self.ring.geometry().attributes)
+            .any(|a| a.tag == tag::TAG && a.value == text.as_bytes())
+    }
+
+    /// Service name, else the name of the process, else empty.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let service = self.attribute(tag::SERVICE_NAME).filter(|s| !s.is_empty());
+        service
+            .or_else(|| self.attribute(tag::PROCESS_NAME))
+            .unwrap_or_default()
+    }
+
+    /// Whether the process is gone. Cheap where the process can be seen: one `poll`.
+    #[must_use]
+    pub fn process_ended(&self) -> bool {
+        if self.dead.load(Ordering::Relaxed) {
+            return true;
+        }
+        let ended = match &self.pidfd {
+            Some(pidfd) => has_ended(pidfd),
+            None => self.liveness() == Liveness::Dead,
+        };
+        if ended {
+            self.dead.store(true, Ordering::Relaxed);
+        }
+        ended
+    }
+
+    /// Whether the process still holds this session, thoroughly: also finds a process that has
+    /// become another program by `exec`. Costs some file reads in `/proc`.
+    #[must_use]
+    pub fn liveness(&self) -> Liveness {
+        match identity::liveness(self.header(), self.ring.file()) {
+            Liveness::Dead if self.mapped_elsewhere() => Liveness::Alive,
+            found => found,
+        }
+    }
+
+    /// A process in another pid namespace that gave its lock back by closing a descriptor still
+    /// maps the file.
+    fn mapped_elsewhere(&self) -> bool {
+        let header = self.header();
+        header.boot_id == identity::boot_id()
+            && header.pid_namespace != identity::own_pid_namespace()
+            && crate::find::is_mapped_by_any(self.ring.file())
+    }
+
+    /// Whether no more events will come: closed by a clean exit, or the process is gone.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ring.closed() || self.process_ended()
+    }
+
+    /// Descriptor that becomes readable when the process ends, where the process can be seen.
+    #[must_use]
+    pub fn pidfd(&self) -> Option<&OwnedFd> {
+        self.pidfd.as_ref()
+    }
+
+    /// That the file still has its size: a mapping beyond the end of a file must not be touched.
+    ///
+    /// # Errors
+    /// [`ReaderError::Truncated`], or what `fstat` said.
+    pub fn check_size(&self) -> Result<(), ReaderError> {
+        let about = self.ring.file().metadata();
+        let found = about.map_err(io_at("fstat", self.path()))?.len();
+        let expected = self.ring.map().bytes();
+        if found < expected {
+            return Err(ReaderError::Truncated {
+                path: self.path().to_owned(),
+                found,
+                expected,
+            });
+        }
+        Ok(())
+    }
+
+    /// Removes the ring file, if its name still leads to this file.
+    ///
+    /// # Errors
+    /// What `unlink` said.
+    pub fn remove_file(&self) -> Result<bool, ReaderError> {
+        if !same_file(self.path(), self.ring.file()) {
+            return Ok(false);
+        }
+        std::fs::remove_file(self.path()).map_err(io_at("remove", self.path()))?;
+        Ok(true)
+    }
+}
+
+/// Whether `path` names the file that is open as `file`.
+pub(crate) fn same_file(path: &Path, file: &File) -> bool {
+    match (std::fs::symlink_metadata(path), file.metadata()) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+fn check_owner(file: &File, path: &Path) -> Result<(), ReaderError> {
+    let owner = file.metadata().map_err(io_at("fstat", path))?.uid();
+    let expected = session_dir::uid();
+    if owner != expected && expected != 0 {
+        return Err(ReaderError::ForeignOwner {
+            path: path.to_owned(),
+            owner,
+            expected,
+        });
+    }
+    Ok(())
+}
+
+/// A pidfd of the session's process; `None` if it is dead, another process, or out of sight.
+fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
+    let header = &ring.geometry().header;
+    if header.boot_id != identity::boot_id() || header.pid_namespace != identity::own_pid_namespace()
+    {
+        return None;
+    }
+    let pid = Pid::from_raw(i32::try_from(header.pid).ok()?)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    // Looked up after the pidfd was opened: from now on the pid cannot pass to another process
+    // unnoticed.
+    let alive = identity::liveness(header, ring.file()) == Liveness::Alive;
+    alive.then_some(pidfd)
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    matches!(poll(&mut fds, Some(&now)), Ok(1..))
+}
+
+/// The process whose open file holds an exclusive lock on this file, as `/proc` tells.
+fn holder_of(file: &File) -> Option<u32> {
+    let inode = file.metadata().ok()?.ino();
+    let own = std::process::id();
+    let mine = std::fs::read_dir("/proc").ok()?;
+    mine.flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .find(|pid| *pid != own && holds_lock(*pid, inode))
+        .or_else(|| holds_lock(own, inode).then_some(own))
+}
+
+fn holds_lock(pid: u32, inode: u64) -> bool {
+    let base = PathBuf::from(format!("/proc/{pid}"));
+    let Ok(fds) = std::fs::read_dir(base.join("fd")) else {
+        return false;
+    };
+    let ending = format!(":{inode} ");
+    fds.flatten().any(|fd| {
+        let info = base.join("fdinfo").join(fd.file_name());
+        let text = std::fs::read_to_string(info).unwrap_or_default();
+        text.lines()
+            .any(|line| line.contains("OFDLCK") && line.contains(&ending))
+    })
+}

@@ -1,0 +1,265 @@
+//! One slot, page by page: which pages are there, where they lie, how far we are.
+
+use ringmark_format::PageNumber;
+use ringmark_format::block::{SEALED, kind};
+use ringmark_format::page::PageHeader;
+use ringmark_format::slot::state;
+use ringmark_ring::observe::{copy_open, copy_sealed, header};
+use ringmark_ring::{PageCopy, PageRead, RingFile, SlotGeometry, SlotView};
+use ringmark_ring::sync::AtomicU64;
+use zerocopy::FromBytes;
+
+use crate::batch::{Batch, BlockLabel};
+
+/// Private state of a slot. Nothing in it is read again from shared memory once validated.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct SlotReader {
+    index: u32,
+    claims: u32,
+    geometry: Option<SlotGeometry>,
+    /// Next page to take.
+    next: u64,
+    /// Pages before this are released to the producer.
+    released: u64,
+    /// Pages that were gone before they could be copied.
+    pub(crate) skipped: u64,
+    /// Reservations in the slot, as last counted.
+    pub(crate) events: u64,
+    /// Most of the ring that was ever found waiting, in 1/1024.
+    pub(crate) fill: u32,
+}
+
+/// Pages that wait in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) geometry: SlotGeometry,
+    /// First page that is not sealed; pages before it and from `next` on are.
+    pub(crate) sealed_end: u64,
+    pub(crate) produced: u64,
+    pub(crate) ended: bool,
+}
+
+/// What became of taking one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is in the batch.
+    Page,
+    /// It was not there any more.
+    Gone,
+    /// The batch is full.
+    BatchFull,
+}
+
+impl SlotReader {
+    pub(crate) fn new(index: u32, next: u64) -> Self {
+        Self {
+            index,
+            next,
+            released: next,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// What waits now. `None`: the slot has no ring, or one whose geometry is impossible.
+    ///
+    /// *produced* is read before the state: if the state then says "ended", the claim that turned
+    /// page `produced - 1` has ended, and that page is sealed, too.
+    pub(crate) fn waiting(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<Waiting> {
+        let produced = slot.produced();
+        let ended = slot.ended();
+        let geometry = self.geometry(file, slot)?;
+        let sealed_end = if ended {
+            produced
+        } else {
+            produced.saturating_sub(1)
+        };
+        self.bound_position(produced, u64::from(geometry.pages));
+        Some(Waiting {
+            geometry,
+            sealed_end,
+            produced,
+            ended,
+        })
+    }
+
+    /// Keeps `next` within the pages that can be there, whatever shared memory says.
+    fn bound_position(&mut self, produced: u64, pages: u64) {
+        let oldest = produced.saturating_sub(pages);
+        if self.next > produced {
+            self.next = oldest;
+        } else if self.next < oldest {
+            self.skipped += oldest - self.next;
+            self.next = oldest;
+        }
+        let waiting = (produced - self.next) * 1024 / pages;
+        self.fill = self.fill.max(waiting as u32);
+    }
+
+    fn geometry(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<SlotGeometry> {
+        if matches!(slot.state(), state::FREE) {
+            return None;
+        }
+        let claims = slot.claims();
+        if self.geometry.is_none() || claims != self.claims {
+            let found = slot.geometry();
+            self.geometry = found.valid(file.map().bytes()).then_some(found);
+            self.claims = claims;
+        }
+        self.geometry
+    }
+
+    /// Copies the next page, which is sealed, into the batch.
+    pub(crate) fn take_sealed(
+        &mut self,
+        file: &RingFile,
+        session: [u8; 16],
+        waiting: &Waiting,
+        batch: &mut Batch,
+    ) -> Taken {
+        let last_of_claim = waiting.ended && self.next + 1 == waiting.produced;
+        let copied = match copy_page(file, waiting.geometry, self.next, batch, last_of_claim) {
+            Ok(copied) => copied,
+            Err(taken) => {
+                self.skip(taken);
+                return taken;
+            }
+        };
+        push_page(batch, session, waiting.geometry, self.next, copied, SEALED);
+        self.next += 1;
+        Taken::Page
+    }
+
+    /// Passes over the next page if the page behind it already starts before `mono_ns`: then all
+    /// its events are older.
+    pub(crate) fn skip_before(&mut self, file: &RingFile, waiting: &Waiting, mono_ns: u64) -> bool {
+        let behind = self.next + 1;
+        if behind >= waiting.produced {
+            return false;
+        }
+        let base = page_words(file, waiting.geometry, behind)
+            .and_then(|page| header(page, PageNumber(behind)))
+            .map_or(0, |header| header.mono_base_ns);
+        let older = base != 0 && base < mono_ns;
+        self.next += u64::from(older);
+        older
+    }
+
+    fn skip(&mut self, taken: Taken) {
+        if taken == Taken::Gone {
+            self.skipped += 1;
+            self.next += 1;
+        }
+    }
+
+    /// Copies the committed records of the open page. The position stays: it may grow.
+    pub(crate) fn take_open(
+        &mut self,
+        file: &RingFile,
+        session: [u8; 16],
+        waiting: &Waiting,
+        batch: &mut Batch,
+    ) -> Taken {
+        let copied = match copy_page(file, waiting.geometry, self.next, batch, true) {
+            Ok(copied) => copied,
+            Err(taken) => return taken,
+        };
+        if let Some(events) = events_through(batch, waiting.geometry, &copied) {
+            self.events = events;
+        }
+        push_page(batch, session, waiting.geometry, self.next, copied, 0);
+        Taken::Page
+    }
+
+    /// Moves *consumed* over everything taken. The bytes must be written.
+    pub(crate) fn release(&mut self, slot: &SlotView<'_>) {
+        if self.released != self.next {
+            slot.release(self.next);
+            self.released = self.next;
+        }
+    }
+
+    /// Counts the slot's reservations: as sealed, or up to the newest page's last record.
+    pub(crate) fn count_events(&mut self, file: &RingFile, slot: &SlotView<'_>, batch: &mut Batch) {
+        let Some(waiting) = self.waiting(file, slot) else {
+            return;
+        };
+        if waiting.ended {
+            self.events = self.events.max(slot.events_sealed());
+            return;
+        }
+        let Some(newest) = waiting.produced.checked_sub(1) else {
+            return;
+        };
+        let Ok(copied) = copy_page(file, waiting.geometry, newest, batch, true) else {
+            return;
+        };
+        if let Some(events) = events_through(batch, waiting.geometry, &copied) {
+            self.events = self.events.max(events);
+        }
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+/// Copies one page to the batch's page place; walked if `walk`, whole otherwise.
+fn copy_page(
+    file: &RingFile,
+    geometry: SlotGeometry,
+    number: u64,
+    batch: &mut Batch,
+    walk: bool,
+) -> Result<PageCopy, Taken> {
+    let page = page_words(file, geometry, number).ok_or(Taken::Gone)?;
+    let place = batch
+        .page_place(geometry.page_bytes)
+        .ok_or(Taken::BatchFull)?;
+    let copy = if walk { copy_open } else { copy_sealed };
+    match copy(page, PageNumber(number), place) {
+        PageRead::Copied(copied) => Ok(copied),
+        PageRead::NotThere => Err(Taken::Gone),
+    }
+}
+
+/// The words of the place where page `number` lies.
+fn page_words(file: &RingFile, geometry: SlotGeometry, number: u64) -> Option<&[AtomicU64]> {
+    let words = geometry.page_bytes as usize / 8;
+    let first = (number % u64::from(geometry.pages)) as usize * words;
+    file.pages(geometry)?.get(first..first + words)
+}
+
+fn page_header(batch: &mut Batch, geometry: SlotGeometry) -> Option<PageHeader> {
+    use zerocopy::IntoBytes;
+    let place = batch.page_place(geometry.page_bytes)?;
+    let (header, _) = PageHeader::read_from_prefix(place.as_bytes()).ok()?;
+    Some(header)
+}
+
+fn events_through(batch: &mut Batch, geometry: SlotGeometry, copied: &PageCopy) -> Option<u64> {
+    let header = page_header(batch, geometry)?;
+    header.first_event.checked_add(copied.records?)
+}
+
+fn push_page(
+    batch: &mut Batch,
+    session: [u8; 16],
+    geometry: SlotGeometry,
+    number: u64,
+    copied: PageCopy,
+    flags: u8,
+) {
+    let ring_id = page_header(batch, geometry).map_or(0, |header| header.ring_id);
+    let label = BlockLabel {
+        flags,
+        ring_id,
+        page_number: number,
+        page_bytes: geometry.page_bytes,
+        ..BlockLabel::new(kind::PAGE, session)
+    };
+    batch.finish_page(label, copied.words * 8);
+}
