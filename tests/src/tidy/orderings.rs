@@ -15,14 +15,16 @@ pub type Table = BTreeMap<String, BTreeSet<String>>;
 const ORDERINGS: [&str; 3] = ["Acquire", "Release", "AcqRel"];
 const HINT: &str = "label it `// [W1] pairs with [R1]` and add the row to ring/src/lib.rs";
 
-/// The table in a crate's documentation: `//! | [W1] | where | [R1] | what breaks otherwise |`.
+/// The table in a crate's documentation: `//! | [W1] | where | [R1] | what breaks otherwise |`,
+/// the labels in backticks or not (rustdoc takes bare ones for links).
 pub fn table(source: &Source, findings: &mut Vec<String>) -> Table {
     let rows = source
         .text
         .lines()
-        .filter_map(|line| line.strip_prefix("//! | ["));
+        .filter_map(|line| line.strip_prefix("//! |"));
+    let is_row = |row: &&str| row.trim_start_matches([' ', '`']).starts_with('[');
     let mut table = Table::new();
-    for row in rows.map(|row| format!("[{row}")) {
+    for row in rows.filter(is_row) {
         let cells: Vec<_> = row
             .trim_end_matches('|')
             .split('|')
@@ -39,7 +41,7 @@ pub fn table(source: &Source, findings: &mut Vec<String>) -> Table {
                 source.path
             ));
         }
-        let label = label.trim_matches(['[', ']']).to_owned();
+        let label = label.trim_matches(['[', ']', '`']).to_owned();
         if table.insert(label.clone(), partners).is_some() {
             findings.push(format!("{}: [{label}] has two rows", source.path));
         }
@@ -167,6 +169,14 @@ mod tests {
     #[test]
     fn labelled_sites_are_fine() {
         assert_eq!(findings(TABLE, GOOD), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_table_may_use_backticks() {
+        let ticked = TABLE
+            .replace("| [W1] |", "| `[W1]` |")
+            .replace("| [R1] |", "| `[R1]` |");
+        assert_eq!(findings(&ticked, GOOD), Vec::<String>::new());
     }
 
     #[test]
