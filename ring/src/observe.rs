@@ -84,7 +84,15 @@ pub fn header(page: &[AtomicU64], number: PageNumber) -> Option<PageHeader> {
         return None;
     }
     let copy: [u64; HEADER_WORDS] = core::array::from_fn(|i| words[i].load(Relaxed));
-    match keep(page, number, PageCopy { words: HEADER_WORDS, records: None, damaged: false }) {
+    match keep(
+        page,
+        number,
+        PageCopy {
+            words: HEADER_WORDS,
+            records: None,
+            damaged: false,
+        },
+    ) {
         PageRead::Copied(_) => Some(zerocopy::transmute!(copy)),
         PageRead::NotThere => None,
     }

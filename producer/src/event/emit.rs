@@ -1,15 +1,12 @@
 //! The event path: is it on → reserve → write → commit.
 
 use ringmark_format::TypeId;
-use ringmark_format::session::Clock;
 use ringmark_ring::{Reservation, clock};
 
 use super::description::{Description, EventType, Field, TypeState, semantic};
 use super::fields::{self, Fields};
 use crate::sites::{self, DescribeSite};
 use crate::{session, thread_block};
-
-const TSC: u32 = Clock::Tsc as u32;
 
 /// One place in the program that emits; the macros make a type for each.
 pub trait Callsite {
@@ -123,11 +120,10 @@ pub fn reserve_words(
 ) -> Option<Reservation<'static>> {
     if let Some(writer) = thread_block::writer() {
         let ticks = match now {
-            Now::At(ticks) => Some(ticks),
-            Now::Clock if writer.clock() == TSC => Some(clock::tsc()),
-            Now::Clock => None,
+            Now::At(ticks) => ticks,
+            Now::Clock => clock::read(writer.clock()),
         };
-        if let Some(reservation) = ticks.and_then(|t| writer.reserve(type_id, payload_words, t)) {
+        if let Some(reservation) = writer.reserve(type_id, payload_words, ticks) {
             return Some(reservation);
         }
     }

@@ -65,8 +65,8 @@ impl Core {
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     match crate::thread_block::writer() {
-        Some(writer) if writer.clock() == Clock::Tsc as u32 => clock::tsc(),
-        _ => now_cold(),
+        Some(writer) => clock::read(writer.clock()),
+        None => now_cold(),
     }
 }
 
