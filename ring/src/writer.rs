@@ -414,9 +414,7 @@ fn open_page(page: &[AtomicU64], header: &PageHeader) {
     const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
     page[GENERATION].store(page::BUSY, Relaxed);
     order::turn_fence(); // [W1]
-    for word in &page[HEADER_WORDS..] {
-        word.store(0, Relaxed);
-    }
+    cross::zero(&page[HEADER_WORDS..]);
     let fields: [u64; size_of::<PageHeader>() / 8] = zerocopy::transmute!(*header);
     for (word, field) in page[..HEADER_WORDS].iter().zip(fields).skip(1) {
         word.store(field, Relaxed);

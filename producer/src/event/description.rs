@@ -15,6 +15,8 @@ pub struct Field {
     pub semantic: u32,
     /// Unit, or empty.
     pub unit: &'static str,
+    /// Whether its value was replaced before it was recorded.
+    pub redacted: bool,
 }
 
 /// Kind and place of a field in the payload.

@@ -14,8 +14,8 @@ pub trait Callsite {
     const FIELDS: &'static [&'static str];
     /// Bytes in front of the arguments: 8 for a span (its duration), else 0.
     const FIRST: usize;
-    /// Semantic of the first argument; 0: none.
-    const SEMANTIC: u32 = 0;
+    /// Semantics of the leading arguments; the others have none.
+    const SEMANTICS: &'static [u32] = &[];
 
     /// The facts about the event type.
     fn event() -> EventType;
@@ -35,12 +35,12 @@ impl<C: Callsite, F: Fields> DescribeSite for Site<C, F> {
         for (i, (name, place)) in C::FIELDS.iter().zip(F::PLACES).enumerate() {
             let mut place = *place;
             place.offset += C::FIRST as u32;
-            let semantic = if i == 0 { C::SEMANTIC } else { 0 };
             described.push(Field {
                 name,
                 place,
-                semantic,
+                semantic: C::SEMANTICS.get(i).copied().unwrap_or(0),
                 unit: "",
+                redacted: F::REDACTED[i],
             });
         }
         let fixed_bytes = (C::FIRST + F::BYTES) as u32;
@@ -62,6 +62,7 @@ const DURATION: Field = Field {
     },
     semantic: semantic::DURATION,
     unit: "ticks",
+    redacted: false,
 };
 
 /// Makes the call site known.

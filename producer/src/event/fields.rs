@@ -9,6 +9,8 @@ use super::value::{Encoder, Value, alignment};
 pub trait Fields {
     /// Where each value lies, counted from `FIRST`.
     const PLACES: &'static [Place];
+    /// Which values are redacted.
+    const REDACTED: &'static [bool];
     /// Bytes of all fixed parts.
     const BYTES: usize;
 
@@ -62,6 +64,7 @@ const fn next<V: Value>(before: usize) -> (Place, usize) {
 
 impl Fields for () {
     const PLACES: &'static [Place] = &[];
+    const REDACTED: &'static [bool] = &[];
     const BYTES: usize = 0;
 
     #[inline(always)]
@@ -87,6 +90,7 @@ macro_rules! tuple {
                 let _ = at;
                 all
             };
+            const REDACTED: &'static [bool] = &[$($name::REDACTED),+];
             const BYTES: usize = {
                 let mut at = 0;
                 $( at = end(&[next::<$name>(at)]); )+

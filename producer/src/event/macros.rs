@@ -7,13 +7,13 @@
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __callsite {
-    ($shape:ident, $first:literal, $semantic:expr, $level:ident, $category:expr, $target:expr, $name:expr, [$($field:expr),*]) => {{
+    ($shape:ident, $first:literal, $semantics:expr, $level:ident, $category:expr, $target:expr, $name:expr, [$($field:expr),*]) => {{
         struct Here;
         static STATE: $crate::event::TypeState = $crate::event::TypeState::new();
         impl $crate::event::Callsite for Here {
             const FIELDS: &'static [&'static str] = &[$($field),*];
             const FIRST: usize = $first;
-            const SEMANTIC: u32 = $semantic;
+            const SEMANTICS: &'static [u32] = &$semantics;
             fn event() -> $crate::event::EventType {
                 $crate::event::EventType {
                     name: $name,
@@ -87,9 +87,9 @@ macro_rules! __options {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __emit {
-    (($shape:ident, $semantic:expr, $level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
+    (($shape:ident, $semantics:expr, $level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
         $crate::event::emit(
-            $crate::__callsite!($shape, 0, $semantic, $level, $category, $target, $name, [$($names),*]),
+            $crate::__callsite!($shape, 0, $semantics, $level, $category, $target, $name, [$($names),*]),
             #[inline(always)] || ($($values,)*),
         )
     };
@@ -100,7 +100,7 @@ macro_rules! __emit {
 macro_rules! __emit_at {
     (($ticks:expr, $level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
         $crate::event::emit_at(
-            $crate::__callsite!(Instant, 0, 0, $level, $category, $target, $name, [$($names),*]),
+            $crate::__callsite!(Instant, 0, [], $level, $category, $target, $name, [$($names),*]),
             $ticks,
             #[inline(always)] || ($($values,)*),
         )
@@ -112,7 +112,7 @@ macro_rules! __emit_at {
 macro_rules! __span {
     (($level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
         $crate::event::span(
-            $crate::__callsite!(Span, 8, 0, $level, $category, $target, $name, [$($names),*]),
+            $crate::__callsite!(Span, 8, [], $level, $category, $target, $name, [$($names),*]),
             #[inline(always)] || ($($values,)*),
         )
     };
@@ -123,7 +123,7 @@ macro_rules! __span {
 /// The arguments are evaluated only if the event type is on.
 #[macro_export]
 macro_rules! event {
-    ($($all:tt)+) => { $crate::__options!(__emit (Instant, 0,) $($all)+) };
+    ($($all:tt)+) => { $crate::__options!(__emit (Instant, [],) $($all)+) };
 }
 
 /// Emits an instant event at a tick of the session's clock that the caller already holds:
@@ -143,7 +143,7 @@ macro_rules! span {
 #[macro_export]
 macro_rules! counter {
     ($name:expr, $value:expr $(,)?) => {
-        $crate::__options!(__emit (Counter, $crate::event::description::semantic::COUNTER,) $name, value = $value)
+        $crate::__options!(__emit (Counter, [$crate::event::description::semantic::COUNTER],) $name, value = $value)
     };
 }
 
@@ -151,6 +151,6 @@ macro_rules! counter {
 #[macro_export]
 macro_rules! flow {
     ($name:expr, $id:expr $(, $($rest:tt)*)?) => {
-        $crate::__options!(__emit (Flow, $crate::event::description::semantic::FLOW,) $name, flow = $id $(, $($rest)*)?)
+        $crate::__options!(__emit (Flow, [$crate::event::description::semantic::FLOW],) $name, flow = $id $(, $($rest)*)?)
     };
 }

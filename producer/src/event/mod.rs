@@ -8,6 +8,7 @@ pub mod value;
 mod emit;
 mod macros;
 mod span;
+pub(crate) mod span_records;
 
 pub use description::{Description, EventType, Field, Kind, Level, Shape, TypeState};
 pub use emit::{Callsite, Now, emit, emit_at, reserve_words};

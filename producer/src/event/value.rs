@@ -17,6 +17,8 @@ pub trait Value {
     const COUNT: u16 = 0;
     /// Bytes of the fixed part.
     const BYTES: usize = Self::KIND.fixed_bytes();
+    /// Whether it stands for a value that must not be recorded.
+    const REDACTED: bool = false;
 
     /// Bytes behind the fixed part.
     #[inline(always)]
@@ -215,6 +217,7 @@ impl<T: Value, const N: usize> Value for [T; N] {
         N as u16
     };
     const BYTES: usize = T::BYTES * N;
+    const REDACTED: bool = T::REDACTED;
 
     #[inline(always)]
     fn dynamic_bytes(&self) -> usize {
@@ -233,6 +236,7 @@ impl<T: Value + ?Sized> Value for &T {
     const KIND: Kind = T::KIND;
     const COUNT: u16 = T::COUNT;
     const BYTES: usize = T::BYTES;
+    const REDACTED: bool = T::REDACTED;
 
     #[inline(always)]
     fn dynamic_bytes(&self) -> usize {
@@ -326,6 +330,7 @@ pub struct Redacted;
 
 impl Value for Redacted {
     const KIND: Kind = Kind::Str;
+    const REDACTED: bool = true;
 
     fn dynamic_bytes(&self) -> usize {
         align8(Self::TEXT.len())

@@ -68,7 +68,15 @@ fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m core::sync::atomic::AtomicU32 {
     unsafe { &*word.cast() }
 }
 
+/// A batch thread is never run in place of the thread that woke it.
+fn stay_behind() {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: changes the calling thread's own policy; without permission nothing changes.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
+}
+
 fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
+    stay_behind();
     let mut seen = mailbox.answered();
     refill(core);
     while !core.file.closed() {

@@ -14,7 +14,7 @@ use super::core::Core;
 use super::filter::{Directives, Pattern};
 use super::lock::{ControlLock, Guard};
 use super::memory;
-use crate::event::description::{Description, EventType, Field, Kind};
+use crate::event::description::{Description, EventType, Field, Kind, Shape};
 use crate::sites;
 
 /// Size of a schema extent.
@@ -160,10 +160,20 @@ impl Guard<'_, Registry> {
             .find(|pattern| pattern.matches(event));
         match (last, &self.directives) {
             (Some(pattern), _) => pattern.on,
-            (None, Some(directives)) => directives.enables(event.target, event.level),
+            (None, Some(directives)) => {
+                is_part_of_a_span(event.shape) || directives.enables(event.target, event.level)
+            }
             (None, None) => true,
         }
     }
+}
+
+/// Whether records of this shape come only for spans that are on: the type of the span decides.
+fn is_part_of_a_span(shape: Shape) -> bool {
+    matches!(
+        shape,
+        Shape::SpanEnter | Shape::SpanExit | Shape::SpanClose | Shape::SpanFollows
+    )
 }
 
 fn show(core: &Core, id: u32, enabled: bool) {
@@ -250,6 +260,9 @@ fn push_field(out: &mut Vec<u8>, field: &Field) {
     }
     if !field.unit.is_empty() {
         attribute::push(&mut value, tag::UNIT, field.unit.as_bytes());
+    }
+    if field.redacted {
+        attribute::push(&mut value, tag::REDACTED, &[]);
     }
     attribute::push(out, tag::FIELD, &value);
 }

@@ -1,0 +1,126 @@
+//! P1, P2, P3: what one event costs beside the clock read; spans; other clocks; a lock-free queue.
+
+use std::hint::black_box;
+
+use ringmark::{Clock, Mode, Session, event, event_at, span};
+use ringmark_benches::{Contestant, child_argument, contestant, finish, in_child, pin, race};
+use ringmark_ring::RingFile;
+use ringmark_ring::session_dir;
+
+const WINDOW: u64 = 1000;
+
+fn main() {
+    match child_argument().as_deref() {
+        None => finish(
+            !["lossless", "overwrite", "none", "coarse"]
+                .into_iter()
+                .all(in_child),
+        ),
+        Some("lossless") => with_counter(Mode::Lossless),
+        Some("overwrite") => with_counter(Mode::Overwrite),
+        Some("none") => without_counter(Clock::None, 2.5),
+        Some(_) => without_counter(Clock::Coarse, 5.0),
+    }
+}
+
+fn start(mode: Mode, clock: Clock) -> RingFile {
+    pin(1);
+    let session = Session::builder()
+        .mode(mode)
+        .clock(clock)
+        .start()
+        .expect("a session");
+    let file = session_dir::open(session.path(), true).expect("the ring file");
+    RingFile::observe(file, session.path(), true).expect("a ring file")
+}
+
+/// Releases everything: what a reader would have done between two windows.
+fn release_all(ring: &RingFile) {
+    for slot in (0..ring.slots_used()).filter_map(|index| ring.slot(index)) {
+        slot.release(slot.produced().saturating_sub(1));
+    }
+}
+
+fn emit<'a>(ring: &'a RingFile) -> Contestant<'a> {
+    contestant("event, one u64", |n| {
+        for i in 0..n {
+            event!("bench.event", value = black_box(i));
+        }
+    })
+    .between(|| release_all(ring))
+}
+
+fn rdtsc<'a>() -> Contestant<'a> {
+    contestant("rdtsc", |n| {
+        for _ in 0..n {
+            black_box(ringmark_ring::clock::tsc());
+        }
+    })
+}
+
+fn with_counter(mode: Mode) -> ! {
+    let ring = start(mode, Clock::Tsc);
+    let spans = contestant("span, one u64", |n| {
+        for i in 0..n {
+            let _span = span!("bench.span", value = black_box(i));
+        }
+    });
+    let text = contestant("event, 11-byte str and u64", |n| {
+        for i in 0..n {
+            event!("bench.text", text = black_box("hello world"), value = i);
+        }
+    });
+    let all = vec![
+        rdtsc(),
+        emit(&ring),
+        spans.between(|| release_all(&ring)),
+        text.between(|| release_all(&ring)),
+    ];
+    let mut results = race(&format!("{} mode, clock tsc", mode.name()), WINDOW, all);
+    results.ratio("P1", "event, one u64", "rdtsc", 1.15);
+    results.ratio("P3", "span, one u64", "rdtsc", 2.3);
+    finish(results.missed())
+}
+
+fn without_counter(clock: Clock, most_ns: f64) -> ! {
+    let ring = start(Mode::Overwrite, clock);
+    let (mut push, mut pop) = rtrb::RingBuffer::<[u64; 2]>::new(1 << 15);
+    let held = contestant("event_at, one u64", |n| {
+        let now = ringmark::ticks();
+        for i in 0..n {
+            event_at!(black_box(now), "bench.at", value = black_box(i));
+        }
+    });
+    let queue = contestant("rtrb push of 16 bytes", |n| {
+        for i in 0..n {
+            let _ = push.push(black_box([i, i]));
+        }
+    })
+    .between(|| while pop.pop().is_ok() {});
+    let empty = contestant("empty loop", |n| {
+        for i in 0..n {
+            black_box(i);
+        }
+    });
+    let all = vec![empty, rdtsc(), emit(&ring), held, queue];
+    let mut results = race(
+        &format!("overwrite mode, clock {}", clock.name()),
+        WINDOW,
+        all,
+    );
+    let (event, at) = (
+        results.median("event, one u64"),
+        results.median("event_at, one u64"),
+    );
+    results.bar(
+        "P2",
+        &format!("event, clock {}, ns", clock.name()),
+        event,
+        most_ns,
+    );
+    results.bar("P2", "event_at, ns", at, 2.5);
+    if clock == Clock::None {
+        results.ratio("P2", "event, one u64", "rtrb push of 16 bytes", 2.2);
+    }
+    finish(results.missed())
+}

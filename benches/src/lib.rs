@@ -1,0 +1,154 @@
+//! What all benches share: short interleaved windows on one pinned core, medians, bars.
+//!
+//! A bench names contestants, runs them in turn in windows of a few microseconds, and compares
+//! medians as ratios: absolute times move with the machine's load, ratios of one run do not.
+//! `RINGMARK_CHECK=1` makes a missed bar an exit status of 1.
+
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
+
+/// Rounds of windows; every contestant gets one window per round.
+pub const ROUNDS: usize = 300;
+
+/// One thing to measure: runs its body the given number of times.
+pub struct Contestant<'a> {
+    name: &'static str,
+    run: Box<dyn FnMut(u64) + 'a>,
+    between: Box<dyn FnMut() + 'a>,
+    ns: Vec<f64>,
+}
+
+/// A contestant whose window is `run(iterations)`.
+pub fn contestant<'a>(name: &'static str, run: impl FnMut(u64) + 'a) -> Contestant<'a> {
+    Contestant {
+        name,
+        run: Box::new(run),
+        between: Box::new(|| ()),
+        ns: Vec::new(),
+    }
+}
+
+impl<'a> Contestant<'a> {
+    /// What to do before each window, outside of the time.
+    #[must_use]
+    pub fn between(mut self, work: impl FnMut() + 'a) -> Self {
+        self.between = Box::new(work);
+        self
+    }
+}
+
+/// The figures of one run.
+pub struct Results {
+    rows: Vec<(&'static str, [f64; 3])>,
+    missed: bool,
+}
+
+/// Runs all contestants in turn, `iterations` per window, and prints p10, median and p90.
+pub fn race(title: &str, iterations: u64, mut contestants: Vec<Contestant<'_>>) -> Results {
+    for _ in 0..ROUNDS {
+        for c in &mut contestants {
+            (c.between)();
+            let start = Instant::now();
+            (c.run)(black_box(iterations));
+            c.ns.push(start.elapsed().as_nanos() as f64 / iterations as f64);
+        }
+    }
+    println!("\n{title} ({ROUNDS} interleaved windows of {iterations})");
+    println!("{:34} {:>8} {:>8} {:>8}  ns", "", "p10", "median", "p90");
+    let rows: Vec<_> = contestants
+        .into_iter()
+        .map(|c| (c.name, percentiles(c.ns)))
+        .collect();
+    for (name, [p10, median, p90]) in &rows {
+        println!("{name:34} {p10:8.2} {median:8.2} {p90:8.2}");
+    }
+    Results {
+        rows,
+        missed: false,
+    }
+}
+
+/// p10, median, p90.
+#[must_use]
+pub fn percentiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [10, 50, 90].map(|p| values[values.len() * p / 100])
+}
+
+impl Results {
+    /// Median of a contestant in ns.
+    #[must_use]
+    pub fn median(&self, name: &str) -> f64 {
+        self.rows
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map_or(f64::NAN, |(_, [_, median, _])| *median)
+    }
+
+    /// States a bar: `value` must be at most `most`.
+    pub fn bar(&mut self, bar: &str, what: &str, value: f64, most: f64) {
+        let met = value <= most;
+        self.missed |= !met;
+        print_bar(bar, what, value, most, met);
+    }
+
+    /// Bar on the ratio of two medians.
+    pub fn ratio(&mut self, bar: &str, of: &str, to: &str, most: f64) {
+        let value = self.median(of) / self.median(to);
+        self.bar(bar, &format!("{of} / {to}"), value, most);
+    }
+
+    /// Whether the process should fail.
+    #[must_use]
+    pub fn missed(&self) -> bool {
+        self.missed
+    }
+}
+
+/// Prints one bar's line.
+pub fn print_bar(bar: &str, what: &str, value: f64, most: f64, met: bool) {
+    println!(
+        "{bar:4} {what:52} {value:8.3}  bar {most:6.3}  {}",
+        if met { "met" } else { "MISSED" }
+    );
+}
+
+/// Ends the process: 1 if a bar was missed and `RINGMARK_CHECK=1` asks for it.
+pub fn finish(missed: bool) -> ! {
+    let check = std::env::var("RINGMARK_CHECK").is_ok_and(|v| v == "1");
+    std::process::exit(i32::from(missed && check));
+}
+
+/// Keeps the calling thread on one core.
+pub fn pin(core: usize) {
+    // SAFETY: all zero bytes are an empty CPU set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is ours; the core number is checked against its size by the macro.
+    unsafe { libc::CPU_SET(core % libc::CPU_SETSIZE as usize, &mut set) };
+    // SAFETY: the set is ours and has the size that is given.
+    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+}
+
+/// Runs this bench again with `argument`, in a process of its own: one process has one session.
+/// Returns whether it exited with 0.
+#[must_use]
+pub fn in_child(argument: &str) -> bool {
+    let program = std::env::current_exe().expect("the path of this program");
+    Command::new(program)
+        .arg(argument)
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The argument of [`in_child`], if this is the child.
+#[must_use]
+pub fn child_argument() -> Option<String> {
+    std::env::args().nth(1).filter(|a| !a.starts_with("--"))
+}
+
+/// Cores of this machine.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

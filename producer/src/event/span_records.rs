@@ -1,0 +1,94 @@
+//! Records of spans that outlive a call or change threads. A span's own type says that it was
+//! made; entering, leaving and closing are one type each for all spans, 16 bytes a record.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::description::{EventType, Level, Shape, TypeState, semantic};
+use super::emit::{self, Callsite};
+
+/// Target of the shared types.
+const TARGET: &str = "ringmark::span";
+
+static LAST_ID: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static CURRENT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A span id that nobody had in this process; never 0.
+pub(crate) fn fresh_id() -> u64 {
+    LAST_ID.fetch_add(1, Relaxed) + 1
+}
+
+/// The span that this thread is in; 0: none.
+pub(crate) fn current() -> u64 {
+    CURRENT.get()
+}
+
+/// Makes `id` the span that this thread is in; returns the one before.
+pub(crate) fn set_current(id: u64) -> u64 {
+    CURRENT.replace(id)
+}
+
+macro_rules! shared_types {
+    ($($type:ident $shape:ident $name:literal $fields:expr, $semantics:expr;)*) => { $(
+        struct $type;
+
+        impl Callsite for $type {
+            const FIELDS: &'static [&'static str] = &$fields;
+            const FIRST: usize = 0;
+            const SEMANTICS: &'static [u32] = &$semantics;
+
+            fn event() -> EventType {
+                EventType {
+                    name: $name,
+                    target: TARGET,
+                    category: "",
+                    level: Level::Error,
+                    shape: Shape::$shape,
+                    file: "",
+                    line: 0,
+                    state: Self::state(),
+                }
+            }
+
+            #[inline(always)]
+            fn state() -> &'static TypeState {
+                static STATE: TypeState = TypeState::new();
+                &STATE
+            }
+        }
+    )* };
+}
+
+shared_types! {
+    Enter SpanEnter "span.enter" ["span_id"], [semantic::SPAN_ID];
+    Exit SpanExit "span.exit" ["span_id"], [semantic::SPAN_ID];
+    Close SpanClose "span.close" ["span_id"], [semantic::SPAN_ID];
+    Follows SpanFollows "span.follows" ["span_id", "follows_id"], [semantic::SPAN_ID, semantic::PARENT_ID];
+}
+
+/// This thread enters a span.
+#[inline]
+pub(crate) fn enter(id: u64) {
+    emit::emit(Enter, || (id,));
+}
+
+/// This thread leaves a span.
+#[inline]
+pub(crate) fn exit(id: u64) {
+    emit::emit(Exit, || (id,));
+}
+
+/// A span ends for ever.
+#[inline]
+pub(crate) fn close(id: u64) {
+    emit::emit(Close, || (id,));
+}
+
+/// Span `id` follows from span `other`.
+#[inline]
+pub(crate) fn follows(id: u64, other: u64) {
+    emit::emit(Follows, || (id, other));
+}
