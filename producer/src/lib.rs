@@ -23,7 +23,7 @@ mod thread_block;
 mod wiped;
 
 pub use event::typed::{Event, Reserved, Written, emit, reserve};
-pub use event::{Level, SpanGuard};
+pub use event::{AsyncSpan, InSpan, Level, SpanGuard};
 pub use ringmark_format::session::{Clock, Mode};
 pub use session::{
     Builder, Fork, Keep, OptionError, Options, Session, StartError, attach_thread, start_from_env,

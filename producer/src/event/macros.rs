@@ -118,6 +118,21 @@ macro_rules! __span {
     };
 }
 
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __async_span {
+    (($level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
+        $crate::event::async_span(
+            $crate::__callsite!(
+                SpanNew, 0,
+                [$crate::event::description::semantic::SPAN_ID, $crate::event::description::semantic::PARENT_ID],
+                $level, $category, $target, $name, ["span_id", "parent_id" $(, $names)*]
+            ),
+            #[inline(always)] |id: u64, parent: u64| (id, parent, $($values,)*),
+        )
+    };
+}
+
 /// Emits an instant event: `event!("request.done", status = 200u16, bytes = n)`.
 ///
 /// The arguments are evaluated only if the event type is on.
@@ -137,6 +152,13 @@ macro_rules! event_at {
 #[macro_export]
 macro_rules! span {
     ($($all:tt)+) => { $crate::__options!(__span () $($all)+) };
+}
+
+/// Makes a span for a future, which may move between threads:
+/// `work(n).in_span(async_span!("request", id = n)).await`. See [`crate::InSpan`].
+#[macro_export]
+macro_rules! async_span {
+    ($($all:tt)+) => { $crate::__options!(__async_span () $($all)+) };
 }
 
 /// Records the value of a counter: `counter!("queue.depth", depth)`.

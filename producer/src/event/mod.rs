@@ -5,11 +5,13 @@ pub(crate) mod fields;
 pub mod typed;
 pub mod value;
 
+mod async_span;
 mod emit;
 mod macros;
 mod span;
 pub(crate) mod span_records;
 
+pub use async_span::{AsyncSpan, Entered, InSpan, Spanned, async_span, never};
 pub use description::{Description, EventType, Field, Kind, Level, Shape, TypeState};
 pub use emit::{Callsite, Now, emit, emit_at, reserve_words};
 pub use fields::Fields;
