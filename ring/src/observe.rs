@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::PageNumber;
-use ringmark_format::page::PageHeader;
+use ringmark_format::page::{self, PageHeader};
 use ringmark_format::record::{self, Header};
 
 use crate::order;
@@ -98,11 +98,14 @@ pub fn header(page: &[AtomicU64], number: PageNumber) -> Option<PageHeader> {
     }
 }
 
-fn is_at(page: &[AtomicU64], number: PageNumber) -> bool {
-    let Some(generation) = page.get(GENERATION) else {
+fn is_at(words: &[AtomicU64], number: PageNumber) -> bool {
+    let Some(generation) = words.get(GENERATION) else {
         return false;
     };
-    generation.load(order::page_open_acquire()) == number.0.wrapping_add(1) // [R1]
+    let expected = number.0.wrapping_add(1);
+    // A damaged *produced* can ask for the pages whose generation would say "never used", "busy".
+    let possible = !matches!(expected, 0 | page::BUSY);
+    possible && generation.load(order::page_open_acquire()) == expected // [R1]
 }
 
 fn keep(page: &[AtomicU64], number: PageNumber, copied: PageCopy) -> PageRead {
