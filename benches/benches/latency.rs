@@ -58,8 +58,7 @@ fn one_thread() -> (f64, Vec<u64>, Vec<u64>) {
 
 /// Ticks of every event of one lap.
 fn lap() -> Vec<u64> {
-    let mut ticks = Vec::with_capacity(LAP);
-    ticks.resize(LAP, 0);
+    let mut ticks = vec![0; LAP];
     for (i, place) in ticks.iter_mut().enumerate() {
         let before = tsc();
         event!("bench.lap", value = black_box(i as u64));

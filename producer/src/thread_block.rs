@@ -3,6 +3,7 @@
 //! A thread-local symbol defined in assembly, so that Rust, C and generated stubs reach it by the
 //! same two instructions. All zero in a new thread.
 
+use core::mem::offset_of;
 use core::ptr;
 
 use ringmark_ring::Writer;
@@ -75,14 +76,23 @@ pub(crate) fn writer() -> Option<&'static Writer> {
 /// Gives this thread a writer, or takes it away.
 pub(crate) fn set_writer(writer: Option<&'static Writer>) {
     let value = writer.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the block is this thread's alone; a handler on it sees the old or the new pointer.
-    unsafe { (&raw mut (*block()).writer).write_volatile(value) };
+    let place = block().cast::<*const Writer>();
+    // SAFETY: the first word of this thread's block; a handler on it sees the old or the new one.
+    unsafe { place.write_volatile(value) };
+}
+
+/// Where this thread keeps its phase.
+fn phase_word() -> *mut u64 {
+    block()
+        .cast::<u64>()
+        .wrapping_add(offset_of!(ThreadBlock, phase) / 8)
 }
 
 /// What this thread does with Ringmark.
 pub(crate) fn phase() -> Phase {
-    // SAFETY: as in `set_writer`.
-    match unsafe { (&raw const (*block()).phase).read_volatile() } {
+    let place = phase_word();
+    // SAFETY: the second word of this thread's block, zero or written by `set_phase`.
+    match unsafe { place.read_volatile() } {
         0 => Phase::Open,
         1 => Phase::Attaching,
         _ => Phase::Exited,
@@ -91,6 +101,7 @@ pub(crate) fn phase() -> Phase {
 
 /// Says what this thread does with Ringmark.
 pub(crate) fn set_phase(phase: Phase) {
-    // SAFETY: as in `set_writer`.
-    unsafe { (&raw mut (*block()).phase).write_volatile(phase as u64) };
+    let place = phase_word();
+    // SAFETY: as in `phase`.
+    unsafe { place.write_volatile(phase as u64) };
 }

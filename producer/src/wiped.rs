@@ -37,11 +37,11 @@ impl Wiped {
             unsafe { libc::munmap(start, bytes) };
             return Err(error);
         }
-        let first: *const Writer = start.cast();
+        let first = start.cast::<Writer>().wrapping_add(1);
         // SAFETY: page-aligned zeros, mapped for ever: a valid atomic.
         let mark = unsafe { &*start.cast::<AtomicU64>() };
         // SAFETY: `slots` writers lie behind the first; zeros are valid writers; mapped for ever.
-        let writers = unsafe { core::slice::from_raw_parts(first.add(1), slots as usize) };
+        let writers = unsafe { core::slice::from_raw_parts(first, slots as usize) };
         mark.store(1, Relaxed);
         Ok(Self { mark, writers })
     }

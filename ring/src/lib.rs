@@ -11,22 +11,26 @@
 //!
 //! | label | where | pairs with | what breaks otherwise |
 //! | --- | --- | --- | --- |
-//! | [W1] | turn: fence(Release) after `generation := BUSY` | [R4] | a reader keeps a copy that mixes two laps |
-//! | [W2] | turn: `generation := n+1`, Release | [R1] | a reader sees the new number over the old page's records |
-//! | [W3] | commit: header word, Release | [R2] | a reader sees the header before the payload |
-//! | [W4] | turn, seal: `produced := n+1`, Release | [R3] | a page counts as sealed before its last records are there |
-//! | [C1] | release: `consumed := n+1`, Release | [P1] | the producer turns a page that is still being read |
-//! | [P1] | turn: load `consumed`, Acquire | [C1] | the producer turns a page that is still being read |
-//! | [R1] | observe: load `generation`, Acquire | [W2] | stale header fields and records of the lap before |
-//! | [R2] | observe: load a record's header, Acquire | [W3] | torn payload |
-//! | [R3] | load `produced`, Acquire | [W4] | missing records in a page taken for sealed |
-//! | [R4] | observe: fence(Acquire) before `generation` is loaded again | [W1] | an overwritten copy is kept |
-//! | [T1] | slot state, Release | [T2] | a claim is seen before its geometry, owner and positions |
-//! | [T2] | slot state, Acquire | [T1] | a claim is seen before its geometry, owner and positions |
-//! | [S1] | schema length, Release | [S2] | a reader parses schema bytes that are not there yet |
-//! | [S2] | schema length, Acquire | [S1] | a reader parses schema bytes that are not there yet |
-//! | [M1] | mailbox sequence number, Release | [M2] | a request or an answer is read before its text |
-//! | [M2] | mailbox sequence number, Acquire | [M1] | a request or an answer is read before its text |
+//! | `[W1]` | turn: fence(Release) after `generation := BUSY` | `[R4]` | a reader keeps a copy that mixes two laps |
+//! | `[W2]` | turn: `generation := n+1`, Release | `[R1]` | a reader sees the new number over the old page's records |
+//! | `[W3]` | commit: header word, Release | `[R2]` | a reader sees the header before the payload |
+//! | `[W4]` | turn, seal: `produced := n+1`, Release | `[R3]` | a page counts as sealed before its last records are there |
+//! | `[C1]` | release: `consumed := n+1`, Release | `[P1]` | the producer turns a page that is still being read |
+//! | `[P1]` | turn: load `consumed`, Acquire | `[C1]` | the producer turns a page that is still being read |
+//! | `[R1]` | observe: load `generation`, Acquire | `[W2]` | stale header fields and records of the lap before |
+//! | `[R2]` | observe: load a record's header, Acquire | `[W3]` | torn payload |
+//! | `[R3]` | load `produced`, Acquire | `[W4]` | missing records in a page taken for sealed |
+//! | `[R4]` | observe: fence(Acquire) before `generation` is loaded again | `[W1]` | an overwritten copy is kept |
+//! | `[T1]` | slot state, Release | `[T2]` | a claim is seen before its geometry, owner and positions |
+//! | `[T2]` | slot state, Acquire | `[T1]` | a claim is seen before its geometry, owner and positions |
+//! | `[S1]` | schema length, Release | `[S2]` | a reader parses schema bytes that are not there yet |
+//! | `[S2]` | schema length, Acquire | `[S1]` | a reader parses schema bytes that are not there yet |
+//! | `[M1]` | mailbox sequence number, Release | `[M2]` | a request or an answer is read before its text |
+//! | `[L1]` | control lock: taken, Acquire | `[L2]` | two threads of the control path change the registry at once |
+//! | `[L2]` | control lock: given back, Release | `[L1]` | two threads of the control path change the registry at once |
+//! | `[L3]` | the running session, Acquire | `[L4]` | a thread uses a session before it is laid out |
+//! | `[L4]` | the running session, Release | `[L3]` | a thread uses a session before it is laid out |
+//! | `[M2]` | mailbox sequence number, Acquire | `[M1]` | a request or an answer is read before its text |
 //!
 //! W4 alone is redundant today: W1, earlier in the same turn, is a fence that orders the same
 //! stores before `produced`. It stays, because `produced` promises this by itself; the test shows
@@ -44,6 +48,8 @@ pub mod mailbox;
 pub mod mapping;
 pub mod observe;
 pub mod order;
+mod page_words;
+pub mod reservation;
 #[cfg(not(loom))]
 pub mod ring_file;
 pub mod schema_log;
@@ -55,8 +61,9 @@ pub mod writer;
 #[cfg(not(loom))]
 pub use mapping::{MapError, Mapping};
 pub use observe::{PageCopy, PageRead};
+pub use reservation::Reservation;
 #[cfg(not(loom))]
 pub use ring_file::{Geometry, RingFile, RingFileError};
 pub use schema_log::{SchemaExhausted, SchemaLog};
 pub use slot::{SlotGeometry, SlotView};
-pub use writer::{ClockSample, Reservation, Writer};
+pub use writer::{ClockSample, Writer};

@@ -149,6 +149,12 @@ impl<'m> SlotView<'m> {
         core::array::from_fn(|i| self.words[word!(lost) + i].load(Relaxed))
     }
 
+    /// Events lost in this slot, all causes.
+    #[must_use]
+    pub fn lost_in_all(&self) -> u64 {
+        self.lost().iter().fold(0, |sum, n| sum.wrapping_add(*n))
+    }
+
     /// Reservations counted when the last ended claim was sealed.
     #[must_use]
     pub fn events_sealed(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! The producer's side of a ring: reserve, commit, discard, turn.
+//! The producer's side of a ring: reserve, turn, seal.
 //!
 //! A [`Writer`] is private to its thread and to the signal handlers that interrupt it. It lies in
 //! memory that the kernel zeroes in a forked child; a zeroed writer fits nothing, so the child
@@ -11,20 +11,21 @@
 //! 4. `cursor` is a hint: all words before it belong to records, words behind it may, too.
 
 use core::cell::UnsafeCell;
-use core::mem::{MaybeUninit, offset_of};
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU64 as Private, compiler_fence};
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
 use ringmark_format::page::{self, PageHeader};
-use ringmark_format::record::{self, Header, TIME_EXTEND_WORDS};
+use ringmark_format::record::{self, TIME_EXTEND_WORDS};
 use ringmark_format::session::Mode;
 use ringmark_format::slot::state;
 
 use crate::cross;
 use crate::observe::HEADER_WORDS;
-use crate::order;
+use crate::page_words;
+use crate::reservation::Reservation;
 use crate::slot::{SlotGeometry, SlotView};
 use crate::sync::AtomicU64;
 
@@ -80,6 +81,12 @@ pub struct Writer {
 // SAFETY: a writer is used by one thread at a time (the owner of its slot); the hand-over between
 // owners is the slot's state ([T1], [T2]).
 unsafe impl Sync for Writer {}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Writer {
     /// A writer that is attached to nothing.
@@ -172,8 +179,7 @@ impl Writer {
                 ));
             }
         }
-        compiler_fence(SeqCst);
-        self.in_use.store(outer, Relaxed);
+        self.leave(outer);
         None
     }
 
@@ -204,7 +210,7 @@ impl Writer {
         let reserved = self.reserve_or_turn(ring, outer, type_id, payload_words, now, base);
         if let Err(cause) = reserved {
             ring.slot.count_lost(cause);
-            self.in_use.store(outer, Relaxed);
+            self.leave(outer);
         }
         reserved
     }
@@ -253,68 +259,42 @@ impl Writer {
     ) -> Reservation<'_> {
         let place: *const AtomicU64 = header;
         // SAFETY: `find_place` reserved the two words of the TIME_EXTEND and the record behind it.
-        let tick = unsafe { &*place.add(1) };
+        let tick = unsafe { &*place.wrapping_add(1) };
         // SAFETY: as above.
-        let inner = unsafe { &*place.add(TIME_EXTEND_WORDS as usize) };
+        let inner = unsafe { &*place.wrapping_add(TIME_EXTEND_WORDS as usize) };
         tick.store(now, Relaxed);
-        let mut reservation = Reservation::new(
-            self,
-            outer,
-            inner,
-            record::pack(0, TypeId(record::TIME_EXTEND), 1),
-            payload_words,
-            record::record_words(payload_words) + TIME_EXTEND_WORDS,
-        );
         inner.store(record::pack(0, type_id, payload_words), Relaxed);
-        reservation.header = place;
-        reservation
+        let commit = record::pack(0, TypeId(record::TIME_EXTEND), 1);
+        let words = record::record_words(payload_words);
+        Reservation::new(self, outer, inner, commit, payload_words, words).behind_extension(header)
     }
 
-    /// Steps over what is there and marks the first empty word, if `words` fit behind it.
+    /// Marks the first empty word behind the cursor, if `words` fit there.
     fn find_place(&self, words: u64) -> Option<&AtomicU64> {
-        let end = self.end.load(Relaxed);
-        let mut at = self.cursor.load(Relaxed);
-        loop {
-            let next = at.wrapping_add(words as usize);
-            if next > end || next < at {
-                return None;
-            }
-            // SAFETY: invariant 1, and `at` only moves forward to at most `end`.
-            let header = unsafe { &*at };
-            let found = cross::mark_if_empty(header, record::pack_span(record::BUSY, words));
-            if found == 0 {
-                cross::increment(&self.reservations);
-                self.cursor.store(next, Relaxed);
-                return Some(header);
-            }
-            at = step_over(at, end, found);
-        }
+        let (at, end) = (self.cursor.load(Relaxed), self.end.load(Relaxed));
+        // SAFETY: invariant 1: `cursor..end` lies within the open page, or `end` is null.
+        let header = unsafe { page_words::mark(at, end, words) }?;
+        cross::increment(&self.reservations);
+        let next = core::ptr::from_ref(header).wrapping_add(words as usize);
+        self.cursor.store(next.cast_mut(), Relaxed);
+        Some(header)
     }
 
-    /// Closes the open page to its end. Nothing fits into it afterwards.
+    /// Closes the open page, if there is one. Nothing fits into it afterwards.
     fn close_page(&self) {
         let end = self.end.load(Relaxed);
-        let mut at = self.cursor.load(Relaxed);
-        while at < end {
-            // SAFETY: invariant 1, and `at < end`.
-            let header = unsafe { &*at };
-            // SAFETY: both point into the same page.
-            let words = unsafe { end.offset_from(at) } as u64;
-            match cross::mark_if_empty(header, record::pack_span(record::PAD, words)) {
-                0 => break,
-                found => at = step_over(at, end, found),
-            }
+        if !end.is_null() {
+            // SAFETY: invariant 1: `cursor..end` lies within the open page.
+            unsafe { page_words::pad(self.cursor.load(Relaxed), end) };
+            self.end.store(core::ptr::null_mut(), Relaxed);
         }
-        self.end.store(core::ptr::null_mut(), Relaxed);
     }
 
     /// Opens the next page. `in_use` is set and no reservation is under way on this thread.
     fn turn(&self, ring: &Ring, base: ClockSample) -> Result<(), Cause> {
         let number = self.produced.load(Relaxed);
         let pages = u64::from(ring.geometry.pages);
-        if !self.end.load(Relaxed).is_null() {
-            self.close_page();
-        }
+        self.close_page();
         if ring.mode == Mode::Lossless && number.wrapping_sub(ring.slot.consumed()) >= pages {
             return Err(Cause::RingFull);
         }
@@ -322,7 +302,7 @@ impl Writer {
         let first = (number % pages) as usize * page_words;
         let page = &ring.pages[first..first + page_words];
         let header = self.page_header(ring, number, base);
-        open_page(page, &header);
+        page_words::open(page, &header);
         ring.slot.publish_produced(number + 1);
         self.produced.store(number + 1, Relaxed);
         self.tick_base.store(header.tick_base, Relaxed);
@@ -340,11 +320,7 @@ impl Writer {
             tick_base: base.tick,
             mono_base_ns: base.mono_ns,
             first_event: self.reservations.load(Relaxed),
-            lost_before: ring
-                .slot
-                .lost()
-                .iter()
-                .fold(0, |sum: u64, n| sum.wrapping_add(*n)),
+            lost_before: ring.slot.lost_in_all(),
             tid: ring.tid,
             slot: ring.slot_index,
             depth: 0,
@@ -365,9 +341,7 @@ impl Writer {
         debug_assert!(matches!(state, state::SEALED | state::ABANDONED));
         self.in_use.store(1, Relaxed);
         compiler_fence(SeqCst);
-        if !self.end.load(Relaxed).is_null() {
-            self.close_page();
-        }
+        self.close_page();
         ring.slot.set_events_sealed(self.reservations.load(Relaxed));
         let slot = ring.slot;
         self.clock.store(0, Relaxed);
@@ -375,147 +349,16 @@ impl Writer {
         slot.publish_state(state);
     }
 
+    /// Ends a reservation: the context that it interrupted goes on.
+    #[inline(always)]
+    pub(crate) fn leave(&self, outer: u64) {
+        compiler_fence(SeqCst);
+        self.in_use.store(outer, Relaxed);
+    }
+
     /// Whether so many nested events were lost in a row that the open reservation must have been
     /// left behind by a `longjmp` or `mem::forget`.
     pub fn looks_abandoned(&self) -> bool {
         self.nested_lost.load(Relaxed) >= ABANDONED_AFTER
-    }
-}
-
-/// Where the record after the one with header word `found` starts; `end` if it says nonsense.
-fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut AtomicU64 {
-    let words = match record::unpack(found) {
-        Header::Busy(words) | Header::Discard(words) => words,
-        Header::Record {
-            payload_words: Some(words),
-            ..
-        } => 1 + words,
-        Header::Record {
-            payload_words: None,
-            ..
-        } if at.wrapping_add(1) < end => {
-            // SAFETY: `at + 1` lies in the open page.
-            let length = unsafe { &*at.wrapping_add(1) };
-            length.load(Relaxed).saturating_add(2)
-        }
-        _ => return end,
-    };
-    // SAFETY: both point into the open page.
-    let left = unsafe { end.offset_from(at) } as u64;
-    if words == 0 || words > left {
-        end
-    } else {
-        at.wrapping_add(words as usize)
-    }
-}
-
-/// One turn, the same in both modes.
-fn open_page(page: &[AtomicU64], header: &PageHeader) {
-    const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
-    page[GENERATION].store(page::BUSY, Relaxed);
-    order::turn_fence(); // [W1]
-    cross::zero(&page[HEADER_WORDS..]);
-    let fields: [u64; size_of::<PageHeader>() / 8] = zerocopy::transmute!(*header);
-    for (word, field) in page[..HEADER_WORDS].iter().zip(fields).skip(1) {
-        word.store(field, Relaxed);
-    }
-    page[GENERATION].store(header.generation, order::page_open_release()); // [W2]
-}
-
-/// A reserved record. Dropped without commit: discarded.
-///
-/// Not `Send`: it belongs to the thread whose ring it lies in.
-#[must_use = "a reservation that is dropped is discarded"]
-pub struct Reservation<'w> {
-    writer: &'w Writer,
-    outer: u64,
-    header: *const AtomicU64,
-    payload: *const AtomicU64,
-    commit: u64,
-    payload_words: u64,
-    words: u64,
-}
-
-impl<'w> Reservation<'w> {
-    #[inline(always)]
-    fn new(
-        writer: &'w Writer,
-        outer: u64,
-        header: &AtomicU64,
-        commit: u64,
-        payload_words: u64,
-        words: u64,
-    ) -> Self {
-        let place: *const AtomicU64 = header;
-        let head_words = if payload_words < record::LONG { 1 } else { 2 };
-        let payload = place.wrapping_add(head_words);
-        if payload_words >= record::LONG {
-            // SAFETY: the reservation has a second header word for the length.
-            let length = unsafe { &*place.wrapping_add(1) };
-            length.store(payload_words, Relaxed);
-        }
-        Self {
-            writer,
-            outer,
-            header: place,
-            payload,
-            commit,
-            payload_words,
-            words,
-        }
-    }
-
-    /// Payload size in words.
-    #[inline(always)]
-    #[must_use]
-    pub fn payload_words(&self) -> u64 {
-        self.payload_words
-    }
-
-    /// Writes payload word `index`; beyond the payload nothing happens.
-    #[inline(always)]
-    pub fn set_word(&mut self, index: usize, value: u64) {
-        if (index as u64) < self.payload_words {
-            // SAFETY: `payload_words` words behind `payload` belong to this reservation.
-            let word = unsafe { &*self.payload.wrapping_add(index) };
-            word.store(value, Relaxed);
-        }
-    }
-
-    /// Writes `bytes` at payload word `first_word`, zero-padded to whole words.
-    #[inline]
-    pub fn set_bytes(&mut self, first_word: usize, bytes: &[u8]) {
-        let (whole, rest) = bytes.as_chunks::<8>();
-        for (i, chunk) in whole.iter().enumerate() {
-            self.set_word(first_word + i, u64::from_le_bytes(*chunk));
-        }
-        if !rest.is_empty() {
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            self.set_word(first_word + whole.len(), u64::from_le_bytes(last));
-        }
-    }
-
-    /// Commits: one store, after which every reader sees the whole record.
-    #[inline(always)]
-    pub fn commit(self) {
-        let done = core::mem::ManuallyDrop::new(self);
-        done.finish(done.commit);
-    }
-
-    #[inline(always)]
-    fn finish(&self, header_word: u64) {
-        // SAFETY: the header word of this reservation, in a page that is mapped for ever.
-        let header = unsafe { &*self.header };
-        header.store(header_word, order::commit_release()); // [W3]
-        compiler_fence(SeqCst);
-        self.writer.in_use.store(self.outer, Relaxed);
-    }
-}
-
-impl Drop for Reservation<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.finish(record::pack_span(record::DISCARD, self.words));
     }
 }

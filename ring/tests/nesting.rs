@@ -25,18 +25,14 @@ const PAGES: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Moment {
     /// The clock was read, nothing else was done.
-    BeforeReserve,
+    ClockRead,
     /// The record does not fit; the next page is about to be turned.
-    BeforeTurn,
+    PageFull,
     /// The record is reserved.
-    BeforeCommit,
+    Reserved,
 }
 
-const MOMENTS: [Moment; 3] = [
-    Moment::BeforeReserve,
-    Moment::BeforeTurn,
-    Moment::BeforeCommit,
-];
+const MOMENTS: [Moment; 3] = [Moment::ClockRead, Moment::PageFull, Moment::Reserved];
 
 /// One schedule.
 #[derive(Debug, Clone)]
@@ -205,11 +201,11 @@ impl Tracer {
         };
         let event = self.tick();
         let now = u64::from(event);
-        interrupt(Moment::BeforeReserve);
+        interrupt(Moment::ClockRead);
         let outer = self.around.replace_with(|around| *around + 1);
         let type_id = TypeId(16 + event);
         let base = |tick| {
-            interrupt(Moment::BeforeTurn);
+            interrupt(Moment::PageFull);
             ClockSample { tick, mono_ns: 0 }
         };
         let reserved = match self.writer.reserve(type_id, payload, now) {
@@ -224,7 +220,7 @@ impl Tracer {
         assert_eq!(verdict, expected, "event {event} of {:?}", self.plan);
         if let Ok(mut reservation) = reserved {
             (0..payload).for_each(|i| reservation.set_word(i as usize, word(event, i)));
-            interrupt(Moment::BeforeCommit);
+            interrupt(Moment::Reserved);
             let fate = if event % 5 == 4 {
                 drop(reservation);
                 Fate::Discarded

@@ -11,7 +11,7 @@ use ringmark_ring::{SlotGeometry, mapping};
 use super::core::Core;
 
 /// Smallest ring.
-const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
+pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
 
 /// Bytes that a session in `dir` may take: what was asked for, but never above a quarter of the
 /// filesystem's free space or a sixteenth of the cgroup's limit. The second value says what cut it.

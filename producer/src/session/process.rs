@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use ringmark_format::slot::state;
 use ringmark_ring::Writer;
 
-use super::builder;
 use super::core::Core;
+use super::life;
 use super::options::{Fork, Options};
 use super::registry;
 use crate::thread_block::{self, Phase};
@@ -65,29 +65,29 @@ extern "C" fn on_process_exit() {
     if let Some(core) = Core::current()
         && core.wiped.is_ours()
     {
-        builder::close(core);
+        life::close(core);
     }
 }
 
 extern "C" fn before_fork() {
     registry::before_fork();
-    builder::before_fork();
+    life::before_fork();
 }
 
 extern "C" fn after_fork_parent() {
-    builder::after_fork();
+    life::after_fork();
     registry::after_fork();
 }
 
 extern "C" fn after_fork_child() {
-    builder::after_fork();
+    life::after_fork();
     registry::after_fork();
     if Core::current().is_none() {
         return;
     }
     thread_block::set_writer(None);
     thread_block::set_phase(Phase::Open);
-    builder::remember_parent_options();
+    life::remember_parent_options();
     Core::forget();
     FORKED.store(true, Relaxed);
 }
@@ -97,11 +97,11 @@ pub(super) fn session_after_fork() -> Option<&'static Core> {
     if !FORKED.load(Relaxed) || !FORKED.swap(false, Relaxed) {
         return Core::current();
     }
-    let options: Options = builder::parent_options()?;
+    let options: Options = life::parent_options()?;
     if options.fork == Fork::Off {
         return None;
     }
-    builder::start_child(options)
+    life::start_child(options)
 }
 
 /// Counts an event of a process that must not write.

@@ -1,0 +1,228 @@
+//! Making the ring file of a new session.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ringmark_format::Uuid;
+use ringmark_format::clock::Rate;
+use ringmark_format::session::Clock;
+use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
+use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, identity, mapping};
+
+use super::attributes;
+use super::core::Core;
+use super::error::StartError;
+use super::layout::{self, Facts, Regions};
+use super::memory;
+use super::options::Options;
+use crate::wiped::Wiped;
+
+/// Nominal rate where none could be measured yet: one tick a nanosecond, until samples correct it.
+const UNKNOWN_RATE: Rate = Rate::IDENTITY;
+
+/// Makes the ring file and maps it.
+pub(super) fn create(options: Options) -> Result<Core, StartError> {
+    let dir = session_dir::path();
+    let mut notices = Vec::new();
+    if !options.memfd {
+        prepare_dir(&dir, &mut notices)?;
+    }
+    let (clock, fell_back) = usable_clock(options.clock, &mut notices);
+    let zero = first_sample(clock);
+    let cap = room(&dir, &options, &mut notices)?;
+    let regions = Regions::for_cap(cap);
+    let file_bytes = (regions.end + cap).next_multiple_of(4096);
+    let session = random_uuid();
+    let draft = Draft::create(&dir, session, options.memfd, file_bytes)?;
+    layout::allocate(&draft.file, &regions, file_bytes).map_err(|e| draft.failed(e))?;
+    let attributes = attributes::gather(&options, &notices);
+    let wiped = Wiped::map(regions.slots()).map_err(|e| draft.io("mmap", e))?;
+    let rate = measured_rate(clock, zero);
+    let facts = Facts {
+        options: &options,
+        identity: identity::own(),
+        session,
+        clock,
+        fell_back,
+        zero,
+        real_zero_ns: clock::realtime_ns().saturating_sub(rate.nanoseconds(age(clock, zero))),
+        rate,
+        attributes: &attributes,
+    };
+    layout::write(&draft.file, &regions, file_bytes, &facts)
+        .map_err(|e| draft.io("write header", e))?;
+    let file = draft.publish()?;
+    Ok(Core {
+        file,
+        wiped,
+        clock,
+        rate,
+        cap: file_bytes,
+        options,
+    })
+}
+
+fn prepare_dir(dir: &Path, notices: &mut Vec<String>) -> Result<(), StartError> {
+    session_dir::ensure(dir).map_err(StartError::Dir)?;
+    refuse_other_copy(dir)?;
+    let removed = clean::before_start(dir);
+    if removed > 0 {
+        notices.push(format!("removed {removed} dead sessions to make room"));
+    }
+    Ok(())
+}
+
+/// Bytes that the rings may take.
+fn room(dir: &Path, options: &Options, notices: &mut Vec<String>) -> Result<u64, StartError> {
+    let (available, limit) = memory::cap(dir, options.session_bytes);
+    let available = available & !4095;
+    let needed = memory::RING_BYTES_MIN;
+    if available < needed {
+        let limit = limit.unwrap_or("the option session");
+        return Err(StartError::NoSpace {
+            path: dir.to_owned(),
+            needed,
+            available,
+            limit,
+        });
+    }
+    if let Some(limit) = limit {
+        notices.push(format!("session cut to {available} bytes by {limit}"));
+    }
+    Ok(available)
+}
+
+/// The sample that all times count from: always with a time.
+fn first_sample(clock: Clock) -> ClockSample {
+    let sample = clock::sample(clock);
+    match sample.mono_ns {
+        0 if clock != Clock::None => ClockSample {
+            mono_ns: clock::monotonic_ns(),
+            ..sample
+        },
+        _ => sample,
+    }
+}
+
+/// Ticks since the first sample.
+fn age(clock: Clock, zero: ClockSample) -> u64 {
+    clock::ticks(clock).saturating_sub(zero.tick)
+}
+
+fn usable_clock(wanted: Clock, notices: &mut Vec<String>) -> (Clock, bool) {
+    if wanted == Clock::Tsc && !clock::tsc_is_invariant() {
+        notices.push("clock tsc is not invariant here: monotonic is used".to_owned());
+        return (Clock::Monotonic, true);
+    }
+    (wanted, false)
+}
+
+/// The rate over the time that start-up took so far; samples along the trace correct it.
+fn measured_rate(clock: Clock, first: ClockSample) -> Rate {
+    match clock {
+        Clock::Tsc => clock::rate_between(first, clock::sample(clock)).unwrap_or(UNKNOWN_RATE),
+        _ => Rate::IDENTITY,
+    }
+}
+
+fn random_uuid() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
+    if got != Ok(16) {
+        let seed = u128::from(clock::realtime_ns()) << 64 | u128::from(clock::tsc());
+        bytes = seed.to_le_bytes();
+    }
+    bytes[6] = bytes[6] & 0x0F | 0x40;
+    bytes[8] = bytes[8] & 0x3F | 0x80;
+    bytes
+}
+
+/// A ring file that nobody sees yet.
+struct Draft {
+    file: File,
+    /// Name while it is being laid out.
+    draft: PathBuf,
+    /// Name afterwards.
+    path: PathBuf,
+    memfd: bool,
+}
+
+impl Draft {
+    fn create(dir: &Path, session: [u8; 16], memfd: bool, bytes: u64) -> Result<Self, StartError> {
+        let short = Uuid(session).to_string();
+        let stem = format!("{}-{}", std::process::id(), &short[..8]);
+        let path = dir.join(format!("{stem}{RING_FILE_ENDING}"));
+        let draft = dir.join(format!("{stem}.starting"));
+        let io = |source| StartError::Io {
+            step: "create",
+            path: draft.clone(),
+            source,
+        };
+        let file = if memfd {
+            mapping::sealed_memfd("ringmark.ring", bytes).map_err(|e| io(e.source))?
+        } else {
+            session_dir::create(&draft).map_err(io)?
+        };
+        let path = if memfd {
+            PathBuf::from("memfd:ringmark.ring")
+        } else {
+            path
+        };
+        Ok(Self {
+            file,
+            draft,
+            path,
+            memfd,
+        })
+    }
+
+    fn io(&self, step: &'static str, source: io::Error) -> StartError {
+        self.remove();
+        StartError::Io {
+            step,
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    fn failed(&self, error: MapError) -> StartError {
+        self.io(error.step, error.source)
+    }
+
+    fn remove(&self) {
+        if !self.memfd {
+            let _ = fs::remove_file(&self.draft);
+        }
+    }
+
+    /// Takes the lock, maps the file and gives it its name.
+    fn publish(self) -> Result<RingFile, StartError> {
+        identity::hold_lock(&self.file);
+        if !self.memfd
+            && let Err(error) = fs::rename(&self.draft, &self.path)
+        {
+            return Err(self.io("rename", error));
+        }
+        RingFile::produce(self.file, &self.path).map_err(StartError::File)
+    }
+}
+
+/// A file of this very process that is mapped was made by another copy of the library. (A forked
+/// child still maps its parent's file, but that one has the parent's pid in its name.)
+fn refuse_other_copy(dir: &Path) -> Result<(), StartError> {
+    let ours = format!("{}-", std::process::id());
+    let mine = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|n| n.to_string_lossy().starts_with(&ours))
+    };
+    let files = session_dir::ring_files(dir).unwrap_or_default();
+    let Some(path) = files.into_iter().find(mine) else {
+        return Ok(());
+    };
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    if maps.contains(&*path.to_string_lossy()) {
+        return Err(StartError::OtherCopy { path });
+    }
+    Ok(())
+}

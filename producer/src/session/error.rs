@@ -1,0 +1,93 @@
+//! Why a session did not start.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use ringmark_ring::RingFileError;
+use ringmark_ring::session_dir::DirError;
+
+use super::options::OptionError;
+
+/// Why a session did not start. The program goes on without tracing.
+#[derive(Debug)]
+pub enum StartError {
+    /// An option cannot be used.
+    Option(OptionError),
+    /// A directive of the filter cannot be read.
+    Filter {
+        /// The directive.
+        found: String,
+    },
+    /// The session directory was refused.
+    Dir(DirError),
+    /// A system call failed.
+    Io {
+        /// The step.
+        step: &'static str,
+        /// The ring file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file that was just laid out cannot be used.
+    File(RingFileError),
+    /// There is less memory than the smallest session needs.
+    NoSpace {
+        /// Where.
+        path: PathBuf,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that may be taken.
+        available: u64,
+        /// What limits them.
+        limit: &'static str,
+    },
+    /// A session runs with other options.
+    Running {
+        /// The first option that differs.
+        option: &'static str,
+    },
+    /// The session of this process was closed.
+    Closed,
+    /// Another copy of the library in this process has a session.
+    OtherCopy {
+        /// Its ring file.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Option(error) => error.fmt(f),
+            Self::Filter { found } => {
+                write!(f, "filter: found {found:?}, expected LEVEL or TARGET=LEVEL")
+            }
+            Self::Dir(error) => error.fmt(f),
+            Self::Io { step, path, source } => write!(f, "{}: {step}: {source}", path.display()),
+            Self::File(error) => error.fmt(f),
+            Self::NoSpace {
+                path,
+                needed,
+                available,
+                limit,
+            } => write!(
+                f,
+                "{}: a session needs {needed} bytes, {available} may be taken ({limit})",
+                path.display()
+            ),
+            Self::Running { option } => {
+                write!(f, "a session runs already, with another value of {option}")
+            }
+            Self::Closed => write!(f, "the session of this process was closed"),
+            Self::OtherCopy { path } => write!(
+                f,
+                "another copy of the ringmark library in this process has the session {}",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

@@ -1,0 +1,162 @@
+//! A session's life: start, the environment's wish, the forked child's, close.
+
+use std::fs;
+use std::io;
+
+use ringmark_format::session::{Mode, SessionState, phase};
+use ringmark_ring::session_dir;
+
+use super::builder::Session;
+use super::core::Core;
+use super::error::StartError;
+use super::filter::Directives;
+use super::lock::ControlLock;
+use super::options::{Keep, Options};
+use super::{attach, control, create, process, registry};
+
+/// What start and close agree on.
+struct Control {
+    closed: bool,
+    parent_options: Option<Options>,
+}
+
+static CONTROL: ControlLock<Control> = ControlLock::new(Control {
+    closed: false,
+    parent_options: None,
+});
+
+pub(super) fn before_fork() {
+    CONTROL.before_fork();
+}
+
+pub(super) fn after_fork() {
+    CONTROL.after_fork();
+}
+
+/// In the child of a fork, which has one thread and the lock just released.
+pub(super) fn remember_parent_options() {
+    CONTROL.lock().parent_options = Core::current().map(|core| core.options.clone());
+}
+
+pub(super) fn parent_options() -> Option<Options> {
+    CONTROL.lock().parent_options.clone()
+}
+
+/// The forked child's own session; without one its events stay off.
+pub(super) fn start_child(options: Options) -> Option<&'static Core> {
+    registry::unregister_all();
+    start(options).ok()
+}
+
+/// Starts a session as `RINGMARK`, `RINGMARK_FILTER` and `RINGMARK_TAGS` say. `None`: not wanted,
+/// or not possible; the reason is printed only with `RINGMARK_VERBOSE=1`.
+pub fn start_from_env() -> Option<Session> {
+    let wanted = std::env::var("RINGMARK").unwrap_or_default();
+    let result = match Options::parse(&wanted) {
+        Ok(None) => return None,
+        Ok(Some(options)) => start(with_env(options)),
+        Err(error) => Err(StartError::Option(error)),
+    };
+    match result {
+        Ok(core) => Some(Session::of(core)),
+        Err(error) => {
+            report_off(&error);
+            None
+        }
+    }
+}
+
+fn with_env(mut options: Options) -> Options {
+    options.filter = std::env::var("RINGMARK_FILTER").unwrap_or_default();
+    let tags = std::env::var("RINGMARK_TAGS").unwrap_or_default();
+    options.tags = tags
+        .split(',')
+        .map(str::trim)
+        .filter(|t| !t.is_empty())
+        .map(str::to_owned)
+        .collect();
+    options
+}
+
+/// Leaves a note beside the ring files, where `ringmark list` finds it.
+fn report_off(error: &StartError) {
+    let dir = session_dir::path();
+    let _ = session_dir::ensure(&dir);
+    let note = dir.join(format!("{}.off", std::process::id()));
+    let _ = session_dir::create(&note)
+        .and_then(|mut file| io::Write::write_all(&mut file, format!("{error}\n").as_bytes()));
+    if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
+        let line = format!("ringmark: tracing is off: {error}\n");
+        let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+    }
+}
+
+pub(super) fn parse_filter(text: &str) -> Result<Directives, StartError> {
+    Directives::parse(text).map_err(|error| StartError::Filter { found: error.found })
+}
+
+pub(super) fn start(options: Options) -> Result<&'static Core, StartError> {
+    options.check().map_err(StartError::Option)?;
+    let directives = parse_filter(&options.filter)?;
+    let mut control = CONTROL.lock();
+    if control.closed {
+        return Err(StartError::Closed);
+    }
+    if let Some(core) = Core::current().filter(|core| core.wiped.is_ours()) {
+        return same_options(&core.options, &options).map(|()| core);
+    }
+    let core: &'static Core = Box::leak(Box::new(create::create(options)?));
+    control.parent_options = None;
+    process::install_hooks();
+    core.publish();
+    registry::register_all(core, directives);
+    drop(control);
+    prepare_threads(core);
+    Ok(core)
+}
+
+fn prepare_threads(core: &'static Core) {
+    if core.options.control && control::spawn(core) {
+        return;
+    }
+    for _ in 0..core.options.warm {
+        if !attach::add_warm(core) {
+            break;
+        }
+    }
+}
+
+fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
+    let differs = |option| Err(StartError::Running { option });
+    match () {
+        () if running.mode != wanted.mode => differs("mode"),
+        () if running.ring_bytes != wanted.ring_bytes => differs("ring"),
+        () if running.page_bytes != wanted.page_bytes => differs("page"),
+        () if running.session_bytes != wanted.session_bytes => differs("session"),
+        () if running.clock != wanted.clock => differs("clock"),
+        () if running.filter != wanted.filter => differs("filter"),
+        () if running != wanted => differs("keep, control, warm, fork, memfd or tags"),
+        () => Ok(()),
+    }
+}
+
+/// Says good-bye: publishes the phase, removes the file if the options say so.
+pub(super) fn close(core: &'static Core) {
+    CONTROL.lock().closed = true;
+    let word = core.state_word(core::mem::offset_of!(SessionState, phase));
+    word.store(phase::CLOSED, core::sync::atomic::Ordering::Release); // [T1] pairs with [T2]
+    let drained = core.options.mode == Mode::Overwrite || is_drained(core);
+    let remove = match core.options.keep {
+        Keep::Always => false,
+        Keep::Never => true,
+        Keep::Crash => drained,
+    };
+    if remove && !core.options.memfd {
+        let _ = fs::remove_file(core.file.path());
+    }
+}
+
+fn is_drained(core: &Core) -> bool {
+    let mut slots = (0..core.file.slots_used()).filter_map(|index| core.file.slot(index));
+    slots.all(|slot| slot.consumed() == slot.produced())
+}
