@@ -8,6 +8,8 @@ use crate::sync::AtomicU64;
 /// Whole with regard to signals on this thread. Other threads and processes may only read `word`.
 #[inline(always)]
 pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
+    #[cfg(steps)]
+    crate::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     {
         let found: u64;
@@ -35,6 +37,8 @@ pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
 /// Adds 1 to a private word. Whole with regard to signals; no other thread may write it.
 #[inline(always)]
 pub fn increment(word: &core::sync::atomic::AtomicU64) {
+    #[cfg(steps)]
+    crate::steps::between();
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: `word` is a live, aligned u64 behind a shared reference to an atomic; the
     // instruction reads and writes exactly these 8 bytes.
@@ -57,6 +61,8 @@ pub fn increment_shared(word: &AtomicU64) {
 /// Zeroes words that other threads and processes may read. One string instruction: four times
 /// faster than a loop of relaxed stores, and like them whole for each word.
 pub fn zero(words: &[AtomicU64]) {
+    #[cfg(steps)]
+    crate::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: writes exactly `words.len()` aligned words behind shared references to atomics; the
     // direction flag is clear at every asm block.

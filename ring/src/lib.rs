@@ -55,6 +55,8 @@ pub mod ring_file;
 pub mod schema_log;
 pub mod session_dir;
 pub mod slot;
+#[cfg(steps)]
+pub mod steps;
 pub mod sync;
 pub mod writer;
 

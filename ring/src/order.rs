@@ -33,6 +33,8 @@ macro_rules! orderings {
         $(#[$meta])*
         #[inline(always)]
         pub(crate) fn $name() -> Ordering {
+            #[cfg(steps)]
+            crate::steps::between();
             if weakened($label) { Ordering::Relaxed } else { Ordering::$ordering }
         }
     )* };

@@ -1,0 +1,278 @@
+//! Every step of the real writer at which a signal handler may come, one after the other. Run with
+//! `RUSTFLAGS="--cfg steps" cargo test -p ringmark-ring --test steps`.
+#![cfg(steps)]
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
+
+use ringmark_format::counters::CAUSES;
+use ringmark_format::record::{self, Header};
+use ringmark_format::session::Mode;
+use ringmark_format::slot::state;
+use ringmark_format::{PageNumber, RingId, TypeId};
+use ringmark_ring::observe::{self, HEADER_WORDS};
+use ringmark_ring::slot::SLOT_WORDS;
+use ringmark_ring::writer::Ring;
+use ringmark_ring::{ClockSample, PageRead, SlotGeometry, SlotView, Writer, steps};
+
+const ROOM: usize = 10;
+const PAGE_WORDS: usize = HEADER_WORDS + ROOM;
+const PAGES: usize = 3;
+
+/// One schedule: a handler of `events` events at step `first`, and one at step `second`, counted
+/// over all steps, the first handler's own included.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    mode: Mode,
+    filled: u32,
+    payload: u64,
+    events: u32,
+    handler_payload: u64,
+    first: u32,
+    second: u32,
+}
+
+struct Tracer {
+    plan: Plan,
+    pages: &'static [AtomicU64],
+    slot: SlotView<'static>,
+    writer: &'static Writer,
+    /// Page and payload words of every committed event.
+    committed: RefCell<BTreeMap<u32, (u64, u64)>>,
+    begun: Cell<u32>,
+    reserved: Cell<u64>,
+    lost: RefCell<[u64; CAUSES]>,
+    step: Cell<u32>,
+}
+
+fn words(count: usize) -> &'static [AtomicU64] {
+    Box::leak((0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>())
+}
+
+fn tracer(plan: Plan) -> Tracer {
+    let geometry = SlotGeometry {
+        pages_offset: 0,
+        page_bytes: PAGE_WORDS as u32 * 8,
+        pages: PAGES as u32,
+    };
+    let slot = SlotView::new(words(SLOT_WORDS), &words(1)[0]).unwrap();
+    assert!(slot.claim(state::FREE));
+    slot.set_geometry(geometry);
+    slot.set_owner(RingId(7), 42, [0; 16]);
+    slot.publish_state(state::ACTIVE);
+    let pages = words(PAGES * PAGE_WORDS);
+    let writer: &'static Writer = Box::leak(Box::new(Writer::new()));
+    let ring = Ring {
+        pages,
+        geometry,
+        slot,
+        slot_index: 0,
+        mode: plan.mode,
+        ring_id: 7,
+        tid: 42,
+        thread_name: [0; 16],
+    };
+    // SAFETY: the only user of this writer.
+    unsafe { writer.attach(ring, 4) };
+    Tracer {
+        plan,
+        pages,
+        slot,
+        writer,
+        committed: RefCell::default(),
+        begun: Cell::new(0),
+        reserved: Cell::new(0),
+        lost: RefCell::default(),
+        step: Cell::new(0),
+    }
+}
+
+impl Tracer {
+    fn emit(&self, payload: u64) {
+        let event = self.begun.replace(self.begun.get() + 1);
+        let now = u64::from(event);
+        let type_id = TypeId(16 + event);
+        let base = |tick| ClockSample { tick, mono_ns: 0 };
+        let reserved = match self.writer.reserve(type_id, payload, now) {
+            Some(reservation) => Ok(reservation),
+            None => self.writer.reserve_cold(type_id, payload, now, &base),
+        };
+        match reserved {
+            Ok(mut reservation) => {
+                self.reserved.set(self.reserved.get() + 1);
+                let page = self.quiet(|| self.slot.produced()) - 1;
+                (0..payload).for_each(|i| reservation.set_word(i as usize, word(event, i)));
+                reservation.commit();
+                self.committed.borrow_mut().insert(event, (page, payload));
+            }
+            Err(cause) => self.lost.borrow_mut()[cause as usize] += 1,
+        }
+    }
+
+    /// Without counting steps.
+    fn quiet<T>(&self, what: impl FnOnce() -> T) -> T {
+        let step = self.step.replace(u32::MAX / 2);
+        let result = what();
+        self.step.set(step);
+        result
+    }
+
+    fn between_steps(&self) {
+        let step = self.step.replace(self.step.get() + 1);
+        if step != self.plan.first && step != self.plan.second {
+            return;
+        }
+        let turned = self.quiet(|| self.check(false));
+        (0..self.plan.events).for_each(|_| self.emit(self.plan.handler_payload));
+        let turned_now = self.quiet(|| self.check(false));
+        assert_eq!(
+            turned, turned_now,
+            "a handler turned a page: {:?}",
+            self.plan
+        );
+    }
+
+    /// What was committed is found, once and whole; nothing else is. Returns *produced*.
+    fn check(&self, at_rest: bool) -> u64 {
+        let turned = self.slot.produced();
+        let mut expected = self.committed.borrow().clone();
+        // The page in this place may be on its way out.
+        let live = turned.saturating_sub(PAGES as u64 - u64::from(!at_rest))..turned;
+        expected.retain(|_, (page, _)| live.contains(page));
+        let mut first_events = None;
+        for number in live {
+            let (first_event, found) = self.read(number, &mut expected, at_rest);
+            if at_rest && let Some(before) = first_events {
+                assert_eq!(
+                    first_event, before,
+                    "first_event of page {number}: {:?}",
+                    self.plan
+                );
+            }
+            first_events = Some(first_event + found);
+        }
+        assert!(
+            expected.is_empty(),
+            "not found: {expected:?}: {:?}",
+            self.plan
+        );
+        if at_rest {
+            assert_eq!(self.slot.lost(), *self.lost.borrow(), "{:?}", self.plan);
+            let reservations = first_events.unwrap_or(0);
+            assert_eq!(reservations, self.reserved.get(), "{:?}", self.plan);
+        }
+        turned
+    }
+
+    fn read(
+        &self,
+        number: u64,
+        expected: &mut BTreeMap<u32, (u64, u64)>,
+        at_rest: bool,
+    ) -> (u64, u64) {
+        let first = number as usize % PAGES * PAGE_WORDS;
+        let page = &self.pages[first..first + PAGE_WORDS];
+        let mut copy = [0; PAGE_WORDS];
+        let PageRead::Copied(kept) = observe::copy_open(page, PageNumber(number), &mut copy) else {
+            panic!("page {number} is not there: {:?}", self.plan);
+        };
+        assert!(!kept.damaged, "page {number} is damaged: {:?}", self.plan);
+        let (mut at, mut base) = (HEADER_WORDS, copy[2]);
+        while at < kept.words {
+            at += match record::unpack(copy[at]) {
+                Header::Pad => break,
+                Header::Busy(words) if !at_rest => words as usize,
+                Header::Record { type_id, .. } if type_id.0 == record::TIME_EXTEND => {
+                    base = copy[at + 1];
+                    2
+                }
+                Header::Record {
+                    ticks,
+                    type_id,
+                    payload_words: Some(payload),
+                } => {
+                    let event = type_id.0 - 16;
+                    assert_eq!(base + u64::from(ticks), u64::from(event), "{:?}", self.plan);
+                    base = copy[2];
+                    (0..payload).for_each(|i| {
+                        let found = copy[at + 1 + i as usize];
+                        assert_eq!(found, word(event, i), "event {event}: {:?}", self.plan);
+                    });
+                    let known = expected.remove(&event);
+                    assert!(
+                        known.is_some() || !at_rest,
+                        "event {event}: {:?}",
+                        self.plan
+                    );
+                    1 + payload as usize
+                }
+                other => panic!("{other:?} in page {number}: {:?}", self.plan),
+            };
+        }
+        let closed = at == PAGE_WORDS || record::unpack(copy[at]) == Header::Pad;
+        let sealed = number + 1 < self.slot.produced();
+        assert!(closed || !sealed, "page {number} is open: {:?}", self.plan);
+        (copy[4], kept.records.unwrap())
+    }
+}
+
+fn word(event: u32, index: u64) -> u64 {
+    u64::from(event) << 32 | index | 1 << 63
+}
+
+/// Runs one schedule; returns how many steps there were.
+fn run(plan: Plan) -> u32 {
+    let tracer = Rc::new(tracer(plan));
+    tracer.quiet(|| (0..plan.filled).for_each(|_| tracer.emit(1)));
+    let handled = tracer.clone();
+    steps::set_handler(Some(Rc::new(move || handled.between_steps())));
+    tracer.emit(plan.payload);
+    tracer.emit(plan.payload);
+    steps::set_handler(None);
+    let steps = tracer.step.get();
+    tracer.check(true);
+    tracer.emit(1);
+    tracer.check(true);
+    steps
+}
+
+fn all_of(mode: Mode) {
+    let mut schedules = 0;
+    for (filled, payload) in (0..17).flat_map(|f| [0, 1, 3, 5].map(|p| (f, p))) {
+        for (events, handler_payload) in [1, 2, 4, 5, 13]
+            .into_iter()
+            .flat_map(|e| [0, 1, 2].map(|p| (e, p)))
+        {
+            let plan = |first, second| Plan {
+                mode,
+                filled,
+                payload,
+                events,
+                handler_payload,
+                first,
+                second,
+            };
+            let mut first = 0;
+            while run(plan(first, u32::MAX)) > first {
+                for second in first + 1..first + 12 {
+                    run(plan(first, second));
+                    schedules += 1;
+                }
+                first += 1;
+            }
+        }
+    }
+    println!("{schedules} schedules");
+}
+
+#[test]
+fn a_handler_at_every_step_in_overwrite_mode() {
+    all_of(Mode::Overwrite);
+}
+
+#[test]
+fn a_handler_at_every_step_in_lossless_mode() {
+    all_of(Mode::Lossless);
+}
