@@ -31,7 +31,11 @@ impl Rate {
     #[must_use]
     pub const fn nanoseconds(self, ticks: u64) -> u64 {
         let wide = (ticks as u128 * self.mult as u128) >> (self.shift & 63);
-        if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 }
+        if wide > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            wide as u64
+        }
     }
 }
 
@@ -63,7 +67,19 @@ impl TickMap {
                 last = sample;
             }
         }
-        Self { rate, samples: used }
+        Self {
+            rate,
+            samples: used,
+        }
+    }
+
+    /// The piece of the map that holds `tick`: its first sample, the sample that ends it (the
+    /// nominal rate goes on behind the last one), the rate. `None` before the first sample.
+    #[must_use]
+    pub fn segment(&self, tick: u64) -> Option<(Sample, Option<Sample>, Rate)> {
+        let after = self.samples.partition_point(|s| s.tick <= tick);
+        let from = *self.samples.get(after.checked_sub(1)?)?;
+        Some((from, self.samples.get(after).copied(), self.rate))
     }
 
     /// `CLOCK_MONOTONIC` in ns of `tick`.
@@ -72,7 +88,9 @@ impl TickMap {
         let after = self.samples.partition_point(|s| s.tick <= tick);
         let Some(index) = after.checked_sub(1) else {
             let first = self.samples[0];
-            return first.mono_ns.saturating_sub(self.rate.nanoseconds(first.tick - tick));
+            return first
+                .mono_ns
+                .saturating_sub(self.rate.nanoseconds(first.tick - tick));
         };
         let from = self.samples[index];
         let ticks = tick - from.tick;

@@ -1,0 +1,263 @@
+//! One slot walked page by page, with its losses and its entered spans.
+
+use std::collections::HashMap;
+
+use ringmark_format::RingId;
+use ringmark_format::schema::Shape;
+
+use crate::event::{Event, Lost, Output};
+use crate::loss::{self, SlotLosses};
+use crate::page::{Page, Record, Step, Walk};
+use crate::schema::EventType;
+use crate::session::{Session, Slot};
+use crate::spans::finished_id;
+use crate::time::NearClock;
+
+/// Deepest nesting of entered spans that is followed.
+const ENTERED_MAX: usize = 4096;
+
+/// Spans of a session that were made and not closed: their parent and type.
+#[derive(Debug, Default)]
+pub(crate) struct Spans<'a> {
+    open: HashMap<u64, (u64, &'a EventType)>,
+}
+
+/// What stands next.
+enum Head<'a> {
+    Record(Record<'a>),
+    Loss(usize),
+}
+
+/// A slot on its way through the merge.
+pub(crate) struct Cursor<'a> {
+    session: &'a Session,
+    session_number: usize,
+    pages: &'a [Page],
+    page: Option<&'a Page>,
+    next_page: usize,
+    walk: Option<Walk<'a>>,
+    losses: SlotLosses,
+    next_loss: usize,
+    head: Option<Head<'a>>,
+    t_ns: u64,
+    latest_ns: u64,
+    by_wall: bool,
+    clock: NearClock,
+    has_spans: bool,
+    ring: Option<RingId>,
+    entered: Vec<u64>,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(
+        session: &'a Session,
+        session_number: usize,
+        slot: &'a Slot,
+        by_wall: bool,
+    ) -> Self {
+        let spans = Shape::ALL.iter().filter(|s| !matches!(s, Shape::Instant));
+        let has_spans = spans.into_iter().any(|s| session.schema.has(*s));
+        Self {
+            session,
+            session_number,
+            pages: &slot.pages,
+            page: None,
+            next_page: 0,
+            walk: None,
+            losses: loss::of_slot(session, slot),
+            next_loss: 0,
+            head: None,
+            t_ns: 0,
+            latest_ns: 0,
+            by_wall,
+            clock: NearClock::default(),
+            has_spans,
+            ring: None,
+            entered: Vec::new(),
+        }
+    }
+
+    /// Finds the next item; returns its time for the merge, which never goes back.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Option<u64> {
+        loop {
+            match self.walk.as_mut().and_then(Walk::step) {
+                Some(Step::Event(record)) => {
+                    let tick = record.tick;
+                    self.head = Some(Head::Record(record));
+                    return Some(self.time(tick));
+                }
+                Some(_) => {}
+                None => match self.turn() {
+                    Turn::Page => {}
+                    Turn::Loss(time) => return Some(time),
+                    Turn::End => return None,
+                },
+            }
+        }
+    }
+
+    #[inline]
+    fn time(&mut self, tick: u64) -> u64 {
+        self.t_ns = self.clock.t_ns(&self.session.clock, tick);
+        self.latest_ns = self.latest_ns.max(self.t_ns);
+        self.key()
+    }
+
+    #[inline]
+    fn key(&self) -> u64 {
+        if self.by_wall {
+            self.session.clock.wall_ns(self.latest_ns)
+        } else {
+            self.latest_ns
+        }
+    }
+
+    /// The losses before the next page, then the page.
+    #[inline(never)]
+    fn turn(&mut self) -> Turn {
+        self.walk = None;
+        let loss = self.losses.items.get(self.next_loss);
+        if loss.is_some_and(|(before, _)| *before <= self.next_page) {
+            self.head = Some(Head::Loss(self.next_loss));
+            self.next_loss += 1;
+            let next = self.pages.get(self.next_page);
+            let time = match next {
+                Some(page) => self.time(page.header.tick_base),
+                None => self.key(),
+            };
+            return Turn::Loss(time);
+        }
+        let Some(page) = self.pages.get(self.next_page) else {
+            self.head = None;
+            return Turn::End;
+        };
+        self.next_page += 1;
+        self.page = Some(page);
+        self.walk = Some(page.walk());
+        if self.ring.replace(page.ring) != Some(page.ring) {
+            self.entered.clear();
+        }
+        Turn::Page
+    }
+
+    /// Gives the item that [`Self::advance`] found.
+    #[inline]
+    pub(crate) fn take(&mut self, spans: &mut [Spans<'a>]) -> Option<Output<'a>> {
+        match self.head.take()? {
+            Head::Record(record) => self.event(&record, spans).map(Output::Event),
+            Head::Loss(index) => self.lost(index).map(Output::Lost),
+        }
+    }
+
+    fn lost(&self, index: usize) -> Option<Lost<'a>> {
+        let (before, loss) = *self.losses.items.get(index)?;
+        let page = self.pages.get(before).or(self.pages.last());
+        Some(Lost {
+            session: self.session,
+            page,
+            ring: page.map(|p| p.ring),
+            t_ns: self.latest_ns,
+            loss,
+        })
+    }
+
+    #[inline]
+    fn event(&mut self, record: &Record<'a>, spans: &mut [Spans<'a>]) -> Option<Event<'a>> {
+        let page = self.page?;
+        let session = self.session;
+        let mut event = Event {
+            session,
+            page,
+            ty: session.schema.find(record.type_id)?,
+            payload: record.payload,
+            seq: page.header.first_event.wrapping_add(record.index),
+            tick: record.tick,
+            t_ns: self.t_ns,
+            span: None,
+            parent: None,
+            span_type: None,
+        };
+        if self.has_spans {
+            let around = page.parents.get(record.index as usize).copied();
+            let around = around
+                .filter(|id| *id != 0)
+                .or(self.entered.last().copied());
+            self.place(
+                &mut event,
+                around,
+                record.index,
+                &mut spans[self.session_number],
+            );
+        }
+        Some(event)
+    }
+
+    /// Finds span and parent, and keeps track of the spans that are open.
+    fn place(
+        &mut self,
+        event: &mut Event<'a>,
+        around: Option<u64>,
+        index: u64,
+        spans: &mut Spans<'a>,
+    ) {
+        let number = |field: Option<usize>| {
+            let field = event.ty.fields.get(field?)?;
+            field.number(event.payload).filter(|id| *id != 0)
+        };
+        let (own, parent) = (number(event.ty.span_id), number(event.ty.parent_id));
+        match event.ty.shape {
+            Some(Shape::Span) => {
+                let id = finished_id(event.ty, event.payload, event.page, index);
+                event.span = Some(id);
+                event.parent = parent.or(around);
+                return;
+            }
+            Some(
+                Shape::SpanNew
+                | Shape::SpanEnter
+                | Shape::SpanExit
+                | Shape::SpanClose
+                | Shape::SpanRecord
+                | Shape::SpanFollows,
+            ) => {}
+            _ => {
+                event.span = own.or(around);
+                event.parent = parent;
+                return;
+            }
+        }
+        let Some(id) = own else { return };
+        event.span = Some(id);
+        if event.ty.shape == Some(Shape::SpanNew) {
+            event.parent = parent.or(around);
+            spans.open.insert(id, (event.parent.unwrap_or(0), event.ty));
+            return;
+        }
+        let known = spans.open.get(&id);
+        event.span_type = known.map(|(_, ty)| *ty);
+        event.parent = parent.or(known.map(|(p, _)| *p).filter(|p| *p != 0));
+        self.follow(event.ty.shape, id, spans);
+    }
+
+    fn follow(&mut self, shape: Option<Shape>, id: u64, spans: &mut Spans<'a>) {
+        match shape {
+            Some(Shape::SpanEnter) if self.entered.len() < ENTERED_MAX => self.entered.push(id),
+            Some(Shape::SpanExit) => {
+                if let Some(place) = self.entered.iter().rposition(|e| *e == id) {
+                    self.entered.remove(place);
+                }
+            }
+            Some(Shape::SpanClose) => {
+                spans.open.remove(&id);
+            }
+            _ => {}
+        }
+    }
+}
+
+enum Turn {
+    Page,
+    Loss(u64),
+    End,
+}

@@ -1,0 +1,277 @@
+//! One or several inputs put together: sessions, their schema, their pages, what was wrong.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::sync::Arc;
+
+use ringmark_format::block::kind;
+use ringmark_format::clock::Sample;
+use ringmark_format::schema::Shape;
+use ringmark_format::{PageNumber, RingId, SlotIndex, Uuid};
+
+use crate::block_reader::{Block, BlockReader, Item, page_id};
+use crate::damage::{Damage, Fault, PageId};
+use crate::join::{Joined, join};
+use crate::page::Page;
+use crate::schema::{Pieces, Schema};
+use crate::session::{Counters, Session, SessionBlock, Slot};
+use crate::time::SessionClock;
+use crate::{json, spans};
+
+/// Everything that the inputs hold, put in order. Memory is linear in the inputs' size.
+#[derive(Debug, Default)]
+pub struct Dump {
+    /// Sessions in the order of their first block.
+    pub sessions: Vec<Session>,
+    /// What could not be used.
+    pub damage: Vec<Damage>,
+    /// Valid blocks that were read; a container counts as one.
+    pub blocks: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Pages that were there already, with nothing new.
+    pub repeated: u64,
+    /// Copies of pages that contradict another one; each is an item of `damage` too.
+    pub conflicts: u64,
+    /// Blocks of kinds that this decoder does not know.
+    pub unknown_blocks: u64,
+}
+
+/// Puts a [`Dump`] together.
+#[derive(Debug, Default)]
+pub struct DumpBuilder {
+    dump: Dump,
+    places: HashMap<Uuid, usize>,
+    partial: Vec<Partial>,
+}
+
+/// Where something was read.
+#[derive(Debug, Clone)]
+struct Place {
+    source: Arc<str>,
+    block: u64,
+    offset: u64,
+}
+
+impl Place {
+    fn damage(&self, page: Option<PageId>, fault: Fault) -> Damage {
+        Damage {
+            source: self.source.clone(),
+            block: self.block,
+            offset: self.offset,
+            page,
+            fault,
+        }
+    }
+}
+
+/// A session while it is being put together.
+#[derive(Debug)]
+struct Partial {
+    uuid: Uuid,
+    first: Place,
+    block: Option<SessionBlock>,
+    schema: Pieces,
+    pages: BTreeMap<(u32, u64, u64), (Page, Place)>,
+    counters: Option<Counters>,
+    samples: Vec<Sample>,
+}
+
+impl DumpBuilder {
+    /// Nothing read yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads all of `input`, which messages call `source`.
+    ///
+    /// # Errors
+    /// The first damage, if the input gave no valid block at all, or is of a newer major version
+    /// or another byte order: it is unreadable. Other damage is kept in [`Dump::damage`].
+    pub fn read(&mut self, source: &str, input: impl Read) -> Result<(), Damage> {
+        let mut reader = BlockReader::new(source, input);
+        let source: Arc<str> = source.into();
+        let first = self.dump.damage.len();
+        while let Some(item) = reader.next_item() {
+            match item {
+                Item::Damage(damage) => self.dump.damage.push(damage),
+                Item::Block(block) => self.take(&source, &block),
+            }
+        }
+        let (blocks, bytes) = (reader.valid_blocks(), reader.offset());
+        self.dump.blocks += blocks;
+        self.dump.bytes += bytes;
+        let mut new = self.dump.damage[first..].iter();
+        let refused = new.find(|d| {
+            let foreign = matches!(d.fault, Fault::NewerMajor { .. } | Fault::ForeignEndian);
+            foreign || blocks == 0
+        });
+        match refused {
+            Some(damage) => Err(damage.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self, source: &Arc<str>, block: &Block<'_>) {
+        let place = Place {
+            source: source.clone(),
+            block: block.number,
+            offset: block.offset,
+        };
+        if let Err(fault) = self.take_block(&place, block) {
+            if matches!(fault, Fault::Conflict { .. }) {
+                self.dump.conflicts += 1;
+            }
+            let damage = place.damage(page_id(&block.header), fault);
+            self.dump.damage.push(damage);
+        }
+    }
+
+    fn take_block(&mut self, place: &Place, block: &Block<'_>) -> Result<(), Fault> {
+        let uuid = Uuid(block.header.session);
+        match block.header.kind {
+            kind::SESSION => {
+                let read = SessionBlock::read(block.content, uuid.0)?;
+                self.session(uuid, place).block.get_or_insert(read);
+            }
+            kind::SCHEMA => {
+                let offset = block.header.page_number;
+                self.session(uuid, place)
+                    .schema
+                    .add(offset, block.content)?;
+            }
+            kind::COUNTERS => {
+                let counters = Counters::read(block.content)?;
+                self.session(uuid, place).take_counters(counters);
+            }
+            kind::PAGE => {
+                let page = Page::read(block)?;
+                let joined = self.session(uuid, place).take_page(page, place)?;
+                self.dump.repeated += u64::from(joined == Some(Joined::Repeated));
+            }
+            _ => self.dump.unknown_blocks += 1,
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, uuid: Uuid, place: &Place) -> &mut Partial {
+        let next = self.partial.len();
+        let index = *self.places.entry(uuid).or_insert(next);
+        if index == next {
+            self.partial.push(Partial {
+                uuid,
+                first: place.clone(),
+                block: None,
+                schema: Pieces::default(),
+                pages: BTreeMap::new(),
+                counters: None,
+                samples: Vec::new(),
+            });
+        }
+        &mut self.partial[index]
+    }
+
+    /// Checks every page, reads the schema, fits the clocks.
+    #[must_use]
+    pub fn finish(mut self) -> Dump {
+        for partial in self.partial {
+            let session = partial.finish(&mut self.dump.damage);
+            self.dump.sessions.push(session);
+        }
+        self.dump
+    }
+}
+
+impl Partial {
+    fn take_counters(&mut self, new: Counters) {
+        self.samples.extend(new.sample());
+        let older = self.counters.as_ref().map(Counters::age);
+        if older.is_none_or(|age| new.age() >= age) {
+            self.counters = Some(new);
+        }
+    }
+
+    fn take_page(&mut self, page: Page, place: &Place) -> Result<Option<Joined>, Fault> {
+        let key = (page.header.slot, page.number.0, page.ring.0);
+        match self.pages.get_mut(&key) {
+            Some((kept, _)) => join(kept, &page).map(Some),
+            None => {
+                self.pages.insert(key, (page, place.clone()));
+                Ok(None)
+            }
+        }
+    }
+
+    fn finish(mut self, damage: &mut Vec<Damage>) -> Session {
+        let mut faults = Vec::new();
+        if self.block.is_none() {
+            faults.push(Fault::NoSession(self.uuid));
+        }
+        let mut schema = Schema::read(&self.schema, &mut faults);
+        self.schema_end(&schema, &mut faults);
+        damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
+        let mut slots = self.take_slots(&mut schema, damage);
+        if schema.has(Shape::Span) {
+            slots.iter_mut().for_each(|s| spans::contain(s, &schema));
+        }
+        let (header, attributes) = match self.block {
+            Some(block) => (Some(block.header), block.attributes),
+            None => (None, Vec::new()),
+        };
+        let clock = SessionClock::new(header.as_ref(), self.samples);
+        let json_piece = json::session_piece(self.uuid);
+        Session {
+            uuid: self.uuid,
+            header,
+            attributes,
+            schema,
+            clock,
+            slots,
+            counters: self.counters,
+            json_piece,
+        }
+    }
+
+    /// The counters know how long the schema stream is.
+    fn schema_end(&self, schema: &Schema, faults: &mut Vec<Fault>) {
+        let length = self.counters.as_ref().map_or(0, |c| c.header.schema_bytes);
+        let from = schema.bytes;
+        let told = faults
+            .iter()
+            .any(|f| matches!(f, Fault::SchemaGap { .. } | Fault::SchemaEntry { .. }));
+        if from < length && !told {
+            faults.push(Fault::SchemaGap { from, to: length });
+        }
+    }
+
+    /// Checks the pages, gathers their clock samples, sorts them into slots.
+    fn take_slots(&mut self, schema: &mut Schema, damage: &mut Vec<Damage>) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = Vec::new();
+        for ((slot, number, ring), (mut page, place)) in std::mem::take(&mut self.pages) {
+            if let Some(fault) = page.check(|id| schema.cover(id)) {
+                let id = PageId {
+                    session: self.uuid,
+                    ring: RingId(ring),
+                    number: PageNumber(number),
+                };
+                damage.push(place.damage(Some(id), fault));
+            }
+            let sample = Sample {
+                tick: page.header.tick_base,
+                mono_ns: page.header.mono_base_ns,
+            };
+            if sample.mono_ns != 0 {
+                self.samples.push(sample);
+            }
+            match slots.last_mut() {
+                Some(last) if last.index.0 == slot => last.pages.push(page),
+                _ => slots.push(Slot {
+                    index: SlotIndex(slot),
+                    pages: vec![page],
+                }),
+            }
+        }
+        slots
+    }
+}

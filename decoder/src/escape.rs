@@ -1,0 +1,128 @@
+//! Traced strings never reach a terminal as they are: control bytes and invalid UTF-8 are escaped.
+
+use std::fmt;
+
+/// Whether a byte of a string can be shown as it is, alone: printable ASCII but the backslash.
+#[inline]
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'\\'
+}
+
+/// Appends `bytes` for text output: printable characters as they are, `\\`, `\n`, `\r`, `\t`,
+/// other control and invisible characters and invalid UTF-8 as `\xNN` per byte.
+pub fn text(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.iter().all(|b| is_plain(*b)) {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    for chunk in bytes.utf8_chunks() {
+        chunk.valid().chars().for_each(|c| text_char(c, out));
+        chunk.invalid().iter().for_each(|b| hex_byte(*b, out));
+    }
+}
+
+fn text_char(c: char, out: &mut Vec<u8>) {
+    match c {
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\r' => out.extend_from_slice(b"\\r"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        c => {
+            let mut buffer = [0; 4];
+            let bytes = c.encode_utf8(&mut buffer).as_bytes();
+            if drives_terminal(c) {
+                bytes.iter().for_each(|b| hex_byte(*b, out));
+            } else {
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+}
+
+/// Control characters, and those that reorder or hide text (bidirectional marks, zero widths,
+/// line and paragraph separators).
+fn drives_terminal(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+}
+
+fn hex_byte(byte: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\\x");
+    hex(&[byte], out);
+}
+
+/// Appends two lower-case digits per byte.
+pub fn hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+}
+
+/// Appends `bytes` as a JSON string with its quotes. Invalid UTF-8 becomes `\xNN` in the string's
+/// value (in JSON: `\\xNN`).
+pub fn json(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    if bytes.iter().all(|b| is_plain(*b) && *b != b'"') {
+        out.extend_from_slice(bytes);
+    } else {
+        for chunk in bytes.utf8_chunks() {
+            chunk.valid().chars().for_each(|c| json_char(c, out));
+            for byte in chunk.invalid() {
+                out.extend_from_slice(b"\\\\x");
+                hex(&[*byte], out);
+            }
+        }
+    }
+    out.push(b'"');
+}
+
+fn json_char(c: char, out: &mut Vec<u8>) {
+    match c {
+        '"' => out.extend_from_slice(b"\\\""),
+        '\\' => out.extend_from_slice(b"\\\\"),
+        '\n' => out.extend_from_slice(b"\\n"),
+        '\r' => out.extend_from_slice(b"\\r"),
+        '\t' => out.extend_from_slice(b"\\t"),
+        c if drives_terminal(c) => {
+            out.extend_from_slice(b"\\u");
+            hex(&(c as u32 as u16).to_be_bytes(), out);
+        }
+        c => {
+            let mut buffer = [0; 4];
+            out.extend_from_slice(c.encode_utf8(&mut buffer).as_bytes());
+        }
+    }
+}
+
+/// Shows bytes as [`text`] writes them.
+#[derive(Debug, Clone, Copy)]
+pub struct Printable<'a>(pub &'a [u8]);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Vec::with_capacity(self.0.len());
+        text(self.0, &mut out);
+        f.write_str(&String::from_utf8_lossy(&out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_can_drive_a_terminal() {
+        let mut out = Vec::new();
+        text(b"a\x1b[31m\x07\\\n\xff\xc2\x9b\xe2\x80\xae", &mut out);
+        assert_eq!(out, br"a\x1b[31m\x07\\\n\xff\xc2\x9b\xe2\x80\xae");
+    }
+
+    #[test]
+    fn json_strings_are_escaped() {
+        let mut out = Vec::new();
+        json(b"a\"\x1b\\\xff\xe2\x80\xae", &mut out);
+        assert_eq!(out, br#""a\"\u001b\\\\xff\u202e""#);
+    }
+}

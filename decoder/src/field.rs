@@ -1,0 +1,148 @@
+//! Fields of event types: where their values lie in a payload and how they are read.
+
+use ringmark_format::attribute::{Attribute, Attributes, tag};
+use ringmark_format::schema::{FieldEntry, Kind, semantic};
+use zerocopy::FromBytes;
+
+use crate::escape;
+use crate::value::Value;
+
+/// A field of an event type.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// Its name, as found.
+    pub name: Vec<u8>,
+    /// How its bytes are read; `None` for a number that this decoder does not know.
+    pub kind: Option<Kind>,
+    /// 0: one value; n: an array of n values.
+    pub count: u16,
+    /// Offset in the payload.
+    pub offset: u32,
+    /// Bytes of one value in the fixed part.
+    pub bytes: u32,
+    /// Unit, or empty.
+    pub unit: Vec<u8>,
+    /// Display base; 10 if not given.
+    pub base: u32,
+    /// See [`ringmark_format::schema::semantic`].
+    pub semantic: Option<u32>,
+    /// Labels of values.
+    pub labels: Vec<(u64, Vec<u8>)>,
+    /// The value was replaced in the producer.
+    pub redacted: bool,
+    /// ` name=`, escaped.
+    pub(crate) text_key: Vec<u8>,
+    /// The unit, escaped.
+    pub(crate) unit_text: Vec<u8>,
+    /// `"name":`, escaped.
+    pub(crate) json_key: Vec<u8>,
+}
+
+impl Field {
+    /// Reads a FIELD attribute's value.
+    pub(crate) fn read(value: &[u8]) -> Result<Self, &'static str> {
+        let (entry, attributes) =
+            FieldEntry::read_from_prefix(value).map_err(|_| "a field is too short")?;
+        let mut field = Self {
+            name: Vec::new(),
+            kind: Kind::from_u8(entry.kind),
+            count: entry.count,
+            offset: entry.offset,
+            bytes: entry.bytes,
+            unit: Vec::new(),
+            base: 10,
+            semantic: None,
+            labels: Vec::new(),
+            redacted: false,
+            text_key: Vec::new(),
+            unit_text: Vec::new(),
+            json_key: Vec::new(),
+        };
+        Attributes::new(attributes).for_each(|a| field.take(&a));
+        field.finish();
+        Ok(field)
+    }
+
+    fn take(&mut self, attribute: &Attribute<'_>) {
+        match attribute.tag {
+            tag::NAME => self.name = attribute.value.to_vec(),
+            tag::UNIT => self.unit = attribute.value.to_vec(),
+            tag::DISPLAY_BASE => self.base = attribute.as_u32().unwrap_or(10),
+            tag::SEMANTIC => self.semantic = attribute.as_u32(),
+            tag::REDACTED => self.redacted = true,
+            tag::ENUM_LABEL => {
+                if let Some((value, text)) = attribute.value.split_first_chunk() {
+                    self.labels
+                        .push((u64::from_le_bytes(*value), text.to_vec()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.semantic == Some(semantic::ADDRESS) && self.base == 10 {
+            self.base = 16;
+        }
+        self.text_key.push(b' ');
+        escape::text(&self.name, &mut self.text_key);
+        self.text_key.push(b'=');
+        escape::text(&self.unit, &mut self.unit_text);
+        escape::json(&self.name, &mut self.json_key);
+        self.json_key.push(b':');
+    }
+
+    /// One unsigned number.
+    pub(crate) fn is_plain_number(&self) -> bool {
+        let number = matches!(
+            self.kind,
+            Some(Kind::U64 | Kind::U32 | Kind::U16 | Kind::U8)
+        );
+        self.count == 0 && number
+    }
+
+    /// The label of a value, if it has one.
+    #[must_use]
+    pub fn label(&self, value: u64) -> Option<&[u8]> {
+        let found = self.labels.iter().find(|(v, _)| *v == value);
+        found.map(|(_, label)| label.as_slice())
+    }
+
+    /// Its value in `payload`; [`Value::Missing`] if the payload is too short.
+    #[inline]
+    #[must_use]
+    pub fn value<'a>(&self, payload: &'a [u8]) -> Value<'a> {
+        let Some(kind) = self.kind else {
+            return self.unreadable(payload);
+        };
+        if self.count == 0 {
+            return payload
+                .get(self.offset as usize..)
+                .and_then(|fixed| Value::read(kind, fixed, payload))
+                .unwrap_or(Value::Missing);
+        }
+        let bytes = kind.fixed_bytes() * usize::from(self.count);
+        let end = (self.offset as usize).saturating_add(bytes);
+        match payload.get(self.offset as usize..end) {
+            Some(items) => Value::Array(kind, items, payload),
+            None => Value::Missing,
+        }
+    }
+
+    /// A field of a kind that this decoder does not know: its bytes.
+    fn unreadable<'a>(&self, payload: &'a [u8]) -> Value<'a> {
+        let bytes = (self.bytes as usize).saturating_mul(usize::from(self.count.max(1)));
+        let end = (self.offset as usize).saturating_add(bytes);
+        let there = payload.get(self.offset as usize..end);
+        there.map_or(Value::Missing, Value::Bytes)
+    }
+
+    /// The value as an unsigned number, if it is one.
+    #[inline]
+    pub(crate) fn number(&self, payload: &[u8]) -> Option<u64> {
+        match self.value(payload) {
+            Value::U64(number) => Some(number),
+            _ => None,
+        }
+    }
+}

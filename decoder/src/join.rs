@@ -1,0 +1,153 @@
+//! Two copies of one page become one: a committed record fills a hole, the fuller copy wins, a
+//! committed record that differs is a conflict.
+
+use ringmark_format::page::PageHeader;
+use ringmark_format::record::{self, Header};
+
+use crate::damage::Fault;
+use crate::page::Page;
+
+/// What joining a further copy brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// Nothing that was not there.
+    Repeated,
+    /// More records, or the seal.
+    Fuller,
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |w| u64::from_le_bytes(*w))
+}
+
+/// Bytes of the record at `at`, if its header makes sense there.
+fn record_bytes(bytes: &[u8], at: usize) -> Option<usize> {
+    let words = match record::unpack(word(bytes, at)) {
+        Header::Empty | Header::Pad => return None,
+        Header::Busy(words) | Header::Discard(words) => words,
+        Header::Record {
+            payload_words: Some(words),
+            ..
+        } => words + 1,
+        Header::Record {
+            payload_words: None,
+            ..
+        } => word(bytes, at + 8).checked_add(2)?,
+    };
+    let bytes_left = (bytes.len() - at) as u64;
+    let fits = words > 0 && words.checked_mul(8)? <= bytes_left;
+    fits.then_some(8 * words as usize)
+}
+
+fn conflict(at: usize, found: &[u8], kept: &[u8]) -> Fault {
+    let differs = (at..found.len().min(kept.len()))
+        .step_by(8)
+        .find(|at| word(found, *at) != word(kept, *at))
+        .unwrap_or(at);
+    Fault::Conflict {
+        at: differs as u32,
+        found: word(found, differs),
+        kept: word(kept, differs),
+    }
+}
+
+/// Joins `new` into `kept`, which has the same identity.
+pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
+    let (old, fresh) = (&kept.bytes, &new.bytes);
+    if kept.page_bytes != new.page_bytes {
+        return Err(Fault::Value {
+            what: "page size of a further copy",
+            found: new.page_bytes.into(),
+            expected: kept.page_bytes.into(),
+        });
+    }
+    if old[..PageHeader::BYTES] != fresh[..PageHeader::BYTES] {
+        return Err(conflict(0, fresh, old));
+    }
+    let sealed = kept.sealed || new.sealed;
+    let joined = join_records(old, fresh)?;
+    let more = joined != *old || sealed != kept.sealed;
+    kept.bytes = joined;
+    kept.sealed = sealed;
+    Ok(if more {
+        Joined::Fuller
+    } else {
+        Joined::Repeated
+    })
+}
+
+/// The records of both, in the order of their offsets.
+fn join_records(old: &[u8], fresh: &[u8]) -> Result<Vec<u8>, Fault> {
+    if old == fresh {
+        return Ok(old.to_vec());
+    }
+    let mut joined = old[..PageHeader::BYTES].to_vec();
+    loop {
+        let at = joined.len();
+        let (a, b) = (word(old, at), word(fresh, at));
+        if at >= old.len() || a == 0 {
+            joined.extend_from_slice(fresh.get(at..).unwrap_or_default());
+            joined.extend_from_slice(old.get(joined.len()..).unwrap_or_default());
+            return Ok(joined);
+        }
+        if at >= fresh.len() || b == 0 {
+            joined.extend_from_slice(&old[at..]);
+            joined.extend_from_slice(fresh.get(joined.len()..).unwrap_or_default());
+            return Ok(joined);
+        }
+        let piece = join_record(old, fresh, at)?;
+        joined.extend_from_slice(piece);
+    }
+}
+
+/// The bytes at `at` that both agree on, or that fill the other's hole.
+fn join_record<'a>(old: &'a [u8], fresh: &'a [u8], at: usize) -> Result<&'a [u8], Fault> {
+    let busy = |bytes| matches!(record::unpack(word(bytes, at)), Header::Busy(_));
+    let (from, other) = if busy(old) {
+        (fresh, old)
+    } else {
+        (old, fresh)
+    };
+    let Some(bytes) = record_bytes(from, at) else {
+        // PAD or damage: the copies must agree to the end; the check reports the damage.
+        let (a, b) = (&old[at..], &fresh[at..]);
+        let common = a.len().min(b.len());
+        if word(old, at) != word(fresh, at) {
+            return Err(conflict(at, fresh, old));
+        }
+        return Ok(if a.len() > common { a } else { b });
+    };
+    let piece = &from[at..at + bytes];
+    if busy(other) {
+        return fill(old, fresh, from, other, at);
+    }
+    let shared = bytes.min(other.len() - at);
+    if piece[..shared] != other[at..at + shared] {
+        return Err(conflict(at, fresh, old));
+    }
+    Ok(piece)
+}
+
+/// `other` has a hole of some length at `at`; `from` must have whole records there that fill it
+/// (two behind a time extension) or the same hole.
+fn fill<'a>(
+    old: &[u8],
+    fresh: &[u8],
+    from: &'a [u8],
+    other: &[u8],
+    at: usize,
+) -> Result<&'a [u8], Fault> {
+    let hole = record_bytes(other, at).ok_or_else(|| conflict(at, fresh, old))?;
+    let mut end = at;
+    while end < at + hole {
+        match record_bytes(from, end) {
+            Some(bytes) => end += bytes,
+            None => return Err(conflict(at, fresh, old)),
+        }
+    }
+    if end != at + hole {
+        return Err(conflict(at, fresh, old));
+    }
+    Ok(&from[at..end])
+}

@@ -1,0 +1,251 @@
+//! Events as JSON, one object per line. Integers beyond ±2^53, NaN and infinities are strings,
+//! bytes are hex; losses are lines with `kind: "lost"`, `count` and `cause`.
+
+use ringmark_format::Uuid;
+use ringmark_format::schema::Level;
+
+use crate::escape;
+use crate::event::{Event, Lost, Output};
+use crate::number::{json_signed, json_unsigned, unsigned};
+use crate::page::Page;
+use crate::schema::EventType;
+use crate::session::Session;
+use crate::timestamp::Stamper;
+use crate::value::Value;
+
+/// Version of the lines; a new one only for a change that could break a reader.
+pub const VERSION: u32 = 1;
+
+/// `{"v":1,"session":"…","ring":`: what all lines of a session share.
+pub(crate) fn session_piece(uuid: Uuid) -> Vec<u8> {
+    format!("{{\"v\":{VERSION},\"session\":\"{uuid}\",\"ring\":").into_bytes()
+}
+
+/// `,"name":…,"kind":…,"level":…,"target":…`: what all lines of a type share.
+pub(crate) fn type_piece(ty: &EventType) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_piece(ty, ty, &mut out);
+    out
+}
+
+fn push_piece(ty: &EventType, named: &EventType, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"name\":");
+    escape::json(&named.name, out);
+    out.extend_from_slice(b",\"kind\":\"");
+    out.extend_from_slice(ty.kind().as_bytes());
+    out.extend_from_slice(b"\",\"level\":");
+    match named.level {
+        Some(level) => escape::json(Level::name(level).as_bytes(), out),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b",\"target\":");
+    escape::json(&named.target, out);
+    if !ty.category.is_empty() {
+        out.extend_from_slice(b",\"category\":");
+        escape::json(&ty.category, out);
+    }
+}
+
+/// Writes items as JSON lines; keeps what neighbouring lines share.
+#[derive(Debug, Default)]
+pub struct JsonWriter<'a> {
+    stamper: Stamper,
+    page: Option<&'a Page>,
+    /// `{"v":…,"ring":N,"seq":` of that page.
+    front: Vec<u8>,
+    /// `,"pid":…,"tid":…,"comm":…` of that page.
+    thread: Vec<u8>,
+}
+
+impl<'a> JsonWriter<'a> {
+    /// A writer that has written nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends the line of `item`, with its line feed, to `out`.
+    #[inline]
+    pub fn write(&mut self, item: &Output<'a>, out: &mut Vec<u8>) {
+        match item {
+            Output::Event(event) => self.event(event, out),
+            Output::Lost(lost) => self.lost(lost, out),
+        }
+    }
+
+    /// Appends the line of `event`.
+    #[inline]
+    pub fn event(&mut self, event: &Event<'a>, out: &mut Vec<u8>) {
+        if !self.page.is_some_and(|page| std::ptr::eq(page, event.page)) {
+            self.turn(event.session, event.page);
+        }
+        out.extend_from_slice(&self.front);
+        json_unsigned(event.seq, out);
+        self.times(event.wall_ns(), event.t_ns, out);
+        out.extend_from_slice(&self.thread);
+        match event.span_type {
+            None => out.extend_from_slice(&event.ty.json_piece),
+            Some(named) => push_piece(event.ty, named, out),
+        }
+        if event.span.is_none() && event.ty.duration.is_none() {
+            out.extend_from_slice(b",\"span\":null,\"parent\":null,\"args\":{");
+        } else {
+            spans(event, out);
+        }
+        args(event, out);
+        out.extend_from_slice(b"}}\n");
+    }
+
+    #[inline]
+    fn times(&mut self, wall_ns: u64, t_ns: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"ts\":\"");
+        out.extend_from_slice(self.stamper.stamp(wall_ns));
+        out.extend_from_slice(b"\",\"t_ns\":");
+        json_unsigned(t_ns, out);
+    }
+
+    #[inline(never)]
+    fn turn(&mut self, session: &Session, page: &'a Page) {
+        self.page = Some(page);
+        self.front.clear();
+        self.front.extend_from_slice(&session.json_piece);
+        json_unsigned(page.ring.0, &mut self.front);
+        self.front.extend_from_slice(b",\"seq\":");
+        self.thread.clear();
+        thread(
+            session,
+            page.header.tid,
+            page.thread_name(),
+            &mut self.thread,
+        );
+    }
+
+    fn lost(&mut self, lost: &Lost<'a>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&lost.session.json_piece);
+        match lost.ring {
+            Some(ring) => json_unsigned(ring.0, out),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b",\"seq\":null");
+        self.times(lost.session.clock.wall_ns(lost.t_ns), lost.t_ns, out);
+        match lost.page {
+            Some(page) => thread(lost.session, page.header.tid, page.thread_name(), out),
+            None => thread(lost.session, 0, b"", out),
+        }
+        out.extend_from_slice(b",\"name\":null,\"kind\":\"lost\",\"level\":null,\"target\":null");
+        out.extend_from_slice(b",\"span\":null,\"parent\":null,\"args\":{},\"count\":");
+        json_unsigned(lost.loss.count, out);
+        out.extend_from_slice(b",\"cause\":\"");
+        out.extend_from_slice(lost.loss.why.cause().as_bytes());
+        out.extend_from_slice(b"\"}\n");
+    }
+}
+
+fn thread(session: &Session, tid: u32, name: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"pid\":");
+    unsigned(session.pid().into(), out);
+    out.extend_from_slice(b",\"tid\":");
+    unsigned(tid.into(), out);
+    out.extend_from_slice(b",\"comm\":");
+    let name = if name.is_empty() {
+        session.process_name()
+    } else {
+        name
+    };
+    escape::json(name, out);
+}
+
+#[cold]
+fn spans(event: &Event<'_>, out: &mut Vec<u8>) {
+    let mut id = |key: &str, id: Option<u64>| {
+        out.extend_from_slice(key.as_bytes());
+        match id {
+            Some(id) => json_unsigned(id, out),
+            None => out.extend_from_slice(b"null"),
+        }
+    };
+    id(",\"span\":", event.span);
+    id(",\"parent\":", event.parent);
+    if event.ty.duration.is_some() {
+        id(",\"dur_ns\":", event.duration_ns());
+    }
+    out.extend_from_slice(b",\"args\":{");
+}
+
+#[inline]
+fn args(event: &Event<'_>, out: &mut Vec<u8>) {
+    if !event.ty.known && !event.payload.is_empty() {
+        out.extend_from_slice(b"\"raw\":\"");
+        escape::hex(event.payload, out);
+        out.push(b'"');
+        return;
+    }
+    let mut budget = event.payload.len();
+    let mut first = true;
+    for (index, field) in event.ty.fields.iter().enumerate() {
+        if !event.ty.shows(index) {
+            continue;
+        }
+        if !first {
+            out.push(b',');
+        }
+        first = false;
+        out.extend_from_slice(&field.json_key);
+        value(field.value(event.payload), &mut budget, out);
+    }
+}
+
+/// Appends one value; `budget` as in the text.
+#[inline]
+fn value(value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
+    match value {
+        Value::U64(n) => json_unsigned(n, out),
+        Value::Array(..) => {
+            out.push(b'[');
+            for (i, item) in value.items().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                scalar(item, budget, out);
+            }
+            out.push(b']');
+        }
+        value => scalar(value, budget, out),
+    }
+}
+
+fn scalar(value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
+    match value.within(budget) {
+        Value::U64(n) => json_unsigned(n, out),
+        Value::I64(n) => json_signed(n, out),
+        Value::Str(text) => escape::json(text, out),
+        Value::Bytes(bytes) => {
+            out.push(b'"');
+            escape::hex(bytes, out);
+            out.push(b'"');
+        }
+        Value::Bool(b) => out.extend_from_slice(if b { b"true" } else { b"false" }),
+        Value::Char(c) => {
+            let mut buffer = [0; 4];
+            escape::json(c.encode_utf8(&mut buffer).as_bytes(), out);
+        }
+        Value::F32(n) => float(n.into(), &n.to_string(), out),
+        Value::F64(n) => float(n, &n.to_string(), out),
+        Value::U128(n) => wide(n <= 1 << 53, &n.to_string(), out),
+        Value::I128(n) => wide(n.unsigned_abs() <= 1 << 53, &n.to_string(), out),
+        Value::Missing | Value::Array(..) => out.extend_from_slice(b"null"),
+    }
+}
+
+fn float(n: f64, text: &str, out: &mut Vec<u8>) {
+    wide(n.is_finite(), text, out);
+}
+
+/// A number, or a string where a reader could not keep it.
+fn wide(as_number: bool, text: &str, out: &mut Vec<u8>) {
+    if as_number {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        escape::json(text.as_bytes(), out);
+    }
+}

@@ -1,0 +1,56 @@
+//! Blocks to events: reads dumps, puts sessions, schema and pages together, merges the rings by
+//! time, and writes text or JSON. Offline and pure; total on any input: what cannot be used
+//! becomes [`Damage`], what is not there becomes [`Lost`].
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut builder = ringmark_decoder::DumpBuilder::new();
+//! builder.read("ringmark.rmk", std::fs::File::open("ringmark.rmk")?)?;
+//! let dump = builder.finish();
+//! let mut writer = ringmark_decoder::TextWriter::new();
+//! let mut lines = Vec::new();
+//! for item in dump.events() {
+//!     writer.write(&item, &mut lines);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod block_reader;
+mod cursor;
+mod damage;
+mod dump;
+pub mod escape;
+mod event;
+mod field;
+mod input;
+mod join;
+mod json;
+mod loss;
+mod merge;
+mod number;
+mod page;
+mod schema;
+mod session;
+mod spans;
+mod text;
+mod time;
+mod timestamp;
+mod value;
+
+pub use block_reader::{Block, BlockReader, Item};
+pub use damage::{Damage, Fault, PageId, looks_like};
+pub use dump::{Dump, DumpBuilder};
+pub use event::{Event, Lost, Output};
+pub use field::Field;
+pub use json::{JsonWriter, VERSION as JSON_VERSION};
+pub use loss::{Loss, Why};
+pub use merge::Events;
+pub use page::{Page, Summary};
+pub use schema::{EventType, Schema};
+pub use session::{Counters, Session, Slot};
+pub use text::TextWriter;
+pub use time::SessionClock;
+pub use timestamp::{Stamper, TIMESTAMP_BYTES, parse as parse_timestamp};
+pub use value::Value;

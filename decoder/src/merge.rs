@@ -1,0 +1,103 @@
+//! Slots and sessions merged by time: a heap of slots, runs without touching it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::cursor::{Cursor, Spans};
+use crate::dump::Dump;
+use crate::event::{Lost, Output};
+use crate::loss;
+
+/// A place in the order: time, then the slot's number, so that equal times stay in order.
+type Key = (u64, usize);
+
+/// The items of a dump in the order of time; within a slot in the order of reservation.
+///
+/// An event that steps back in time (a signal handler inside a reservation) stays behind the one
+/// that it follows in its ring.
+pub struct Events<'a> {
+    cursors: Vec<Cursor<'a>>,
+    heap: BinaryHeap<Reverse<Key>>,
+    /// The slot that runs, and the key up to which it may.
+    running: Option<(usize, Key)>,
+    spans: Vec<Spans<'a>>,
+    rest: std::vec::IntoIter<Lost<'a>>,
+}
+
+impl Dump {
+    /// Every event and loss in order.
+    #[must_use]
+    pub fn events(&self) -> Events<'_> {
+        let mut events = Events {
+            cursors: Vec::new(),
+            heap: BinaryHeap::new(),
+            running: None,
+            spans: Vec::new(),
+            rest: Vec::new().into_iter(),
+        };
+        let several = self.sessions.len() > 1;
+        let mut rest = Vec::new();
+        for (number, session) in self.sessions.iter().enumerate() {
+            events.spans.push(Spans::default());
+            for slot in &session.slots {
+                let cursor = Cursor::new(session, number, slot, several);
+                events.add(cursor);
+            }
+            rest.extend(loss::of_session(session).into_iter().map(|(ring, loss)| {
+                let t_ns = 0;
+                Lost {
+                    session,
+                    page: None,
+                    ring,
+                    t_ns,
+                    loss,
+                }
+            }));
+        }
+        events.rest = rest.into_iter();
+        events
+    }
+}
+
+impl<'a> Events<'a> {
+    fn add(&mut self, mut cursor: Cursor<'a>) {
+        if let Some(time) = cursor.advance() {
+            let number = self.cursors.len();
+            self.heap.push(Reverse((time, number)));
+            self.cursors.push(cursor);
+        }
+    }
+
+    /// Starts the slot whose head is the earliest.
+    #[inline(never)]
+    fn switch(&mut self) -> Option<(usize, Key)> {
+        let Reverse((_, number)) = self.heap.pop()?;
+        let limit = self.heap.peek().map_or((u64::MAX, usize::MAX), |r| r.0);
+        Some((number, limit))
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Output<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Output<'a>> {
+        if self.running.is_none() {
+            self.running = self.switch();
+        }
+        let Some((number, limit)) = self.running else {
+            return self.rest.next().map(Output::Lost);
+        };
+        let cursor = &mut self.cursors[number];
+        let item = cursor.take(&mut self.spans);
+        match cursor.advance() {
+            Some(time) if (time, number) <= limit => {}
+            Some(time) => {
+                self.heap.push(Reverse((time, number)));
+                self.running = None;
+            }
+            None => self.running = None,
+        }
+        item
+    }
+}

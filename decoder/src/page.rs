@@ -1,0 +1,326 @@
+//! A page at rest: its header, its records, and the check of both.
+
+use ringmark_format::page::{PageHeader, valid_page_bytes};
+use ringmark_format::record::{self, Header};
+use ringmark_format::{PageNumber, RingId, TypeId};
+use zerocopy::FromBytes;
+
+use crate::block_reader::Block;
+use crate::damage::Fault;
+
+/// A page of a session, as far as it is there.
+#[derive(Debug)]
+pub struct Page {
+    /// Its header.
+    pub header: PageHeader,
+    /// Its claim.
+    pub ring: RingId,
+    /// Its number in its slot.
+    pub number: PageNumber,
+    /// It will never grow.
+    pub sealed: bool,
+    /// Size of the whole page.
+    pub page_bytes: u32,
+    /// What the walk found.
+    pub summary: Summary,
+    /// The page's first `extent` bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// By index of the record: the finished span around it (see [`crate::spans`]); or empty.
+    pub(crate) parents: Vec<u64>,
+}
+
+/// What a walk over a page counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Committed events.
+    pub events: u64,
+    /// Reservations that were given up.
+    pub discarded: u64,
+    /// Reservations that are not committed, or never were.
+    pub uncommitted: u64,
+    /// Events whose tick lies before that of the event before.
+    pub backward: u64,
+    /// Bytes of the page that hold sound records; the walk ends there.
+    pub end: u32,
+    /// Smallest and largest tick; `None` without events.
+    pub ticks: Option<(u64, u64)>,
+}
+
+impl Summary {
+    /// Reservations that the page shows: each has a number.
+    #[must_use]
+    pub const fn reservations(&self) -> u64 {
+        self.events + self.discarded + self.uncommitted
+    }
+}
+
+/// A record as the walk finds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    /// Its number within the page.
+    pub index: u64,
+    pub tick: u64,
+    pub type_id: TypeId,
+    pub payload: &'a [u8],
+}
+
+/// What a walk meets.
+pub(crate) enum Step<'a> {
+    Event(Record<'a>),
+    Discarded,
+    Uncommitted,
+}
+
+/// Walks the records of a page.
+#[derive(Debug, Clone)]
+pub(crate) struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    index: u64,
+    tick_base: u64,
+    extended: Option<u64>,
+    fault: Option<Fault>,
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*word))
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) const fn new(bytes: &'a [u8], tick_base: u64) -> Self {
+        Self {
+            bytes,
+            at: PageHeader::BYTES,
+            index: 0,
+            tick_base,
+            extended: None,
+            fault: None,
+        }
+    }
+
+    /// Where the walk stands.
+    pub(crate) const fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
+
+    #[cold]
+    fn fail(&mut self, what: &'static str, found: u64) {
+        let at = self.at as u32;
+        self.fault = Some(Fault::Record { at, what, found });
+    }
+
+    #[inline]
+    fn pass(&mut self, words: u64) -> Option<()> {
+        let left = (self.bytes.len() - self.at) as u64 / 8;
+        if words == 0 || words > left {
+            let what = if words == 0 {
+                "length 0"
+            } else {
+                "length reaches past the page"
+            };
+            let found = word(self.bytes, self.at).unwrap_or(0);
+            self.fail(what, found);
+            return None;
+        }
+        self.at += 8 * words as usize;
+        Some(())
+    }
+
+    /// A reservation without an event.
+    fn hole(&mut self, words: u64, step: Step<'a>) -> Option<Step<'a>> {
+        self.pass(words)?;
+        self.index += 1;
+        self.extended = None;
+        Some(step)
+    }
+
+    /// The next record; `None` at the end or before a fault.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Option<Step<'a>> {
+        loop {
+            let at = self.at;
+            let header = word(self.bytes, at)?;
+            let (ticks, type_id, payload_words) = match record::unpack(header) {
+                Header::Record {
+                    ticks,
+                    type_id,
+                    payload_words,
+                } => (ticks, type_id, payload_words),
+                Header::Empty => {
+                    if self.extended.is_some() {
+                        self.fail("a time extension without its record", header);
+                    }
+                    return None;
+                }
+                Header::Pad => {
+                    self.at = self.bytes.len();
+                    return None;
+                }
+                Header::Busy(words) => return self.hole(words, Step::Uncommitted),
+                Header::Discard(words) => return self.hole(words, Step::Discarded),
+            };
+            let (front, words) = match payload_words {
+                Some(words) => (8, words),
+                None => (16, self.long_length(header)?),
+            };
+            self.pass(words.saturating_add(front / 8))?;
+            let payload = self.bytes.get(at + front as usize..self.at)?;
+            if type_id.0 == record::TIME_EXTEND {
+                self.extended = word(payload, 0);
+                if payload.len() != 8 {
+                    self.at = at;
+                    self.fail("a time extension of another length", header);
+                    return None;
+                }
+                continue;
+            }
+            let counted = self.tick_base.wrapping_add(u64::from(ticks));
+            let tick = self.extended.take().unwrap_or(counted);
+            let index = self.index;
+            self.index += 1;
+            return Some(Step::Event(Record {
+                index,
+                tick,
+                type_id,
+                payload,
+            }));
+        }
+    }
+
+    fn long_length(&mut self, header: u64) -> Option<u64> {
+        let words = word(self.bytes, self.at + 8);
+        match words {
+            Some(words) if words >= record::LONG => Some(words),
+            _ => {
+                self.fail("long length too small or not there", header);
+                None
+            }
+        }
+    }
+}
+
+fn expect(what: &'static str, found: u64, expected: u64) -> Result<(), Fault> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Fault::Value {
+        what,
+        found,
+        expected,
+    })
+}
+
+impl Page {
+    /// Checks a PAGE block's header against the page's own; the records come later.
+    pub(crate) fn read(block: &Block<'_>) -> Result<Self, Fault> {
+        let (of_block, bytes) = (&block.header, block.content);
+        expect(
+            "extent of the page",
+            of_block.extent.into(),
+            bytes.len() as u64,
+        )?;
+        if !valid_page_bytes(of_block.page_bytes) {
+            return Err(Fault::Value {
+                what: "page size (a power of two, at least)",
+                found: of_block.page_bytes.into(),
+                expected: ringmark_format::page::PAGE_BYTES_MIN.into(),
+            });
+        }
+        let Ok((header, _)) = PageHeader::read_from_prefix(bytes) else {
+            return Err(Fault::Value {
+                what: "extent of the page (at least its header)",
+                found: bytes.len() as u64,
+                expected: PageHeader::BYTES as u64,
+            });
+        };
+        let in_page = of_block.extent <= of_block.page_bytes && of_block.extent.is_multiple_of(8);
+        if !in_page {
+            return Err(Fault::Value {
+                what: "extent of the page (a multiple of 8, at most its size)",
+                found: of_block.extent.into(),
+                expected: of_block.page_bytes.into(),
+            });
+        }
+        expect(
+            "generation in the page",
+            header.generation,
+            of_block.page_number.wrapping_add(1),
+        )?;
+        expect("ring id in the page", header.ring_id, of_block.ring_id)?;
+        Ok(Self {
+            header,
+            ring: RingId(of_block.ring_id),
+            number: PageNumber(of_block.page_number),
+            sealed: of_block.flags & ringmark_format::block::SEALED != 0,
+            page_bytes: of_block.page_bytes,
+            summary: Summary::default(),
+            bytes: bytes.to_vec(),
+            parents: Vec::new(),
+        })
+    }
+
+    /// Bytes of the page that are there.
+    #[must_use]
+    pub fn extent(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The thread's name, without its zeros.
+    #[must_use]
+    pub fn thread_name(&self) -> &[u8] {
+        let name = &self.header.thread_name;
+        let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+        &name[..end]
+    }
+
+    /// Walks the sound part of the page.
+    #[inline]
+    pub(crate) fn walk(&self) -> Walk<'_> {
+        let end = (self.summary.end as usize).min(self.bytes.len());
+        Walk::new(&self.bytes[..end], self.header.tick_base)
+    }
+
+    /// Walks the whole page once, counts what is there, keeps the sound part.
+    ///
+    /// `meet` is called with the type of every event.
+    pub(crate) fn check(&mut self, mut meet: impl FnMut(TypeId)) -> Option<Fault> {
+        let mut walk = Walk::new(&self.bytes, self.header.tick_base);
+        let mut summary = Summary::default();
+        let mut last = 0;
+        let mut sound = walk.at();
+        while let Some(step) = walk.step() {
+            match step {
+                Step::Event(record) => {
+                    summary.events += 1;
+                    summary.backward += u64::from(record.tick < last);
+                    last = record.tick;
+                    let (low, high) = summary.ticks.unwrap_or((last, last));
+                    summary.ticks = Some((low.min(last), high.max(last)));
+                    meet(record.type_id);
+                }
+                Step::Discarded => summary.discarded += 1,
+                Step::Uncommitted => summary.uncommitted += 1,
+            }
+            sound = walk.at();
+        }
+        let fault = walk.take_fault().or_else(|| self.hole_at(walk.at()));
+        summary.end = sound as u32;
+        self.summary = summary;
+        fault
+    }
+
+    /// An empty word inside a sealed page.
+    fn hole_at(&self, at: usize) -> Option<Fault> {
+        (self.sealed && at < self.bytes.len()).then_some(Fault::Record {
+            at: at as u32,
+            what: "nothing there, though the page is sealed",
+            found: 0,
+        })
+    }
+}

@@ -1,0 +1,312 @@
+//! The schema stream put together from its pieces, and the event types in it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::record::{FIRST_TYPE, FUNCTION_BIT};
+use ringmark_format::schema::{EntryHeader, EventEntry, Level, Shape, entry_kind, semantic};
+use ringmark_format::{TypeId, align8};
+use zerocopy::FromBytes;
+
+use crate::damage::Fault;
+use crate::field::Field;
+use crate::{json, text};
+
+/// An event type, with everything that rendering it needs precomputed.
+#[derive(Debug, Clone)]
+pub struct EventType {
+    /// Its number in the session.
+    pub id: TypeId,
+    /// Its name, as found.
+    pub name: Vec<u8>,
+    /// Its target (module path), or empty.
+    pub target: Vec<u8>,
+    /// Its category, or empty.
+    pub category: Vec<u8>,
+    /// Source file, or empty.
+    pub file: Vec<u8>,
+    /// Source line, or 0.
+    pub line: u32,
+    /// How important; `None` for a number that this decoder does not know.
+    pub level: Option<Level>,
+    /// What a record says; `None` for a number that this decoder does not know.
+    pub shape: Option<Shape>,
+    /// Bytes of the payload's fixed part.
+    pub fixed_payload_bytes: u32,
+    /// Its fields in order.
+    pub fields: Vec<Field>,
+    /// `false`: no schema entry describes this type, its payload is shown raw.
+    pub known: bool,
+    pub(crate) duration: Option<usize>,
+    pub(crate) span_id: Option<usize>,
+    pub(crate) parent_id: Option<usize>,
+    pub(crate) text_piece: Vec<u8>,
+    pub(crate) json_piece: Vec<u8>,
+}
+
+impl EventType {
+    /// The kind as output names it: "event", "span", …, "function", "unknown".
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.shape {
+            _ if !self.known && self.id.0 & FUNCTION_BIT != 0 => "function",
+            Some(shape) => shape.name(),
+            None => "unknown",
+        }
+    }
+
+    /// A type that nothing describes.
+    fn unknown(id: TypeId) -> Self {
+        let name = match id.0 {
+            n if n & FUNCTION_BIT != 0 => format!("function#{}", n & !FUNCTION_BIT),
+            n if n < FIRST_TYPE => format!("reserved#{n}"),
+            n => format!("type#{n}"),
+        };
+        let mut new = Self::bare(id);
+        new.name = name.into_bytes();
+        new.finish();
+        new
+    }
+
+    const fn bare(id: TypeId) -> Self {
+        Self {
+            id,
+            name: Vec::new(),
+            target: Vec::new(),
+            category: Vec::new(),
+            file: Vec::new(),
+            line: 0,
+            level: None,
+            shape: None,
+            fixed_payload_bytes: 0,
+            fields: Vec::new(),
+            known: false,
+            duration: None,
+            span_id: None,
+            parent_id: None,
+            text_piece: Vec::new(),
+            json_piece: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, tag: u16, value: &[u8]) -> Result<(), &'static str> {
+        match tag {
+            tag::NAME => self.name = value.to_vec(),
+            tag::TARGET => self.target = value.to_vec(),
+            tag::CATEGORY => self.category = value.to_vec(),
+            tag::FILE => self.file = value.to_vec(),
+            tag::LINE => self.line = value.try_into().map_or(0, u32::from_le_bytes),
+            tag::FIELD => self.fields.push(Field::read(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Computes what depends on everything else.
+    fn finish(&mut self) {
+        let with = |fields: &[Field], wanted| {
+            let place = fields.iter().position(|f| f.semantic == Some(wanted));
+            place.filter(|p| fields[*p].is_plain_number())
+        };
+        self.duration = with(&self.fields, semantic::DURATION);
+        self.span_id = with(&self.fields, semantic::SPAN_ID);
+        self.parent_id = with(&self.fields, semantic::PARENT_ID);
+        self.text_piece = text::type_piece(self);
+        self.json_piece = json::type_piece(self);
+    }
+
+    /// Reads an EVENT entry's bytes behind its header.
+    fn read(header: &EntryHeader, body: &[u8]) -> Result<Self, &'static str> {
+        let (entry, _) =
+            EventEntry::read_from_prefix(body).map_err(|_| "fixed part of an event too short")?;
+        let attributes = body
+            .get(align8(header.fixed_bytes.into())..)
+            .ok_or("attributes start behind the entry's end")?;
+        let mut new = Self::bare(TypeId(header.id));
+        new.known = true;
+        new.level = Level::from_u8(entry.level);
+        new.shape = Shape::from_u8(entry.shape);
+        new.fixed_payload_bytes = entry.fixed_payload_bytes;
+        let mut attributes = Attributes::new(attributes);
+        for attribute in attributes.by_ref() {
+            new.take(attribute.tag, attribute.value)?;
+        }
+        if !attributes.rest().is_empty() {
+            return Err("an attribute reaches past the entry's end");
+        }
+        new.finish();
+        Ok(new)
+    }
+}
+
+/// Pieces of the schema stream by offset. Overlaps must agree.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    pieces: BTreeMap<u64, Vec<u8>>,
+    /// Bytes that were there already.
+    pub(crate) repeated: u64,
+}
+
+impl Pieces {
+    /// Adds a piece; keeps of it what is new.
+    pub(crate) fn add(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
+        if offset.checked_add(bytes.len() as u64).is_none() {
+            return Err(Fault::Value {
+                what: "offset in the schema stream",
+                found: offset,
+                expected: u64::MAX - bytes.len() as u64,
+            });
+        }
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            let step = match self.at(at) {
+                Some(there) => {
+                    let common = there.len().min(rest.len());
+                    if let Some(differs) = (0..common).find(|i| there[*i] != rest[*i]) {
+                        let at = at + differs as u64;
+                        return Err(Fault::SchemaConflict { at });
+                    }
+                    self.repeated += common as u64;
+                    common
+                }
+                None => {
+                    let next = self.pieces.range(at..).next().map(|(k, _)| k - at);
+                    let free = next.map_or(rest.len() as u64, |n| n.min(rest.len() as u64));
+                    self.pieces.insert(at, rest[..free as usize].to_vec());
+                    free as usize
+                }
+            };
+            at += step as u64;
+            rest = &rest[step..];
+        }
+        Ok(())
+    }
+
+    /// The bytes from `at` to the end of the piece that has it.
+    fn at(&self, at: u64) -> Option<&[u8]> {
+        let (start, piece) = self.pieces.range(..=at).next_back()?;
+        let from = usize::try_from(at - start).ok()?;
+        piece.get(from..).filter(|rest| !rest.is_empty())
+    }
+
+    /// The stream from its start as far as it is there, and the first gap.
+    fn join(&self) -> (Vec<u8>, Option<(u64, u64)>) {
+        let mut stream = Vec::new();
+        for (start, piece) in &self.pieces {
+            if *start != stream.len() as u64 {
+                return (stream.clone(), Some((stream.len() as u64, *start)));
+            }
+            stream.extend_from_slice(piece);
+        }
+        (stream, None)
+    }
+}
+
+/// The event types of one session.
+#[derive(Debug, Default)]
+pub struct Schema {
+    types: Vec<EventType>,
+    /// Number in `types` + 1 by type id, for small ids.
+    dense: Vec<u32>,
+    sparse: HashMap<u32, u32>,
+    /// Bytes of the stream that were understood.
+    pub bytes: u64,
+}
+
+/// Ids below this are looked up in a table.
+const DENSE_IDS_MAX: u32 = 1 << 16;
+
+impl Schema {
+    /// Reads the stream; damage ends it, what came before stands.
+    pub(crate) fn read(pieces: &Pieces, faults: &mut Vec<Fault>) -> Self {
+        let (stream, gap) = pieces.join();
+        let mut schema = Self::default();
+        let mut at = 0usize;
+        while let Some(rest) = stream.get(at..).filter(|rest| !rest.is_empty()) {
+            match schema.read_entry(rest) {
+                Ok(bytes) => at += bytes,
+                Err((what, skip)) => {
+                    let place = at as u64;
+                    faults.push(Fault::SchemaEntry { at: place, what });
+                    let Some(bytes) = skip else { break };
+                    at += bytes;
+                }
+            }
+        }
+        schema.bytes = at as u64;
+        if let Some((from, to)) = gap {
+            faults.push(Fault::SchemaGap { from, to });
+        }
+        schema
+    }
+
+    /// Reads the entry at the front; returns its size, or why not and the size to skip if known.
+    fn read_entry(&mut self, rest: &[u8]) -> Result<usize, (&'static str, Option<usize>)> {
+        let (header, _) = EntryHeader::read_from_prefix(rest)
+            .map_err(|_| ("ends inside an entry's header", None))?;
+        let bytes = header.bytes as usize;
+        if bytes < EntryHeader::BYTES || !bytes.is_multiple_of(8) {
+            return Err(("size is no multiple of 8 of at least 16", None));
+        }
+        let entry = rest
+            .get(..bytes)
+            .ok_or(("reaches past the end of the stream", None))?;
+        if header.kind == entry_kind::EVENT {
+            let new = EventType::read(&header, &entry[EntryHeader::BYTES..])
+                .map_err(|what| (what, Some(bytes)))?;
+            if new.id.0 < FIRST_TYPE || new.id.0 >> 24 != 0 {
+                return Err(("type id out of range", Some(bytes)));
+            }
+            self.add(new);
+        }
+        Ok(bytes)
+    }
+
+    fn add(&mut self, new: EventType) {
+        let id = new.id.0;
+        self.types.push(new);
+        let place = self.types.len() as u32;
+        if id < DENSE_IDS_MAX {
+            if self.dense.len() <= id as usize {
+                self.dense.resize(id as usize + 1, 0);
+            }
+            self.dense[id as usize] = place;
+        } else {
+            self.sparse.insert(id, place);
+        }
+    }
+
+    /// Makes sure that this id can be looked up.
+    pub(crate) fn cover(&mut self, id: TypeId) {
+        if self.place(id).is_none() {
+            self.add(EventType::unknown(id));
+        }
+    }
+
+    #[inline]
+    fn place(&self, id: TypeId) -> Option<usize> {
+        let place = match self.dense.get(id.0 as usize) {
+            Some(place) => *place,
+            None => *self.sparse.get(&id.0)?,
+        };
+        (place as usize).checked_sub(1)
+    }
+
+    /// The type with this id; every id that occurs in the dump has one.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, id: TypeId) -> Option<&EventType> {
+        self.types.get(self.place(id)?)
+    }
+
+    /// The types in the order of the stream; then those that occur without being described.
+    #[must_use]
+    pub fn types(&self) -> &[EventType] {
+        &self.types
+    }
+
+    /// Whether a type with this shape is described.
+    pub(crate) fn has(&self, shape: Shape) -> bool {
+        self.types.iter().any(|t| t.shape == Some(shape))
+    }
+}

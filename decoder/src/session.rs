@@ -1,0 +1,192 @@
+//! One traced process in a dump: what it said about itself, its types, its pages, its counters.
+
+use std::collections::BTreeMap;
+
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::clock::Sample;
+use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
+use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
+use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
+use zerocopy::FromBytes;
+
+use crate::damage::Fault;
+use crate::page::Page;
+use crate::schema::Schema;
+use crate::time::SessionClock;
+
+/// One session of a dump.
+#[derive(Debug)]
+pub struct Session {
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its header; `None` if no SESSION block was there.
+    pub header: Option<SessionHeader>,
+    /// Its attributes as (tag, value), in order; see [`ringmark_format::attribute::tag`].
+    pub attributes: Vec<(u16, Vec<u8>)>,
+    /// Its event types.
+    pub schema: Schema,
+    /// Its clock.
+    pub clock: SessionClock,
+    /// Its slots that have pages, by index.
+    pub slots: Vec<Slot>,
+    /// Its latest counters.
+    pub counters: Option<Counters>,
+    pub(crate) json_piece: Vec<u8>,
+}
+
+impl Session {
+    /// The first attribute with this tag.
+    #[must_use]
+    pub fn attribute(&self, tag: u16) -> Option<&[u8]> {
+        let found = self.attributes.iter().find(|(t, _)| *t == tag);
+        found.map(|(_, value)| value.as_slice())
+    }
+
+    /// Process id in the process's own pid namespace; 0 if not known.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.header.map_or(0, |h| h.pid)
+    }
+
+    /// The mode, if it is known.
+    #[must_use]
+    pub fn mode(&self) -> Option<Mode> {
+        self.header.and_then(|h| Mode::from_u32(h.mode))
+    }
+
+    /// Name of the process, or of its executable, or nothing.
+    #[must_use]
+    pub fn process_name(&self) -> &[u8] {
+        let file = |path| {
+            let path: &[u8] = path;
+            path.rsplit(|b| *b == b'/').next().unwrap_or(path)
+        };
+        self.attribute(tag::PROCESS_NAME)
+            .or_else(|| self.attribute(tag::EXECUTABLE).map(file))
+            .unwrap_or_default()
+    }
+
+    /// The latest counters say that nothing more will come.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.counters
+            .as_ref()
+            .is_some_and(|c| c.header.flags & FINAL != 0)
+    }
+}
+
+/// The pages of one slot of the ring directory: one or several rings, one after the other.
+#[derive(Debug)]
+pub struct Slot {
+    /// Its index.
+    pub index: SlotIndex,
+    /// Its pages by number; each number once per ring id.
+    pub pages: Vec<Page>,
+}
+
+/// A COUNTERS block.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    /// Totals of the session.
+    pub header: CountersHeader,
+    /// Totals of each slot.
+    pub slots: BTreeMap<u32, SlotCounters>,
+}
+
+impl Counters {
+    /// Reads a COUNTERS block's content.
+    pub(crate) fn read(content: &[u8]) -> Result<Self, Fault> {
+        let short = |expected: u64| Fault::Value {
+            what: "size of a COUNTERS block",
+            found: content.len() as u64,
+            expected,
+        };
+        let (header, rest) = CountersHeader::read_from_prefix(content)
+            .map_err(|_| short(CountersHeader::BYTES as u64))?;
+        let wanted = u64::from(header.slots) * SlotCounters::BYTES as u64;
+        if wanted > rest.len() as u64 {
+            return Err(short(CountersHeader::BYTES as u64 + wanted));
+        }
+        let entries = rest.chunks_exact(SlotCounters::BYTES);
+        let slots = entries
+            .take(header.slots as usize)
+            .filter_map(|bytes| SlotCounters::read_from_bytes(bytes).ok())
+            .map(|slot| (slot.slot, slot))
+            .collect();
+        Ok(Self { header, slots })
+    }
+
+    /// The clock sample, if there is one.
+    pub(crate) fn sample(&self) -> Option<Sample> {
+        let header = &self.header;
+        let sample = Sample {
+            tick: header.sample_tick,
+            mono_ns: header.sample_mono_ns,
+        };
+        (sample.mono_ns != 0).then_some(sample)
+    }
+
+    /// What orders two COUNTERS blocks of one session in time.
+    pub(crate) fn age(&self) -> (bool, u64, u64, u64) {
+        let header = &self.header;
+        let events = self
+            .slots
+            .values()
+            .fold(0, |sum: u64, s| sum.saturating_add(s.events));
+        let is_final = header.flags & FINAL != 0;
+        (is_final, header.sample_mono_ns, header.sample_tick, events)
+    }
+}
+
+/// A SESSION block's content taken apart.
+#[derive(Debug)]
+pub(crate) struct SessionBlock {
+    pub header: SessionHeader,
+    pub attributes: Vec<(u16, Vec<u8>)>,
+}
+
+impl SessionBlock {
+    /// Reads and checks a SESSION block's content.
+    pub(crate) fn read(content: &[u8], session: [u8; 16]) -> Result<Self, Fault> {
+        let value = |what, found, expected| Fault::Value {
+            what,
+            found,
+            expected,
+        };
+        let Ok((header, rest)) = SessionHeader::read_from_prefix(content) else {
+            let (found, expected) = (content.len() as u64, SessionHeader::BYTES as u64);
+            return Err(value("size of a SESSION block", found, expected));
+        };
+        if header.magic != RING_FILE_MAGIC {
+            return Err(Fault::WrongMagic {
+                found: header.magic.to_vec(),
+                looks_like: None,
+            });
+        }
+        if header.endian == ENDIAN_MARK.swap_bytes() {
+            return Err(Fault::ForeignEndian);
+        }
+        if header.version_major > VERSION_MAJOR {
+            return Err(Fault::NewerMajor {
+                found: header.version_major,
+                supported: VERSION_MAJOR,
+            });
+        }
+        if header.session != session {
+            let first = |uuid: [u8; 16]| u64::from_be_bytes(*uuid.first_chunk().unwrap_or(&[0; 8]));
+            let (found, expected) = (first(header.session), first(session));
+            return Err(value("session uuid in the header", found, expected));
+        }
+        if header.tick_shift > 63 {
+            return Err(value("tick shift", header.tick_shift.into(), 63));
+        }
+        let bytes = header.attributes_bytes as usize;
+        let attributes = rest.get(..bytes).ok_or_else(|| {
+            let found = rest.len() as u64;
+            value("size of the session attributes", found, bytes as u64)
+        })?;
+        let attributes = Attributes::new(attributes);
+        let attributes = attributes.map(|a| (a.tag, a.value.to_vec())).collect();
+        Ok(Self { header, attributes })
+    }
+}

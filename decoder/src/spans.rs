@@ -1,0 +1,99 @@
+//! Which finished span an event lies in.
+//!
+//! A finished span is one record, written at its end: whatever lies inside was written before it,
+//! in the same ring. So each ring is walked from its end, with the spans still open on a stack.
+
+use ringmark_format::RingId;
+use ringmark_format::schema::Shape;
+
+use crate::page::{Page, Record, Step};
+use crate::schema::{EventType, Schema};
+use crate::session::Slot;
+
+/// Marks span ids that no program gave: they are made of slot and number, unique within a session
+/// of up to 4096 slots, and below 2^53.
+const MADE: u64 = 1 << 52;
+
+/// The id of a finished span: its SPAN_ID, else one made of its place.
+pub(crate) fn finished_id(ty: &EventType, payload: &[u8], page: &Page, index: u64) -> u64 {
+    let given = ty
+        .span_id
+        .and_then(|f| ty.fields[f].number(payload))
+        .filter(|id| *id != 0);
+    given.unwrap_or_else(|| {
+        let seq = page.header.first_event.wrapping_add(index);
+        MADE | u64::from(page.header.slot & 0xFFF) << 40 | (seq & ((1 << 40) - 1))
+    })
+}
+
+/// The duration of a finished span in ticks, if the type has one.
+#[inline]
+pub(crate) fn duration_ticks(ty: &EventType, payload: &[u8]) -> Option<u64> {
+    ty.fields[ty.duration?].number(payload)
+}
+
+struct Open {
+    start: u64,
+    id: u64,
+}
+
+/// Fills in [`Page::parents`] of a slot.
+pub(crate) fn contain(slot: &mut Slot, schema: &Schema) {
+    let mut open: Vec<Open> = Vec::new();
+    let mut ring: Option<RingId> = None;
+    for page in slot.pages.iter_mut().rev() {
+        if ring.replace(page.ring) != Some(page.ring) {
+            open.clear();
+        }
+        page.parents = parents_of(page, schema, &mut open);
+    }
+}
+
+fn parents_of(page: &Page, schema: &Schema, open: &mut Vec<Open>) -> Vec<u64> {
+    let mut walk = page.walk();
+    let mut records = Vec::new();
+    while let Some(step) = walk.step() {
+        if let Step::Event(record) = step {
+            records.push(record);
+        }
+    }
+    let reservations = page.summary.reservations() as usize;
+    let mut parents = Vec::new();
+    for record in records.iter().rev() {
+        let parent = parent_of(record, page, schema, open);
+        if parent != 0 {
+            parents.resize(reservations.max(parents.len()), 0);
+            if let Some(place) = parents.get_mut(record.index as usize) {
+                *place = parent;
+            }
+        }
+    }
+    parents
+}
+
+/// The innermost open span around the record; a finished span opens behind itself.
+fn parent_of(record: &Record<'_>, page: &Page, schema: &Schema, open: &mut Vec<Open>) -> u64 {
+    let finished = schema
+        .find(record.type_id)
+        .filter(|ty| ty.shape == Some(Shape::Span));
+    let span = finished.and_then(|ty| Some((ty, duration_ticks(ty, record.payload)?)));
+    let start = record.tick.saturating_sub(span.map_or(0, |(_, d)| d));
+    // A span that began after this record ended before what is still to be met.
+    drop_behind(open, record.tick);
+    if span.is_some() {
+        drop_behind(open, start);
+    }
+    let parent = open.last().map_or(0, |o| o.id);
+    if let Some((ty, _)) = span {
+        let id = finished_id(ty, record.payload, page, record.index);
+        open.push(Open { start, id });
+    }
+    parent
+}
+
+/// Drops the innermost spans that began after `start`: they overlap without nesting.
+fn drop_behind(open: &mut Vec<Open>, start: u64) {
+    while open.last().is_some_and(|o| o.start > start) {
+        open.pop();
+    }
+}

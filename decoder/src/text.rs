@@ -1,0 +1,235 @@
+//! Events as lines of text:
+//! `2026-11-21T01:42:03.123456789Z comm[tid] info target: name key=value …`.
+
+use ringmark_format::schema::Level;
+
+use crate::escape;
+use crate::event::{Event, Lost, Output};
+use crate::field::Field;
+use crate::number::{signed, unsigned};
+use crate::page::Page;
+use crate::schema::EventType;
+use crate::session::Session;
+use crate::timestamp::Stamper;
+use crate::value::Value;
+
+/// ` info  target: name`, escaped: what all lines of a type share.
+pub(crate) fn type_piece(ty: &EventType) -> Vec<u8> {
+    let mut out = Vec::new();
+    push_piece(ty.level, &ty.target, &ty.name, &mut out);
+    out
+}
+
+fn push_piece(level: Option<Level>, target: &[u8], name: &[u8], out: &mut Vec<u8>) {
+    out.push(b' ');
+    let level = level.map_or("-", Level::name);
+    out.extend_from_slice(level.as_bytes());
+    out.resize(out.len() + 6 - level.len().min(5), b' ');
+    if !target.is_empty() {
+        escape::text(target, out);
+        out.extend_from_slice(b": ");
+    }
+    escape::text(name, out);
+}
+
+/// Writes items as lines of text; keeps what neighbouring lines share.
+#[derive(Debug, Default)]
+pub struct TextWriter<'a> {
+    stamper: Stamper,
+    page: Option<&'a Page>,
+    /// ` comm[tid]` of that page.
+    thread: Vec<u8>,
+}
+
+impl<'a> TextWriter<'a> {
+    /// A writer that has written nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends the line of `item`, with its line feed, to `out`.
+    #[inline]
+    pub fn write(&mut self, item: &Output<'a>, out: &mut Vec<u8>) {
+        match item {
+            Output::Event(event) => self.event(event, out),
+            Output::Lost(lost) => self.lost(lost, out),
+        }
+    }
+
+    /// Appends the line of `event`.
+    #[inline]
+    pub fn event(&mut self, event: &Event<'a>, out: &mut Vec<u8>) {
+        if !self.page.is_some_and(|page| std::ptr::eq(page, event.page)) {
+            self.turn(event.session, event.page);
+        }
+        out.extend_from_slice(self.stamper.stamp(event.wall_ns()));
+        out.extend_from_slice(&self.thread);
+        match event.span_type {
+            None => out.extend_from_slice(&event.ty.text_piece),
+            Some(_) => push_piece(event.level(), event.target(), event.name(), out),
+        }
+        if event.span.is_some() || event.ty.duration.is_some() {
+            span_part(event, out);
+        }
+        args(event, out);
+        out.push(b'\n');
+    }
+
+    #[inline(never)]
+    fn turn(&mut self, session: &Session, page: &'a Page) {
+        self.page = Some(page);
+        self.thread.clear();
+        self.thread.push(b' ');
+        let name = page.thread_name();
+        let name = if name.is_empty() {
+            session.process_name()
+        } else {
+            name
+        };
+        escape::text(name, &mut self.thread);
+        self.thread.push(b'[');
+        unsigned(page.header.tid.into(), &mut self.thread);
+        self.thread.push(b']');
+    }
+
+    fn lost(&mut self, lost: &Lost<'a>, out: &mut Vec<u8>) {
+        let wall = lost.session.clock.wall_ns(lost.t_ns);
+        out.extend_from_slice(self.stamper.stamp(wall));
+        match lost.page {
+            Some(page) => {
+                self.turn(lost.session, page);
+                out.extend_from_slice(&self.thread);
+            }
+            None => {
+                out.push(b' ');
+                escape::text(lost.session.process_name(), out);
+                out.push(b'[');
+                unsigned(lost.session.pid().into(), out);
+                out.push(b']');
+            }
+        }
+        out.extend_from_slice(b" LOST ");
+        unsigned(lost.loss.count, out);
+        out.extend_from_slice(b" events: ");
+        out.extend_from_slice(lost.loss.why.cause().as_bytes());
+        out.push(b'\n');
+    }
+}
+
+/// Kind, ids and duration of what has to do with spans.
+#[cold]
+fn span_part(event: &Event<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b" {");
+    out.extend_from_slice(event.ty.kind().as_bytes());
+    if let Some(span) = event.span {
+        out.extend_from_slice(b" span=");
+        unsigned(span, out);
+    }
+    if let Some(parent) = event.parent {
+        out.extend_from_slice(b" parent=");
+        unsigned(parent, out);
+    }
+    if let Some(ns) = event.duration_ns() {
+        out.extend_from_slice(b" took=");
+        unsigned(ns, out);
+        out.extend_from_slice(b"ns");
+    }
+    out.push(b'}');
+}
+
+#[inline]
+fn args(event: &Event<'_>, out: &mut Vec<u8>) {
+    if !event.ty.known && !event.payload.is_empty() {
+        out.extend_from_slice(b" raw=");
+        escape::hex(event.payload, out);
+        return;
+    }
+    let mut budget = event.payload.len();
+    for (index, field) in event.ty.fields.iter().enumerate() {
+        if event.ty.shows(index) {
+            out.extend_from_slice(&field.text_key);
+            value(field, field.value(event.payload), &mut budget, out);
+        }
+    }
+}
+
+/// Appends one value. `budget`: bytes of text and byte strings that may still be shown of this
+/// payload; a hostile one could name the same bytes many times.
+#[inline]
+fn value(field: &Field, value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
+    match value {
+        Value::U64(n) if field.base == 10 && field.labels.is_empty() => unsigned(n, out),
+        Value::Array(..) => {
+            out.push(b'[');
+            for (i, item) in value.items().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                scalar(field, item, budget, out);
+            }
+            out.push(b']');
+        }
+        value => scalar(field, value, budget, out),
+    }
+    out.extend_from_slice(&field.unit_text);
+}
+
+fn scalar(field: &Field, value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
+    match value.within(budget) {
+        Value::U64(n) => number(field, n, out),
+        Value::I64(n) => match field.label(n as u64) {
+            Some(label) => escape::text(label, out),
+            None => signed(n, out),
+        },
+        Value::Str(text) => {
+            out.push(b'"');
+            quoted(text, out);
+            out.push(b'"');
+        }
+        Value::Bytes(bytes) => escape::hex(bytes, out),
+        value => push_display(value, out),
+    }
+}
+
+/// Text between quotes: a quote in it is escaped too.
+fn quoted(text: &[u8], out: &mut Vec<u8>) {
+    for (i, piece) in text.split(|b| *b == b'"').enumerate() {
+        if i > 0 {
+            out.extend_from_slice(b"\\\"");
+        }
+        escape::text(piece, out);
+    }
+}
+
+fn number(field: &Field, n: u64, out: &mut Vec<u8>) {
+    if let Some(label) = field.label(n) {
+        return escape::text(label, out);
+    }
+    let text = match field.base {
+        2 => format!("{n:#b}"),
+        8 => format!("{n:#o}"),
+        16 => format!("{n:#x}"),
+        _ => return unsigned(n, out),
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn push_display(value: Value<'_>, out: &mut Vec<u8>) {
+    let text = match value {
+        Value::U128(n) => n.to_string(),
+        Value::I128(n) => n.to_string(),
+        Value::F32(n) => n.to_string(),
+        Value::F64(n) => n.to_string(),
+        Value::Bool(b) => b.to_string(),
+        Value::Char(c) => {
+            let mut buffer = [0; 4];
+            out.push(b'\'');
+            escape::text(c.encode_utf8(&mut buffer).as_bytes(), out);
+            out.push(b'\'');
+            return;
+        }
+        _ => "?".to_owned(),
+    };
+    out.extend_from_slice(text.as_bytes());
+}

@@ -1,0 +1,130 @@
+//! Ticks to nanoseconds, fast: the format's [`TickMap`] with the segment in use kept at hand.
+
+use ringmark_format::clock::{Rate, Sample, TickMap};
+use ringmark_format::session::SessionHeader;
+
+/// The time of one session.
+#[derive(Debug, Clone)]
+pub struct SessionClock {
+    map: TickMap,
+    /// `CLOCK_MONOTONIC` at the session's start, in ns.
+    pub mono_zero_ns: u64,
+    /// `CLOCK_REALTIME` at the session's start, in ns since 1970.
+    pub real_zero_ns: u64,
+}
+
+impl SessionClock {
+    /// The clock that `header` declares, corrected by `samples`; without a header one tick is one
+    /// nanosecond since 1970.
+    pub(crate) fn new(header: Option<&SessionHeader>, samples: Vec<Sample>) -> Self {
+        let Some(header) = header else {
+            let zero = Sample {
+                tick: 0,
+                mono_ns: 0,
+            };
+            return Self {
+                map: TickMap::new(zero, Rate::IDENTITY, Vec::new()),
+                mono_zero_ns: 0,
+                real_zero_ns: 0,
+            };
+        };
+        let zero = Sample {
+            tick: header.tick_zero,
+            mono_ns: header.mono_zero_ns,
+        };
+        let rate = Rate {
+            mult: header.tick_mult,
+            shift: header.tick_shift,
+        };
+        Self {
+            map: TickMap::new(zero, rate, samples),
+            mono_zero_ns: header.mono_zero_ns,
+            real_zero_ns: header.real_zero_ns,
+        }
+    }
+
+    /// ns since the session's start; 0 for what lies before.
+    #[must_use]
+    pub fn t_ns(&self, tick: u64) -> u64 {
+        self.map.mono_ns(tick).saturating_sub(self.mono_zero_ns)
+    }
+
+    /// ns since 1970 of a time since the session's start.
+    #[must_use]
+    pub const fn wall_ns(&self, t_ns: u64) -> u64 {
+        self.real_zero_ns.saturating_add(t_ns)
+    }
+}
+
+/// A [`SessionClock`] read at nearby ticks one after the other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NearClock {
+    segment: Option<Segment>,
+}
+
+/// One piece of the map: from `tick` (at `t_ns`) up to, not including, `end`.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    tick: u64,
+    end: u64,
+    mono_ns: u64,
+    rate: Ratio,
+}
+
+/// ns per tick.
+#[derive(Debug, Clone, Copy)]
+enum Ratio {
+    /// ticks * mult >> shift.
+    Shift(u64, u32),
+    /// ticks * ns / ticks between two samples.
+    Divide(u64, u64),
+}
+
+impl NearClock {
+    /// The same as [`SessionClock::t_ns`].
+    #[inline]
+    pub(crate) fn t_ns(&mut self, clock: &SessionClock, tick: u64) -> u64 {
+        if let Some(segment) = &self.segment
+            && tick >= segment.tick
+            && tick < segment.end
+            && let Some(mono_ns) = segment.mono_ns(tick - segment.tick)
+        {
+            return mono_ns.saturating_sub(clock.mono_zero_ns);
+        }
+        self.move_to(clock, tick)
+    }
+
+    #[cold]
+    fn move_to(&mut self, clock: &SessionClock, tick: u64) -> u64 {
+        self.segment = clock.map.segment(tick).map(|(from, to, rate)| match to {
+            Some(to) => Segment {
+                tick: from.tick,
+                end: to.tick,
+                mono_ns: from.mono_ns,
+                rate: Ratio::Divide(to.mono_ns - from.mono_ns, to.tick - from.tick),
+            },
+            None => Segment {
+                tick: from.tick,
+                end: u64::MAX,
+                mono_ns: from.mono_ns,
+                rate: Ratio::Shift(rate.mult, rate.shift & 63),
+            },
+        });
+        clock.t_ns(tick)
+    }
+}
+
+impl Segment {
+    /// `None`: does not fit into 64 bits, the slow way must do it.
+    #[inline]
+    fn mono_ns(&self, ticks: u64) -> Option<u64> {
+        let ns = match self.rate {
+            Ratio::Shift(mult, shift) => {
+                let wide = (u128::from(ticks) * u128::from(mult)) >> shift;
+                u64::try_from(wide).ok()?
+            }
+            Ratio::Divide(ns, by) => ticks.checked_mul(ns)?.checked_div(by)?,
+        };
+        self.mono_ns.checked_add(ns)
+    }
+}
