@@ -25,6 +25,7 @@ mod wiped;
 pub use event::typed::{Event, Reserved, Written, emit, reserve};
 pub use event::{AsyncSpan, InSpan, Level, SpanGuard};
 pub use ringmark_format::session::{Clock, Mode};
+pub use ringmark_macros::{Event, instrument};
 pub use session::{
     Builder, Fork, Keep, OptionError, Options, Session, StartError, attach_thread, start_from_env,
 };

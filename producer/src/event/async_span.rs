@@ -1,5 +1,6 @@
 //! Spans of futures: one id, a segment for each poll, on whatever thread polls.
 
+use core::convert::Infallible;
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -139,8 +140,8 @@ impl<F: Future> Future for Spanned<F> {
     }
 }
 
-/// What `#[instrument]` gives an `async` body as its type: never called.
+/// What `#[instrument]` gives an `async` body as its type: it cannot be called.
 #[doc(hidden)]
-pub fn never<T>() -> T {
-    unreachable!("only names a type")
+pub fn never<T>(never: Infallible) -> T {
+    match never {}
 }

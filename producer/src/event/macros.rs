@@ -133,6 +133,36 @@ macro_rules! __async_span {
     };
 }
 
+/// What `#[instrument]` puts in front of a function's body.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __instrument {
+    ($($all:tt)+) => { $crate::__options!(__instrument_span () $($all)+) };
+}
+
+/// The same for an `async fn`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __instrument_async {
+    ($($all:tt)+) => { $crate::__options!(__instrument_async_span () $($all)+) };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __instrument_span {
+    ($facts:tt [$($names:expr),*] [$($values:expr,)*]) => {
+        $crate::__span!($facts [$($names),*] [$($crate::event::Snapshot::snapshot(&$values),)*])
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __instrument_async_span {
+    ($facts:tt [$($names:expr),*] [$($values:expr,)*]) => {
+        $crate::__async_span!($facts [$($names),*] [$($crate::event::Snapshot::snapshot(&$values),)*])
+    };
+}
+
 /// Emits an instant event: `event!("request.done", status = 200u16, bytes = n)`.
 ///
 /// The arguments are evaluated only if the event type is on.

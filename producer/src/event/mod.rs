@@ -8,12 +8,15 @@ pub mod value;
 mod async_span;
 mod emit;
 mod macros;
+mod snapshot;
 mod span;
 pub(crate) mod span_records;
 
 pub use async_span::{AsyncSpan, Entered, InSpan, Spanned, async_span, never};
-pub use description::{Description, EventType, Field, Kind, Level, Shape, TypeState};
+pub use description::{Description, EventType, Field, Kind, Level, Place, Shape, TypeState};
 pub use emit::{Callsite, Now, emit, emit_at, reserve_words};
 pub use fields::Fields;
+pub use snapshot::{KeptBytes, Snapshot};
 pub use span::{Span, SpanGuard, span};
-pub use value::{Redacted, Text, Value, debug, display, redact};
+pub use typed::is_fixed;
+pub use value::{Encoder, Redacted, Text, Value, debug, display, redact};

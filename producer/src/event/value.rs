@@ -253,6 +253,7 @@ impl<T: Value + ?Sized> Value for &T {
 pub const TEXT_BYTES_MAX: usize = 512;
 
 /// A value as text, in a buffer on the stack: formatting does not allocate.
+#[derive(Clone, Copy)]
 pub struct Text {
     bytes: [u8; TEXT_BYTES_MAX],
     length: usize,
@@ -270,12 +271,24 @@ pub fn display<T: fmt::Display + ?Sized>(value: &T) -> Text {
 }
 
 impl Text {
-    fn of(arguments: fmt::Arguments<'_>) -> Self {
-        let mut text = Self {
+    const fn empty() -> Self {
+        Self {
             bytes: [0; TEXT_BYTES_MAX],
             length: 0,
             cut: false,
-        };
+        }
+    }
+
+    /// The text itself, cut if it is too long.
+    pub(crate) fn copy(text: &str) -> Self {
+        let mut copy = Self::empty();
+        // Writing into the buffer does not fail.
+        let _ = copy.write_str(text);
+        copy
+    }
+
+    fn of(arguments: fmt::Arguments<'_>) -> Self {
+        let mut text = Self::empty();
         // A failing formatter leaves what it wrote so far.
         let _ = text.write_fmt(arguments);
         text
@@ -326,6 +339,7 @@ impl Value for Text {
 }
 
 /// A value that must not be recorded: its place says so.
+#[derive(Debug, Clone, Copy)]
 pub struct Redacted;
 
 impl Value for Redacted {

@@ -1,0 +1,50 @@
+//! `#[derive(Event)]` and `#[instrument]`. Use them through `ringmark`, which explains the words.
+//!
+//! What they generate holds no `unsafe`: a program may forbid it.
+#![forbid(unsafe_code)]
+
+mod event;
+mod function;
+mod instrument;
+mod options;
+
+use proc_macro::TokenStream;
+
+/// Makes a struct an event: `ringmark::emit(&value)` records its fields.
+///
+/// The struct is `#[repr(C)]`, has named fields of fixed size (numbers, `bool`, `char`, arrays of
+/// them) and no generics. A record's payload has the layout of the struct.
+///
+/// On the struct: `#[event(name = "request.done", level = "debug", category = "http",
+/// target = "app")]`; without them the name of the struct, `info`, no category and the module.
+/// On a field: `unit = "ns"`; `redact` (the field is described, its value is never recorded);
+/// `skip` (it is not even described).
+#[proc_macro_derive(Event, attributes(event))]
+pub fn derive_event(item: TokenStream) -> TokenStream {
+    finish(event::expand(item.into()))
+}
+
+/// Records each call of a function as a span.
+///
+/// ```ignore
+/// #[instrument(level = "debug", fields(id, rows = query.rows(), plan = ?plan, user = %user))]
+/// fn run(id: u64, query: &Query, plan: Plan, user: User) { … }
+/// ```
+///
+/// Options: `name = "…"` (without it the name of the function), `level`, `category`, `target`, and
+/// `fields(…)` as in `event!`. **No argument is recorded that `fields` does not name**; `skip(…)`
+/// and `skip_all` are accepted and change nothing. Values are taken when the call begins; of a
+/// text or a byte slice at most 512 bytes.
+///
+/// A function gives one record when it returns, with its duration. An `async fn` gives a span with
+/// an id from its first poll on: entered and left at each poll, closed when its future is dropped.
+#[proc_macro_attribute]
+pub fn instrument(options: TokenStream, item: TokenStream) -> TokenStream {
+    finish(instrument::expand(options.into(), item.into()))
+}
+
+fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    expanded
+        .unwrap_or_else(|error| error.into_compile_error())
+        .into()
+}
