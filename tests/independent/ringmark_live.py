@@ -11,6 +11,7 @@ import os
 import platform
 import struct
 import time
+from pathlib import Path
 
 from ringmark_codec import Damaged
 from ringmark_dump import lost_lines
@@ -78,7 +79,7 @@ class RingFile:
         size = offset - start + 8 * self.header["slots"]
         writable = mmap.PROT_READ | mmap.PROT_WRITE
         self.consumed_map = mmap.mmap(self.fd, size, mmap.MAP_SHARED, writable, offset=start)
-        words = memoryview(self.consumed_map).cast("Q") if size % 8 == 0 else None
+        words = memoryview(self.consumed_map).cast("Q")
         return words[(offset - start) // 8 :]
 
     def state_word(self, offset):
@@ -116,12 +117,12 @@ class RingFile:
     def dead(self):
         """Whether the producer is gone, as section 14 says."""
         header = self.header
-        boot = open("/proc/sys/kernel/random/boot_id").read().strip().replace("-", "")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
         if bytes.fromhex(boot) != header["boot_id"]:
             return True
         if os.stat("/proc/self/ns/pid").st_ino == header["pid_namespace"]:
             try:
-                stat = open(f"/proc/{header['pid']}/stat", "rb").read()
+                stat = Path(f"/proc/{header['pid']}/stat").read_bytes()
             except OSError:
                 return True
             fields = stat[stat.rindex(b")") + 2 :].split()
@@ -135,7 +136,7 @@ class RingFile:
     def _mapped_by_producer(self):
         inode = str(os.fstat(self.fd).st_ino)
         try:
-            lines = open(f"/proc/{self.header['pid']}/maps").read().splitlines()
+            lines = Path(f"/proc/{self.header['pid']}/maps").read_text().splitlines()
         except OSError:
             return False
         return any(line.split()[4] == inode for line in lines)

@@ -10,6 +10,7 @@ live session. Then lines that start with "# ". Damage is told on stderr; the exi
 
 import argparse
 import sys
+from pathlib import Path
 
 from ringmark_codec import Damaged
 from ringmark_dump import Decoded
@@ -17,7 +18,7 @@ from ringmark_live import Follower
 
 
 def dump(path):
-    data = sys.stdin.buffer.read() if path == "-" else open(path, "rb").read()
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     decoded = Decoded(data)
     for line in decoded.lines():
         print(line)

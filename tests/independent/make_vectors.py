@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Writes format-spec/vectors/v1: dumps made by hand, each with the text it must decode to.
+
+The expected text is written beside the bytes, from the same numbers; no decoder is involved.
+Vectors that were released never change: `--check` (what the test runs) only compares.
+"""
+
+import struct
+import sys
+from pathlib import Path
+
+from vector_parts import BUSY, DISCARD, PageBytes, attribute, block, container, counters
+from vector_parts import event_type, extended, field, record, session_content, span_word
+
+OUT = Path(__file__).resolve().parents[2] / "format-spec" / "vectors" / "v1"
+A = bytes.fromhex("00112233445566778899aabbccddeeff")
+B = bytes.fromhex("f0e1d2c3b4a5968778695a4b3c2d1e0f")
+A_TEXT, B_TEXT = "00112233-4455-6677-8899-aabbccddeeff", "f0e1d2c3-b4a5-9687-7869-5a4b3c2d1e0f"
+ZERO = (1_000_000, 1_000_000, 1_700_000_000_000_000_000)
+REAL = ZERO[2] - ZERO[1]
+NO_LOSS = (0,) * 8
+
+
+def tail(discarded=0, uncommitted=0, damaged=0):
+    return [f"# discarded {discarded}", f"# uncommitted {uncommitted}", f"# damaged {damaged}"]
+
+
+def session(uuid=A, **more):
+    attributes = attribute(64, b"vectors") + attribute(66, b"host") + attribute(73, b"zone=1")
+    return block(1, session_content(uuid, zero=ZERO, attributes=attributes, **more), uuid)
+
+
+def schema(stream, uuid=A, offset=0):
+    return block(2, stream, uuid, page=(0, offset, 0, 0))
+
+
+TICK = event_type(16, "tick", 8, field("n", 4, 0, 8))
+NOTE = event_type(17, "note", 16, field("text", 15, 8, 8), field("id", 3, 0, 4))
+MARK = event_type(18, "mark", 0)
+
+
+def u64(value):
+    return struct.pack("<Q", value)
+
+
+def note(ident, text):
+    return struct.pack("<IIII", ident, 0, 16, len(text)) + text
+
+
+def line(ring, seq, tick, text, uuid=A_TEXT):
+    return f"{uuid} {ring} {seq} {REAL + tick} {text}"
+
+
+def empty():
+    return session() + counters(A, []), tail()
+
+
+def kinds():
+    rows = [
+        ("u8", 1, "<B", 255, "255"),
+        ("u16", 2, "<H", 65535, "65535"),
+        ("u32", 3, "<I", 2**32 - 1, "4294967295"),
+        ("u64", 4, "<Q", 2**64 - 1, "18446744073709551615"),
+        ("u128", 5, "16s", (2**128 - 1).to_bytes(16, "little"), str(2**128 - 1)),
+        ("i8", 6, "<b", -128, "-128"),
+        ("i16", 7, "<h", -32768, "-32768"),
+        ("i32", 8, "<i", -(2**31), "-2147483648"),
+        ("i64", 9, "<q", -(2**63), "-9223372036854775808"),
+        ("i128", 10, "16s", (2**127).to_bytes(16, "little"), str(-(2**127))),
+        ("f32", 11, "<f", 0.1, "0.1"),
+        ("f64", 12, "<d", -2.5, "-2.5"),
+        ("nan", 12, "<d", float("nan"), "NaN"),
+        ("inf", 11, "<f", float("-inf"), "-inf"),
+        ("yes", 13, "<B", 1, "true"),
+        ("no", 13, "<B", 0, "false"),
+        ("char", 14, "<I", ord("é"), '"\\u{e9}"'),
+        ("surrogate", 14, "<I", 0xD800, "<invalid>"),
+        ("future", 200, "3s", b"\x01\x02\x03", "0x010203"),
+        ("odd", 3, "<H", 0x0201, "0x0102"),
+    ]
+    payload, fields, shown = b"\xee" * 3, [], []  # fields need no alignment, gaps are allowed
+    for name, kind, code, value, text in rows:
+        raw = struct.pack(code, value)
+        fields.append(field(name, kind, len(payload), len(raw)))
+        payload += raw
+        shown.append(f"{name}={text}")
+    fields.append(field("array", 7, len(payload), 2, count=3))
+    payload += struct.pack("<3h", 1, -2, 3)
+    shown.append("array=[1,-2,3]")
+    strings = [
+        ("str", 15, b'a"b\\c\n\xff\xc3\xa9', '"a\\"b\\\\c\\u{a}\\xff\\u{e9}"'),
+        ("empty", 15, b"", '""'),
+        ("bytes", 16, b"\x00\xff", "0x00ff"),
+        ("nothing", 16, b"", "0x"),
+    ]
+    fixed = len(payload) + 8 * len(strings) + 8 + 16
+    dynamic = b""
+    for name, kind, value, text in strings:
+        fields.append(field(name, kind, len(payload), 8))
+        payload += struct.pack("<II", fixed + len(dynamic) if value else 2**32 - 1, len(value))
+        dynamic += value
+        shown.append(f"{name}={text}")
+    fields.append(field("outside", 15, len(payload), 8))
+    payload += struct.pack("<II", 2**32 - 1, 2)
+    shown.append("outside=<invalid>")
+    fields.append(field("pair", 15, len(payload), 8, count=2))
+    payload += struct.pack("<4I", fixed, 1, fixed, 1)
+    shown.append('pair=["a","a"]')
+    fields.append(field("behind", 4, 60000, 8))
+    shown.append("behind=<invalid>")
+    kind = event_type(16, "all kinds", fixed, *fields)
+    page = PageBytes(A, 1, 0, base=ZERO[0], flags=1).add(record(5, 16, payload + dynamic))
+    text = [line(1, 0, ZERO[0] + 5, "all kinds " + " ".join(shown))]
+    lost = [(0, 100, 1, 1, 0, 1, NO_LOSS)]
+    return session() + schema(kind) + page.block() + counters(A, lost), text + tail()
+
+
+def rings_blocks():
+    """Two rings of a lossless session: sealed and open pages, every kind of record."""
+    t = ZERO[0]
+    big = bytes(range(256)) * 8  # 256 words: a LONG record
+    long_text = "note text=\"" + "A" * 2056 + "\" id=9"
+    first = PageBytes(A, 1, 0, base=t, flags=1).add(
+        record(10, 16, u64(1)),
+        record(30, 16, u64(3)),  # a signal handler came between clock and reservation
+        record(20, 16, u64(2)),
+        span_word(DISCARD, 3) + u64(7) * 2,
+        record(40, 17, note(9, b"A" * 2056)),
+        record(40, 18),
+        extended(t + 2**33, 16, u64(4)),
+        extended(t - 7, 17, note(5, b"before the base")),
+        span_word(DISCARD, 4) + bytes(24),
+        span_word(BUSY, 2) + bytes(8),
+    )
+    second = PageBytes(A, 1, 1, base=t + 2**33 + 1, first_event=10, lost=2)
+    second.add(record(0, 18), record(2**32 - 1, 16, u64(5)))
+    other = PageBytes(A, 2, 0, base=t + 15, slot=1, flags=1)
+    other.add(record(0, 18), record(25, 16, u64(6)), span_word(BUSY, 2) + bytes(8))
+    assert len(big) == 2048
+    events = [
+        (t - 7, 1, 7, 'note text="before the base" id=5'),
+        (t + 10, 1, 0, "tick n=1"),
+        (t + 15, 2, 0, "mark"),
+        (t + 20, 1, 2, "tick n=2"),
+        (t + 30, 1, 1, "tick n=3"),
+        (t + 40, 1, 4, long_text),
+        (t + 40, 1, 5, "mark"),
+        (t + 40, 2, 1, "tick n=6"),
+        (t + 2**33, 1, 6, "tick n=4"),
+        (t + 2**33 + 1, 1, 10, "mark"),
+        (t + 2**33 + 2**32, 1, 11, "tick n=5"),
+    ]
+    text = [line(ring, seq, tick, shown) for tick, ring, seq, shown in events]
+    text += [f"# lost {A_TEXT} - NoRing 7", f"# lost {A_TEXT} 0 RingFull 2"]
+    text += [f"# lost {A_TEXT} 0 Nested 1"]
+    slots = [
+        (0, 100, 1, 2, 1, 12, (2, 0, 0, 1, 0, 0, 0, 0)),
+        (1, 101, 2, 1, 0, 3, NO_LOSS),
+    ]
+    pages = first.block(sealed=True), second.block(), other.block()
+    end = counters(A, slots, lost=(0, 7, 0, 0, 0, 0, 0, 0))
+    return session(), schema(TICK + NOTE + MARK), pages, end, text + tail(2, 2)
+
+
+def two_rings():
+    head, types, pages, end, text = rings_blocks()
+    return head + types + b"".join(pages) + end, text
+
+
+def lz4_container():
+    head, types, pages, end, text = rings_blocks()
+    return container(A, 1, head + types + b"".join(pages[:2])) + container(A, 0, pages[2] + end), text
+
+
+def delta_shuffle():
+    head, types, pages, end, text = rings_blocks()
+    t, more, events = ZERO[0], [], []
+    for number in range(2, 5):  # many records alike: lanes, bit planes and dictionary at work
+        page = PageBytes(A, 1, number, base=t + 2**40 + 1000 * number, first_event=12 + 100 * (number - 2), lost=2)
+        for i in range(100):
+            value = (number * 100 + i) * 1000 if i % 3 else 2**64 - 1 - i
+            page.add(record(7 * i, 16, u64(value)))
+            tick = t + 2**40 + 1000 * number + 7 * i
+            events.append(line(1, 12 + 100 * (number - 2) + i, tick, f"tick n={value}"))
+        more.append(page.block(sealed=number < 4, whole=number == 2))
+    at = next(i for i, shown in enumerate(text) if shown.startswith("#"))
+    text = text[:at] + events + text[at:]
+    raw = types + b"".join(pages) + b"".join(more)
+    return head + container(A, 2, raw) + end, text
+
+
+def merged():
+    """The same page read three times, ever fuller; then the dump once more behind itself."""
+    t = ZERO[0]
+    page = PageBytes(A, 1, 0, base=t, flags=1).add(record(1, 16, u64(1)))
+    early = PageBytes(A, 1, 0, base=t, flags=1).add(record(1, 16, u64(1)), span_word(BUSY, 4) + bytes(24))
+    late = page.add(extended(t + 2**32, 16, u64(2)), record(3, 18))
+    first = session() + schema(TICK + NOTE) + early.block() + schema(MARK, offset=len(TICK + NOTE))
+    second = late.block() + late.add(span_word(DISCARD, 1)).block(sealed=True, whole=False)
+    end = counters(A, [(0, 100, 1, 1, 1, 4, NO_LOSS)])
+    text = [line(1, 0, t + 1, "tick n=1"), line(1, 2, t + 3, "mark")]
+    text += [line(1, 1, t + 2**32, "tick n=2")]
+    dump = first + second + end
+    return dump + dump + early.block(), text + tail(1)
+
+
+def unknown():
+    """What a newer minor may bring: everything unknown is skipped by its length."""
+    t = ZERO[0]
+    entry = struct.pack("<IHHII", 40, 77, 4, 16, 0) + b"\xaa" * 24
+    future = attribute(999, b"unknown")
+    tick = event_type(16, "tick", 8, future, field("n", 4, 0, 8, extra=future), more_fixed=b"\xbb" * 5, shape=99)
+    again = event_type(16, "second description", 8)
+    page = PageBytes(A, 1, 0, base=t, flags=1).add(
+        record(1, 7, u64(1) * 2),  # a reserved type of the future
+        record(2, 16, u64(1) + b"more than needed"),
+        record(3, 4000, u64(0x0807060504030201)),  # not described
+        record(4, 1 << 23 | 5),  # a function site
+    )
+    blocks = session(minor=9) + block(900, b"what is this", A) + schema(entry + tick + again)
+    blocks += page.block() + block(901, b"", bytes(16)) + counters(A, [(0, 100, 1, 1, 0, 4, NO_LOSS)])
+    text = [
+        line(1, 1, t + 2, "tick n=1"),
+        line(1, 2, t + 3, "#4000 payload=0x0102030405060708"),
+        line(1, 3, t + 4, f"#{1 << 23 | 5} payload=0x"),
+    ]
+    return blocks, text + tail()
+
+
+def overwrite():
+    """A snapshot: the oldest pages are gone; ticks of half a nanosecond, corrected by samples."""
+    spacing = 1 << 26
+    zero = (1000, 5_000, REAL + 5_000)
+    content = session_content(B, mode=2, clock=1, zero=zero, rate=(1, 1))
+    pages = [
+        PageBytes(B, 3, 8, base=1000 + spacing, mono=5_000 + spacing, first_event=80, lost=1),
+        PageBytes(B, 3, 9, base=1000 + spacing + 10, mono=77, first_event=81, lost=1),
+        PageBytes(B, 4, 11, base=1000 + 3 * spacing, mono=5_000 + 2 * spacing, first_event=95, lost=3),
+    ]
+    for i, page in enumerate(pages):
+        page.add(record(100, 16, u64(i)))
+    blocks = block(1, content, B) + schema(TICK, uuid=B)
+    blocks += b"".join(page.block(sealed=i < 2) for i, page in enumerate(pages))
+    blocks += counters(B, [(0, 100, 4, 12, 0, 96, (0, 0, 3, 1, 0, 0, 0, 0))], final=False)
+    # Between the first two samples a tick is one nanosecond, then half of one.
+    times = [5_000 + spacing + 50, 5_000 + spacing + 55, 5_000 + 2 * spacing + 50]
+    text = [
+        line(3, 80, times[0], "tick n=0", B_TEXT),
+        line(3, 81, times[1], "tick n=1", B_TEXT),
+        line(4, 95, times[2], "tick n=2", B_TEXT),
+        f"# lost {B_TEXT} 0 Oversize 3",
+        f"# lost {B_TEXT} 0 Nested 1",
+        f"# missing {B_TEXT} 0 {80 + 95 - 82}",
+    ]
+    return blocks, text + tail()
+
+
+def two_sessions():
+    """Dumps of two sessions behind one another, the second one's pages in the wrong order."""
+    t = ZERO[0]
+    one = PageBytes(A, 1, 0, base=t, flags=1).add(record(5, 18))
+    late = PageBytes(B, 1, 1, base=t + 5, first_event=1).add(record(5, 18))
+    early = PageBytes(B, 1, 0, base=t, flags=1).add(record(5, 18))
+    blocks = session() + schema(MARK) + one.block() + counters(A, [(0, 100, 1, 1, 0, 1, NO_LOSS)])
+    blocks += session(B) + schema(MARK, uuid=B) + late.block() + early.block(sealed=True)
+    blocks += counters(B, [(0, 100, 1, 2, 1, 2, NO_LOSS)])
+    text = [line(1, 0, t + 5, "mark"), line(1, 0, t + 5, "mark", B_TEXT)]
+    return blocks, text + [line(1, 1, t + 10, "mark", B_TEXT)] + tail()
+
+
+def damaged():
+    """One flipped bit in a page, noise between blocks, a cut block at the end."""
+    t = ZERO[0]
+    pages = [PageBytes(A, 1, n, base=t + n, first_event=n).add(record(0, 18)) for n in range(4)]
+    flipped = bytearray(pages[1].block(sealed=True))
+    flipped[64 + 2000] ^= 1
+    blocks = session() + schema(MARK) + pages[0].block(sealed=True) + bytes(flipped)
+    blocks += pages[2].block(sealed=True) + b"noise RMKB noise"
+    blocks += counters(A, [(0, 100, 1, 4, 0, 4, NO_LOSS)]) + pages[3].block(sealed=True)[:-1]
+    text = [line(1, 0, t, "mark"), line(1, 2, t + 2, "mark")]
+    return blocks, text + [f"# missing {A_TEXT} 0 1"] + tail(damaged=3)
+
+
+VECTORS = [empty, kinds, two_rings, lz4_container, delta_shuffle, merged, unknown, overwrite, two_sessions, damaged]
+
+
+def made():
+    for vector in VECTORS:
+        dump, text = vector()
+        yield vector.__name__, dump, "".join(f"{shown}\n" for shown in text)
+
+
+def main():
+    wrong = 0
+    for name, dump, text in made():
+        paths = OUT / f"{name}.rmk", OUT / f"{name}.txt"
+        if "--check" not in sys.argv:
+            OUT.mkdir(parents=True, exist_ok=True)
+            paths[0].write_bytes(dump)
+            paths[1].write_text(text)
+        elif paths[0].read_bytes() != dump or paths[1].read_text() != text:
+            wrong += 1
+            print(f"{name}: the committed vector is not what this script makes", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
