@@ -7,8 +7,7 @@ use ringmark_ring::{RingFile, SchemaLog, SlotView, clock};
 use zerocopy::IntoBytes;
 
 /// Most slots that one COUNTERS block holds.
-const SLOTS_MAX: usize =
-    (CONTENT_BYTES_MAX as usize - CountersHeader::BYTES) / SlotCounters::BYTES;
+const SLOTS_MAX: usize = (CONTENT_BYTES_MAX as usize - CountersHeader::BYTES) / SlotCounters::BYTES;
 
 /// Content of a COUNTERS block. `finished`: the session has ended and everything was read.
 pub(crate) fn content(ring: &RingFile, slots: &[SlotCounters], finished: bool) -> Vec<u8> {

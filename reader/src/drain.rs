@@ -1,5 +1,6 @@
 //! A session drained page by page: fill a batch, have it written, release what was in it.
 
+use ringmark_format::Uuid;
 use ringmark_format::session::{Mode, SessionHeader};
 use ringmark_ring::SchemaLog;
 use zerocopy::IntoBytes;
@@ -33,7 +34,7 @@ pub struct SessionDrain {
     cursor: usize,
     /// Where this pass ends in the slot at `cursor`: a fast writer must not keep it there.
     pass_end: Option<u64>,
-    schema_taken: u64,
+    schema_written: u64,
     oldest_ns: u64,
     fill: u32,
 }
@@ -47,7 +48,7 @@ impl SessionDrain {
             slots: Vec::new(),
             cursor: 0,
             pass_end: None,
-            schema_taken: 0,
+            schema_written: 0,
             oldest_ns: 0,
             fill: 0,
         }
@@ -70,19 +71,20 @@ impl SessionDrain {
         content
     }
 
-    /// Schema bytes that were published since the last call, with their offset in the stream; at
+    /// Schema bytes that are published and not written yet, with their offset in the stream; at
     /// most 1 MiB. To be called after pages were copied and before they are written: the type of
     /// a record is published before the record.
-    pub fn take_schema(&mut self) -> Option<(u64, Vec<u8>)> {
-        let left = SCHEMA_BYTES_MAX.saturating_sub(self.schema_taken);
+    #[must_use]
+    pub fn peek_schema(&self) -> Option<(u64, Vec<u8>)> {
+        let left = SCHEMA_BYTES_MAX.saturating_sub(self.schema_written);
         let log = SchemaLog::new(self.session.ring());
-        let bytes = log.read_at_most(self.schema_taken, left.min(SCHEMA_PIECE));
-        if bytes.is_empty() {
-            return None;
-        }
-        let offset = self.schema_taken;
-        self.schema_taken += bytes.len() as u64;
-        Some((offset, bytes))
+        let bytes = log.read_at_most(self.schema_written, left.min(SCHEMA_PIECE));
+        (!bytes.is_empty()).then_some((self.schema_written, bytes))
+    }
+
+    /// The first `bytes` of what [`SessionDrain::peek_schema`] returned are written.
+    pub fn schema_written(&mut self, bytes: usize) {
+        self.schema_written += bytes as u64;
     }
 
     /// Leaves out pages whose events all lie before this `CLOCK_MONOTONIC` time in ns.
@@ -122,7 +124,7 @@ impl SessionDrain {
         };
         self.fill = self.fill.max(reader.fill);
         reader.fill = 0;
-        let uuid = self.session.header().session;
+        let uuid = self.session.uuid();
         let end = *self.pass_end.get_or_insert(waiting.sealed_end);
         // Bounded by the ring's pages: `waiting` keeps `next` that close to `sealed_end`.
         while reader.next() < waiting.sealed_end.min(end) {
@@ -145,7 +147,7 @@ impl SessionDrain {
         if self.cursor == 0 {
             self.session.check_size()?;
         }
-        let uuid = self.session.header().session;
+        let uuid = self.session.uuid();
         while self.cursor < self.slots.len() {
             let ring = self.session.ring();
             let reader = &mut self.slots[self.cursor];
@@ -153,11 +155,10 @@ impl SessionDrain {
                 .slot(self.cursor as u32)
                 .and_then(|slot| Some((reader.waiting(ring, &slot)?, slot)))
             {
-                if waiting.ended {
-                    reader.count_events(ring, &slot, batch);
-                }
-                if take_tail(reader, &self.session, uuid, &waiting, batch) == Taken::BatchFull {
-                    return Ok(Fill::BatchFull);
+                match take_tail(reader, &self.session, uuid, &waiting, batch) {
+                    Taken::BatchFull => return Ok(Fill::BatchFull),
+                    Taken::Page => {}
+                    Taken::Gone => reader.count_events(ring, &slot, batch),
                 }
             }
             self.cursor += 1;
@@ -166,17 +167,21 @@ impl SessionDrain {
         Ok(Fill::PassDone)
     }
 
-    /// Moves *consumed* over everything that [`SessionDrain::fill`] took, if this drain consumes.
-    /// To be called when the batch is written.
+    /// What was taken is written: moves *consumed* over it, if this drain consumes.
     pub fn release(&mut self) {
-        if !self.session.consumes() {
-            return;
-        }
+        let consumes = self.session.consumes();
         for (index, reader) in self.slots.iter_mut().enumerate() {
-            if let Some(slot) = self.session.ring().slot(index as u32) {
-                reader.release(&slot);
-            }
+            let slot = self.session.ring().slot(index as u32);
+            reader.written(slot.as_ref().filter(|_| consumes));
         }
+    }
+
+    /// What was taken since the last [`SessionDrain::release`] could not be written: a new pass
+    /// takes it again.
+    pub fn rewind(&mut self) {
+        self.cursor = 0;
+        self.pass_end = None;
+        self.slots.iter_mut().for_each(SlotReader::rewind);
     }
 
     /// Content of a COUNTERS block. `finished`: the session has ended and everything was read.
@@ -199,6 +204,21 @@ impl SessionDrain {
             .map(|(reader, slot)| counters::of_slot(reader.index(), &slot, reader.events))
             .collect();
         counters::content(ring, &entries, finished)
+    }
+
+    /// Slots seen so far.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Events lost, all causes, all rings.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let ring = self.session.ring();
+        let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
+        let lost = slots.flat_map(|slot| slot.lost()).chain(ring.lost());
+        lost.fold(0, u64::saturating_add)
     }
 
     /// Whether every page was taken and released.
@@ -229,7 +249,8 @@ impl SessionDrain {
         let lossless = ring.geometry().mode == Mode::Lossless && self.session.consumes();
         for index in self.slots.len() as u32..ring.slots_used() {
             let consumed = ring.slot(index).filter(|_| lossless).map(|s| s.consumed());
-            self.slots.push(SlotReader::new(index, consumed.unwrap_or(0)));
+            self.slots
+                .push(SlotReader::new(index, consumed.unwrap_or(0)));
         }
     }
 }
@@ -238,7 +259,7 @@ impl SessionDrain {
 fn take_tail(
     reader: &mut SlotReader,
     session: &Session,
-    uuid: [u8; 16],
+    uuid: Uuid,
     waiting: &Waiting,
     batch: &mut Batch,
 ) -> Taken {

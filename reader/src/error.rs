@@ -86,7 +86,9 @@ pub enum ReaderError {
         directory: PathBuf,
     },
     /// Writing the dump failed. What lies before `offset` is a valid dump.
-    #[error("{name}: write at offset {offset}: {source}; {offset} bytes before it are a valid dump")]
+    #[error(
+        "{name}: write at offset {offset}: {source}; {offset} bytes before it are a valid dump"
+    )]
     Output {
         /// Name of the output.
         name: String,
@@ -103,6 +105,42 @@ pub enum ReaderError {
         /// Why.
         reason: String,
     },
+}
+
+impl ReaderError {
+    /// Whether the reader of a pipe went away: nothing to complain about.
+    #[must_use]
+    pub fn is_closed_pipe(&self) -> bool {
+        self.output_kind() == Some(io::ErrorKind::BrokenPipe)
+    }
+
+    /// Whether the disk, or the user's share of it, is full.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self.output_kind(), Some(StorageFull | QuotaExceeded))
+    }
+
+    /// Whether a session is still being set up: look again later.
+    #[must_use]
+    pub fn is_starting(&self) -> bool {
+        let source = match self {
+            Self::RingFile { source, .. } => source,
+            _ => return false,
+        };
+        // A ring file gets its size and its header one after the other.
+        matches!(
+            source,
+            RingFileError::Starting | RingFileError::TooSmall { .. }
+        ) || matches!(source, RingFileError::NotARingFile { found } if *found == [0; 8])
+    }
+
+    fn output_kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Output { source, .. } => Some(source.kind()),
+            _ => None,
+        }
+    }
 }
 
 fn holder_text(holder: Option<u32>) -> String {

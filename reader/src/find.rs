@@ -87,21 +87,21 @@ pub fn all() -> Vec<Found> {
     found
 }
 
-/// Sessions of a process, by the caller's number for it: live ones before dead ones.
+/// Sessions of a process, by the caller's number for it: live ones, else dead ones.
 ///
 /// # Errors
 /// There is none; the error says whether the process exists, and whether we may look into it.
 pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     let mut found = of_pid_in_directories(pid);
     if found.iter().any(|(alive, _)| *alive) {
-        return Ok(live_first(found));
+        return Ok(of_one_process(found));
     }
     let seen = in_process(pid);
     if let Ok(more) = &seen {
         found.extend(more.iter().map(|place| (true, place.clone())));
     }
     if !found.is_empty() {
-        return Ok(live_first(found));
+        return Ok(of_one_process(found));
     }
     match seen {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -115,8 +115,11 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     }
 }
 
-fn live_first(mut found: Vec<(bool, Found)>) -> Vec<Found> {
-    found.sort_by_key(|(alive, _)| !*alive);
+fn of_one_process(mut found: Vec<(bool, Found)>) -> Vec<Found> {
+    // A dead session of the same number belonged to another process.
+    if found.iter().any(|(alive, _)| *alive) {
+        found.retain(|(alive, _)| *alive);
+    }
     found.into_iter().map(|(_, place)| place).collect()
 }
 

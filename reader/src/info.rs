@@ -109,7 +109,10 @@ impl SessionInfo {
     #[must_use]
     pub fn lost_total(&self) -> u64 {
         let rings = self.rings.iter().flat_map(|ring| ring.lost);
-        self.lost.into_iter().chain(rings).fold(0, u64::saturating_add)
+        self.lost
+            .into_iter()
+            .chain(rings)
+            .fold(0, u64::saturating_add)
     }
 }
 

@@ -9,13 +9,23 @@
 pub mod batch;
 pub mod counters;
 pub mod drain;
+pub mod dump;
 pub mod error;
 pub mod find;
 pub mod info;
+pub mod output;
+mod pace;
+pub mod record;
+pub mod selection;
 pub mod session;
 mod slot_reader;
 
 pub use batch::{BATCH_BYTES, Batch};
 pub use drain::{Fill, SessionDrain};
+pub use dump::{Codec, Destination, Dump};
 pub use error::ReaderError;
+pub use info::SessionInfo;
+pub use output::{Output, Rotation};
+pub use record::{Ended, Progress, RecordOptions, Recorder};
+pub use selection::Selection;
 pub use session::{Access, Session};

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::session::{Mode, SessionHeader, phase};
-use ringmark_format::Uuid;
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_ring::{RingFile, RingFileError, lock, session_dir};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -170,6 +170,13 @@ impl Session {
         }
     }
 
+    /// Has [`Session::process_ended`] know what [`Session::liveness`] finds.
+    pub fn look_thoroughly(&self) {
+        if self.liveness() == Liveness::Dead {
+            self.dead.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// A process in another pid namespace that gave its lock back by closing a descriptor still
     /// maps the file.
     fn mapped_elsewhere(&self) -> bool {
@@ -246,7 +253,8 @@ fn check_owner(file: &File, path: &Path) -> Result<(), ReaderError> {
 /// A pidfd of the session's process; `None` if it is dead, another process, or out of sight.
 fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     let header = &ring.geometry().header;
-    if header.boot_id != identity::boot_id() || header.pid_namespace != identity::own_pid_namespace()
+    if header.boot_id != identity::boot_id()
+        || header.pid_namespace != identity::own_pid_namespace()
     {
         return None;
     }

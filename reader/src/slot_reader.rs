@@ -1,15 +1,15 @@
 //! One slot, page by page: which pages are there, where they lie, how far we are.
 
-use ringmark_format::PageNumber;
-use ringmark_format::block::{SEALED, kind};
+use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use ringmark_format::slot::state;
+use ringmark_format::{PageNumber, RingId, Uuid};
 use ringmark_ring::observe::{copy_open, copy_sealed, header};
-use ringmark_ring::{PageCopy, PageRead, RingFile, SlotGeometry, SlotView};
 use ringmark_ring::sync::AtomicU64;
+use ringmark_ring::{PageCopy, PageRead, RingFile, SlotGeometry, SlotView};
 use zerocopy::FromBytes;
 
-use crate::batch::{Batch, BlockLabel};
+use crate::batch::Batch;
 
 /// Private state of a slot. Nothing in it is read again from shared memory once validated.
 #[derive(Debug, Default, Clone)]
@@ -19,8 +19,8 @@ pub(crate) struct SlotReader {
     geometry: Option<SlotGeometry>,
     /// Next page to take.
     next: u64,
-    /// Pages before this are released to the producer.
-    released: u64,
+    /// Pages before this are written.
+    written: u64,
     /// Pages that were gone before they could be copied.
     pub(crate) skipped: u64,
     /// Reservations in the slot, as last counted.
@@ -55,7 +55,7 @@ impl SlotReader {
         Self {
             index,
             next,
-            released: next,
+            written: next,
             ..Self::default()
         }
     }
@@ -116,7 +116,7 @@ impl SlotReader {
     pub(crate) fn take_sealed(
         &mut self,
         file: &RingFile,
-        session: [u8; 16],
+        session: Uuid,
         waiting: &Waiting,
         batch: &mut Batch,
     ) -> Taken {
@@ -128,7 +128,7 @@ impl SlotReader {
                 return taken;
             }
         };
-        push_page(batch, session, waiting.geometry, self.next, copied, SEALED);
+        push_page(batch, session, waiting.geometry, self.next, copied, true);
         self.next += 1;
         Taken::Page
     }
@@ -159,7 +159,7 @@ impl SlotReader {
     pub(crate) fn take_open(
         &mut self,
         file: &RingFile,
-        session: [u8; 16],
+        session: Uuid,
         waiting: &Waiting,
         batch: &mut Batch,
     ) -> Taken {
@@ -170,16 +170,23 @@ impl SlotReader {
         if let Some(events) = events_through(batch, waiting.geometry, &copied) {
             self.events = events;
         }
-        push_page(batch, session, waiting.geometry, self.next, copied, 0);
+        push_page(batch, session, waiting.geometry, self.next, copied, false);
         Taken::Page
     }
 
-    /// Moves *consumed* over everything taken. The bytes must be written.
-    pub(crate) fn release(&mut self, slot: &SlotView<'_>) {
-        if self.released != self.next {
-            slot.release(self.next);
-            self.released = self.next;
+    /// Everything taken is written; with a slot, *consumed* moves over it.
+    pub(crate) fn written(&mut self, slot: Option<&SlotView<'_>>) {
+        if self.written != self.next {
+            if let Some(slot) = slot {
+                slot.release(self.next);
+            }
+            self.written = self.next;
         }
+    }
+
+    /// What was taken since the last [`SlotReader::written`] was not written: take it again.
+    pub(crate) fn rewind(&mut self) {
+        self.next = self.written;
     }
 
     /// Counts the slot's reservations: as sealed, or up to the newest page's last record.
@@ -247,19 +254,14 @@ fn events_through(batch: &mut Batch, geometry: SlotGeometry, copied: &PageCopy) 
 
 fn push_page(
     batch: &mut Batch,
-    session: [u8; 16],
+    session: Uuid,
     geometry: SlotGeometry,
     number: u64,
     copied: PageCopy,
-    flags: u8,
+    sealed: bool,
 ) {
-    let ring_id = page_header(batch, geometry).map_or(0, |header| header.ring_id);
-    let label = BlockLabel {
-        flags,
-        ring_id,
-        page_number: number,
-        page_bytes: geometry.page_bytes,
-        ..BlockLabel::new(kind::PAGE, session)
-    };
-    batch.finish_page(label, copied.words * 8);
+    let ring = page_header(batch, geometry).map_or(0, |header| header.ring_id);
+    let (ring, number) = (RingId(ring), PageNumber(number));
+    let header = write::page_header(session, ring, number, 0, geometry.page_bytes, sealed);
+    batch.finish_page(header, copied.words);
 }

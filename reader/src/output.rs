@@ -1,0 +1,223 @@
+//! Where a dump goes: a file or a pipe, written in whole batches. What lies before a failed batch
+//! is a valid dump.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{ReaderError, io_at};
+
+/// Something a dump can be written to.
+pub trait Target: Send {
+    /// Writes some of `bytes`, as `write(2)` does.
+    ///
+    /// # Errors
+    /// What the system said.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Returns when everything written is on the disk.
+    ///
+    /// # Errors
+    /// What the system said.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Cuts the target back to `bytes`, if it can be cut.
+    ///
+    /// # Errors
+    /// What the system said.
+    fn cut(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+/// A target that is a stream of bytes: a pipe, standard output, anything that is [`Write`].
+#[derive(Debug)]
+pub struct Stream<W>(pub W);
+
+impl<W: Write + Send> Target for Stream<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    fn cut(&mut self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file that this process creates and appends to.
+struct DumpFile(File);
+
+impl Target for DumpFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        use std::io::Seek;
+        self.0.set_len(bytes)?;
+        self.0.seek(io::SeekFrom::Start(bytes)).map(drop)
+    }
+}
+
+/// An open target with its name and its length so far.
+pub struct Output {
+    target: Box<dyn Target>,
+    name: String,
+    bytes: u64,
+    sync: bool,
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output")
+            .field("name", &self.name)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Output {
+    /// An output that writes to `target`. With `sync`, every write is on the disk when it returns.
+    #[must_use]
+    pub fn new(target: Box<dyn Target>, name: &str, sync: bool) -> Self {
+        Self {
+            target,
+            name: name.to_owned(),
+            bytes: 0,
+            sync,
+        }
+    }
+
+    /// Creates (or empties) the file at `path`.
+    ///
+    /// # Errors
+    /// What `open` said.
+    pub fn create(path: &Path, sync: bool) -> Result<Self, ReaderError> {
+        let file = File::create(path).map_err(io_at("create", path))?;
+        let name = path.display().to_string();
+        Ok(Self::new(Box::new(DumpFile(file)), &name, sync))
+    }
+
+    /// Writes to standard output, past the buffer that the library keeps for text.
+    ///
+    /// # Errors
+    /// What `dup` said.
+    pub fn stdout(sync: bool) -> Result<Self, ReaderError> {
+        use std::os::fd::AsFd;
+        let name = "standard output";
+        let own = io::stdout().as_fd().try_clone_to_owned();
+        let file = File::from(own.map_err(io_at("dup", name))?);
+        Ok(Self::new(Box::new(Stream(file)), name, sync))
+    }
+
+    /// Name for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes written so far; always whole blocks.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes whole blocks. On failure the target is cut back to what was there before.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`] with the offset at which the blocks would have started.
+    pub fn write_blocks(&mut self, blocks: &[u8]) -> Result<(), ReaderError> {
+        let written = write_whole(self.target.as_mut(), blocks).and_then(|()| self.synced());
+        match written {
+            Ok(()) => {
+                self.bytes += blocks.len() as u64;
+                Ok(())
+            }
+            Err(source) => {
+                // A target that cannot be cut keeps part of a block behind the valid prefix;
+                // decoders report it as such.
+                let _ = self.target.cut(self.bytes);
+                Err(ReaderError::Output {
+                    name: self.name.clone(),
+                    offset: self.bytes,
+                    source,
+                })
+            }
+        }
+    }
+
+    fn synced(&mut self) -> io::Result<()> {
+        if self.sync {
+            self.target.sync()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Ends the output; streams are flushed.
+    ///
+    /// # Errors
+    /// As [`Output::write_blocks`].
+    pub fn finish(&mut self) -> Result<(), ReaderError> {
+        self.write_blocks(&[])
+    }
+}
+
+fn write_whole(target: &mut dyn Target, mut rest: &[u8]) -> io::Result<()> {
+    while !rest.is_empty() {
+        match target.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The files of a rotating dump: `PATH` is written, `PATH.1` is the one before it, and so on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotation {
+    /// Size at which a file is closed, in bytes.
+    pub bytes: u64,
+    /// Files kept, the one being written included; at least 1.
+    pub keep: u32,
+}
+
+/// Path of the `age`-th file of a rotating dump: 0 is the one being written.
+#[must_use]
+pub fn rotated_path(path: &Path, age: u32) -> PathBuf {
+    if age == 0 {
+        return path.to_owned();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{age}"));
+    PathBuf::from(name)
+}
+
+/// Makes room for a new file at `path`: every file grows older by one, the oldest is removed.
+///
+/// # Errors
+/// What `rename` or `unlink` said.
+pub fn rotate_files(path: &Path, keep: u32) -> Result<(), ReaderError> {
+    let oldest = rotated_path(path, keep.max(1) - 1);
+    match fs::remove_file(&oldest) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io_at("remove", oldest)(error));
+        }
+        _ => {}
+    }
+    for age in (0..keep.max(1) - 1).rev() {
+        let from = rotated_path(path, age);
+        if from.exists() {
+            fs::rename(&from, rotated_path(path, age + 1)).map_err(io_at("rename", from))?;
+        }
+    }
+    Ok(())
+}
