@@ -1,0 +1,365 @@
+//! Which events are wanted: time, thread, name, level, values of fields.
+
+use ringmark_format::schema::Level;
+
+use crate::dump::Dump;
+use crate::event::{Event, Lost, Output};
+use crate::glob::{distance, matches as glob};
+use crate::timestamp;
+use crate::value::Value;
+
+/// What a filter's text should have been.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {text:?}: expected {expected}")]
+pub struct FilterError {
+    /// Which part of the filter.
+    pub what: &'static str,
+    /// As given.
+    pub text: String,
+    /// What is understood.
+    pub expected: &'static str,
+}
+
+/// Events that pass all of its parts. Parts of the same kind (names, threads) are alternatives.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    from: Option<Moment>,
+    to: Option<Moment>,
+    tids: Vec<u32>,
+    names: Vec<String>,
+    level: Option<Level>,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// ns since 1970.
+    Wall(u64),
+    /// ns since the session's start.
+    SinceStart(u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug, Clone)]
+struct Condition {
+    field: String,
+    comparison: Comparison,
+    text: String,
+    number: Option<f64>,
+    integer: Option<i128>,
+}
+
+const TIME: &str = "a UTC time like 2026-11-21T01:42:03.5Z, or a time since the session's start like 1.5s, 200ms, 3us, 7ns";
+
+impl Moment {
+    fn parse(what: &'static str, text: &str) -> Result<Self, FilterError> {
+        let wrong = || FilterError {
+            what,
+            text: text.to_owned(),
+            expected: TIME,
+        };
+        if let Some(ns) = timestamp::parse(text) {
+            return Ok(Self::Wall(ns));
+        }
+        let text = text.strip_prefix('+').unwrap_or(text);
+        let units = [
+            ("ns", 1.0),
+            ("us", 1e3),
+            ("ms", 1e6),
+            ("s", 1e9),
+            ("min", 6e10),
+            ("h", 3.6e12),
+        ];
+        let (digits, unit) = units
+            .iter()
+            .find_map(|(name, ns)| Some((text.strip_suffix(name)?, *ns)))
+            .ok_or_else(wrong)?;
+        let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
+        if !number.is_finite() || number < 0.0 {
+            return Err(wrong());
+        }
+        Ok(Self::SinceStart((number * unit) as u64))
+    }
+
+    /// Whether (since start, since 1970) lies before it.
+    const fn is_after(self, t_ns: u64, wall_ns: u64) -> bool {
+        match self {
+            Self::Wall(ns) => wall_ns < ns,
+            Self::SinceStart(ns) => t_ns < ns,
+        }
+    }
+}
+
+impl Filter {
+    /// Everything passes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether everything passes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let times = self.from.is_none() && self.to.is_none();
+        let names = self.tids.is_empty() && self.names.is_empty();
+        times && names && self.level.is_none() && self.conditions.is_empty()
+    }
+
+    /// Only from this time on.
+    ///
+    /// # Errors
+    /// Text that is no time.
+    pub fn from(&mut self, text: &str) -> Result<&mut Self, FilterError> {
+        self.from = Some(Moment::parse("time", text)?);
+        Ok(self)
+    }
+
+    /// Only before this time.
+    ///
+    /// # Errors
+    /// Text that is no time.
+    pub fn to(&mut self, text: &str) -> Result<&mut Self, FilterError> {
+        self.to = Some(Moment::parse("time", text)?);
+        Ok(self)
+    }
+
+    /// Only this thread (or another one that was given).
+    ///
+    /// # Errors
+    /// Text that is no thread id.
+    pub fn tid(&mut self, text: &str) -> Result<&mut Self, FilterError> {
+        let tid = text.parse().map_err(|_| FilterError {
+            what: "thread",
+            text: text.to_owned(),
+            expected: "a thread id, a number",
+        })?;
+        self.tids.push(tid);
+        Ok(self)
+    }
+
+    /// Only names that match: `*` any characters, `?` one. A pattern with `::` is matched against
+    /// `target::name`.
+    pub fn name(&mut self, pattern: &str) -> &mut Self {
+        self.names.push(pattern.to_owned());
+        self
+    }
+
+    /// Only this level and more severe ones; events without a level pass.
+    ///
+    /// # Errors
+    /// Text that is no level.
+    pub fn level(&mut self, text: &str) -> Result<&mut Self, FilterError> {
+        let lower = text.to_ascii_lowercase();
+        let level = Level::ALL.iter().find(|l| l.name() == lower);
+        self.level = Some(*level.ok_or_else(|| FilterError {
+            what: "level",
+            text: text.to_owned(),
+            expected: "error, warn, info, debug or trace",
+        })?);
+        Ok(self)
+    }
+
+    /// Only events with this field and a value like this: `size>=1024`, `path=/tmp/*`, `ok!=true`.
+    ///
+    /// # Errors
+    /// Text without a field name, a comparison or, for an order, a number.
+    pub fn condition(&mut self, text: &str) -> Result<&mut Self, FilterError> {
+        self.conditions.push(Condition::parse(text)?);
+        Ok(self)
+    }
+
+    /// Whether this event is wanted.
+    #[must_use]
+    pub fn passes(&self, event: &Event<'_>) -> bool {
+        self.time_passes(event.t_ns, event.wall_ns())
+            && (self.tids.is_empty() || self.tids.contains(&event.tid()))
+            && self.level_passes(event)
+            && self.name_passes(event)
+            && self.conditions.iter().all(|c| c.passes(event))
+    }
+
+    /// Whether this loss is wanted: only time and thread tell; where the thread is not known it is.
+    #[must_use]
+    pub fn passes_lost(&self, lost: &Lost<'_>) -> bool {
+        let tid = lost.page.map(|p| p.header.tid);
+        let thread = self.tids.is_empty() || tid.is_none_or(|t| self.tids.contains(&t));
+        let wall = lost.session.clock.wall_ns(lost.t_ns);
+        thread && (lost.page.is_none() || self.time_passes(lost.t_ns, wall))
+    }
+
+    /// Whether this item is wanted.
+    #[must_use]
+    pub fn passes_item(&self, item: &Output<'_>) -> bool {
+        match item {
+            Output::Event(event) => self.passes(event),
+            Output::Lost(lost) => self.passes_lost(lost),
+        }
+    }
+
+    fn time_passes(&self, t_ns: u64, wall_ns: u64) -> bool {
+        self.from.is_none_or(|m| !m.is_after(t_ns, wall_ns))
+            && self.to.is_none_or(|m| m.is_after(t_ns, wall_ns))
+    }
+
+    fn level_passes(&self, event: &Event<'_>) -> bool {
+        self.level
+            .is_none_or(|wanted| event.level().is_none_or(|level| level <= wanted))
+    }
+
+    fn name_passes(&self, event: &Event<'_>) -> bool {
+        let matches = |pattern: &String| {
+            if !pattern.contains("::") {
+                return glob(pattern.as_bytes(), event.name());
+            }
+            let full = [event.target(), b"::", event.name()].concat();
+            glob(pattern.as_bytes(), &full)
+        };
+        self.names.is_empty() || self.names.iter().any(matches)
+    }
+}
+
+impl Condition {
+    fn parse(text: &str) -> Result<Self, FilterError> {
+        let wrong = |expected| FilterError {
+            what: "condition",
+            text: text.to_owned(),
+            expected,
+        };
+        const SHAPE: &str = "FIELD=VALUE; also != < <= > >=";
+        let at = text.find(['=', '!', '<', '>']).ok_or(wrong(SHAPE))?;
+        let (field, rest) = text.split_at(at);
+        let all = [
+            ("!=", Comparison::NotEqual),
+            ("<=", Comparison::LessOrEqual),
+            (">=", Comparison::GreaterOrEqual),
+            ("==", Comparison::Equal),
+            ("=", Comparison::Equal),
+            ("<", Comparison::Less),
+            (">", Comparison::Greater),
+        ];
+        let (value, comparison) = all
+            .iter()
+            .find_map(|(sign, c)| Some((rest.strip_prefix(sign)?, *c)))
+            .ok_or(wrong(SHAPE))?;
+        let (field, value) = (field.trim(), value.trim());
+        if field.is_empty() {
+            return Err(wrong("the name of a field before the comparison"));
+        }
+        let integer = parse_integer(value);
+        let number = value.parse().ok().or(integer.map(|n| n as f64));
+        let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        if ordered && number.is_none() {
+            return Err(wrong("a number behind < <= > >="));
+        }
+        Ok(Self {
+            field: field.to_owned(),
+            comparison,
+            text: value.to_owned(),
+            number,
+            integer,
+        })
+    }
+
+    fn passes(&self, event: &Event<'_>) -> bool {
+        let named = |name: &[u8]| name == self.field.as_bytes();
+        let mut fields = event.ty.fields.iter();
+        let Some(field) = fields.find(|f| named(&f.name)) else {
+            return false;
+        };
+        let value = field.value(event.payload);
+        if let Value::U64(number) = value
+            && field.label(number).is_some_and(|l| self.text_is(l))
+        {
+            return self.comparison == Comparison::Equal;
+        }
+        self.compare(value)
+    }
+
+    fn text_is(&self, found: &[u8]) -> bool {
+        glob(self.text.as_bytes(), found)
+    }
+
+    fn compare(&self, value: Value<'_>) -> bool {
+        let integer = match value {
+            Value::U64(n) => i128::from(n),
+            Value::I64(n) => n.into(),
+            Value::I128(n) => n,
+            Value::U128(n) => i128::try_from(n).unwrap_or(i128::MAX),
+            Value::F32(n) => return self.order_float(n.into()),
+            Value::F64(n) => return self.order_float(n),
+            Value::Bool(b) => return self.equal(self.text == if b { "true" } else { "false" }),
+            Value::Char(c) => return self.equal(self.text.chars().eq([c])),
+            Value::Str(text) => return self.equal(self.text_is(text)),
+            Value::Bytes(bytes) => {
+                let mut hex = Vec::new();
+                crate::escape::hex(bytes, &mut hex);
+                return self.equal(self.text_is(&hex));
+            }
+            Value::Array(..) => return value.items().any(|item| self.compare(item)),
+            Value::Missing => return false,
+        };
+        match self.integer {
+            Some(wanted) => self.order(Some(integer.cmp(&wanted))),
+            None => self.order_float(integer as f64),
+        }
+    }
+
+    fn equal(&self, equal: bool) -> bool {
+        match self.comparison {
+            Comparison::Equal => equal,
+            Comparison::NotEqual => !equal,
+            _ => false,
+        }
+    }
+
+    fn order_float(&self, found: f64) -> bool {
+        self.order(self.number.and_then(|wanted| found.partial_cmp(&wanted)))
+    }
+
+    fn order(&self, order: Option<std::cmp::Ordering>) -> bool {
+        let Some(order) = order else {
+            return self.comparison == Comparison::NotEqual;
+        };
+        match self.comparison {
+            Comparison::Equal => order.is_eq(),
+            Comparison::NotEqual => order.is_ne(),
+            Comparison::Less => order.is_lt(),
+            Comparison::LessOrEqual => order.is_le(),
+            Comparison::Greater => order.is_gt(),
+            Comparison::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+fn parse_integer(text: &str) -> Option<i128> {
+    match text.strip_prefix("0x") {
+        Some(hex) => i128::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+impl Dump {
+    /// Names of described types closest to `wanted`, at most `count`: for a filter that matches
+    /// nothing.
+    #[must_use]
+    pub fn closest_names(&self, wanted: &str, count: usize) -> Vec<String> {
+        let types = self.sessions.iter().flat_map(|s| s.schema.types());
+        let mut names: Vec<(usize, &[u8])> = types
+            .map(|t| (distance(wanted.as_bytes(), &t.name), t.name.as_slice()))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let near = names.into_iter().take(count);
+        near.map(|(_, name)| crate::escape::Printable(name).to_string())
+            .collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! Counts per type and per ring.
+
+use std::collections::HashMap;
+
+use ringmark_format::{RingId, Uuid};
+
+use crate::event::{Event, Output};
+use crate::schema::EventType;
+use crate::session::Session;
+
+/// Counts of one event type.
+#[derive(Debug, Clone, Copy)]
+pub struct TypeCount<'a> {
+    /// Its session.
+    pub session: &'a Session,
+    /// The type.
+    pub ty: &'a EventType,
+    /// Events.
+    pub events: u64,
+    /// Bytes of their payloads.
+    pub payload_bytes: u64,
+    /// Sum of the durations of finished spans, in ns.
+    pub duration_ns: u64,
+    /// Longest duration, in ns.
+    pub duration_ns_max: u64,
+}
+
+/// Counts of one ring.
+#[derive(Debug, Clone, Copy)]
+pub struct RingCount<'a> {
+    /// Its session.
+    pub session: &'a Session,
+    /// The claim.
+    pub ring: RingId,
+    /// Thread id of the owner.
+    pub tid: u32,
+    /// Name of the owner.
+    pub comm: &'a [u8],
+    /// Events.
+    pub events: u64,
+    /// Losses of any kind at this ring.
+    pub lost: u64,
+    /// First and last event, ns since the session's start.
+    pub t_ns: (u64, u64),
+}
+
+/// Counts per type and per ring, each in the order of first appearance.
+#[derive(Debug, Default)]
+pub struct Stats<'a> {
+    /// Per type.
+    pub types: Vec<TypeCount<'a>>,
+    /// Per ring.
+    pub rings: Vec<RingCount<'a>>,
+    type_places: HashMap<(Uuid, u32), usize>,
+    ring_places: HashMap<(Uuid, u64), usize>,
+}
+
+impl<'a> Stats<'a> {
+    /// Counts all of `items`.
+    pub fn collect(items: impl IntoIterator<Item = Output<'a>>) -> Self {
+        let mut stats = Self::default();
+        items.into_iter().for_each(|item| stats.add(&item));
+        stats
+    }
+
+    /// Counts one item.
+    pub fn add(&mut self, item: &Output<'a>) {
+        match item {
+            Output::Event(event) => {
+                self.add_type(event);
+                self.add_ring(event);
+            }
+            Output::Lost(lost) => {
+                let key = (lost.session.uuid, lost.ring.map_or(0, |r| r.0));
+                if let Some(place) = self.ring_places.get(&key) {
+                    let ring = &mut self.rings[*place];
+                    ring.lost = ring.lost.saturating_add(lost.loss.count);
+                }
+            }
+        }
+    }
+
+    fn add_type(&mut self, event: &Event<'a>) {
+        let key = (event.session.uuid, event.ty.id.0);
+        let place = *self.type_places.entry(key).or_insert_with(|| {
+            self.types.push(TypeCount {
+                session: event.session,
+                ty: event.ty,
+                events: 0,
+                payload_bytes: 0,
+                duration_ns: 0,
+                duration_ns_max: 0,
+            });
+            self.types.len() - 1
+        });
+        let count = &mut self.types[place];
+        count.events += 1;
+        count.payload_bytes += event.payload.len() as u64;
+        if let Some(ns) = event.duration_ns() {
+            count.duration_ns = count.duration_ns.saturating_add(ns);
+            count.duration_ns_max = count.duration_ns_max.max(ns);
+        }
+    }
+
+    fn add_ring(&mut self, event: &Event<'a>) {
+        let key = (event.session.uuid, event.ring().0);
+        let place = *self.ring_places.entry(key).or_insert_with(|| {
+            self.rings.push(RingCount {
+                session: event.session,
+                ring: event.ring(),
+                tid: event.tid(),
+                comm: event.comm(),
+                events: 0,
+                lost: 0,
+                t_ns: (event.t_ns, event.t_ns),
+            });
+            self.rings.len() - 1
+        });
+        let count = &mut self.rings[place];
+        count.events += 1;
+        count.t_ns = (count.t_ns.0.min(event.t_ns), count.t_ns.1.max(event.t_ns));
+    }
+}

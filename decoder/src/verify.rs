@@ -1,0 +1,218 @@
+//! What a dump holds, what it lost, and whether that adds up.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+
+use crate::damage::Damage;
+use crate::dump::Dump;
+use crate::escape;
+use crate::loss::{self, Loss, Why};
+use crate::session::{Session, Slot};
+use crate::timestamp::Stamper;
+
+/// The account of a dump. `events + discarded + uncommitted + overwritten + missing` are all
+/// reservations that were ever made in it; `lost` were never made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Committed events that are here.
+    pub events: u64,
+    /// Events that were never written.
+    pub lost: u64,
+    /// The same by cause, causes in the order of first appearance.
+    pub lost_by_cause: Vec<(&'static str, u64)>,
+    /// Events that were written and then replaced (overwrite mode).
+    pub overwritten: u64,
+    /// Events that were written and are not in this dump.
+    pub missing: u64,
+    /// Reservations that were given up.
+    pub discarded: u64,
+    /// Reservations that were not committed when their page was read.
+    pub uncommitted: u64,
+    /// Events whose tick lies before that of the event before in their page.
+    pub backward: u64,
+    /// Reservations that two pages of a slot both claim.
+    pub contradictions: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Claims of rings that have pages here.
+    pub rings: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Copies of pages that brought nothing new, dropped.
+    pub repeated: u64,
+    /// Copies of pages that contradict another one.
+    pub conflicts: u64,
+    /// What could not be used.
+    pub damage: Vec<Damage>,
+    /// Earliest event, ns since 1970.
+    pub first_ns: Option<u64>,
+    /// Latest event, ns since 1970.
+    pub last_ns: Option<u64>,
+    /// Nothing is damaged or missing, and every session's final counters are here: every event
+    /// is delivered or counted.
+    pub complete: bool,
+}
+
+impl Dump {
+    /// The account of this dump.
+    #[must_use]
+    pub fn verify(&self) -> Verification {
+        let mut sum = Verification {
+            sessions: self.sessions.len() as u64,
+            repeated: self.repeated,
+            conflicts: self.conflicts,
+            damage: self.damage.clone(),
+            ..Verification::default()
+        };
+        let mut all_final = !self.sessions.is_empty();
+        for session in &self.sessions {
+            all_final &= session.is_final();
+            let losses = loss::of_session(session);
+            losses.iter().for_each(|(_, loss)| sum.add_loss(*loss));
+            for slot in &session.slots {
+                sum.add_slot(session, slot);
+            }
+        }
+        sum.complete =
+            all_final && sum.damage.is_empty() && sum.missing == 0 && sum.contradictions == 0;
+        sum
+    }
+}
+
+impl Verification {
+    fn add_loss(&mut self, loss: Loss) {
+        match loss.why {
+            Why::Overwritten => self.overwritten = self.overwritten.saturating_add(loss.count),
+            Why::Missing => self.missing = self.missing.saturating_add(loss.count),
+            Why::Lost(_) => {
+                self.lost = self.lost.saturating_add(loss.count);
+                let cause = loss.why.cause();
+                match self.lost_by_cause.iter_mut().find(|(c, _)| *c == cause) {
+                    Some((_, sum)) => *sum = sum.saturating_add(loss.count),
+                    None => self.lost_by_cause.push((cause, loss.count)),
+                }
+            }
+        }
+    }
+
+    fn add_slot(&mut self, session: &Session, slot: &Slot) {
+        let losses = loss::of_slot(session, slot);
+        self.contradictions = self.contradictions.saturating_add(losses.contradictions);
+        losses
+            .items
+            .iter()
+            .for_each(|(_, loss)| self.add_loss(*loss));
+        let rings: BTreeSet<u64> = slot.pages.iter().map(|p| p.ring.0).collect();
+        self.rings += rings.len() as u64;
+        self.pages += slot.pages.len() as u64;
+        for page in &slot.pages {
+            let counted = page.summary;
+            self.events += counted.events;
+            self.discarded += counted.discarded;
+            self.uncommitted += counted.uncommitted;
+            self.backward += counted.backward;
+            if let Some((low, high)) = counted.ticks {
+                let wall = |tick| session.clock.wall_ns(session.clock.t_ns(tick));
+                let (low, high) = (wall(low), wall(high));
+                self.first_ns = Some(self.first_ns.map_or(low, |ns| ns.min(low)));
+                self.last_ns = Some(self.last_ns.map_or(high, |ns| ns.max(high)));
+            }
+        }
+    }
+
+    /// Events lost, damage, or events that are not here: exit code 1. What was overwritten alone
+    /// is fine.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.lost == 0 && self.damage.is_empty() && self.missing == 0 && self.contradictions == 0
+    }
+
+    fn numbers(&self) -> [(&'static str, u64); 14] {
+        [
+            ("events", self.events),
+            ("lost", self.lost),
+            ("overwritten", self.overwritten),
+            ("missing", self.missing),
+            ("discarded", self.discarded),
+            ("uncommitted", self.uncommitted),
+            ("backward", self.backward),
+            ("sessions", self.sessions),
+            ("rings", self.rings),
+            ("pages", self.pages),
+            ("repeated", self.repeated),
+            ("conflicts", self.conflicts),
+            ("contradictions", self.contradictions),
+            ("damaged", self.damage.len() as u64),
+        ]
+    }
+
+    /// One JSON object: the counts, `lost_by_cause`, `damage` (texts), `first_ts`, `last_ts`,
+    /// `complete`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = b"{".to_vec();
+        for (name, number) in self.numbers() {
+            escape::json(name.as_bytes(), &mut out);
+            out.push(b':');
+            crate::number::json_unsigned(number, &mut out);
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"lost_by_cause\":{");
+        for (i, (cause, count)) in self.lost_by_cause.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            escape::json(cause.as_bytes(), &mut out);
+            out.push(b':');
+            crate::number::json_unsigned(*count, &mut out);
+        }
+        out.extend_from_slice(b"},\"damage\":[");
+        for (i, damage) in self.damage.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            escape::json(damage.to_string().as_bytes(), &mut out);
+        }
+        out.push(b']');
+        for (name, ns) in [("first_ts", self.first_ns), ("last_ts", self.last_ns)] {
+            out.push(b',');
+            escape::json(name.as_bytes(), &mut out);
+            out.push(b':');
+            match ns {
+                Some(ns) => escape::json(Stamper::default().stamp(ns), &mut out),
+                None => out.extend_from_slice(b"null"),
+            }
+        }
+        let complete = format!(",\"complete\":{}}}", self.complete);
+        out.extend_from_slice(complete.as_bytes());
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+impl fmt::Display for Verification {
+    /// One `name: value` per line; damage at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = String::new();
+        for (name, number) in self.numbers() {
+            writeln!(lines, "{name}: {number}")?;
+            if name == "lost" {
+                for (cause, count) in &self.lost_by_cause {
+                    writeln!(lines, "  {cause}: {count}")?;
+                }
+            }
+        }
+        for (name, ns) in [("first", self.first_ns), ("last", self.last_ns)] {
+            if let Some(ns) = ns {
+                let mut stamper = Stamper::default();
+                let text = String::from_utf8_lossy(stamper.stamp(ns)).into_owned();
+                writeln!(lines, "{name}: {text}")?;
+            }
+        }
+        let complete = if self.complete { "yes" } else { "no" };
+        writeln!(lines, "complete: {complete}")?;
+        for damage in &self.damage {
+            writeln!(lines, "damage: {damage}")?;
+        }
+        f.write_str(&lines)
+    }
+}
