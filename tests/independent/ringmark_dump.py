@@ -115,6 +115,7 @@ class SessionDump:
         self.name = show_uuid(self.header["session"])
         self.stream, self.schema = bytearray(), Schema()
         self.pages, self.samples, self.counters, self.lost = {}, set(), {}, [0] * 8
+        self.final = False
 
     def add(self, block, content):
         kind = block["kind"]
@@ -172,6 +173,7 @@ class SessionDump:
         header = COUNTERS_HEADER.read(content)
         if header["sample_tick"] or header["sample_mono_ns"]:
             self.samples.add((header["sample_tick"], header["sample_mono_ns"]))
+        self.final |= bool(header["flags"] & 1)
         self.lost = [max(pair) for pair in zip(self.lost, header["lost"])]
         for i in range(header["slots"]):
             at = COUNTERS_HEADER.size + i * SLOT_COUNTERS.size
@@ -240,6 +242,8 @@ class Decoded:
         for page in pages:
             count += max(0, page.header["first_event"] - expected)
             expected = page.header["first_event"] + page.reservations
+        if session.final and slot in session.counters:
+            count += max(0, session.counters[slot]["events"] - expected)
         if count:
             self.missing.append((session.name, slot, count))
 

@@ -1,0 +1,224 @@
+//! Dumps of every released version of the format decode to the text beside them, for ever.
+//! The text is that of SPEC.md, section 17; a reader in Python makes the same from the same bytes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ringmark_decoder::{Dump, DumpBuilder, Event, Output, Session, Value, Why};
+use ringmark_format::counters::{CAUSES, Cause};
+
+/// Vectors that this decoder does not yet decode as SPEC.md says, and why. An entry whose vector
+/// passes must be taken out: then the test fails until it is.
+const KNOWN_DIFFERENCES: &[(&str, &str)] = &[
+    (
+        "before_start",
+        "times before the first sample become its time",
+    ),
+    (
+        "described_twice",
+        "of two entries for one type the last counts",
+    ),
+    (
+        "odd_fields",
+        "no invalid char, size of a known kind not looked at, empty text checked",
+    ),
+    ("reserved_type", "a reserved type of the future is shown"),
+    (
+        "time_back",
+        "a ring's events stay in the order of reservation",
+    ),
+];
+
+fn vectors() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
+    let mut found: Vec<PathBuf> = std::fs::read_dir(&root)
+        .unwrap_or_else(|e| panic!("{}: {e}", root.display()))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir())
+        .flat_map(|version| std::fs::read_dir(version).expect("a version's vectors"))
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "rmk"))
+        .collect();
+    found.sort();
+    found
+}
+
+fn decode(path: &Path) -> Dump {
+    let mut builder = DumpBuilder::new();
+    let file = std::fs::File::open(path).expect("the vector");
+    builder
+        .read(&path.display().to_string(), file)
+        .unwrap_or_else(|damage| panic!("{}: {damage}", path.display()));
+    builder.finish()
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    format!("\"{}\"", escaped(bytes, "\"\\"))
+}
+
+fn escaped(bytes: &[u8], special: &str) -> String {
+    let mut out = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                c if special.contains(c) => out.extend(['\\', c]),
+                ' '..='~' => out.push(c),
+                c => write!(out, "\\u{{{:x}}}", u32::from(c)).expect("a String"),
+            }
+        }
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect("a String");
+        }
+    }
+    out
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold("0x".to_owned(), |text, b| format!("{text}{b:02x}"))
+}
+
+fn shown(value: Value<'_>) -> String {
+    match value {
+        Value::U64(n) => n.to_string(),
+        Value::I64(n) => n.to_string(),
+        Value::U128(n) => n.to_string(),
+        Value::I128(n) => n.to_string(),
+        Value::F32(n) => format!("{n:?}"),
+        Value::F64(n) => format!("{n:?}"),
+        Value::Bool(b) => b.to_string(),
+        Value::Char(c) => quoted(c.to_string().as_bytes()),
+        Value::Str(bytes) => quoted(bytes),
+        Value::Bytes(bytes) => hex(bytes),
+        Value::Array(..) => {
+            let items: Vec<String> = value.items().map(shown).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Missing => "<invalid>".to_owned(),
+    }
+}
+
+fn event_line(event: &Event<'_>) -> String {
+    let (session, ring) = (event.session.uuid, event.ring());
+    let mut line = format!("{session} {ring} {} {} ", event.seq, event.wall_ns());
+    if !event.ty.known {
+        return line + &format!("#{} payload={}", event.ty.id, hex(event.payload));
+    }
+    line += &escaped(&event.ty.name, "");
+    for field in &event.ty.fields {
+        let value = shown(field.value(event.payload));
+        line += &format!(" {}={value}", escaped(&field.name, ""));
+    }
+    line
+}
+
+fn lost_lines(session: &Session, lines: &mut Vec<String>) {
+    let Some(counters) = &session.counters else {
+        return;
+    };
+    let mut put = |slot: &str, lost: &[u64; CAUSES]| {
+        for (cause, count) in Cause::ALL.iter().zip(lost).filter(|(_, n)| **n > 0) {
+            lines.push(format!("# lost {} {slot} {cause:?} {count}", session.uuid));
+        }
+    };
+    put("-", &counters.header.lost);
+    for (slot, entry) in &counters.slots {
+        put(&slot.to_string(), &entry.lost);
+    }
+}
+
+/// Every line but the one that counts damage.
+fn lines(dump: &Dump) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut missing: BTreeMap<(String, u32), u64> = BTreeMap::new();
+    for item in dump.events() {
+        match item {
+            Output::Event(event) => lines.push(event_line(&event)),
+            Output::Lost(lost) if matches!(lost.loss.why, Why::Lost(_)) => {}
+            Output::Lost(lost) => {
+                let slot = lost.page.map_or(0, |page| page.header.slot);
+                let key = (lost.session.uuid.to_string(), slot);
+                *missing.entry(key).or_default() += lost.loss.count;
+            }
+        }
+    }
+    let mut sessions: Vec<&Session> = dump.sessions.iter().collect();
+    sessions.sort_by_key(|s| s.uuid);
+    sessions.iter().for_each(|s| lost_lines(s, &mut lines));
+    for ((session, slot), count) in missing {
+        lines.push(format!("# missing {session} {slot} {count}"));
+    }
+    let pages = || dump.sessions.iter().flat_map(|s| &s.slots);
+    let pages = || pages().flat_map(|slot| &slot.pages);
+    let discarded: u64 = pages().map(|p| p.summary.discarded).sum();
+    let uncommitted: u64 = pages().map(|p| p.summary.uncommitted).sum();
+    lines.push(format!("# discarded {discarded}"));
+    lines.push(format!("# uncommitted {uncommitted}"));
+    lines
+}
+
+/// Lines in which decoder and text differ; of damage only whether there is any.
+fn differences(dump: &Dump, text: &str) -> Vec<String> {
+    let (damaged, expected): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|l| l.starts_with("# damaged "));
+    let got = lines(dump);
+    let mut found = Vec::new();
+    for i in 0..got.len().max(expected.len()) {
+        let (got, expected) = (got.get(i).map(String::as_str), expected.get(i).copied());
+        if got != expected {
+            found.push(format!(
+                "line {i}:\n  got      {got:?}\n  expected {expected:?}"
+            ));
+        }
+    }
+    let clean = damaged == ["# damaged 0"];
+    if clean != dump.damage.is_empty() {
+        found.push(format!("{damaged:?}, decoder found {:?}", dump.damage));
+    }
+    found
+}
+
+#[test]
+fn every_vector_decodes_to_its_text() {
+    let all = vectors();
+    assert!(all.len() >= 15, "{} vectors", all.len());
+    for (name, _) in KNOWN_DIFFERENCES {
+        let there = all
+            .iter()
+            .any(|p| p.file_stem().is_some_and(|s| s == *name));
+        assert!(there, "{name}: no such vector");
+    }
+    let mut wrong = Vec::new();
+    for path in all {
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        let text = std::fs::read_to_string(path.with_extension("txt")).expect("its text");
+        let found = differences(&decode(&path), &text);
+        let known = KNOWN_DIFFERENCES.iter().find(|(n, _)| *n == name);
+        match (known, found.is_empty()) {
+            (None, false) => wrong.push(format!("{name}:\n{}", found.join("\n"))),
+            (Some(_), true) => wrong.push(format!("{name}: passes, is no known difference")),
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wrong_text_is_seen() {
+    let path = vectors().swap_remove(0).with_file_name("two_sessions.rmk");
+    let text = std::fs::read_to_string(path.with_extension("txt")).expect("its text");
+    let dump = decode(&path);
+    for (from, to) in [
+        ("# discarded 0", "# discarded 1"),
+        ("# damaged 0", "# damaged 1"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let before = differences(&dump, &text).len();
+        assert_eq!(
+            differences(&dump, &text.replace(from, to)).len(),
+            before + 1
+        );
+    }
+}
