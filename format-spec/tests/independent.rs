@@ -1,4 +1,4 @@
-//! The reader in Python (`tests/independent`), which knows SPEC.md alone, passes its own tests over
+//! The reader in Python (`tests/independent`), which shares no code with us, passes its tests over
 //! the test vectors; and the vectors are what their scripts make.
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads Ringmark dumps and live sessions. Written from SPEC.md alone, without the Rust code.
+"""Reads Ringmark dumps and live sessions as SPEC.md says; shares no code with the Rust crates.
 
     ringmark_reader.py dump FILE
     ringmark_reader.py live RINGFILE [--consume] [--seconds N]
