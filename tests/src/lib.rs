@@ -3,9 +3,12 @@
 //! style checks in [`tidy`].
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod binary;
 pub mod dirs;
 pub mod process;
+pub mod recording;
+pub mod stage;
 pub mod tidy;
 pub mod tools;
 pub mod wait;

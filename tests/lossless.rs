@@ -1,0 +1,170 @@
+//! Promise: in lossless mode emitted = delivered + lost, for every thread, to the event, and each
+//! loss stands where it happened; whatever becomes of the recorder.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use ringmark_tests::account::Account;
+use ringmark_tests::recording::{decode, record};
+use ringmark_tests::stage::{SOON, Stage, stop_recorder};
+use ringmark_tests::{Running, is_long};
+use rustix::process::Signal;
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const THREADS: u64 = 8;
+const EVENTS: u64 = 500_000;
+const LONG: Duration = Duration::from_secs(120);
+
+fn emit(stage: &Stage, ringmark: &str, arguments: &str) -> Running {
+    let mut command = stage.program(EMIT, ringmark);
+    command.args(arguments.split(' '));
+    Running::start(&mut command).unwrap()
+}
+
+#[test]
+fn every_event_is_delivered_or_counted() {
+    let stage = Stage::new("lossless");
+    let dump = stage.path("a.rmk");
+    let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+    let ringmark = "mode=lossless,ring=1M,session=64M";
+    let program = emit(&stage, ringmark, &format!("{THREADS} {EVENTS}"));
+    let _ = program.finish(LONG).expect_code(0);
+    let said = stop_recorder(recorder, LONG);
+    let account = Account::of(&decode(&[dump]));
+    account.expect_exact(THREADS, EVENTS);
+    println!(
+        "delivered {}, lost {}; {said}",
+        account.delivered(),
+        account.lost()
+    );
+    // The recorder takes what comes, at the very least a few times the rings' size.
+    assert!(account.delivered() > 400_000, "{}", account.delivered());
+    assert!(stage.ring_files().is_empty(), "a drained session stays");
+}
+
+#[test]
+fn a_program_at_human_speed_loses_nothing() {
+    let stage = Stage::new("paced");
+    let dump = stage.path("a.rmk");
+    let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+    let ringmark = "mode=lossless,ring=1M,session=64M";
+    let program = emit(&stage, ringmark, "8 100000 burst=500 pause=2000");
+    let _ = program.finish(LONG).expect_code(0);
+    let _ = stop_recorder(recorder, LONG);
+    let account = Account::of(&decode(&[dump]));
+    account.expect_exact(8, 100_000);
+    assert_eq!(account.lost(), 0);
+}
+
+#[test]
+fn the_reader_stands_still_for_two_seconds() {
+    let stage = Stage::new("stopped");
+    let dump = stage.path("a.rmk");
+    let ringmark = "mode=lossless,ring=256K,session=64M";
+    let arguments = format!("{THREADS} {EVENTS} burst=250 pause=1500");
+    let program = emit(&stage, ringmark, &arguments);
+    let ring_file = stage.ring_file();
+    let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    recorder.signal(Signal::STOP).unwrap();
+    thread::sleep(Duration::from_secs(2));
+    recorder.signal(Signal::CONT).unwrap();
+    let _ = program.finish(LONG).expect_code(0);
+    let _ = recorder.finish(LONG).expect_code(0);
+    let account = Account::of(&decode(&[dump]));
+    account.expect_exact(THREADS, EVENTS);
+    println!("delivered {}, lost {}", account.delivered(), account.lost());
+    assert!(
+        account.lost() > 0,
+        "standing still cost nothing: the test does not bite"
+    );
+}
+
+#[test]
+fn missing_and_misplaced_pages_are_found_out() {
+    let stage = Stage::new("planted");
+    let ringmark = "mode=lossless,ring=64K,page=4K,session=8M,keep=always";
+    let program = emit(&stage, ringmark, "2 2000");
+    let _ = program.finish(LONG).expect_code(0);
+    let dump = stage.path("a.rmk");
+    record(&stage.ring_file(), &dump);
+    let mut without = decode(std::slice::from_ref(&dump));
+    Account::of(&without).expect_exact(2, 2000);
+    without.sessions[0].slots[0].pages.remove(3);
+    let errors = |dump| {
+        Account::of(dump)
+            .rings
+            .into_values()
+            .flat_map(|r| r.errors)
+            .count()
+    };
+    assert!(errors(&without) > 0);
+    let mut misplaced = decode(&[dump]);
+    let pages = &mut misplaced.sessions[0].slots[0].pages;
+    pages.swap(3, 4);
+    assert!(errors(&misplaced) > 0);
+}
+
+/// What is done to the recorder of an overloaded program.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    /// It sleeps again and again.
+    Starved,
+    /// It is killed, and another one goes on.
+    Killed,
+    /// There is none until the program has ended.
+    Late,
+}
+
+fn overload(number: u64, fate: Fate) -> u64 {
+    let stage = Stage::new("overload");
+    let mut dumps = vec![stage.path("0.rmk")];
+    let ringmark = "mode=lossless,ring=16K,page=4K,session=2M,control=off,keep=always";
+    let program = emit(&stage, ringmark, "2 100000 burst=10000 pause=100");
+    let ring_file = stage.ring_file();
+    if !matches!(fate, Fate::Late) {
+        let recorder = stage
+            .recorder(RECORDER, &dumps[0], Some(&ring_file))
+            .unwrap();
+        thread::sleep(Duration::from_micros(2000 + 137 * number));
+        match fate {
+            Fate::Starved => starve(recorder, number),
+            _ => drop(recorder.kill().unwrap()),
+        }
+    }
+    let _ = program.finish(LONG).expect_code(0);
+    let last = stage.path("last.rmk");
+    record(&ring_file, &last);
+    dumps.push(last);
+    dumps.retain(|path: &PathBuf| path.exists());
+    let account = Account::of(&decode(&dumps));
+    account.expect_exact(2, 100_000);
+    account.lost()
+}
+
+fn starve(recorder: Running, number: u64) {
+    for _ in 0..3 {
+        recorder.signal(Signal::STOP).unwrap();
+        thread::sleep(Duration::from_micros(500 + 211 * (number % 7)));
+        recorder.signal(Signal::CONT).unwrap();
+        thread::sleep(Duration::from_micros(300));
+    }
+    let _ = stop_recorder(recorder, SOON);
+}
+
+#[test]
+fn overloaded_and_still_exact() {
+    let runs = if is_long() { 1000 } else { 100 };
+    let mut lossy = 0;
+    for number in 0..runs {
+        let fate = [Fate::Starved, Fate::Killed, Fate::Late][number as usize % 3];
+        lossy += u64::from(overload(number % 50, fate) > 0);
+    }
+    println!("{runs} of {runs} exact, {lossy} of them lost events");
+    assert!(
+        lossy > runs / 2,
+        "too few runs were overloaded: {lossy} of {runs}"
+    );
+}

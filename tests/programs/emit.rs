@@ -1,0 +1,118 @@
+//! A traced program whose events are numbered: `emit THREADS EVENTS [KEY=VALUE…]`; with 0 threads
+//! the main thread emits.
+//!
+//! `burst=N` and `pause=US`: pauses after every N events. `committed=FILE`: stores the count of
+//! each thread's committed events in a file of u64s, right after each commit. `shape=one`: one
+//! number per event instead of two. `hold=MS`: lives on for that time after the last event.
+
+use std::fs::OpenOptions;
+use std::os::fd::AsRawFd;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering::Release};
+use std::time::Duration;
+use std::{ptr, slice, thread};
+
+use ringmark::event;
+
+/// A page that is shared with the test: the kernel keeps it when this process is killed.
+fn shared_page(path: &str) -> &'static [AtomicU64] {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .expect("the shared page");
+    // SAFETY: a new shared mapping, no address given, one page of a file that has one.
+    let page = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            4096,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    assert_ne!(page, libc::MAP_FAILED);
+    // SAFETY: 512 aligned words, mapped for ever; the test only reads the file.
+    unsafe { slice::from_raw_parts(page.cast(), 512) }
+}
+
+struct Options {
+    threads: u64,
+    events: u64,
+    burst: u64,
+    pause: Duration,
+    hold: Duration,
+    committed: Option<&'static [AtomicU64]>,
+    is_one: bool,
+}
+
+fn options() -> Options {
+    let mut arguments = std::env::args().skip(1);
+    let mut number = || {
+        arguments
+            .next()
+            .and_then(|text| text.parse().ok())
+            .expect("a number")
+    };
+    let mut options = Options {
+        threads: number(),
+        events: number(),
+        burst: u64::MAX,
+        pause: Duration::ZERO,
+        hold: Duration::ZERO,
+        committed: None,
+        is_one: false,
+    };
+    for argument in arguments {
+        let (key, value) = argument.split_once('=').expect("KEY=VALUE");
+        let number = || value.parse().expect("a number");
+        match key {
+            "burst" => options.burst = number(),
+            "pause" => options.pause = Duration::from_micros(number()),
+            "hold" => options.hold = Duration::from_millis(number()),
+            "committed" => options.committed = Some(shared_page(value)),
+            "shape" => options.is_one = value == "one",
+            _ => panic!("unknown option {key}"),
+        }
+    }
+    options
+}
+
+fn work(options: &Options, thread: u64) {
+    let committed = options.committed.map(|page| &page[thread as usize]);
+    for seq in 0..options.events {
+        if options.is_one {
+            event!("emit.one", seq = seq);
+        } else {
+            event!("emit.tick", thread = thread, seq = seq);
+        }
+        if let Some(committed) = committed {
+            committed.store(seq + 1, Release);
+        }
+        if (seq + 1).is_multiple_of(options.burst) {
+            thread::sleep(options.pause);
+        }
+    }
+}
+
+fn main() {
+    let options = options();
+    ringmark::start_from_env();
+    if options.threads == 0 {
+        work(&options, 0);
+    }
+    // All at once, and nobody leaves before the last has emitted: no ring is used twice.
+    let barrier = Barrier::new(options.threads as usize);
+    thread::scope(|scope| {
+        for thread in 0..options.threads {
+            let (options, barrier) = (&options, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                work(options, thread);
+                barrier.wait();
+            });
+        }
+    });
+    thread::sleep(options.hold);
+}

@@ -1,0 +1,44 @@
+//! A recorder over the reader's library alone: `recorder DUMP [RING_FILE]` records the ring file, or
+//! all sessions of `RINGMARK_DIR`, until its standard input ends (or all of them have).
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringmark_reader::{Destination, Dump, ReaderError, RecordOptions, Recorder, Selection};
+
+fn stop_at_end_of_input() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let set = stop.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        set.store(true, Ordering::Relaxed);
+    });
+    stop
+}
+
+fn record(dump: PathBuf, selection: Selection) -> Result<(), ReaderError> {
+    let dump = Dump::create(&Destination::File(dump), false)?;
+    let mut recorder = Recorder::new(selection, dump, RecordOptions::default())?;
+    let ended = recorder.run(&stop_at_end_of_input())?;
+    for notice in recorder.take_notices() {
+        eprintln!("{notice}");
+    }
+    println!("{ended:?} {:?}", recorder.progress());
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let dump = arguments.next().expect("usage: recorder DUMP [RING_FILE]");
+    let selection = arguments.next().map_or(Selection::All, Selection::Path);
+    match record(dump, selection) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A place for one test's traced programs: a session directory of its own, programs that know it,
+//! and what they left there.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ringmark_reader::find;
+
+use crate::dirs::TempDir;
+use crate::process::Running;
+use crate::wait::wait_until;
+
+/// How long anything may take that should be there at once.
+pub const SOON: Duration = Duration::from_secs(20);
+
+/// A directory for one test, removed when dropped.
+#[derive(Debug)]
+pub struct Stage {
+    dir: TempDir,
+}
+
+impl Stage {
+    /// An empty stage.
+    ///
+    /// # Panics
+    /// When no temporary directory can be made.
+    #[must_use]
+    pub fn new(label: &str) -> Self {
+        let dir = TempDir::new(label).expect("a temporary directory");
+        Self { dir }
+    }
+
+    /// The session directory. The first traced program makes it.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.dir.join("sessions")
+    }
+
+    /// A path beside the session directory.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// A command that runs `exe` here, traced as `ringmark` says (the value of `RINGMARK`).
+    #[must_use]
+    pub fn program(&self, exe: &str, ringmark: &str) -> Command {
+        let mut command = self.command(exe);
+        command.env("RINGMARK", ringmark);
+        command
+    }
+
+    /// A command that runs `exe` with this session directory and no other `RINGMARK*` variable.
+    #[must_use]
+    pub fn command(&self, exe: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(exe.as_ref());
+        for (name, _) in std::env::vars_os() {
+            let name_text = name.to_string_lossy();
+            if name_text.starts_with("RINGMARK") || name_text.starts_with("OTEL_") {
+                command.env_remove(&name);
+            }
+        }
+        command.env("RINGMARK_DIR", self.sessions());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Ring files in the session directory, in the order of their names.
+    #[must_use]
+    pub fn ring_files(&self) -> Vec<PathBuf> {
+        let found = find::in_directory(&self.sessions()).unwrap_or_default();
+        let mut paths: Vec<_> = found.into_iter().map(|f| f.path).collect();
+        paths.sort();
+        paths
+    }
+
+    /// The only ring file, as soon as it is there.
+    ///
+    /// # Panics
+    /// When it does not come, or there are several.
+    #[must_use]
+    pub fn ring_file(&self) -> PathBuf {
+        let mut files = wait_until(SOON, "a ring file", || {
+            Some(self.ring_files()).filter(|files| !files.is_empty())
+        });
+        assert_eq!(files.len(), 1, "several ring files: {files:?}");
+        files.remove(0)
+    }
+
+    /// Bytes that the files of the session directory take in memory.
+    ///
+    /// # Panics
+    /// When the directory cannot be read.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        let entries = fs::read_dir(self.sessions()).expect("the session directory");
+        let about = entries.flatten().filter_map(|e| e.metadata().ok());
+        about.map(|m| m.blocks() * 512).sum()
+    }
+
+    /// Starts the recorder program `exe` on `dump`: of one ring file, or of all sessions here.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn recorder(
+        &self,
+        exe: &str,
+        dump: &Path,
+        ring_file: Option<&Path>,
+    ) -> io::Result<Running> {
+        let mut command = self.command(exe);
+        command.arg(dump).args(ring_file).stdin(Stdio::piped());
+        Running::start(&mut command)
+    }
+}
+
+/// Tells a recorder to end, waits for it, and returns what it said about itself.
+///
+/// # Panics
+/// When it does not end well in `timeout`.
+#[must_use]
+pub fn stop_recorder(mut recorder: Running, timeout: Duration) -> String {
+    drop(recorder.child().stdin.take());
+    recorder.finish(timeout).expect_code(0).stdout_text()
+}
