@@ -22,14 +22,12 @@ pub struct DeadSession {
     pub changed: i64,
 }
 
-/// Dead sessions in `dir`, oldest first. Files that are no ring files, or that a foreign process
+/// Dead sessions in `dir`, in no order. Files that are no ring files, or that a foreign process
 /// holds, are left out.
 #[must_use]
 pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
     let files = session_dir::ring_files(dir).unwrap_or_default();
-    let mut dead: Vec<_> = files.into_iter().filter_map(dead_session).collect();
-    dead.sort_by(|a, b| (a.changed, &a.path).cmp(&(b.changed, &b.path)));
-    dead
+    files.into_iter().filter_map(dead_session).collect()
 }
 
 fn dead_session(path: PathBuf) -> Option<DeadSession> {
@@ -48,13 +46,14 @@ fn dead_session(path: PathBuf) -> Option<DeadSession> {
 
 /// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
 pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
-    let dead = dead_sessions(dir);
+    let mut dead = dead_sessions(dir);
     let mut total: u64 = dead.iter().map(|d| d.bytes).sum();
     let mut removed = Vec::new();
-    for session in dead {
-        if total <= keep_bytes {
+    while total > keep_bytes {
+        let oldest = (0..dead.len()).min_by_key(|i| (dead[*i].changed, &dead[*i].path));
+        let Some(session) = oldest.map(|index| dead.swap_remove(index)) else {
             break;
-        }
+        };
         if fs::remove_file(&session.path).is_ok() {
             total -= session.bytes;
             removed.push(session);

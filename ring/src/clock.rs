@@ -156,9 +156,10 @@ pub fn rate_between(from: ClockSample, to: ClockSample) -> Option<Rate> {
 #[must_use]
 pub fn tsc_is_invariant() -> bool {
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    match std::fs::read_to_string(source) {
-        Ok(name) => name.trim() == "tsc" || cpuid_invariant() && name.trim() == "kvm-clock",
-        Err(_) => cpuid_invariant(),
+    match crate::small_file::text(source).as_str() {
+        "tsc" => true,
+        "kvm-clock" | "" => cpuid_invariant(),
+        _ => false,
     }
 }
 

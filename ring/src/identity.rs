@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 
 use ringmark_format::session::SessionHeader;
 
+use crate::small_file;
+
 /// Identity of a process, as far as `/proc` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity {
@@ -34,8 +36,7 @@ pub fn own() -> Identity {
 /// Boot id of the running kernel; zero if it cannot be read.
 #[must_use]
 pub fn boot_id() -> [u8; 16] {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    parse_uuid(text.trim())
+    parse_uuid(&small_file::text("/proc/sys/kernel/random/boot_id"))
 }
 
 /// Inode of this process's pid namespace; 0 if it cannot be read.
@@ -49,7 +50,7 @@ pub fn own_pid_namespace() -> u64 {
 /// Start time of a process (`/proc/WHO/stat`, field 22) in clock ticks since boot.
 #[must_use]
 pub fn start_time(who: &str) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{who}/stat")).ok()?;
+    let stat = small_file::read(&format!("/proc/{who}/stat")).ok()?;
     // The name in parentheses may hold anything, also parentheses: fields start behind the last.
     let after = stat.iter().rposition(|b| *b == b')')? + 2;
     let fields = std::str::from_utf8(stat.get(after..)?).ok()?;
@@ -113,7 +114,7 @@ fn is_mapped(who: &str, file: &File) -> bool {
 }
 
 fn is_zombie(who: &str) -> bool {
-    let stat = fs::read(format!("/proc/{who}/stat")).unwrap_or_default();
+    let stat = small_file::read(&format!("/proc/{who}/stat")).unwrap_or_default();
     let state = stat
         .iter()
         .rposition(|b| *b == b')')

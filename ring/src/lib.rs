@@ -55,6 +55,7 @@ pub mod ring_file;
 pub mod schema_log;
 pub mod session_dir;
 pub mod slot;
+pub mod small_file;
 #[cfg(steps)]
 pub mod steps;
 pub mod sync;

@@ -65,16 +65,21 @@ impl<'m> Mailbox<'m> {
         self.words[ANSWER_SEQ].load(order::mail_acquire()) // [M2]
     }
 
-    /// Writes a request and returns its number. The caller holds the controllers' lock.
-    /// Text beyond [`TEXT_BYTES_MAX`] is cut.
+    /// Writes a request and returns its number; `None` while an earlier one waits for its answer
+    /// (its controller may have died, the helper may still read it). The caller holds the
+    /// controllers' lock. Text beyond [`TEXT_BYTES_MAX`] is cut.
     #[must_use]
-    pub fn request(&self, text: &str) -> u64 {
+    pub fn request(&self, text: &str) -> Option<u64> {
+        let number = self.requested();
+        if number != self.answered() {
+            return None;
+        }
         let bytes = clip(text);
         self.write_text(REQUEST_OFFSET, bytes);
         self.set_size(0, bytes.len() as u32);
-        let number = self.words[REQUEST_SEQ].load(Relaxed).max(self.answered()) + 1;
-        self.words[REQUEST_SEQ].store(number, order::mail_release()); // [M1]
-        number
+        let next = number.wrapping_add(1);
+        self.words[REQUEST_SEQ].store(next, order::mail_release()); // [M1]
+        Some(next)
     }
 
     /// The request's text, as far as it is UTF-8.

@@ -32,6 +32,9 @@ use crate::sync::AtomicU64;
 /// Nested losses in a row after which an open reservation counts as abandoned.
 pub const ABANDONED_AFTER: u64 = 1024;
 
+/// No page holds more; a larger wish must not wrap around the cursor.
+const PAYLOAD_WORDS_MAX: u64 = page::PAGE_BYTES_MAX as u64 / 8;
+
 /// The tick that a new page counts from, and its twin.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClockSample {
@@ -134,6 +137,13 @@ impl Writer {
         self.attached.load(Relaxed) != 0
     }
 
+    /// Records reserved on this ring so far: unchanged between two looks of its thread means that
+    /// nothing was recorded in between.
+    #[inline(always)]
+    pub fn reservations(&self) -> u64 {
+        self.reservations.load(Relaxed)
+    }
+
     fn ring(&self) -> Option<&Ring> {
         if !self.is_attached() {
             return None;
@@ -162,7 +172,8 @@ impl Writer {
         let ticks = now.wrapping_sub(self.tick_base.load(Relaxed));
         let at = self.cursor.load(Relaxed);
         let next = at.wrapping_add(words as usize);
-        if next <= self.end.load(Relaxed) && ticks <= u64::from(u32::MAX) {
+        let fits = payload_words <= PAYLOAD_WORDS_MAX && next <= self.end.load(Relaxed);
+        if fits && ticks <= u64::from(u32::MAX) {
             // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
             let header = unsafe { &*at };
             if cross::mark_if_empty(header, record::pack_span(record::BUSY, words)) == 0 {

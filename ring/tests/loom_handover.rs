@@ -198,7 +198,7 @@ fn mailbox() {
         let text = "none".into();
         mailbox.answer(number, &Answer { status: 3, text });
     });
-    let number = mailbox.request("list");
+    let number = mailbox.request("list").unwrap();
     if mailbox.answered() == number {
         let answer = mailbox.read_answer();
         let text = "none".into();
@@ -213,7 +213,7 @@ fn answer() {
     let mut memory = Memory::default();
     let words = memory.words(MAILBOX_BYTES / 8);
     let mailbox = Mailbox::over(words).unwrap();
-    let number = mailbox.request("list");
+    let number = mailbox.request("list").unwrap();
     let text = || "none".to_owned();
     let controller = thread::spawn(move || {
         if mailbox.answered() == number {
@@ -228,21 +228,23 @@ fn answer() {
     drop(memory);
 }
 
-/// Sizes of a request and of an answer share a word, but not their writers.
-fn request_beside_an_answer() {
+/// A request never comes over one that the helper may still read.
+fn request_after_an_answer() {
     let mut memory = Memory::default();
     let words = memory.words(MAILBOX_BYTES / 8);
     let mailbox = Mailbox::over(words).unwrap();
-    let forgotten = mailbox.request("forgotten");
+    let forgotten = mailbox.request("forgotten").unwrap();
     let helper = thread::spawn(move || {
+        assert_eq!(mailbox.request_text(), "forgotten", "{VIOLATED}: request");
         let text = "late".into();
         mailbox.answer(forgotten, &Answer { status: 0, text });
     });
     let number = mailbox.request("new");
     helper.join().unwrap();
-    assert_eq!(number, 2, "{VIOLATED}: number of a request");
-    assert_eq!(mailbox.request_text(), "new", "{VIOLATED}: request");
     assert_eq!(mailbox.read_answer().text, "late", "{VIOLATED}: answer");
+    if number.is_some() {
+        assert_eq!(mailbox.request_text(), "new", "{VIOLATED}: request");
+    }
     drop(memory);
 }
 
@@ -267,7 +269,7 @@ fn published_schema_is_there() {
 fn requests_and_answers_are_whole() {
     holds("mailbox", mailbox);
     holds("answer", answer);
-    holds("request beside an answer", request_beside_an_answer);
+    holds("request after an answer", request_after_an_answer);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 use ringmark_format::attribute::{self, tag};
+use ringmark_ring::small_file;
 
 use super::options::Options;
 
@@ -21,15 +22,19 @@ pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
     let uname = rustix::system::uname();
     push(tag::HOST, uname.nodename().to_bytes());
     push(tag::KERNEL, uname.release().to_bytes());
-    push(tag::MACHINE_ID, trimmed("/etc/machine-id").as_bytes());
+    push(
+        tag::MACHINE_ID,
+        small_file::text("/etc/machine-id").as_bytes(),
+    );
     push(tag::CONTAINER_ID, container_id().as_bytes());
-    push(tag::PROCESS_NAME, trimmed("/proc/self/comm").as_bytes());
+    push(
+        tag::PROCESS_NAME,
+        small_file::text("/proc/self/comm").as_bytes(),
+    );
     let executable = fs::read_link("/proc/self/exe").unwrap_or_default();
     push(tag::EXECUTABLE, executable.as_os_str().as_bytes());
-    push(
-        tag::COMMAND_LINE,
-        &fs::read("/proc/self/cmdline").unwrap_or_default(),
-    );
+    let command_line = small_file::read("/proc/self/cmdline").unwrap_or_default();
+    push(tag::COMMAND_LINE, &command_line);
     push(tag::RINGMARK_VERSION, env!("CARGO_PKG_VERSION").as_bytes());
     for text in &options.tags {
         push(tag::TAG, text.as_bytes());
@@ -38,13 +43,6 @@ pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {
         push(tag::NOTICE, notice.as_bytes());
     }
     out
-}
-
-fn trimmed(path: &str) -> String {
-    fs::read_to_string(path)
-        .unwrap_or_default()
-        .trim_end()
-        .to_owned()
 }
 
 /// Service name and version, as OpenTelemetry's variables say.
@@ -68,7 +66,7 @@ fn service() -> (String, String) {
 
 /// The 64 hex digits that container runtimes put into the cgroup path.
 fn container_id() -> String {
-    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let text = small_file::text("/proc/self/cgroup");
     let parts = text.split(|c: char| !c.is_ascii_hexdigit());
     parts
         .filter(|part| part.len() == 64)

@@ -138,6 +138,7 @@ fn set_filter(core: &Core, text: &str) -> Result<String, String> {
     let wrong = |found: &str| format!("filter: found {found:?}, expected LEVEL or TARGET=LEVEL");
     let directives = Directives::parse(text).map_err(|error| wrong(&error.found))?;
     let on = registry::apply_directives(core, directives);
+    registry::tell();
     Ok(format!("enabled={on}"))
 }
 
@@ -162,6 +163,7 @@ fn set_pattern<'a>(
     }
     let name = pattern.name.clone();
     let matched = registry::apply_pattern(core, pattern);
+    registry::tell();
     if matched == 0 {
         return Ok(format!("matched=0 closest={}", closest(&name).join(",")));
     }
@@ -183,10 +185,11 @@ fn closest(pattern: &str) -> Vec<&'static str> {
             .take_while(|(a, b)| a == b)
             .count()
     };
-    let mut names = registry::names();
-    names.sort_unstable();
-    names.dedup();
-    names.sort_by_key(|name| std::cmp::Reverse(common(name)));
-    names.truncate(3);
-    names
+    let names = registry::names();
+    let mut best: Vec<&'static str> = Vec::new();
+    for _ in 0..3 {
+        let others = names.iter().filter(|name| !best.contains(name));
+        best.extend(others.max_by_key(|name| common(name)).copied());
+    }
+    best
 }

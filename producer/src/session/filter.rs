@@ -44,18 +44,24 @@ impl Directives {
             }
             any = true;
         }
-        directives
-            .targets
-            .sort_by_key(|(target, _)| std::cmp::Reverse(target.len()));
         Ok(directives)
+    }
+
+    /// The least important level that is on for some target.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn level_max(&self) -> Option<Level> {
+        let levels = self.targets.iter().map(|(_, level)| *level);
+        levels.chain([self.default]).max().flatten()
     }
 
     /// Whether events of this target and level are on.
     pub(crate) fn enables(&self, target: &str, level: Level) -> bool {
+        let speaks = |(prefix, _): &&(String, _)| target.starts_with(prefix.as_str());
         let found = self
             .targets
             .iter()
-            .find(|(prefix, _)| target.starts_with(prefix.as_str()));
+            .filter(speaks)
+            .max_by_key(|(prefix, _)| prefix.len());
         let most = found.map_or(self.default, |(_, level)| *level);
         most.is_some_and(|most| level <= most)
     }

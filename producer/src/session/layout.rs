@@ -39,7 +39,7 @@ pub(super) struct Regions {
 impl Regions {
     /// Regions of a session whose rings may take `cap` bytes.
     pub(super) fn for_cap(cap: u64) -> Self {
-        let slots = (cap / (32 << 10)).clamp(64, 4096) as u32;
+        let slots = (cap / (64 << 10)).clamp(64, 4096) as u32;
         let state = HEADER_BYTES;
         let mailbox = state + PAGE;
         let consumed = mailbox + MAILBOX_BYTES as u64;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
 use ringmark_format::session::SessionState;
-use ringmark_ring::{SlotGeometry, mapping};
+use ringmark_ring::{SlotGeometry, mapping, small_file};
 
 use super::core::Core;
 
@@ -38,7 +38,7 @@ fn cgroup_limit() -> u64 {
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
     ]
     .iter()
-    .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok())
+    .find_map(|path| small_file::text(path).parse().ok())
     .unwrap_or(u64::MAX)
 }
 
