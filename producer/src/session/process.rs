@@ -69,19 +69,20 @@ extern "C" fn on_process_exit() {
     }
 }
 
+/// Takes the locks in the order in which a start takes them.
 extern "C" fn before_fork() {
-    registry::before_fork();
     life::before_fork();
+    registry::before_fork();
 }
 
 extern "C" fn after_fork_parent() {
-    life::after_fork();
     registry::after_fork();
+    life::after_fork();
 }
 
 extern "C" fn after_fork_child() {
-    life::after_fork();
     registry::after_fork();
+    life::after_fork();
     if Core::current().is_none() {
         return;
     }
