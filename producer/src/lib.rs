@@ -20,6 +20,8 @@ pub mod event;
 mod session;
 mod sites;
 mod thread_block;
+#[cfg(feature = "tracing")]
+pub mod tracing;
 mod wiped;
 
 pub use event::typed::{Event, Reserved, Written, emit, reserve};

@@ -16,9 +16,9 @@ thread_local! {
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A span id that nobody had in this process; never 0.
+/// A span id that nobody had in this process; odd, because other sources of ids give even ones.
 pub(crate) fn fresh_id() -> u64 {
-    LAST_ID.fetch_add(1, Relaxed) + 1
+    LAST_ID.fetch_add(2, Relaxed) + 1
 }
 
 /// The span that this thread is in; 0: none.
@@ -85,6 +85,27 @@ pub(crate) fn exit(id: u64) {
 #[inline]
 pub(crate) fn close(id: u64) {
     emit::emit(Close, || (id,));
+}
+
+/// As [`enter`], at a tick that the caller holds.
+#[cfg(feature = "tracing")]
+#[inline]
+pub(crate) fn enter_at(ticks: u64, id: u64) {
+    emit::emit_at(Enter, ticks, || (id,));
+}
+
+/// As [`exit`], at a tick that the caller holds.
+#[cfg(feature = "tracing")]
+#[inline]
+pub(crate) fn exit_at(ticks: u64, id: u64) {
+    emit::emit_at(Exit, ticks, || (id,));
+}
+
+/// As [`close`], at a tick that the caller holds.
+#[cfg(feature = "tracing")]
+#[inline]
+pub(crate) fn close_at(ticks: u64, id: u64) {
+    emit::emit_at(Close, ticks, || (id,));
 }
 
 /// Span `id` follows from span `other`.

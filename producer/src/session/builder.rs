@@ -72,7 +72,7 @@ impl Builder {
     /// # Errors
     /// Why tracing is off. The program can go on: without a session every macro does nothing.
     pub fn start(self) -> Result<Session, StartError> {
-        life::start(self.options).map(Session::of)
+        life::start_and_tell(self.options).map(Session::of)
     }
 }
 
@@ -139,12 +139,15 @@ impl Session {
     /// A directive cannot be read; nothing was changed.
     pub fn set_filter(&self, directives: &str) -> Result<usize, StartError> {
         let directives = life::parse_filter(directives)?;
-        Ok(registry::apply_directives(self.core, directives))
+        let on = registry::apply_directives(self.core, directives);
+        registry::tell();
+        Ok(on)
     }
 
     /// Switches all events off and says good-bye. There is no other session in this process.
     pub fn close(self) {
         registry::unregister_all();
         life::close(self.core);
+        registry::tell();
     }
 }

@@ -74,3 +74,12 @@ pub(crate) fn now() -> u64 {
 fn now_cold() -> u64 {
     Core::current().map_or(0, |core| clock::ticks(core.clock))
 }
+
+/// Counts an event that came while its thread was busy with another one's first.
+#[cfg(feature = "tracing")]
+#[cold]
+pub(crate) fn count_nested() {
+    if let Some(core) = Core::current().filter(|core| core.wiped.is_ours()) {
+        core.count_lost(Cause::Nested);
+    }
+}

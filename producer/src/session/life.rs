@@ -54,7 +54,7 @@ pub fn start_from_env() -> Option<Session> {
     let wanted = std::env::var("RINGMARK").unwrap_or_default();
     let result = match Options::parse(&wanted) {
         Ok(None) => return None,
-        Ok(Some(options)) => start(with_env(options)),
+        Ok(Some(options)) => start_and_tell(with_env(options)),
         Err(error) => Err(StartError::Option(error)),
     };
     match result {
@@ -95,7 +95,15 @@ pub(super) fn parse_filter(text: &str) -> Result<Directives, StartError> {
     Directives::parse(text).map_err(|error| StartError::Filter { found: error.found })
 }
 
-pub(super) fn start(options: Options) -> Result<&'static Core, StartError> {
+/// Starts the session of this process and tells who caches what is on. (A forked child inherits
+/// its parent's caches with the same filter, and must not take foreign locks.)
+pub(super) fn start_and_tell(options: Options) -> Result<&'static Core, StartError> {
+    let core = start(options)?;
+    registry::tell();
+    Ok(core)
+}
+
+fn start(options: Options) -> Result<&'static Core, StartError> {
     options.check().map_err(StartError::Option)?;
     let directives = parse_filter(&options.filter)?;
     let mut control = CONTROL.lock();

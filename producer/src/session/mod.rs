@@ -19,8 +19,12 @@ mod registry;
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;
 pub use builder::{Builder, Session};
+#[cfg(feature = "tracing")]
+pub(crate) use core::count_nested;
 pub(crate) use core::now;
 pub use error::StartError;
 pub use life::start_from_env;
 pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use process::foreign_events;
+#[cfg(feature = "tracing")]
+pub(crate) use registry::{is_wanted, level_max, listen, register_dynamic};

@@ -2,6 +2,7 @@
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
+use std::sync::OnceLock;
 
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
@@ -14,11 +15,13 @@ use super::core::Core;
 use super::filter::{Directives, Pattern};
 use super::lock::{ControlLock, Guard};
 use super::memory;
+#[cfg(feature = "tracing")]
+use crate::event::description::Level;
 use crate::event::description::{Description, EventType, Field, Kind, Shape};
 use crate::sites;
 
 /// Size of a schema extent.
-pub(super) const EXTENT_BYTES: u64 = 64 << 10;
+pub(super) const EXTENT_BYTES: u64 = 32 << 10;
 
 /// What is known of the types, under one lock; the event path never comes here.
 struct Registry {
@@ -76,6 +79,7 @@ pub(super) fn unregister_all() {
 }
 
 /// Registers an event type that was found at run time. Without a session it waits for one.
+#[cfg_attr(not(feature = "tracing"), allow(dead_code))]
 pub(crate) fn register_dynamic(description: &Description<'_>) {
     let mut registry = REGISTRY.lock();
     let Description {
@@ -84,11 +88,56 @@ pub(crate) fn register_dynamic(description: &Description<'_>) {
         fixed_bytes,
     } = *description;
     registry.dynamic.push((event, fields.to_vec(), fixed_bytes));
-    let Some(core) = Core::current() else { return };
+    let Some(core) = Core::current().filter(|core| !core.file.closed()) else {
+        return;
+    };
     let mut schema = Vec::new();
     registry.add(description, &mut schema);
     publish(core, &schema);
-    registry.apply(core);
+    registry.switch(core, &event);
+}
+
+/// Whether a type like this is on, or would be if it were registered. Without a session: no.
+#[cfg(feature = "tracing")]
+pub(crate) fn is_wanted(event: &EventType) -> bool {
+    let registry = REGISTRY.lock();
+    session_is_open() && registry.enables(event)
+}
+
+/// The least important level that any type may have and be on; `None`: nothing is on.
+#[cfg(feature = "tracing")]
+pub(crate) fn level_max() -> Option<Level> {
+    let registry = REGISTRY.lock();
+    if !session_is_open() {
+        return None;
+    }
+    match &registry.directives {
+        Some(directives) if !registry.patterns.iter().any(|pattern| pattern.on) => {
+            directives.level_max()
+        }
+        _ => Some(Level::Trace),
+    }
+}
+
+#[cfg(feature = "tracing")]
+fn session_is_open() -> bool {
+    Core::current().is_some_and(|core| core.wiped.is_ours() && !core.file.closed())
+}
+
+/// Whom to tell when types were switched on or off; set once, never called under a lock.
+static LISTENER: OnceLock<fn()> = OnceLock::new();
+
+/// Sets the one listener; a second one is not taken.
+#[cfg(feature = "tracing")]
+pub(crate) fn listen(listener: fn()) {
+    let _ = LISTENER.set(listener);
+}
+
+/// Tells the listener that types may have been switched on or off.
+pub(super) fn tell() {
+    if let Some(listener) = LISTENER.get() {
+        listener();
+    }
 }
 
 /// Adds a pattern and says how many types it speaks of.
@@ -142,14 +191,19 @@ impl Guard<'_, Registry> {
     fn apply(&self, core: &Core) -> usize {
         let mut on = 0;
         for event in &self.events {
-            let enabled = self.enables(event);
-            on += usize::from(enabled);
-            event.state.enable(enabled);
-            show(core, event.state.id(), enabled);
+            on += usize::from(self.switch(core, event));
         }
         core.state_word(offset_of!(SessionState, enabled_generation))
             .fetch_add(1, Relaxed);
         on
+    }
+
+    /// Switches one type on or off, tells the bitmap, says which.
+    fn switch(&self, core: &Core, event: &EventType) -> bool {
+        let enabled = self.enables(event);
+        event.state.enable(enabled);
+        show(core, event.state.id(), enabled);
+        enabled
     }
 
     fn enables(&self, event: &EventType) -> bool {

@@ -1,0 +1,152 @@
+//! What the bridge from `tracing` costs beside native events and a `Registry` with a layer that
+//! does nothing.
+//!
+//! Each subscriber is the global default of a process of its own, as in real programs; windows of
+//! all candidates are interleaved, so that one run compares them under the same load.
+
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use tracing_subscriber::layer::SubscriberExt;
+
+const WINDOWS: usize = 300;
+const PER_WINDOW: u64 = 500;
+
+/// What is measured: name, body; the part of the program that runs it.
+const BODIES: [(&str, &str, fn(u64)); 9] = [
+    ("bridge", "clock", clock),
+    ("bridge", "native event", native_event),
+    ("bridge", "native span", native_span),
+    ("bridge", "event", event),
+    ("bridge", "event with message", message),
+    ("bridge", "span", span),
+    ("layer", "span", span),
+    ("registry", "event", event),
+    ("registry", "span", span),
+];
+
+/// A layer that does nothing.
+struct Nothing;
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Nothing {}
+
+fn clock(_: u64) {
+    black_box(ringmark::ticks());
+}
+
+fn native_event(i: u64) {
+    ringmark::event!("cost.native", value = i);
+}
+
+fn native_span(i: u64) {
+    drop(ringmark::span!("cost.span", value = i));
+}
+
+fn event(i: u64) {
+    tracing::info!(value = i);
+}
+
+fn message(i: u64) {
+    tracing::info!(value = i, "request done");
+}
+
+fn span(i: u64) {
+    let span = tracing::info_span!("query", rows = i);
+    drop(span.enter());
+}
+
+/// ns per call in one window; the first calls (page faults, registration) are not measured.
+fn measure(body: fn(u64)) -> f64 {
+    (0..20).for_each(body);
+    let start = Instant::now();
+    for i in 0..PER_WINDOW {
+        body(black_box(i));
+    }
+    start.elapsed().as_nanos() as f64 / PER_WINDOW as f64
+}
+
+/// Measures what the lines of standard input name, as the process of one subscriber.
+fn serve(part: &str) {
+    match part {
+        "bridge" => drop(ringmark::tracing::init().expect("the first subscriber")),
+        "layer" => {
+            let _ = ringmark::start_from_env();
+            let all = tracing_subscriber::registry().with(ringmark::tracing::layer());
+            tracing::subscriber::set_global_default(all).expect("the first subscriber");
+        }
+        _ => {
+            let all = tracing_subscriber::registry().with(Nothing);
+            tracing::subscriber::set_global_default(all).expect("the first subscriber");
+        }
+    }
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        let index: usize = line.parse().expect("a number");
+        println!("{}", measure(BODIES[index].2));
+    }
+}
+
+/// A process that measures.
+struct Part {
+    name: &'static str,
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Part {
+    fn start(name: &'static str) -> Self {
+        let program = std::env::current_exe().expect("own name");
+        let mut child = Command::new(program)
+            .arg(name)
+            .env("RINGMARK", "keep=never")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let to = child.stdin.take().expect("piped");
+        let from = BufReader::new(child.stdout.take().expect("piped"));
+        Self {
+            name,
+            child,
+            to,
+            from,
+        }
+    }
+
+    fn ask(&mut self, index: usize) -> f64 {
+        writeln!(self.to, "{index}").expect("a live process");
+        let mut line = String::new();
+        self.from.read_line(&mut line).expect("a live process");
+        line.trim().parse().expect("a number")
+    }
+}
+
+fn main() {
+    if let Some(part) = std::env::args().nth(1) {
+        return serve(&part);
+    }
+    let mut parts = ["bridge", "layer", "registry"].map(Part::start);
+    let mut windows = vec![Vec::with_capacity(WINDOWS); BODIES.len()];
+    for _ in 0..WINDOWS {
+        for (index, (part, ..)) in BODIES.iter().enumerate() {
+            let part = parts.iter_mut().find(|p| p.name == *part).expect("listed");
+            windows[index].push(part.ask(index));
+        }
+    }
+    for ((part, name, _), mut all) in BODIES.iter().zip(windows) {
+        all.sort_by(f64::total_cmp);
+        let at = |percent: usize| all[all.len() * percent / 100];
+        println!(
+            "{part:9} {name:20} p10 {:7.2} median {:7.2} p90 {:7.2} ns",
+            at(10),
+            at(50),
+            at(90)
+        );
+    }
+    for mut part in parts {
+        drop(part.to);
+        let _ = part.child.wait();
+    }
+}

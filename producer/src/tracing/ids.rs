@@ -1,0 +1,198 @@
+//! Span ids, and how many handles each span has. No allocation for a span, no lock.
+//!
+//! An id says where its span's cell is. Cells lie in regions; a thread owns one region at a time
+//! and only it gives out the region's cells, so that taking one is a plain store. Any thread may
+//! count handles of any span, and gives the cell back by counting to 0.
+
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed,
+};
+use std::sync::OnceLock;
+
+use tracing_core::Metadata;
+
+const CELL_BITS: u32 = 10;
+const REGION_BITS: u32 = 10;
+/// Spans that live at one time, and whose end is seen.
+const CELLS: usize = 1 << CELL_BITS;
+const REGIONS: usize = 1 << REGION_BITS;
+
+/// A living span, or nothing.
+struct SpanCell {
+    /// Handles; 0: free.
+    handles: AtomicU32,
+    /// What it is; null or from a `&'static`.
+    metadata: AtomicPtr<Metadata<'static>>,
+}
+
+struct Region {
+    owned: AtomicBool,
+    /// Ids given out so far: a cell that is used again gets another id.
+    given: AtomicU64,
+    cells: OnceLock<Box<[SpanCell]>>,
+}
+
+static ALL: [Region; REGIONS] = [const {
+    Region {
+        owned: AtomicBool::new(false),
+        given: AtomicU64::new(0),
+        cells: OnceLock::new(),
+    }
+}; REGIONS];
+
+/// The region of a thread.
+#[derive(Clone, Copy)]
+struct Owned {
+    number: usize,
+    cells: &'static [SpanCell],
+}
+
+/// What a thread knows, without a destructor, so that reaching it costs nothing.
+struct Mine {
+    region: Cell<Option<Owned>>,
+    given: Cell<u64>,
+    next: Cell<usize>,
+}
+
+/// Gives the region back at thread exit.
+struct GiveBack;
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        MINE.with(give_back);
+    }
+}
+
+thread_local! {
+    static MINE: Mine = const {
+        Mine { region: Cell::new(None), given: Cell::new(0), next: Cell::new(0) }
+    };
+    static GIVE_BACK: GiveBack = const { GiveBack };
+}
+
+/// A new span with one handle; its id is even and not 0. Where too many spans live, it gets an id
+/// that many share and that never ends: [`SHARED`].
+#[inline]
+pub(super) fn new(metadata: &'static Metadata<'static>) -> u64 {
+    MINE.with(|mine| {
+        if let Some(owned) = mine.region.get() {
+            let number = mine.next.get();
+            let cell = &owned.cells[number % CELLS];
+            if cell.handles.load(Relaxed) == 0 {
+                return take(mine, owned, number % CELLS, metadata);
+            }
+        }
+        new_elsewhere(mine, metadata)
+    })
+}
+
+/// The id of spans that are not told apart.
+pub(super) const SHARED: u64 = 1 << 62;
+
+#[inline(always)]
+fn take(mine: &Mine, owned: Owned, number: usize, metadata: &'static Metadata<'static>) -> u64 {
+    let cell = &owned.cells[number];
+    cell.metadata
+        .store(ptr::from_ref(metadata).cast_mut(), Relaxed);
+    cell.handles.store(1, Relaxed);
+    let given = mine.given.get() + 1;
+    mine.given.set(given);
+    mine.next.set(number + 1);
+    let place = (owned.number << CELL_BITS | number) as u64;
+    (given << (REGION_BITS + CELL_BITS) | place) << 1
+}
+
+/// The next cell lives: finds another one, in this region or in one that nobody owns.
+#[cold]
+#[inline(never)]
+fn new_elsewhere(mine: &Mine, metadata: &'static Metadata<'static>) -> u64 {
+    if let Some(owned) = mine.region.get()
+        && let Some(number) = free_cell(owned.cells, mine.next.get())
+    {
+        return take(mine, owned, number, metadata);
+    }
+    give_back(mine);
+    // A thread whose destructors have run could not give a region back.
+    if GIVE_BACK.try_with(|_| ()).is_err() {
+        return SHARED;
+    }
+    for (region, number) in ALL.iter().zip(0..) {
+        // [L5] pairs with [L6]
+        if region.owned.load(Relaxed) || region.owned.swap(true, Ordering::Acquire) {
+            continue;
+        }
+        let cells = region.cells.get_or_init(new_cells);
+        if let Some(cell) = free_cell(cells, 0) {
+            let owned = Owned { number, cells };
+            mine.region.set(Some(owned));
+            mine.given.set(region.given.load(Relaxed));
+            return take(mine, owned, cell, metadata);
+        }
+        region.owned.store(false, Ordering::Release); // [L6] pairs with [L5]
+    }
+    SHARED
+}
+
+fn new_cells() -> Box<[SpanCell]> {
+    let empty = |_| SpanCell {
+        handles: AtomicU32::new(0),
+        metadata: AtomicPtr::new(ptr::null_mut()),
+    };
+    (0..CELLS).map(empty).collect()
+}
+
+fn free_cell(cells: &[SpanCell], from: usize) -> Option<usize> {
+    let order = (0..CELLS).map(|i| (from + i) % CELLS);
+    order
+        .into_iter()
+        .find(|number| cells[*number].handles.load(Relaxed) == 0)
+}
+
+fn give_back(mine: &Mine) {
+    if let Some(owned) = mine.region.take() {
+        let region = &ALL[owned.number];
+        region.given.store(mine.given.get(), Relaxed);
+        region.owned.store(false, Ordering::Release); // [L6] pairs with [L5]
+    }
+}
+
+#[inline(always)]
+fn cell(id: u64) -> Option<&'static SpanCell> {
+    if id == SHARED || id & 1 != 0 {
+        return None;
+    }
+    let place = (id >> 1) as usize;
+    let region = &ALL[place >> CELL_BITS & (REGIONS - 1)];
+    region.cells.get()?.get(place & (CELLS - 1))
+}
+
+/// What a span of this module is. `None`: it is not from here, or shared.
+pub(super) fn metadata(id: u64) -> Option<&'static Metadata<'static>> {
+    let metadata = cell(id)?.metadata.load(Relaxed);
+    // SAFETY: null, or stored by `take` from a reference that lives for ever.
+    unsafe { metadata.as_ref() }
+}
+
+/// One handle more.
+pub(super) fn add_handle(id: u64) {
+    if let Some(cell) = cell(id) {
+        cell.handles.fetch_add(1, Relaxed);
+    }
+}
+
+/// One handle less. `true`: it was the last one.
+#[inline]
+pub(super) fn remove_handle(id: u64) -> bool {
+    let Some(cell) = cell(id) else { return false };
+    match cell.handles.load(Relaxed) {
+        // Whoever holds the only handle is the only one who could add another.
+        1 => {
+            cell.handles.store(0, Relaxed);
+            true
+        }
+        0 => false,
+        _ => cell.handles.fetch_sub(1, Relaxed) == 1,
+    }
+}

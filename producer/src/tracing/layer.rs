@@ -1,0 +1,116 @@
+//! The same records from a layer, for programs that already stack layers on a registry.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::subscriber::Interest;
+use tracing_core::{Event, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::site::Site;
+use super::{log_records, sites, spans, subscriber};
+use crate::event::span_records;
+
+/// A layer that records what is on, and leaves other layers alone: its filter is its own.
+pub struct RecorderLayer<S> {
+    subscriber: PhantomData<fn(S)>,
+}
+
+impl<S> fmt::Debug for RecorderLayer<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecorderLayer")
+    }
+}
+
+/// A layer for `tracing_subscriber::registry().with(…)`. The registry costs more than the records:
+/// prefer [`super::init`] where no other layer is needed.
+#[must_use]
+pub fn layer<S>() -> RecorderLayer<S>
+where
+    S: Subscriber + for<'l> LookupSpan<'l>,
+{
+    super::listen();
+    RecorderLayer {
+        subscriber: PhantomData,
+    }
+}
+
+/// The registry's id as ours: even, so that it is not taken for a native span's.
+fn own_id(id: u64) -> u64 {
+    id << 1
+}
+
+/// The site of a span, if it is recorded.
+fn site_of<S>(id: &Id, context: &Context<'_, S>) -> Option<&'static Site>
+where
+    S: Subscriber + for<'l> LookupSpan<'l>,
+{
+    context
+        .metadata(id)
+        .and_then(sites::site_of)
+        .filter(|site| site.is_on())
+}
+
+impl<S> Layer<S> for RecorderLayer<S>
+where
+    S: Subscriber + for<'l> LookupSpan<'l>,
+{
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if !log_records::is_callsite(metadata)
+            && let Some(site) = sites::site_of(metadata)
+        {
+            site.look();
+        }
+        Interest::always()
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _context: Context<'_, S>) {
+        let site = sites::site_of(attributes.metadata()).filter(|site| site.is_on());
+        let Some(site) = site else { return };
+        let explicit = match attributes.parent() {
+            _ if attributes.is_contextual() => None,
+            parent => Some(parent.map_or(0, |id| own_id(id.into_u64()))),
+        };
+        spans::new(site, own_id(id.into_u64()), explicit, attributes);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(site) = site_of(id, &context) {
+            spans::record(site, own_id(id.into_u64()), values);
+        }
+    }
+
+    fn on_follows_from(&self, id: &Id, follows: &Id, context: Context<'_, S>) {
+        if site_of(id, &context).is_some() {
+            span_records::follows(own_id(id.into_u64()), own_id(follows.into_u64()));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        let metadata = event.metadata();
+        let is_on = |site: &Site| site.is_on();
+        if log_records::is_callsite(metadata) || sites::site_of(metadata).is_some_and(is_on) {
+            subscriber::emit(event, own_id);
+        }
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        if site_of(id, &context).is_some() {
+            spans::enter(own_id(id.into_u64()));
+        }
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        if site_of(id, &context).is_some() {
+            spans::exit(own_id(id.into_u64()));
+        }
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        if site_of(&id, &context).is_some() {
+            spans::close(own_id(id.into_u64()));
+        }
+    }
+}

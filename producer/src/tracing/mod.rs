@@ -1,0 +1,76 @@
+//! The bridge from `tracing` and `log`: one line, [`init`], and every event and span of them is a
+//! record in its thread's ring.
+//!
+//! ```
+//! ringmark::tracing::init().expect("no other subscriber");
+//! tracing::info!(rows = 3, "query done"); // recorded if `RINGMARK` asked for a session
+//! ```
+//!
+//! `RINGMARK_FILTER` says what is on, and so do `Session::set_filter` and the requests of tools
+//! at run time; what is off costs a load and a branch. Not for signal handlers: `tracing` itself
+//! is not.
+
+mod ids;
+mod layer;
+mod log_records;
+mod site;
+mod sites;
+mod spans;
+mod subscriber;
+mod thread;
+mod values;
+
+use std::fmt;
+
+use tracing_core::{Dispatch, callsite, dispatcher};
+
+pub use layer::{RecorderLayer, layer};
+pub use subscriber::Recorder;
+
+use crate::{Session, session};
+
+/// What could not be installed. The session, if one was asked for, runs all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InitError {
+    /// The program has a global subscriber for `tracing` already.
+    SubscriberIsSet,
+    /// The program has a logger for `log` already; `tracing` is bridged.
+    LoggerIsSet,
+}
+
+impl fmt::Display for InitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SubscriberIsSet => "tracing: another global subscriber is set already",
+            Self::LoggerIsSet => "log: another logger is set already",
+        })
+    }
+}
+
+impl std::error::Error for InitError {}
+
+/// Starts a session if `RINGMARK` asks for one, and bridges `tracing` and `log` to it. `None`: no
+/// session runs; everything is off until one starts.
+///
+/// # Errors
+/// What the program has set before.
+pub fn init() -> Result<Option<Session>, InitError> {
+    let session = crate::start_from_env().or_else(Session::current);
+    dispatcher::set_global_default(Dispatch::new(recorder()))
+        .map_err(|_| InitError::SubscriberIsSet)?;
+    tracing_log::LogTracer::init().map_err(|_| InitError::LoggerIsSet)?;
+    Ok(session)
+}
+
+/// The subscriber, for programs that install it themselves.
+#[must_use]
+pub fn recorder() -> Recorder {
+    listen();
+    Recorder
+}
+
+/// Has `tracing` ask again what is on when the session's filter changes.
+fn listen() {
+    session::listen(callsite::rebuild_interest_cache);
+}

@@ -1,0 +1,323 @@
+//! What is known of one call site of `tracing`, and how its records are written.
+//!
+//! `tracing` does not say which types the fields of a site have. So each combination of kinds that
+//! really comes is an event type of its own, registered when it first comes: almost always one.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+use ringmark_format::TypeId;
+use tracing_core::field::Visit;
+
+use super::values::{AsText, FIELDS_MAX, Kinds, Values};
+use crate::event::description::{
+    Description, EventType, Field, Kind, Level, Place, Shape, TypeState, semantic,
+};
+use crate::event::{Now, reserve_words};
+use crate::session;
+
+/// Combinations of kinds that get a type; the last one is "everything as text".
+const VARIANTS: usize = 12;
+
+/// Facts about a place in the program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    pub(super) name: &'static str,
+    pub(super) target: &'static str,
+    pub(super) level: Level,
+    pub(super) file: &'static str,
+    pub(super) line: u32,
+}
+
+/// A call site. Lives for ever.
+pub(super) struct Site {
+    pub(super) facts: Facts,
+    pub(super) is_span: bool,
+    /// Names of its fields, in the order of their indices.
+    fields: Box<[&'static str]>,
+    on: AtomicBool,
+    /// Of an event: without and with an explicit parent. Of a span: made, late values.
+    variants: [Variants; 2],
+}
+
+/// Which records of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// An event whose parent follows from what its thread has entered.
+    Event,
+    /// An event that names its parent.
+    EventOf,
+    /// A span was made.
+    SpanNew,
+    /// Late values of a span.
+    SpanRecord,
+}
+
+impl What {
+    const fn list(self) -> usize {
+        match self {
+            Self::Event | Self::SpanNew => 0,
+            Self::EventOf | Self::SpanRecord => 1,
+        }
+    }
+
+    const fn shape(self) -> Shape {
+        match self {
+            Self::Event | Self::EventOf => Shape::Instant,
+            Self::SpanNew => Shape::SpanNew,
+            Self::SpanRecord => Shape::SpanRecord,
+        }
+    }
+
+    /// The words in front of the fields.
+    const fn head(self) -> &'static [(&'static str, u32)] {
+        const SPAN: (&str, u32) = ("span_id", semantic::SPAN_ID);
+        const PARENT: (&str, u32) = ("parent_id", semantic::PARENT_ID);
+        match self {
+            Self::Event => &[],
+            Self::EventOf => &[PARENT],
+            Self::SpanNew => &[SPAN, PARENT],
+            Self::SpanRecord => &[SPAN],
+        }
+    }
+}
+
+#[derive(Default)]
+struct Variants {
+    all: [OnceLock<Variant>; VARIANTS],
+    states: [TypeState; VARIANTS],
+}
+
+/// One event type of a site.
+struct Variant {
+    kinds: Kinds,
+    state: &'static TypeState,
+    /// Where each payload word behind the head comes from.
+    plan: Box<[Source]>,
+}
+
+/// Where a payload word comes from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Low(u8),
+    High(u8),
+    Text(u8),
+}
+
+thread_local! {
+    /// This thread is registering a type: an event that comes in between (from an allocator, from
+    /// a signal handler) must not do the same.
+    static REGISTERING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Site {
+    pub(super) fn new(facts: Facts, is_span: bool, fields: Box<[&'static str]>) -> Self {
+        Self {
+            facts,
+            is_span,
+            fields,
+            on: AtomicBool::new(false),
+            variants: Default::default(),
+        }
+    }
+
+    /// Whether the site was on when the filter last changed.
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Relaxed)
+    }
+
+    /// Asks the session whether the site is on.
+    pub(super) fn look(&self) -> bool {
+        static UNUSED: TypeState = TypeState::new();
+        let what = if self.is_span {
+            What::SpanNew
+        } else {
+            What::Event
+        };
+        let on = session::is_wanted(&self.event_type(what, &UNUSED));
+        self.on.store(on, Relaxed);
+        on
+    }
+
+    /// Whether its records are known to be off, without a lock.
+    pub(super) fn is_known_off(&self, what: What) -> bool {
+        let first = self.variants[what.list()].all[0].get();
+        first.is_some_and(|variant| variant.state.enabled() == 0)
+    }
+
+    /// Gathers the values, then writes one record: `head`, the values.
+    #[inline(always)]
+    pub(super) fn record<const N: usize>(
+        &'static self,
+        what: What,
+        now: Now,
+        head: [u64; N],
+        visit: impl Fn(&mut dyn Visit),
+    ) {
+        let mut values = Values::new();
+        visit(&mut values);
+        let Some(variant) = self.variant(what, &mut values, &visit) else {
+            return;
+        };
+        let id = variant.state.enabled();
+        if id != 0 {
+            variant.write(TypeId(id), now, head, &values);
+        }
+    }
+
+    #[inline(always)]
+    fn variant(
+        &'static self,
+        what: What,
+        values: &mut Values,
+        visit: &dyn Fn(&mut dyn Visit),
+    ) -> Option<&'static Variant> {
+        match self.variants[what.list()].all[0].get() {
+            Some(variant) if variant.kinds == values.kinds => Some(variant),
+            _ => self.other_variant(what, values, visit),
+        }
+    }
+
+    /// Finds or registers the type for these kinds. `None`: lost, because this thread is
+    /// registering a type already.
+    #[cold]
+    #[inline(never)]
+    fn other_variant(
+        &'static self,
+        what: What,
+        values: &mut Values,
+        visit: &dyn Fn(&mut dyn Visit),
+    ) -> Option<&'static Variant> {
+        let list = &self.variants[what.list()];
+        let (last, typed) = list.all.split_last()?;
+        for (slot, state) in typed.iter().zip(&list.states) {
+            let variant = self.get_or_register(what, slot, state, values.kinds)?;
+            if variant.kinds == values.kinds {
+                return Some(variant);
+            }
+        }
+        *values = Values::new();
+        let mut texts = AsText(values);
+        visit(&mut texts);
+        texts.fill(self.fields.len());
+        let kinds = Kinds::all_texts(self.fields.len());
+        self.get_or_register(what, last, list.states.last()?, kinds)
+    }
+
+    fn get_or_register(
+        &'static self,
+        what: What,
+        slot: &'static OnceLock<Variant>,
+        state: &'static TypeState,
+        kinds: Kinds,
+    ) -> Option<&'static Variant> {
+        if let Some(variant) = slot.get() {
+            return Some(variant);
+        }
+        if REGISTERING.replace(true) {
+            session::count_nested();
+            return None;
+        }
+        let variant = slot.get_or_init(|| self.register(what, state, kinds));
+        REGISTERING.set(false);
+        Some(variant)
+    }
+
+    fn register(&self, what: What, state: &'static TypeState, kinds: Kinds) -> Variant {
+        let mut fields = Vec::with_capacity(2 + self.fields.len());
+        for (name, semantic) in what.head() {
+            push_field(&mut fields, name, Kind::U64, *semantic);
+        }
+        let mut plan = Vec::with_capacity(self.fields.len());
+        for (index, name) in self.fields.iter().enumerate().take(FIELDS_MAX) {
+            if let Some(kind) = kinds.get(index) {
+                push_field(&mut fields, name, kind, 0);
+                plan_field(&mut plan, index as u8, kind);
+            }
+        }
+        session::register_dynamic(&Description {
+            event: self.event_type(what, state),
+            fields: &fields,
+            fixed_bytes: 8 * (what.head().len() + plan.len()) as u32,
+        });
+        Variant {
+            kinds,
+            state,
+            plan: plan.into(),
+        }
+    }
+
+    fn event_type(&self, what: What, state: &'static TypeState) -> EventType {
+        let Facts {
+            name,
+            target,
+            level,
+            file,
+            line,
+        } = self.facts;
+        EventType {
+            name,
+            target,
+            category: "",
+            level,
+            shape: what.shape(),
+            file,
+            line,
+            state,
+        }
+    }
+}
+
+/// Every field starts at a whole word.
+fn push_field(fields: &mut Vec<Field>, name: &'static str, kind: Kind, semantic: u32) {
+    let end = |field: &Field| field.place.offset + field.place.kind.fixed_bytes().max(8) as u32;
+    let offset = fields.last().map_or(0, end);
+    let count = 0;
+    fields.push(Field {
+        name,
+        place: Place {
+            kind,
+            count,
+            offset,
+        },
+        semantic,
+        unit: "",
+        redacted: false,
+    });
+}
+
+fn plan_field(plan: &mut Vec<Source>, index: u8, kind: Kind) {
+    match kind {
+        Kind::Str | Kind::Bytes => plan.push(Source::Text(index)),
+        Kind::U128 | Kind::I128 => plan.extend([Source::Low(index), Source::High(index)]),
+        _ => plan.push(Source::Low(index)),
+    }
+}
+
+impl Variant {
+    #[inline(always)]
+    fn write<const N: usize>(&self, id: TypeId, now: Now, head: [u64; N], values: &Values) {
+        let texts = values.texts();
+        let fixed_words = N + self.plan.len();
+        let words = (fixed_words + texts.len() / 8) as u64;
+        let Some(mut to) = reserve_words(id, words, now) else {
+            return;
+        };
+        for (at, word) in head.into_iter().enumerate() {
+            to.set_word(at, word);
+        }
+        for (at, source) in self.plan.iter().enumerate() {
+            let word = match *source {
+                Source::Low(index) => values.low(index as usize),
+                Source::High(index) => values.high(index as usize),
+                Source::Text(index) => values.low(index as usize) + 8 * fixed_words as u64,
+            };
+            to.set_word(N + at, word);
+        }
+        if !texts.is_empty() {
+            to.set_bytes(fixed_words, texts);
+        }
+        to.commit();
+    }
+}

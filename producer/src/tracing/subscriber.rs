@@ -1,0 +1,139 @@
+//! The subscriber: `tracing`'s calls, straight into this thread's ring.
+
+use tracing_core::span::{Attributes, Current, Id, Record};
+use tracing_core::subscriber::Interest;
+use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
+
+use super::site::What;
+use super::{ids, log_records, sites, spans, thread};
+use crate::event::description::Level;
+use crate::event::Now;
+use crate::event::span_records;
+use crate::session;
+
+/// Writes the events and spans of `tracing` as Ringmark's records.
+///
+/// Without a session everything is off. A span that is entered before anything else was recorded
+/// on its thread counts as entered when it was made, and one that is closed before anything else
+/// was recorded as closed when it was left: this halves the readings of the clock.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Recorder;
+
+impl Subscriber for Recorder {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if log_records::is_callsite(metadata) {
+            // Each record has a target of its own, looked at when it comes.
+            return Interest::sometimes();
+        }
+        match sites::site_of(metadata) {
+            Some(site) if site.look() => Interest::always(),
+            _ => Interest::never(),
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // Sites of the program are always on or never. What is left are `log` records.
+        log_records::may_be_on(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(level_filter(session::level_max()))
+    }
+
+    #[inline]
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let metadata = attributes.metadata();
+        let id = ids::new(metadata);
+        if let Some(site) = sites::site_of(metadata) {
+            spans::new(site, id, explicit_parent(attributes), attributes);
+        }
+        Id::from_u64(id)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let id = span.into_u64();
+        if let Some(site) = ids::metadata(id).and_then(sites::site_of) {
+            spans::record(site, id, values);
+        }
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        span_records::follows(span.into_u64(), follows.into_u64());
+    }
+
+    #[inline]
+    fn event(&self, event: &Event<'_>) {
+        emit(event, |id| id);
+    }
+
+    #[inline]
+    fn enter(&self, span: &Id) {
+        spans::enter(span.into_u64());
+    }
+
+    #[inline]
+    fn exit(&self, span: &Id) {
+        spans::exit(span.into_u64());
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        ids::add_handle(id.into_u64());
+        id.clone()
+    }
+
+    #[inline]
+    fn try_close(&self, id: Id) -> bool {
+        let id = id.into_u64();
+        let last = ids::remove_handle(id);
+        if last {
+            spans::close(id);
+        }
+        last
+    }
+
+    fn current_span(&self) -> Current {
+        match thread::innermost(ids::metadata) {
+            Some((id, metadata)) => Current::new(Id::from_u64(id), metadata),
+            None => Current::none(),
+        }
+    }
+}
+
+/// Records an event; `own_id` makes the recorded id of a span out of `tracing`'s.
+#[inline(always)]
+pub(super) fn emit(event: &Event<'_>, own_id: impl Fn(u64) -> u64) {
+    let metadata = event.metadata();
+    if log_records::is_callsite(metadata) && log_records::emit(event) {
+        return;
+    }
+    let Some(site) = sites::site_of(metadata) else {
+        return;
+    };
+    if event.is_contextual() {
+        site.record(What::Event, Now::Clock, [], |visitor| event.record(visitor));
+    } else {
+        let parent = event.parent().map_or(0, |id| own_id(id.into_u64()));
+        site.record(What::EventOf, Now::Clock, [parent], |visitor| {
+            event.record(visitor);
+        });
+    }
+}
+
+fn explicit_parent(attributes: &Attributes<'_>) -> Option<u64> {
+    if attributes.is_contextual() {
+        return None;
+    }
+    Some(attributes.parent().map_or(0, Id::into_u64))
+}
+
+fn level_filter(level: Option<Level>) -> LevelFilter {
+    match level {
+        None => LevelFilter::OFF,
+        Some(Level::Error) => LevelFilter::ERROR,
+        Some(Level::Warn) => LevelFilter::WARN,
+        Some(Level::Info) => LevelFilter::INFO,
+        Some(Level::Debug) => LevelFilter::DEBUG,
+        Some(Level::Trace) => LevelFilter::TRACE,
+    }
+}

@@ -1,0 +1,147 @@
+//! What a thread has entered, and the time of its last record.
+
+use core::cell::{Cell, RefCell};
+
+use crate::event::span_records;
+use crate::{session, thread_block};
+
+/// Entered spans kept without an allocation; deeper ones take one.
+const DEPTH: usize = 64;
+
+struct Thread {
+    /// Under each entered span the one that was current before it; the current one is in
+    /// `span_records`, which native spans share.
+    below: [Cell<u64>; DEPTH],
+    depth: Cell<usize>,
+    last: Cell<Last>,
+}
+
+/// The last record about a span on this thread.
+#[derive(Clone, Copy)]
+struct Last {
+    id: u64,
+    ticks: u64,
+    /// Reservations of the thread's ring at that time.
+    reservations: u64,
+}
+
+thread_local! {
+    static THREAD: Thread = const {
+        Thread {
+            below: [const { Cell::new(0) }; DEPTH],
+            depth: Cell::new(0),
+            last: Cell::new(Last { id: 0, ticks: 0, reservations: 0 }),
+        }
+    };
+    static DEEPER: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes `id` the span that this thread is in.
+#[inline]
+pub(super) fn push(id: u64) {
+    put(span_records::set_current(id));
+}
+
+#[inline(always)]
+fn put(before: u64) {
+    THREAD.with(|thread| {
+        let depth = thread.depth.get();
+        thread.depth.set(depth + 1);
+        match thread.below.get(depth) {
+            Some(cell) => cell.set(before),
+            None => put_deeper(before),
+        }
+    });
+}
+
+#[cold]
+fn put_deeper(before: u64) {
+    let _ = DEEPER.try_with(|deeper| deeper.borrow_mut().push(before));
+}
+
+/// Leaves `id`: mostly the span that the thread is in, else one that it entered before.
+#[inline]
+pub(super) fn pop(id: u64) {
+    if span_records::current() == id {
+        if let Some(before) = pop_top() {
+            span_records::set_current(before);
+        }
+    } else {
+        remove(id);
+    }
+}
+
+#[inline]
+fn pop_top() -> Option<u64> {
+    THREAD.with(|thread| {
+        let depth = thread.depth.get().checked_sub(1)?;
+        thread.depth.set(depth);
+        match thread.below.get(depth) {
+            Some(cell) => Some(cell.get()),
+            None => pop_deeper(),
+        }
+    })
+}
+
+#[cold]
+fn pop_deeper() -> Option<u64> {
+    DEEPER
+        .try_with(|deeper| deeper.borrow_mut().pop())
+        .ok()
+        .flatten()
+}
+
+/// Takes `id` out from under the spans that were entered after it.
+#[cold]
+fn remove(id: u64) {
+    let mut above = Vec::new();
+    while let Some(before) = pop_top().filter(|before| *before != id) {
+        above.push(before);
+    }
+    above.into_iter().rev().for_each(put);
+}
+
+/// The innermost span that this thread is in and for which `is_it` holds.
+pub(super) fn innermost<T>(is_it: impl Fn(u64) -> Option<T>) -> Option<(u64, T)> {
+    let current = span_records::current();
+    if let Some(found) = is_it(current) {
+        return Some((current, found));
+    }
+    THREAD.with(|thread| {
+        let depth = thread.depth.get().min(DEPTH);
+        let entered = thread.below[..depth].iter().rev().map(Cell::get);
+        entered
+            .into_iter()
+            .find_map(|id| is_it(id).map(|found| (id, found)))
+    })
+}
+
+/// The tick of the last record, if it was about `id` and nothing was recorded since on this
+/// thread; else the clock. Saves half of the clock readings of a span that is entered as soon as
+/// it is made, and closed as soon as it is left.
+#[inline(always)]
+pub(super) fn ticks_after(id: u64) -> u64 {
+    let last = THREAD.with(|thread| thread.last.get());
+    if last.id == id && last.reservations == reservations() {
+        last.ticks
+    } else {
+        session::now()
+    }
+}
+
+/// Remembers that the last record of this thread was about `id`.
+#[inline(always)]
+pub(super) fn set_last(id: u64, ticks: u64) {
+    let reservations = reservations();
+    let last = Last {
+        id,
+        ticks,
+        reservations,
+    };
+    THREAD.with(|thread| thread.last.set(last));
+}
+
+#[inline(always)]
+fn reservations() -> u64 {
+    thread_block::writer().map_or(0, ringmark_ring::Writer::reservations)
+}
