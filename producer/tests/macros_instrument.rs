@@ -24,7 +24,7 @@ fn query(id: u64, rows: Vec<u8>, plan: Option<u8>, user: String, password: &str)
     user
 }
 
-#[instrument(fields(text, bytes = &bytes[..], owned, all))]
+#[instrument(fields(text, bytes, owned, all))]
 fn texts(text: &str, bytes: &[u8], owned: String, all: [u16; 3]) -> usize {
     let (owned, all) = (owned, all);
     text.len() + bytes.len() + owned.len() + all.len()
