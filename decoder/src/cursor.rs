@@ -22,12 +22,6 @@ pub(crate) struct Spans<'a> {
     open: HashMap<u64, (u64, &'a EventType)>,
 }
 
-/// What stands next.
-enum Head<'a> {
-    Record(Record<'a>),
-    Loss(usize),
-}
-
 /// A slot on its way through the merge.
 pub(crate) struct Cursor<'a> {
     session: &'a Session,
@@ -38,7 +32,8 @@ pub(crate) struct Cursor<'a> {
     walk: Option<Walk<'a>>,
     losses: SlotLosses,
     next_loss: usize,
-    head: Option<Head<'a>>,
+    /// What stands next, unless it is a loss.
+    record: Option<Record<'a>>,
     t_ns: u64,
     latest_ns: u64,
     by_wall: bool,
@@ -66,7 +61,7 @@ impl<'a> Cursor<'a> {
             walk: None,
             losses: loss::of_slot(session, slot),
             next_loss: 0,
-            head: None,
+            record: None,
             t_ns: 0,
             latest_ns: 0,
             by_wall,
@@ -84,7 +79,7 @@ impl<'a> Cursor<'a> {
             match self.walk.as_mut().and_then(Walk::step) {
                 Some(Step::Event(record)) => {
                     let tick = record.tick;
-                    self.head = Some(Head::Record(record));
+                    self.record = Some(record);
                     return Some(self.time(tick));
                 }
                 Some(_) => {}
@@ -119,7 +114,7 @@ impl<'a> Cursor<'a> {
         self.walk = None;
         let loss = self.losses.items.get(self.next_loss);
         if loss.is_some_and(|(before, _)| *before <= self.next_page) {
-            self.head = Some(Head::Loss(self.next_loss));
+            self.record = None;
             self.next_loss += 1;
             let next = self.pages.get(self.next_page);
             let time = match next {
@@ -129,7 +124,7 @@ impl<'a> Cursor<'a> {
             return Turn::Loss(time);
         }
         let Some(page) = self.pages.get(self.next_page) else {
-            self.head = None;
+            self.record = None;
             return Turn::End;
         };
         self.next_page += 1;
@@ -144,13 +139,16 @@ impl<'a> Cursor<'a> {
     /// Gives the item that [`Self::advance`] found.
     #[inline]
     pub(crate) fn take(&mut self, spans: &mut [Spans<'a>]) -> Option<Output<'a>> {
-        match self.head.take()? {
-            Head::Record(record) => self.event(&record, spans).map(Output::Event),
-            Head::Loss(index) => self.lost(index).map(Output::Lost),
+        match self.record {
+            Some(record) => self.event(&record, spans).map(Output::Event),
+            None => self.lost().map(Output::Lost),
         }
     }
 
-    fn lost(&self, index: usize) -> Option<Lost<'a>> {
+    /// The latest loss that [`Self::turn`] passed.
+    #[cold]
+    fn lost(&self) -> Option<Lost<'a>> {
+        let index = self.next_loss.checked_sub(1)?;
         let (before, loss) = *self.losses.items.get(index)?;
         let page = self.pages.get(before).or(self.pages.last());
         Some(Lost {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use crate::cursor::{Cursor, Spans};
 use crate::dump::Dump;
@@ -68,12 +69,31 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Starts the slot whose head is the earliest.
-    #[inline(never)]
+    /// Starts the slot whose head is the earliest; it stays at the heap's top while it runs.
+    #[inline]
     fn switch(&mut self) -> Option<(usize, Key)> {
-        let Reverse((_, number)) = self.heap.pop()?;
-        let limit = self.heap.peek().map_or((u64::MAX, usize::MAX), |r| r.0);
-        Some((number, limit))
+        let keys = self.heap.as_slice();
+        let Reverse((_, number)) = *keys.first()?;
+        // The second smallest of a heap is one of the top's two children.
+        let child = |i| {
+            keys.get(i)
+                .map_or((u64::MAX, usize::MAX), |r: &Reverse<Key>| r.0)
+        };
+        Some((number, child(1).min(child(2))))
+    }
+
+    /// Puts the slot that ran where it belongs now.
+    #[inline]
+    fn stop(&mut self, number: usize, time: Option<u64>) {
+        let Some(mut top) = self.heap.peek_mut() else {
+            return;
+        };
+        match time {
+            Some(time) => *top = Reverse((time, number)),
+            None => {
+                PeekMut::pop(top);
+            }
+        }
     }
 }
 
@@ -92,12 +112,30 @@ impl<'a> Iterator for Events<'a> {
         let item = cursor.take(&mut self.spans);
         match cursor.advance() {
             Some(time) if (time, number) <= limit => {}
-            Some(time) => {
-                self.heap.push(Reverse((time, number)));
+            time => {
+                self.stop(number, time);
                 self.running = None;
             }
-            None => self.running = None,
         }
         item
+    }
+
+    /// What `for_each` and its like run on: without a stop at every item.
+    fn fold<B, F: FnMut(B, Output<'a>) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut state = init;
+        while let Some((number, limit)) = self.running.take().or_else(|| self.switch()) {
+            let cursor = &mut self.cursors[number];
+            let time = loop {
+                if let Some(item) = cursor.take(&mut self.spans) {
+                    state = f(state, item);
+                }
+                match cursor.advance() {
+                    Some(time) if (time, number) <= limit => {}
+                    time => break time,
+                }
+            };
+            self.stop(number, time);
+        }
+        self.rest.map(Output::Lost).fold(state, f)
     }
 }

@@ -79,7 +79,7 @@ pub(crate) struct Walk<'a> {
     index: u64,
     tick_base: u64,
     extended: Option<u64>,
-    fault: Option<Fault>,
+    fault: Option<(&'static str, u64)>,
 }
 
 #[inline]
@@ -105,14 +105,16 @@ impl<'a> Walk<'a> {
         self.at
     }
 
-    pub(crate) fn take_fault(&mut self) -> Option<Fault> {
-        self.fault.take()
+    /// Why the walk ended before its end.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        let (what, found) = self.fault?;
+        let at = self.at as u32;
+        Some(Fault::Record { at, what, found })
     }
 
     #[cold]
     fn fail(&mut self, what: &'static str, found: u64) {
-        let at = self.at as u32;
-        self.fault = Some(Fault::Record { at, what, found });
+        self.fault = Some((what, found));
     }
 
     #[inline]
@@ -309,7 +311,7 @@ impl Page {
             }
             sound = walk.at();
         }
-        let fault = walk.take_fault().or_else(|| self.hole_at(walk.at()));
+        let fault = walk.fault().or_else(|| self.hole_at(walk.at()));
         summary.end = sound as u32;
         self.summary = summary;
         fault

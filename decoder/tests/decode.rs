@@ -1,0 +1,424 @@
+//! Sound dumps: what comes out, in which order, with which losses.
+
+mod common;
+
+use common::*;
+use ringmark_decoder::{Filter, Output, Stats};
+use ringmark_format::attribute::tag;
+use ringmark_format::codec::write;
+use ringmark_format::record::{BUSY, DISCARD, TIME_EXTEND};
+use ringmark_format::schema::{Kind, Level, Shape, semantic};
+use ringmark_format::session::Mode;
+
+fn small_page() -> PageOf {
+    let mut page = PageOf::new(0, 0);
+    page.event(5, 16, &[1])
+        .event(7, 17, &[1 << 60])
+        .span(DISCARD, 3)
+        .event(
+            9,
+            18,
+            &[
+                16 | (4 << 32),
+                -3i64 as u64,
+                u64::from_le_bytes(*b"a\"\x1bb\0\0\0\0"),
+            ],
+        );
+    page
+}
+
+#[test]
+fn text_and_json_say_what_was_recorded() {
+    let mut bytes = start(Mode::Lossless);
+    small_page().close().write(true, &mut bytes);
+    end(4, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    assert_eq!(
+        text(&dump),
+        concat!(
+            "2026-11-21T01:42:03.000000005Z worker[77] info  app::net: tick n=1\n",
+            "2026-11-21T01:42:03.000000007Z worker[77] info  app::net: bytes size=1152921504606846976\n",
+            "2026-11-21T01:42:03.000000009Z worker[77] info  app::net: named name=\"a\\\"\\x1bb\" delta=-3\n",
+        )
+    );
+    let lines = json(&dump);
+    let mut lines = lines.lines();
+    assert_eq!(
+        lines.next().unwrap(),
+        concat!(
+            r#"{"v":1,"session":"07070707-0707-0707-0707-070707070707","ring":5,"seq":0,"#,
+            r#""ts":"2026-11-21T01:42:03.000000005Z","t_ns":5,"pid":4242,"tid":77,"comm":"worker","#,
+            r#""name":"tick","kind":"event","level":"info","target":"app::net","#,
+            r#""span":null,"parent":null,"args":{"n":1}}"#
+        )
+    );
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .ends_with(r#""args":{"size":"1152921504606846976"}}"#)
+    );
+    let third = lines.next().unwrap();
+    assert!(
+        third.ends_with(r#""args":{"name":"a\"\u001bb","delta":-3}}"#),
+        "{third}"
+    );
+    assert!(
+        third.contains(r#""seq":3,"#),
+        "the discarded reservation took number 2: {third}"
+    );
+    let sum = dump.verify();
+    assert_eq!((sum.events, sum.discarded, sum.complete), (3, 1, true));
+}
+
+#[test]
+fn a_time_extension_gives_the_next_record_its_tick() {
+    let mut bytes = start(Mode::Lossless);
+    let mut page = PageOf::new(0, 0);
+    page.event(1, 16, &[0]);
+    page.event(0, TIME_EXTEND, &[1000 + (1 << 40)]);
+    page.event(0, 16, &[1]).event(3, 16, &[2]);
+    page.close().write(true, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    let times: Vec<u64> = events(&dump).iter().map(|e| e.0).collect();
+    assert_eq!(
+        times,
+        [1, 1 << 40, 3],
+        "ring order, though the last steps back"
+    );
+    assert_eq!(dump.verify().backward, 1);
+}
+
+/// (t_ns, seq, tid) of every event.
+fn events(dump: &ringmark_decoder::Dump) -> Vec<(u64, u64, u32)> {
+    let event = |item| match item {
+        Output::Event(e) => Some((e.t_ns, e.seq, e.tid())),
+        Output::Lost(_) => None,
+    };
+    dump.events().filter_map(event).collect()
+}
+
+#[test]
+fn rings_are_merged_by_time_and_stay_in_order() {
+    let mut bytes = start(Mode::Lossless);
+    for ring in 0..3u32 {
+        let mut page = PageOf::new(0, 0);
+        page.header.ring_id = u64::from(ring);
+        page.header.slot = ring;
+        page.header.tid = ring;
+        for i in 0..50 {
+            page.event(i * 7 % (5 + ring) + i * 3, 16, &[0]);
+        }
+        page.close().write(true, &mut bytes);
+    }
+    let dump = read(&bytes).unwrap();
+    let all = events(&dump);
+    assert_eq!(all.len(), 150);
+    for ring in 0..3 {
+        let seqs: Vec<u64> = all.iter().filter(|e| e.2 == ring).map(|e| e.1).collect();
+        assert_eq!(seqs, (0..50).collect::<Vec<_>>());
+    }
+    // Between rings the order is that of the latest time so far in each.
+    let mut latest = [0; 3];
+    let mut last = 0;
+    for (t, _, ring) in &all {
+        let own = &mut latest[*ring as usize];
+        *own = (*own).max(*t);
+        assert!(*own >= last);
+        last = *own;
+    }
+    let collected: Vec<_> = dump.events().map(|_| ()).collect();
+    let mut stepped = 0;
+    let mut items = dump.events();
+    while items.next().is_some() {
+        stepped += 1;
+    }
+    assert_eq!(collected.len(), stepped, "next() and fold() give the same");
+}
+
+#[test]
+fn losses_stand_where_they_happened() {
+    let mut bytes = start(Mode::Lossless);
+    PageOf::new(0, 0)
+        .event(1, 16, &[0])
+        .close()
+        .write(true, &mut bytes);
+    let mut page = PageOf::new(1, 1);
+    page.header.lost_before = 5;
+    page.event(1, 16, &[1]).close().write(true, &mut bytes);
+    let mut page = PageOf::new(4, 12);
+    page.header.lost_before = 5;
+    page.event(1, 16, &[2]).close().write(true, &mut bytes);
+    let slot = slot_counters(20, [8, 0, 0, 1, 0, 0, 0, 0]);
+    let content = counters(&[slot], [0, 2, 0, 0, 3, 0, 0, 0], true);
+    write::counters(&mut bytes, SESSION, &content).unwrap();
+    let dump = read(&bytes).unwrap();
+    let shown: Vec<String> = dump
+        .events()
+        .map(|item| match item {
+            Output::Event(e) => format!("event {}", e.seq),
+            Output::Lost(l) => format!("{} {}", l.loss.count, l.loss.why.cause()),
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "event 0",
+            "5 ring full",
+            "event 1",
+            "10 not in this dump",
+            "event 12",
+            "3 ring full",
+            "1 nested",
+            "7 not in this dump",
+            "2 no ring",
+            "3 no memory",
+        ]
+    );
+    let sum = dump.verify();
+    assert_eq!((sum.events, sum.lost, sum.missing), (3, 14, 17));
+    assert!(!sum.complete);
+    assert!(json(&dump).contains(r#""kind":"lost","level":null"#));
+}
+
+#[test]
+fn overwritten_events_are_counted_and_fine() {
+    let mut bytes = start(Mode::Overwrite);
+    PageOf::new(9, 900)
+        .event(1, 16, &[0])
+        .close()
+        .write(true, &mut bytes);
+    end(901, &mut bytes);
+    let sum = read(&bytes).unwrap().verify();
+    assert_eq!((sum.overwritten, sum.lost, sum.missing), (900, 0, 0));
+    assert!(sum.complete && sum.is_clean());
+}
+
+#[test]
+fn a_fuller_copy_fills_holes_and_the_same_one_is_dropped() {
+    let mut bytes = start(Mode::Lossless);
+    let mut early = PageOf::new(0, 0);
+    early.event(1, 16, &[1]).span(BUSY, 2).event(3, 16, &[3]);
+    early.write(false, &mut bytes);
+    let mut late = PageOf::new(0, 0);
+    late.event(1, 16, &[1])
+        .event(2, 16, &[2])
+        .event(3, 16, &[3])
+        .event(4, 16, &[4]);
+    late.write(false, &mut bytes);
+    early.write(false, &mut bytes);
+    late.write(false, &mut bytes);
+    late.close().write(true, &mut bytes);
+    end(4, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    let sum = dump.verify();
+    assert_eq!((sum.events, sum.uncommitted, sum.repeated), (4, 0, 2));
+    assert!(sum.complete, "{sum}");
+}
+
+#[test]
+fn copies_that_differ_are_a_conflict() {
+    let mut bytes = start(Mode::Lossless);
+    PageOf::new(0, 0)
+        .event(1, 16, &[1])
+        .close()
+        .write(true, &mut bytes);
+    PageOf::new(0, 0)
+        .event(1, 16, &[2])
+        .close()
+        .write(true, &mut bytes);
+    end(1, &mut bytes);
+    let sum = read(&bytes).unwrap().verify();
+    assert_eq!((sum.events, sum.conflicts, sum.complete), (1, 1, false));
+    let said = sum.damage[0].to_string();
+    assert!(
+        said.contains(
+            "page 0 of ring 5: two copies of the page differ at offset 104: 0x2, kept 0x1"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn spans_know_what_they_lie_in() {
+    let number = |semantic: u32| semantic.to_le_bytes();
+    let (duration, span, parent) = (
+        number(semantic::DURATION),
+        number(semantic::SPAN_ID),
+        number(semantic::PARENT_ID),
+    );
+    let mut bytes = Vec::new();
+    write::session(
+        &mut bytes,
+        SESSION,
+        &session_content(session_header(Mode::Lossless)),
+    )
+    .unwrap();
+    let with = |name, offset, meaning| FieldOf {
+        extra: meaning,
+        ..field(name, Kind::U64, offset)
+    };
+    let took: &[(u16, &[u8])] = &[(tag::SEMANTIC, &duration)];
+    let id: &[(u16, &[u8])] = &[(tag::SEMANTIC, &span)];
+    let of: &[(u16, &[u8])] = &[(tag::SEMANTIC, &parent)];
+    let entry =
+        |n, name, shape, fields: &[FieldOf<'_>]| event_entry(n, name, Level::Debug, shape, fields);
+    let stream = [
+        entry(16, "point", Shape::Instant, &[]),
+        entry(17, "work", Shape::Span, &[with("ticks", 0, took)]),
+        entry(
+            18,
+            "request",
+            Shape::SpanNew,
+            &[with("id", 0, id), with("of", 8, of)],
+        ),
+        entry(19, "enter", Shape::SpanEnter, &[with("id", 0, id)]),
+        entry(20, "exit", Shape::SpanExit, &[with("id", 0, id)]),
+    ];
+    write::schema(&mut bytes, SESSION, 0, &stream.concat()).unwrap();
+    let mut page = PageOf::new(0, 0);
+    page.event(10, 16, &[]) // in inner
+        .event(12, 17, &[4]) // inner: 8..12
+        .event(15, 16, &[]) // in outer
+        .event(20, 17, &[15]) // outer: 5..20
+        .event(30, 18, &[9, 0]) // request 9
+        .event(31, 19, &[9])
+        .event(32, 16, &[]) // in request 9
+        .event(33, 20, &[9])
+        .event(34, 16, &[]); // in nothing
+    page.close().write(true, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    let all: Vec<_> = dump
+        .events()
+        .filter_map(|item| match item {
+            Output::Event(e) => Some((
+                e.name().to_vec(),
+                e.span,
+                e.parent,
+                e.duration_ns(),
+                e.start_ns(),
+            )),
+            Output::Lost(_) => None,
+        })
+        .collect();
+    let (inner, outer) = (all[1].1, all[3].1);
+    assert!(inner.is_some() && outer.is_some() && inner != outer);
+    assert_eq!((all[0].1, all[2].1), (inner, outer));
+    assert_eq!((all[1].2, all[1].3, all[1].4), (outer, Some(4), 8));
+    assert_eq!((all[3].2, all[3].3), (None, Some(15)));
+    assert_eq!((all[5].0.as_slice(), all[5].1), (&b"request"[..], Some(9)));
+    assert_eq!((all[6].1, all[8].1), (Some(9), None));
+    assert!(json(&dump).contains(r#""dur_ns":4,"args":{}"#));
+}
+
+#[test]
+fn schema_pieces_join_overlap_and_unknown_types_are_shown_raw() {
+    let mut bytes = Vec::new();
+    write::session(
+        &mut bytes,
+        SESSION,
+        &session_content(session_header(Mode::Lossless)),
+    )
+    .unwrap();
+    let schema = schema();
+    write::schema(&mut bytes, SESSION, 64, &schema[64..]).unwrap();
+    write::schema(&mut bytes, SESSION, 0, &schema[..128]).unwrap();
+    PageOf::new(0, 0)
+        .event(1, 16, &[1])
+        .event(2, 999, &[0x0102])
+        .close()
+        .write(true, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    assert!(dump.damage.is_empty(), "{:?}", dump.damage);
+    let text = text(&dump);
+    assert!(
+        text.contains("tick n=1\n") && text.contains("type#999 raw=0201000000000000\n"),
+        "{text}"
+    );
+    let stats = Stats::collect(dump.events());
+    assert_eq!(stats.types.len(), 2);
+    assert_eq!((stats.rings.len(), stats.rings[0].events), (1, 2));
+}
+
+#[test]
+fn two_inputs_two_sessions_one_container() {
+    let plain = three_pages();
+    let mut packed = Vec::new();
+    write::container(
+        &mut packed,
+        SESSION,
+        ringmark_format::block::codec::DELTA_SHUFFLE_LZ4,
+        &plain,
+    )
+    .unwrap();
+    assert!(packed.len() * 2 < plain.len());
+    let mut builder = ringmark_decoder::DumpBuilder::new();
+    builder.read("a", packed.as_slice()).unwrap();
+    let alone = text(&read(&plain).unwrap());
+    builder.read("b", plain.as_slice()).unwrap();
+    let dump = builder.finish();
+    assert_eq!(text(&dump), alone);
+    assert_eq!((dump.repeated, dump.verify().complete), (3, true));
+}
+
+#[test]
+fn filters_choose() {
+    let dump = read(&three_pages()).unwrap();
+    let count = |set: &dyn Fn(&mut Filter)| {
+        let mut filter = Filter::new();
+        set(&mut filter);
+        dump.events()
+            .filter(|item| filter.passes_item(item))
+            .count()
+    };
+    let all = count(&|_| {});
+    assert_eq!(all, 750);
+    assert_eq!(
+        count(&|f| {
+            f.name("t?c*");
+        }),
+        375
+    );
+    assert_eq!(
+        count(&|f| {
+            f.name("app::*::bytes");
+        }),
+        375
+    );
+    assert_eq!(
+        count(&|f| {
+            f.condition("n>=10").unwrap().condition("n<20").unwrap();
+        }),
+        5
+    );
+    assert_eq!(
+        count(&|f| {
+            f.tid("78").unwrap();
+        }),
+        0
+    );
+    assert_eq!(
+        count(&|f| {
+            f.level("warn").unwrap();
+        }),
+        0
+    );
+    assert_eq!(
+        count(&|f| {
+            f.from("1us").unwrap();
+        }),
+        500
+    );
+    assert_eq!(
+        count(&|f| {
+            f.to("2026-11-21T01:42:03.000001Z").unwrap();
+        }),
+        250
+    );
+    assert_eq!(
+        Filter::new().condition("=3").unwrap_err().to_string(),
+        "condition \"=3\": expected the name of a field before the comparison"
+    );
+    assert!(Filter::new().from("soon").is_err());
+    assert_eq!(dump.closest_names("tock", 1), ["tick"]);
+}
