@@ -18,8 +18,9 @@ pub struct DeadSession {
     pub path: PathBuf,
     /// Allocated bytes.
     pub bytes: u64,
-    /// Time of the last change of the file, in seconds since 1970.
-    pub changed: i64,
+    /// Time of the last change of the file, in ns since 1970. Writes through the map are none: it is
+    /// about when the session started.
+    pub changed_ns: i128,
 }
 
 /// Dead sessions in `dir`, in no order. Files that are no ring files, or that a foreign process
@@ -40,7 +41,7 @@ fn dead_session(path: PathBuf) -> Option<DeadSession> {
     dead.then(|| DeadSession {
         path,
         bytes: about.blocks() * 512,
-        changed: about.mtime(),
+        changed_ns: i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec()),
     })
 }
 
@@ -50,7 +51,7 @@ pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
     let mut total: u64 = dead.iter().map(|d| d.bytes).sum();
     let mut removed = Vec::new();
     while total > keep_bytes {
-        let oldest = (0..dead.len()).min_by_key(|i| (dead[*i].changed, &dead[*i].path));
+        let oldest = (0..dead.len()).min_by_key(|i| (dead[*i].changed_ns, &dead[*i].path));
         let Some(session) = oldest.map(|index| dead.swap_remove(index)) else {
             break;
         };
@@ -62,9 +63,10 @@ pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
     removed
 }
 
-/// What a starting session does: looks closer only if the files together exceed the cap.
-/// Returns the number of sessions removed.
-pub fn before_start(dir: &Path) -> usize {
+/// What a starting session of `own_bytes` does: looks closer only if the files would exceed the cap
+/// together with it, so that the dead stay under the cap when it dies, too. Returns the number of
+/// sessions removed.
+pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     let Ok(entries) = fs::read_dir(dir) else {
         return 0;
     };
@@ -73,7 +75,7 @@ pub fn before_start(dir: &Path) -> usize {
         total += entry.metadata().map_or(0, |about| about.blocks() * 512);
         remove_leftover(&entry.path());
     }
-    if total <= DEAD_BYTES_MAX {
+    if total.saturating_add(own_bytes) <= DEAD_BYTES_MAX {
         0
     } else {
         remove_beyond(dir, DEAD_BYTES_MAX / 2).len()

@@ -26,7 +26,7 @@ pub(super) fn create(options: Options) -> Result<Core, StartError> {
     let dir = session_dir::path();
     let mut notices = Vec::new();
     if !options.memfd {
-        prepare_dir(&dir, &mut notices)?;
+        prepare_dir(&dir, options.session_bytes, &mut notices)?;
     }
     let (clock, fell_back) = usable_clock(options.clock, &mut notices);
     let zero = first_sample(clock);
@@ -63,10 +63,10 @@ pub(super) fn create(options: Options) -> Result<Core, StartError> {
     })
 }
 
-fn prepare_dir(dir: &Path, notices: &mut Vec<String>) -> Result<(), StartError> {
+fn prepare_dir(dir: &Path, own_bytes: u64, notices: &mut Vec<String>) -> Result<(), StartError> {
     session_dir::ensure(dir).map_err(StartError::Dir)?;
     refuse_other_copy(dir)?;
-    let removed = clean::before_start(dir);
+    let removed = clean::before_start(dir, own_bytes);
     if removed > 0 {
         notices.push(format!("removed {removed} dead sessions to make room"));
     }
