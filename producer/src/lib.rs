@@ -12,6 +12,31 @@
 //! # drop(session);
 //! ```
 //!
+//! A struct can be an event, a function or a future a span:
+//!
+//! ```
+//! use ringmark::{Event, InSpan, async_span, emit, instrument};
+//!
+//! #[derive(Event)]
+//! #[repr(C)]
+//! #[event(name = "packet.seen", level = "debug")]
+//! struct PacketSeen {
+//!     #[event(unit = "bytes")]
+//!     length: u32,
+//!     port: u16,
+//! }
+//!
+//! #[instrument(fields(port, path = %path))]
+//! async fn serve(port: u16, path: String) {
+//!     emit(&PacketSeen { length: 64, port });
+//! }
+//!
+//! async fn accept() {
+//!     serve(80, "/".to_owned()).in_span(async_span!("accept", peers = 1_u32)).await;
+//! }
+//! # drop(accept());
+//! ```
+//!
 //! The way of an event: a macro looks at one word of its call site (is it on?), reads the clock,
 //! reserves a record in this thread's ring, writes the arguments, and commits by one store. No
 //! lock, no allocation, no system call; a signal handler may do the same at any instruction.

@@ -187,6 +187,46 @@ async fn coerced(
     Ok(Box::new(|| 3))
 }
 
+struct Store {
+    rows: Vec<u32>,
+}
+
+impl Store {
+    #[instrument(fields(by, rows = self.rows.len()))]
+    async fn add(&mut self, mut by: u32, _unused: String) -> &mut u32 {
+        by += 1;
+        pause().await;
+        self.rows.push(by);
+        &mut self.rows[0]
+    }
+
+    #[instrument]
+    async fn borrowed<'s>(&'s self, extra: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
+        pause().await;
+        self.rows.iter().copied().chain(extra)
+    }
+}
+
+trait Load {
+    async fn load(&self) -> Option<Box<dyn Fn(u32) -> u32 + '_>>;
+}
+
+impl Load for Store {
+    #[instrument(name = "Store::load")]
+    async fn load(&self) -> Option<Box<dyn Fn(u32) -> u32 + '_>> {
+        let first = self.rows.first()?;
+        Some(Box::new(move |n| n + first))
+    }
+}
+
+fn methods() {
+    let mut store = Store { rows: Vec::new() };
+    assert_eq!(*run(store.add(4, "x".to_owned())).0, 5);
+    assert_eq!(run(store.borrowed([7].into_iter())).0.sum::<u32>(), 12);
+    let load = run(store.load()).0;
+    assert_eq!(load.map(|add| add(1)), Some(6));
+}
+
 fn is_send<T: Send>(value: T) -> T {
     value
 }
@@ -222,6 +262,7 @@ fn spans_of_futures() {
     panicking();
     entered_and_follows();
     types_are_known();
+    methods();
     off(&session);
     let all = common::read(&session);
     schema(&all);
@@ -261,6 +302,12 @@ fn schema(all: &Recorded) {
             "16 bytes with the header"
         );
     }
+    let add = all.one("add");
+    assert_eq!(
+        (all.text(add, "by"), all.text(add, "rows")),
+        ("4".into(), "0".into())
+    );
+    assert_eq!(all.of("borrowed").len() + all.of("Store::load").len(), 2);
     let follows = all.event_type("span.follows");
     assert_eq!(follows.shape, Shape::SpanFollows);
     let (record, first) = (all.one("span.follows"), all.one("first"));

@@ -38,6 +38,7 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
 ///
 /// A function gives one record when it returns, with its duration. An `async fn` gives a span with
 /// an id from its first poll on: entered and left at each poll, closed when its future is dropped.
+/// A plain function that returns a future is traced as what it is: the call, not the future.
 #[proc_macro_attribute]
 pub fn instrument(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(instrument::expand(options.into(), item.into()))
