@@ -1,0 +1,245 @@
+//! P9: what recording to a file costs beside a bare write loop from the same map, while two
+//! threads write flat out; and that nothing is lost at 70 % of the drain rate.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringmark::{Mode, Session, event};
+use ringmark_benches::{finish, percentiles, print_bar};
+use ringmark_format::Uuid;
+use ringmark_reader::{
+    Access, Batch, Dump, Output, RecordOptions, Recorder, Selection, SessionDrain,
+};
+
+const RING_BYTES: u32 = 16 << 20;
+const PIECE: usize = 1 << 20;
+const ROUNDS: usize = 40;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+/// Ticks between two events of a writer; 0: flat out.
+static PAUSE: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Clone, Copy)]
+struct Cost {
+    gb_per_s: f64,
+    cpu_per_gb: f64,
+}
+
+fn main() {
+    let session = Session::builder()
+        .mode(Mode::Lossless)
+        .ring_bytes(RING_BYTES);
+    let session = session
+        .session_bytes(8 * u64::from(RING_BYTES))
+        .warm(2)
+        .start()
+        .expect("a session");
+    let path = std::env::temp_dir().join(format!("ringmark-record-{}.rmk", std::process::id()));
+    thread::sleep(Duration::from_millis(100));
+    let writers: Vec<_> = (0..2).map(|_| thread::spawn(write)).collect();
+    thread::sleep(Duration::from_millis(100));
+    let flat_out = race(&session, &path);
+    let no_loss = at_seventy_percent(&session, &path, flat_out.1);
+    STOP.store(true, Relaxed);
+    writers
+        .into_iter()
+        .for_each(|w| w.join().expect("a writer"));
+    let _ = std::fs::remove_file(path);
+    finish(!flat_out.0 || !no_loss)
+}
+
+fn write() {
+    let mut i = 0_u64;
+    while !STOP.load(Relaxed) {
+        event!("record.work", i = i);
+        i += 1;
+        let start = ringmark::ticks();
+        let pause = PAUSE.load(Relaxed);
+        while pause != 0 && ringmark::ticks().wrapping_sub(start) < pause {}
+    }
+}
+
+/// Interleaves both; returns whether the bars are met, and the drain rate in GB/s.
+fn race(session: &Session, path: &PathBuf) -> (bool, f64) {
+    let reader =
+        ringmark_reader::Session::open(session.path(), Access::Consume).expect("the session");
+    let mut drain = SessionDrain::new(reader);
+    let mut dump = Dump::over(Output::create(path, false).expect("the dump's file"));
+    let uuid = drain.session().uuid();
+    dump.add_session(uuid, &drain.session_content())
+        .expect("written");
+    let file = File::options()
+        .write(true)
+        .open(path)
+        .expect("the dump's file");
+    let bare_path = path.with_extension("bare");
+    let bare_file = File::create(&bare_path).expect("a file");
+    let mut batch = Batch::new();
+    let (mut bare_all, mut ours_all, mut crc_all) = (Vec::new(), Vec::new(), Vec::new());
+    let hot = vec![7_u8; PIECE];
+    for _ in 0..ROUNDS {
+        bare_file.set_len(0).expect("truncated");
+        bare_all.push(measure(|| bare(&drain, &bare_file)));
+        file.set_len(0).expect("truncated");
+        ours_all.push(measure(|| {
+            drain_all(&mut drain, &mut batch, &mut dump, uuid)
+        }));
+        crc_all.push(measure(|| {
+            black_box(crc32fast::hash(black_box(&hot)));
+            PIECE as u64
+        }));
+    }
+    let _ = std::fs::remove_file(bare_path);
+    report(&bare_all, &ours_all, &crc_all)
+}
+
+/// One ring's worth of large writes, straight from the mapping the writers write to.
+fn bare(drain: &SessionDrain, file: &File) -> u64 {
+    let ring = drain.session().ring();
+    let geometry = ring.slot(0).expect("a ring").geometry();
+    let words = ring.pages(geometry).expect("its pages");
+    let mut at = 0;
+    for piece in words.chunks(PIECE / 8) {
+        // SAFETY: the kernel reads the bytes; Rust makes no reference to them, and the mapping
+        // outlives the call.
+        let done = unsafe {
+            libc::pwrite(
+                std::os::fd::AsRawFd::as_raw_fd(file),
+                piece.as_ptr().cast(),
+                piece.len() * 8,
+                at as i64,
+            )
+        };
+        assert_eq!(done, piece.len() as isize * 8, "a whole write");
+        at += piece.len() as u64 * 8;
+    }
+    at
+}
+
+/// Drains what is there, at least one ring's worth.
+fn drain_all(drain: &mut SessionDrain, batch: &mut Batch, dump: &mut Dump, uuid: Uuid) -> u64 {
+    let mut bytes = 0;
+    while bytes < u64::from(RING_BYTES) {
+        batch.clear(u64::MAX);
+        drain.fill(batch).expect("the session");
+        dump.add_pages(uuid, batch).expect("written");
+        drain.release();
+        bytes += batch.bytes().len() as u64;
+    }
+    bytes
+}
+
+fn measure(job: impl FnOnce() -> u64) -> Cost {
+    let (start, cpu) = (Instant::now(), thread_cpu());
+    let gb = job() as f64 / 1e9;
+    let (wall, cpu) = (start.elapsed().as_secs_f64(), thread_cpu() - cpu);
+    Cost {
+        gb_per_s: gb / wall,
+        cpu_per_gb: cpu * 1000.0 / gb,
+    }
+}
+
+fn thread_cpu() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the place is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn report(bare: &[Cost], ours: &[Cost], crc: &[Cost]) -> (bool, f64) {
+    let rate = |all: &[Cost]| percentiles(all.iter().map(|c| c.gb_per_s).collect())[1];
+    let cpu = |all: &[Cost]| percentiles(all.iter().map(|c| c.cpu_per_gb).collect())[1];
+    println!(
+        "bare pwrite  {:6.2} GB/s {:7.1} ms of CPU per GB",
+        rate(bare),
+        cpu(bare)
+    );
+    println!(
+        "recorder     {:6.2} GB/s {:7.1} ms of CPU per GB",
+        rate(ours),
+        cpu(ours)
+    );
+    println!(
+        "crc32 alone                {:7.1} ms of CPU per GB",
+        cpu(crc)
+    );
+    let slower = rate(bare) / rate(ours);
+    let with_crc = cpu(ours) / cpu(bare);
+    let without = (cpu(ours) - cpu(crc)) / cpu(bare);
+    print_bar(
+        "P9",
+        "bare GB/s / recorder GB/s",
+        slower,
+        1.0 / 0.9,
+        slower <= 1.0 / 0.9,
+    );
+    print_bar(
+        "P9",
+        "CPU per GB, less the CRC / bare",
+        without,
+        1.15,
+        without <= 1.15,
+    );
+    print_bar(
+        "P9",
+        "CPU per GB, CRC included / bare",
+        with_crc,
+        1.5,
+        with_crc <= 1.5,
+    );
+    (
+        slower <= 1.0 / 0.9 && without <= 1.15 && with_crc <= 1.5,
+        rate(ours),
+    )
+}
+
+/// Two seconds of two writers that together produce 70 % of the drain rate.
+fn at_seventy_percent(session: &Session, path: &PathBuf, drain_gb_per_s: f64) -> bool {
+    let ns_per_event = 16.0 / (0.7 * drain_gb_per_s / 2.0);
+    PAUSE.store((ns_per_event * ticks_per_ns()) as u64, Relaxed);
+    let dump = Dump::over(Output::create(path, false).expect("the dump's file"));
+    let selection = Selection::Path(session.path().to_owned());
+    let mut recorder =
+        Recorder::new(selection, dump, RecordOptions::default()).expect("a recorder");
+    // The rings were full until now: the first rounds make room.
+    let warm_up = Instant::now();
+    while warm_up.elapsed() < Duration::from_millis(300) {
+        recorder.step().expect("recorded");
+    }
+    let (before, start, bytes) = (
+        recorder.progress().lost,
+        Instant::now(),
+        recorder.progress().bytes,
+    );
+    while start.elapsed() < Duration::from_secs(2) {
+        recorder.step().expect("recorded");
+    }
+    let progress = recorder.progress();
+    let rate = (progress.bytes - bytes) as f64 / 1e9 / start.elapsed().as_secs_f64();
+    let lost = progress.lost - before;
+    println!(
+        "two writers together: {rate:.2} GB/s, {:.0} % of the drain rate",
+        100.0 * rate / drain_gb_per_s
+    );
+    print_bar(
+        "P9",
+        "lost in 2 s with a 16 MiB ring",
+        lost as f64,
+        0.0,
+        lost == 0,
+    );
+    lost == 0
+}
+
+fn ticks_per_ns() -> f64 {
+    let (start, from) = (Instant::now(), ringmark::ticks());
+    thread::sleep(Duration::from_millis(50));
+    (ringmark::ticks() - from) as f64 / start.elapsed().as_nanos() as f64
+}
