@@ -1,8 +1,8 @@
 //! A session drained page by page: fill a batch, have it written, release what was in it.
 
 use ringmark_format::Uuid;
-use ringmark_format::session::{Mode, SessionHeader};
-use ringmark_ring::SchemaLog;
+use ringmark_format::session::SessionHeader;
+use ringmark_ring::{RingFile, SchemaLog};
 use zerocopy::IntoBytes;
 
 use crate::batch::Batch;
@@ -30,6 +30,7 @@ pub enum Fill {
 #[derive(Debug)]
 pub struct SessionDrain {
     session: Session,
+    observe: bool,
     slots: Vec<SlotReader>,
     cursor: usize,
     /// Where this pass ends in the slot at `cursor`: a fast writer must not keep it there.
@@ -45,6 +46,7 @@ impl SessionDrain {
     pub fn new(session: Session) -> Self {
         Self {
             session,
+            observe: false,
             slots: Vec::new(),
             cursor: 0,
             pass_end: None,
@@ -58,6 +60,26 @@ impl SessionDrain {
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// A drain that only looks, whatever the session was opened for: it starts at the oldest page
+    /// that is still in memory, released or not.
+    #[must_use]
+    pub fn observing(session: Session) -> Self {
+        Self {
+            observe: true,
+            ..Self::new(session)
+        }
+    }
+
+    fn consumes(&self) -> bool {
+        self.session.consumes() && !self.observe
+    }
+
+    /// The session back, to read it in another way.
+    #[must_use]
+    pub fn into_session(self) -> Session {
+        self.session
     }
 
     /// Content of the SESSION block.
@@ -155,12 +177,14 @@ impl SessionDrain {
                 .slot(self.cursor as u32)
                 .and_then(|slot| Some((reader.waiting(ring, &slot)?, slot)))
             {
-                match take_tail(reader, &self.session, uuid, &waiting, batch) {
+                let end = *self.pass_end.get_or_insert(waiting.sealed_end);
+                match take_tail(reader, ring, uuid, (&waiting, end), batch) {
                     Taken::BatchFull => return Ok(Fill::BatchFull),
                     Taken::Page => {}
                     Taken::Gone => reader.count_events(ring, &slot, batch),
                 }
             }
+            self.pass_end = None;
             self.cursor += 1;
         }
         self.cursor = 0;
@@ -169,7 +193,7 @@ impl SessionDrain {
 
     /// What was taken is written: moves *consumed* over it, if this drain consumes.
     pub fn release(&mut self) {
-        let consumes = self.session.consumes();
+        let consumes = self.consumes();
         for (index, reader) in self.slots.iter_mut().enumerate() {
             let slot = self.session.ring().slot(index as u32);
             reader.written(slot.as_ref().filter(|_| consumes));
@@ -246,30 +270,30 @@ impl SessionDrain {
 
     fn follow_new_slots(&mut self) {
         let ring = self.session.ring();
-        let lossless = ring.geometry().mode == Mode::Lossless && self.session.consumes();
+        let lossless = self.consumes();
         for index in self.slots.len() as u32..ring.slots_used() {
             let consumed = ring.slot(index).filter(|_| lossless).map(|s| s.consumed());
-            self.slots
-                .push(SlotReader::new(index, consumed.unwrap_or(0)));
+            self.slots.push(SlotReader::new(index, consumed));
         }
     }
 }
 
-/// Takes what is left of a slot: pages sealed since the pass, then the open one.
+/// Takes what is left of a slot: pages up to `end`, then the one behind them, which was open when
+/// the pass came by.
 fn take_tail(
     reader: &mut SlotReader,
-    session: &Session,
+    ring: &RingFile,
     uuid: Uuid,
-    waiting: &Waiting,
+    (waiting, end): (&Waiting, u64),
     batch: &mut Batch,
 ) -> Taken {
-    while reader.next() < waiting.sealed_end {
-        if reader.take_sealed(session.ring(), uuid, waiting, batch) == Taken::BatchFull {
+    while reader.next() < end {
+        if reader.take_sealed(ring, uuid, waiting, batch) == Taken::BatchFull {
             return Taken::BatchFull;
         }
     }
     if reader.next() >= waiting.produced {
         return Taken::Gone;
     }
-    reader.take_open(session.ring(), uuid, waiting, batch)
+    reader.take_open(ring, uuid, waiting, batch)
 }

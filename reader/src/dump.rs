@@ -122,6 +122,12 @@ impl Dump {
         self.closed_bytes + self.output.bytes()
     }
 
+    /// Whether writing can go on after a failure.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        self.output.can_resume()
+    }
+
     /// Files written.
     #[must_use]
     pub fn files(&self) -> u64 {

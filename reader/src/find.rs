@@ -48,20 +48,33 @@ pub fn directories() -> Vec<PathBuf> {
     let own = session_dir::path();
     let mut found = vec![own.clone()];
     if session_dir::uid() == 0 && std::env::var_os("RINGMARK_DIR").is_none() {
-        found.extend(users_directories(Path::new("/dev/shm")).filter(|d| *d != own));
+        let others = users_directories(Path::new("/dev/shm"));
+        found.extend(others.filter(|d| *d != own && is_owned_by_its_name(d)));
     }
     found
 }
 
-/// `ringmark-<uid>` directories below `parent` that belong to that uid.
-pub(crate) fn users_directories(parent: &Path) -> impl Iterator<Item = PathBuf> {
+/// `ringmark-<uid>` directories below `parent`, whoever owns them.
+fn users_directories(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    entries.filter_map(|entry| {
-        let name = entry.file_name();
-        let uid: u32 = name.to_str()?.strip_prefix("ringmark-")?.parse().ok()?;
-        let about = fs::symlink_metadata(entry.path()).ok()?;
-        (about.is_dir() && about.uid() == uid).then(|| entry.path())
+    entries.map(|entry| entry.path()).filter(|path| {
+        let is_directory = fs::symlink_metadata(path).is_ok_and(|about| about.is_dir());
+        is_directory && uid_in_name(path).is_some()
     })
+}
+
+fn uid_in_name(directory: &Path) -> Option<u32> {
+    let name = directory.file_name()?.to_str()?;
+    name.strip_prefix("ringmark-")?.parse().ok()
+}
+
+/// Whether a directory is its user's, not one that somebody else put in its place. (In a user
+/// namespace the numbers differ: there this is not asked.)
+fn is_owned_by_its_name(directory: &Path) -> bool {
+    let owner = fs::symlink_metadata(directory)
+        .ok()
+        .map(|about| about.uid());
+    owner.is_some() && owner == uid_in_name(directory)
 }
 
 /// Ring files in one directory, dead sessions included. A directory that does not exist has none.
@@ -188,6 +201,31 @@ fn place_of(pid: u32, mapped: &Mapped) -> Option<Found> {
         path,
         descriptor: true,
     })
+}
+
+/// Ring files in `/dev/shm` as processes of other mount namespaces see it. For root.
+#[must_use]
+pub fn in_other_mounts() -> Vec<Found> {
+    let mut mounts = std::collections::HashSet::new();
+    mounts.extend(mount_namespace("self"));
+    let mut found = Vec::new();
+    for pid in processes() {
+        let who = pid.to_string();
+        if !mount_namespace(&who).is_some_and(|mount| mounts.insert(mount)) {
+            continue;
+        }
+        let shm = PathBuf::from(format!("/proc/{pid}/root/dev/shm"));
+        for directory in users_directories(&shm) {
+            found.extend(in_directory(&directory).unwrap_or_default());
+        }
+    }
+    found
+}
+
+fn mount_namespace(who: &str) -> Option<u64> {
+    fs::metadata(format!("/proc/{who}/ns/mnt"))
+        .ok()
+        .map(|m| m.ino())
 }
 
 /// Whether any process that we can look into maps this file.

@@ -7,25 +7,32 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
-pub mod counters;
+pub mod clean;
+pub mod control;
+mod counters;
 pub mod drain;
 pub mod dump;
 pub mod error;
 pub mod find;
 pub mod info;
+pub mod notes;
+pub mod on_death;
 pub mod output;
 mod pace;
 pub mod record;
 pub mod selection;
 pub mod session;
 mod slot_reader;
+pub mod snapshot;
 
 pub use batch::{BATCH_BYTES, Batch};
 pub use drain::{Fill, SessionDrain};
 pub use dump::{Codec, Destination, Dump};
 pub use error::ReaderError;
 pub use info::SessionInfo;
+pub use on_death::DeathWatch;
 pub use output::{Output, Rotation};
 pub use record::{Ended, Progress, RecordOptions, Recorder};
 pub use selection::Selection;
 pub use session::{Access, Session};
+pub use snapshot::{SnapshotFigures, snapshot};

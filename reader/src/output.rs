@@ -21,10 +21,10 @@ pub trait Target: Send {
     /// What the system said.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Cuts the target back to `bytes`, if it can be cut.
+    /// Cuts the target back to `bytes`.
     ///
     /// # Errors
-    /// What the system said.
+    /// What the system said, or `Unsupported`: what is written stays written.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
 }
 
@@ -42,7 +42,7 @@ impl<W: Write + Send> Target for Stream<W> {
     }
 
     fn cut(&mut self, _bytes: u64) -> io::Result<()> {
-        Ok(())
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 
@@ -71,6 +71,7 @@ pub struct Output {
     name: String,
     bytes: u64,
     sync: bool,
+    broken: bool,
 }
 
 impl std::fmt::Debug for Output {
@@ -91,6 +92,7 @@ impl Output {
             name: name.to_owned(),
             bytes: 0,
             sync,
+            broken: false,
         }
     }
 
@@ -128,6 +130,12 @@ impl Output {
         self.bytes
     }
 
+    /// Whether writing can go on after a failure: the target could be cut back to whole blocks.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        !self.broken
+    }
+
     /// Writes whole blocks. On failure the target is cut back to what was there before.
     ///
     /// # Errors
@@ -142,7 +150,7 @@ impl Output {
             Err(source) => {
                 // A target that cannot be cut keeps part of a block behind the valid prefix;
                 // decoders report it as such.
-                let _ = self.target.cut(self.bytes);
+                self.broken |= self.target.cut(self.bytes).is_err();
                 Err(ReaderError::Output {
                     name: self.name.clone(),
                     offset: self.bytes,

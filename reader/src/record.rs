@@ -388,6 +388,9 @@ impl Recorder {
             self.done.sessions_done += 1;
             return Ok(());
         }
+        if !self.dump.can_resume() {
+            return Err(error);
+        }
         if error.is_no_space() && self.dump.drop_oldest() {
             self.notices
                 .push(format!("{error}; removed the oldest file"));

@@ -19,6 +19,8 @@ pub(crate) struct SlotReader {
     geometry: Option<SlotGeometry>,
     /// Next page to take.
     next: u64,
+    /// Nothing was looked at yet: start at the oldest page.
+    at_oldest: bool,
     /// Pages before this are written.
     written: u64,
     /// Pages that were gone before they could be copied.
@@ -51,11 +53,13 @@ pub(crate) enum Taken {
 }
 
 impl SlotReader {
-    pub(crate) fn new(index: u32, next: u64) -> Self {
+    /// Starts at page `next`; `None`: at the oldest page that is there.
+    pub(crate) fn new(index: u32, next: Option<u64>) -> Self {
         Self {
             index,
-            next,
-            written: next,
+            next: next.unwrap_or(0),
+            written: next.unwrap_or(0),
+            at_oldest: next.is_none(),
             ..Self::default()
         }
     }
@@ -89,8 +93,9 @@ impl SlotReader {
     /// Keeps `next` within the pages that can be there, whatever shared memory says.
     fn bound_position(&mut self, produced: u64, pages: u64) {
         let oldest = produced.saturating_sub(pages);
-        if self.next > produced {
-            self.next = oldest;
+        if self.next > produced || self.at_oldest {
+            (self.next, self.written) = (oldest, oldest);
+            self.at_oldest = false;
         } else if self.next < oldest {
             self.skipped += oldest - self.next;
             self.next = oldest;

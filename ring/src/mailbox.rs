@@ -53,6 +53,17 @@ impl<'m> Mailbox<'m> {
         &self.words[REQUEST_SEQ]
     }
 
+    /// Wakes everybody who waits on the futex, in any process.
+    #[cfg(not(loom))]
+    pub fn wake(&self) {
+        use rustix::thread::futex;
+        let word: *const AtomicU64 = self.futex_word();
+        // SAFETY: the low half of a little-endian u64, aligned to 8, alive with the mapping.
+        let half = unsafe { &*word.cast::<core::sync::atomic::AtomicU32>() };
+        // Nobody waiting is fine; the other side looks again on its own.
+        let _ = futex::wake(half, futex::Flags::empty(), i32::MAX as u32);
+    }
+
     /// Number of the latest request.
     #[must_use]
     pub fn requested(&self) -> u64 {

@@ -256,13 +256,16 @@ pub fn emit(writer: &Writer, thread: u64, number: u64) -> bool {
     true
 }
 
+/// Session, slot and page number, ring id.
+pub type PageKey = ([u8; 16], u64, u64);
+
 /// What a dump holds.
 #[derive(Default, Debug)]
 pub struct Decoded {
     pub sessions: Vec<[u8; 16]>,
     pub schema: BTreeMap<[u8; 16], Vec<u8>>,
-    /// (session, slot's page number, ring id) to the records (thread, number) of the fullest copy.
-    pub pages: BTreeMap<([u8; 16], u64, u64), Vec<(u64, u64)>>,
+    /// The records (thread, number) of the fullest copy of each page.
+    pub pages: BTreeMap<PageKey, Vec<(u64, u64)>>,
     pub sealed: usize,
     pub counters: BTreeMap<[u8; 16], (CountersHeader, Vec<SlotCounters>)>,
     /// Blocks before which no SESSION block of their session stood.
@@ -404,6 +407,62 @@ fn walk(page: &[u8]) -> Vec<(u64, u64)> {
         }
     }
     records
+}
+
+/// If this process was started by [`start_child`]: lives as a traced process that wrote `count` events,
+/// until it is killed. A test named `child` calls this.
+pub fn live_as_child() {
+    let Some(path) = std::env::var_os("RINGMARK_TEST_CHILD") else {
+        return;
+    };
+    let dir = std::mem::ManuallyDrop::new(Dir(PathBuf::from(path)));
+    let overwrite = std::env::var_os("RINGMARK_TEST_OVERWRITE").is_some();
+    let mode = if overwrite {
+        Mode::Overwrite
+    } else {
+        Mode::Lossless
+    };
+    let producer = Producer::new(&dir, "child", Layout::new(mode));
+    assert!(identity::hold_lock(producer.ring.file()));
+    let writer = producer.writer(0);
+    (0..300).for_each(|n| assert!(emit(writer, 0, n)));
+    std::fs::write(dir.join("ready"), "").unwrap();
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+}
+
+/// A child process that lives as [`live_as_child`] says, in this directory; killed when dropped.
+pub struct Child(pub std::process::Child);
+
+pub fn start_child(dir: &Dir, mode: Mode) -> Child {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "child"])
+        .env("RINGMARK_TEST_CHILD", &dir.0);
+    if mode == Mode::Overwrite {
+        command.env("RINGMARK_TEST_OVERWRITE", "1");
+    }
+    let child = Child(command.stdout(std::process::Stdio::null()).spawn().unwrap());
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !dir.join("ready").exists() {
+        assert!(std::time::Instant::now() < end, "the child never got ready");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child
+}
+
+impl Child {
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Opens a file for writing only to cut it.

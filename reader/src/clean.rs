@@ -1,0 +1,21 @@
+//! Removing sessions whose process is gone.
+
+pub use ringmark_ring::clean::DeadSession;
+use ringmark_ring::{clean, session_dir};
+
+use crate::error::ReaderError;
+use crate::find::directories;
+
+/// Removes the oldest dead sessions of every session directory until the rest takes at most
+/// `keep_bytes` there. Returns what was removed, and which directories were refused.
+#[must_use]
+pub fn remove_dead(keep_bytes: u64) -> (Vec<DeadSession>, Vec<ReaderError>) {
+    let (mut removed, mut refused) = (Vec::new(), Vec::new());
+    for directory in directories().iter().filter(|dir| dir.exists()) {
+        match session_dir::check(directory) {
+            Ok(()) => removed.extend(clean::remove_beyond(directory, keep_bytes)),
+            Err(error) => refused.push(error.into()),
+        }
+    }
+    (removed, refused)
+}

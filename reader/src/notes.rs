@@ -1,0 +1,92 @@
+//! What people ask about processes: why one is not traced, and which number it has here.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use ringmark_ring::identity;
+
+use crate::find::{directories, processes};
+use crate::session::Session;
+
+/// Most bytes of a note that are read.
+const NOTE_BYTES_MAX: usize = 4096;
+
+/// Why tracing is off in a process that wanted it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffNote {
+    /// The process, in its own pid namespace.
+    pub pid: u32,
+    /// The reason in its words: bytes of another process, to be escaped.
+    pub reason: String,
+}
+
+/// Notes (`PID.off`) of living processes in all session directories.
+#[must_use]
+pub fn off_notes() -> Vec<OffNote> {
+    let directories = directories();
+    let mut notes: Vec<_> = directories
+        .iter()
+        .flat_map(|dir| in_directory(dir))
+        .collect();
+    notes.sort_by_key(|note| note.pid);
+    notes
+}
+
+/// The note of one process, whether it lives or not: it may have ended just now.
+#[must_use]
+pub fn off_note(pid: u32) -> Option<OffNote> {
+    let mut places = directories()
+        .into_iter()
+        .map(|dir| dir.join(format!("{pid}.off")));
+    places.find_map(|path| read(&path))
+}
+
+fn in_directory(directory: &Path) -> Vec<OffNote> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let notes = entries.filter_map(|entry| read(&entry.path()));
+    notes
+        .filter(|note| Path::new(&format!("/proc/{}", note.pid)).exists())
+        .collect()
+}
+
+fn read(path: &Path) -> Option<OffNote> {
+    let pid = path
+        .file_name()?
+        .to_str()?
+        .strip_suffix(".off")?
+        .parse()
+        .ok()?;
+    let about = fs::symlink_metadata(path).ok()?;
+    if !about.is_file() {
+        return None;
+    }
+    let mut bytes = fs::read(path).ok()?;
+    bytes.truncate(NOTE_BYTES_MAX);
+    let reason = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    Some(OffNote { pid, reason })
+}
+
+/// The process's number in our pid namespace: the one in the header where that is ours, else found
+/// by namespace and number in `/proc`. `None`: it is gone or out of sight.
+#[must_use]
+pub fn pid_here(session: &Session) -> Option<u32> {
+    let header = session.header();
+    if header.pid_namespace == identity::own_pid_namespace() {
+        return Some(header.pid);
+    }
+    processes().find(|pid| {
+        let namespace = fs::metadata(format!("/proc/{pid}/ns/pid")).map(|m| m.ino());
+        namespace.is_ok_and(|inode| inode == header.pid_namespace)
+            && innermost_pid(*pid) == Some(header.pid)
+    })
+}
+
+/// Last number of `NSpid:` in `/proc/PID/status`.
+fn innermost_pid(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
+}

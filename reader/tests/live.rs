@@ -1,0 +1,181 @@
+//! Living and dying processes: snapshots, death watch, control, sessions by pid.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{Child, Decoded, Dir, Layout, Producer, emit, start_child};
+use ringmark_format::session::Mode;
+use ringmark_reader::on_death::Event;
+use ringmark_reader::{
+    Access, Codec, DeathWatch, Destination, Dump, Ended, RecordOptions, Recorder, Selection,
+    Session, control, find, snapshot,
+};
+use ringmark_ring::mailbox::{Answer, Mailbox};
+
+#[test]
+fn child() {
+    common::live_as_child();
+}
+
+fn child_ring(dir: &Dir) -> std::path::PathBuf {
+    dir.join("child.ring")
+}
+
+#[test]
+fn death_is_noticed_and_everything_is_read() {
+    let dir = Dir::new("death");
+    let mut process: Child = start_child(&dir, Mode::Lossless);
+    let selection = Selection::Path(child_ring(&dir));
+    let dump = Dump::create(&Destination::File(dir.join("out.rmk")), false).unwrap();
+    let mut recorder = Recorder::new(selection, dump, RecordOptions::default()).unwrap();
+    let mut killed = None;
+    let ended = recorder.run_with(&AtomicBool::new(false), |_| {
+        if killed.is_none() {
+            process.kill();
+            killed = Some(Instant::now());
+        }
+    });
+    assert_eq!(ended.unwrap(), Ended::SessionsEnded);
+    let noticed = killed.unwrap().elapsed();
+    assert!(noticed < Duration::from_millis(500), "{noticed:?}");
+    assert_eq!(Decoded::of_file(&dir.join("out.rmk")).events().len(), 300);
+    assert!(!child_ring(&dir).exists());
+}
+
+#[test]
+fn a_process_is_found_by_pid_even_outside_the_directory() {
+    let dir = Dir::new("by-pid");
+    let process = start_child(&dir, Mode::Lossless);
+    let found = find::in_process(process.0.id()).unwrap();
+    assert_eq!(found.len(), 1);
+    let session = Session::open_found(&found[0], Access::Observe).unwrap();
+    assert_eq!(session.pid(), process.0.id());
+    std::fs::remove_file(child_ring(&dir)).unwrap();
+    let found = find::by_pid(process.0.id()).unwrap();
+    let session = Session::open_found(&found[0], Access::Observe).unwrap();
+    assert!(!session.ended(), "unlinked, but alive");
+}
+
+#[test]
+fn a_dead_process_is_dumped_even_if_its_file_is_gone() {
+    let dir = Dir::new("watch");
+    let dumps = Dir::new("dumps");
+    // SAFETY: the only test of this binary that sets or depends on this variable.
+    unsafe { std::env::set_var("RINGMARK_DIR", &dir.0) };
+    let mut process = start_child(&dir, Mode::Overwrite);
+    let mut watch = DeathWatch::new(&dumps.0, Codec::Lz4);
+    let events = watch.poll();
+    assert!(matches!(&events[..], [Event::Holding(_), ..]), "{events:?}");
+    std::fs::remove_file(child_ring(&dir)).unwrap();
+    process.kill();
+    let end = Instant::now() + Duration::from_secs(5);
+    let dump = loop {
+        assert!(Instant::now() < end, "the death was not noticed");
+        if let Some(Event::Dumped { dump, .. }) = watch
+            .poll()
+            .into_iter()
+            .find(|e| matches!(e, Event::Dumped { .. }))
+        {
+            break dump;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let name = dump.file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(
+        name.starts_with("synthetic-") && name.ends_with(".rmk"),
+        "{name}"
+    );
+    assert_eq!(Decoded::of_file(&dump).events().len(), 300);
+}
+
+#[test]
+fn a_snapshot_during_writing_holds_whole_pages_without_gaps() {
+    let dir = Dir::new("snapshot");
+    let mut layout = Layout::new(Mode::Overwrite);
+    layout.pages = 64;
+    let producer = Producer::new(&dir, "a", layout);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for slot in 0..2 {
+            let (producer, stop) = (&producer, &stop);
+            scope.spawn(move || {
+                let writer = producer.writer(slot);
+                let mut number = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    assert!(emit(writer, u64::from(slot), number));
+                    number += 1;
+                }
+            });
+        }
+        for round in 0..20 {
+            std::thread::sleep(Duration::from_millis(5));
+            let path = dir.join(&format!("{round}.rmk"));
+            let mut dump = Dump::create(&Destination::File(path.clone()), false).unwrap();
+            let session = Session::open(&producer.path, Access::Observe).unwrap();
+            snapshot(session, None, &mut dump).unwrap();
+            let decoded = Decoded::of_file(&path);
+            for records in decoded.pages.values() {
+                let (thread, first) = records.first().copied().unwrap_or_default();
+                let expected = (first..).map(|n| (thread, n)).take(records.len());
+                assert!(records.iter().copied().eq(expected), "torn page");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(producer.lost(), 0);
+}
+
+#[test]
+fn only_the_last_moments_are_kept_if_asked() {
+    let dir = Dir::new("last");
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Overwrite));
+    let writer = producer.writer(0);
+    (0..600).for_each(|n| assert!(emit(writer, 0, n)));
+    std::thread::sleep(Duration::from_millis(60));
+    (600..900).for_each(|n| assert!(emit(writer, 0, n)));
+    let path = dir.join("out.rmk");
+    let mut dump = Dump::create(&Destination::File(path.clone()), false).unwrap();
+    let session = Session::open(&producer.path, Access::Observe).unwrap();
+    snapshot(session, Some(Duration::from_millis(30)), &mut dump).unwrap();
+    let events = Decoded::of_file(&path).events();
+    assert!((600..900).all(|n| events.contains(&(0, n))));
+    assert!(events.first().unwrap().1 > 300, "{:?}", events.first());
+}
+
+#[test]
+fn requests_are_answered_or_refused_with_the_reason() {
+    let dir = Dir::new("control");
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    // The process must look alive: it is this one.
+    let session = Session::open(&producer.path, Access::Control).unwrap();
+    let silent = control::request(&session, "status", Duration::from_millis(30));
+    let error = silent.unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("pid {}: no answer", std::process::id())),
+        "{error}"
+    );
+    let offset = producer.ring.geometry().header.mailbox_offset;
+    let mailbox = Mailbox::new(producer.ring.map(), offset).unwrap();
+    mailbox.answer(mailbox.requested(), &answer("late"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let seen = mailbox.answered();
+            while mailbox.requested() == seen {
+                std::thread::yield_now();
+            }
+            let text = mailbox.request_text();
+            mailbox.answer(mailbox.requested(), &answer(&format!("did {text}")));
+        });
+        let got = control::request(&session, "enable all", Duration::from_secs(5)).unwrap();
+        assert_eq!(got, answer("did enable all"));
+    });
+}
+
+fn answer(text: &str) -> Answer {
+    Answer {
+        status: 0,
+        text: text.to_owned(),
+    }
+}
