@@ -8,6 +8,7 @@ mod core;
 mod create;
 mod error;
 mod filter;
+mod known;
 mod layout;
 mod life;
 mod lock;

@@ -13,12 +13,12 @@ use zerocopy::IntoBytes;
 
 use super::core::Core;
 use super::filter::{Directives, Pattern};
+use super::known;
 use super::lock::{ControlLock, Guard};
 use super::memory;
 #[cfg(feature = "tracing")]
 use crate::event::description::Level;
 use crate::event::description::{Description, EventType, Field, Kind, Shape};
-use crate::sites;
 
 /// Size of a schema extent.
 pub(super) const EXTENT_BYTES: u64 = 32 << 10;
@@ -53,7 +53,9 @@ pub(super) fn register_all(core: &Core, directives: Directives) {
     registry.events.clear();
     registry.directives = Some(directives);
     let mut schema = Vec::new();
-    sites::for_each(|description| registry.add(&description, &mut schema));
+    for known in known::types() {
+        registry.add(&known.description(), &mut schema);
+    }
     for (event, fields, fixed_bytes) in std::mem::take(&mut registry.dynamic) {
         registry.add(
             &Description {

@@ -1,0 +1,71 @@
+//! The event types of the program's call sites, each once.
+
+use core::ptr;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::event::description::{Description, EventType, Field};
+use crate::sites;
+
+/// An event type with its fields.
+pub(super) struct Known {
+    event: EventType,
+    fields: Vec<Field>,
+    fixed_bytes: u32,
+}
+
+/// What all call sites say. Inlining copies sites; generic code gives one site several layouts.
+pub(super) fn types() -> Vec<Known> {
+    let mut all: Vec<Known> = Vec::new();
+    let mut places = HashMap::new();
+    sites::for_each(
+        |description| match places.entry(ptr::from_ref(description.event.state)) {
+            Entry::Occupied(at) => {
+                let at: &usize = at.get();
+                all[*at].merge(&description);
+            }
+            Entry::Vacant(place) => {
+                place.insert(all.len());
+                all.push(Known::new(&description));
+            }
+        },
+    );
+    all
+}
+
+impl Known {
+    fn new(description: &Description<'_>) -> Self {
+        Self {
+            event: description.event,
+            fields: description.fields.to_vec(),
+            fixed_bytes: description.fixed_bytes,
+        }
+    }
+
+    /// Another layout of the same type: only the leading fields in which both agree can be
+    /// described. A record of either is then read rightly as far as that; the rest stays raw.
+    fn merge(&mut self, other: &Description<'_>) {
+        let pairs = self.fields.iter().zip(other.fields);
+        let agree = pairs.take_while(|(ours, theirs)| ours == theirs).count();
+        if agree == self.fields.len() && agree == other.fields.len() {
+            return;
+        }
+        self.fields.truncate(agree);
+        self.fixed_bytes = self.fields.last().map_or(0, end);
+    }
+
+    /// To be registered.
+    pub(super) fn description(&self) -> Description<'_> {
+        Description {
+            event: self.event,
+            fields: &self.fields,
+            fixed_bytes: self.fixed_bytes,
+        }
+    }
+}
+
+/// Where the bytes of a field end.
+fn end(field: &Field) -> u32 {
+    let values = u32::from(field.place.count.max(1));
+    field.place.offset + values * field.place.kind.fixed_bytes() as u32
+}
