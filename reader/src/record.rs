@@ -33,6 +33,9 @@ pub struct RecordOptions {
     /// Remove the ring file of an ended lossless session that was read to its end, unless the
     /// session asked to be kept.
     pub remove_drained: bool,
+    /// Remove also those that asked to be kept: whoever started the program asked for it only so
+    /// that the session outlives a short run.
+    pub remove_kept: bool,
 }
 
 impl Default for RecordOptions {
@@ -40,6 +43,7 @@ impl Default for RecordOptions {
         Self {
             wait_for_space: false,
             remove_drained: true,
+            remove_kept: false,
         }
     }
 }
@@ -427,7 +431,8 @@ impl Recorder {
         const KEEP_ALWAYS: u32 = 1;
         let session = self.tracks[index].drain.session();
         let lossless = session.ring().geometry().mode == Mode::Lossless;
-        if !lossless || !self.options.remove_drained || session.header().keep == KEEP_ALWAYS {
+        let kept = session.header().keep == KEEP_ALWAYS && !self.options.remove_kept;
+        if !lossless || !self.options.remove_drained || kept {
             return;
         }
         if let Err(error) = session.remove_file() {

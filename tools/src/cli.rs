@@ -1,0 +1,79 @@
+//! The command line: one definition gives parser, help, man pages and completions.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    cat, clean, completions, enable, events, list, man, record, report, run, snapshot, stat, verify,
+};
+use crate::output::Exit;
+
+/// What stands under every help text and man page.
+const EXIT_CODES: &str = "\
+Exit codes: 0 fine, 1 done but events were lost or damaged, 2 usage, 3 input unreadable,
+4 target not there or not permitted. 'run' and 'record -- CMD' exit with CMD's status
+(128 + signal; 126 not executable, 127 not found).
+FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
+
+/// Records what traced programs do, and shows it
+#[derive(Debug, Parser)]
+#[command(name = "ringmark", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// One variant per command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(run::Args),
+    List(list::Args),
+    Record(record::Args),
+    Snapshot(snapshot::Args),
+    Events(events::Args),
+    Enable(enable::EnableArgs),
+    Disable(enable::DisableArgs),
+    Cat(cat::Args),
+    Verify(verify::Args),
+    Stat(stat::Args),
+    Report(report::Args),
+    Clean(clean::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+impl Command {
+    /// Does what the command line says.
+    ///
+    /// # Errors
+    /// What went wrong; [`crate::output::report`] knows the exit code.
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        match self {
+            Self::Run(args) => args.run(),
+            Self::List(args) => args.run(),
+            Self::Record(args) => args.run(),
+            Self::Snapshot(args) => args.run(),
+            Self::Events(args) => args.run(),
+            Self::Enable(args) => args.run(),
+            Self::Disable(args) => args.run(),
+            Self::Cat(args) => args.run(),
+            Self::Verify(args) => args.run(),
+            Self::Stat(args) => args.run(),
+            Self::Report(args) => args.run(),
+            Self::Clean(args) => args.run(),
+            Self::Completions(args) => args.run(),
+            Self::Man(args) => args.run(),
+        }
+    }
+}
+
+/// Prints help or what is wrong with the command line.
+pub(crate) fn refuse(error: &clap::Error) -> Exit {
+    // A closed pipe is no reason to fail, and there is nowhere left to say anything.
+    let _ = error.print();
+    if error.use_stderr() {
+        Exit::USAGE
+    } else {
+        Exit::FINE
+    }
+}

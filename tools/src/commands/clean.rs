@@ -1,0 +1,46 @@
+//! `clean`: removes sessions whose process is gone.
+
+use std::io::Write;
+
+use ringmark_reader::clean;
+
+use crate::output::units::{parse_size, size};
+use crate::output::{Exit, Sink, note, printable};
+
+/// Remove sessions of dead processes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What a dead process left is lost with its session: 'ringmark record' or 'ringmark snapshot' it
+before. Sessions of living processes are never touched.")]
+pub(crate) struct Args {
+    /// Keep the newest ones up to SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    keep: Option<u64>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let mut out = Sink::direct();
+        let (removed, errors) = clean::remove_dead(self.keep.unwrap_or(0));
+        let bytes: u64 = removed.iter().map(|session| session.bytes).sum();
+        for session in &removed {
+            writeln!(
+                out,
+                "removed {} ({})",
+                session.path.display(),
+                size(session.bytes)
+            )?;
+        }
+        writeln!(
+            out,
+            "{} dead sessions removed, {}",
+            removed.len(),
+            size(bytes)
+        )?;
+        out.finish()?;
+        errors
+            .iter()
+            .for_each(|error| note(&printable(&error.to_string())));
+        Ok(Exit::lost_if(!errors.is_empty()))
+    }
+}

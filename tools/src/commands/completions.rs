@@ -1,0 +1,28 @@
+//! `completions`: a script for a shell, from the one definition of the command line.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::output::{Exit, Sink};
+
+/// Print a completion script for a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: ringmark completions bash > /etc/bash_completion.d/ringmark")]
+pub(crate) struct Args {
+    /// Which shell
+    shell: Shell,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "ringmark", &mut script);
+        let mut out = Sink::direct();
+        out.write_all(&script)?;
+        out.finish()?;
+        Ok(Exit::FINE)
+    }
+}

@@ -1,0 +1,162 @@
+//! The traced side of the demo: this binary started again, so that the program that is traced and
+//! the one that records it are two processes, as they are in life.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ringmark::{Builder, Mode, Session, event};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::index::Job;
+use crate::output::{Exit, Failure};
+
+/// How the job is traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Trace {
+    /// Not at all.
+    Off,
+    /// As `RINGMARK` says, like any program.
+    Env,
+    /// Overwrite mode with its defaults: the last moments are in memory.
+    Flight,
+    /// Lossless, for a recorder that runs beside it.
+    Record,
+    /// Lossless with rings of two pages of 4 KiB.
+    Tiny,
+}
+
+/// One traced job of the demo
+#[derive(Debug, clap::Args)]
+pub(crate) struct JobArgs {
+    pub(super) dir: PathBuf,
+    #[arg(long, value_enum, default_value = "env")]
+    pub(super) trace: Trace,
+    /// Measure what an event costs instead.
+    #[arg(long)]
+    pub(super) measure: bool,
+    /// Standard input is a file for the workers' counts.
+    #[arg(long)]
+    pub(super) tally: bool,
+    /// Wait for a byte on standard input before the first event.
+    #[arg(long)]
+    pub(super) wait: bool,
+    #[arg(long, default_value_t = workers())]
+    pub(super) workers: usize,
+    #[arg(long, default_value_t = 0)]
+    pub(super) events_min: u64,
+    #[arg(long, default_value_t = u64::MAX)]
+    pub(super) files_max: u64,
+    #[arg(long)]
+    pub(super) seconds_max: Option<u64>,
+    /// Device and inode of a file to leave out.
+    #[arg(long, num_args = 2)]
+    pub(super) skip: Vec<u64>,
+}
+
+/// As many as there are processors, at least 2, at most 8.
+pub(super) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8))
+}
+
+impl JobArgs {
+    /// Says where the session is, does the job, says what came of it as a line of JSON.
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        // Without its parent the job has no purpose. Where this is refused it ends by itself.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        let session = self.start_session();
+        if self.trace != Trace::Off {
+            say_session(&session)?;
+        }
+        let result = if self.measure {
+            measure(session.ok())
+        } else {
+            self.index()?
+        };
+        writeln!(io::stdout(), "{result}")?;
+        Ok(Exit::FINE)
+    }
+
+    fn start_session(&self) -> Result<Session, String> {
+        let builder = match self.trace {
+            Trace::Off => return Err("not wanted".to_owned()),
+            Trace::Env => return ringmark::start_from_env().ok_or_else(|| "RINGMARK does not ask for it".to_owned()),
+            Trace::Flight => Session::builder(),
+            Trace::Record => lossless(64 << 10, 2 << 20),
+            Trace::Tiny => lossless(4 << 10, 8 << 10),
+        };
+        let builder = builder.control(false).warm(self.workers as u32);
+        builder.start().map_err(|error| error.to_string())
+    }
+
+    fn index(self) -> anyhow::Result<serde_json::Value> {
+        if self.wait && io::stdin().read(&mut [0])? == 0 {
+            return Err(Failure::no_target("demo: the recording side has ended").into());
+        }
+        let tally = self.tally.then(|| io::stdin().as_fd().try_clone_to_owned()).transpose()?;
+        let job = Job {
+            root: self.dir,
+            workers: self.workers,
+            skip: self.skip.first().copied().zip(self.skip.get(1).copied()),
+            events_min: self.events_min,
+            files_max: self.files_max,
+            time_max: self.seconds_max.map_or(Duration::MAX, Duration::from_secs),
+            tally: tally.map(File::from),
+        };
+        let (totals, passes, took) = job.run();
+        Ok(serde_json::json!({
+            "files": totals.files,
+            "directories": totals.directories,
+            "bytes": totals.bytes,
+            "lines": totals.lines,
+            "unreadable": totals.unreadable,
+            "events": totals.events,
+            "passes": passes,
+            "workers": job.workers,
+            "took_ns": took.as_nanos() as u64,
+        }))
+    }
+}
+
+fn lossless(page_bytes: u32, ring_bytes: u32) -> Builder {
+    let builder = Session::builder().mode(Mode::Lossless);
+    builder.page_bytes(page_bytes).ring_bytes(ring_bytes).session_bytes(64 << 20)
+}
+
+/// `session PATH`, or `off REASON`.
+fn say_session(session: &Result<Session, String>) -> io::Result<()> {
+    let mut line = match session {
+        Ok(session) => [b"session ", session.path().as_os_str().as_bytes()].concat(),
+        Err(reason) => [b"off ", reason.as_bytes()].concat(),
+    };
+    line.push(b'\n');
+    let mut out = io::stdout();
+    out.write_all(&line)?;
+    out.flush()
+}
+
+/// ns of one reading of the clock and of one event with a number, medians of many short runs.
+fn measure(session: Option<Session>) -> serde_json::Value {
+    const RUNS: usize = 1_000;
+    let (mut clock, mut events) = (Vec::with_capacity(RUNS), Vec::with_capacity(RUNS));
+    for _ in 0..RUNS {
+        clock.push(nanoseconds_each(|_| drop(black_box(ringmark::ticks()))));
+        events.push(nanoseconds_each(|n| event!("demo.measured", value = black_box(n))));
+    }
+    serde_json::json!({
+        "clock": session.map_or("none", |s| s.clock().name()),
+        "clock_ns": super::median(&mut clock),
+        "event_ns": super::median(&mut events),
+    })
+}
+
+fn nanoseconds_each(mut body: impl FnMut(u64)) -> f64 {
+    const TIMES: u64 = 1_000;
+    let start = Instant::now();
+    (0..TIMES).for_each(&mut body);
+    start.elapsed().as_nanos() as f64 / TIMES as f64
+}

@@ -1,0 +1,207 @@
+//! The recording side of the demo: starts the job in a process of its own, hears where its
+//! session is and what came of it.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::Context;
+
+use super::child::Trace;
+use super::index::Totals;
+use crate::child::exit_code;
+use crate::output::Failure;
+
+/// Jobs of one demo: all index the same directory with the same number of workers.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    dir: PathBuf,
+    pub(super) workers: usize,
+    /// Where sessions go if the usual place cannot hold one; removed in the end.
+    other_place: Option<PathBuf>,
+}
+
+/// What a job came to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report {
+    pub(super) totals: Totals,
+    pub(super) took_ns: u64,
+}
+
+/// A job being done.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    session: Option<PathBuf>,
+}
+
+impl Jobs {
+    pub(super) fn new(dir: PathBuf, workers: usize) -> Self {
+        Self { dir, workers, other_place: None }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Starts a job; with a `tally`, that file is where its workers count. A traced one has its
+    /// session when this returns. If the usual place holds none, the temporary directory does.
+    ///
+    /// # Errors
+    /// It cannot be started, or cannot be traced.
+    pub(super) fn start(&mut self, trace: Trace, tally: Option<&File>, more: &[String]) -> anyhow::Result<Running> {
+        match self.try_start(trace, tally, more)? {
+            Ok(running) => Ok(running),
+            Err(_) if self.other_place.is_none() => {
+                self.other_place = Some(private_place()?);
+                let again = self.try_start(trace, tally, more)?;
+                again.map_err(|reason| Failure::no_target(format!("demo: tracing is off: {reason}")).into())
+            }
+            Err(reason) => Err(Failure::no_target(format!("demo: tracing is off: {reason}")).into()),
+        }
+    }
+
+    /// The inner error is the reason why tracing is off.
+    fn try_start(&self, trace: Trace, tally: Option<&File>, more: &[String]) -> anyhow::Result<Result<Running, String>> {
+        let mut command = self.command(trace)?;
+        command.args(more).arg("--").arg(&self.dir);
+        match tally {
+            Some(file) => command.arg("--tally").stdin(file.try_clone()?),
+            None => command.stdin(Stdio::piped()),
+        };
+        let mut child = command.stdout(Stdio::piped()).spawn().context("demo: starting the traced job")?;
+        let stdout = child.stdout.take().context("demo: no output of the traced job")?;
+        let mut running = Running { child, stdout: BufReader::new(stdout), session: None };
+        if trace == Trace::Off {
+            return Ok(Ok(running));
+        }
+        let mut line = running.line()?;
+        if line.starts_with(b"session ") {
+            running.session = Some(OsString::from_vec(line.split_off(8)).into());
+            return Ok(Ok(running));
+        }
+        let reason = line.strip_prefix(b"off ").unwrap_or(&line);
+        Ok(Err(String::from_utf8_lossy(reason).into_owned()))
+    }
+
+    fn command(&self, trace: Trace) -> anyhow::Result<Command> {
+        let own = std::env::current_exe().context("demo: finding this program")?;
+        let mut command = Command::new(own);
+        let trace = match trace {
+            Trace::Off => "off",
+            Trace::Env => "env",
+            Trace::Flight => "flight",
+            Trace::Record => "record",
+            Trace::Tiny => "tiny",
+        };
+        command.args(["demo-job", "--trace", trace, "--workers"]);
+        command.arg(self.workers.to_string());
+        for name in ["RINGMARK", "RINGMARK_FILTER", "RINGMARK_TAGS"] {
+            command.env_remove(name);
+        }
+        if let Some(place) = &self.other_place {
+            command.env("RINGMARK_DIR", place);
+        }
+        Ok(command)
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        if let Some(place) = &self.other_place {
+            // What cannot be removed lies in the temporary directory.
+            let _ = fs::remove_dir_all(place);
+        }
+    }
+}
+
+/// A new directory that only this user may enter.
+pub(super) fn private_place() -> io::Result<PathBuf> {
+    let mut seed = [0; 8];
+    rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::NONBLOCK)?;
+    let name = format!("ringmark-demo-{}-{:x}", std::process::id(), u64::from_ne_bytes(seed));
+    let path = std::env::temp_dir().join(name);
+    DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
+
+impl Running {
+    /// The job's session.
+    ///
+    /// # Errors
+    /// It is not traced.
+    pub(super) fn session(&self) -> anyhow::Result<PathBuf> {
+        self.session.clone().context("demo: the job is not traced")
+    }
+
+    /// Lets a job go that waits for this.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(super) fn go(&mut self) -> anyhow::Result<()> {
+        let stdin = self.child.stdin.as_mut().context("demo: the job waits for nothing")?;
+        stdin.write_all(b"\n").context("demo: the traced job has ended")
+    }
+
+    /// Kills it as `kill -9` does, and waits for its end.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(super) fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+
+    /// What it came to; waits for its end.
+    ///
+    /// # Errors
+    /// It ended early.
+    pub(super) fn report(mut self) -> anyhow::Result<Report> {
+        let said = self.result()?;
+        let number = |name: &str| said[name].as_u64().with_context(|| format!("demo: the job does not say {name}"));
+        Ok(Report {
+            totals: Totals {
+                files: number("files")?,
+                directories: number("directories")?,
+                bytes: number("bytes")?,
+                lines: number("lines")?,
+                unreadable: number("unreadable")?,
+                events: number("events")?,
+            },
+            took_ns: number("took_ns")?,
+        })
+    }
+
+    /// Its last line; waits for its end.
+    ///
+    /// # Errors
+    /// It ended early.
+    pub(super) fn result(&mut self) -> anyhow::Result<serde_json::Value> {
+        let line = self.line();
+        let status = self.child.wait().context("demo: waiting for the traced job")?;
+        if !status.success() {
+            let text = format!("demo: the traced job ended early: {status}");
+            return Err(Failure { exit: exit_code(status), text }.into());
+        }
+        serde_json::from_slice(&line?).context("demo: what the traced job says")
+    }
+
+    fn line(&mut self) -> io::Result<Vec<u8>> {
+        let mut line = Vec::new();
+        self.stdout.read_until(b'\n', &mut line)?;
+        line.pop();
+        Ok(line)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended, or there is nobody left who wants its result.
+        let _ = self.kill();
+    }
+}

@@ -1,0 +1,134 @@
+//! What is left to do: directories to read and files to count, shared by the workers.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// One step of the job. Paths are relative to the indexed directory; the empty one is itself.
+#[derive(Debug)]
+pub(super) enum Task {
+    Directory(PathBuf),
+    File(PathBuf),
+}
+
+/// Tasks in the order of their discovery; the job is over when none is left and nobody works on
+/// one that could bring more.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    files_max: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    tasks: VecDeque<Task>,
+    busy: usize,
+    /// Files queued in this pass.
+    files: u64,
+    passes: u64,
+    over: bool,
+}
+
+impl Queue {
+    /// The directory itself is left to do; at most `files_max` files are taken from it.
+    pub(super) fn new(files_max: u64) -> Self {
+        let tasks = VecDeque::from([Task::Directory(PathBuf::new())]);
+        let state = State { tasks, busy: 0, files: 0, passes: 0, over: false };
+        Self { state: Mutex::new(state), changed: Condvar::new(), files_max }
+    }
+
+    /// The next task, and how many are left behind it. `None`: the job is over.
+    pub(super) fn take(&self) -> Option<(Task, usize)> {
+        let mut state = self.lock();
+        loop {
+            if state.over {
+                return None;
+            }
+            if let Some(task) = state.tasks.pop_front() {
+                state.busy += 1;
+                return Some((task, state.tasks.len()));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Adds what a directory holds.
+    pub(super) fn add(&self, tasks: Vec<Task>) {
+        let mut state = self.lock();
+        for task in tasks {
+            let is_file = matches!(task, Task::File(_));
+            if state.files < self.files_max {
+                state.files += u64::from(is_file);
+                state.tasks.push_back(task);
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// A task is done. If it was the last one, all begins anew while `again` says so.
+    pub(super) fn done(&self, again: impl FnOnce() -> bool) {
+        let mut state = self.lock();
+        state.busy -= 1;
+        if state.busy > 0 || !state.tasks.is_empty() {
+            return;
+        }
+        state.passes += 1;
+        state.files = 0;
+        if again() {
+            state.tasks.push_back(Task::Directory(PathBuf::new()));
+        } else {
+            state.over = true;
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Drops what is left.
+    pub(super) fn cut(&self) {
+        self.lock().tasks.clear();
+    }
+
+    /// Times that everything was done.
+    pub(super) fn passes(&self) -> u64 {
+        self.lock().passes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> Task {
+        Task::File("file".into())
+    }
+
+    #[test]
+    fn ends_after_the_last_task_of_the_last_pass() {
+        let queue = Queue::new(u64::MAX);
+        assert!(matches!(queue.take(), Some((Task::Directory(_), 0))));
+        queue.add(vec![file(), file()]);
+        queue.done(|| unreachable!("files are left"));
+        assert!(matches!(queue.take(), Some((Task::File(_), 1))));
+        queue.done(|| unreachable!("a file is left"));
+        assert!(queue.take().is_some());
+        queue.done(|| true);
+        assert!(matches!(queue.take(), Some((Task::Directory(_), 0))));
+        queue.done(|| false);
+        assert!(queue.take().is_none());
+        assert_eq!(queue.passes(), 2);
+    }
+
+    #[test]
+    fn takes_no_more_files_than_it_may() {
+        let queue = Queue::new(2);
+        queue.take();
+        queue.add(vec![file(), file(), file()]);
+        assert!(matches!(queue.take(), Some((_, 1))));
+    }
+}

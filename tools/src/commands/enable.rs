@@ -1,0 +1,135 @@
+//! `enable`, `disable`: event types of a running process on and off.
+
+use std::io::Write;
+use std::time::Duration;
+
+use ringmark_format::schema::Level;
+use ringmark_reader::{Access, Session, control, find};
+
+use crate::output::{Exit, Failure, Sink, printable};
+use crate::{filter, live};
+
+/// How long a process has for its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// Switch event types of a running process on
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Also types that are registered later follow the pattern. Example:
+  ringmark enable 'request.*' --level debug -p 812")]
+pub(crate) struct EnableArgs {
+    #[command(flatten)]
+    request: Request,
+}
+
+/// Switch event types of a running process off
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Also types that are registered later follow the pattern. Example:
+  ringmark disable '*' --category noise -p 812")]
+pub(crate) struct DisableArgs {
+    #[command(flatten)]
+    request: Request,
+}
+
+/// Which types of which process.
+#[derive(Debug, clap::Args)]
+struct Request {
+    /// Names: '*' is any text, '?' any character
+    #[arg(value_name = "PATTERN", value_parser = parse_pattern)]
+    pattern: String,
+    /// Only this level and more important ones
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
+    level: Option<&'static str>,
+    /// Only this category
+    #[arg(long, value_name = "CATEGORY", value_parser = parse_pattern)]
+    category: Option<String>,
+    /// The process
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: u32,
+}
+
+/// The request's words are separated by white space.
+fn parse_pattern(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err(format!(
+            "found {text:?}, expected a name or a pattern without spaces"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn parse_level(text: &str) -> Result<&'static str, String> {
+    let lower = text.to_ascii_lowercase();
+    let found = Level::ALL
+        .iter()
+        .map(|level| level.name())
+        .find(|name| *name == lower);
+    found.ok_or_else(|| format!("found {text:?}, expected error, warn, info, debug or trace"))
+}
+
+impl EnableArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        self.request.send("enable")
+    }
+}
+
+impl DisableArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        self.request.send("disable")
+    }
+}
+
+impl Request {
+    fn send(&self, verb: &str) -> anyhow::Result<Exit> {
+        let found = find::by_pid(self.pid)?;
+        let Some(place) = found.first() else {
+            return Err(Failure::no_target(format!("pid {}: has no session", self.pid)).into());
+        };
+        let session = Session::open_found(place, Access::Control)?;
+        let answer = control::request(&session, &self.text(verb), ANSWER_WITHIN)?;
+        let text = printable(&answer.text);
+        if answer.status != 0 {
+            return Err(Failure::no_target(format!("pid {}: {text}", self.pid)).into());
+        }
+        let matched = answer
+            .text
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("matched="));
+        if matched == Some("0") {
+            return Err(self.nothing_matches());
+        }
+        let mut out = Sink::direct();
+        let (types, past) = (
+            matched.unwrap_or("?"),
+            if verb == "enable" { "on" } else { "off" },
+        );
+        writeln!(out, "{} event types {past}", printable(types))?;
+        out.finish()?;
+        Ok(Exit::FINE)
+    }
+
+    fn text(&self, verb: &str) -> String {
+        let mut text = format!("{verb} {}", self.pattern);
+        if let Some(level) = self.level {
+            text.push_str(&format!(" level={level}"));
+        }
+        if let Some(category) = &self.category {
+            text.push_str(&format!(" category={category}"));
+        }
+        text
+    }
+
+    /// The pattern stays in force for later types, but a person should know.
+    fn nothing_matches(&self) -> anyhow::Error {
+        let closest = match live::snapshot(self.pid) {
+            Ok(dump) => filter::closest(&dump, &self.pattern),
+            Err(_) => "types that are registered later will follow it".to_owned(),
+        };
+        let (pid, pattern) = (self.pid, &self.pattern);
+        Failure::no_target(format!(
+            "pid {pid}: {pattern:?} matches no event type; {closest}"
+        ))
+        .into()
+    }
+}

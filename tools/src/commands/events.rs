@@ -1,0 +1,162 @@
+//! `events`: every event type, with what it carries and whether it is on.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use ringmark_decoder::{EventType, Field, Session};
+use ringmark_format::schema::Level;
+use serde_json::json;
+
+use crate::input;
+use crate::live::{self, Tap};
+use crate::output::file::DEFAULT_FILE;
+use crate::output::{Exit, Sink, Style, Table, printable};
+
+/// List event types with level, target, category, fields, and whether they are on
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Dumps; '-' is standard input
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
+    files: Vec<PathBuf>,
+    /// A process that runs
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// One JSON object per event type
+    #[arg(long)]
+    json: bool,
+}
+
+/// One event type; whether it is on is known of running processes only.
+struct Row {
+    on: Option<bool>,
+    level: &'static str,
+    kind: &'static str,
+    name: String,
+    target: String,
+    category: String,
+    fields: Vec<String>,
+    place: String,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let mut rows = match self.pid {
+            Some(pid) => of_process(pid)?,
+            None => of_files(&self.files)?,
+        };
+        rows.sort_by(|a, b| (&a.target, &a.name).cmp(&(&b.target, &b.name)));
+        let mut out = if self.json {
+            Sink::direct()
+        } else {
+            Sink::paged()
+        };
+        if self.json {
+            rows.iter()
+                .try_for_each(|row| writeln!(out, "{}", as_json(row)))?;
+        } else {
+            table(&rows).write(&mut out, Style::detect())?;
+        }
+        out.finish()?;
+        Ok(Exit::FINE)
+    }
+}
+
+fn of_files(files: &[PathBuf]) -> anyhow::Result<Vec<Row>> {
+    let dump = input::read(files)?;
+    Ok(dump
+        .sessions
+        .iter()
+        .flat_map(|session| rows(session, |_| None))
+        .collect())
+}
+
+fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
+    let dump = live::snapshot(pid)?;
+    let taps = live::taps(pid)?;
+    let mut found = Vec::new();
+    for session in &dump.sessions {
+        let tap = taps.iter().find(|tap| tap.session().uuid() == session.uuid);
+        found.extend(rows(session, |ty| Some(is_on(tap?, ty.id.0))));
+    }
+    Ok(found)
+}
+
+/// Whether a type is on in a running process; types beyond the bitmap have no bit.
+fn is_on(tap: &Tap, id: u32) -> bool {
+    use std::sync::atomic::Ordering::Relaxed;
+    let words = tap.session().ring().enabled_words();
+    let word = words.get(id as usize / 64);
+    word.is_some_and(|word| word.load(Relaxed) >> (id % 64) & 1 == 1)
+}
+
+fn rows(session: &Session, on: impl Fn(&EventType) -> Option<bool>) -> Vec<Row> {
+    let known = session.schema.types().iter().filter(|ty| ty.known);
+    known.map(|ty| row(ty, on(ty))).collect()
+}
+
+fn row(ty: &EventType, on: Option<bool>) -> Row {
+    let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
+    let fields = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
+    let place = if ty.file.is_empty() {
+        String::new()
+    } else {
+        format!("{}:{}", text(&ty.file), ty.line)
+    };
+    Row {
+        on,
+        level: ty.level.map_or("-", Level::name),
+        kind: ty.kind(),
+        name: text(&ty.name),
+        target: text(&ty.target),
+        category: text(&ty.category),
+        fields: fields.map(|(_, field)| field_text(field)).collect(),
+        place,
+    }
+}
+
+/// `name: kind`, `[n]` behind arrays.
+fn field_text(field: &Field) -> String {
+    let kind = field.kind.map_or("?", |kind| kind.name());
+    let name = printable(&String::from_utf8_lossy(&field.name));
+    match field.count {
+        0 => format!("{name}: {kind}"),
+        n => format!("{name}: [{kind}; {n}]"),
+    }
+}
+
+fn table(rows: &[Row]) -> Table {
+    let mut table = Table::new(&[
+        "ON", "LEVEL", "KIND", "NAME", "TARGET", "CATEGORY", "FIELDS",
+    ]);
+    for row in rows {
+        let on = match row.on {
+            None => "-",
+            Some(true) => "on",
+            Some(false) => "off",
+        };
+        table.row(vec![
+            on.to_owned(),
+            row.level.to_owned(),
+            row.kind.to_owned(),
+            row.name.clone(),
+            row.target.clone(),
+            row.category.clone(),
+            row.fields.join(", "),
+        ]);
+    }
+    table
+}
+
+fn as_json(row: &Row) -> serde_json::Value {
+    json!({
+        "v": 1,
+        "on": row.on,
+        "level": row.level,
+        "kind": row.kind,
+        "name": row.name,
+        "target": row.target,
+        "category": row.category,
+        "fields": row.fields,
+        "place": row.place,
+    })
+}

@@ -1,0 +1,202 @@
+//! `list`: sessions, living and dead, and why a process is not traced.
+
+use std::io::Write;
+
+use ringmark_format::attribute::tag;
+use ringmark_format::counters::Cause;
+use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find, notes};
+use serde_json::json;
+
+use crate::output::units::{count, size};
+use crate::output::{Exit, Sink, Style, Table, note, printable};
+
+/// List sessions, living and dead, and why processes are not traced
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+PID is the process's number here; where it has another one in its own pid namespace, that
+follows in parentheses, and '?' stands for a number that cannot be told.")]
+pub(crate) struct Args {
+    /// One JSON object per session
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let (sessions, errors) = sessions();
+        let notes = notes::off_notes();
+        let mut out = Sink::direct();
+        if self.json {
+            sessions
+                .iter()
+                .try_for_each(|listed| writeln!(out, "{}", as_json(listed)))?;
+            for off in &notes {
+                writeln!(
+                    out,
+                    "{}",
+                    json!({"v": 1, "state": "off", "pid": off.pid, "reason": off.reason})
+                )?;
+            }
+        } else {
+            write_table(&mut out, &sessions, &notes)?;
+        }
+        out.finish()?;
+        for error in &errors {
+            note(&printable(&error.to_string()));
+        }
+        Ok(Exit::FINE)
+    }
+}
+
+/// A session, and its process's number here.
+struct Listed {
+    info: SessionInfo,
+    pid_here: Option<u32>,
+}
+
+/// All sessions that can be opened, living first; and what stood in the way of the others.
+fn sessions() -> (Vec<Listed>, Vec<ReaderError>) {
+    let (mut sessions, mut errors) = (Vec::new(), Vec::new());
+    for found in find::all() {
+        match Session::open_found(&found, Access::Observe) {
+            Ok(session) => sessions.push(Listed {
+                pid_here: notes::pid_here(&session),
+                info: SessionInfo::of(&session),
+            }),
+            Err(error) if error.is_starting() => {}
+            Err(error) => errors.push(error),
+        }
+    }
+    sessions.sort_by_key(|listed| (!listed.info.alive, listed.info.started_real_ns));
+    (sessions, errors)
+}
+
+fn write_table(
+    out: &mut Sink,
+    sessions: &[Listed],
+    notes: &[notes::OffNote],
+) -> anyhow::Result<()> {
+    if sessions.is_empty() && notes.is_empty() {
+        for directory in find::directories() {
+            writeln!(out, "no sessions in {}", directory.display())?;
+        }
+        return Ok(());
+    }
+    let style = Style::detect();
+    let mut table = Table::new(&[
+        "PID", "STATE", "MODE", ">RINGS", ">FILL", ">MEMORY", ">LOST", "NAME",
+    ]);
+    sessions.iter().for_each(|listed| table.row(row(listed)));
+    for off in notes {
+        let dash = || "-".to_owned();
+        let reason = printable(&off.reason);
+        table.row(vec![
+            off.pid.to_string(),
+            "off".into(),
+            dash(),
+            dash(),
+            dash(),
+            dash(),
+            dash(),
+            reason,
+        ]);
+    }
+    table.write(out, style)?;
+    for listed in sessions {
+        for text in notices(&listed.info) {
+            writeln!(out, "{}: {}", pids(listed), printable(&text))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(listed: &Listed) -> Vec<String> {
+    let info = &listed.info;
+    vec![
+        pids(listed),
+        state(info).to_owned(),
+        info.mode.name().to_owned(),
+        info.rings.len().to_string(),
+        format!("{} %", fill_percent(info)),
+        size(info.allocated_bytes),
+        count(info.lost_total()),
+        printable(&info.name),
+    ]
+}
+
+/// The process's number here, and the one in its own pid namespace where they differ.
+fn pids(Listed { info, pid_here }: &Listed) -> String {
+    match *pid_here {
+        Some(here) if here == info.pid => here.to_string(),
+        Some(here) => format!("{here} ({})", info.pid),
+        None => format!("? ({})", info.pid),
+    }
+}
+
+fn state(info: &SessionInfo) -> &'static str {
+    match (info.alive, info.closed) {
+        (_, true) => "closed",
+        (true, false) => "alive",
+        (false, false) => "dead",
+    }
+}
+
+/// How full the rings together are: pages not released yet (lossless), pages with data (overwrite).
+fn fill_percent(info: &SessionInfo) -> u64 {
+    let pages: u64 = info.rings.iter().map(|r| u64::from(r.pages)).sum();
+    let filled: u64 = info.rings.iter().map(|r| u64::from(r.pages_filled)).sum();
+    (filled * 100).checked_div(pages).unwrap_or(0)
+}
+
+fn attributes(info: &SessionInfo, tag: u16) -> impl Iterator<Item = String> {
+    let found = info.attributes.iter().filter(move |(t, _)| *t == tag);
+    found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+}
+
+/// What the session says about itself that a person should know, and losses by cause.
+fn notices(info: &SessionInfo) -> Vec<String> {
+    let mut texts: Vec<_> = attributes(info, tag::NOTICE).collect();
+    for (cause, lost) in Cause::ALL.iter().zip(lost_by_cause(info)) {
+        if lost > 0 {
+            texts.push(format!("{} events lost: {}", count(lost), cause.name()));
+        }
+    }
+    texts
+}
+
+fn lost_by_cause(info: &SessionInfo) -> Vec<u64> {
+    let mut lost = info.lost.to_vec();
+    for ring in &info.rings {
+        lost.iter_mut()
+            .zip(ring.lost)
+            .for_each(|(sum, n)| *sum = sum.saturating_add(n));
+    }
+    lost
+}
+
+fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
+    let lost: serde_json::Map<_, _> = Cause::ALL
+        .iter()
+        .zip(lost_by_cause(info))
+        .filter(|(_, lost)| *lost > 0)
+        .map(|(cause, lost)| (cause.name().to_owned(), lost.into()))
+        .collect();
+    json!({
+        "v": 1,
+        "session": info.uuid.to_string(),
+        "path": info.path.display().to_string(),
+        "pid": pid_here,
+        "pid_in_namespace": info.pid,
+        "state": state(info),
+        "mode": info.mode.name(),
+        "clock": info.clock.name(),
+        "rings": info.rings.len(),
+        "fill_percent": fill_percent(info),
+        "allocated_bytes": info.allocated_bytes,
+        "lost": info.lost_total(),
+        "lost_by_cause": lost,
+        "name": info.name,
+        "notices": attributes(info, tag::NOTICE).collect::<Vec<_>>(),
+        "tags": attributes(info, tag::TAG).collect::<Vec<_>>(),
+    })
+}

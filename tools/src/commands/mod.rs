@@ -1,0 +1,15 @@
+//! One command, one file.
+
+pub(crate) mod cat;
+pub(crate) mod clean;
+pub(crate) mod completions;
+pub(crate) mod enable;
+pub(crate) mod events;
+pub(crate) mod list;
+pub(crate) mod man;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod snapshot;
+pub(crate) mod stat;
+pub(crate) mod verify;

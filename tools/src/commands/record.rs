@@ -1,0 +1,214 @@
+//! `record`: whole sessions to a dump while the programs run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use ringmark_reader::record::RecordOptions;
+use ringmark_reader::{Codec, Destination, Dump, Rotation, Selection, notes};
+
+use crate::child;
+use crate::output::file::{DEFAULT_FILE, destination};
+use crate::output::units::{count, parse_size, size};
+use crate::output::{Exit, Failure, note, printable};
+use crate::recording::{self, Outcome};
+use crate::signals::Signals;
+
+/// Record programs to a dump while they run
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A program started here is traced with RINGMARK=mode=lossless,keep=always unless RINGMARK is set.
+Ctrl-C once finishes the dump, twice ends now.
+
+Examples:
+  ringmark record -o run.rmk -- ./server --port 80
+  ringmark record -p 812 --rotate 64M --keep 10
+  ringmark record --all --on-death /var/lib/ringmark")]
+pub(crate) struct Args {
+    /// Where the dump goes; a file that is there becomes FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    output: PathBuf,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    pub(crate) dump: DumpOptions,
+    /// Write a dump of a session into DIR when its process dies
+    #[arg(long, value_name = "DIR", requires = "all", conflicts_with = "output")]
+    on_death: Option<PathBuf>,
+    /// Say how the recording went in FILE, as one line of JSON
+    #[arg(long, value_name = "FILE")]
+    status_file: Option<PathBuf>,
+}
+
+/// What to record.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Target {
+    /// Record a process that runs, by its pid
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Record all sessions, present and future
+    #[arg(long)]
+    all: bool,
+    /// Start this program and record it and what it starts
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// How the dump is written.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct DumpOptions {
+    /// Start a new file when one reaches SIZE; the older ones are FILE.1, FILE.2, …
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    rotate: Option<u64>,
+    /// Files that rotation keeps, the one being written included
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "rotate",
+        value_parser = clap::value_parser!(u32).range(1..))]
+    keep: u32,
+    /// Stop with exit code 1 when the dump would get larger than SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "rotate")]
+    max_size: Option<u64>,
+    /// Release pages to the program only when the disk has them
+    #[arg(long)]
+    sync: bool,
+    /// Compress pages
+    #[arg(long, value_name = "CODEC")]
+    compress: Option<Compression>,
+    /// When the disk is full, wait for space instead of ending
+    #[arg(long)]
+    wait_for_space: bool,
+}
+
+/// Codecs by their names here.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Compression {
+    /// LZ4
+    Lz4,
+    /// LZ4 after a reversible filter of the records: smaller
+    Delta,
+}
+
+impl DumpOptions {
+    /// A dump with these options, created now.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub(crate) fn create(&self, to: &Destination) -> anyhow::Result<Dump> {
+        if self.rotate.is_some() && *to == Destination::Stdout {
+            return Err(Failure::usage(
+                "--rotate: standard output cannot be rotated, expected -o FILE",
+            )
+            .into());
+        }
+        let mut dump =
+            Dump::create(to, self.sync).map_err(|error| Failure::usage(error.to_string()))?;
+        dump.set_codec(self.codec());
+        dump.set_rotation(self.rotate.map(|bytes| Rotation {
+            bytes,
+            keep: self.keep,
+        }));
+        dump.set_bytes_max(self.max_size);
+        Ok(dump)
+    }
+
+    fn codec(&self) -> Codec {
+        match self.compress {
+            None => Codec::None,
+            Some(Compression::Lz4) => Codec::Lz4,
+            Some(Compression::Delta) => Codec::DeltaShuffleLz4,
+        }
+    }
+
+    fn options(&self) -> RecordOptions {
+        RecordOptions {
+            wait_for_space: self.wait_for_space,
+            ..RecordOptions::default()
+        }
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        if let Some(pid) = self.target.pid {
+            return self.sessions(Selection::Pid(pid));
+        }
+        if let Some(directory) = &self.on_death {
+            return recording::watch_deaths(directory, self.dump.codec());
+        }
+        if self.target.all {
+            return self.sessions(Selection::All);
+        }
+        let outcome = match command(&self.target.command, &self.output, &self.dump)? {
+            Ok(outcome) => outcome,
+            Err(exit) => return Ok(exit),
+        };
+        tell(&outcome, &self.output);
+        recording::write_status(self.status_file.as_ref(), &outcome)?;
+        Ok(outcome.exit())
+    }
+
+    fn sessions(self, selection: Selection) -> anyhow::Result<Exit> {
+        let to = destination(&self.output)?;
+        let dump = self.dump.create(&to)?;
+        let outcome = recording::record(selection, dump, self.dump.options())?;
+        tell(&outcome, &self.output);
+        recording::write_status(self.status_file.as_ref(), &outcome)?;
+        Ok(outcome.exit())
+    }
+}
+
+/// Runs a program and records it. `Err`: it did not start; that was told.
+///
+/// # Errors
+/// The dump cannot be created; then nothing was started.
+pub(crate) fn command(
+    command: &[OsString],
+    output: &Path,
+    dump: &DumpOptions,
+) -> anyhow::Result<Result<Outcome, Exit>> {
+    let to = destination(output)?;
+    let options = RecordOptions {
+        remove_kept: child::chosen_by_us(),
+        ..dump.options()
+    };
+    let dump = dump.create(&to)?;
+    let signals = Signals::watch()?;
+    let traced = match recording::start(command, to == Destination::Stdout) {
+        Ok(traced) => traced,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let pid = traced.pid();
+    let mut outcome = recording::record_command(traced, &signals, dump, options)?;
+    if outcome.progress.sessions_done == 0 && outcome.trouble.is_empty() {
+        outcome.trouble.push(why_not_traced(pid));
+    }
+    Ok(Ok(outcome))
+}
+
+/// The process's own reason, else a guess.
+fn why_not_traced(pid: u32) -> String {
+    match notes::off_note(pid) {
+        Some(note) => format!("tracing is off in pid {pid}: {}", printable(&note.reason)),
+        None => format!(
+            "no session appeared: does pid {pid} call ringmark::start_from_env()? ('ringmark list' shows reasons)"
+        ),
+    }
+}
+
+/// One line on how it went; trouble in one line, too.
+pub(crate) fn tell(outcome: &Outcome, output: &Path) {
+    if !outcome.trouble.is_empty() {
+        note(&outcome.trouble.join("; "));
+    }
+    let progress = &outcome.progress;
+    if progress.sessions_done > 0 {
+        note(&format!(
+            "{}: {} sessions, {} pages, {}, {} lost",
+            output.display(),
+            progress.sessions_done,
+            count(progress.pages),
+            size(progress.bytes),
+            count(progress.lost)
+        ));
+    }
+}

@@ -1,0 +1,79 @@
+//! `snapshot`: a validated copy of living sessions, without disturbing them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringmark_reader::{Access, Dump, Session, SnapshotFigures, find, snapshot};
+
+use crate::output::file::{DEFAULT_FILE, destination};
+use crate::output::units::{count, duration, parse_duration, size};
+use crate::output::{Exit, Failure, note, printable};
+
+/// Copy what is in the rings now to a dump, without disturbing the programs
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Meant for sessions in overwrite mode: their rings hold the last seconds. Sessions of processes
+that are dead are copied, too.
+
+Example: ringmark snapshot -p 812 --last 10s -o incident.rmk")]
+pub(crate) struct Args {
+    /// Only the sessions of this process; all sessions otherwise
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Only the last part: 10s, 500ms
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    last: Option<Duration>,
+    /// Where the dump goes; a file that is there becomes FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    output: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let sessions = self.sessions()?;
+        let to = destination(&self.output)?;
+        let mut dump = Dump::create(&to, false)?;
+        let (mut sum, number) = (SnapshotFigures::default(), sessions.len());
+        for session in sessions {
+            let figures = snapshot(session, self.last, &mut dump)?;
+            sum.pages += figures.pages;
+            sum.pages_skipped += figures.pages_skipped;
+            sum.lost += figures.lost;
+            sum.took += figures.took;
+        }
+        dump.finish()?;
+        note(&format!(
+            "{}: {number} sessions, {} pages, {}, {} lost, in {}",
+            self.output.display(),
+            count(sum.pages),
+            size(dump.bytes()),
+            count(sum.lost),
+            duration(sum.took.as_nanos() as u64)
+        ));
+        Ok(Exit::lost_if(sum.lost > 0))
+    }
+
+    fn sessions(&self) -> anyhow::Result<Vec<Session>> {
+        let places = match self.pid {
+            Some(pid) => find::by_pid(pid)?,
+            None => find::all(),
+        };
+        let mut sessions = Vec::new();
+        for place in &places {
+            match Session::open_found(place, Access::Observe) {
+                Ok(session) => sessions.push(session),
+                Err(error) if self.pid.is_some() => return Err(error.into()),
+                Err(error) => note(&printable(&error.to_string())),
+            }
+        }
+        if sessions.is_empty() {
+            let directories = find::directories();
+            let places: Vec<_> = directories
+                .iter()
+                .map(|d| d.display().to_string())
+                .collect();
+            return Err(Failure::no_target(format!("no sessions in {}", places.join(", "))).into());
+        }
+        Ok(sessions)
+    }
+}

@@ -1,0 +1,289 @@
+//! `stat`: of a process, its rings now; of dumps, where they come from and what they hold.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringmark_decoder::{Dump, Session, Slot, Stamper};
+use ringmark_format::attribute::tag;
+use ringmark_format::session::{Clock, Mode};
+use ringmark_reader::{Access, SessionInfo, find};
+use serde_json::json;
+
+use crate::output::file::DEFAULT_FILE;
+use crate::output::units::{count, duration, parse_duration, size};
+use crate::output::{Exit, Sink, Style, Table, printable};
+use crate::{input, live};
+
+/// Show figures of a process's rings, or of dumps
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Dumps to read together; '-' is standard input
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
+    files: Vec<PathBuf>,
+    /// A process that runs
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// How long to count for the rates of a process
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    interval: Duration,
+    /// JSON: one object per ring of a process, or per session of dumps
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        match self.pid {
+            Some(pid) => self.process(pid),
+            None => self.dumps(),
+        }
+    }
+
+    fn process(&self, pid: u32) -> anyhow::Result<Exit> {
+        let before = live::snapshot(pid)?;
+        let start = Instant::now();
+        thread::sleep(self.interval);
+        let after = live::snapshot(pid)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let mut out = Sink::direct();
+        for found in find::by_pid(pid)? {
+            let session = ringmark_reader::Session::open_found(&found, Access::Observe)?;
+            let info = SessionInfo::of(&session);
+            let rings = rings(&info, &before, &after, seconds);
+            if self.json {
+                rings
+                    .iter()
+                    .try_for_each(|ring| writeln!(out, "{}", ring.json(&info)))?;
+            } else {
+                write_rings(&mut out, &info, &rings)?;
+            }
+        }
+        out.finish()?;
+        Ok(Exit::FINE)
+    }
+
+    fn dumps(&self) -> anyhow::Result<Exit> {
+        let dump = input::read(&self.files)?;
+        let found = dump.verify();
+        let mut out = if self.json {
+            Sink::direct()
+        } else {
+            Sink::paged()
+        };
+        for session in &dump.sessions {
+            if self.json {
+                writeln!(out, "{}", session_json(session))?;
+            } else {
+                write_session(&mut out, session)?;
+            }
+        }
+        if !self.json {
+            write!(out, "{found}")?;
+            writeln!(out)?;
+            super::report::table(&super::report::rows(&dump)).write(&mut out, Style::detect())?;
+        }
+        out.finish()?;
+        Ok(Exit::lost_if(!found.is_clean()))
+    }
+}
+
+/// A ring of a process, with what two looks at it tell.
+struct RingRow {
+    tid: u32,
+    thread: String,
+    pages: u32,
+    page_bytes: u32,
+    filled: u32,
+    lost: u64,
+    events_per_s: f64,
+    window_s: Option<f64>,
+}
+
+fn rings(info: &SessionInfo, before: &Dump, after: &Dump, seconds: f64) -> Vec<RingRow> {
+    let row = |ring: &ringmark_reader::info::RingInfo| {
+        let slot = find_slot(after, info, ring.slot);
+        let (new, old) = (
+            reservations(slot),
+            reservations(find_slot(before, info, ring.slot)),
+        );
+        RingRow {
+            tid: ring.tid,
+            thread: ring.thread_name.clone(),
+            pages: ring.pages,
+            page_bytes: ring.page_bytes,
+            filled: ring.pages_filled,
+            lost: ring.lost.iter().fold(0, |sum, n| sum.saturating_add(*n)),
+            events_per_s: new.saturating_sub(old) as f64 / seconds,
+            window_s: slot.and_then(|slot| window_s(slot, after, info)),
+        }
+    };
+    info.rings.iter().map(row).collect()
+}
+
+fn find_session<'a>(dump: &'a Dump, info: &SessionInfo) -> Option<&'a Session> {
+    dump.sessions.iter().find(|s| s.uuid == info.uuid)
+}
+
+fn find_slot<'a>(dump: &'a Dump, info: &SessionInfo, index: u32) -> Option<&'a Slot> {
+    find_session(dump, info)?
+        .slots
+        .iter()
+        .find(|s| s.index.0 == index)
+}
+
+/// Reservations in a slot since it exists.
+fn reservations(slot: Option<&Slot>) -> u64 {
+    let pages = slot.into_iter().flat_map(|slot| &slot.pages);
+    let ends = pages.map(|p| {
+        p.header
+            .first_event
+            .saturating_add(p.summary.reservations())
+    });
+    ends.max().unwrap_or(0)
+}
+
+/// Seconds between the oldest and the newest event that the ring holds.
+fn window_s(slot: &Slot, dump: &Dump, info: &SessionInfo) -> Option<f64> {
+    let clock = &find_session(dump, info)?.clock;
+    let ticks = || slot.pages.iter().filter_map(|page| page.summary.ticks);
+    let first = clock.t_ns(ticks().map(|(first, _)| first).min()?);
+    let last = clock.t_ns(ticks().map(|(_, last)| last).max()?);
+    Some(last.saturating_sub(first) as f64 / 1e9)
+}
+
+fn write_rings(out: &mut Sink, info: &SessionInfo, rings: &[RingRow]) -> anyhow::Result<()> {
+    let started = Stamper::default().stamp(info.started_real_ns).to_vec();
+    writeln!(
+        out,
+        "{} [{}] {} mode, clock {}, since {}",
+        printable(&info.name),
+        info.pid,
+        info.mode.name(),
+        info.clock.name(),
+        String::from_utf8_lossy(&started)
+    )?;
+    let mut table = Table::new(&[
+        ">TID",
+        "THREAD",
+        ">RING",
+        ">FILL",
+        ">EVENTS/S",
+        ">LOST",
+        ">WINDOW",
+    ]);
+    for ring in rings {
+        table.row(vec![
+            ring.tid.to_string(),
+            printable(&ring.thread),
+            size(u64::from(ring.pages) * u64::from(ring.page_bytes)),
+            format!(
+                "{} %",
+                u64::from(ring.filled) * 100 / u64::from(ring.pages.max(1))
+            ),
+            count(ring.events_per_s as u64),
+            count(ring.lost),
+            ring.window_s
+                .map_or("-".to_owned(), |s| format!("{s:.3} s")),
+        ]);
+    }
+    Ok(table.write(out, Style::detect())?)
+}
+
+impl RingRow {
+    fn json(&self, info: &SessionInfo) -> serde_json::Value {
+        json!({
+            "v": 1,
+            "session": info.uuid.to_string(),
+            "tid": self.tid,
+            "thread": self.thread,
+            "ring_bytes": u64::from(self.pages) * u64::from(self.page_bytes),
+            "pages": self.pages,
+            "pages_filled": self.filled,
+            "events_per_s": self.events_per_s,
+            "lost": self.lost,
+            "window_s": self.window_s,
+        })
+    }
+}
+
+fn text(session: &Session, tag: u16) -> Option<String> {
+    let value = session.attribute(tag)?;
+    let joined: Vec<u8> = value
+        .iter()
+        .map(|b| if *b == 0 { b' ' } else { *b })
+        .collect();
+    Some(printable(String::from_utf8_lossy(&joined).trim_end()))
+}
+
+/// What a session says about itself, as name and text.
+fn facts(session: &Session) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("session", session.uuid.to_string())];
+    let mut add = |name, text: Option<String>| facts.extend(text.map(|text| (name, text)));
+    for (name, tag) in [
+        ("process", tag::PROCESS_NAME),
+        ("service", tag::SERVICE_NAME),
+        ("version", tag::SERVICE_VERSION),
+        ("host", tag::HOST),
+        ("kernel", tag::KERNEL),
+        ("container", tag::CONTAINER_ID),
+        ("executable", tag::EXECUTABLE),
+        ("command line", tag::COMMAND_LINE),
+        ("notice", tag::NOTICE),
+    ] {
+        add(name, text(session, tag));
+    }
+    if let Some(header) = session.header {
+        add("pid", Some(header.pid.to_string()));
+        add(
+            "mode",
+            Mode::from_u32(header.mode).map(|m| m.name().to_owned()),
+        );
+        add(
+            "clock",
+            Clock::from_u32(header.clock).map(|c| c.name().to_owned()),
+        );
+        let stamp = |ns| String::from_utf8_lossy(Stamper::default().stamp(ns)).into_owned();
+        add("start", Some(stamp(header.real_zero_ns)));
+        let end = session.counters.as_ref().map(|c| c.header.sample_mono_ns);
+        let end = end
+            .filter(|ns| *ns > 0)
+            .map(|ns| ns.saturating_sub(header.mono_zero_ns));
+        add(
+            "end",
+            end.map(|ns| {
+                format!(
+                    "{} (after {})",
+                    stamp(session.clock.wall_ns(ns)),
+                    duration(ns)
+                )
+            }),
+        );
+    }
+    facts
+}
+
+fn write_session(out: &mut Sink, session: &Session) -> anyhow::Result<()> {
+    for (name, text) in facts(session) {
+        writeln!(out, "{name:<12} {text}")?;
+    }
+    Ok(writeln!(out)?)
+}
+
+fn session_json(session: &Session) -> serde_json::Value {
+    let mut object = serde_json::Map::new();
+    object.insert("v".to_owned(), 1.into());
+    for (name, text) in facts(session) {
+        object.insert(name.replace(' ', "_"), text.into());
+    }
+    let pages: usize = session.slots.iter().map(|s| s.pages.len()).sum();
+    let events = session
+        .slots
+        .iter()
+        .flat_map(|s| &s.pages)
+        .map(|p| p.summary.events);
+    object.insert("pages".to_owned(), pages.into());
+    object.insert("events".to_owned(), events.sum::<u64>().into());
+    object.into()
+}

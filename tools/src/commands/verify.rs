@@ -1,0 +1,34 @@
+//! `verify`: is a dump whole, and what was lost?
+
+use std::io::Write;
+
+use crate::input::Files;
+use crate::output::{Exit, Sink};
+
+/// Check that dumps are whole, and say what was lost
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit code 0: fine; 1: events are lost, damaged or missing; 3: no dump.
+'complete' is yes if every event of every session is in the dump or counted: a dump that was cut
+off, or of sessions that go on, is not complete.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    files: Files,
+    /// One line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let found = self.files.read_quietly()?.verify();
+        let mut out = Sink::direct();
+        if self.json {
+            writeln!(out, "{}", found.to_json())?;
+        } else {
+            write!(out, "{found}")?;
+        }
+        out.finish()?;
+        Ok(Exit::lost_if(!found.is_clean()))
+    }
+}

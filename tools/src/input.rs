@@ -1,0 +1,115 @@
+//! Dumps as a command line names them, read into one [`Dump`].
+
+use std::fs::{self, File};
+use std::io::{self, IsTerminal};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use ringmark_decoder::{Dump, DumpBuilder};
+
+use crate::output::file::{DEFAULT_FILE, is_standard};
+use crate::output::{Failure, note};
+
+/// Most damages that are told one by one.
+const DAMAGES_SHOWN: usize = 10;
+
+/// Dumps to read; without any, the default file.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Files {
+    /// Dumps to read together; '-' is standard input
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Reads them all. Damage is told on standard error, and kept in the result.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or is no dump.
+    pub(crate) fn read(&self) -> anyhow::Result<Dump> {
+        read(&self.files)
+    }
+
+    /// Reads them all and says nothing of damage.
+    ///
+    /// # Errors
+    /// As [`Files::read`].
+    pub(crate) fn read_quietly(&self) -> anyhow::Result<Dump> {
+        read_quietly(&self.files)
+    }
+}
+
+/// Reads dumps together. Damage is told on standard error, and kept in the result.
+///
+/// # Errors
+/// One of them cannot be read, or is no dump.
+pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
+    let dump = read_quietly(files)?;
+    tell_damage(&dump);
+    Ok(dump)
+}
+
+fn read_quietly(files: &[PathBuf]) -> anyhow::Result<Dump> {
+    let mut builder = DumpBuilder::new();
+    for path in files {
+        let (name, input) = open(path)?;
+        builder
+            .read(&name, input)
+            .map_err(|damage| Failure::unreadable(damage.to_string()))?;
+    }
+    Ok(builder.finish())
+}
+
+/// Opens an input for reading; its name for messages comes with it.
+///
+/// # Errors
+/// It is not there, or nothing that can be read as a dump.
+pub(crate) fn open(path: &Path) -> anyhow::Result<(String, Box<dyn io::Read>)> {
+    if is_standard(path) {
+        if io::stdin().is_terminal() {
+            return Err(Failure::usage("standard input is a terminal, expected a dump").into());
+        }
+        return Ok(("standard input".to_owned(), Box::new(io::stdin())));
+    }
+    let name = path.display().to_string();
+    let unreadable = |what: String| Failure::unreadable(format!("{name}: {what}"));
+    let about = fs::metadata(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
+    if about.is_dir() {
+        return Err(unreadable("is a directory, expected a dump".to_owned()).into());
+    }
+    if about.file_type().is_socket() {
+        return Err(unreadable("is a socket, expected a dump".to_owned()).into());
+    }
+    let file = File::open(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
+    Ok((name, Box::new(file)))
+}
+
+fn cannot_open(path: &Path, error: &io::Error) -> String {
+    let hint = if error.kind() == io::ErrorKind::NotFound && path.as_os_str() == DEFAULT_FILE {
+        "; name a dump, or make one with 'ringmark record -- CMD'"
+    } else {
+        ""
+    };
+    format!("cannot be opened: {error}{hint}")
+}
+
+/// Says what could not be used, and how much was read nevertheless.
+fn tell_damage(dump: &Dump) {
+    if dump.damage.is_empty() {
+        return;
+    }
+    for damage in dump.damage.iter().take(DAMAGES_SHOWN) {
+        note(&damage.to_string());
+    }
+    let more = dump.damage.len().saturating_sub(DAMAGES_SHOWN);
+    if more > 0 {
+        note(&format!("{more} more damages"));
+    }
+    note(&format!("{} complete pages were read", pages(dump)));
+}
+
+/// Pages in a dump.
+fn pages(dump: &Dump) -> u64 {
+    let slots = dump.sessions.iter().flat_map(|s| &s.slots);
+    slots.map(|slot| slot.pages.len() as u64).sum()
+}

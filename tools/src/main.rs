@@ -1,0 +1,28 @@
+//! `ringmark`: records what traced programs do, and shows it. One file per command in
+//! `commands/`; what they share towards the outside is in `output/`.
+#![forbid(unsafe_code)]
+
+mod child;
+mod cli;
+mod commands;
+mod filter;
+mod follow;
+mod input;
+mod live;
+mod output;
+mod recording;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use output::report;
+
+fn main() -> ExitCode {
+    let exit = match cli::Cli::try_parse() {
+        Ok(cli) => cli.command.run().unwrap_or_else(|error| report(&error)),
+        Err(error) => cli::refuse(&error),
+    };
+    ExitCode::from(exit.0)
+}

@@ -1,0 +1,101 @@
+//! Exit codes, and errors that know theirs.
+
+use std::fmt;
+use std::io;
+
+use ringmark_reader::ReaderError;
+
+/// How a command ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Exit(pub(crate) u8);
+
+impl Exit {
+    /// Everything is fine.
+    pub(crate) const FINE: Self = Self(0);
+    /// Done, but events were lost or damaged.
+    pub(crate) const LOST: Self = Self(1);
+    /// The command line cannot be used.
+    pub(crate) const USAGE: Self = Self(2);
+    /// The input cannot be read.
+    pub(crate) const UNREADABLE: Self = Self(3);
+    /// The target is not there, or we may not.
+    pub(crate) const NO_TARGET: Self = Self(4);
+
+    /// [`Exit::LOST`] if something was lost or damaged.
+    pub(crate) fn lost_if(lost: bool) -> Self {
+        if lost { Self::LOST } else { Self::FINE }
+    }
+}
+
+/// An error with its exit code: what, where, found, expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    /// The command line cannot be used.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            exit: Exit::USAGE,
+            text,
+        }
+    }
+
+    /// The input cannot be read.
+    pub(crate) fn unreadable(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            exit: Exit::UNREADABLE,
+            text,
+        }
+    }
+
+    /// The target is not there, or we may not.
+    pub(crate) fn no_target(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            exit: Exit::NO_TARGET,
+            text,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Whether the error is that the reader of our output went away: nobody wants to hear of it.
+fn closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let direct = cause.downcast_ref::<io::Error>();
+        direct.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// Says on standard error what went wrong, and returns the exit code.
+pub(crate) fn report(error: &anyhow::Error) -> Exit {
+    if closed_pipe(error) {
+        return Exit::FINE;
+    }
+    super::note(&super::printable(&format!("{error:#}")));
+    exit_of(error)
+}
+
+fn exit_of(error: &anyhow::Error) -> Exit {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.exit;
+    }
+    match error.downcast_ref::<ReaderError>() {
+        Some(ReaderError::Output { .. }) => Exit::LOST,
+        Some(ReaderError::RingFile { .. } | ReaderError::Truncated { .. }) => Exit::UNREADABLE,
+        Some(_) => Exit::NO_TARGET,
+        None => Exit::UNREADABLE,
+    }
+}

@@ -1,0 +1,25 @@
+//! What all commands share towards the outside: exit codes and error texts, standard output with
+//! its pager and colours, units, tables.
+
+mod failure;
+pub(crate) mod file;
+mod sink;
+mod table;
+pub(crate) mod units;
+
+pub(crate) use failure::{Exit, Failure, report};
+pub(crate) use sink::{Sink, Style};
+pub(crate) use table::Table;
+
+use ringmark_decoder::escape::Printable;
+
+/// Text from a trace or a foreign file, safe for a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    Printable(text.as_bytes()).to_string()
+}
+
+/// One line on standard error. A closed standard error is no reason to fail.
+pub(crate) fn note(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "ringmark: {text}");
+}

@@ -1,0 +1,283 @@
+//! A recording from start to end: progress on a terminal, Ctrl-C, the traced program's life, and
+//! what is told afterwards.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ringmark_reader::record::{Ended, Progress, RecordOptions, Recorder};
+use ringmark_reader::{Codec, DeathWatch, Dump, Selection, on_death};
+
+use crate::child::{NotStarted, Traced, exit_code};
+use crate::output::units::{count, size};
+use crate::output::{Exit, Failure, note, printable};
+use crate::signals::Signals;
+
+/// A program may leave a session behind that is found only at the next look.
+const LOOK_AFTER_EXIT: Duration = Duration::from_millis(20);
+/// How often the progress line changes.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// What came of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Figures at the end.
+    pub(crate) progress: Progress,
+    /// What a person should know, one line each.
+    pub(crate) trouble: Vec<String>,
+    /// The dump is not whole although nothing was lost in the rings: full disk, size limit.
+    pub(crate) incomplete: bool,
+    /// The traced program's exit code, if one was started.
+    pub(crate) command: Option<Exit>,
+}
+
+impl Outcome {
+    /// Exit code of a recording without a program of its own.
+    pub(crate) fn exit(&self) -> Exit {
+        self.command
+            .unwrap_or(Exit::lost_if(self.incomplete || self.progress.lost > 0))
+    }
+}
+
+/// Records a selection until its sessions end, or Ctrl-C.
+///
+/// # Errors
+/// The sessions are not there, or the dump cannot be written.
+pub(crate) fn record(
+    selection: Selection,
+    dump: Dump,
+    options: RecordOptions,
+) -> anyhow::Result<Outcome> {
+    let signals = Signals::watch().context("watching signals")?;
+    let mut recorder = Recorder::new(selection, dump, options)?;
+    let mut display = Display::new(true);
+    let ended = recorder.run_with(&signals.stop, |recorder| display.show(recorder));
+    display.clear();
+    outcome(&mut recorder, ended)
+}
+
+/// Starts a program and records it and its descendants until they end.
+///
+/// # Errors
+/// The program cannot be started. Trouble with the recording is part of the outcome.
+pub(crate) fn record_command(
+    mut traced: Traced,
+    signals: &Signals,
+    dump: Dump,
+    options: RecordOptions,
+) -> anyhow::Result<Outcome> {
+    let selection = Selection::Tag(traced.tag.clone());
+    let mut recorder = Recorder::new(selection, dump, options)?;
+    let mut watch = Watch::new(&mut traced, signals);
+    let mut display = Display::new(!io::stdout().is_terminal());
+    let stop = AtomicBool::new(false);
+    let ended = recorder.run_with(&stop, |recorder| {
+        display.show(recorder);
+        if watch.is_over(recorder) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    display.clear();
+    let mut outcome = outcome(&mut recorder, ended).unwrap_or_else(|error| failed(&error));
+    let status = traced.wait().context("waiting for the program")?;
+    outcome.command = Some(exit_code(status));
+    Ok(outcome)
+}
+
+/// Holds all sessions and writes a dump of each one whose process dies into `directory`, until
+/// Ctrl-C.
+///
+/// # Errors
+/// The directory is not there.
+pub(crate) fn watch_deaths(directory: &Path, codec: Codec) -> anyhow::Result<Exit> {
+    if !directory.is_dir() {
+        let text = format!(
+            "{}: is no directory, expected one for dumps",
+            directory.display()
+        );
+        return Err(Failure::usage(text).into());
+    }
+    let signals = Signals::watch().context("watching signals")?;
+    let mut failed = false;
+    DeathWatch::new(directory, codec).run(&signals.stop, |event| {
+        failed |= matches!(event, on_death::Event::Failed(_));
+        if let Some(text) = death_text(&event) {
+            note(&printable(&text));
+        }
+    });
+    Ok(Exit::lost_if(failed))
+}
+
+fn death_text(event: &on_death::Event) -> Option<String> {
+    match event {
+        on_death::Event::Holding(path) => Some(format!("holding {}", path.display())),
+        on_death::Event::Dumped { dump, pid, pages } => Some(format!(
+            "pid {pid} died: {}, {} pages",
+            dump.display(),
+            count(*pages)
+        )),
+        on_death::Event::Closed(_) => None,
+        on_death::Event::Failed(error) => Some(error.to_string()),
+    }
+}
+
+/// Starts the program of a command line; a failure is told and has its exit code.
+pub(crate) fn start(command: &[std::ffi::OsString], to_stderr: bool) -> Result<Traced, Exit> {
+    Traced::start(command, to_stderr).map_err(|NotStarted { exit, text }| {
+        note(&text);
+        exit
+    })
+}
+
+/// The recording failed, the program goes on: that is trouble, and the dump is not whole.
+fn failed(error: &anyhow::Error) -> Outcome {
+    Outcome {
+        trouble: vec![format!("{error:#}")],
+        incomplete: true,
+        ..Outcome::default()
+    }
+}
+
+fn outcome(
+    recorder: &mut Recorder,
+    ended: Result<Ended, ringmark_reader::ReaderError>,
+) -> anyhow::Result<Outcome> {
+    let incomplete = ended? == Ended::DumpFull;
+    let progress = recorder.progress();
+    let mut trouble = recorder.take_notices();
+    if progress.lost > 0 {
+        trouble.push(format!("{} events lost", count(progress.lost)));
+    }
+    Ok(Outcome {
+        progress,
+        trouble,
+        incomplete,
+        command: None,
+    })
+}
+
+/// Watches the program beside the recording.
+struct Watch<'a> {
+    traced: &'a mut Traced,
+    signals: &'a Signals,
+    ended_at: Option<Instant>,
+    told: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(traced: &'a mut Traced, signals: &'a Signals) -> Self {
+        Self {
+            traced,
+            signals,
+            ended_at: None,
+            told: false,
+        }
+    }
+
+    /// Whether the program and all its traced descendants have ended.
+    fn is_over(&mut self, recorder: &Recorder) -> bool {
+        if let Some(signal) = self.signals.received() {
+            self.traced.forward(signal);
+        }
+        if self.ended_at.is_none() && !matches!(self.traced.try_wait(), Ok(None)) {
+            self.ended_at = Some(Instant::now());
+        }
+        let Some(ended_at) = self.ended_at else {
+            return false;
+        };
+        if recorder.sessions().next().is_none() || self.signals.received().is_some() {
+            return ended_at.elapsed() >= LOOK_AFTER_EXIT;
+        }
+        self.tell_of_descendants(ended_at);
+        false
+    }
+
+    fn tell_of_descendants(&mut self, ended_at: Instant) {
+        if !self.told && ended_at.elapsed() > Duration::from_secs(1) {
+            self.told = true;
+            let name = self.traced.name();
+            note(&format!(
+                "{name} has ended, processes that it started go on; Ctrl-C ends the recording"
+            ));
+        }
+    }
+}
+
+/// One line on a terminal: rate, rings, size, lost.
+struct Display {
+    bar: ProgressBar,
+    shown_at: Instant,
+    bytes: u64,
+}
+
+impl Display {
+    fn new(wanted: bool) -> Self {
+        let target = if wanted {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            shown_at: Instant::now(),
+            bytes: 0,
+        }
+    }
+
+    fn show(&mut self, recorder: &mut Recorder) {
+        let since = self.shown_at.elapsed();
+        if since < PROGRESS_EVERY || self.bar.is_hidden() {
+            return;
+        }
+        let progress = recorder.progress();
+        let rate = (progress.bytes - self.bytes.min(progress.bytes)) as f64 / since.as_secs_f64();
+        let rings: u64 = recorder
+            .sessions()
+            .map(|s| u64::from(s.ring().slots_used()))
+            .sum();
+        self.bar.set_message(format!(
+            "recording {} sessions, {rings} rings: {}, {}/s, rings {} % full, {} lost (Ctrl-C ends)",
+            progress.sessions_open,
+            size(progress.bytes),
+            size(rate as u64),
+            progress.fill_percent,
+            count(progress.lost)
+        ));
+        self.bar.tick();
+        self.shown_at = Instant::now();
+        self.bytes = progress.bytes;
+        for notice in recorder.take_notices() {
+            self.bar.suspend(|| note(&notice));
+        }
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Where a recording's status goes besides standard error.
+pub(crate) fn write_status(path: Option<&PathBuf>, outcome: &Outcome) -> anyhow::Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    let progress = &outcome.progress;
+    let status = serde_json::json!({
+        "v": 1,
+        "complete": outcome.trouble.is_empty(),
+        "command": outcome.command.map(|exit| exit.0),
+        "sessions": progress.sessions_done,
+        "pages": progress.pages,
+        "bytes": progress.bytes,
+        "lost": progress.lost,
+        "trouble": outcome.trouble,
+    });
+    std::fs::write(path, format!("{status}\n")).with_context(|| path.display().to_string())
+}
