@@ -1,4 +1,6 @@
-//! Removing sessions whose process is gone.
+//! Removing sessions whose process is gone. Live ones are never touched.
+
+use std::path::PathBuf;
 
 pub use ringmark_ring::clean::DeadSession;
 use ringmark_ring::{clean, session_dir};
@@ -10,8 +12,17 @@ use crate::find::directories;
 /// `keep_bytes` there. Returns what was removed, and which directories were refused.
 #[must_use]
 pub fn remove_dead(keep_bytes: u64) -> (Vec<DeadSession>, Vec<ReaderError>) {
+    remove_dead_in(&directories(), keep_bytes)
+}
+
+/// As [`remove_dead`], in these directories. One that does not exist has nothing to remove.
+#[must_use]
+pub fn remove_dead_in(
+    directories: &[PathBuf],
+    keep_bytes: u64,
+) -> (Vec<DeadSession>, Vec<ReaderError>) {
     let (mut removed, mut refused) = (Vec::new(), Vec::new());
-    for directory in directories().iter().filter(|dir| dir.exists()) {
+    for directory in directories.iter().filter(|dir| dir.exists()) {
         match session_dir::check(directory) {
             Ok(()) => removed.extend(clean::remove_beyond(directory, keep_bytes)),
             Err(error) => refused.push(error.into()),

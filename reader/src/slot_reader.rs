@@ -113,6 +113,11 @@ impl SlotReader {
             let found = slot.geometry();
             self.geometry = found.valid(file.map().bytes()).then_some(found);
             self.claims = claims;
+            if let Some(ring) = self.geometry {
+                // One call instead of a fault for every few pages.
+                file.map()
+                    .populate_read(ring.pages_offset, ring.ring_bytes());
+            }
         }
         self.geometry
     }

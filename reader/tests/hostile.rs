@@ -45,7 +45,7 @@ fn words(producer: &Producer) -> &'static [AtomicU64] {
 fn scramble(words: &[AtomicU64], numbers: &mut Numbers) {
     // Most strokes hit what steers the reader: state, consumed words, directory.
     let steering = 8192 / 8 + 4096 * 3 / 8;
-    let among = if numbers.next() % 4 == 0 {
+    let among = if numbers.next().is_multiple_of(4) {
         words.len()
     } else {
         steering

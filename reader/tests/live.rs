@@ -179,3 +179,27 @@ fn answer(text: &str) -> Answer {
         text: text.to_owned(),
     }
 }
+
+#[test]
+fn cleaning_removes_dead_sessions_oldest_first_and_never_live_ones() {
+    use ringmark_reader::clean::remove_dead_in;
+    let dir = Dir::new("clean");
+    let alive = Producer::new(&dir, "alive", Layout::new(Mode::Lossless));
+    let dead: Vec<_> = (0..3)
+        .map(|i| {
+            std::thread::sleep(Duration::from_millis(1100 * u64::from(i > 0)));
+            Producer::new(
+                &dir,
+                &format!("dead{i}"),
+                Layout::new(Mode::Lossless).dead(),
+            )
+        })
+        .collect();
+    let one = std::fs::metadata(&dead[2].path).unwrap().len();
+    let (removed, _) = remove_dead_in(std::slice::from_ref(&dir.0), 2 * one);
+    assert_eq!(removed.len(), 1, "{removed:?}");
+    assert_eq!(removed[0].path, dead[0].path);
+    let (removed, refused) = remove_dead_in(&[dir.0.clone(), dir.join("nowhere")], 0);
+    assert_eq!((removed.len(), refused.len()), (2, 0));
+    assert!(alive.path.exists());
+}

@@ -73,6 +73,7 @@ fn run(producer: &Producer, faults: (usize, usize, i32), can_cut: bool, wait: bo
     let options = RecordOptions {
         wait_for_space: wait,
         remove_drained: false,
+        ..RecordOptions::default()
     };
     let selection = Selection::Path(producer.path.clone());
     let result = Recorder::new(selection, dump, options)

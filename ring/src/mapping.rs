@@ -107,8 +107,17 @@ impl Mapping {
         Some(unsafe { core::slice::from_raw_parts(start.cast(), bytes as usize / 8) })
     }
 
-    /// Touches nothing, but asks the kernel to map the pages of a range now.
+    /// Touches nothing, but asks the kernel to map the pages of a range now, for writing.
     pub fn populate(&self, offset: u64, bytes: u64) {
+        self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite);
+    }
+
+    /// As [`Mapping::populate`], for reading.
+    pub fn populate_read(&self, offset: u64, bytes: u64) {
+        self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateRead);
+    }
+
+    fn populate_with(&self, offset: u64, bytes: u64, advice: rustix::mm::Advice) {
         if offset
             .checked_add(bytes)
             .is_none_or(|end| end > self.bytes())
@@ -116,7 +125,6 @@ impl Mapping {
             return;
         }
         let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
-        let advice = rustix::mm::Advice::LinuxPopulateWrite;
         // SAFETY: the range lies in the mapping; populating changes no contents. A kernel without
         // it says EINVAL, and the pages come at their first touch instead.
         let _ = unsafe { rustix::mm::madvise(start.cast(), bytes as usize, advice) };
