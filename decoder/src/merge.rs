@@ -8,6 +8,7 @@ use crate::cursor::{Cursor, Spans};
 use crate::dump::Dump;
 use crate::event::{Lost, Output};
 use crate::loss;
+use crate::session::Session;
 
 /// A place in the order: time, then the slot's number, so that equal times stay in order.
 type Key = (u64, usize);
@@ -15,7 +16,7 @@ type Key = (u64, usize);
 /// The items of a dump in the order of time; within a slot in the order of reservation.
 ///
 /// An event that steps back in time (a signal handler inside a reservation) stays behind the one
-/// that it follows in its ring.
+/// that it follows in its ring. `for_each` and `fold` are faster than a `for` loop.
 pub struct Events<'a> {
     cursors: Vec<Cursor<'a>>,
     heap: BinaryHeap<Reverse<Key>>,
@@ -44,20 +45,30 @@ impl Dump {
                 let cursor = Cursor::new(session, number, slot, several);
                 events.add(cursor);
             }
-            rest.extend(loss::of_session(session).into_iter().map(|(ring, loss)| {
-                let t_ns = 0;
-                Lost {
-                    session,
-                    page: None,
-                    ring,
-                    t_ns,
-                    loss,
-                }
-            }));
+            rest.extend(losses_at_the_end(session));
         }
         events.rest = rest.into_iter();
         events
     }
+}
+
+/// What belongs to no page, at the time of the session's last event.
+fn losses_at_the_end(session: &Session) -> impl Iterator<Item = Lost<'_>> {
+    let pages = session.slots.iter().flat_map(|slot| &slot.pages);
+    let last = pages
+        .filter_map(|page| page.summary.ticks)
+        .map(|t| t.1)
+        .max();
+    let t_ns = last.map_or(0, |tick| session.clock.t_ns(tick));
+    loss::of_session(session)
+        .into_iter()
+        .map(move |(ring, loss)| Lost {
+            session,
+            page: None,
+            ring,
+            t_ns,
+            loss,
+        })
 }
 
 impl<'a> Events<'a> {

@@ -134,6 +134,14 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
+    /// A time extension is committed together with its record: alone it is damage.
+    #[inline]
+    fn end_of_bytes(&mut self) {
+        if self.extended.is_some() {
+            self.fail("a time extension without its record", 0);
+        }
+    }
+
     /// A reservation without an event.
     fn hole(&mut self, words: u64, step: Step<'a>) -> Option<Step<'a>> {
         self.pass(words)?;
@@ -147,7 +155,10 @@ impl<'a> Walk<'a> {
     pub(crate) fn step(&mut self) -> Option<Step<'a>> {
         loop {
             let at = self.at;
-            let header = word(self.bytes, at)?;
+            let Some(header) = word(self.bytes, at) else {
+                self.end_of_bytes();
+                return None;
+            };
             let (ticks, type_id, payload_words) = match record::unpack(header) {
                 Header::Record {
                     ticks,
@@ -155,13 +166,14 @@ impl<'a> Walk<'a> {
                     payload_words,
                 } => (ticks, type_id, payload_words),
                 Header::Empty => {
-                    if self.extended.is_some() {
-                        self.fail("a time extension without its record", header);
-                    }
+                    self.end_of_bytes();
                     return None;
                 }
                 Header::Pad => {
-                    self.at = self.bytes.len();
+                    self.end_of_bytes();
+                    if self.fault.is_none() {
+                        self.at = self.bytes.len();
+                    }
                     return None;
                 }
                 Header::Busy(words) => return self.hole(words, Step::Uncommitted),

@@ -257,3 +257,43 @@ fn pages_that_contradict_their_block_are_refused() {
         }]
     ));
 }
+
+/// Gives one byte at a time, interrupted now and then; at the end an error if one is wanted.
+struct Slow<'a>(&'a [u8], bool, u32);
+
+impl std::io::Read for Slow<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.2 += 1;
+        if self.2.is_multiple_of(7) {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        let Some((byte, rest)) = self.0.split_first() else {
+            return if self.1 {
+                Err(std::io::Error::other("the disk is gone"))
+            } else {
+                Ok(0)
+            };
+        };
+        buffer[0] = *byte;
+        self.0 = rest;
+        Ok(1)
+    }
+}
+
+#[test]
+fn pipes_give_what_they_like_and_may_break() {
+    let bytes = three_pages();
+    let sound = text(&read(&bytes).unwrap());
+    for breaks in [false, true] {
+        let mut builder = ringmark_decoder::DumpBuilder::new();
+        builder.read("-", Slow(&bytes, breaks, 0)).unwrap();
+        let dump = builder.finish();
+        assert_eq!(text(&dump), sound);
+        let said: Vec<String> = dump.damage.iter().map(ToString::to_string).collect();
+        let wanted = format!(
+            "-: block 6 at offset {}: cannot be read: the disk is gone",
+            bytes.len()
+        );
+        assert_eq!(said, if breaks { vec![wanted] } else { vec![] });
+    }
+}
