@@ -11,7 +11,7 @@ use super::core::Core;
 use super::error::StartError;
 use super::filter::Directives;
 use super::lock::ControlLock;
-use super::options::{Keep, Options};
+use super::options::{Fork, Keep, Options};
 use super::{attach, control, create, process, registry};
 
 /// What start and close agree on.
@@ -38,14 +38,15 @@ pub(super) fn remember_parent_options() {
     CONTROL.lock().parent_options = Core::current().map(|core| core.options.clone());
 }
 
-pub(super) fn parent_options() -> Option<Options> {
-    CONTROL.lock().parent_options.clone()
-}
-
-/// The forked child's own session; without one its events stay off.
-pub(super) fn start_child(options: Options) -> Option<&'static Core> {
-    registry::unregister_all();
-    start(options).ok()
+/// The forked child's own session, as its parent's options say; without one its events are off.
+pub(super) fn start_child() -> Option<&'static Core> {
+    let options = CONTROL.lock().parent_options.clone();
+    let options = options.filter(|options| options.fork == Fork::Follow);
+    let core = options.and_then(|options| start(options).ok());
+    if core.or_else(Core::current).is_none() {
+        registry::unregister_all();
+    }
+    core
 }
 
 /// Starts a session as `RINGMARK`, `RINGMARK_FILTER` and `RINGMARK_TAGS` say. `None`: not wanted,
@@ -116,7 +117,6 @@ fn start(options: Options) -> Result<&'static Core, StartError> {
     let core: &'static Core = Box::leak(Box::new(create::create(options)?));
     control.parent_options = None;
     process::install_hooks();
-    core.publish();
     registry::register_all(core, directives);
     drop(control);
     prepare_threads(core);

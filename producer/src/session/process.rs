@@ -4,19 +4,27 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use ringmark_format::counters::Cause;
 use ringmark_format::slot::state;
 use ringmark_ring::Writer;
 
 use super::core::Core;
 use super::life;
-use super::options::{Fork, Options};
 use super::registry;
 use crate::thread_block::{self, Phase};
 
 /// The key whose destructor runs at thread exit, behind those of Rust's thread locals. 0: none.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
-/// This process is the child of a fork and has no session yet.
-static FORKED: AtomicBool = AtomicBool::new(false);
+/// Where this process stands: [`NOT_FORKED`], [`CHILD`] or [`STARTING`].
+static FORKED: AtomicU32 = AtomicU32::new(NOT_FORKED);
+/// It is no child of a traced process, or its own session has been decided on.
+const NOT_FORKED: u32 = 0;
+/// It is the child of a fork and has no session yet.
+const CHILD: u32 = 1;
+/// One of its threads starts its session.
+const STARTING: u32 = 2;
+/// Events that came while a forked child's session was starting: nobody waits for it.
+static EARLY: AtomicU64 = AtomicU64::new(0);
 /// Events of processes that must not write, such as raw clones.
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 
@@ -90,19 +98,33 @@ extern "C" fn after_fork_child() {
     thread_block::set_phase(Phase::Open);
     life::remember_parent_options();
     Core::forget();
-    FORKED.store(true, Relaxed);
+    EARLY.store(0, Relaxed);
+    FORKED.store(CHILD, Relaxed);
 }
 
 /// In a forked child without a session yet: starts one, if the parent's options say so.
 pub(super) fn session_after_fork() -> Option<&'static Core> {
-    if !FORKED.load(Relaxed) || !FORKED.swap(false, Relaxed) {
-        return Core::current();
+    match FORKED.compare_exchange(CHILD, STARTING, Relaxed, Relaxed) {
+        Ok(_) => {
+            let core = life::start_child();
+            FORKED.store(NOT_FORKED, Relaxed);
+            core.inspect(|core| count_early(core))
+        }
+        Err(STARTING) => Core::current().or_else(|| {
+            EARLY.fetch_add(1, Relaxed);
+            // It may have started in between; then this event is counted by whoever comes first.
+            Core::current().inspect(|core| count_early(core));
+            None
+        }),
+        Err(_) => Core::current(),
     }
-    let options: Options = life::parent_options()?;
-    if options.fork == Fork::Off {
-        return None;
+}
+
+/// Counts the early events as lost, now that there is a session that can say so.
+fn count_early(core: &Core) {
+    for _ in 0..EARLY.swap(0, Relaxed) {
+        core.count_lost(Cause::NoRing);
     }
-    life::start_child(options)
 }
 
 /// Counts an event of a process that must not write.

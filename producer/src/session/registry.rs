@@ -47,10 +47,14 @@ pub(super) fn after_fork() {
     REGISTRY.after_fork();
 }
 
-/// Registers every event type of the program in a new session.
-pub(super) fn register_all(core: &Core, directives: Directives) {
+/// Registers every event type of the program in a new session, and makes it the session of this
+/// process: after the types are described, before they are switched on.
+pub(super) fn register_all(core: &'static Core, directives: Directives) {
     let mut registry = REGISTRY.lock();
-    registry.events.clear();
+    // In a forked child: the parent's. They stay on, so that no event goes by unseen meanwhile.
+    for event in registry.events.drain(..) {
+        event.state.set_id(0);
+    }
     registry.directives = Some(directives);
     let mut schema = Vec::new();
     for known in known::types() {
@@ -68,10 +72,11 @@ pub(super) fn register_all(core: &Core, directives: Directives) {
         registry.dynamic.push((event, fields, fixed_bytes));
     }
     publish(core, &schema);
+    core.publish();
     registry.apply(core);
 }
 
-/// Takes the ids back: in a forked child, before its own session gives out new ones.
+/// Switches all types off and takes their ids back: no session will come.
 pub(super) fn unregister_all() {
     let mut registry = REGISTRY.lock();
     for event in registry.events.drain(..) {
