@@ -18,9 +18,7 @@ const EVENTS: u64 = 500_000;
 const LONG: Duration = Duration::from_secs(120);
 
 fn emit(stage: &Stage, ringmark: &str, arguments: &str) -> Running {
-    let mut command = stage.program(EMIT, ringmark);
-    command.args(arguments.split(' '));
-    Running::start(&mut command).unwrap()
+    stage.start(EMIT, ringmark, arguments)
 }
 
 #[test]

@@ -36,6 +36,7 @@ const UNSAFE_FILES: &[&str] = &[
     "ring/tests/models/mod.rs",
     // Traced programs that share memory with their test, or do what only C may.
     "tests/programs/emit.rs",
+    "tests/programs/forks.rs",
 ];
 
 /// Directories whose code runs inside the traced program.

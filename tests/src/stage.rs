@@ -54,6 +54,17 @@ impl Stage {
         command
     }
 
+    /// Starts `exe`, traced as `ringmark` says, with arguments that are separated by spaces.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(&self, exe: &str, ringmark: &str, arguments: &str) -> Running {
+        let mut command = self.program(exe, ringmark);
+        command.args(arguments.split_ascii_whitespace());
+        Running::start(&mut command).expect("a program that starts")
+    }
+
     /// A command that runs `exe` with this session directory and no other `RINGMARK*` variable.
     #[must_use]
     pub fn command(&self, exe: impl AsRef<Path>) -> Command {

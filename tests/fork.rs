@@ -1,0 +1,199 @@
+//! Promise: parent and child are traced each in a session of its own; no event of one process is
+//! ever found in the session of another.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use ringmark_decoder::{Dump, Output};
+use ringmark_reader::{Access, Session, find};
+use ringmark_ring::identity::Liveness;
+use ringmark_tests::account::number;
+use ringmark_tests::recording::read;
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Finished, Running, wait_until};
+
+const FORKS: &str = env!("CARGO_BIN_EXE_forks");
+/// Small sessions that stay: dead ones beyond 64 MiB would be cleared away.
+const SMALL: &str = "ring=64K,page=4K,session=1M,warm=1,keep=always";
+/// What each part of the program emits.
+const EVENTS: u64 = 100;
+
+fn run(stage: &Stage, mode: &str, arguments: &str) -> Finished {
+    let program = stage.start(FORKS, &format!("mode={mode},{SMALL}"), arguments);
+    let done = program.finish(3 * SOON).expect_code(0);
+    assert_eq!(done.stderr_text(), "");
+    done
+}
+
+/// Events by session, each session told by its pid; nothing foreign, nothing lost.
+fn events_by_pid(dump: &Dump) -> BTreeMap<u32, u64> {
+    let (found, lost) = events_and_losses(dump);
+    assert_eq!(lost, 0, "{found:?}");
+    found
+}
+
+/// As [`events_by_pid`], and what was lost for want of a ring.
+fn events_and_losses(dump: &Dump) -> (BTreeMap<u32, u64>, u64) {
+    let (mut found, mut losses) = (BTreeMap::new(), 0);
+    for item in dump.events() {
+        match item {
+            Output::Event(event) => {
+                let pid = event.session.pid();
+                assert_eq!(number(&event, "pid"), Some(pid.into()), "a foreign event");
+                *found.entry(pid).or_default() += 1;
+            }
+            Output::Lost(lost) => {
+                assert_eq!(lost.loss.why.cause(), "no ring");
+                losses += lost.loss.count;
+            }
+        }
+    }
+    (found, losses)
+}
+
+/// As many sessions as processes, with this many events, in the order of size.
+#[track_caller]
+fn expect(stage: &Stage, expected: &[u64]) {
+    let files = stage.ring_files();
+    assert_eq!(files.len(), expected.len(), "{files:?}");
+    let dump = read(&files);
+    let mut counts: Vec<_> = events_by_pid(&dump).into_values().collect();
+    counts.sort_unstable();
+    assert_eq!(counts, expected);
+}
+
+#[test]
+fn a_forked_child_has_a_session_of_its_own() {
+    for mode in ["lossless", "overwrite"] {
+        let stage = Stage::new("fork");
+        run(&stage, mode, "plain");
+        expect(&stage, &[EVENTS, 3 * EVENTS]);
+    }
+}
+
+#[test]
+fn so_has_the_child_of_the_child() {
+    let stage = Stage::new("nested");
+    run(&stage, "lossless", "nested");
+    expect(&stage, &[EVENTS, EVENTS, 2 * EVENTS]);
+}
+
+#[test]
+fn a_child_is_not_traced_if_asked_for() {
+    let stage = Stage::new("off");
+    run(&stage, "lossless,fork=off", "plain");
+    expect(&stage, &[3 * EVENTS]);
+}
+
+#[test]
+fn other_threads_emit_during_every_fork() {
+    let stage = Stage::new("threaded");
+    run(&stage, "overwrite", "threaded 40");
+    let files = stage.ring_files();
+    assert_eq!(files.len(), 41);
+    let parent: Vec<_> = files
+        .iter()
+        .filter(|f| is_largest(f, &files))
+        .cloned()
+        .collect();
+    let children: Vec<_> = files
+        .iter()
+        .filter(|f| !parent.contains(f))
+        .cloned()
+        .collect();
+    let (counts, lost) = events_and_losses(&read(&children));
+    assert_eq!(counts.len(), 40);
+    // Two threads emit at once before the child has its session: it is started by one, and the
+    // other does not wait.
+    assert_eq!(
+        counts.values().sum::<u64>() + lost,
+        40 * 2 * EVENTS,
+        "{counts:?}, lost {lost}"
+    );
+    assert!(counts.values().all(|n| *n >= EVENTS), "{counts:?}");
+    let (_, lost) = events_and_losses(&read(&parent));
+    assert_eq!(lost, 0);
+}
+
+/// The parent's session: the one whose events include the first of all.
+fn is_largest(file: &std::path::Path, files: &[std::path::PathBuf]) -> bool {
+    let start = |path: &std::path::Path| {
+        Session::open(path, Access::Observe)
+            .unwrap()
+            .header()
+            .mono_zero_ns
+    };
+    files.iter().all(|other| start(file) <= start(other))
+}
+
+#[test]
+fn two_hundred_children_at_once() {
+    let stage = Stage::new("storm");
+    run(&stage, "lossless,control=off", "storm 200");
+    let mut expected = vec![EVENTS; 200];
+    expected.push(2 * EVENTS);
+    expect(&stage, &expected);
+}
+
+#[test]
+fn a_raw_clone_writes_nothing_and_counts() {
+    let stage = Stage::new("clone");
+    let done = run(&stage, "lossless", "clone");
+    assert_eq!(done.stdout_text(), format!("{EVENTS}\n"));
+    expect(&stage, &[2 * EVENTS]);
+}
+
+#[test]
+fn a_command_is_a_session_and_its_parent_stays_one() {
+    let stage = Stage::new("command");
+    run(&stage, "lossless", "command");
+    expect(&stage, &[EVENTS, 2 * EVENTS]);
+}
+
+#[test]
+fn exec_ends_a_session_and_the_new_program_has_its_own() {
+    let stage = Stage::new("exec");
+    let program = stage.start(FORKS, &format!("mode=lossless,{SMALL}"), "exec");
+    let pid = program.id();
+    let _ = program.finish(SOON).expect_code(0);
+    let files = stage.ring_files();
+    assert_eq!(files.len(), 2);
+    let dump = read(&files);
+    assert!(dump.sessions.iter().all(|s| s.pid() == pid));
+    assert_eq!(events_by_pid(&dump), BTreeMap::from([(pid, 2 * EVENTS)]));
+    assert!(dump.sessions.iter().all(|s| s.is_final()));
+}
+
+#[test]
+fn a_dead_parent_is_dead_while_a_silent_child_holds_its_files() {
+    let stage = Stage::new("silent");
+    let mut command = stage.program(FORKS, &format!("mode=lossless,{SMALL}"));
+    command.arg("silent").stdin(Stdio::piped());
+    let program = Running::start(&mut command).unwrap();
+    let ring_file = stage.ring_file();
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    wait_until(SOON, "the child", || children_of(program.id()));
+    assert_eq!(session.liveness(), Liveness::Alive);
+    assert!(!session.process_ended());
+    let killed = Instant::now();
+    program.signal(rustix::process::Signal::KILL).unwrap();
+    wait_until(SOON, "the end is seen", || {
+        session.process_ended().then_some(())
+    });
+    assert!(
+        killed.elapsed() < Duration::from_millis(50),
+        "{:?}",
+        killed.elapsed()
+    );
+    assert_eq!(session.liveness(), Liveness::Dead);
+    assert_eq!(find::in_directory(&stage.sessions()).unwrap().len(), 1);
+    drop(program);
+    expect(&stage, &[EVENTS]);
+}
+
+fn children_of(pid: u32) -> Option<()> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = std::fs::read_to_string(path).ok()?;
+    (!children.trim().is_empty()).then_some(())
+}

@@ -1,0 +1,156 @@
+//! Promise: what was committed before kill -9 is read from the dead session, and dead sessions
+//! never fill the memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use ringmark_reader::{Access, Session, find};
+use ringmark_ring::clean::{self, DEAD_BYTES_MAX};
+use ringmark_ring::identity::Liveness;
+use ringmark_tests::account::Account;
+use ringmark_tests::recording::{decode, read};
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{is_long, wait_until};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const THREADS: u64 = 3;
+
+/// Makes the page in which the program counts its committed events.
+fn counter_page(stage: &Stage) -> PathBuf {
+    let path = stage.path("committed");
+    fs::write(&path, [0; 4096]).unwrap();
+    path
+}
+
+fn committed(page: &Path) -> Vec<u64> {
+    let bytes = fs::read(page).unwrap();
+    let words = bytes.chunks_exact(8).take(THREADS as usize);
+    words
+        .map(|w| u64::from_le_bytes(w.try_into().unwrap()))
+        .collect()
+}
+
+fn start(stage: &Stage, ringmark: &str, page: &Path) -> ringmark_tests::Running {
+    let arguments = format!("{THREADS} 1000000000 committed={}", page.display());
+    let program = stage.start(EMIT, ringmark, &arguments);
+    let all_emit = || committed(page).iter().all(|n| *n > 0).then_some(());
+    wait_until(SOON, "every thread emits", all_emit);
+    program
+}
+
+/// Every thread has all its committed events, or they are counted, and at most the one more that
+/// was committed and not yet counted by the program (or lost and not yet counted).
+fn expect_committed(account: &Account, committed: &[u64]) {
+    account.expect_no_errors();
+    assert_eq!(account.rings.len(), committed.len());
+    for ring in account.rings.values() {
+        let said = committed[ring.thread.unwrap() as usize];
+        let found = ring.emitted();
+        let lost = &ring.lost;
+        assert!(
+            found == said || found == said + 1,
+            "thread {:?}: committed {said}, found {found}, of these lost {lost:?}",
+            ring.thread
+        );
+    }
+}
+
+fn kill_and_read(ringmark: &str, number: u64, with_recorder: bool) -> u64 {
+    let stage = Stage::new("kill9");
+    let page = counter_page(&stage);
+    let program = start(&stage, ringmark, &page);
+    let ring_file = stage.ring_file();
+    let dump = stage.path("a.rmk");
+    let recorder =
+        with_recorder.then(|| stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap());
+    thread::sleep(Duration::from_micros(500 + 977 * (number % 23)));
+    drop(program.kill().unwrap());
+    let account = match recorder {
+        // The recorder sees by itself that the process is gone, and ends.
+        Some(recorder) => {
+            let _ = recorder.finish(SOON).expect_code(0);
+            Account::of(&decode(&[dump]))
+        }
+        None => {
+            let session = Session::open(&ring_file, Access::Observe).unwrap();
+            assert_eq!(session.liveness(), Liveness::Dead);
+            drop(session);
+            Account::of(&read(&[ring_file]))
+        }
+    };
+    expect_committed(&account, &committed(&page));
+    account.delivered()
+}
+
+#[test]
+fn committed_events_survive_in_both_modes() {
+    let kills = if is_long() { 2000 } else { 40 };
+    let mut delivered = 0;
+    for number in 0..kills {
+        for mode in ["overwrite", "lossless"] {
+            let ringmark = format!("mode={mode},ring=64K,page=4K,session=8M");
+            delivered += kill_and_read(&ringmark, number, false);
+            delivered += kill_and_read(&ringmark, number, true);
+        }
+    }
+    println!("{} kills, {delivered} events read", 4 * kills);
+}
+
+#[test]
+fn a_program_that_is_killed_and_restarted_forever_stays_under_the_cap() {
+    let restarts = if is_long() { 1000 } else { 150 };
+    let stage = Stage::new("crashloop");
+    let mut most = 0;
+    let mut one = 0;
+    for _ in 0..restarts {
+        let program = stage.start(EMIT, "mode=overwrite,ring=512K", "0 1000000000");
+        let prefix = format!("{}-", program.id());
+        wait_until(SOON, "its session", || {
+            let mine = |p: &PathBuf| {
+                p.file_name()
+                    .is_some_and(|n| n.to_string_lossy().starts_with(&prefix))
+            };
+            stage.ring_files().into_iter().find(mine)
+        });
+        drop(program.kill().unwrap());
+        let now = stage.allocated_bytes();
+        one = one.max(now / stage.ring_files().len() as u64);
+        most = most.max(now);
+    }
+    println!("{restarts} restarts: at most {most} bytes, about {one} a session");
+    assert!(
+        one * restarts > 2 * DEAD_BYTES_MAX,
+        "too little to bite: {one} bytes a session"
+    );
+    assert!(most <= DEAD_BYTES_MAX, "{most}");
+}
+
+#[test]
+fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
+    let stage = Stage::new("dead");
+    let page = counter_page(&stage);
+    for _ in 0..3 {
+        let program = start(
+            &stage,
+            "mode=lossless,ring=64K,page=4K,session=4M,control=off",
+            &page,
+        );
+        drop(program.kill().unwrap());
+        fs::write(&page, [0; 4096]).unwrap();
+        // Their order is told by the time of their last change.
+        thread::sleep(Duration::from_millis(20));
+    }
+    let alive = start(&stage, "mode=lossless,ring=64K,page=4K,session=4M", &page);
+    assert_eq!(find::in_directory(&stage.sessions()).unwrap().len(), 4);
+    let mut dead = clean::dead_sessions(&stage.sessions());
+    assert_eq!(dead.len(), 3);
+    dead.sort_by_key(|d| d.changed_ns);
+    let removed = clean::remove_beyond(&stage.sessions(), dead[2].bytes);
+    assert_eq!(removed, dead[..2]);
+    assert_eq!(clean::remove_beyond(&stage.sessions(), 0).len(), 1);
+    assert_eq!(stage.ring_files().len(), 1, "the living one stays");
+    drop(alive.kill().unwrap());
+}

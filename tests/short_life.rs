@@ -1,0 +1,66 @@
+//! Promise: a program that emits 10 events and exits at once leaves all of them, every time.
+
+use ringmark_tests::account::Account;
+use ringmark_tests::recording::{decode, read};
+use ringmark_tests::stage::{SOON, Stage, stop_recorder};
+use ringmark_tests::{is_long, wait_until};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const RUNS: usize = 1000;
+
+fn emit_ten(stage: &Stage, ringmark: &str) {
+    let program = stage.start(EMIT, ringmark, "0 10");
+    let _ = program.finish(SOON).expect_code(0);
+}
+
+#[test]
+fn a_thousand_of_a_thousand_are_recorded_while_they_run() {
+    let stage = Stage::new("short");
+    let dump = stage.path("a.rmk");
+    let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+    for number in 0..RUNS {
+        // With and without the helper thread, in pages and rings of several sizes.
+        let more = ["", ",control=off", ",page=4K,ring=16K"][number % 3];
+        emit_ten(&stage, &format!("mode=lossless{more}"));
+    }
+    let drained = || stage.ring_files().is_empty().then_some(());
+    wait_until(SOON, "drained sessions are removed", drained);
+    let said = stop_recorder(recorder, SOON);
+    let decoded = decode(&[dump]);
+    let account = Account::of(&decoded);
+    account.expect_no_errors();
+    assert_eq!(decoded.sessions.len(), RUNS, "{said}");
+    assert_eq!((account.lost(), account.delivered()), (0, 10 * RUNS as u64));
+    assert!(account.rings.values().all(|ring| ring.delivered == 10));
+    assert!(decoded.sessions.iter().all(|s| s.is_final()));
+}
+
+#[test]
+fn they_can_be_read_after_their_end() {
+    let runs = if is_long() { 500 } else { 50 };
+    for ringmark in ["mode=lossless", "mode=overwrite,keep=always"] {
+        for _ in 0..runs {
+            let stage = Stage::new("after");
+            emit_ten(&stage, ringmark);
+            let account = Account::of(&read(&[stage.ring_file()]));
+            account.expect_exact(1, 10);
+            assert_eq!(account.lost(), 0, "{ringmark}");
+        }
+    }
+}
+
+#[test]
+fn a_clean_exit_leaves_what_keep_says() {
+    for (ringmark, stays) in [
+        ("mode=lossless", true),
+        ("mode=lossless,keep=never", false),
+        ("mode=overwrite", false),
+        ("mode=overwrite,keep=always", true),
+        ("mode=overwrite,keep=never", false),
+    ] {
+        let stage = Stage::new("keep");
+        emit_ten(&stage, ringmark);
+        assert_eq!(stage.ring_files().len(), usize::from(stays), "{ringmark}");
+    }
+}
