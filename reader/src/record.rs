@@ -1,29 +1,25 @@
 //! The recorder: follows sessions, writes their pages, and only then releases them.
 
+mod ending;
+mod pages;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ringmark_format::counters::{CountersHeader, SlotCounters};
-use ringmark_format::session::Mode;
-
 use crate::batch::Batch;
-use crate::drain::{Fill, SessionDrain};
-use crate::dump::{Dump, Limit, block_bytes};
+use crate::drain::SessionDrain;
+use crate::dump::Dump;
 use crate::error::ReaderError;
 use crate::pace::Pace;
 use crate::selection::{Finder, Selection};
 use crate::session::Session;
 
-/// How often counters are written while sessions run, so that a killed recorder leaves fresh ones.
-const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 /// How often new sessions are looked for.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
 /// How often a quiet session's process is looked at thoroughly (has it become another program?).
 const LIVENESS_EVERY: Duration = Duration::from_millis(200);
 /// How long a closed session must be quiet before it counts as read to its end.
 const QUIET_AFTER_CLOSE: Duration = Duration::from_millis(5);
-/// How long to wait before a full disk is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// What a recorder does besides its dump's own settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,9 +85,6 @@ struct Track {
     last_counters: Vec<u8>,
 }
 
-/// A pass over a session: of sealed pages, or of what is left.
-type FillPass = fn(&mut SessionDrain, &mut Batch) -> Result<Fill, ReaderError>;
-
 /// Records sessions into a dump.
 #[derive(Debug)]
 pub struct Recorder {
@@ -107,6 +100,7 @@ pub struct Recorder {
     scanned_at: Option<Instant>,
     counted_at: Instant,
     retry_at: Option<Instant>,
+    waits_for_space: bool,
     full: bool,
 }
 
@@ -134,6 +128,7 @@ impl Recorder {
             scanned_at: None,
             counted_at: Instant::now(),
             retry_at: None,
+            waits_for_space: false,
             full: false,
         };
         for session in recorder.finder.first()? {
@@ -175,6 +170,11 @@ impl Recorder {
                 self.finish()?;
                 return Ok(Ended::SessionsEnded);
             }
+            if let Some(at) = self.retry_at {
+                // Not woken by processes that ended: there is no room for what they left.
+                std::thread::sleep(at.saturating_duration_since(Instant::now()).min(SCAN_EVERY));
+                continue;
+            }
             let watched = self.tracks.iter().filter_map(|t| t.drain.session().pidfd());
             self.pace.wait(watched);
         }
@@ -185,19 +185,20 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::run`].
     pub fn step(&mut self) -> Result<(), ReaderError> {
-        self.scan(false)?;
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return Ok(());
         }
+        self.retry_at = None;
+        self.scan(false).or_else(|error| self.survive(error))?;
         let mut index = 0;
         while index < self.tracks.len() && !self.full {
             let before = self.tracks.len();
             if let Err(error) = self.advance(index) {
-                self.survive(index, error)?;
+                self.survive(error)?;
             }
             index += usize::from(self.tracks.len() == before);
         }
-        self.count_if_due()
+        self.count_if_due().or_else(|error| self.survive(error))
     }
 
     /// Takes what is there now, open pages included, and ends the dump.
@@ -207,13 +208,21 @@ impl Recorder {
     pub fn finish(&mut self) -> Result<(), ReaderError> {
         self.scan(true)?;
         while !self.tracks.is_empty() {
-            let ended = self.has_ended(0);
-            if !self.full {
-                self.pass(0)?;
+            match self.finish_session(0) {
+                Err(error @ ReaderError::Truncated { .. }) => self.survive(error)?,
+                finished => finished?,
             }
-            self.end_session(0, ended)?;
         }
         self.dump.finish()
+    }
+
+    fn finish_session(&mut self, index: usize) -> Result<(), ReaderError> {
+        self.tracks[index].drain.session().check_size()?;
+        let ended = self.has_ended(index);
+        if !self.full {
+            self.pass(index)?;
+        }
+        self.end_session(index, ended)
     }
 
     /// Figures now.
@@ -253,13 +262,23 @@ impl Recorder {
         self.scanned_at = Some(Instant::now());
         let (sessions, errors) = self.finder.news();
         self.notices.extend(errors.iter().map(ToString::to_string));
-        sessions.into_iter().try_for_each(|s| self.follow(s))
+        let mut result = Ok(());
+        for session in sessions {
+            match result {
+                Ok(()) => result = self.follow(session),
+                Err(_) => self.finder.forget(session.path()),
+            }
+        }
+        result
     }
 
     fn follow(&mut self, session: Session) -> Result<(), ReaderError> {
         let drain = SessionDrain::new(session);
         let uuid = drain.session().uuid();
-        self.dump.add_session(uuid, &drain.session_content())?;
+        if let Err(error) = self.dump.add_session(uuid, &drain.session_content()) {
+            self.finder.forget(drain.session().path());
+            return Err(error);
+        }
         self.tracks.push(Track {
             drain,
             closed_at: None,
@@ -302,166 +321,6 @@ impl Recorder {
             .closed_at
             .is_some_and(|at| at.elapsed() >= QUIET_AFTER_CLOSE);
         track.drain.session().process_ended() || (pages == 0 && settled)
-    }
-
-    /// Moves everything that is sealed; returns the pages moved.
-    fn pass(&mut self, index: usize) -> Result<u64, ReaderError> {
-        let moved = self.move_pages(index, SessionDrain::fill)?;
-        self.pace.saw(self.tracks[index].drain.fill_1024());
-        Ok(moved)
-    }
-
-    /// Fills and writes batches until a pass is done or the dump is full.
-    fn move_pages(&mut self, index: usize, fill: FillPass) -> Result<u64, ReaderError> {
-        let mut moved = 0;
-        let mut exceed = false;
-        while !self.full {
-            let (room, limit) = self.dump.room(self.ending_bytes());
-            self.batch.clear(if exceed { u64::MAX } else { room });
-            let filled = fill(&mut self.tracks[index].drain, &mut self.batch)?;
-            moved += self.batch.pages();
-            exceed = false;
-            if filled == Fill::BatchFull && self.batch.is_empty() {
-                match limit {
-                    Limit::File => self.rotate()?,
-                    Limit::EmptyFile => exceed = true,
-                    Limit::Dump => self.stop_full(index),
-                }
-                continue;
-            }
-            self.write_batch(index)?;
-            if filled == Fill::PassDone {
-                break;
-            }
-        }
-        Ok(moved)
-    }
-
-    fn stop_full(&mut self, index: usize) {
-        self.full = true;
-        self.tracks[index].drain.rewind();
-        let (name, bytes) = (self.dump.name(), self.dump.bytes());
-        self.notices
-            .push(format!("{name}: stopped at {bytes} bytes, the limit"));
-    }
-
-    /// Writes the batch behind the schema that it needs, then releases its pages.
-    fn write_batch(&mut self, index: usize) -> Result<(), ReaderError> {
-        self.write_schema(index)?;
-        let uuid = self.tracks[index].drain.session().uuid();
-        self.dump.add_pages(uuid, &self.batch)?;
-        self.done.pages += self.batch.pages();
-        self.retry_at = None;
-        self.tracks[index].drain.release();
-        Ok(())
-    }
-
-    fn write_schema(&mut self, index: usize) -> Result<(), ReaderError> {
-        let drain = &mut self.tracks[index].drain;
-        let uuid = drain.session().uuid();
-        while let Some((offset, bytes)) = drain.peek_schema() {
-            self.dump.add_schema(uuid, offset, &bytes)?;
-            drain.schema_written(bytes.len());
-        }
-        Ok(())
-    }
-
-    fn ending_bytes(&self) -> u64 {
-        let bytes = |slots: usize| block_bytes(CountersHeader::BYTES + slots * SlotCounters::BYTES);
-        let tracks = self.tracks.iter();
-        tracks.map(|t| bytes(t.drain.slots()) as u64).sum()
-    }
-
-    fn rotate(&mut self) -> Result<(), ReaderError> {
-        for track in &mut self.tracks {
-            let content = track.drain.counters(false, None);
-            let uuid = track.drain.session().uuid();
-            self.dump.add_counters(uuid, &content)?;
-        }
-        self.dump.rotate()
-    }
-
-    /// A full disk is survived if that was asked for: nothing was released, the batch is taken
-    /// again. Other errors end the recording.
-    fn survive(&mut self, index: usize, error: ReaderError) -> Result<(), ReaderError> {
-        self.tracks[index].drain.rewind();
-        if let ReaderError::Truncated { .. } = error {
-            // Its figures are not read any more: touching the mapping would be fatal.
-            self.notices.push(error.to_string());
-            self.tracks.remove(index);
-            self.done.sessions_done += 1;
-            return Ok(());
-        }
-        if !self.dump.can_resume() {
-            return Err(error);
-        }
-        if error.is_no_space() && self.dump.drop_oldest() {
-            self.notices
-                .push(format!("{error}; removed the oldest file"));
-            return Ok(());
-        }
-        if !(error.is_no_space() && self.options.wait_for_space) {
-            return Err(error);
-        }
-        if self.retry_at.is_none() {
-            self.notices.push(format!("{error}; waiting for space"));
-        }
-        self.retry_at = Some(Instant::now() + RETRY_AFTER);
-        Ok(())
-    }
-
-    /// Takes open pages, writes the last counters, and lets the session go.
-    fn end_session(&mut self, index: usize, ended: bool) -> Result<(), ReaderError> {
-        self.move_pages(index, SessionDrain::fill_open)?;
-        let track = &mut self.tracks[index];
-        let drained = track.drain.is_drained() && !self.full;
-        self.batch.clear(u64::MAX);
-        let recount = self.full.then_some(&mut self.batch);
-        let content = track.drain.counters(ended && drained, recount);
-        let uuid = track.drain.session().uuid();
-        self.dump.add_counters(uuid, &content)?;
-        if ended && drained {
-            self.remove_if_wanted(index);
-        }
-        self.drop_track(index);
-        Ok(())
-    }
-
-    fn remove_if_wanted(&mut self, index: usize) {
-        const KEEP_ALWAYS: u32 = 1;
-        let session = self.tracks[index].drain.session();
-        let lossless = session.ring().geometry().mode == Mode::Lossless;
-        let kept = session.header().keep == KEEP_ALWAYS && !self.options.remove_kept;
-        if !lossless || !self.options.remove_drained || kept {
-            return;
-        }
-        if let Err(error) = session.remove_file() {
-            self.notices.push(error.to_string());
-        }
-    }
-
-    fn drop_track(&mut self, index: usize) {
-        let track = self.tracks.remove(index);
-        self.done.sessions_done += 1;
-        self.done.lost += track.drain.lost();
-        self.done.pages_skipped += track.drain.pages_skipped();
-        self.dump.forget_session(track.drain.session().uuid());
-    }
-
-    fn count_if_due(&mut self) -> Result<(), ReaderError> {
-        if self.counted_at.elapsed() < COUNTERS_EVERY || self.retry_at.is_some() {
-            return Ok(());
-        }
-        self.counted_at = Instant::now();
-        self.batch.clear(u64::MAX);
-        for track in &mut self.tracks {
-            let content = track.drain.counters(false, Some(&mut self.batch));
-            if track.is_news(&content) {
-                let uuid = track.drain.session().uuid();
-                self.dump.add_counters(uuid, &content)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which sessions a recorder records, and how it finds new ones.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringmark_ring::identity;
 
@@ -86,6 +86,11 @@ impl Finder {
             }
         }
         news
+    }
+
+    /// Finds the session of this ring file anew next time.
+    pub(crate) fn forget(&mut self, path: &Path) {
+        self.seen.retain(|place| place.path != path);
     }
 
     fn look_at(&mut self, place: Found, news: &mut (Vec<Session>, Vec<ReaderError>)) {
