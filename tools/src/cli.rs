@@ -1,11 +1,13 @@
 //! The command line: one definition gives parser, help, man pages and completions.
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cat, clean, completions, enable, events, list, man, record, report, run, snapshot, stat, verify,
+    cat, clean, completions, demo, enable, events, list, man, record, report, run, snapshot, stat,
+    verify,
 };
-use crate::output::Exit;
+use crate::output::{Exit, note};
 
 /// What stands under every help text and man page.
 const EXIT_CODES: &str = "\
@@ -38,6 +40,9 @@ pub(crate) enum Command {
     Stat(stat::Args),
     Report(report::Args),
     Clean(clean::Args),
+    Demo(demo::Args),
+    #[command(hide = true)]
+    DemoJob(demo::JobArgs),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -61,6 +66,8 @@ impl Command {
             Self::Stat(args) => args.run(),
             Self::Report(args) => args.run(),
             Self::Clean(args) => args.run(),
+            Self::Demo(args) => args.run(),
+            Self::DemoJob(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }
@@ -69,11 +76,16 @@ impl Command {
 
 /// Prints help or what is wrong with the command line.
 pub(crate) fn refuse(error: &clap::Error) -> Exit {
-    // A closed pipe is no reason to fail, and there is nowhere left to say anything.
-    let _ = error.print();
-    if error.use_stderr() {
-        Exit::USAGE
-    } else {
-        Exit::FINE
+    if !error.use_stderr() {
+        // Help into a closed pipe: nobody reads it.
+        let _ = error.print();
+        return Exit::FINE;
     }
+    let text = error.to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return Exit::USAGE;
+    }
+    note(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+    Exit::USAGE
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::{Dump, DumpBuilder};
 
 use crate::output::file::{DEFAULT_FILE, is_standard};
+use crate::output::units::counted;
 use crate::output::{Failure, note};
 
 /// Most damages that are told one by one.
@@ -103,9 +104,12 @@ fn tell_damage(dump: &Dump) {
     }
     let more = dump.damage.len().saturating_sub(DAMAGES_SHOWN);
     if more > 0 {
-        note(&format!("{more} more damages"));
+        note(&format!("{more} more of this kind"));
     }
-    note(&format!("{} complete pages were read", pages(dump)));
+    note(&format!(
+        "{} were read",
+        counted(pages(dump), "complete page")
+    ));
 }
 
 /// Pages in a dump.

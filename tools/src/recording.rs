@@ -12,7 +12,7 @@ use ringmark_reader::record::{Ended, Progress, RecordOptions, Recorder};
 use ringmark_reader::{Codec, DeathWatch, Dump, Selection, on_death};
 
 use crate::child::{NotStarted, Traced, exit_code};
-use crate::output::units::{count, size};
+use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::signals::Signals;
 
@@ -149,7 +149,7 @@ fn outcome(
     let progress = recorder.progress();
     let mut trouble = recorder.take_notices();
     if progress.lost > 0 {
-        trouble.push(format!("{} events lost", count(progress.lost)));
+        trouble.push(format!("{} lost", counted(progress.lost, "event")));
     }
     Ok(Outcome {
         progress,

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use ringmark_decoder::{Dump, Filter, JsonWriter, Output, TIMESTAMP_BYTES, TextWriter, Why};
+use ringmark_decoder::{Dump, Filter, JsonWriter, Output, TIMESTAMP_BYTES, TextWriter};
 
 use crate::filter::FilterOptions;
 use crate::follow;
@@ -83,12 +83,22 @@ impl Args {
         };
         let mut printer = Printer::new(&filter, self.form, self.lines);
         printer.origin_ns = origin(&dump);
-        let lost = print(&dump, &mut printer, &mut out)?;
+        print(&dump, &mut printer, &mut out)?;
         out.finish()?;
-        if printer.shown == 0 && !filter.is_empty() {
+        if printer.events == 0 && !printer.is_done() && !filter.is_empty() {
             note(&self.filter.closest(&dump));
         }
-        Ok(Exit::lost_if(lost || !dump.damage.is_empty()))
+        Ok(self.exit(&dump))
+    }
+
+    /// What the dump as a whole is worth, whatever part of it was shown. Pages of living rings that
+    /// a recorder has taken already are not missing.
+    fn exit(&self, dump: &Dump) -> Exit {
+        let found = dump.verify();
+        match self.pid {
+            Some(_) => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),
+            None => Exit::lost_if(!found.is_clean()),
+        }
     }
 
     fn follow_on(&self, filter: &Filter) -> anyhow::Result<Exit> {
@@ -107,13 +117,11 @@ fn origin(dump: &Dump) -> u64 {
     starts.filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
-/// Prints a dump; returns whether something in it was lost.
-fn print(dump: &Dump, printer: &mut Printer<'_>, out: &mut Sink) -> anyhow::Result<bool> {
+/// Prints a dump.
+fn print(dump: &Dump, printer: &mut Printer<'_>, out: &mut Sink) -> anyhow::Result<()> {
     let mut writer = Writer::new(printer.form.json);
     let mut lines = Vec::with_capacity(LINES_BYTES + 4096);
-    let mut lost = false;
     for item in dump.events() {
-        lost |= matches!(&item, Output::Lost(l) if l.loss.why != Why::Overwritten);
         printer.line(&mut writer, &item, &mut lines);
         if lines.len() >= LINES_BYTES {
             out.write_all(&lines)?;
@@ -123,8 +131,7 @@ fn print(dump: &Dump, printer: &mut Printer<'_>, out: &mut Sink) -> anyhow::Resu
             break;
         }
     }
-    out.write_all(&lines)?;
-    Ok(lost)
+    Ok(out.write_all(&lines)?)
 }
 
 /// Text or JSON.
@@ -152,8 +159,8 @@ pub(crate) struct Printer<'a> {
     last_ns: Option<u64>,
     /// What relative times count from.
     pub(crate) origin_ns: u64,
-    /// Lines so far.
-    pub(crate) shown: u64,
+    /// Events shown so far.
+    events: u64,
 }
 
 impl<'a> Printer<'a> {
@@ -166,7 +173,7 @@ impl<'a> Printer<'a> {
             style,
             last_ns: None,
             origin_ns: 0,
-            shown: 0,
+            events: 0,
         }
     }
 
@@ -196,7 +203,7 @@ impl<'a> Printer<'a> {
         if self.is_done() || !self.filter.passes_item(item) {
             return;
         }
-        self.shown += 1;
+        self.events += u64::from(matches!(item, Output::Event(_)));
         self.left = self.left.map(|left| left - 1);
         match writer {
             Writer::Json(writer) => writer.write(item, out),

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use ringmark_reader::clean;
 
-use crate::output::units::{parse_size, size};
+use crate::output::units::{counted, parse_size, size};
 use crate::output::{Exit, Sink, note, printable};
 
 /// Remove sessions of dead processes
@@ -33,8 +33,8 @@ impl Args {
         }
         writeln!(
             out,
-            "{} dead sessions removed, {}",
-            removed.len(),
+            "{} removed, {}",
+            counted(removed.len() as u64, "dead session"),
             size(bytes)
         )?;
         out.finish()?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringmark_format::schema::Level;
 use ringmark_reader::{Access, Session, control, find};
 
+use crate::output::units::counted;
 use crate::output::{Exit, Failure, Sink, printable};
 use crate::{filter, live};
 
@@ -92,19 +93,15 @@ impl Request {
         if answer.status != 0 {
             return Err(Failure::no_target(format!("pid {}: {text}", self.pid)).into());
         }
-        let matched = answer
-            .text
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("matched="));
-        if matched == Some("0") {
+        let words = || answer.text.split_whitespace();
+        let matched = words().find_map(|word| word.strip_prefix("matched=")?.parse().ok());
+        let matched: u64 = matched.unwrap_or(0);
+        if matched == 0 {
             return Err(self.nothing_matches());
         }
         let mut out = Sink::direct();
-        let (types, past) = (
-            matched.unwrap_or("?"),
-            if verb == "enable" { "on" } else { "off" },
-        );
-        writeln!(out, "{} event types {past}", printable(types))?;
+        let now = if verb == "enable" { "on" } else { "off" };
+        writeln!(out, "{} {now}", counted(matched, "event type"))?;
         out.finish()?;
         Ok(Exit::FINE)
     }

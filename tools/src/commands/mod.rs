@@ -3,6 +3,7 @@
 pub(crate) mod cat;
 pub(crate) mod clean;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod enable;
 pub(crate) mod events;
 pub(crate) mod list;

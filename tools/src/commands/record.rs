@@ -9,7 +9,7 @@ use ringmark_reader::{Codec, Destination, Dump, Rotation, Selection, notes};
 
 use crate::child;
 use crate::output::file::{DEFAULT_FILE, destination};
-use crate::output::units::{count, parse_size, size};
+use crate::output::units::{count, counted, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::recording::{self, Outcome};
 use crate::signals::Signals;
@@ -203,10 +203,10 @@ pub(crate) fn tell(outcome: &Outcome, output: &Path) {
     let progress = &outcome.progress;
     if progress.sessions_done > 0 {
         note(&format!(
-            "{}: {} sessions, {} pages, {}, {} lost",
+            "{}: {}, {}, {}, {} lost",
             output.display(),
-            progress.sessions_done,
-            count(progress.pages),
+            counted(progress.sessions_done as u64, "session"),
+            counted(progress.pages, "page"),
             size(progress.bytes),
             count(progress.lost)
         ));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringmark_reader::{Access, Dump, Session, SnapshotFigures, find, snapshot};
 
 use crate::output::file::{DEFAULT_FILE, destination};
-use crate::output::units::{count, duration, parse_duration, size};
+use crate::output::units::{count, counted, duration, parse_duration, size};
 use crate::output::{Exit, Failure, note, printable};
 
 /// Copy what is in the rings now to a dump, without disturbing the programs
@@ -43,9 +43,10 @@ impl Args {
         }
         dump.finish()?;
         note(&format!(
-            "{}: {number} sessions, {} pages, {}, {} lost, in {}",
+            "{}: {}, {}, {}, {} lost, in {}",
             self.output.display(),
-            count(sum.pages),
+            counted(number as u64, "session"),
+            counted(sum.pages, "page"),
             size(dump.bytes()),
             count(sum.lost),
             duration(sum.took.as_nanos() as u64)

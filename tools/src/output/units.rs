@@ -91,6 +91,12 @@ pub(crate) fn duration(ns: u64) -> String {
     }
 }
 
+/// `1 page`, `1,234 pages`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", count(number))
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -137,5 +143,7 @@ mod tests {
         assert_eq!(duration(1_234_000), "1.23 ms");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(12), "12");
+        assert_eq!(counted(1, "page"), "1 page");
+        assert_eq!(counted(0, "page"), "0 pages");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use ringmark::{Builder, Mode, Session, event};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::index::Job;
-use crate::output::{Exit, Failure};
+use crate::output::Exit;
 
 /// How the job is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -42,9 +42,6 @@ pub(crate) struct JobArgs {
     /// Standard input is a file for the workers' counts.
     #[arg(long)]
     pub(super) tally: bool,
-    /// Wait for a byte on standard input before the first event.
-    #[arg(long)]
-    pub(super) wait: bool,
     #[arg(long, default_value_t = workers())]
     pub(super) workers: usize,
     #[arg(long, default_value_t = 0)]
@@ -64,12 +61,29 @@ pub(super) fn workers() -> usize {
 }
 
 impl JobArgs {
+    /// A whole pass over `dir`, traced if `RINGMARK` asks for it.
+    pub(super) fn by_hand(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            trace: Trace::Env,
+            measure: false,
+            tally: false,
+            workers: workers(),
+            events_min: 0,
+            files_max: u64::MAX,
+            seconds_max: None,
+            skip: Vec::new(),
+        }
+    }
+
     /// Says where the session is, does the job, says what came of it as a line of JSON.
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         // Without its parent the job has no purpose. Where this is refused it ends by itself.
-        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        if self.trace != Trace::Env {
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        }
         let session = self.start_session();
-        if self.trace != Trace::Off {
+        if !matches!(self.trace, Trace::Off | Trace::Env) {
             say_session(&session)?;
         }
         let result = if self.measure {
@@ -84,7 +98,10 @@ impl JobArgs {
     fn start_session(&self) -> Result<Session, String> {
         let builder = match self.trace {
             Trace::Off => return Err("not wanted".to_owned()),
-            Trace::Env => return ringmark::start_from_env().ok_or_else(|| "RINGMARK does not ask for it".to_owned()),
+            Trace::Env => {
+                return ringmark::start_from_env()
+                    .ok_or_else(|| "RINGMARK does not ask for it".to_owned());
+            }
             Trace::Flight => Session::builder(),
             Trace::Record => lossless(64 << 10, 2 << 20),
             Trace::Tiny => lossless(4 << 10, 8 << 10),
@@ -94,10 +111,10 @@ impl JobArgs {
     }
 
     fn index(self) -> anyhow::Result<serde_json::Value> {
-        if self.wait && io::stdin().read(&mut [0])? == 0 {
-            return Err(Failure::no_target("demo: the recording side has ended").into());
-        }
-        let tally = self.tally.then(|| io::stdin().as_fd().try_clone_to_owned()).transpose()?;
+        let tally = self
+            .tally
+            .then(|| io::stdin().as_fd().try_clone_to_owned())
+            .transpose()?;
         let job = Job {
             root: self.dir,
             workers: self.workers,
@@ -124,7 +141,10 @@ impl JobArgs {
 
 fn lossless(page_bytes: u32, ring_bytes: u32) -> Builder {
     let builder = Session::builder().mode(Mode::Lossless);
-    builder.page_bytes(page_bytes).ring_bytes(ring_bytes).session_bytes(64 << 20)
+    builder
+        .page_bytes(page_bytes)
+        .ring_bytes(ring_bytes)
+        .session_bytes(64 << 20)
 }
 
 /// `session PATH`, or `off REASON`.
@@ -145,7 +165,9 @@ fn measure(session: Option<Session>) -> serde_json::Value {
     let (mut clock, mut events) = (Vec::with_capacity(RUNS), Vec::with_capacity(RUNS));
     for _ in 0..RUNS {
         clock.push(nanoseconds_each(|_| drop(black_box(ringmark::ticks()))));
-        events.push(nanoseconds_each(|n| event!("demo.measured", value = black_box(n))));
+        events.push(nanoseconds_each(|n| {
+            event!("demo.measured", value = black_box(n))
+        }));
     }
     serde_json::json!({
         "clock": session.map_or("none", |s| s.clock().name()),

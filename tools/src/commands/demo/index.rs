@@ -100,13 +100,26 @@ impl Job {
         };
         let totals = thread::scope(|scope| {
             let start_worker = |number| {
-                let worker = Worker { shared: &shared, number, totals: Totals::default(), buffer: vec![0; 64 << 10] };
+                let worker = Worker {
+                    shared: &shared,
+                    number,
+                    totals: Totals::default(),
+                    buffer: vec![0; 64 << 10],
+                };
                 let named = thread::Builder::new().name(format!("index-{number}"));
                 named.spawn_scoped(scope, move || worker.run())
             };
             // With fewer threads than wished for, the others do the work.
-            let mut workers: Vec<_> = (1..self.workers).filter_map(|n| start_worker(n).ok()).collect();
-            let mut totals = Worker { shared: &shared, number: 0, totals: Totals::default(), buffer: vec![0; 64 << 10] }.run();
+            let mut workers: Vec<_> = (1..self.workers)
+                .filter_map(|n| start_worker(n).ok())
+                .collect();
+            let mut totals = Worker {
+                shared: &shared,
+                number: 0,
+                totals: Totals::default(),
+                buffer: vec![0; 64 << 10],
+            }
+            .run();
             for worker in workers.drain(..) {
                 totals += worker.join().unwrap_or_default();
             }
@@ -175,7 +188,11 @@ impl Worker<'_> {
     }
 
     fn directory(&mut self, path: &Path) {
-        let mut span = span!("index.directory", path = PathText::new(path), entries = 0_u64);
+        let mut span = span!(
+            "index.directory",
+            path = PathText::new(path),
+            entries = 0_u64
+        );
         self.totals.directories += 1;
         let mut tasks = Vec::new();
         let read = self.read_directory(path, &mut tasks);
@@ -192,7 +209,8 @@ impl Worker<'_> {
 
     /// Files and directories in a directory, by name, so that every run meets them in one order.
     fn read_directory(&self, path: &Path, tasks: &mut Vec<Task>) -> io::Result<()> {
-        let mut entries = fs::read_dir(self.shared.job.root.join(path))?.collect::<Result<Vec<_>, _>>()?;
+        let mut entries =
+            fs::read_dir(self.shared.job.root.join(path))?.collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let name = entry.file_name();
@@ -211,18 +229,30 @@ impl Worker<'_> {
     }
 
     fn is_skipped(&self, entry: &fs::DirEntry) -> bool {
-        let is_it = |(device, inode)| entry.metadata().is_ok_and(|m| (m.dev(), m.ino()) == (device, inode));
+        let is_it = |(device, inode)| {
+            entry
+                .metadata()
+                .is_ok_and(|m| (m.dev(), m.ino()) == (device, inode))
+        };
         self.shared.job.skip.is_some_and(is_it)
     }
 
     fn file(&mut self, path: &Path) {
-        let mut span = span!("index.file", path = PathText::new(path), bytes = 0_u64, lines = 0_u64);
+        let mut span = span!(
+            "index.file",
+            path = PathText::new(path),
+            bytes = 0_u64,
+            lines = 0_u64
+        );
         let before = self.totals;
         self.totals.files += 1;
         if let Err(error) = self.count(path) {
             self.unreadable(path, &error);
         }
-        let (bytes, lines) = (self.totals.bytes - before.bytes, self.totals.lines - before.lines);
+        let (bytes, lines) = (
+            self.totals.bytes - before.bytes,
+            self.totals.lines - before.lines,
+        );
         span.set((PathText::new(path), bytes, lines));
         drop(span);
         self.emitted();
@@ -257,7 +287,8 @@ impl Worker<'_> {
 
 fn count_lines(bytes: &[u8]) -> u64 {
     // Sums of at most 255 fit a byte: this way the compiler counts many bytes at once.
-    let chunk_lines = |chunk: &[u8]| u64::from(chunk.iter().map(|b| u8::from(*b == b'\n')).sum::<u8>());
+    let chunk_lines =
+        |chunk: &[u8]| u64::from(chunk.iter().map(|b| u8::from(*b == b'\n')).sum::<u8>());
     bytes.chunks(255).map(chunk_lines).sum()
 }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,7 @@ pub(super) struct Jobs {
 pub(super) struct Report {
     pub(super) totals: Totals,
     pub(super) took_ns: u64,
+    pub(super) workers: u64,
 }
 
 /// A job being done.
@@ -42,7 +43,11 @@ pub(super) struct Running {
 
 impl Jobs {
     pub(super) fn new(dir: PathBuf, workers: usize) -> Self {
-        Self { dir, workers, other_place: None }
+        Self {
+            dir,
+            workers,
+            other_place: None,
+        }
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -54,29 +59,53 @@ impl Jobs {
     ///
     /// # Errors
     /// It cannot be started, or cannot be traced.
-    pub(super) fn start(&mut self, trace: Trace, tally: Option<&File>, more: &[String]) -> anyhow::Result<Running> {
+    pub(super) fn start(
+        &mut self,
+        trace: Trace,
+        tally: Option<&File>,
+        more: &[String],
+    ) -> anyhow::Result<Running> {
         match self.try_start(trace, tally, more)? {
             Ok(running) => Ok(running),
             Err(_) if self.other_place.is_none() => {
                 self.other_place = Some(private_place()?);
                 let again = self.try_start(trace, tally, more)?;
-                again.map_err(|reason| Failure::no_target(format!("demo: tracing is off: {reason}")).into())
+                again.map_err(|reason| {
+                    Failure::no_target(format!("demo: tracing is off: {reason}")).into()
+                })
             }
-            Err(reason) => Err(Failure::no_target(format!("demo: tracing is off: {reason}")).into()),
+            Err(reason) => {
+                Err(Failure::no_target(format!("demo: tracing is off: {reason}")).into())
+            }
         }
     }
 
     /// The inner error is the reason why tracing is off.
-    fn try_start(&self, trace: Trace, tally: Option<&File>, more: &[String]) -> anyhow::Result<Result<Running, String>> {
+    fn try_start(
+        &self,
+        trace: Trace,
+        tally: Option<&File>,
+        more: &[String],
+    ) -> anyhow::Result<Result<Running, String>> {
         let mut command = self.command(trace)?;
-        command.args(more).arg("--").arg(&self.dir);
         match tally {
             Some(file) => command.arg("--tally").stdin(file.try_clone()?),
-            None => command.stdin(Stdio::piped()),
+            None => command.stdin(Stdio::null()),
         };
-        let mut child = command.stdout(Stdio::piped()).spawn().context("demo: starting the traced job")?;
-        let stdout = child.stdout.take().context("demo: no output of the traced job")?;
-        let mut running = Running { child, stdout: BufReader::new(stdout), session: None };
+        command.args(more).arg("--").arg(&self.dir);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("demo: starting the traced job")?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("demo: no output of the traced job")?;
+        let mut running = Running {
+            child,
+            stdout: BufReader::new(stdout),
+            session: None,
+        };
         if trace == Trace::Off {
             return Ok(Ok(running));
         }
@@ -124,7 +153,11 @@ impl Drop for Jobs {
 pub(super) fn private_place() -> io::Result<PathBuf> {
     let mut seed = [0; 8];
     rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::NONBLOCK)?;
-    let name = format!("ringmark-demo-{}-{:x}", std::process::id(), u64::from_ne_bytes(seed));
+    let name = format!(
+        "ringmark-demo-{}-{:x}",
+        std::process::id(),
+        u64::from_ne_bytes(seed)
+    );
     let path = std::env::temp_dir().join(name);
     DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
@@ -137,15 +170,6 @@ impl Running {
     /// It is not traced.
     pub(super) fn session(&self) -> anyhow::Result<PathBuf> {
         self.session.clone().context("demo: the job is not traced")
-    }
-
-    /// Lets a job go that waits for this.
-    ///
-    /// # Errors
-    /// It has ended.
-    pub(super) fn go(&mut self) -> anyhow::Result<()> {
-        let stdin = self.child.stdin.as_mut().context("demo: the job waits for nothing")?;
-        stdin.write_all(b"\n").context("demo: the traced job has ended")
     }
 
     /// Kills it as `kill -9` does, and waits for its end.
@@ -163,7 +187,11 @@ impl Running {
     /// It ended early.
     pub(super) fn report(mut self) -> anyhow::Result<Report> {
         let said = self.result()?;
-        let number = |name: &str| said[name].as_u64().with_context(|| format!("demo: the job does not say {name}"));
+        let number = |name: &str| {
+            said[name]
+                .as_u64()
+                .with_context(|| format!("demo: the job does not say {name}"))
+        };
         Ok(Report {
             totals: Totals {
                 files: number("files")?,
@@ -174,6 +202,7 @@ impl Running {
                 events: number("events")?,
             },
             took_ns: number("took_ns")?,
+            workers: number("workers")?,
         })
     }
 
@@ -183,10 +212,17 @@ impl Running {
     /// It ended early.
     pub(super) fn result(&mut self) -> anyhow::Result<serde_json::Value> {
         let line = self.line();
-        let status = self.child.wait().context("demo: waiting for the traced job")?;
+        let status = self
+            .child
+            .wait()
+            .context("demo: waiting for the traced job")?;
         if !status.success() {
             let text = format!("demo: the traced job ended early: {status}");
-            return Err(Failure { exit: exit_code(status), text }.into());
+            return Err(Failure {
+                exit: exit_code(status),
+                text,
+            }
+            .into());
         }
         serde_json::from_slice(&line?).context("demo: what the traced job says")
     }

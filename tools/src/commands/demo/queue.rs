@@ -34,8 +34,18 @@ impl Queue {
     /// The directory itself is left to do; at most `files_max` files are taken from it.
     pub(super) fn new(files_max: u64) -> Self {
         let tasks = VecDeque::from([Task::Directory(PathBuf::new())]);
-        let state = State { tasks, busy: 0, files: 0, passes: 0, over: false };
-        Self { state: Mutex::new(state), changed: Condvar::new(), files_max }
+        let state = State {
+            tasks,
+            busy: 0,
+            files: 0,
+            passes: 0,
+            over: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            files_max,
+        }
     }
 
     /// The next task, and how many are left behind it. `None`: the job is over.
@@ -49,7 +59,10 @@ impl Queue {
                 state.busy += 1;
                 return Some((task, state.tasks.len()));
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 

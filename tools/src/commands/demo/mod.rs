@@ -1,0 +1,135 @@
+//! `demo`: a real job, traced, recorded while it runs, verified, shown; then what tracing costs
+//! and that its sums are right when a program is killed or its rings are far too small.
+
+mod child;
+mod index;
+mod parent;
+mod proof;
+mod queue;
+mod show;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use ringmark_decoder::DumpBuilder;
+use ringmark_reader::{Dump, RecordOptions, Selection};
+
+pub(crate) use child::JobArgs;
+use child::Trace;
+use parent::{Jobs, Report};
+
+use crate::output::file::{destination, is_standard};
+use crate::output::{Exit, Failure, Sink, Style, note, printable};
+use crate::recording::{self, Outcome};
+
+/// Index the files of a directory, traced and recorded; then measure what that cost
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Regular files below DIR are read by several threads, hidden ones included; links are not followed,
+whatever is called '.git' or 'target' is skipped, and so is the dump itself.
+
+Exit code 1: events were lost in the recording, or a sum is wrong.
+
+Example: ringmark demo /usr/include")]
+pub(crate) struct Args {
+    /// The directory
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+    /// Where the dump goes; a file that is there becomes FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = "demo.rmk")]
+    output: PathBuf,
+    /// Only index, traced if RINGMARK asks for it as with any program: to be recorded by hand
+    #[arg(long)]
+    index: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        check_directory(&self.dir)?;
+        if self.index {
+            return JobArgs::by_hand(self.dir).run();
+        }
+        if is_standard(&self.output) {
+            return Err(Failure::usage(
+                "demo: found -o -, expected a file: standard output is for people",
+            )
+            .into());
+        }
+        let mut out = Sink::direct();
+        let style = Style::detect();
+        let dir = printable(&self.dir.to_string_lossy());
+        let workers = child::workers();
+        writeln!(
+            out,
+            "{}Indexing {dir} with {workers} threads, traced and recorded{}",
+            style.heading(),
+            style.plain()
+        )?;
+        out.flush()?;
+        let mut jobs = Jobs::new(self.dir, workers);
+        let main = record_main(&mut jobs, &self.output)?;
+        let is_right = show::main(&mut out, style, &main, &self.output)?;
+        let proved = proof::all(&mut out, style, &mut jobs, &main.report)?;
+        show::next(&mut out, style, &self.output, jobs.dir())?;
+        out.finish()?;
+        Ok(Exit::lost_if(!is_right || !proved))
+    }
+}
+
+fn check_directory(dir: &Path) -> Result<(), Failure> {
+    let shown = printable(&dir.to_string_lossy());
+    match fs::metadata(dir) {
+        Ok(about) if about.is_dir() => Ok(()),
+        Ok(_) => Err(Failure::unreadable(format!(
+            "{shown}: is no directory, expected one to index"
+        ))),
+        Err(error) => Err(Failure::unreadable(format!(
+            "{shown}: cannot be indexed: {error}"
+        ))),
+    }
+}
+
+/// The main job with its recording.
+struct Main {
+    report: Report,
+    outcome: Outcome,
+    dump: ringmark_decoder::Dump,
+}
+
+fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main> {
+    let dump = Dump::create(&destination(output)?, false)?;
+    let about = fs::metadata(output)?;
+    let skip = [
+        "--skip".to_owned(),
+        about.dev().to_string(),
+        about.ino().to_string(),
+    ];
+    let job = jobs.start(Trace::Record, None, &skip)?;
+    let selection = Selection::Path(job.session()?);
+    let outcome = recording::record(selection, dump, RecordOptions::default())?;
+    outcome.trouble.iter().for_each(|text| note(text));
+    let report = job.report()?;
+    Ok(Main {
+        report,
+        outcome,
+        dump: read(output)?,
+    })
+}
+
+fn read(path: &Path) -> anyhow::Result<ringmark_decoder::Dump> {
+    let name = path.display().to_string();
+    let file = fs::File::open(path)
+        .map_err(|error| Failure::unreadable(format!("{name}: cannot be opened: {error}")))?;
+    let mut builder = DumpBuilder::new();
+    let read = builder.read(&name, file);
+    read.map_err(|damage| Failure::unreadable(damage.to_string()))?;
+    Ok(builder.finish())
+}
+
+/// The median; 0 of nothing.
+fn median(numbers: &mut [f64]) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
+}

@@ -1,0 +1,267 @@
+//! The proof: what tracing costs here, what a killed program leaves behind, and that every lost
+//! event is counted. About five seconds, whatever the size of the directory.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use ringmark_decoder::Verification;
+use ringmark_reader::{Destination, Dump, RecordOptions, Recorder, Selection};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::child::Trace;
+use super::parent::{Jobs, Report, Running, private_place};
+use super::{median, read};
+use crate::output::Style;
+use crate::output::units::{count, duration};
+
+/// Events of one measured job at least, so that its time is no accident.
+const EVENTS_MIN: u64 = 20_000;
+/// A measured job should take no longer, so fewer files are taken of a large directory.
+const JOB_TIME: Duration = Duration::from_millis(400);
+/// And is cut short after this time if its files are large.
+const JOB_SECONDS_MAX: u64 = 1;
+/// All measured jobs together.
+const COST_TIME: Duration = Duration::from_secs(4);
+/// The job to be killed must get that far within this time.
+const KILL_WITHIN: Duration = Duration::from_secs(3);
+/// The slow reader looks this rarely.
+const SLOW: Duration = Duration::from_millis(20);
+
+/// Shows all; whether every sum is right.
+///
+/// # Errors
+/// A job cannot be started, recorded, or read back.
+pub(super) fn all(
+    out: &mut impl Write,
+    style: Style,
+    jobs: &mut Jobs,
+    main: &Report,
+) -> anyhow::Result<bool> {
+    let work = Scratch(private_place()?);
+    let size = sized(main);
+    heading(out, style, "What tracing costs")?;
+    cost(out, jobs, &work, &size)?;
+    heading(out, style, "Killed with -9 in the middle")?;
+    let killed = killed(out, style, jobs, &work, main)?;
+    heading(
+        out,
+        style,
+        "Rings of 2 x 4 KiB and a reader that looks every 20 ms",
+    )?;
+    Ok(tiny(out, style, jobs, &work, &size)? && killed)
+}
+
+fn heading(out: &mut impl Write, style: Style, text: &str) -> anyhow::Result<()> {
+    writeln!(out, "\n{}{text}{}", style.heading(), style.plain())?;
+    Ok(out.flush()?)
+}
+
+/// A directory for dumps that nobody keeps.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn dump(&self) -> PathBuf {
+        self.0.join("dump.rmk")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It lies in the temporary directory.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Arguments that bound a job: small directories several times, of large ones a part.
+fn sized(main: &Report) -> Vec<String> {
+    let part = JOB_TIME.as_nanos() as f64 / main.took_ns.max(1) as f64;
+    let files = (main.totals.files as f64 * part) as u64;
+    let mut more = vec![
+        format!("--events-min={EVENTS_MIN}"),
+        format!("--seconds-max={JOB_SECONDS_MAX}"),
+    ];
+    if part < 1.0 {
+        more.push(format!("--files-max={}", files.max(1)));
+    }
+    more
+}
+
+/// The job without tracing, traced, and recorded, in turns; then one event alone.
+fn cost(
+    out: &mut impl Write,
+    jobs: &mut Jobs,
+    work: &Scratch,
+    size: &[String],
+) -> anyhow::Result<()> {
+    const ROUNDS_MAX: usize = 9;
+    let start = Instant::now();
+    let (mut off, mut flight, mut record) = (Vec::new(), Vec::new(), Vec::new());
+    while off.len() < ROUNDS_MAX && (off.len() < 3 || start.elapsed() < COST_TIME) {
+        off.push(per_file(jobs.start(Trace::Off, None, size)?.report()?));
+        flight.push(per_file(jobs.start(Trace::Flight, None, size)?.report()?));
+        let job = jobs.start(Trace::Record, None, size)?;
+        recorder(&job, work)?.run(&AtomicBool::new(false))?;
+        record.push(per_file(job.report()?));
+    }
+    let rounds = off.len();
+    let plain = median(&mut off);
+    let each = |ns: f64| format!("{:>9} a file", duration(ns as u64));
+    let more = |ns: f64| format!("{:+.1} %", (ns / plain.max(1.0) - 1.0) * 100.0);
+    writeln!(
+        out,
+        "  not traced            {}   median of {rounds} rounds, in turns",
+        each(plain)
+    )?;
+    let (flight, record) = (median(&mut flight), median(&mut record));
+    writeln!(
+        out,
+        "  traced, in memory     {}   {}",
+        each(flight),
+        more(flight)
+    )?;
+    writeln!(
+        out,
+        "  traced and recorded   {}   {}",
+        each(record),
+        more(record)
+    )?;
+    one_event(out, jobs)
+}
+
+fn per_file(report: Report) -> f64 {
+    report.took_ns as f64 / report.totals.files.max(1) as f64
+}
+
+fn one_event(out: &mut impl Write, jobs: &mut Jobs) -> anyhow::Result<()> {
+    let said = jobs
+        .start(Trace::Flight, None, &["--measure".to_owned()])?
+        .result()?;
+    let number = |name: &str| {
+        said[name]
+            .as_f64()
+            .with_context(|| format!("demo: the job does not say {name}"))
+    };
+    let (event, clock) = (number("event_ns")?, number("clock_ns")?);
+    let name = match said["clock"].as_str() {
+        Some("tsc") => "rdtsc, the clock alone",
+        _ => "the clock alone; no steady time stamp counter here",
+    };
+    writeln!(out, "  one event             {event:>6.1} ns")?;
+    writeln!(
+        out,
+        "  one reading of time   {clock:>6.1} ns          {name}"
+    )?;
+    Ok(())
+}
+
+/// A job that counts its own events in memory that outlives it is killed; what its rings hold is
+/// read afterwards. Each worker may have been between an event and its count.
+fn killed(
+    out: &mut impl Write,
+    style: Style,
+    jobs: &mut Jobs,
+    work: &Scratch,
+    main: &Report,
+) -> anyhow::Result<bool> {
+    let tally = File::from(memfd_create("tally", MemfdFlags::CLOEXEC)?);
+    tally.set_len(8 * jobs.workers as u64)?;
+    let forever = format!("--events-min={}", u64::MAX);
+    let mut job = jobs.start(Trace::Record, Some(&tally), &[forever])?;
+    let enough = (main.totals.events / 2).clamp(1_000, EVENTS_MIN);
+    let start = Instant::now();
+    while counted(&tally, jobs.workers)? < enough && start.elapsed() < KILL_WITHIN {
+        thread::sleep(Duration::from_micros(200));
+    }
+    job.kill()?;
+    let own = counted(&tally, jobs.workers)?;
+    recorder(&job, work)?.run(&AtomicBool::new(false))?;
+    let found = read(&work.dump())?.verify();
+    let written = found.events + found.lost;
+    let is_right = found.missing == 0
+        && found.damage.is_empty()
+        && (own..=own + jobs.workers as u64).contains(&written);
+    writeln!(out, "  its own count         {:>9} events", count(own))?;
+    writeln!(
+        out,
+        "  read back             {:>9} events{}",
+        count(found.events),
+        also_lost(&found)
+    )?;
+    let told = format!(
+        "none missing; {} were between event and count",
+        written.saturating_sub(own)
+    );
+    verdict(out, style, is_right, &told)?;
+    Ok(is_right)
+}
+
+fn also_lost(found: &Verification) -> String {
+    match found.lost {
+        0 => String::new(),
+        lost => format!(" and {} counted as lost: its rings were full", count(lost)),
+    }
+}
+
+fn counted(tally: &File, workers: usize) -> anyhow::Result<u64> {
+    let mut sum = 0;
+    for worker in 0..workers as u64 {
+        let mut word = [0; 8];
+        tally.read_exact_at(&mut word, 8 * worker)?;
+        sum += u64::from_ne_bytes(word);
+    }
+    Ok(sum)
+}
+
+/// Nearly all events are lost, and each is counted.
+fn tiny(
+    out: &mut impl Write,
+    style: Style,
+    jobs: &mut Jobs,
+    work: &Scratch,
+    size: &[String],
+) -> anyhow::Result<bool> {
+    let job = jobs.start(Trace::Tiny, None, size)?;
+    let mut recorder = recorder(&job, work)?;
+    loop {
+        recorder.step()?;
+        if recorder.progress().sessions_open == 0 {
+            break;
+        }
+        thread::sleep(SLOW);
+    }
+    recorder.finish()?;
+    let emitted = job.report()?.totals.events;
+    let found = read(&work.dump())?.verify();
+    let is_right = emitted == found.events + found.lost && found.missing == 0 && found.complete;
+    writeln!(out, "  emitted               {:>9} events", count(emitted))?;
+    writeln!(out, "  delivered             {:>9}", count(found.events))?;
+    writeln!(out, "  lost                  {:>9}", count(found.lost))?;
+    verdict(out, style, is_right, "emitted = delivered + lost")?;
+    Ok(is_right)
+}
+
+fn verdict(out: &mut impl Write, style: Style, is_right: bool, told: &str) -> anyhow::Result<()> {
+    if is_right {
+        writeln!(out, "  right                 {told}")?;
+    } else {
+        writeln!(
+            out,
+            "  {}WRONG{}                 expected: {told}",
+            style.alarm(),
+            style.plain()
+        )?;
+    }
+    Ok(())
+}
+
+fn recorder(job: &Running, work: &Scratch) -> anyhow::Result<Recorder> {
+    let dump = Dump::create(&Destination::File(work.dump()), false)?;
+    let selection = Selection::Path(job.session()?);
+    Ok(Recorder::new(selection, dump, RecordOptions::default())?)
+}

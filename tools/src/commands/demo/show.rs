@@ -1,0 +1,299 @@
+//! What the main job found, as its trace tells it.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
+
+use ringmark_decoder::escape::Printable;
+use ringmark_decoder::{Event, Output, Value, Verification};
+
+use super::Main;
+use super::index::Totals;
+use crate::output::units::{count, duration, size};
+use crate::output::{Style, Table};
+
+/// Files that are shown.
+const SLOWEST: usize = 10;
+/// Unreadable ones that are shown.
+const UNREADABLE: usize = 3;
+/// Columns that a path may take, so that a line has no more than 80.
+const PATH_COLUMNS: usize = 44;
+
+/// What the events of a trace say.
+#[derive(Debug, Default)]
+struct Seen {
+    totals: Totals,
+    slowest: Vec<Slow>,
+    unreadable: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Slow {
+    took_ns: u64,
+    bytes: u64,
+    lines: u64,
+    path: String,
+}
+
+/// Shows summary and slowest files; whether nothing was lost and every sum is right.
+///
+/// # Errors
+/// What writing said.
+pub(super) fn main(
+    out: &mut impl Write,
+    style: Style,
+    main: &Main,
+    file: &Path,
+) -> io::Result<bool> {
+    let seen = Seen::collect(main.dump.events());
+    let found = main.dump.verify();
+    summary(out, main, &found, file)?;
+    let is_right = check(out, style, main, &found, &seen)?;
+    for line in seen.unreadable.iter().take(UNREADABLE) {
+        writeln!(out, "  not read     {line}")?;
+    }
+    slowest(out, style, &seen)?;
+    Ok(is_right)
+}
+
+fn summary(out: &mut impl Write, main: &Main, found: &Verification, file: &Path) -> io::Result<()> {
+    let totals = &main.report.totals;
+    let mut line = |name: &str, value: String, remark: String| {
+        let text = format!("  {name:<11}  {value:>15}  {remark}");
+        writeln!(out, "{}", text.trim_end())
+    };
+    let unreadable = match totals.unreadable {
+        0 => String::new(),
+        n => format!("{} files or directories could not be read", count(n)),
+    };
+    line("files", count(totals.files), unreadable)?;
+    line("bytes", count(totals.bytes), size(totals.bytes))?;
+    line("lines", count(totals.lines), String::new())?;
+    line("directories", count(totals.directories), String::new())?;
+    line(
+        "workers",
+        main.report.workers.to_string(),
+        "threads, each with a ring of its own".to_owned(),
+    )?;
+    line("time", duration(main.report.took_ns), String::new())?;
+    let written = format!(
+        "in {}, {}",
+        Printable(file.as_os_str().as_encoded_bytes()),
+        size(main.outcome.progress.bytes)
+    );
+    line("events", count(found.events), written)?;
+    let lost = if found.lost == 0 {
+        ""
+    } else {
+        "the recorder could not keep up"
+    };
+    line("lost", count(found.lost), lost.to_owned())
+}
+
+/// The dump against what the job itself counted.
+fn check(
+    out: &mut impl Write,
+    style: Style,
+    main: &Main,
+    found: &Verification,
+    seen: &Seen,
+) -> io::Result<bool> {
+    let totals = &main.report.totals;
+    let adds_up = found.events + found.lost == totals.events && found.missing == 0;
+    let is_same = seen.totals
+        == Totals {
+            events: found.events,
+            ..*totals
+        };
+    let is_whole = found.is_clean() && found.complete && is_same;
+    let (verdict, colour) = match (adds_up, is_whole) {
+        (true, true) => (
+            "whole: the job counted the same events, files, bytes and lines",
+            "",
+        ),
+        (true, false) => ("not whole, but each lost event is counted", style.alarm()),
+        _ => ("WRONG", style.alarm()),
+    };
+    writeln!(
+        out,
+        "  {:<11}  {colour}{verdict}{}",
+        "verified",
+        if colour.is_empty() { "" } else { style.plain() }
+    )?;
+    if !adds_up {
+        let (events, lost, emitted) =
+            (count(found.events), count(found.lost), count(totals.events));
+        writeln!(
+            out,
+            "  the job emitted {emitted} events, found {events} and {lost} lost"
+        )?;
+    } else if found.lost == 0 && !is_same {
+        writeln!(
+            out,
+            "  the job counted {totals:?}, its trace says {:?}",
+            seen.totals
+        )?;
+    }
+    found
+        .damage
+        .iter()
+        .take(SLOWEST)
+        .try_for_each(|damage| writeln!(out, "  {damage}"))?;
+    Ok(adds_up && is_whole)
+}
+
+fn slowest(out: &mut impl Write, style: Style, seen: &Seen) -> io::Result<()> {
+    if seen.slowest.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let mut table = Table::new(&[">slowest", ">bytes", ">lines", "file"]);
+    for slow in &seen.slowest {
+        let path = shortened(&slow.path, PATH_COLUMNS);
+        table.row(vec![
+            duration(slow.took_ns),
+            count(slow.bytes),
+            count(slow.lines),
+            path,
+        ]);
+    }
+    table.write(out, style)
+}
+
+/// What to try next, as it can be typed here.
+///
+/// # Errors
+/// What writing said.
+pub(super) fn next(out: &mut impl Write, style: Style, file: &Path, dir: &Path) -> io::Result<()> {
+    let own = env::args_os().next().unwrap_or_else(|| "ringmark".into());
+    let own = quoted(Path::new(&own));
+    let (file, dir) = (quoted(file), quoted(dir));
+    writeln!(out, "\n{}Try next{}", style.heading(), style.plain())?;
+    writeln!(out, "  {own} cat {file} -n 20")?;
+    writeln!(out, "  {own} stat {file}")?;
+    writeln!(out, "  {own} record -- {own} demo --index {dir}")
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) && !text.starts_with('-') {
+        return text.into_owned();
+    }
+    let (before, after) = if text.chars().any(char::is_control) {
+        ("$'", "'")
+    } else {
+        ("'", "'")
+    };
+    let text = Printable(path.as_os_str().as_encoded_bytes()).to_string();
+    let text = if before == "'" {
+        path.to_string_lossy().replace('\'', r"'\''")
+    } else {
+        text.replace('\'', r"\'")
+    };
+    format!("{before}{text}{after}")
+}
+
+/// The end of a text, which says more of a path than its start.
+fn shortened(text: &str, columns: usize) -> String {
+    let length = text.chars().count();
+    if length <= columns {
+        return text.to_owned();
+    }
+    let end: String = text.chars().skip(length + 1 - columns).collect();
+    format!("…{end}")
+}
+
+impl Seen {
+    fn collect<'a>(items: impl Iterator<Item = Output<'a>>) -> Self {
+        let mut seen = Self::default();
+        for item in items {
+            if let Output::Event(event) = item {
+                seen.add(&event);
+            }
+        }
+        seen.keep_slowest();
+        seen
+    }
+
+    fn add(&mut self, event: &Event<'_>) {
+        self.totals.events += 1;
+        match event.name() {
+            b"index.file" => self.add_file(event),
+            b"index.directory" => self.totals.directories += 1,
+            b"index.unreadable" => {
+                self.totals.unreadable += 1;
+                if self.unreadable.len() < UNREADABLE {
+                    let path = shortened(&text(event, "path"), PATH_COLUMNS);
+                    self.unreadable
+                        .push(format!("{path}: {}", text(event, "error")));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_file(&mut self, event: &Event<'_>) {
+        let (bytes, lines) = (number(event, "bytes"), number(event, "lines"));
+        self.totals.files += 1;
+        self.totals.bytes += bytes;
+        self.totals.lines += lines;
+        let took_ns = event.duration_ns().unwrap_or(0);
+        self.slowest.push(Slow {
+            took_ns,
+            bytes,
+            lines,
+            path: text(event, "path"),
+        });
+        if self.slowest.len() >= 100 * SLOWEST {
+            self.keep_slowest();
+        }
+    }
+
+    fn keep_slowest(&mut self) {
+        self.slowest
+            .sort_by(|a, b| b.took_ns.cmp(&a.took_ns).then(a.path.cmp(&b.path)));
+        self.slowest.truncate(SLOWEST);
+    }
+}
+
+fn value<'a>(event: &Event<'a>, field: &str) -> Option<Value<'a>> {
+    let mut args = event.args();
+    args.find(|(f, _)| f.name == field.as_bytes())
+        .map(|(_, value)| value)
+}
+
+fn number(event: &Event<'_>, field: &str) -> u64 {
+    match value(event, field) {
+        Some(Value::U64(number)) => number,
+        _ => 0,
+    }
+}
+
+/// Safe for a terminal.
+fn text(event: &Event<'_>, field: &str) -> String {
+    match value(event, field) {
+        Some(Value::Str(bytes)) => Printable(bytes).to_string(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_for_the_shell() {
+        assert_eq!(quoted(Path::new("a/b.rmk")), "a/b.rmk");
+        assert_eq!(quoted(Path::new("a b")), "'a b'");
+        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
+        assert_eq!(quoted(Path::new("a\n'")), r"$'a\n\''");
+    }
+
+    #[test]
+    fn long_paths_keep_their_end() {
+        assert_eq!(shortened("short", 5), "short");
+        assert_eq!(shortened("longer", 5), "…nger");
+    }
+}
