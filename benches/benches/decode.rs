@@ -30,7 +30,9 @@ fn main() {
     };
     let met = [
         rate("decode only", 50.0, &dump, |dump| {
-            dump.events().map(|i| black_box(time(&i))).count()
+            dump.events()
+                .filter(|i| black_box(time(i)) < u64::MAX)
+                .count()
         }),
         rate("text", 10.0, &dump, text),
         rate("JSON", 5.0, &dump, json),

@@ -3,13 +3,13 @@
 
 use std::fs::File;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark::{Mode, Session, event};
-use ringmark_benches::{finish, percentiles, print_bar};
+use ringmark_benches::{finish, percentiles, print_bar, thread_cpu_seconds};
 use ringmark_format::Uuid;
 use ringmark_reader::{
     Access, Batch, Dump, Output, RecordOptions, Recorder, Selection, SessionDrain,
@@ -64,7 +64,7 @@ fn write() {
 }
 
 /// Interleaves both; returns whether the bars are met, and the drain rate in GB/s.
-fn race(session: &Session, path: &PathBuf) -> (bool, f64) {
+fn race(session: &Session, path: &Path) -> (bool, f64) {
     let reader =
         ringmark_reader::Session::open(session.path(), Access::Consume).expect("the session");
     let mut drain = SessionDrain::new(reader);
@@ -134,23 +134,13 @@ fn drain_all(drain: &mut SessionDrain, batch: &mut Batch, dump: &mut Dump, uuid:
 }
 
 fn measure(job: impl FnOnce() -> u64) -> Cost {
-    let (start, cpu) = (Instant::now(), thread_cpu());
+    let (start, cpu) = (Instant::now(), thread_cpu_seconds());
     let gb = job() as f64 / 1e9;
-    let (wall, cpu) = (start.elapsed().as_secs_f64(), thread_cpu() - cpu);
+    let (wall, cpu) = (start.elapsed().as_secs_f64(), thread_cpu_seconds() - cpu);
     Cost {
         gb_per_s: gb / wall,
         cpu_per_gb: cpu * 1000.0 / gb,
     }
-}
-
-fn thread_cpu() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the place is ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn report(bare: &[Cost], ours: &[Cost], crc: &[Cost]) -> (bool, f64) {
@@ -201,7 +191,7 @@ fn report(bare: &[Cost], ours: &[Cost], crc: &[Cost]) -> (bool, f64) {
 }
 
 /// Two seconds of two writers that together produce 70 % of the drain rate.
-fn at_seventy_percent(session: &Session, path: &PathBuf, drain_gb_per_s: f64) -> bool {
+fn at_seventy_percent(session: &Session, path: &Path, drain_gb_per_s: f64) -> bool {
     let ns_per_event = 16.0 / (0.7 * drain_gb_per_s / 2.0);
     PAUSE.store((ns_per_event * ticks_per_ns()) as u64, Relaxed);
     let dump = Dump::over(Output::create(path, false).expect("the dump's file"));

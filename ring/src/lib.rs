@@ -30,6 +30,8 @@
 //! | `[L2]` | control lock: given back, Release | `[L1]` | two threads of the control path change the registry at once |
 //! | `[L3]` | the running session, Acquire | `[L4]` | a thread uses a session before it is laid out |
 //! | `[L4]` | the running session, Release | `[L3]` | a thread uses a session before it is laid out |
+//! | `[L5]` | a region of span ids: taken, Acquire | `[L6]` | two threads give out the same span ids |
+//! | `[L6]` | a region of span ids: given back, Release | `[L5]` | two threads give out the same span ids |
 //! | `[M2]` | mailbox sequence number, Acquire | `[M1]` | a request or an answer is read before its text |
 //!
 //! W4 alone is redundant today: W1, earlier in the same turn, is a fence that orders the same
