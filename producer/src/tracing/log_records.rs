@@ -36,7 +36,7 @@ pub(super) fn emit(event: &Event<'_>) -> bool {
     let hash = hash_of(&metadata);
     let site = LOGS.find(hash, is_it).or_else(|| {
         let room = LOGS.len() < SITES_MAX;
-        room.then(|| LOGS.find_or_make(hash, is_it, || new_site(&metadata)))
+        room.then(|| LOGS.find_or_make(hash, is_it, || new_site(hash, &metadata)))
             .flatten()
     });
     let Some(site) = site else { return false };
@@ -72,7 +72,7 @@ fn hash_bytes(start: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-fn new_site(metadata: &Metadata<'_>) -> Site {
+fn new_site(hash: u64, metadata: &Metadata<'_>) -> Site {
     let keep = |text: &str| -> &'static str { String::from(text).leak() };
     let facts = Facts {
         name: "log event",
@@ -81,7 +81,7 @@ fn new_site(metadata: &Metadata<'_>) -> Site {
         file: keep(metadata.file().unwrap_or_default()),
         line: metadata.line().unwrap_or(0),
     };
-    Site::new(facts, false, Box::new(["message"]))
+    Site::new(hash, facts, Box::new(["message"]))
 }
 
 /// The fields of the bridge's call sites, in their order; the message is the first.

@@ -10,6 +10,7 @@
 //! at run time; what is off costs a load and a branch. Not for signal handlers: `tracing` itself
 //! is not.
 
+mod direct;
 mod ids;
 mod layer;
 mod log_records;

@@ -4,13 +4,15 @@
 //! really comes is an event type of its own, registered when it first comes: almost always one.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 use ringmark_format::TypeId;
+use ringmark_ring::Reservation;
 use tracing_core::field::Visit;
 
-use super::values::{AsText, FIELDS_MAX, Kinds, Values};
+use super::direct::{Direct, Numbers};
+use super::values::{AsText, Kinds, Values};
 use crate::event::description::{
     Description, EventType, Field, Kind, Level, Place, Shape, TypeState, semantic,
 };
@@ -34,6 +36,10 @@ pub(super) struct Facts {
 pub(super) struct Site {
     pub(super) facts: Facts,
     pub(super) is_span: bool,
+    /// Whether it is a call site of the bridge from `log`.
+    pub(super) is_log: bool,
+    /// Its hash in its table.
+    pub(super) hash: u64,
     /// Names of its fields, in the order of their indices.
     fields: Box<[&'static str]>,
     on: AtomicBool,
@@ -85,6 +91,8 @@ impl What {
 
 #[derive(Default)]
 struct Variants {
+    /// Packed [`Numbers`] while there is one variant, and it has nothing but numbers; else 0.
+    numbers: AtomicU64,
     all: [OnceLock<Variant>; VARIANTS],
     states: [TypeState; VARIANTS],
 }
@@ -93,16 +101,6 @@ struct Variants {
 struct Variant {
     kinds: Kinds,
     state: &'static TypeState,
-    /// Where each payload word behind the head comes from.
-    plan: Box<[Source]>,
-}
-
-/// Where a payload word comes from.
-#[derive(Debug, Clone, Copy)]
-enum Source {
-    Low(u8),
-    High(u8),
-    Text(u8),
 }
 
 thread_local! {
@@ -112,10 +110,12 @@ thread_local! {
 }
 
 impl Site {
-    pub(super) fn new(facts: Facts, is_span: bool, fields: Box<[&'static str]>) -> Self {
+    pub(super) fn new(hash: u64, facts: Facts, fields: Box<[&'static str]>) -> Self {
         Self {
             facts,
-            is_span,
+            is_span: false,
+            is_log: false,
+            hash,
             fields,
             on: AtomicBool::new(false),
             variants: Default::default(),
@@ -146,7 +146,7 @@ impl Site {
         first.is_some_and(|variant| variant.state.enabled() == 0)
     }
 
-    /// Gathers the values, then writes one record: `head`, the values.
+    /// Writes one record: `head`, then the values that `visit` gives.
     #[inline(always)]
     pub(super) fn record<const N: usize>(
         &'static self,
@@ -155,14 +155,55 @@ impl Site {
         head: [u64; N],
         visit: impl Fn(&mut dyn Visit),
     ) {
+        if !self.record_numbers(what, now, head, &visit) {
+            self.record_any(what, now, head, &visit);
+        }
+    }
+
+    /// Does so if the site gave nothing but numbers so far, and does again. `false`: it does not.
+    #[inline(always)]
+    pub(super) fn record_numbers<const N: usize>(
+        &'static self,
+        what: What,
+        now: Now,
+        head: [u64; N],
+        visit: impl FnOnce(&mut dyn Visit),
+    ) -> bool {
+        let list = &self.variants[what.list()];
+        let Some(expected) = Numbers::unpack(list.numbers.load(Relaxed)) else {
+            return false;
+        };
+        let id = list.states[0].enabled();
+        if id == 0 {
+            return true;
+        }
+        let words = (N + expected.fields()) as u64;
+        let Some(mut to) = reserve_words(TypeId(id), words, now) else {
+            return true;
+        };
+        set_head(&mut to, head);
+        let mut direct = Direct::new(to, N, expected);
+        visit(&mut direct);
+        direct.finish()
+    }
+
+    /// Gathers the values, then writes the record.
+    #[inline(never)]
+    pub(super) fn record_any<const N: usize>(
+        &'static self,
+        what: What,
+        now: Now,
+        head: [u64; N],
+        visit: &dyn Fn(&mut dyn Visit),
+    ) {
         let mut values = Values::new();
         visit(&mut values);
-        let Some(variant) = self.variant(what, &mut values, &visit) else {
+        let Some(variant) = self.variant(what, &mut values, visit) else {
             return;
         };
         let id = variant.state.enabled();
         if id != 0 {
-            variant.write(TypeId(id), now, head, &values);
+            write(TypeId(id), now, head, &values);
         }
     }
 
@@ -191,8 +232,15 @@ impl Site {
     ) -> Option<&'static Variant> {
         let list = &self.variants[what.list()];
         let (last, typed) = list.all.split_last()?;
-        for (slot, state) in typed.iter().zip(&list.states) {
+        for (number, (slot, state)) in typed.iter().zip(&list.states).enumerate() {
+            let is_new = slot.get().is_none();
             let variant = self.get_or_register(what, slot, state, values.kinds)?;
+            if is_new {
+                let only = (number == 0)
+                    .then(|| variant.kinds.only_numbers())
+                    .flatten();
+                list.numbers.store(only.map_or(0, Numbers::pack), Relaxed);
+            }
             if variant.kinds == values.kinds {
                 return Some(variant);
             }
@@ -200,7 +248,7 @@ impl Site {
         *values = Values::new();
         let mut texts = AsText(values);
         visit(&mut texts);
-        texts.fill(self.fields.len());
+        texts.finish(self.fields.len());
         let kinds = Kinds::all_texts(self.fields.len());
         self.get_or_register(what, last, list.states.last()?, kinds)
     }
@@ -229,23 +277,15 @@ impl Site {
         for (name, semantic) in what.head() {
             push_field(&mut fields, name, Kind::U64, *semantic);
         }
-        let mut plan = Vec::with_capacity(self.fields.len());
-        for (index, name) in self.fields.iter().enumerate().take(FIELDS_MAX) {
-            if let Some(kind) = kinds.get(index) {
-                push_field(&mut fields, name, kind, 0);
-                plan_field(&mut plan, index as u8, kind);
-            }
+        for (index, kind) in kinds.iter() {
+            push_field(&mut fields, self.fields.get(index).unwrap_or(&""), kind, 0);
         }
         session::register_dynamic(&Description {
             event: self.event_type(what, state),
             fields: &fields,
-            fixed_bytes: 8 * (what.head().len() + plan.len()) as u32,
+            fixed_bytes: fields.last().map_or(0, end),
         });
-        Variant {
-            kinds,
-            state,
-            plan: plan.into(),
-        }
+        Variant { kinds, state }
     }
 
     fn event_type(&self, what: What, state: &'static TypeState) -> EventType {
@@ -269,9 +309,12 @@ impl Site {
     }
 }
 
-/// Every field starts at a whole word.
+/// End of a field that starts at a whole word, as all do.
+fn end(field: &Field) -> u32 {
+    field.place.offset + field.place.kind.fixed_bytes().max(8) as u32
+}
+
 fn push_field(fields: &mut Vec<Field>, name: &'static str, kind: Kind, semantic: u32) {
-    let end = |field: &Field| field.place.offset + field.place.kind.fixed_bytes().max(8) as u32;
     let offset = fields.last().map_or(0, end);
     let count = 0;
     fields.push(Field {
@@ -287,37 +330,31 @@ fn push_field(fields: &mut Vec<Field>, name: &'static str, kind: Kind, semantic:
     });
 }
 
-fn plan_field(plan: &mut Vec<Source>, index: u8, kind: Kind) {
-    match kind {
-        Kind::Str | Kind::Bytes => plan.push(Source::Text(index)),
-        Kind::U128 | Kind::I128 => plan.extend([Source::Low(index), Source::High(index)]),
-        _ => plan.push(Source::Low(index)),
+#[inline(always)]
+fn set_head<const N: usize>(to: &mut Reservation<'_>, head: [u64; N]) {
+    for (at, word) in head.into_iter().enumerate() {
+        to.set_word(at, word);
     }
 }
 
-impl Variant {
-    #[inline(always)]
-    fn write<const N: usize>(&self, id: TypeId, now: Now, head: [u64; N], values: &Values) {
-        let texts = values.texts();
-        let fixed_words = N + self.plan.len();
-        let words = (fixed_words + texts.len() / 8) as u64;
-        let Some(mut to) = reserve_words(id, words, now) else {
-            return;
-        };
-        for (at, word) in head.into_iter().enumerate() {
-            to.set_word(at, word);
-        }
-        for (at, source) in self.plan.iter().enumerate() {
-            let word = match *source {
-                Source::Low(index) => values.low(index as usize),
-                Source::High(index) => values.high(index as usize),
-                Source::Text(index) => values.low(index as usize) + 8 * fixed_words as u64,
-            };
-            to.set_word(N + at, word);
-        }
-        if !texts.is_empty() {
-            to.set_bytes(fixed_words, texts);
-        }
-        to.commit();
+/// Writes one record: `head`, the values, their texts.
+#[inline(always)]
+fn write<const N: usize>(id: TypeId, now: Now, head: [u64; N], values: &Values) {
+    let (words, texts) = (values.words(), values.texts());
+    let fixed_words = N + words.len();
+    let all = (fixed_words + texts.len() / 8) as u64;
+    let Some(mut to) = reserve_words(id, all, now) else {
+        return;
+    };
+    set_head(&mut to, head);
+    for (at, word) in words.iter().enumerate() {
+        to.set_word(N + at, *word);
     }
+    if !texts.is_empty() {
+        for at in values.places() {
+            to.set_word(N + at, words[at] + 8 * fixed_words as u64);
+        }
+        to.set_bytes(fixed_words, texts);
+    }
+    to.commit();
 }

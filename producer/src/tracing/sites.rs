@@ -6,29 +6,30 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use ringmark_format::schema::Level;
 use tracing_core::Metadata;
 
+use super::log_records;
 use super::site::{Facts, Site};
 
 /// A table of sites that only grows: segments of doubling size, each searched a few places far.
 pub(super) struct Table {
-    segments: [OnceLock<Box<[OnceLock<Entry>]>>; SEGMENTS],
+    first: [Place; FIRST + REACH],
+    more: [OnceLock<Box<[Place]>>; MORE],
     count: AtomicU32,
 }
 
-#[derive(Clone, Copy)]
-struct Entry {
-    hash: u64,
-    site: &'static Site,
-}
+type Place = OnceLock<&'static Site>;
 
-const SEGMENTS: usize = 14;
-const FIRST_SEGMENT: usize = 512;
+/// Places of the first segment where a search can start.
+const FIRST: usize = 512;
+/// Segments behind the first.
+const MORE: usize = 12;
 /// Places looked at in one segment.
 const REACH: usize = 8;
 
 impl Table {
     pub(super) const fn new() -> Self {
         Self {
-            segments: [const { OnceLock::new() }; SEGMENTS],
+            first: [const { OnceLock::new() }; FIRST + REACH],
+            more: [const { OnceLock::new() }; MORE],
             count: AtomicU32::new(0),
         }
     }
@@ -41,13 +42,23 @@ impl Table {
     /// The site with this hash for which `is_it` holds.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&Site) -> bool) -> Option<&'static Site> {
-        for segment in &self.segments {
-            let places = segment.get()?;
-            let first = place(hash, places.len());
+        let first = self.first[start(hash, FIRST)].get()?;
+        if first.hash == hash && is_it(first) {
+            return Some(first);
+        }
+        self.find_further(hash, &is_it)
+    }
+
+    #[inline(never)]
+    fn find_further(&self, hash: u64, is_it: &dyn Fn(&Site) -> bool) -> Option<&'static Site> {
+        let more = self.more.iter().map_while(|segment| segment.get());
+        for places in core::iter::once(&self.first[..]).chain(more.map(|places| &places[..])) {
+            let first = start(hash, places.len() - REACH);
             for place in &places[first..first + REACH] {
-                let entry = place.get()?;
-                if entry.hash == hash && is_it(entry.site) {
-                    return Some(entry.site);
+                // Places fill up in this order and are never emptied.
+                let site = place.get()?;
+                if site.hash == hash && is_it(site) {
+                    return Some(site);
                 }
             }
         }
@@ -62,31 +73,38 @@ impl Table {
         is_it: impl Fn(&Site) -> bool,
         make: impl Fn() -> Site,
     ) -> Option<&'static Site> {
-        for (number, segment) in self.segments.iter().enumerate() {
-            let bytes = FIRST_SEGMENT << number;
-            let places =
-                segment.get_or_init(|| (0..bytes + REACH).map(|_| OnceLock::new()).collect());
-            let first = place(hash, places.len());
+        for number in 0..=MORE {
+            let places = self.segment(number);
+            let first = start(hash, places.len() - REACH);
             for place in &places[first..first + REACH] {
-                let entry = place.get_or_init(|| {
+                let site = place.get_or_init(|| {
                     self.count.fetch_add(1, Relaxed);
-                    let site = Box::leak(Box::new(make()));
-                    Entry { hash, site }
+                    Box::leak(Box::new(make()))
                 });
-                if entry.hash == hash && is_it(entry.site) {
-                    return Some(entry.site);
+                if site.hash == hash && is_it(site) {
+                    return Some(site);
                 }
             }
         }
         None
     }
+
+    /// A segment, made if it is not there; the first one is number 0.
+    fn segment(&self, number: usize) -> &[Place] {
+        match number.checked_sub(1) {
+            None => &self.first,
+            Some(index) => self.more[index].get_or_init(|| {
+                let places = (FIRST << number) + REACH;
+                (0..places).map(|_| OnceLock::new()).collect()
+            }),
+        }
+    }
 }
 
-/// First place of a hash in a segment of a power of two and [`REACH`] places.
+/// Where the search for a hash starts among a power of two of places.
 #[inline(always)]
-fn place(hash: u64, places: usize) -> usize {
-    let bits = (places - REACH).trailing_zeros();
-    (hash >> (64 - bits)) as usize
+fn start(hash: u64, places: usize) -> usize {
+    (hash >> (64 - places.trailing_zeros())) as usize
 }
 
 /// Spreads a number over the upper bits.
@@ -103,11 +121,11 @@ pub(super) fn site_of(metadata: &'static Metadata<'static>) -> Option<&'static S
     let hash = spread(core::ptr::from_ref(metadata).addr() as u64);
     match CALLSITES.find(hash, |_| true) {
         Some(site) => Some(site),
-        None => CALLSITES.find_or_make(hash, |_| true, || new_site(metadata)),
+        None => CALLSITES.find_or_make(hash, |_| true, || new_site(hash, metadata)),
     }
 }
 
-fn new_site(metadata: &'static Metadata<'static>) -> Site {
+fn new_site(hash: u64, metadata: &'static Metadata<'static>) -> Site {
     let facts = Facts {
         name: metadata.name(),
         target: metadata.target(),
@@ -116,7 +134,10 @@ fn new_site(metadata: &'static Metadata<'static>) -> Site {
         line: metadata.line().unwrap_or(0),
     };
     let fields = metadata.fields().iter().map(|field| field.name()).collect();
-    Site::new(facts, metadata.is_span(), fields)
+    let mut site = Site::new(hash, facts, fields);
+    site.is_span = metadata.is_span();
+    site.is_log = log_records::is_callsite(metadata);
+    site
 }
 
 /// `tracing`'s level as ours.

@@ -1,13 +1,14 @@
 //! The subscriber: `tracing`'s calls, straight into this thread's ring.
 
+use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
 
-use super::site::What;
+use super::site::{Site, What};
 use super::{ids, log_records, sites, spans, thread};
-use crate::event::description::Level;
 use crate::event::Now;
+use crate::event::description::Level;
 use crate::event::span_records;
 use crate::session;
 
@@ -102,21 +103,28 @@ impl Subscriber for Recorder {
 
 /// Records an event; `own_id` makes the recorded id of a span out of `tracing`'s.
 #[inline(always)]
-pub(super) fn emit(event: &Event<'_>, own_id: impl Fn(u64) -> u64) {
-    let metadata = event.metadata();
-    if log_records::is_callsite(metadata) && log_records::emit(event) {
-        return;
-    }
-    let Some(site) = sites::site_of(metadata) else {
+pub(super) fn emit(event: &Event<'_>, own_id: fn(u64) -> u64) {
+    let Some(site) = sites::site_of(event.metadata()) else {
         return;
     };
+    let visit = |visitor: &mut dyn Visit| event.record(visitor);
+    let done = event.is_contextual() && site.record_numbers(What::Event, Now::Clock, [], visit);
+    if !done {
+        emit_any(site, event, own_id);
+    }
+}
+
+#[inline(never)]
+fn emit_any(site: &'static Site, event: &Event<'_>, own_id: fn(u64) -> u64) {
+    if site.is_log && log_records::emit(event) {
+        return;
+    }
+    let visit = |visitor: &mut dyn Visit| event.record(visitor);
     if event.is_contextual() {
-        site.record(What::Event, Now::Clock, [], |visitor| event.record(visitor));
+        site.record_any(What::Event, Now::Clock, [], &visit);
     } else {
         let parent = event.parent().map_or(0, |id| own_id(id.into_u64()));
-        site.record(What::EventOf, Now::Clock, [parent], |visitor| {
-            event.record(visitor);
-        });
+        site.record(What::EventOf, Now::Clock, [parent], visit);
     }
 }
 

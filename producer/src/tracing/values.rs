@@ -8,17 +8,38 @@ use ringmark_format::align8;
 use ringmark_format::schema::Kind;
 use tracing_core::field::{Field, Visit};
 
+use super::direct::Numbers;
+
 /// Fields of one event that are recorded; later ones are not.
-pub(super) const FIELDS_MAX: usize = 32;
+pub(super) const FIELDS_MAX: usize = 2 * FIELDS_PER_WORD;
+const FIELDS_PER_WORD: usize = 15;
+const WORDS_MAX: usize = 2 * FIELDS_MAX;
 /// Bytes of all texts of one event; what does not fit ends in "…".
 pub(super) const TEXT_BYTES: usize = 3072;
 const ELLIPSIS: &str = "…";
 
-/// Which fields are there, and of what kind: four bits a field. 0: not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Kinds(pub(super) u128);
+/// Which fields are there, and of what kind: in each word a leading 1, then four bits a field, the
+/// last field lowest. 0: not there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kinds {
+    first: u64,
+    second: u64,
+}
+
+impl PartialEq for Kinds {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        // Word by word: both were just stored, and one wide load would wait for the two stores.
+        let second_counts = self.first >> (4 * FIELDS_PER_WORD) != 0;
+        self.first == other.first && (!second_counts || self.second == other.second)
+    }
+}
 
 impl Kinds {
+    const NONE: Self = Self {
+        first: 1,
+        second: 1,
+    };
     const KINDS: [Kind; 8] = [
         Kind::U64,
         Kind::I64,
@@ -30,37 +51,68 @@ impl Kinds {
         Kind::Bytes,
     ];
 
-    /// What field `index` is.
-    pub(super) fn get(self, index: usize) -> Option<Kind> {
-        let code = (self.0 >> (4 * index)) & 15;
-        Self::KINDS.get((code as usize).wrapping_sub(1)).copied()
+    /// Index and kind of each field that is there.
+    pub(super) fn iter(self) -> impl Iterator<Item = (usize, Kind)> {
+        let codes = codes(self.first).chain(codes(self.second)).enumerate();
+        codes.filter_map(|(index, code)| {
+            let kind = Self::KINDS.get((code as usize).wrapping_sub(1))?;
+            Some((index, *kind))
+        })
+    }
+
+    /// The kinds in the order of their fields, if all fields up to the last are numbers of one word.
+    pub(super) fn only_numbers(self) -> Option<Numbers> {
+        if self.first >> (4 * FIELDS_PER_WORD) != 0 {
+            return None;
+        }
+        Numbers::of(codes(self.first))
     }
 
     /// `fields` fields, all of them texts.
     pub(super) fn all_texts(fields: usize) -> Self {
-        (0..fields.min(FIELDS_MAX)).fold(Self(0), |kinds, index| kinds.with(index, STR))
+        let mut kinds = Self::NONE;
+        (0..fields.min(FIELDS_MAX)).for_each(|index| kinds.add(index, STR));
+        kinds
     }
 
-    #[inline]
-    fn with(self, index: usize, code: u8) -> Self {
-        Self(self.0 | u128::from(code) << (4 * index))
+    /// Adds the field with the next index.
+    #[inline(always)]
+    fn add(&mut self, index: usize, code: u8) {
+        let word = if index < FIELDS_PER_WORD {
+            &mut self.first
+        } else {
+            &mut self.second
+        };
+        *word = *word << 4 | u64::from(code);
     }
 }
 
-const U64: u8 = 1;
-const I64: u8 = 2;
-const F64: u8 = 3;
-const BOOL: u8 = 4;
+fn codes(word: u64) -> impl Iterator<Item = u64> {
+    let fields = (63 - word.leading_zeros()) / 4;
+    (0..fields)
+        .rev()
+        .map(move |field| (word >> (4 * field)) & 15)
+}
+
+const ABSENT: u8 = 0;
+pub(super) const U64: u8 = 1;
+pub(super) const I64: u8 = 2;
+pub(super) const F64: u8 = 3;
+pub(super) const BOOL: u8 = 4;
 const U128: u8 = 5;
 const I128: u8 = 6;
 const STR: u8 = 7;
 const BYTES: u8 = 8;
 
-/// The values. Words of a field are there if its kind is set; text bytes up to `used`.
+/// The values, in the order of their fields. `words` up to `count` are there.
 pub(super) struct Values {
     pub(super) kinds: Kinds,
-    low: [MaybeUninit<u64>; FIELDS_MAX],
-    high: [MaybeUninit<u64>; FIELDS_MAX],
+    /// Index of the next field.
+    next: usize,
+    count: usize,
+    /// Words that are places of texts.
+    places: u64,
+    words: [MaybeUninit<u64>; WORDS_MAX],
     texts: Texts,
 }
 
@@ -69,9 +121,11 @@ impl Values {
     #[inline(always)]
     pub(super) fn new() -> Self {
         Self {
-            kinds: Kinds(0),
-            low: [const { MaybeUninit::uninit() }; FIELDS_MAX],
-            high: [const { MaybeUninit::uninit() }; FIELDS_MAX],
+            kinds: Kinds::NONE,
+            next: 0,
+            count: 0,
+            places: 0,
+            words: [const { MaybeUninit::uninit() }; WORDS_MAX],
             texts: Texts {
                 bytes: [const { MaybeUninit::uninit() }; TEXT_BYTES],
                 used: 0,
@@ -79,25 +133,23 @@ impl Values {
         }
     }
 
-    /// The one word of field `index`, or the low one of two: 0 if it is not there. A text's word
-    /// counts its offset from the start of the texts.
+    /// The words of all values. The place of a text counts from the start of the texts.
     #[inline(always)]
-    pub(super) fn low(&self, index: usize) -> u64 {
-        if self.kinds.get(index).is_none() {
-            return 0;
-        }
-        // SAFETY: every kind is set together with its low word.
-        unsafe { self.low[index].assume_init() }
+    pub(super) fn words(&self) -> &[u64] {
+        let written = &self.words[..self.count];
+        // SAFETY: `count` words were written; MaybeUninit<u64> has the layout of u64.
+        unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 
-    /// The high word of a field with two; 0 if it has none.
+    /// Which of the words are places of texts, lowest bit first.
     #[inline(always)]
-    pub(super) fn high(&self, index: usize) -> u64 {
-        if !matches!(self.kinds.get(index), Some(Kind::U128 | Kind::I128)) {
-            return 0;
-        }
-        // SAFETY: these kinds are set together with their high word.
-        unsafe { self.high[index].assume_init() }
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
+        let mut left = self.places;
+        core::iter::from_fn(move || {
+            let first = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            (first < u64::BITS).then_some(first as usize)
+        })
     }
 
     /// All texts, each padded to whole words.
@@ -108,30 +160,70 @@ impl Values {
         unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 
-    #[inline]
-    fn put(&mut self, field: &Field, code: u8, word: u64) {
+    /// Goes on to `field`. `false`: it comes again, or too late, and is not recorded.
+    #[inline(always)]
+    fn advance(&mut self, field: &Field, code: u8) -> bool {
         let index = field.index();
-        // A field that comes twice keeps its first value.
-        if index < FIELDS_MAX && self.kinds.get(index).is_none() {
-            self.low[index].write(word);
-            self.kinds = self.kinds.with(index, code);
+        if index != self.next && !self.skip_to(index) {
+            return false;
+        }
+        if index >= FIELDS_MAX {
+            return false;
+        }
+        self.kinds.add(index, code);
+        self.next = index + 1;
+        true
+    }
+
+    /// Marks the fields up to `index` as absent.
+    #[cold]
+    fn skip_to(&mut self, index: usize) -> bool {
+        while self.next < index.min(FIELDS_MAX) {
+            self.kinds.add(self.next, ABSENT);
+            self.next += 1;
+        }
+        self.next == index
+    }
+
+    #[inline(always)]
+    fn push(&mut self, word: u64) {
+        if let Some(place) = self.words.get_mut(self.count) {
+            place.write(word);
+            self.count += 1;
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn put(&mut self, field: &Field, code: u8, word: u64) {
+        if self.advance(field, code) {
+            self.push(word);
+        }
+    }
+
     fn put_wide(&mut self, field: &Field, code: u8, value: u128) {
-        if let Some(high) = self.high.get_mut(field.index()) {
-            if self.kinds.get(field.index()).is_none() {
-                high.write((value >> 64) as u64);
-            }
-            self.put(field, code, value as u64);
+        if self.advance(field, code) {
+            self.push(value as u64);
+            self.push((value >> 64) as u64);
         }
     }
 
     #[inline]
-    fn put_text(&mut self, field: &Field, write: impl FnOnce(&mut Text<'_>)) {
-        let word = self.texts.add(write);
-        self.put(field, STR, word);
+    fn put_text(&mut self, field: &Field, code: u8, write: impl FnOnce(&mut Text<'_>)) {
+        if self.advance(field, code) {
+            let place = self.texts.add(write);
+            self.places |= 1 << self.count;
+            self.push(place);
+        }
+    }
+
+    /// Gives the fields behind the last one, up to `fields`, an empty text.
+    fn fill_to(&mut self, fields: usize) {
+        while self.next < fields.min(FIELDS_MAX) {
+            self.kinds.add(self.next, STR);
+            self.places |= 1 << self.count;
+            self.push(0);
+            self.next += 1;
+        }
     }
 }
 
@@ -163,16 +255,15 @@ impl Visit for Values {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put_text(field, |text| text.push(value));
+        self.put_text(field, STR, |text| text.push(value));
     }
 
     fn record_bytes(&mut self, field: &Field, value: &[u8]) {
-        let word = self.texts.add(|text| text.push_bytes(value));
-        self.put(field, BYTES, word);
+        self.put_text(field, BYTES, |text| text.push_bytes(value));
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.put_text(field, |text| {
+        self.put_text(field, STR, |text| {
             // A formatter that fails leaves what it wrote so far.
             let _ = write!(text, "{value}");
             let mut source = value.source();
@@ -184,37 +275,36 @@ impl Visit for Values {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put_text(field, |text| {
+        self.put_text(field, STR, |text| {
             let _ = write!(text, "{value:?}");
         });
     }
 }
 
-/// Turns every value into text: for the rare site whose fields come in ever new combinations.
+/// Turns every value into text, absent ones into empty text: for the rare site whose fields come
+/// in ever new combinations.
 pub(super) struct AsText<'v>(pub(super) &'v mut Values);
 
 impl AsText<'_> {
-    /// Gives the fields that are not there an empty text.
-    pub(super) fn fill(self, fields: usize) {
-        for index in 0..fields.min(FIELDS_MAX) {
-            if self.0.kinds.get(index).is_none() {
-                self.0.low[index].write(0);
-                self.0.kinds = self.0.kinds.with(index, STR);
-            }
-        }
+    /// Gives the fields that did not come, of `fields`, an empty text.
+    pub(super) fn finish(self, fields: usize) {
+        self.0.fill_to(fields);
     }
 }
 
 impl Visit for AsText<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.fill_to(field.index());
         self.0.record_str(field, value);
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.0.fill_to(field.index());
         self.0.record_error(field, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.fill_to(field.index());
         self.0.record_debug(field, value);
     }
 }
