@@ -55,6 +55,7 @@ const UNSAFE_FILES: &[&str] = &[
     "tests/programs/emit.rs",
     "tests/programs/ends.rs",
     "tests/programs/forks.rs",
+    "tests/programs/quiet.rs",
     "tests/programs/signals.rs",
 ];
 

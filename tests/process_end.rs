@@ -1,0 +1,97 @@
+//! Promise: however a thread or the process ends, what was emitted is there or counted, rings are
+//! given back, and nothing is printed.
+
+use std::path::PathBuf;
+
+use ringmark_format::slot::state;
+use ringmark_reader::{Access, Session};
+use ringmark_tests::account::Account;
+use ringmark_tests::recording::read;
+use ringmark_tests::stage::{SOON, Stage};
+
+const ENDS: &str = env!("CARGO_BIN_EXE_ends");
+const RINGMARK: &str = "mode=lossless,ring=64K,page=4K,session=8M,warm=1,keep=always";
+
+/// Runs it to its end; its ring file stays.
+fn run(stage: &Stage, how: &str, code: i32) -> PathBuf {
+    let program = stage.start(ENDS, RINGMARK, how);
+    let done = program.finish(SOON).expect_code(code);
+    assert_eq!(
+        (done.stdout_text(), done.stderr_text()),
+        (String::new(), String::new())
+    );
+    stage.ring_file()
+}
+
+/// Claimed slots that were not given back.
+fn rings_in_use(ring_file: &PathBuf) -> usize {
+    let session = Session::open(ring_file, Access::Observe).unwrap();
+    let ring = session.ring();
+    let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
+    slots.filter(|slot| slot.state() == state::ACTIVE).count()
+}
+
+#[test]
+fn a_panicking_thread_gives_its_ring_back() {
+    let stage = Stage::new("panic");
+    let ring_file = run(&stage, "panic", 0);
+    assert_eq!(rings_in_use(&ring_file), 1, "that of the main thread alone");
+    Account::of(&read(&[ring_file])).expect_exact(2, 100);
+}
+
+#[test]
+fn a_thread_ends_the_process_while_others_emit() {
+    for _ in 0..10 {
+        let stage = Stage::new("exit");
+        let account = Account::of(&read(&[run(&stage, "exit", 0)]));
+        account.expect_no_errors();
+        assert_eq!(account.rings.len(), 4);
+        assert_eq!(account.lost(), 0);
+        // The one that ended it emitted 100, the others until they were stopped.
+        assert!(account.rings.values().all(|ring| ring.delivered >= 100));
+        assert!(account.rings.values().any(|ring| ring.delivered == 100));
+    }
+}
+
+#[test]
+fn destructors_of_thread_locals_are_recorded() {
+    let stage = Stage::new("tls");
+    let ring_file = run(&stage, "tls", 0);
+    assert_eq!(rings_in_use(&ring_file), 0);
+    let account = Account::of(&read(&[ring_file]));
+    account.expect_exact(20, 30);
+    assert_eq!(account.lost(), 0);
+}
+
+#[test]
+fn events_behind_the_end_of_a_thread_are_counted() {
+    let stage = Stage::new("key");
+    let ring_file = run(&stage, "key", 0);
+    assert_eq!(rings_in_use(&ring_file), 0);
+    let account = Account::of(&read(&[ring_file]));
+    account.expect_no_errors();
+    assert_eq!(account.delivered(), 200);
+    assert_eq!(account.elsewhere.get("thread exited"), Some(&200));
+    assert_eq!(account.lost(), 200);
+}
+
+#[test]
+fn exit_handlers_emit_too() {
+    // Those made after the session run before its end, those made before run behind it.
+    for (how, delivered) in [("atexit", 20), ("atexit-before", 20)] {
+        let stage = Stage::new("atexit");
+        let account = Account::of(&read(&[run(&stage, how, 0)]));
+        account.expect_no_errors();
+        assert_eq!(
+            (account.delivered(), account.lost()),
+            (delivered, 0),
+            "{how}"
+        );
+    }
+}
+
+#[test]
+fn an_abort_keeps_everything() {
+    let stage = Stage::new("abort");
+    Account::of(&read(&[run(&stage, "abort", 134)])).expect_exact(1, 100);
+}

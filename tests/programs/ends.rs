@@ -1,0 +1,139 @@
+//! A traced program that ends in some way: `ends HOW`. Events are numbered in each thread.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::process::exit;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use std::{ptr, thread};
+
+use ringmark::event;
+
+static THREADS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static THREAD: u64 = THREADS.fetch_add(1, Relaxed);
+    static SEQ: Cell<u64> = const { Cell::new(0) };
+    static WHO: Cell<u64> = const { Cell::new(0) };
+}
+
+fn emit(events: u64) {
+    let thread = THREAD.with(|thread| *thread);
+    emit_as(thread, events);
+}
+
+/// Also where thread locals with destructors are gone.
+fn emit_as(thread: u64, events: u64) {
+    for _ in 0..events {
+        let seq = SEQ.replace(SEQ.get() + 1);
+        event!("ends.tick", thread = thread, seq = seq);
+    }
+}
+
+/// A thread panics behind a span that is open.
+fn panic() {
+    std::panic::set_hook(Box::new(|_| ()));
+    let body = || {
+        emit(100);
+        panic!("as planned");
+    };
+    assert!(thread::spawn(body).join().is_err());
+    emit(100);
+}
+
+/// A thread ends the process while others emit.
+fn exit_from_thread() {
+    for _ in 0..3 {
+        thread::spawn(|| {
+            loop {
+                emit(10);
+                thread::sleep(Duration::from_micros(50));
+            }
+        });
+    }
+    let body = || {
+        thread::sleep(Duration::from_millis(20));
+        emit(100);
+        exit(0);
+    };
+    let _ = thread::spawn(body).join();
+}
+
+struct EmitsWhenDropped;
+
+impl Drop for EmitsWhenDropped {
+    fn drop(&mut self) {
+        emit_as(WHO.get(), 10);
+    }
+}
+
+/// Destructors of thread locals emit; those made before the thread's first event, and after it.
+fn thread_locals() {
+    thread_local!(static EARLY: EmitsWhenDropped = const { EmitsWhenDropped });
+    thread_local!(static LATE: EmitsWhenDropped = const { EmitsWhenDropped });
+    for thread in 0..20_u64 {
+        let body = move || {
+            WHO.set(thread);
+            EARLY.with(|_| ());
+            emit_as(thread, 10);
+            LATE.with(|_| ());
+        };
+        thread::spawn(body).join().expect("a thread");
+    }
+}
+
+extern "C" fn on_key(_value: *mut c_void) {
+    emit_as(u64::MAX, 10);
+}
+
+/// The destructor of a C thread key that runs behind the one that gives the ring back.
+fn late_key() {
+    static KEY: AtomicU32 = AtomicU32::new(0);
+    let mut key = 0;
+    // SAFETY: a place for the key, and a destructor that lives as long as the program.
+    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(on_key)) };
+    assert_eq!(made, 0);
+    KEY.store(key, Relaxed);
+    for thread in 0..20 {
+        let body = move || {
+            emit_as(thread, 10);
+            let value = ptr::without_provenance(1);
+            // SAFETY: the key was made above; its destructor does not look at the value.
+            unsafe { libc::pthread_setspecific(KEY.load(Relaxed), value) };
+        };
+        thread::spawn(body).join().expect("a thread");
+    }
+}
+
+extern "C" fn at_exit() {
+    emit(10);
+}
+
+fn register_at_exit() {
+    // SAFETY: a function that lives as long as the program.
+    assert_eq!(unsafe { libc::atexit(at_exit) }, 0);
+}
+
+fn main() {
+    let how = std::env::args().nth(1).expect("a way");
+    if how == "atexit-before" {
+        register_at_exit();
+    }
+    ringmark::start_from_env();
+    match how.as_str() {
+        "panic" => panic(),
+        "exit" => exit_from_thread(),
+        "tls" => thread_locals(),
+        "key" => late_key(),
+        "atexit-before" => emit(10),
+        "atexit" => {
+            register_at_exit();
+            emit(10);
+        }
+        "abort" => {
+            emit(100);
+            std::process::abort();
+        }
+        _ => panic!("unknown way {how}"),
+    }
+}

@@ -1,0 +1,134 @@
+//! Promise: a signal handler may emit at any instruction; its events are recorded or counted.
+
+use std::collections::BTreeMap;
+
+use ringmark_decoder::{Dump, Output};
+use ringmark_tests::account::{Account, number};
+use ringmark_tests::is_long;
+use ringmark_tests::recording::{decode, read};
+use ringmark_tests::stage::{SOON, Stage, stop_recorder};
+
+const SIGNALS: &str = env!("CARGO_BIN_EXE_signals");
+const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+
+/// Runs it; what main and the handlers emitted.
+fn run(stage: &Stage, ringmark: &str, arguments: &str) -> (u64, u64) {
+    let program = stage.start(SIGNALS, ringmark, arguments);
+    let done = program.finish(3 * SOON).expect_code(0);
+    let said = done.stdout_text();
+    let (main, handlers) = said.trim().split_once(' ').unwrap();
+    (main.parse().unwrap(), handlers.parse().unwrap())
+}
+
+/// What is there of main's and of the handlers' events, and what was lost, by cause.
+#[derive(Debug, Default)]
+struct Found {
+    main: u64,
+    handlers: u64,
+    other: u64,
+    lost: BTreeMap<&'static str, u64>,
+}
+
+impl Found {
+    /// In each ring, the numbers of main's events grow, and so do those of its handlers.
+    fn of(dump: &Dump) -> Self {
+        let (mut found, mut last) = (Self::default(), BTreeMap::new());
+        for item in dump.events() {
+            let event = match item {
+                Output::Lost(lost) => {
+                    *found.lost.entry(lost.loss.why.cause()).or_default() += lost.loss.count;
+                    continue;
+                }
+                Output::Event(event) => event,
+            };
+            match event.name() {
+                b"signals.main" => found.main += 1,
+                b"signals.handler" => found.handlers += 1,
+                _ => found.other += 1,
+            }
+            let seq = number(&event, "seq");
+            let before = last.insert((event.ring(), event.name()), seq);
+            assert!(before < Some(seq), "{seq:?} after {before:?}");
+        }
+        found
+    }
+
+    fn lost_in_all(&self) -> u64 {
+        self.lost.values().sum()
+    }
+
+    fn lost(&self, cause: &str) -> u64 {
+        self.lost.get(cause).copied().unwrap_or(0)
+    }
+}
+
+#[test]
+fn twenty_thousand_handlers_a_second_interrupt_everything() {
+    let time = if is_long() { 20_000 } else { 2_000 };
+    for (how, page) in [("timer", "4K"), ("timer", "64K"), ("threads", "4K")] {
+        let stage = Stage::new("timer");
+        let dump = stage.path("a.rmk");
+        let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+        let ringmark = format!("mode=lossless,page={page},ring=1M,session=16M");
+        let (main, handlers) = run(&stage, &ringmark, &format!("{how} {time}"));
+        let _ = stop_recorder(recorder, SOON);
+        let found = Found::of(&decode(&[dump]));
+        println!("{how}, {page}: main {main}, handlers {handlers}: {found:?}");
+        assert!(
+            handlers > time * 3,
+            "too few handlers to mean anything: {handlers}"
+        );
+        assert_eq!(
+            found.main + found.handlers + found.lost_in_all(),
+            main + handlers
+        );
+        assert!(found.main <= main && found.handlers <= handlers);
+        let causes = ["nested", "ring full", "no ring"];
+        assert!(found.lost.keys().all(|cause| causes.contains(cause)));
+        if found.lost("ring full") == 0 {
+            // Only handlers are lost to nesting, and only where a page is full.
+            assert!(found.lost("nested") < handlers / 10);
+            assert!(found.lost("no ring") + found.lost("nested") + found.handlers >= handlers);
+        }
+    }
+}
+
+#[test]
+fn an_overwriting_ring_stays_whole_under_handlers() {
+    let stage = Stage::new("overwrite");
+    let ringmark = "mode=overwrite,page=4K,ring=256K,session=8M,keep=always";
+    let (main, handlers) = run(&stage, ringmark, "timer 1000");
+    let found = Found::of(&read(&[stage.ring_file()]));
+    println!("main {main}, handlers {handlers}: {found:?}");
+    assert_eq!(
+        found.main + found.handlers + found.lost_in_all(),
+        main + handlers
+    );
+}
+
+#[test]
+fn the_first_event_of_a_thread_may_be_its_handlers() {
+    for more in ["", ",control=off,warm=0"] {
+        let stage = Stage::new("first");
+        let ringmark = format!("mode=lossless,ring=64K,page=4K,session=4M{more}");
+        let (_, handlers) = run(&stage, &ringmark, "first");
+        let found = Found::of(&read(&[stage.ring_file()]));
+        assert_eq!(found.handlers + found.lost_in_all(), handlers, "{found:?}");
+        assert_eq!(found.handlers, 20, "{found:?}");
+    }
+}
+
+#[test]
+fn a_reservation_left_behind_costs_one_ring_and_few_events() {
+    let stage = Stage::new("forget");
+    let ringmark = "mode=lossless,ring=4M,page=4K,session=64M";
+    let (main, _) = run(&stage, ringmark, "forget");
+    let dump = read(&[stage.ring_file()]);
+    let found = Found::of(&dump);
+    println!("main {main}: {found:?}");
+    assert_eq!(found.main + found.lost_in_all(), main);
+    assert_eq!(found.lost_in_all(), found.lost("nested"));
+    // Three were left behind: each costs about a thousand events, then there is a new ring.
+    assert!((3..=3 * 1100).contains(&found.lost("nested")), "{found:?}");
+    assert_eq!(Account::of(&dump).rings.len(), 4);
+}
