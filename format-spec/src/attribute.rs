@@ -75,7 +75,11 @@ pub mod tag {
 
 /// Appends one attribute to `out`.
 pub fn push(out: &mut Vec<u8>, tag: u16, value: &[u8]) {
-    let header = AttributeHeader { tag, reserved: 0, bytes: value.len() as u32 };
+    let header = AttributeHeader {
+        tag,
+        reserved: 0,
+        bytes: value.len() as u32,
+    };
     out.extend_from_slice(header.as_bytes());
     out.extend_from_slice(value);
     out.resize(align8(out.len()), 0);
@@ -132,6 +136,9 @@ impl<'a> Iterator for Attributes<'a> {
         let value = after.get(..header.bytes as usize)?;
         let padded = align8(header.bytes as usize).min(after.len());
         self.rest = &after[padded..];
-        Some(Attribute { tag: header.tag, value })
+        Some(Attribute {
+            tag: header.tag,
+            value,
+        })
     }
 }

@@ -30,7 +30,11 @@ pub const TIME_EXTEND_WORDS: u64 = 2;
 #[inline]
 #[must_use]
 pub const fn pack(ticks: u32, type_id: TypeId, payload_words: u64) -> u64 {
-    let length = if payload_words < LONG { payload_words } else { LONG };
+    let length = if payload_words < LONG {
+        payload_words
+    } else {
+        LONG
+    };
     ticks as u64 | ((type_id.0 as u64) << 32) | (length << 56)
 }
 
@@ -45,7 +49,11 @@ pub const fn pack_span(reserved_type: u32, words: u64) -> u64 {
 #[inline]
 #[must_use]
 pub const fn record_words(payload_words: u64) -> u64 {
-    if payload_words < LONG { 1 + payload_words } else { 2 + payload_words }
+    if payload_words < LONG {
+        1 + payload_words
+    } else {
+        2 + payload_words
+    }
 }
 
 /// Payload words of the largest record that a page of `page_bytes` holds, behind a time extension.
