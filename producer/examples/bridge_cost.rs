@@ -9,13 +9,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::SubscriberExt;
 
 const WINDOWS: usize = 300;
 const PER_WINDOW: u64 = 500;
 
 /// What is measured: name, body; the part of the program that runs it.
-const BODIES: [(&str, &str, fn(u64)); 9] = [
+const BODIES: [(&str, &str, fn(u64)); 11] = [
     ("bridge", "clock", clock),
     ("bridge", "native event", native_event),
     ("bridge", "native span", native_span),
@@ -23,6 +25,8 @@ const BODIES: [(&str, &str, fn(u64)); 9] = [
     ("bridge", "event with message", message),
     ("bridge", "span", span),
     ("layer", "span", span),
+    ("empty", "event", event),
+    ("empty", "span", span),
     ("registry", "event", event),
     ("registry", "span", span),
 ];
@@ -31,6 +35,29 @@ const BODIES: [(&str, &str, fn(u64)); 9] = [
 struct Nothing;
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Nothing {}
+
+/// A subscriber that does nothing: the price of `tracing` itself.
+struct Empty;
+
+impl Subscriber for Empty {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
 
 fn clock(_: u64) {
     black_box(ringmark::ticks());
@@ -75,6 +102,9 @@ fn serve(part: &str) {
             let _ = ringmark::start_from_env();
             let all = tracing_subscriber::registry().with(ringmark::tracing::layer());
             tracing::subscriber::set_global_default(all).expect("the first subscriber");
+        }
+        "empty" => {
+            tracing::subscriber::set_global_default(Empty).expect("the first subscriber");
         }
         _ => {
             let all = tracing_subscriber::registry().with(Nothing);
@@ -127,7 +157,7 @@ fn main() {
     if let Some(part) = std::env::args().nth(1) {
         return serve(&part);
     }
-    let mut parts = ["bridge", "layer", "registry"].map(Part::start);
+    let mut parts = ["bridge", "layer", "empty", "registry"].map(Part::start);
     let mut windows = vec![Vec::with_capacity(WINDOWS); BODIES.len()];
     for _ in 0..WINDOWS {
         for (index, (part, ..)) in BODIES.iter().enumerate() {

@@ -7,7 +7,7 @@
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed,
 };
 use std::sync::OnceLock;
 
@@ -25,6 +25,8 @@ struct SpanCell {
     handles: AtomicU32,
     /// What it is; null or from a `&'static`.
     metadata: AtomicPtr<Metadata<'static>>,
+    /// Who wrote the last record about it: the address of the writer.
+    last_ring: AtomicUsize,
 }
 
 struct Region {
@@ -139,6 +141,7 @@ fn new_cells() -> Box<[SpanCell]> {
     let empty = |_| SpanCell {
         handles: AtomicU32::new(0),
         metadata: AtomicPtr::new(ptr::null_mut()),
+        last_ring: AtomicUsize::new(0),
     };
     (0..CELLS).map(empty).collect()
 }
@@ -160,7 +163,7 @@ fn give_back(mine: &Mine) {
 
 #[inline(always)]
 fn cell(id: u64) -> Option<&'static SpanCell> {
-    if id == SHARED || id & 1 != 0 {
+    if id == 0 || id == SHARED || id & 1 != 0 {
         return None;
     }
     let place = (id >> 1) as usize;
@@ -173,6 +176,20 @@ pub(super) fn metadata(id: u64) -> Option<&'static Metadata<'static>> {
     let metadata = cell(id)?.metadata.load(Relaxed);
     // SAFETY: null, or stored by `take` from a reference that lives for ever.
     unsafe { metadata.as_ref() }
+}
+
+/// The ring with the last record about a span; 0: not known.
+#[inline(always)]
+pub(super) fn last_ring(id: u64) -> usize {
+    cell(id).map_or(0, |cell| cell.last_ring.load(Relaxed))
+}
+
+/// Says which ring has the last record about a span.
+#[inline(always)]
+pub(super) fn set_last_ring(id: u64, ring: usize) {
+    if let Some(cell) = cell(id) {
+        cell.last_ring.store(ring, Relaxed);
+    }
 }
 
 /// One handle more.

@@ -12,6 +12,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::site::Site;
 use super::{log_records, sites, spans, subscriber};
 use crate::event::span_records;
+use crate::session;
 
 /// A layer that records what is on, and leaves other layers alone: its filter is its own.
 pub struct RecorderLayer<S> {
@@ -98,7 +99,7 @@ where
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         if site_of(id, &context).is_some() {
-            spans::enter(own_id(id.into_u64()));
+            spans::enter(own_id(id.into_u64()), session::now());
         }
     }
 
@@ -110,7 +111,7 @@ where
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         if site_of(&id, &context).is_some() {
-            spans::close(own_id(id.into_u64()));
+            span_records::close(own_id(id.into_u64()));
         }
     }
 }

@@ -8,20 +8,20 @@ use crate::event::Now;
 use crate::event::span_records;
 use crate::session;
 
-/// A span was made. Its parent: `explicit`, or what this thread has entered.
+/// A span was made. Its parent: `explicit`, or what this thread has entered. Returns when.
 #[inline]
 pub(super) fn new(
     site: &'static Site,
     id: u64,
     explicit: Option<u64>,
     attributes: &Attributes<'_>,
-) {
+) -> u64 {
     let parent = explicit.unwrap_or_else(span_records::current);
     let ticks = session::now();
     site.record(What::SpanNew, Now::At(ticks), [id, parent], |visitor| {
         attributes.record(visitor);
     });
-    thread::set_last(id, ticks);
+    ticks
 }
 
 /// Late values of a span.
@@ -31,24 +31,18 @@ pub(super) fn record(site: &'static Site, id: u64, values: &Record<'_>) {
     });
 }
 
-/// This thread enters a span.
+/// This thread enters a span at `ticks`.
 #[inline]
-pub(super) fn enter(id: u64) {
-    span_records::enter_at(thread::ticks_after(id), id);
+pub(super) fn enter(id: u64, ticks: u64) {
+    span_records::enter_at(ticks, id);
     thread::push(id);
 }
 
-/// This thread leaves a span.
+/// This thread leaves a span; returns when.
 #[inline]
-pub(super) fn exit(id: u64) {
+pub(super) fn exit(id: u64) -> u64 {
     thread::pop(id);
     let ticks = session::now();
     span_records::exit_at(ticks, id);
-    thread::set_last(id, ticks);
-}
-
-/// A span ends for ever.
-#[inline]
-pub(super) fn close(id: u64) {
-    span_records::close_at(thread::ticks_after(id), id);
+    ticks
 }

@@ -6,6 +6,7 @@ use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
 
 use super::site::{Site, What};
+use super::thread::Step;
 use super::{ids, log_records, sites, spans, thread};
 use crate::event::Now;
 use crate::event::description::Level;
@@ -47,7 +48,8 @@ impl Subscriber for Recorder {
         let metadata = attributes.metadata();
         let id = ids::new(metadata);
         if let Some(site) = sites::site_of(metadata) {
-            spans::new(site, id, explicit_parent(attributes), attributes);
+            let ticks = spans::new(site, id, explicit_parent(attributes), attributes);
+            thread::set_last(Step::New, id, ticks);
         }
         Id::from_u64(id)
     }
@@ -70,12 +72,15 @@ impl Subscriber for Recorder {
 
     #[inline]
     fn enter(&self, span: &Id) {
-        spans::enter(span.into_u64());
+        let id = span.into_u64();
+        spans::enter(id, thread::ticks_after(Step::New, id));
+        thread::forget_last(id);
     }
 
     #[inline]
     fn exit(&self, span: &Id) {
-        spans::exit(span.into_u64());
+        let id = span.into_u64();
+        thread::set_last(Step::Exit, id, spans::exit(id));
     }
 
     fn clone_span(&self, id: &Id) -> Id {
@@ -88,7 +93,7 @@ impl Subscriber for Recorder {
         let id = id.into_u64();
         let last = ids::remove_handle(id);
         if last {
-            spans::close(id);
+            span_records::close_at(thread::ticks_after(Step::Exit, id), id);
         }
         last
     }

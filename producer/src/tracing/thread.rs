@@ -1,7 +1,11 @@
 //! What a thread has entered, and the time of its last record.
 
 use core::cell::{Cell, RefCell};
+use core::ptr;
 
+use ringmark_ring::Writer;
+
+use super::ids;
 use crate::event::span_records;
 use crate::{session, thread_block};
 
@@ -16,9 +20,17 @@ struct Thread {
     last: Cell<Last>,
 }
 
+/// What a record says about a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    New,
+    Exit,
+}
+
 /// The last record about a span on this thread.
 #[derive(Clone, Copy)]
 struct Last {
+    step: Step,
     id: u64,
     ticks: u64,
     /// Reservations of the thread's ring at that time.
@@ -30,7 +42,7 @@ thread_local! {
         Thread {
             below: [const { Cell::new(0) }; DEPTH],
             depth: Cell::new(0),
-            last: Cell::new(Last { id: 0, ticks: 0, reservations: 0 }),
+            last: Cell::new(Last { step: Step::New, id: 0, ticks: 0, reservations: 0 }),
         }
     };
     static DEEPER: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
@@ -116,32 +128,51 @@ pub(super) fn innermost<T>(is_it: impl Fn(u64) -> Option<T>) -> Option<(u64, T)>
     })
 }
 
-/// The tick of the last record, if it was about `id` and nothing was recorded since on this
-/// thread; else the clock. Saves half of the clock readings of a span that is entered as soon as
-/// it is made, and closed as soon as it is left.
+/// The tick of the last record, if it was this step of `id` and nothing was recorded since on this
+/// thread, nor about `id` on any other; else the clock. Saves half of the clock readings of a span
+/// that is entered as soon as it is made, and closed as soon as it is left.
 #[inline(always)]
-pub(super) fn ticks_after(id: u64) -> u64 {
+pub(super) fn ticks_after(step: Step, id: u64) -> u64 {
     let last = THREAD.with(|thread| thread.last.get());
-    if last.id == id && last.reservations == reservations() {
+    let writer = thread_block::writer();
+    if last.id == id
+        && last.step == step
+        && last.reservations == reservations(writer)
+        && ids::last_ring(id) == ring(writer)
+    {
         last.ticks
     } else {
         session::now()
     }
 }
 
-/// Remembers that the last record of this thread was about `id`.
+/// Remembers that the last record of this thread was this step of `id`.
 #[inline(always)]
-pub(super) fn set_last(id: u64, ticks: u64) {
-    let reservations = reservations();
+pub(super) fn set_last(step: Step, id: u64, ticks: u64) {
+    let writer = thread_block::writer();
+    let reservations = reservations(writer);
     let last = Last {
+        step,
         id,
         ticks,
         reservations,
     };
     THREAD.with(|thread| thread.last.set(last));
+    ids::set_last_ring(id, ring(writer));
+}
+
+/// Tells other threads that what they remember of `id` is not the last any more.
+#[inline(always)]
+pub(super) fn forget_last(id: u64) {
+    ids::set_last_ring(id, ring(thread_block::writer()));
 }
 
 #[inline(always)]
-fn reservations() -> u64 {
-    thread_block::writer().map_or(0, ringmark_ring::Writer::reservations)
+fn ring(writer: Option<&'static Writer>) -> usize {
+    writer.map_or(0, |writer| ptr::from_ref(writer).addr())
+}
+
+#[inline(always)]
+fn reservations(writer: Option<&'static Writer>) -> u64 {
+    writer.map_or(0, Writer::reservations)
 }

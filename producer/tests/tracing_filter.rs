@@ -1,0 +1,228 @@
+//! What is on: `RINGMARK_FILTER`, changed at run time, asked for by tools; records of `log`.
+#![cfg(feature = "tracing")]
+#![forbid(unsafe_code)]
+
+mod common;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::{Record, Recorded};
+use ringmark::Session;
+use ringmark_ring::Mapping;
+use ringmark_ring::mailbox::Mailbox;
+
+/// Runs the test `name` of this file in a process of its own, where `environment` is set.
+fn in_child(name: &str, environment: &[(&str, &str)]) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "--ignored", name])
+        .env("RINGMARK", "memfd=on,warm=0");
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
+
+fn with_target<'a>(all: &'a Recorded, target: &str) -> Vec<&'a Record> {
+    let ids: Vec<u32> = all
+        .types
+        .iter()
+        .filter(|t| t.target == target)
+        .map(|t| t.id)
+        .collect();
+    all.records
+        .iter()
+        .filter(|r| ids.contains(&r.type_id))
+        .collect()
+}
+
+fn emit() {
+    tracing::info!(target: "app", n = 1);
+    tracing::debug!(target: "app", n = 2);
+    tracing::debug!(target: "chatty", n = 3);
+    drop(tracing::debug_span!(target: "app", "span", n = 4).entered());
+}
+
+fn count(session: &Session) -> [usize; 2] {
+    let all = common::read(session);
+    ["app", "chatty"].map(|target| with_target(&all, target).len())
+}
+
+#[test]
+fn filter() {
+    in_child("filter_child", &[("RINGMARK_FILTER", "info,chatty=debug")]);
+}
+
+#[test]
+#[ignore = "started by `filter`"]
+fn filter_child() {
+    let session = ringmark::tracing::init().unwrap().expect("a session");
+    assert_eq!(
+        tracing::level_filters::LevelFilter::current(),
+        tracing::Level::DEBUG
+    );
+    emit();
+    assert_eq!(count(&session), [1, 1]);
+    session.set_filter("app=debug").unwrap();
+    emit();
+    assert_eq!(count(&session), [4, 1], "event, event, span");
+    session.set_filter("off").unwrap();
+    assert!(!tracing::enabled!(target: "app", tracing::Level::ERROR));
+    assert_eq!(
+        tracing::level_filters::LevelFilter::current(),
+        tracing::level_filters::LevelFilter::OFF
+    );
+    emit();
+    assert_eq!(count(&session), [4, 1]);
+    session.set_filter("trace").unwrap();
+    emit();
+    assert_eq!(count(&session), [7, 2]);
+    session.close();
+    emit();
+    assert!(!tracing::enabled!(target: "app", tracing::Level::ERROR));
+    assert_eq!(count(&session), [7, 2]);
+}
+
+#[test]
+fn request() {
+    in_child("request_child", &[("RINGMARK_FILTER", "off")]);
+}
+
+#[test]
+#[ignore = "started by `request`"]
+fn request_child() {
+    let session = ringmark::tracing::init().unwrap().expect("a session");
+    emit();
+    assert_eq!(count(&session), [0, 0]);
+    ask(&session, "filter app=info");
+    emit();
+    assert_eq!(count(&session), [1, 0]);
+    ask(&session, "enable * level=debug");
+    emit();
+    assert_eq!(count(&session), [4, 1]);
+    ask(&session, "disable *");
+    emit();
+    assert_eq!(count(&session), [4, 1]);
+}
+
+/// Leaves a request for the helper thread, as a tool does, and waits until it is answered.
+fn ask(session: &Session, text: &str) {
+    let shared = session.file();
+    let file = shared.try_clone().unwrap();
+    let file =
+        ringmark_ring::RingFile::observe(file, std::path::Path::new("memfd"), false).unwrap();
+    let offset = file.geometry().header.mailbox_offset;
+    let within = offset % 4096;
+    let bytes = within as usize + ringmark_format::mailbox::MAILBOX_BYTES;
+    let page = Mapping::writable(shared, offset - within, bytes).unwrap();
+    let mailbox = Mailbox::new(&page, within).unwrap();
+    let number = mailbox.request(text).expect("a free mailbox");
+    let start = Instant::now();
+    while mailbox.answered() != number {
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "no answer to {text}"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn no_session() {
+    in_child("no_session_child", &[("RINGMARK", "0")]);
+}
+
+#[test]
+#[ignore = "started by `no_session`"]
+fn no_session_child() {
+    assert!(ringmark::tracing::init().unwrap().is_none());
+    assert!(!tracing::enabled!(tracing::Level::ERROR));
+    emit();
+    let session = common::start(|builder| builder.filter("info"));
+    emit();
+    assert_eq!(
+        count(&session),
+        [1, 0],
+        "a session that starts later switches it on"
+    );
+    let second = ringmark::tracing::init();
+    assert_eq!(
+        second.unwrap_err(),
+        ringmark::tracing::InitError::SubscriberIsSet
+    );
+}
+
+#[test]
+fn log_records() {
+    in_child("log_child", &[("RINGMARK_FILTER", "info,quiet=warn")]);
+}
+
+#[test]
+#[ignore = "started by `log_records`"]
+fn log_child() {
+    let session = ringmark::tracing::init().unwrap().expect("a session");
+    for n in 0..2 {
+        log::info!(target: "net", "connected {n}");
+        log::info!(target: "quiet", "nothing {n}");
+        log::error!(target: "quiet", "failed {n}");
+        log::debug!(target: "net", "details {n}");
+    }
+    let all = common::read(&session);
+    let text = |target| -> Vec<String> {
+        let records = with_target(&all, target);
+        records.iter().map(|r| all.text(r, "message")).collect()
+    };
+    assert_eq!(text("net"), ["connected 0", "connected 1"]);
+    assert_eq!(text("quiet"), ["failed 0", "failed 1"]);
+    let info = all.types.iter().find(|t| t.target == "net").unwrap();
+    assert_eq!(info.level, ringmark::Level::Info);
+    assert!(info.file.ends_with("tracing_filter.rs") && info.line > 0);
+    assert_eq!(info.fields.len(), 1);
+}
+
+#[test]
+fn layer() {
+    in_child("layer_child", &[("RINGMARK_FILTER", "info")]);
+}
+
+#[test]
+#[ignore = "started by `layer`"]
+fn layer_child() {
+    use tracing_subscriber::layer::SubscriberExt;
+    let session = ringmark::start_from_env().expect("a session");
+    let all = tracing_subscriber::registry().with(ringmark::tracing::layer());
+    tracing::subscriber::set_global_default(all).unwrap();
+    emit();
+    let span = tracing::info_span!(target: "app", "outer", late = tracing::field::Empty);
+    span.in_scope(|| {
+        span.record("late", 5_u64);
+        drop(tracing::info_span!(target: "chatty", "inner").entered());
+    });
+    drop(span);
+    let all = common::read(&session);
+    let names: Vec<_> = all.records.iter().map(|record| all.name(record)).collect();
+    let event = names[0];
+    assert!(event.starts_with("event "), "{event}");
+    assert_eq!(
+        names[1..],
+        [
+            "outer",
+            "span.enter",
+            "outer",
+            "inner",
+            "span.enter",
+            "span.exit",
+            "span.close",
+            "span.exit",
+            "span.close"
+        ]
+    );
+    let id = |at: usize| all.number(&all.records[at], "span_id");
+    assert_eq!(all.number(&all.records[4], "parent_id"), id(1));
+    session.set_filter("trace").unwrap();
+    emit();
+    assert_eq!(count(&session), [1 + 2 + 3, 1 + 1]);
+}
