@@ -16,6 +16,8 @@ use crate::session::Session;
 
 /// How often new sessions are looked for.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
+/// How often, while the first session of a program that was just started is expected.
+const SCAN_EXPECTING: Duration = Duration::from_millis(1);
 /// How often a quiet session's process is looked at thoroughly (has it become another program?).
 const LIVENESS_EVERY: Duration = Duration::from_millis(200);
 /// How long a closed session must be quiet before it counts as read to its end.
@@ -92,6 +94,7 @@ pub struct Recorder {
     options: RecordOptions,
     finder: Finder,
     open_ended: bool,
+    by_tag: bool,
     tracks: Vec<Track>,
     batch: Batch,
     pace: Pace,
@@ -117,6 +120,7 @@ impl Recorder {
     ) -> Result<Self, ReaderError> {
         let mut recorder = Self {
             open_ended: selection.is_open_ended(),
+            by_tag: matches!(selection, Selection::Tag(_)),
             finder: Finder::new(selection),
             dump,
             options,
@@ -173,6 +177,10 @@ impl Recorder {
             if let Some(at) = self.retry_at {
                 // Not woken by processes that ended: there is no room for what they left.
                 std::thread::sleep(at.saturating_duration_since(Instant::now()).min(SCAN_EVERY));
+                continue;
+            }
+            if self.is_expecting() {
+                std::thread::sleep(SCAN_EXPECTING);
                 continue;
             }
             let watched = self.tracks.iter().filter_map(|t| t.drain.session().pidfd());
@@ -255,7 +263,12 @@ impl Recorder {
     }
 
     fn scan(&mut self, now: bool) -> Result<(), ReaderError> {
-        let due = self.scanned_at.is_none_or(|at| at.elapsed() >= SCAN_EVERY);
+        let every = if self.is_expecting() {
+            SCAN_EXPECTING
+        } else {
+            SCAN_EVERY
+        };
+        let due = self.scanned_at.is_none_or(|at| at.elapsed() >= every);
         if !(due || now) {
             return Ok(());
         }
@@ -270,6 +283,12 @@ impl Recorder {
             }
         }
         result
+    }
+
+    /// Whether a program that was just started has yet to open its session: its rings may fill
+    /// within the usual wait.
+    fn is_expecting(&self) -> bool {
+        self.by_tag && self.tracks.is_empty() && self.done.sessions_done == 0
     }
 
     fn follow(&mut self, session: Session) -> Result<(), ReaderError> {
