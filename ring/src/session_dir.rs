@@ -91,7 +91,8 @@ pub fn uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes the directory if need be, and refuses one that is not safely ours.
+/// Makes the directory if need be, and refuses one that is not safely ours. To write there, even
+/// root must own it: its owner can exchange what is in it.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -101,11 +102,24 @@ pub fn ensure(path: &Path) -> Result<(), DirError> {
             path: path.to_owned(),
             source: error,
         }),
-        _ => check(path),
+        _ => check_owned(path),
     }
 }
 
-/// Refuses a directory that is a link, belongs to others, or can be written by them.
+fn check_owned(path: &Path) -> Result<(), DirError> {
+    check(path)?;
+    match fs::symlink_metadata(path).map(|about| about.uid()) {
+        Ok(owner) if owner != uid() => Err(DirError::ForeignOwner {
+            path: path.to_owned(),
+            owner,
+            expected: uid(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a directory that is a link, belongs to others, or can be written by them. Root may read
+/// in those of all users.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -82,10 +82,12 @@ fn with_env(mut options: Options) -> Options {
 /// Leaves a note beside the ring files, where `ringmark list` finds it.
 fn report_off(error: &StartError) {
     let dir = session_dir::path();
-    let _ = session_dir::ensure(&dir);
-    let note = dir.join(format!("{}.off", std::process::id()));
-    let _ = session_dir::create(&note)
-        .and_then(|mut file| io::Write::write_all(&mut file, format!("{error}\n").as_bytes()));
+    // Not into a directory that was refused.
+    if session_dir::ensure(&dir).is_ok() {
+        let note = dir.join(format!("{}.off", std::process::id()));
+        let _ = session_dir::create(&note)
+            .and_then(|mut file| io::Write::write_all(&mut file, format!("{error}\n").as_bytes()));
+    }
     if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
         let line = format!("ringmark: tracing is off: {error}\n");
         let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
