@@ -1,8 +1,7 @@
 //! Promise: what was committed before kill -9 is read from the dead session, and dead sessions
 //! never fill the memory.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -11,57 +10,24 @@ use ringmark_ring::clean::{self, DEAD_BYTES_MAX};
 use ringmark_ring::identity::Liveness;
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::{decode, read};
-use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{is_long, wait_until};
+use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::{Running, is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
 const THREADS: u64 = 3;
 
-/// Makes the page in which the program counts its committed events.
-fn counter_page(stage: &Stage) -> PathBuf {
-    let path = stage.path("committed");
-    fs::write(&path, [0; 4096]).unwrap();
-    path
-}
-
-fn committed(page: &Path) -> Vec<u64> {
-    let bytes = fs::read(page).unwrap();
-    let words = bytes.chunks_exact(8).take(THREADS as usize);
-    words
-        .map(|w| u64::from_le_bytes(w.try_into().unwrap()))
-        .collect()
-}
-
-fn start(stage: &Stage, ringmark: &str, page: &Path) -> ringmark_tests::Running {
-    let arguments = format!("{THREADS} 1000000000 committed={}", page.display());
+fn start(stage: &Stage, ringmark: &str, counters: &Counters) -> Running {
+    let arguments = format!("{THREADS} 1000000000 {}", counters.argument());
     let program = stage.start(EMIT, ringmark, &arguments);
-    let all_emit = || committed(page).iter().all(|n| *n > 0).then_some(());
-    wait_until(SOON, "every thread emits", all_emit);
+    counters.wait_for(THREADS);
     program
-}
-
-/// Every thread has all its committed events, or they are counted, and at most the one more that
-/// was committed and not yet counted by the program (or lost and not yet counted).
-fn expect_committed(account: &Account, committed: &[u64]) {
-    account.expect_no_errors();
-    assert_eq!(account.rings.len(), committed.len());
-    for ring in account.rings.values() {
-        let said = committed[ring.thread.unwrap() as usize];
-        let found = ring.emitted();
-        let lost = &ring.lost;
-        assert!(
-            found == said || found == said + 1,
-            "thread {:?}: committed {said}, found {found}, of these lost {lost:?}",
-            ring.thread
-        );
-    }
 }
 
 fn kill_and_read(ringmark: &str, number: u64, with_recorder: bool) -> u64 {
     let stage = Stage::new("kill9");
-    let page = counter_page(&stage);
-    let program = start(&stage, ringmark, &page);
+    let counters = Counters::new(stage.path("committed"));
+    let program = start(&stage, ringmark, &counters);
     let ring_file = stage.ring_file();
     let dump = stage.path("a.rmk");
     let recorder =
@@ -81,7 +47,7 @@ fn kill_and_read(ringmark: &str, number: u64, with_recorder: bool) -> u64 {
             Account::of(&read(&[ring_file]))
         }
     };
-    expect_committed(&account, &committed(&page));
+    account.expect_committed(&counters.read(THREADS));
     account.delivered()
 }
 
@@ -131,19 +97,22 @@ fn a_program_that_is_killed_and_restarted_forever_stays_under_the_cap() {
 #[test]
 fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
     let stage = Stage::new("dead");
-    let page = counter_page(&stage);
+    let counters = || Counters::new(stage.path("committed"));
     for _ in 0..3 {
         let program = start(
             &stage,
             "mode=lossless,ring=64K,page=4K,session=4M,control=off",
-            &page,
+            &counters(),
         );
         drop(program.kill().unwrap());
-        fs::write(&page, [0; 4096]).unwrap();
         // Their order is told by the time of their last change.
         thread::sleep(Duration::from_millis(20));
     }
-    let alive = start(&stage, "mode=lossless,ring=64K,page=4K,session=4M", &page);
+    let alive = start(
+        &stage,
+        "mode=lossless,ring=64K,page=4K,session=4M",
+        &counters(),
+    );
     assert_eq!(find::in_directory(&stage.sessions()).unwrap().len(), 4);
     let mut dead = clean::dead_sessions(&stage.sessions());
     assert_eq!(dead.len(), 3);

@@ -1,5 +1,6 @@
 //! A recorder over the reader's library alone: `recorder DUMP [RING_FILE]` records the ring file, or
 //! all sessions of `RINGMARK_DIR`, until its standard input ends (or all of them have).
+//! `recorder --on-death DIR` waits beside all sessions and dumps those whose process dies.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -7,7 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringmark_reader::{Destination, Dump, ReaderError, RecordOptions, Recorder, Selection};
+use ringmark_reader::on_death::DeathWatch;
+use ringmark_reader::{Codec, Destination, Dump, ReaderError, RecordOptions, Recorder, Selection};
 
 fn stop_at_end_of_input() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -30,9 +32,18 @@ fn record(dump: PathBuf, selection: Selection) -> Result<(), ReaderError> {
     Ok(())
 }
 
+fn watch(directory: PathBuf) {
+    let mut watch = DeathWatch::new(&directory, Codec::None);
+    watch.run(&stop_at_end_of_input(), |event| println!("{event:?}"));
+}
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let dump = arguments.next().expect("usage: recorder DUMP [RING_FILE]");
+    if dump.as_os_str() == "--on-death" {
+        watch(arguments.next().expect("a directory"));
+        return ExitCode::SUCCESS;
+    }
     let selection = arguments.next().map_or(Selection::All, Selection::Path);
     match record(dump, selection) {
         Ok(()) => ExitCode::SUCCESS,

@@ -129,6 +129,52 @@ impl Stage {
     }
 }
 
+/// A file of counters that a traced program shares with its test: it survives the program.
+#[derive(Debug)]
+pub struct Counters {
+    path: PathBuf,
+}
+
+impl Counters {
+    /// Makes the file, all zeros.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        fs::write(&path, [0; 4096]).expect("a file of counters");
+        Self { path }
+    }
+
+    /// The argument that tells `emit` of it.
+    #[must_use]
+    pub fn argument(&self) -> String {
+        format!("committed={}", self.path.display())
+    }
+
+    /// The first `count` counters.
+    ///
+    /// # Panics
+    /// When the file cannot be read.
+    #[must_use]
+    pub fn read(&self, count: u64) -> Vec<u64> {
+        let bytes = fs::read(&self.path).expect("the file of counters");
+        let (words, _) = bytes.as_chunks::<8>();
+        let words = words.iter().take(count as usize);
+        words.map(|word| u64::from_le_bytes(*word)).collect()
+    }
+
+    /// Waits until all of the first `count` threads have committed something.
+    ///
+    /// # Panics
+    /// When they do not.
+    pub fn wait_for(&self, count: u64) {
+        wait_until(SOON, "every thread emits", || {
+            self.read(count).iter().all(|n| *n > 0).then_some(())
+        });
+    }
+}
+
 /// Tells a recorder to end, waits for it, and returns what it said about itself.
 ///
 /// # Panics
