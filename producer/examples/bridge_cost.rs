@@ -16,8 +16,10 @@ use tracing_subscriber::layer::SubscriberExt;
 const WINDOWS: usize = 300;
 const PER_WINDOW: u64 = 500;
 
-/// What is measured: name, body; the part of the program that runs it.
-const BODIES: [(&str, &str, fn(u64)); 11] = [
+/// The process that runs it, its name, what is measured.
+type Body = (&'static str, &'static str, fn(u64));
+
+const BODIES: [Body; 11] = [
     ("bridge", "clock", clock),
     ("bridge", "native event", native_event),
     ("bridge", "native span", native_span),
