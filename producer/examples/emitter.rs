@@ -17,7 +17,7 @@ struct Options {
 }
 
 fn options() -> Option<Options> {
-    let mut numbers = vec![4, 1000, 0];
+    let mut numbers = [4, 1000, 0];
     let (mut given, mut mix, mut hold) = (0, false, 0);
     for argument in std::env::args().skip(1) {
         if argument == "mix" {

@@ -13,7 +13,7 @@ use ringmark_reader::{Codec, DeathWatch, Dump, Selection, on_death};
 
 use crate::child::{NotStarted, Traced, exit_code};
 use crate::output::units::{count, counted, size};
-use crate::output::{Exit, Failure, note, printable};
+use crate::output::{Exit, Failure, note, printable, text};
 use crate::signals::Signals;
 
 /// A program may leave a session behind that is found only at the next look.
@@ -135,7 +135,7 @@ pub(crate) fn start(command: &[std::ffi::OsString], to_stderr: bool) -> Result<T
 /// The recording failed, the program goes on: that is trouble, and the dump is not whole.
 fn failed(error: &anyhow::Error) -> Outcome {
     Outcome {
-        trouble: vec![format!("{error:#}")],
+        trouble: vec![text(error)],
         incomplete: true,
         ..Outcome::default()
     }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use ringmark_reader::record::RecordOptions;
-use ringmark_reader::{Codec, Destination, Dump, Rotation, Selection, notes};
+use ringmark_reader::{
+    Access, Codec, Destination, Dump, ReaderError, Rotation, Selection, Session, find, notes,
+};
 
 use crate::child;
 use crate::output::file::{DEFAULT_FILE, destination};
@@ -130,6 +132,7 @@ impl DumpOptions {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         if let Some(pid) = self.target.pid {
+            check(pid)?;
             return self.sessions(Selection::Pid(pid));
         }
         if let Some(directory) = &self.on_death {
@@ -155,6 +158,14 @@ impl Args {
         recording::write_status(self.status_file.as_ref(), &outcome)?;
         Ok(outcome.exit())
     }
+}
+
+/// That a process can be recorded: before a dump that is there is renamed for nothing.
+fn check(pid: u32) -> Result<(), ReaderError> {
+    let found = find::by_pid(pid)?;
+    found
+        .iter()
+        .try_for_each(|place| Session::open_found(place, Access::Consume).map(drop))
 }
 
 /// Runs a program and records it. `Err`: it did not start; that was told.

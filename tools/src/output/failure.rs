@@ -84,8 +84,20 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if closed_pipe(error) {
         return Exit::FINE;
     }
-    super::note(&super::printable(&format!("{error:#}")));
+    super::note(&super::printable(&text(error)));
     exit_of(error)
+}
+
+/// The error with its causes, each said once: some texts hold those of their causes.
+pub(crate) fn text(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let colon = if text.is_empty() { "" } else { ": " };
+            text = text + colon + &cause;
+        }
+    }
+    text
 }
 
 fn exit_of(error: &anyhow::Error) -> Exit {

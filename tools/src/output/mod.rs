@@ -7,7 +7,7 @@ mod sink;
 mod table;
 pub(crate) mod units;
 
-pub(crate) use failure::{Exit, Failure, report};
+pub(crate) use failure::{Exit, Failure, report, text};
 pub(crate) use sink::{Sink, Style};
 pub(crate) use table::Table;
 
