@@ -363,7 +363,7 @@ impl fmt::Debug for Talkative {
         let depth = DEPTH.get();
         if depth < 3 {
             DEPTH.set(depth + 1);
-            info_span!(target: "talk_span", "talk").in_scope(|| talk());
+            info_span!(target: "talk_span", "talk").in_scope(talk);
             DEPTH.set(depth);
         }
         write!(f, "at {depth}")
