@@ -40,11 +40,26 @@ pub fn path() -> &'static Path {
 }
 
 fn build() -> PathBuf {
+    build_with(&["--workspace"], "ringmark")
+}
+
+/// The program `name` of a package that other tests do not need: Cargo builds it, for this test's
+/// own profile and target directory.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn built(package: &str, name: &str) -> PathBuf {
+    build_with(&["--package", package], name)
+}
+
+fn build_with(packages: &[&str], name: &str) -> PathBuf {
     let profile_dir = profile_dir();
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace_root());
-    command.args(["build", "--quiet", "--workspace", "--bin", "ringmark"]);
+    command.args(["build", "--quiet"]).args(packages);
+    command.args(["--bin", name]);
     if profile_dir.ends_with("release") {
         command.arg("--release");
     }
@@ -53,8 +68,8 @@ fn build() -> PathBuf {
     }
     let output = command.output().expect("cargo starts");
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "cannot build ringmark:\n{errors}");
-    profile_dir.join("ringmark")
+    assert!(output.status.success(), "cannot build {name}:\n{errors}");
+    profile_dir.join(name)
 }
 
 /// `<target>/debug` or `<target>/release`: the test itself lies in its `deps` directory.

@@ -49,10 +49,7 @@ async fn one_connection(server: SocketAddr, numbers: Vec<usize>) -> Result<usize
     Ok(answered)
 }
 
-async fn one_request(
-    mut sender: SendRequest<Empty<Bytes>>,
-    number: usize,
-) -> Result<bool, Failed> {
+async fn one_request(mut sender: SendRequest<Empty<Bytes>>, number: usize) -> Result<bool, Failed> {
     let request = Request::get("http://localhost/")
         .header(NUMBER, number)
         .body(Empty::new())?;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber, level_filters::LevelFilter};
+use tracing_core::span::{Attributes, Current, Id, Record};
 
 /// Events and spans of one target.
 #[derive(Debug, Default)]
@@ -41,9 +41,7 @@ impl Counts {
             let counts = targets.iter();
             let counts =
                 counts.map(|(target, count)| (target.clone(), number(count).load(Relaxed)));
-            counts
-                .filter(|(_, n)| *n > 0)
-                .collect::<BTreeMap<_, _>>()
+            counts.filter(|(_, n)| *n > 0).collect::<BTreeMap<_, _>>()
         };
         json!({
             "events": by_target(|count| &count.events),
@@ -93,7 +91,10 @@ impl<S: Subscriber> Subscriber for Counting<S> {
     }
 
     fn event(&self, event: &Event<'_>) {
-        self.counts.of(event.metadata()).events.fetch_add(1, Relaxed);
+        self.counts
+            .of(event.metadata())
+            .events
+            .fetch_add(1, Relaxed);
         self.inner.event(event);
     }
 

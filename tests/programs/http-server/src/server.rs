@@ -65,9 +65,7 @@ async fn answer(
     info!(number, "came");
     together.wait().await;
     info!(number, "all are here");
-    work(number)
-        .instrument(info_span!("work", number))
-        .await;
+    work(number).instrument(info_span!("work", number)).await;
     info!(number, "done");
     Ok(Response::new(Full::from(number.to_string())))
 }
