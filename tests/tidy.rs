@@ -41,7 +41,6 @@ const UNSAFE_FILES: &[&str] = &[
     "producer/src/tracing/values.rs",
     // Functions whose names the disassembler must find.
     "producer/examples/hot_path.rs",
-    "producer/examples/bridge_cost.rs",
     // Writers over plain memory and over loom's.
     "ring/tests/heap_ring.rs",
     "ring/tests/loom_handover.rs",

@@ -20,13 +20,6 @@ pub(super) fn is_callsite(metadata: &Metadata<'_>) -> bool {
     metadata.target() == "log" && metadata.name() == "log event"
 }
 
-/// Whether a record with this target and level may be on, as far as is known without its place.
-pub(super) fn may_be_on(metadata: &Metadata<'_>) -> bool {
-    // What the level rules out does not come here. The rest is decided by the record's site.
-    let _ = metadata;
-    true
-}
-
 /// Records it as an event of its own site. `false`: there are too many, or it is no `log` record.
 pub(super) fn emit(event: &Event<'_>) -> bool {
     let Some(metadata) = event.normalized_metadata() else {
