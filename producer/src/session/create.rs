@@ -196,15 +196,32 @@ impl Draft {
         }
     }
 
-    /// Takes the lock, maps the file and gives it its name.
+    /// Takes the lock, maps the file, and only then gives it the name under which readers find it:
+    /// a start that failed leaves nothing behind.
     fn publish(self) -> Result<RingFile, StartError> {
         identity::hold_lock(&self.file);
-        if !self.memfd
-            && let Err(error) = fs::rename(&self.draft, &self.path)
-        {
-            return Err(self.io("rename", error));
+        let Self {
+            file,
+            draft,
+            path,
+            memfd,
+        } = self;
+        let ring = RingFile::produce(file, &path).map_err(StartError::File);
+        if memfd {
+            return ring;
         }
-        RingFile::produce(self.file, &self.path).map_err(StartError::File)
+        let named = ring.and_then(|ring| match fs::rename(&draft, &path) {
+            Ok(()) => Ok(ring),
+            Err(source) => Err(StartError::Io {
+                step: "rename",
+                path,
+                source,
+            }),
+        });
+        if named.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        named
     }
 }
 
