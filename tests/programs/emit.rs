@@ -3,7 +3,8 @@
 //!
 //! `burst=N` and `pause=US`: pauses after every N events. `committed=FILE`: stores the count of
 //! each thread's committed events in a file of u64s, right after each commit. `shape=one`: one
-//! number per event instead of two. `hold=MS`: lives on for that time after the last event.
+//! number per event instead of two. `wait=MS`: waits between the session's start and the first event.
+//! `hold=MS`: lives on for that time after the last one.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
@@ -42,6 +43,7 @@ struct Options {
     events: u64,
     burst: u64,
     pause: Duration,
+    wait: Duration,
     hold: Duration,
     committed: Option<&'static [AtomicU64]>,
     is_one: bool,
@@ -60,6 +62,7 @@ fn options() -> Options {
         events: number(),
         burst: u64::MAX,
         pause: Duration::ZERO,
+        wait: Duration::ZERO,
         hold: Duration::ZERO,
         committed: None,
         is_one: false,
@@ -70,6 +73,7 @@ fn options() -> Options {
         match key {
             "burst" => options.burst = number(),
             "pause" => options.pause = Duration::from_micros(number()),
+            "wait" => options.wait = Duration::from_millis(number()),
             "hold" => options.hold = Duration::from_millis(number()),
             "committed" => options.committed = Some(shared_page(value)),
             "shape" => options.is_one = value == "one",
@@ -99,6 +103,7 @@ fn work(options: &Options, thread: u64) {
 fn main() {
     let options = options();
     ringmark::start_from_env();
+    thread::sleep(options.wait);
     if options.threads == 0 {
         work(&options, 0);
     }

@@ -1,0 +1,212 @@
+//! Promise: `RINGMARK` says whether and how a program is traced; what it cannot say means off, with
+//! the reason in the session directory, and nothing printed unless asked.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use ringmark_format::attribute::tag;
+use ringmark_format::session::{Clock, Mode, SessionHeader};
+use ringmark_reader::{Access, Session};
+use ringmark_tests::Finished;
+use ringmark_tests::recording::read;
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, run};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const KNOBS: &str = env!("CARGO_BIN_EXE_knobs");
+
+fn knobs(stage: &Stage, variables: &[(&str, &str)]) -> Finished {
+    let mut command = stage.command(KNOBS);
+    command.args(["10", "0"]).envs(variables.iter().copied());
+    run(&mut command, SOON).unwrap().expect_code(0)
+}
+
+/// What the program left beside its ring files: the reason why it is not traced.
+fn note(stage: &Stage) -> Option<String> {
+    let entries = fs::read_dir(stage.sessions()).ok()?;
+    let mut paths = entries.flatten().map(|e| e.path());
+    let path = paths.find(|p| p.extension().is_some_and(|e| e == "off"))?;
+    fs::read_to_string(path).ok()
+}
+
+/// How many events of each name are there; together with a session that stays.
+fn counts(stage: &Stage) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for item in read(&stage.ring_files()).events() {
+        if let ringmark_decoder::Output::Event(event) = item {
+            let name = String::from_utf8_lossy(event.name()).into_owned();
+            *found.entry(name).or_default() += 1;
+        }
+    }
+    found
+}
+
+fn names(stage: &Stage) -> Vec<String> {
+    counts(stage).into_keys().collect()
+}
+
+#[test]
+fn off_unless_asked() {
+    for variables in [&[][..], &[("RINGMARK", "0")], &[("RINGMARK", "")]] {
+        let stage = Stage::new("off");
+        let done = knobs(&stage, variables);
+        assert_eq!(
+            (done.stdout_text(), done.stderr_text()),
+            (String::new(), String::new())
+        );
+        assert!(!stage.sessions().exists(), "{variables:?}");
+    }
+}
+
+#[test]
+fn a_bad_value_means_off_and_says_why() {
+    for (value, expected) in [
+        ("yes", "1, 0, or key=value"),
+        (
+            "mode=lossy",
+            "mode: found \"lossy\", expected lossless or overwrite",
+        ),
+        ("ring=12", "ring: found \"12\""),
+        ("ring=0", "ring: found \"0\""),
+        (
+            "ring=8X",
+            "ring: found \"8X\", expected bytes, with K, M or G",
+        ),
+        ("ring=99999999999999G", "ring: found"),
+        ("ring=1M,session=64K", "session: found"),
+        ("page=3000", "page: found \"3000\", expected a power of two"),
+        ("page=2M", "page: found"),
+        ("clock=sun", "clock: found \"sun\""),
+        ("keep=maybe", "keep: found \"maybe\""),
+        ("control=2", "control: found \"2\", expected on or off"),
+        ("warm=-1", "warm: found \"-1\", expected a number"),
+        ("colour=red", "found \"colour\""),
+        ("mode", "found \"mode\""),
+    ] {
+        let stage = Stage::new("bad");
+        let done = knobs(&stage, &[("RINGMARK", value)]);
+        assert_eq!(
+            (done.stdout_text(), done.stderr_text()),
+            (String::new(), String::new())
+        );
+        assert_eq!(stage.ring_files().len(), 0, "{value}");
+        let said = note(&stage).unwrap_or_default();
+        assert!(said.contains(expected), "{value}: {said}");
+        let done = knobs(&stage, &[("RINGMARK", value), ("RINGMARK_VERBOSE", "1")]);
+        let said = done.stderr_text();
+        assert!(
+            said.starts_with("ringmark: tracing is off: "),
+            "{value}: {said}"
+        );
+        assert!(
+            said.contains(expected) && said.lines().count() == 1,
+            "{value}: {said}"
+        );
+    }
+}
+
+#[test]
+fn each_option_reaches_the_session() {
+    let header = |ringmark: &str| -> SessionHeader {
+        let stage = Stage::new("options");
+        let program = stage.start(EMIT, ringmark, "0 10 hold=60000");
+        let header = *Session::open(&stage.ring_file(), Access::Observe)
+            .unwrap()
+            .header();
+        drop(program);
+        header
+    };
+    let default = header("1");
+    assert_eq!(
+        (default.mode, default.page_bytes),
+        (Mode::Overwrite as u32, 64 << 10)
+    );
+    assert_eq!(default.ring_bytes, 256 << 10);
+    assert_ne!(default.mailbox_offset, 0);
+    assert_eq!(header("mode=lossless").mode, Mode::Lossless as u32);
+    assert_eq!(header("page=8K").page_bytes, 8 << 10);
+    assert_eq!(header("ring=1M").ring_bytes, 1 << 20);
+    let (small, large) = (
+        header("session=1M").file_bytes,
+        header("session=32M").file_bytes,
+    );
+    assert!(small < 2 << 20 && large >= 32 << 20, "{small} {large}");
+    assert_eq!(header("control=off").mailbox_offset, 0);
+    assert_eq!(header(" mode=lossless , control=off ").mailbox_offset, 0);
+    for clock in [Clock::Monotonic, Clock::Coarse, Clock::None] {
+        assert_eq!(
+            header(&format!("clock={}", clock.name())).clock,
+            clock as u32
+        );
+    }
+    assert_eq!(header("keep=never").keep, 2);
+}
+
+#[test]
+fn the_filter_speaks_of_levels_and_targets() {
+    let all = [
+        "knobs.debug",
+        "knobs.error",
+        "knobs.info",
+        "knobs.trace",
+        "knobs.warn",
+    ];
+    for (filter, expected) in [
+        ("", &all[..]),
+        ("trace", &all),
+        ("warn", &["knobs.error", "knobs.warn"]),
+        ("off", &[]),
+        ("knobs::db=warn", &["knobs.error", "knobs.warn"]),
+        ("error,knobs::net=info", &["knobs.error", "knobs.info"]),
+        ("info,knobs::db=off", &["knobs.info"]),
+    ] {
+        let stage = Stage::new("filter");
+        let ringmark = ("RINGMARK", "mode=overwrite,keep=always");
+        // The variable of other libraries changes nothing.
+        let variables = [ringmark, ("RINGMARK_FILTER", filter), ("RUST_LOG", "off")];
+        let _ = knobs(&stage, &variables);
+        assert_eq!(names(&stage), expected, "{filter}");
+        assert!(counts(&stage).values().all(|n| *n == 10));
+    }
+    let stage = Stage::new("badfilter");
+    let _ = knobs(
+        &stage,
+        &[("RINGMARK", "1"), ("RINGMARK_FILTER", "knobs=loud")],
+    );
+    let said = note(&stage).unwrap_or_default();
+    assert!(
+        said.contains("filter: found \"knobs=loud\", expected LEVEL or TARGET=LEVEL"),
+        "{said}"
+    );
+}
+
+#[test]
+fn tags_and_the_service_are_attributes() {
+    let stage = Stage::new("tags");
+    let mut command = stage.program(EMIT, "mode=overwrite");
+    command.args(["0", "10", "hold=60000"]).envs([
+        ("RINGMARK_TAGS", "env=prod, zone=b ,,team=core"),
+        ("OTEL_SERVICE_NAME", "shop"),
+        (
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "service.name=other,service.version=1.2.3,x=y",
+        ),
+    ]);
+    let program = Running::start(&mut command).unwrap();
+    let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+    for tag in ["env=prod", "zone=b", "team=core"] {
+        assert!(session.has_tag(tag), "{tag}");
+    }
+    assert!(!session.has_tag(""));
+    let attribute = |tag| session.attribute(tag).unwrap_or_default();
+    assert_eq!(session.name(), "shop");
+    assert_eq!(attribute(tag::SERVICE_VERSION), "1.2.3");
+    assert_eq!(attribute(tag::PROCESS_NAME), "emit");
+    assert_eq!(attribute(tag::EXECUTABLE), EMIT);
+    assert_eq!(
+        attribute(tag::COMMAND_LINE),
+        format!("{EMIT}\0{}\0{}\0{}\0", 0, 10, "hold=60000")
+    );
+    assert!(!attribute(tag::HOST).is_empty() && !attribute(tag::KERNEL).is_empty());
+    drop(program);
+}
