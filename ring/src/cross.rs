@@ -80,3 +80,28 @@ pub fn zero(words: &[AtomicU64]) {
         word.store(0, core::sync::atomic::Ordering::Relaxed);
     }
 }
+
+/// Copies words that their writer has left: one string instruction, half the time of a loop of
+/// relaxed loads when the words come from memory. A copy beside which a word was written must be
+/// thrown away; the page's generation tells. `to` must be as long as `from`, else nothing happens.
+pub fn copy(from: &[AtomicU64], to: &mut [u64]) {
+    if from.len() != to.len() {
+        return;
+    }
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    // SAFETY: reads and writes exactly `to.len()` aligned words, of which the ones written to are
+    // exclusively borrowed; the direction flag is clear at every asm block.
+    unsafe {
+        core::arch::asm!(
+            "rep movsq",
+            inout("rcx") to.len() => _,
+            inout("rsi") from.as_ptr() => _,
+            inout("rdi") to.as_mut_ptr() => _,
+            options(nostack, preserves_flags),
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = from.load(core::sync::atomic::Ordering::Relaxed);
+    }
+}

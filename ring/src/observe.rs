@@ -7,6 +7,7 @@ use ringmark_format::PageNumber;
 use ringmark_format::page::{self, PageHeader};
 use ringmark_format::record::{self, Header};
 
+use crate::cross;
 use crate::order;
 use crate::sync::AtomicU64;
 
@@ -46,9 +47,7 @@ pub fn copy_sealed(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> 
     if page.len() != copy.len() || !is_at(page, number) {
         return PageRead::NotThere;
     }
-    for (to, from) in copy.iter_mut().zip(page) {
-        *to = from.load(Relaxed);
-    }
+    cross::copy(page, copy);
     keep(
         page,
         number,
