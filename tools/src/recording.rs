@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringmark_reader::record::{Ended, Progress, RecordOptions, Recorder};
-use ringmark_reader::{Codec, DeathWatch, Dump, Selection, on_death};
+use ringmark_reader::{Codec, DeathWatch, Dump, Selection, SessionInfo, on_death};
 
 use crate::child::{NotStarted, Traced, exit_code};
 use crate::output::units::{count, counted, size};
@@ -238,13 +238,12 @@ impl Display {
         }
         let progress = recorder.progress();
         let rate = (progress.bytes - self.bytes.min(progress.bytes)) as f64 / since.as_secs_f64();
-        let rings: u64 = recorder
-            .sessions()
-            .map(|s| u64::from(s.ring().slots_used()))
-            .sum();
+        let rings = |session| SessionInfo::of(session).rings.len() as u64;
+        let rings: u64 = recorder.sessions().map(rings).sum();
         self.bar.set_message(format!(
-            "recording {} sessions, {rings} rings: {}, {}/s, rings {} % full, {} lost (Ctrl-C ends)",
-            progress.sessions_open,
+            "recording {}, {}: {}, {}/s, rings {} % full, {} lost (Ctrl-C ends)",
+            counted(progress.sessions_open as u64, "session"),
+            counted(rings, "ring"),
             size(progress.bytes),
             size(rate as u64),
             progress.fill_percent,
