@@ -10,10 +10,12 @@ mod show;
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::DumpBuilder;
+use ringmark_decoder::escape::Printable;
 use ringmark_reader::{Dump, RecordOptions, Selection};
 
 pub(crate) use child::JobArgs;
@@ -21,7 +23,7 @@ use child::Trace;
 use parent::{Jobs, Report};
 
 use crate::output::file::{destination, is_standard};
-use crate::output::{Exit, Failure, Sink, Style, note, printable};
+use crate::output::{Exit, Failure, Sink, Style, note};
 use crate::recording::{self, Outcome};
 
 /// Index the files of a directory, traced and recorded; then measure what that cost
@@ -59,7 +61,8 @@ impl Args {
         }
         let mut out = Sink::direct();
         let style = Style::detect();
-        let dir = printable(&self.dir.to_string_lossy());
+        let dir = shown(&self.dir);
+        let dir = show::shortened(&dir, show::DIR_COLUMNS);
         let workers = child::workers();
         writeln!(
             out,
@@ -78,8 +81,13 @@ impl Args {
     }
 }
 
+/// A path, safe for a terminal.
+fn shown(path: &Path) -> String {
+    Printable(path.as_os_str().as_bytes()).to_string()
+}
+
 fn check_directory(dir: &Path) -> Result<(), Failure> {
-    let shown = printable(&dir.to_string_lossy());
+    let shown = shown(dir);
     match fs::metadata(dir) {
         Ok(about) if about.is_dir() => Ok(()),
         Ok(_) => Err(Failure::unreadable(format!(

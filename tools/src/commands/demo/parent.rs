@@ -65,19 +65,15 @@ impl Jobs {
         tally: Option<&File>,
         more: &[String],
     ) -> anyhow::Result<Running> {
-        match self.try_start(trace, tally, more)? {
-            Ok(running) => Ok(running),
-            Err(_) if self.other_place.is_none() => {
-                self.other_place = Some(private_place()?);
-                let again = self.try_start(trace, tally, more)?;
-                again.map_err(|reason| {
-                    Failure::no_target(format!("demo: tracing is off: {reason}")).into()
-                })
-            }
-            Err(reason) => {
-                Err(Failure::no_target(format!("demo: tracing is off: {reason}")).into())
-            }
+        let mut started = self.try_start(trace, tally, more)?;
+        if let Err(reason) = &started
+            && self.other_place.is_none()
+        {
+            let place = private_place().map_err(|error| off(&format!("{reason}; {error:#}")))?;
+            self.other_place = Some(place);
+            started = self.try_start(trace, tally, more)?;
         }
+        started.map_err(|reason| off(&reason).into())
     }
 
     /// The inner error is the reason why tracing is off.
@@ -149,8 +145,12 @@ impl Drop for Jobs {
     }
 }
 
+fn off(reason: &str) -> Failure {
+    Failure::no_target(format!("demo: tracing is off: {reason}"))
+}
+
 /// A new directory that only this user may enter.
-pub(super) fn private_place() -> io::Result<PathBuf> {
+pub(super) fn private_place() -> anyhow::Result<PathBuf> {
     let mut seed = [0; 8];
     rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::NONBLOCK)?;
     let name = format!(
@@ -159,7 +159,8 @@ pub(super) fn private_place() -> io::Result<PathBuf> {
         u64::from_ne_bytes(seed)
     );
     let path = std::env::temp_dir().join(name);
-    DirBuilder::new().mode(0o700).create(&path)?;
+    let made = DirBuilder::new().mode(0o700).create(&path);
+    made.with_context(|| format!("{}: cannot be made", path.display()))?;
     Ok(path)
 }
 

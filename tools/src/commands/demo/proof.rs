@@ -27,7 +27,8 @@ const JOB_TIME: Duration = Duration::from_millis(400);
 /// And is cut short after this time if its files are large.
 const JOB_SECONDS_MAX: u64 = 1;
 /// All measured jobs together.
-const COST_TIME: Duration = Duration::from_secs(4);
+const COST_TIME: Duration = Duration::from_secs(3);
+const ROUNDS_MAX: usize = 25;
 /// The job to be killed must get that far within this time.
 const KILL_WITHIN: Duration = Duration::from_secs(3);
 /// The slow reader looks this rarely.
@@ -99,43 +100,49 @@ fn cost(
     work: &Scratch,
     size: &[String],
 ) -> anyhow::Result<()> {
-    const ROUNDS_MAX: usize = 9;
     let start = Instant::now();
     let (mut off, mut flight, mut record) = (Vec::new(), Vec::new(), Vec::new());
     while off.len() < ROUNDS_MAX && (off.len() < 3 || start.elapsed() < COST_TIME) {
-        off.push(per_file(jobs.start(Trace::Off, None, size)?.report()?));
-        flight.push(per_file(jobs.start(Trace::Flight, None, size)?.report()?));
+        off.push(jobs.start(Trace::Off, None, size)?.report()?);
+        flight.push(jobs.start(Trace::Flight, None, size)?.report()?);
         let job = jobs.start(Trace::Record, None, size)?;
         recorder(&job, work)?.run(&AtomicBool::new(false))?;
-        record.push(per_file(job.report()?));
+        record.push(job.report()?);
     }
     let rounds = off.len();
-    let plain = median(&mut off);
-    let each = |ns: f64| format!("{:>9} a file", duration(ns as u64));
-    let more = |ns: f64| format!("{:+.1} %", (ns / plain.max(1.0) - 1.0) * 100.0);
+    let (unit, plain, spread) = each(&off);
     writeln!(
         out,
-        "  not traced            {}   median of {rounds} rounds, in turns",
-        each(plain)
+        "  not traced           {:>8} a {unit}   median of {rounds} rounds, +/- {spread:.0} %",
+        duration(plain as u64)
     )?;
-    let (flight, record) = (median(&mut flight), median(&mut record));
-    writeln!(
-        out,
-        "  traced, in memory     {}   {}",
-        each(flight),
-        more(flight)
-    )?;
-    writeln!(
-        out,
-        "  traced and recorded   {}   {}",
-        each(record),
-        more(record)
-    )?;
+    for (name, reports) in [("in memory", flight), ("and recorded", record)] {
+        let (_, ns, _) = each(&reports);
+        let (time, more) = (duration(ns as u64), (ns / plain.max(1.0) - 1.0) * 100.0);
+        writeln!(out, "  traced {name:<13} {time:>8} a {unit}   {more:+.1} %")?;
+    }
     one_event(out, jobs)
 }
 
-fn per_file(report: Report) -> f64 {
-    report.took_ns as f64 / report.totals.files.max(1) as f64
+/// What time is told of, median ns of one, and by how many percent the middle half differs from
+/// that at most.
+fn each(reports: &[Report]) -> (&'static str, f64, f64) {
+    let has_files = reports.iter().all(|r| r.totals.files > 0);
+    let unit = if has_files { "file" } else { "directory" };
+    let one = |report: &Report| {
+        let totals = &report.totals;
+        let count = if has_files {
+            totals.files
+        } else {
+            totals.directories
+        };
+        report.took_ns as f64 / count.max(1) as f64
+    };
+    let mut all: Vec<_> = reports.iter().map(one).collect();
+    let middle = median(&mut all);
+    let at = |part: usize| all.get(all.len() * part / 4).copied().unwrap_or(middle);
+    let differs = (middle - at(1)).max(at(3) - middle);
+    (unit, middle, differs / middle.max(1.0) * 100.0)
 }
 
 fn one_event(out: &mut impl Write, jobs: &mut Jobs) -> anyhow::Result<()> {
@@ -149,13 +156,13 @@ fn one_event(out: &mut impl Write, jobs: &mut Jobs) -> anyhow::Result<()> {
     };
     let (event, clock) = (number("event_ns")?, number("clock_ns")?);
     let name = match said["clock"].as_str() {
-        Some("tsc") => "rdtsc, the clock alone",
-        _ => "the clock alone; no steady time stamp counter here",
+        Some("tsc") => "rdtsc alone, in the same run",
+        _ => "no steady time stamp counter here",
     };
-    writeln!(out, "  one event             {event:>6.1} ns")?;
+    writeln!(out, "  one event            {event:>5.1} ns")?;
     writeln!(
         out,
-        "  one reading of time   {clock:>6.1} ns          {name}"
+        "  one clock reading    {clock:>5.1} ns          {name}"
     )?;
     Ok(())
 }

@@ -18,6 +18,10 @@ const SLOWEST: usize = 10;
 const UNREADABLE: usize = 3;
 /// Columns that a path may take, so that a line has no more than 80.
 const PATH_COLUMNS: usize = 44;
+/// Columns that the name of the dump may take.
+const FILE_COLUMNS: usize = 34;
+/// Columns that the name of the directory may take in the first line.
+pub(super) const DIR_COLUMNS: usize = 30;
 
 /// What the events of a trace say.
 #[derive(Debug, Default)]
@@ -76,10 +80,11 @@ fn summary(out: &mut impl Write, main: &Main, found: &Verification, file: &Path)
         "threads, each with a ring of its own".to_owned(),
     )?;
     line("time", duration(main.report.took_ns), String::new())?;
+    let name = Printable(file.as_os_str().as_encoded_bytes()).to_string();
     let written = format!(
-        "in {}, {}",
-        Printable(file.as_os_str().as_encoded_bytes()),
-        size(main.outcome.progress.bytes)
+        "{} in {}",
+        size(main.outcome.progress.bytes),
+        shortened(&name, FILE_COLUMNS)
     );
     line("events", count(found.events), written)?;
     let lost = if found.lost == 0 {
@@ -196,7 +201,7 @@ fn quoted(path: &Path) -> String {
 }
 
 /// The end of a text, which says more of a path than its start.
-fn shortened(text: &str, columns: usize) -> String {
+pub(super) fn shortened(text: &str, columns: usize) -> String {
     let length = text.chars().count();
     if length <= columns {
         return text.to_owned();
