@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 
-use crate::output::Exit;
+use crate::output::{Exit, Failure};
 
 /// What a program is traced with unless `RINGMARK` says otherwise: nothing may be missing, and
 /// the session of a short-lived program is still there when we come to it.
@@ -83,14 +83,6 @@ impl Traced {
         self.child.try_wait()
     }
 
-    /// Waits for its end.
-    ///
-    /// # Errors
-    /// What `waitpid` said.
-    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait()
-    }
-
     /// Passes a signal on, once. A Ctrl-C on our terminal has reached it already.
     pub(crate) fn forward(&mut self, signal: i32) {
         if self.forwarded.replace(signal).is_some() || (signal == 2 && in_foreground()) {
@@ -124,6 +116,21 @@ pub(crate) fn exit_code(status: ExitStatus) -> Exit {
 
 fn given() -> Option<OsString> {
     std::env::var_os("RINGMARK").filter(|v| !v.is_empty())
+}
+
+/// That `RINGMARK` can be used, before a program is started with it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check_settings() -> Result<(), Failure> {
+    let given = given().unwrap_or_default();
+    let Some(text) = given.to_str() else {
+        return Err(Failure::usage("RINGMARK: is not UTF-8"));
+    };
+    match ringmark::Options::parse(text) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::usage(format!("RINGMARK={text}: {error}"))),
+    }
 }
 
 /// Whether programs are traced as we choose: `RINGMARK` is not set.

@@ -82,8 +82,7 @@ pub(crate) fn record_command(
     });
     display.clear();
     let mut outcome = outcome(&mut recorder, ended).unwrap_or_else(|error| failed(&error));
-    let status = traced.wait().context("waiting for the program")?;
-    outcome.command = Some(exit_code(status));
+    outcome.command = Some(wait(&mut traced, signals)?);
     Ok(outcome)
 }
 
@@ -124,12 +123,17 @@ fn death_text(event: &on_death::Event) -> Option<String> {
     }
 }
 
-/// Starts the program of a command line; a failure is told and has its exit code.
-pub(crate) fn start(command: &[std::ffi::OsString], to_stderr: bool) -> Result<Traced, Exit> {
-    Traced::start(command, to_stderr).map_err(|NotStarted { exit, text }| {
-        note(&text);
-        exit
-    })
+/// Waits for a program that goes on although its recording has ended.
+fn wait(traced: &mut Traced, signals: &Signals) -> anyhow::Result<Exit> {
+    loop {
+        if let Some(status) = traced.try_wait().context("waiting for the program")? {
+            return Ok(exit_code(status));
+        }
+        if let Some(signal) = signals.received() {
+            traced.forward(signal);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// The recording failed, the program goes on: that is trouble, and the dump is not whole.
@@ -263,20 +267,32 @@ impl Display {
 }
 
 /// Where a recording's status goes besides standard error.
-pub(crate) fn write_status(path: Option<&PathBuf>, outcome: &Outcome) -> anyhow::Result<()> {
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn write_status(
+    path: Option<&PathBuf>,
+    result: &anyhow::Result<Result<Outcome, NotStarted>>,
+) -> anyhow::Result<()> {
     let Some(path) = path else {
         return Ok(());
+    };
+    let nothing = Outcome::default();
+    let (outcome, trouble) = match result {
+        Ok(Ok(outcome)) => (outcome, outcome.trouble.clone()),
+        Ok(Err(not_started)) => (&nothing, vec![not_started.text.clone()]),
+        Err(error) => (&nothing, vec![text(error)]),
     };
     let progress = &outcome.progress;
     let status = serde_json::json!({
         "v": 1,
-        "complete": outcome.trouble.is_empty(),
+        "complete": trouble.is_empty(),
         "command": outcome.command.map(|exit| exit.0),
         "sessions": progress.sessions_done,
         "pages": progress.pages,
         "bytes": progress.bytes,
         "lost": progress.lost,
-        "trouble": outcome.trouble,
+        "trouble": trouble,
     });
     std::fs::write(path, format!("{status}\n")).with_context(|| path.display().to_string())
 }

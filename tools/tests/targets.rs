@@ -249,20 +249,37 @@ fn control_off_is_told() {
 fn a_bad_setting_is_told_by_record_and_list() {
     let stage = Stage::new("bad-setting");
     let program = traced_program();
-    let mut command = stage.ringmark(&[
+    let mut command = stage.ringmark(&["record", "--status-file", "status", "--", "touch", "x"]);
+    let found = run(command.env("RINGMARK", "mode=sideways"), LIMIT).unwrap();
+    let text = "RINGMARK=mode=sideways: mode: found \"sideways\", expected lossless or overwrite";
+    expect(found, 2, text);
+    assert!(
+        !stage.path("x").exists(),
+        "checked before anything is started"
+    );
+    assert!(
+        fs::read_to_string(stage.path("status"))
+            .unwrap()
+            .contains("sideways")
+    );
+    let hidden = "RINGMARK=mode=upward";
+    let record = [
         "record",
         "--status-file",
         "status",
         "--",
+        "env",
+        hidden,
         &program,
         "1",
         "1",
-    ]);
-    let found = run(command.env("RINGMARK", "mode=sideways"), LIMIT).unwrap();
-    expect(
-        found,
-        0,
-        "mode: found \"sideways\", expected lossless or overwrite",
+    ];
+    let text = "tracing is off in pid ";
+    let found = expect(stage.run(&record), 0, text);
+    assert!(
+        found.stderr_text().contains("mode: found \"upward\""),
+        "{}",
+        found.stderr_text()
     );
     let status: serde_json::Value =
         serde_json::from_slice(&fs::read(stage.path("status")).unwrap()).unwrap();

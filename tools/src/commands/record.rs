@@ -9,7 +9,7 @@ use ringmark_reader::{
     Access, Codec, Destination, Dump, ReaderError, Rotation, Selection, Session, find, notes,
 };
 
-use crate::child;
+use crate::child::{self, NotStarted, Traced};
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
@@ -131,32 +131,41 @@ impl DumpOptions {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        if let Some(pid) = self.target.pid {
-            check(pid)?;
-            return self.sessions(Selection::Pid(pid));
-        }
         if let Some(directory) = &self.on_death {
             return recording::watch_deaths(directory, self.dump.codec());
         }
-        if self.target.all {
-            return self.sessions(Selection::All);
-        }
-        let outcome = match command(&self.target.command, &self.output, &self.dump)? {
-            Ok(outcome) => outcome,
-            Err(exit) => return Ok(exit),
+        let result = self.record();
+        let exit = match &result {
+            Ok(Ok(outcome)) => {
+                tell(outcome, &self.output);
+                outcome.exit()
+            }
+            Ok(Err(not_started)) => {
+                note(&not_started.text);
+                not_started.exit
+            }
+            // Not used: the error itself has its exit code.
+            Err(_) => Exit::NO_TARGET,
         };
-        tell(&outcome, &self.output);
-        recording::write_status(self.status_file.as_ref(), &outcome)?;
-        Ok(outcome.exit())
+        recording::write_status(self.status_file.as_ref(), &result)?;
+        result.map(|_| exit)
     }
 
-    fn sessions(self, selection: Selection) -> anyhow::Result<Exit> {
+    fn record(&self) -> anyhow::Result<Result<Outcome, NotStarted>> {
+        match self.target.pid {
+            Some(pid) => {
+                check(pid)?;
+                self.sessions(Selection::Pid(pid)).map(Ok)
+            }
+            None if self.target.all => self.sessions(Selection::All).map(Ok),
+            None => command(&self.target.command, &self.output, &self.dump),
+        }
+    }
+
+    fn sessions(&self, selection: Selection) -> anyhow::Result<Outcome> {
         let to = destination(&self.output)?;
         let dump = self.dump.create(&to)?;
-        let outcome = recording::record(selection, dump, self.dump.options())?;
-        tell(&outcome, &self.output);
-        recording::write_status(self.status_file.as_ref(), &outcome)?;
-        Ok(outcome.exit())
+        recording::record(selection, dump, self.dump.options())
     }
 }
 
@@ -168,15 +177,16 @@ fn check(pid: u32) -> Result<(), ReaderError> {
         .try_for_each(|place| Session::open_found(place, Access::Consume).map(drop))
 }
 
-/// Runs a program and records it. `Err`: it did not start; that was told.
+/// Runs a program and records it. The inner error: it did not start.
 ///
 /// # Errors
-/// The dump cannot be created; then nothing was started.
+/// The dump cannot be created, or `RINGMARK` cannot be used; then nothing was started.
 pub(crate) fn command(
     command: &[OsString],
     output: &Path,
     dump: &DumpOptions,
-) -> anyhow::Result<Result<Outcome, Exit>> {
+) -> anyhow::Result<Result<Outcome, NotStarted>> {
+    child::check_settings()?;
     let to = destination(output)?;
     let options = RecordOptions {
         remove_kept: child::chosen_by_us(),
@@ -184,9 +194,9 @@ pub(crate) fn command(
     };
     let dump = dump.create(&to)?;
     let signals = Signals::watch()?;
-    let traced = match recording::start(command, to == Destination::Stdout) {
+    let traced = match Traced::start(command, to == Destination::Stdout) {
         Ok(traced) => traced,
-        Err(exit) => return Ok(Err(exit)),
+        Err(not_started) => return Ok(Err(not_started)),
     };
     let pid = traced.pid();
     let mut outcome = recording::record_command(traced, &signals, dump, options)?;

@@ -9,7 +9,7 @@ use super::report;
 use crate::input;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{count, duration};
-use crate::output::{Exit, Failure, Style};
+use crate::output::{Exit, Failure, Style, note};
 use crate::recording;
 
 /// Record a program until it ends, then show a short summary
@@ -37,12 +37,16 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         refuse_tracer(self.tracer.as_deref())?;
         let dump = DumpOptions::default();
-        let outcome = match record::command(&self.command, &self.output, &dump)? {
+        let result = record::command(&self.command, &self.output, &dump);
+        recording::write_status(self.status_file.as_ref(), &result)?;
+        let outcome = match result? {
             Ok(outcome) => outcome,
-            Err(exit) => return Ok(exit),
+            Err(not_started) => {
+                note(&not_started.text);
+                return Ok(not_started.exit);
+            }
         };
         record::tell(&outcome, &self.output);
-        recording::write_status(self.status_file.as_ref(), &outcome)?;
         if outcome.progress.sessions_done > 0 && !is_standard(&self.output) {
             self.summary()?;
         }
