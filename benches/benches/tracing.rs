@@ -1,5 +1,5 @@
-//! What the bridge from `tracing` costs beside native events and a `Registry` with a layer that
-//! does nothing.
+//! P4: what the bridge from `tracing` costs beside native events and a `Registry` with a layer
+//! that does nothing.
 //!
 //! Each subscriber is the global default of a process of its own, as in real programs; windows of
 //! all candidates are interleaved, so that one run compares them under the same load.
@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use ringmark_benches::{child_argument, finish, percentiles, print_bar};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::SubscriberExt;
@@ -156,7 +157,7 @@ impl Part {
 }
 
 fn main() {
-    if let Some(part) = std::env::args().nth(1) {
+    if let Some(part) = child_argument() {
         return serve(&part);
     }
     let mut parts = ["bridge", "layer", "empty", "registry"].map(Part::start);
@@ -167,18 +168,35 @@ fn main() {
             windows[index].push(part.ask(index));
         }
     }
-    for ((part, name, _), mut all) in BODIES.iter().zip(windows) {
-        all.sort_by(f64::total_cmp);
-        let at = |percent: usize| all[all.len() * percent / 100];
-        println!(
-            "{part:9} {name:20} p10 {:7.2} median {:7.2} p90 {:7.2} ns",
-            at(10),
-            at(50),
-            at(90)
-        );
+    let mut medians = Vec::new();
+    for ((part, name, _), all) in BODIES.iter().zip(windows) {
+        let [p10, median, p90] = percentiles(all);
+        println!("{part:9} {name:20} p10 {p10:7.2} median {median:7.2} p90 {p90:7.2} ns");
+        medians.push((*part, *name, median));
     }
     for mut part in parts {
         drop(part.to);
         let _ = part.child.wait();
     }
+    let of = |part, name| {
+        let found = medians.iter().find(|(p, n, _)| (*p, *n) == (part, name));
+        found.map_or(f64::NAN, |(_, _, median)| *median)
+    };
+    let event = of("bridge", "event") / of("bridge", "native event");
+    let span = of("bridge", "span") / of("registry", "span");
+    print_bar(
+        "P4",
+        "Subscriber event / native event",
+        event,
+        1.5,
+        event <= 1.5,
+    );
+    print_bar(
+        "P4",
+        "Subscriber span / (Registry + no-op Layer)",
+        span,
+        0.5,
+        span <= 0.5,
+    );
+    finish(event > 1.5 || span > 0.5)
 }
