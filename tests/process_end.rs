@@ -1,7 +1,7 @@
 //! Promise: however a thread or the process ends, what was emitted is there or counted, rings are
 //! given back, and nothing is printed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ringmark_format::slot::state;
 use ringmark_reader::{Access, Session};
@@ -24,7 +24,7 @@ fn run(stage: &Stage, how: &str, code: i32) -> PathBuf {
 }
 
 /// Claimed slots that were not given back.
-fn rings_in_use(ring_file: &PathBuf) -> usize {
+fn rings_in_use(ring_file: &Path) -> usize {
     let session = Session::open(ring_file, Access::Observe).unwrap();
     let ring = session.ring();
     let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));

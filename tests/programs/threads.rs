@@ -14,7 +14,7 @@ fn resident_pages() -> u64 {
     // Size, resident, shared: what is resident and not shared.
     let mut field = || {
         fields
-            .nth(0)
+            .next()
             .and_then(|f| f.parse::<u64>().ok())
             .expect("statm")
     };
