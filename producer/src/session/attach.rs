@@ -169,6 +169,9 @@ fn new_slot(core: &Core) -> Result<u32, Cause> {
 
 /// Makes one more ring that waits for a thread. `false`: there is no room.
 pub(super) fn add_warm(core: &Core) -> bool {
+    if !memory::has_room_ahead(core) {
+        return false;
+    }
     let Ok(index) = new_slot(core) else {
         return false;
     };

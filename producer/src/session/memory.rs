@@ -61,6 +61,15 @@ pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
     Some(offset)
 }
 
+/// Whether a ring may be made ahead of time: only while another one of the wanted size fits beside
+/// it, so that no thread gets a smaller ring for the sake of one that nobody uses.
+pub(super) fn has_room_ahead(core: &Core) -> bool {
+    let taken = core
+        .state_word(offset_of!(SessionState, allocated_bytes))
+        .load(Relaxed);
+    taken + 2 * u64::from(core.options.ring_bytes) <= core.cap / 2
+}
+
 /// Takes a ring: of the wanted size while half of the session is free, then smaller and smaller
 /// ones, so that a late thread gets little rather than nothing.
 pub(crate) fn take_ring(core: &Core) -> Option<SlotGeometry> {
