@@ -76,14 +76,9 @@ fn a_reader_of_a_running_writer_sees_whole_pages_only() {
         let dump = read(std::slice::from_ref(&ring_file));
         let account = Account::of(&dump);
         account.expect_no_errors();
-        let now = account
-            .rings
-            .values()
-            .map(|r| r.emitted())
-            .max()
-            .unwrap_or(0);
-        assert!(now >= last, "time went backwards: {now} after {last}");
-        last = now;
+        // A reader that is overtaken on its way may end with an older page than the time before.
+        let emitted = account.rings.values().map(|ring| ring.emitted());
+        last = last.max(emitted.max().unwrap_or(0));
     }
     drop(program.kill().unwrap());
     assert!(last > 100_000, "the writer did not run: {last}");
