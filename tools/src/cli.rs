@@ -18,7 +18,7 @@ FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
 
 /// Records what traced programs do, and shows it
 #[derive(Debug, Parser)]
-#[command(name = "ringmark", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "ringmark", version, after_help = EXIT_CODES)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -243,11 +243,13 @@ fn an_interrupt_reaches_the_program() {
         "--",
         "sh",
         "-c",
-        "trap 'exit 9' INT; echo ready; while :; do sleep 0.05; done",
+        "trap 'exit 9' INT; touch ready; while :; do sleep 0.05; done",
     ]);
     let recorder = Running::start(&mut command).unwrap();
     // The recorder is the leader of its own process group: the program cannot get it otherwise.
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until(LIMIT, "its trap", || {
+        stage.path("ready").exists().then_some(())
+    });
     recorder.signal(Signal::INT).unwrap();
     let _ = recorder.finish(LIMIT).expect_code(9);
 }
@@ -260,10 +262,12 @@ fn a_second_interrupt_ends_at_once() {
         "--",
         "sh",
         "-c",
-        "exec >/dev/null 2>&1; trap : INT; while :; do sleep 0.05; done",
+        "exec >/dev/null 2>&1; trap : INT; touch ready; while :; do sleep 0.05; done",
     ]);
     let recorder = Running::start(&mut command).unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    wait_until(LIMIT, "its trap", || {
+        stage.path("ready").exists().then_some(())
+    });
     recorder.signal(Signal::INT).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     let start = Instant::now();
@@ -343,7 +347,13 @@ fn deaths_leave_dumps() {
     let mut command: Command = stage.ringmark(&["record", "--all", "--on-death", "dumps"]);
     let watch = Running::start(&mut command).unwrap();
     let traced = stage.start("mode=overwrite", &["1", "10", "0", "hold=60000"]);
-    std::thread::sleep(Duration::from_millis(300));
+    let maps = format!("/proc/{}/maps", watch.id());
+    wait_until(LIMIT, "the watch's hold", || {
+        fs::read_to_string(&maps)
+            .ok()?
+            .contains(".ring")
+            .then_some(())
+    });
     traced.kill().unwrap();
     let dump = wait_until(LIMIT, "the dump", || {
         let entry = fs::read_dir(stage.path("dumps")).ok()?.flatten().next()?;

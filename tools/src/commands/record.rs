@@ -18,6 +18,7 @@ use crate::signals::Signals;
 
 /// Record programs to a dump while they run
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "ringmark record [OPTIONS] <-p PID|--all|-- CMD...>")]
 #[command(after_help = "\
 A program started here is traced with RINGMARK=mode=lossless,keep=always unless RINGMARK is set.
 Ctrl-C once finishes the dump, twice ends now.

@@ -14,6 +14,7 @@ use crate::recording;
 
 /// Record a program until it ends, then show a short summary
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "ringmark run [OPTIONS] -- CMD...")]
 #[command(after_help = "\
 The same as 'record -- CMD', then 'verify' and 'report' on standard error.
 

@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 
 /// Where a command's output goes.
 pub(crate) enum Sink {
@@ -43,6 +44,8 @@ fn start_pager() -> Option<Sink> {
         // Quit if it fits one screen, keep colours, leave the screen as it is.
         command.env("LESS", "FRX");
     }
+    // Ctrl-C is for the pager, which ends when it wants; we end with it. The flag is never read.
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default()).ok()?;
     let mut child = command.spawn().ok()?;
     let stdin = child.stdin.take()?;
     let stdin = BufWriter::with_capacity(64 << 10, stdin);
