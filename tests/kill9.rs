@@ -66,6 +66,35 @@ fn committed_events_survive_in_both_modes() {
 }
 
 #[test]
+fn after_thirty_killed_writers_a_healthy_one_has_everything() {
+    const EVENTS: u64 = 400_000;
+    let stage = Stage::new("healthy");
+    let ringmark = "mode=lossless,ring=64K,page=4K,session=1M,control=off";
+    let mut killed = Vec::new();
+    for number in 0..30 {
+        let counters = Counters::new(stage.path(&format!("committed{number}")));
+        let program = start(&stage, ringmark, &counters);
+        thread::sleep(Duration::from_micros(300 * number));
+        drop(program.kill().unwrap());
+        let known = |path: &PathBuf| killed.iter().any(|(seen, _)| seen == path);
+        let file = stage.ring_files().into_iter().find(|path| !known(path));
+        killed.push((file.unwrap(), counters));
+    }
+    let healthy = "mode=lossless,ring=16M,session=64M";
+    let program = stage.start(EMIT, healthy, &format!("1 {EVENTS}"));
+    let _ = program.finish(SOON).expect_code(0);
+    let mut files = stage.ring_files();
+    files.retain(|path| killed.iter().all(|(seen, _)| seen != path));
+    assert_eq!(files.len(), 1);
+    let account = Account::of(&read(&files));
+    account.expect_exact(1, EVENTS);
+    assert_eq!(account.delivered(), EVENTS);
+    for (ring_file, counters) in killed {
+        Account::of(&read(&[ring_file])).expect_committed(&counters.read(THREADS));
+    }
+}
+
+#[test]
 fn a_program_that_is_killed_and_restarted_forever_stays_under_the_cap() {
     let restarts = if is_long() { 1000 } else { 150 };
     let stage = Stage::new("crashloop");
