@@ -32,6 +32,7 @@ fn ten_thousand_concurrent_requests() {
     let found = dump.verify();
     assert!(found.damage.is_empty() && found.missing == 0, "{found}");
     println!("{level}: {} records, {} lost", found.events, found.lost);
+    assert_eq!(found.events + found.lost, calls(&said["seen"]), "{found}");
     assert_eq!(found.lost, 0, "{found}");
     let trace = Trace::of(&dump);
     trace.expect_counts(&said["seen"]);
@@ -61,6 +62,14 @@ fn run_server(stage: &Stage, level: &str) -> Finished {
 
 fn text(path: &Path) -> String {
     path.to_str().expect("a path that is text").to_owned()
+}
+
+/// Calls of the subscriber that make a record.
+fn calls(seen: &Value) -> u64 {
+    let numbers = |name: &str| seen[name].as_object().expect("counts by target").values();
+    let by_target = numbers("events").chain(numbers("spans"));
+    let all = by_target.chain([&seen["closed"], &seen["others"]]);
+    all.map(|n| n.as_u64().expect("a count")).sum()
 }
 
 /// A span as its first record tells it.

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{LIMIT, Stage};
-use ringmark_tests::{Finished, TempDir, require_tools, run, workspace_root};
+use ringmark_tests::{Finished, Running, TempDir, require_tools, run, wait_until, workspace_root};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What is skipped, in the words of `find`.
 const PRUNE: &str = r"-mindepth 1 \( -name .git -o -name target \) -prune -o";
@@ -319,6 +320,33 @@ fn where_no_session_can_be_the_temporary_directory_helps() {
         "{}",
         found.stderr_text()
     );
+}
+
+#[test]
+fn ctrl_c_leaves_a_dump_and_nothing_else() {
+    let stage = Stage::new("demo-ctrl-c");
+    // Nothing is stored of it, and reading it takes minutes.
+    let endless = fs::File::create(stage.dir.join("endless")).unwrap();
+    endless.set_len(1 << 40).unwrap();
+    let demo = Running::start(&mut stage.ringmark(&["demo"])).unwrap();
+    let sessions = || fs::read_dir(stage.dir.join("sessions")).ok();
+    let _ = wait_until(LIMIT, "a session", || sessions()?.next());
+    wait_until(LIMIT, "a dump", || {
+        fs::metadata(stage.dir.join("demo.rmk"))
+            .ok()
+            .filter(|m| m.len() > 0)
+    });
+    let group = Pid::from_raw(demo.id() as i32).unwrap();
+    kill_process_group(group, Signal::INT).unwrap();
+    let demo = demo.finish(LIMIT).expect_code(130);
+    assert!(
+        demo.stderr_text().contains("SIGINT"),
+        "{}",
+        demo.stderr_text()
+    );
+    let verified = stage.run(&["verify", "demo.rmk"]).expect_code(0);
+    assert!(verified.stdout_text().contains("damaged: 0"));
+    assert_eq!(sessions().unwrap().count(), 0);
 }
 
 #[test]

@@ -16,11 +16,13 @@ struct Count {
     spans: AtomicU64,
 }
 
-/// Events and spans by target, and spans that ended.
+/// Events and spans by target, spans that ended, and all other calls that make a record.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     targets: Mutex<BTreeMap<String, Arc<Count>>>,
     closed: AtomicU64,
+    /// Spans entered and left, values recorded late, spans that follow others.
+    others: AtomicU64,
 }
 
 impl Counts {
@@ -47,6 +49,7 @@ impl Counts {
             "events": by_target(|count| &count.events),
             "spans": by_target(|count| &count.spans),
             "closed": self.closed.load(Relaxed),
+            "others": self.others.load(Relaxed),
         })
     }
 }
@@ -83,10 +86,12 @@ impl<S: Subscriber> Subscriber for Counting<S> {
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
+        self.counts.others.fetch_add(1, Relaxed);
         self.inner.record(span, values);
     }
 
     fn record_follows_from(&self, span: &Id, follows: &Id) {
+        self.counts.others.fetch_add(1, Relaxed);
         self.inner.record_follows_from(span, follows);
     }
 
@@ -99,10 +104,12 @@ impl<S: Subscriber> Subscriber for Counting<S> {
     }
 
     fn enter(&self, span: &Id) {
+        self.counts.others.fetch_add(1, Relaxed);
         self.inner.enter(span);
     }
 
     fn exit(&self, span: &Id) {
+        self.counts.others.fetch_add(1, Relaxed);
         self.inner.exit(span);
     }
 

@@ -55,7 +55,8 @@ impl Jobs {
     }
 
     /// Starts a job; with a `tally`, that file is where its workers count. A traced one has its
-    /// session when this returns. If the usual place holds none, the temporary directory does.
+    /// session when this returns. If the usual place holds none, or only a small one, the
+    /// temporary directory does.
     ///
     /// # Errors
     /// It cannot be started, or cannot be traced.
@@ -65,6 +66,9 @@ impl Jobs {
         tally: Option<&File>,
         more: &[String],
     ) -> anyhow::Result<Running> {
+        if self.other_place.is_none() && usual_place_is_small() {
+            self.other_place = private_place().ok();
+        }
         let mut started = self.try_start(trace, tally, more)?;
         if let Err(reason) = &started
             && self.other_place.is_none()
@@ -143,6 +147,19 @@ impl Drop for Jobs {
             let _ = fs::remove_dir_all(place);
         }
     }
+}
+
+/// Whether rings would be so small there that a recorder could not keep up, and would not be in
+/// the temporary directory.
+fn usual_place_is_small() -> bool {
+    const ENOUGH: u64 = 32 << 20;
+    let free = |dir: &Path| {
+        let about = rustix::fs::statvfs(dir).ok()?;
+        Some(about.f_bavail.saturating_mul(about.f_frsize))
+    };
+    let usual = std::env::var_os("RINGMARK_DIR").unwrap_or_else(|| "/dev/shm".into());
+    let there = free(Path::new(&usual)).unwrap_or(ENOUGH);
+    there < ENOUGH && free(&std::env::temp_dir()).is_some_and(|here| here > there)
 }
 
 fn off(reason: &str) -> Failure {
@@ -238,7 +255,11 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended, or there is nobody left who wants its result.
+        // It has ended, or there is nobody left who wants its result; and its session has been
+        // recorded, or nobody will do it.
         let _ = self.kill();
+        if let Some(session) = &self.session {
+            let _ = fs::remove_file(session);
+        }
     }
 }

@@ -116,6 +116,7 @@ fn check(
             "whole: the job counted the same events, files, bytes and lines",
             "",
         ),
+        (true, false) if found.lost == 0 => ("not what the job counted", style.alarm()),
         (true, false) => ("not whole, but each lost event is counted", style.alarm()),
         _ => ("WRONG", style.alarm()),
     };
@@ -286,7 +287,11 @@ fn text(event: &Event<'_>, field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ringmark_decoder::Dump;
+
+    use super::super::parent::Report;
     use super::*;
+    use crate::recording::Outcome;
 
     #[test]
     fn paths_for_the_shell() {
@@ -294,6 +299,57 @@ mod tests {
         assert_eq!(quoted(Path::new("a b")), "'a b'");
         assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
         assert_eq!(quoted(Path::new("a\n'")), r"$'a\n\''");
+    }
+
+    /// The verdict on a dump with these events and losses, of a job that emitted 10.
+    fn verdict(events: u64, lost: u64, seen: &Seen) -> (bool, String) {
+        let totals = Totals {
+            files: 2,
+            events: 10,
+            ..Totals::default()
+        };
+        let report = Report {
+            totals,
+            took_ns: 1,
+            workers: 1,
+        };
+        let found = Verification {
+            events,
+            lost,
+            complete: true,
+            ..Verification::default()
+        };
+        let main = Main {
+            report,
+            outcome: Outcome::default(),
+            dump: Dump::default(),
+        };
+        let mut out = Vec::new();
+        let is_right = check(&mut out, Style::none(), &main, &found, seen).unwrap();
+        (is_right, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_wrong_sum_is_not_right() {
+        let seen = |files, events| Seen {
+            totals: Totals {
+                files,
+                events,
+                ..Totals::default()
+            },
+            ..Seen::default()
+        };
+        assert!(verdict(10, 0, &seen(2, 10)).0);
+        for (events, lost, files, text) in [
+            (9, 0, 2, "WRONG"),
+            (11, 0, 2, "WRONG"),
+            (9, 2, 2, "WRONG"),
+            (9, 1, 2, "each lost event is counted"),
+            (10, 0, 1, "its trace says"),
+        ] {
+            let (is_right, told) = verdict(events, lost, &seen(files, events));
+            assert!(!is_right && told.contains(text), "{told}");
+        }
     }
 
     #[test]
