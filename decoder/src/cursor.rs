@@ -30,6 +30,8 @@ pub(crate) struct Cursor<'a> {
     page: Option<&'a Page>,
     next_page: usize,
     walk: Option<Walk<'a>>,
+    /// Instead of a walk: the records of pages whose order is not that of time.
+    sorted: std::vec::IntoIter<(&'a Page, Record<'a>)>,
     losses: SlotLosses,
     next_loss: usize,
     /// What stands next, unless it is a loss.
@@ -59,6 +61,7 @@ impl<'a> Cursor<'a> {
             page: None,
             next_page: 0,
             walk: None,
+            sorted: Vec::new().into_iter(),
             losses: loss::of_slot(session, slot),
             next_loss: 0,
             record: None,
@@ -85,6 +88,7 @@ impl<'a> Cursor<'a> {
                 Some(_) => {}
                 None => match self.turn() {
                     Turn::Page => {}
+                    Turn::Record(tick) => return Some(self.time(tick)),
                     Turn::Loss(time) => return Some(time),
                     Turn::End => return None,
                 },
@@ -108,10 +112,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The losses before the next page, then the page.
+    /// What is left of sorted records, the losses before the next page, then the page.
     #[inline(never)]
     fn turn(&mut self) -> Turn {
         self.walk = None;
+        if let Some((page, record)) = self.sorted.next() {
+            self.page = Some(page);
+            self.record = Some(record);
+            return Turn::Record(record.tick);
+        }
         let loss = self.losses.items.get(self.next_loss);
         if loss.is_some_and(|(before, _)| *before <= self.next_page) {
             self.record = None;
@@ -127,11 +136,18 @@ impl<'a> Cursor<'a> {
             self.record = None;
             return Turn::End;
         };
-        self.next_page += 1;
-        self.page = Some(page);
-        self.walk = Some(page.walk());
         if self.ring.replace(page.ring) != Some(page.ring) {
             self.entered.clear();
+        }
+        let run = unordered(&self.pages[self.next_page..]);
+        if run == 0 {
+            self.next_page += 1;
+            self.page = Some(page);
+            self.walk = Some(page.walk());
+        } else {
+            let pages = &self.pages[self.next_page..self.next_page + run];
+            self.next_page += run;
+            self.sorted = by_time(pages).into_iter();
         }
         Turn::Page
     }
@@ -254,8 +270,43 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// How many pages from the first one on hold records that step back in time, within a page or
+/// from one to the next; 0: the first page is in order.
+fn unordered(pages: &[Page]) -> usize {
+    let Some((first, others)) = pages.split_first() else {
+        return 0;
+    };
+    let mut latest = first.summary.ticks.map_or(0, |(_, high)| high);
+    let overlaps = others.iter().take_while(|page| {
+        let (low, high) = page.summary.ticks.unwrap_or((u64::MAX, 0));
+        let before = latest;
+        latest = latest.max(high);
+        page.ring == first.ring && low < before
+    });
+    match overlaps.count() {
+        0 if first.summary.backward == 0 => 0,
+        more => 1 + more,
+    }
+}
+
+/// The records of pages by tick; those of one tick in the order of reservation.
+fn by_time(pages: &[Page]) -> Vec<(&Page, Record<'_>)> {
+    let mut records = Vec::new();
+    for page in pages {
+        let mut walk = page.walk();
+        while let Some(step) = walk.step() {
+            if let Step::Event(record) = step {
+                records.push((page, record));
+            }
+        }
+    }
+    records.sort_by_key(|(_, record)| record.tick);
+    records
+}
+
 enum Turn {
     Page,
+    Record(u64),
     Loss(u64),
     End,
 }

@@ -51,8 +51,8 @@ impl<'a> Event<'a> {
 
     /// ns since 1970.
     #[must_use]
-    pub const fn wall_ns(&self) -> u64 {
-        self.session.clock.wall_ns(self.t_ns)
+    pub fn wall_ns(&self) -> u64 {
+        self.session.clock.wall_of(self.tick, self.t_ns)
     }
 
     /// Process id.

@@ -12,7 +12,8 @@ use crate::value::Value;
 pub struct Field {
     /// Its name, as found.
     pub name: Vec<u8>,
-    /// How its bytes are read; `None` for a number that this decoder does not know.
+    /// How its bytes are read; `None` for a number that this decoder does not know, or one whose
+    /// values have another size there: then they are shown raw.
     pub kind: Option<Kind>,
     /// 0: one value; n: an array of n values.
     pub count: u16,
@@ -43,9 +44,10 @@ impl Field {
     pub(crate) fn read(value: &[u8]) -> Result<Self, &'static str> {
         let (entry, attributes) =
             FieldEntry::read_from_prefix(value).map_err(|_| "a field is too short")?;
+        let known = Kind::from_u8(entry.kind);
         let mut field = Self {
             name: Vec::new(),
-            kind: Kind::from_u8(entry.kind),
+            kind: known.filter(|kind| kind.fixed_bytes() == entry.bytes as usize),
             count: entry.count,
             offset: entry.offset,
             bytes: entry.bytes,

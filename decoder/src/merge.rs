@@ -13,10 +13,10 @@ use crate::session::Session;
 /// A place in the order: time, then the slot's number, so that equal times stay in order.
 type Key = (u64, usize);
 
-/// The items of a dump in the order of time; within a slot in the order of reservation.
+/// The items of a dump in the order of time; what has one time, in the order of reservation.
 ///
-/// An event that steps back in time (a signal handler inside a reservation) stays behind the one
-/// that it follows in its ring. `for_each` and `fold` are faster than a `for` loop.
+/// Pages whose records step back in time (a signal handler inside a reservation, a time that the
+/// caller held) are sorted first. `for_each` and `fold` are faster than a `for` loop.
 pub struct Events<'a> {
     cursors: Vec<Cursor<'a>>,
     heap: BinaryHeap<Reverse<Key>>,

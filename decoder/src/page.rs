@@ -38,6 +38,8 @@ pub struct Summary {
     pub discarded: u64,
     /// Reservations that are not committed, or never were.
     pub uncommitted: u64,
+    /// Records of a reserved type that this decoder does not know.
+    pub reserved: u64,
     /// Events whose tick lies before that of the event before.
     pub backward: u64,
     /// Bytes of the page that hold sound records; the walk ends there.
@@ -50,7 +52,7 @@ impl Summary {
     /// Reservations that the page shows: each has a number.
     #[must_use]
     pub const fn reservations(&self) -> u64 {
-        self.events + self.discarded + self.uncommitted
+        self.events + self.discarded + self.uncommitted + self.reserved
     }
 }
 
@@ -69,6 +71,7 @@ pub(crate) enum Step<'a> {
     Event(Record<'a>),
     Discarded,
     Uncommitted,
+    Reserved,
 }
 
 /// Walks the records of a page.
@@ -193,6 +196,11 @@ impl<'a> Walk<'a> {
                     return None;
                 }
                 continue;
+            }
+            if type_id.0 < record::FIRST_TYPE {
+                self.index += 1;
+                self.extended = None;
+                return Some(Step::Reserved);
             }
             let counted = self.tick_base.wrapping_add(u64::from(ticks));
             let tick = self.extended.take().unwrap_or(counted);
@@ -320,6 +328,7 @@ impl Page {
                 }
                 Step::Discarded => summary.discarded += 1,
                 Step::Uncommitted => summary.uncommitted += 1,
+                Step::Reserved => summary.reserved += 1,
             }
             sound = walk.at();
         }

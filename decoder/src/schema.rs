@@ -262,8 +262,12 @@ impl Schema {
         Ok(bytes)
     }
 
+    /// Of two descriptions of one type the first counts: records were written under it.
     fn add(&mut self, new: EventType) {
         let id = new.id.0;
+        if self.place(new.id).is_some() {
+            return;
+        }
         self.types.push(new);
         let place = self.types.len() as u32;
         if id < DENSE_IDS_MAX {

@@ -49,6 +49,18 @@ impl SessionClock {
         self.map.mono_ns(tick).saturating_sub(self.mono_zero_ns)
     }
 
+    /// ns since 1970 of `tick`, whose time since the session's start is `t_ns`; right also for a
+    /// tick before the start.
+    #[inline]
+    #[must_use]
+    pub fn wall_of(&self, tick: u64, t_ns: u64) -> u64 {
+        if t_ns != 0 {
+            return self.wall_ns(t_ns);
+        }
+        let before = self.mono_zero_ns.saturating_sub(self.map.mono_ns(tick));
+        self.real_zero_ns.saturating_sub(before)
+    }
+
     /// ns since 1970 of a time since the session's start.
     #[must_use]
     pub const fn wall_ns(&self, t_ns: u64) -> u64 {

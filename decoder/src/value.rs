@@ -27,7 +27,7 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// Values of this kind side by side in the first slice; the second is the whole payload.
     Array(Kind, &'a [u8], &'a [u8]),
-    /// The payload is too short for it, or it points outside.
+    /// The payload is too short for it, it points outside, or it is no value of its kind.
     Missing,
 }
 
@@ -40,6 +40,9 @@ fn front<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 fn pointed<'a>(fixed: &[u8], payload: &'a [u8]) -> Option<&'a [u8]> {
     let pair = u64::from_le_bytes(front(fixed)?);
     let (offset, bytes) = (pair as u32 as usize, (pair >> 32) as usize);
+    if bytes == 0 {
+        return Some(&[]);
+    }
     payload.get(offset..)?.get(..bytes)
 }
 
@@ -64,7 +67,7 @@ impl<'a> Value<'a> {
             Kind::Bool => Self::Bool(*fixed.first()? != 0),
             Kind::Char => {
                 let code = u32::from_le_bytes(front(fixed)?);
-                Self::Char(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+                char::from_u32(code).map_or(Self::Missing, Self::Char)
             }
             Kind::Str => Self::Str(pointed(fixed, payload)?),
             Kind::Bytes => Self::Bytes(pointed(fixed, payload)?),

@@ -10,8 +10,8 @@ use crate::loss::{self, Loss, Why};
 use crate::session::{Session, Slot};
 use crate::timestamp::Stamper;
 
-/// The account of a dump. `events + discarded + uncommitted + overwritten + missing` are all
-/// reservations that were ever made in it; `lost` were never made.
+/// The account of a dump. `events + discarded + uncommitted + reserved + overwritten +
+/// missing` are all reservations that were ever made in it; `lost` were never made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Committed events that are here.
@@ -28,6 +28,8 @@ pub struct Verification {
     pub discarded: u64,
     /// Reservations that were not committed when their page was read.
     pub uncommitted: u64,
+    /// Records of a reserved type that this version does not know.
+    pub reserved: u64,
     /// Events whose tick lies before that of the event before in their page.
     pub backward: u64,
     /// Reservations that two pages of a slot both claim.
@@ -110,9 +112,10 @@ impl Verification {
             self.events += counted.events;
             self.discarded += counted.discarded;
             self.uncommitted += counted.uncommitted;
+            self.reserved += counted.reserved;
             self.backward += counted.backward;
             if let Some((low, high)) = counted.ticks {
-                let wall = |tick| session.clock.wall_ns(session.clock.t_ns(tick));
+                let wall = |tick| session.clock.wall_of(tick, session.clock.t_ns(tick));
                 let (low, high) = (wall(low), wall(high));
                 self.first_ns = Some(self.first_ns.map_or(low, |ns| ns.min(low)));
                 self.last_ns = Some(self.last_ns.map_or(high, |ns| ns.max(high)));
@@ -127,7 +130,7 @@ impl Verification {
         self.lost == 0 && self.damage.is_empty() && self.missing == 0 && self.contradictions == 0
     }
 
-    fn numbers(&self) -> [(&'static str, u64); 14] {
+    fn numbers(&self) -> [(&'static str, u64); 15] {
         [
             ("events", self.events),
             ("lost", self.lost),
@@ -135,6 +138,7 @@ impl Verification {
             ("missing", self.missing),
             ("discarded", self.discarded),
             ("uncommitted", self.uncommitted),
+            ("reserved", self.reserved),
             ("backward", self.backward),
             ("sessions", self.sessions),
             ("rings", self.rings),

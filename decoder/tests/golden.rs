@@ -8,28 +8,6 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::{Dump, DumpBuilder, Event, Output, Session, Value, Why};
 use ringmark_format::counters::{CAUSES, Cause};
 
-/// Vectors that this decoder does not yet decode as SPEC.md says, and why. An entry whose vector
-/// passes must be taken out: then the test fails until it is.
-const KNOWN_DIFFERENCES: &[(&str, &str)] = &[
-    (
-        "before_start",
-        "times before the first sample become its time",
-    ),
-    (
-        "described_twice",
-        "of two entries for one type the last counts",
-    ),
-    (
-        "odd_fields",
-        "no invalid char, size of a known kind not looked at, empty text checked",
-    ),
-    ("reserved_type", "a reserved type of the future is shown"),
-    (
-        "time_back",
-        "a ring's events stay in the order of reservation",
-    ),
-];
-
 fn vectors() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
     let mut found: Vec<PathBuf> = std::fs::read_dir(&root)
@@ -184,22 +162,13 @@ fn differences(dump: &Dump, text: &str) -> Vec<String> {
 fn every_vector_decodes_to_its_text() {
     let all = vectors();
     assert!(all.len() >= 15, "{} vectors", all.len());
-    for (name, _) in KNOWN_DIFFERENCES {
-        let there = all
-            .iter()
-            .any(|p| p.file_stem().is_some_and(|s| s == *name));
-        assert!(there, "{name}: no such vector");
-    }
     let mut wrong = Vec::new();
     for path in all {
         let name = path.file_stem().expect("a name").to_string_lossy();
         let text = std::fs::read_to_string(path.with_extension("txt")).expect("its text");
         let found = differences(&decode(&path), &text);
-        let known = KNOWN_DIFFERENCES.iter().find(|(n, _)| *n == name);
-        match (known, found.is_empty()) {
-            (None, false) => wrong.push(format!("{name}:\n{}", found.join("\n"))),
-            (Some(_), true) => wrong.push(format!("{name}: passes, is no known difference")),
-            _ => {}
+        if !found.is_empty() {
+            wrong.push(format!("{name}:\n{}", found.join("\n")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
