@@ -363,4 +363,16 @@ fn bad_command_lines() {
     assert!(said(&["demo", "-o", "-"], 2).contains("expected a file"));
     assert!(said(&["demo", "--depth"], 2).contains("--depth"));
     assert!(!stage.dir.join("demo.rmk").exists());
+    // The traced side is no command for people.
+    for arguments in [
+        &["--help"][..],
+        &["completions", "bash"],
+        &["completions", "zsh"],
+    ] {
+        let told = stage.run(arguments).expect_code(0).stdout_text();
+        assert!(
+            told.contains("demo") && !told.contains("demo-job"),
+            "{told}"
+        );
+    }
 }

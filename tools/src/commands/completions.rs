@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
@@ -19,10 +19,19 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "ringmark", &mut script);
+        clap_complete::generate(self.shell, &mut visible(), "ringmark", &mut script);
         let mut out = Sink::direct();
         out.write_all(&script)?;
         out.finish()?;
         Ok(Exit::FINE)
     }
+}
+
+/// The command line without what only this program calls itself: the shells' scripts know nothing
+/// of hidden commands.
+fn visible() -> Command {
+    let all = Cli::command();
+    let commands = all.get_subcommands().filter(|c| !c.is_hide_set()).cloned();
+    let named = Command::new("ringmark").version(env!("CARGO_PKG_VERSION"));
+    named.propagate_version(true).subcommands(commands)
 }
