@@ -11,7 +11,7 @@ use crate::output::{Exit, Failure};
 
 /// What a program is traced with unless `RINGMARK` says otherwise: nothing may be missing, and
 /// the session of a short-lived program is still there when we come to it.
-const WANTED: &str = "mode=lossless,keep=always";
+const WANTED: &str = "mode=lossless,ring=1M,session=64M,keep=always";
 
 /// A running program.
 #[derive(Debug)]

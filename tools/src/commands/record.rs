@@ -20,7 +20,7 @@ use crate::signals::Signals;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "ringmark record [OPTIONS] <-p PID|--all|-- CMD...>")]
 #[command(after_help = "\
-A program started here is traced with RINGMARK=mode=lossless,keep=always unless RINGMARK is set.
+A program started here is traced with RINGMARK=mode=lossless,ring=1M,session=64M,keep=always unless RINGMARK is set.
 Ctrl-C once finishes the dump, twice ends now.
 
 Examples:
