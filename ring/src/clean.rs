@@ -67,13 +67,10 @@ pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
 /// together with it, so that the dead stay under the cap when it dies, too. Returns the number of
 /// sessions removed.
 pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return 0;
-    };
     let mut total = 0;
-    for entry in entries.flatten() {
-        total += entry.metadata().map_or(0, |about| about.blocks() * 512);
-        remove_leftover(&entry.path());
+    for path in session_dir::entries(dir).unwrap_or_default() {
+        total += fs::symlink_metadata(&path).map_or(0, |about| about.blocks() * 512);
+        remove_leftover(&path);
     }
     if total.saturating_add(own_bytes) <= DEAD_BYTES_MAX {
         0

@@ -1,7 +1,9 @@
 //! Where ring files live: `$RINGMARK_DIR`, else `/dev/shm/ringmark-<uid>`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -150,22 +152,35 @@ pub fn check(path: &Path) -> Result<(), DirError> {
     Ok(())
 }
 
+/// Everything in a directory, in no order. (The standard library's reader of directories panics
+/// where one cannot be closed, and this runs inside the traced program.)
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    let mut found = Vec::new();
+    for entry in rustix::fs::Dir::new(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            found.push(path.join(OsStr::from_bytes(name)));
+        }
+    }
+    Ok(found)
+}
+
 /// Ring files in a directory, in no order. Links and other kinds of files are left out.
 ///
 /// # Errors
 /// The directory cannot be read.
 pub fn ring_files(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let is_ring = entry
-            .file_name()
-            .to_string_lossy()
-            .ends_with(RING_FILE_ENDING);
-        if is_ring && entry.file_type().is_ok_and(|t| t.is_file()) {
-            found.push(entry.path());
-        }
-    }
+    let mut found = entries(path)?;
+    found.retain(|path| {
+        let is_ring = path.to_string_lossy().ends_with(RING_FILE_ENDING);
+        is_ring && fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
+    });
     Ok(found)
 }
 

@@ -1,9 +1,10 @@
 //! The helper thread: refills the pool of warm rings and answers requests. There is none with
 //! control off.
 
+use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use ringmark_ring::mailbox::{Answer, Mailbox};
@@ -15,22 +16,56 @@ use super::filter::{Directives, Pattern};
 use super::registry;
 use crate::event::description::Level;
 
+/// Stack of the helper thread; only what is used takes memory.
+const STACK_BYTES: usize = 256 << 10;
+
 /// The pool was used since the helper last looked.
 static POOL_USED: AtomicBool = AtomicBool::new(false);
 
 /// Starts the helper thread with all signals blocked. `false`: there is none.
 pub(super) fn spawn(core: &'static Core) -> bool {
-    let header = &core.file.geometry().header;
-    let Some(mailbox) = Mailbox::new(core.file.map(), header.mailbox_offset) else {
-        return false;
-    };
     let old = block_signals();
-    let thread = thread::Builder::new()
-        .name("ringmark".to_owned())
-        .stack_size(64 << 10);
-    let started = thread.spawn(move || serve(core, mailbox)).is_ok();
+    let started = start_thread(core);
     restore_signals(&old);
     started
+}
+
+/// Past the standard library, whose threads first map a stack for signal handlers and panic, where
+/// everybody sees it, if they get none.
+fn start_thread(core: &'static Core) -> bool {
+    // SAFETY: all zero bytes are a place for attributes to be filled in.
+    let mut attributes: libc::pthread_attr_t = unsafe { core::mem::zeroed() };
+    // SAFETY: as above.
+    if unsafe { libc::pthread_attr_init(&raw mut attributes) } != 0 {
+        return false;
+    }
+    let detached = libc::PTHREAD_CREATE_DETACHED;
+    // SAFETY: the attributes are initialised.
+    unsafe { libc::pthread_attr_setdetachstate(&raw mut attributes, detached) };
+    // SAFETY: as above.
+    unsafe { libc::pthread_attr_setstacksize(&raw mut attributes, STACK_BYTES) };
+    let mut thread: libc::pthread_t = 0;
+    let argument = ptr::from_ref(core).cast_mut().cast();
+    // SAFETY: attributes and thread are ours; the argument lives for ever.
+    let created =
+        unsafe { libc::pthread_create(&raw mut thread, &raw const attributes, helper, argument) };
+    // SAFETY: the attributes are initialised.
+    unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
+    created == 0
+}
+
+extern "C" fn helper(core: *mut c_void) -> *mut c_void {
+    // SAFETY: the kernel copies the name.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"ringmark".as_ptr()) };
+    // SAFETY: `start_thread` handed over a reference that lives for ever.
+    if let Some(core) = unsafe { core.cast::<Core>().as_ref() } {
+        let offset = core.file.geometry().header.mailbox_offset;
+        if let Some(mailbox) = Mailbox::new(core.file.map(), offset) {
+            // Who caches what is on may be code of the program; its panic ends here.
+            let _ = catch_unwind(AssertUnwindSafe(|| serve(core, mailbox)));
+        }
+    }
+    ptr::null_mut()
 }
 
 fn block_signals() -> libc::sigset_t {
