@@ -1,0 +1,141 @@
+//! Promise: a session belongs to a process, not to a number: it is alive as long as its process is,
+//! also in another pid namespace, and only its owner or root may read it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ringmark_decoder::Output;
+use ringmark_reader::{Access, Session};
+use ringmark_ring::identity::Liveness;
+use ringmark_tests::account::Account;
+use ringmark_tests::recording::read;
+use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::{Running, require_tools, run, wait_until};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const FORKS: &str = env!("CARGO_BIN_EXE_forks");
+const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const RINGMARK: &str = "mode=overwrite,ring=64K,page=4K,session=4M";
+
+/// A traced program as the first process of a pid namespace of its own.
+struct First {
+    container: Running,
+    counters: Counters,
+    ring_file: PathBuf,
+}
+
+impl First {
+    fn start(stage: &Stage, name: &str, known: &[&Path]) -> Self {
+        let counters = Counters::new(stage.path(name));
+        let mut command = stage.program("unshare", RINGMARK);
+        command.args(["--pid", "--fork", "--kill-child", EMIT, "1", "1000000000"]);
+        let container = Running::start(command.arg(counters.argument())).unwrap();
+        counters.wait_for(1);
+        let is_new = |path: &PathBuf| !known.contains(&path.as_path());
+        let ring_file = stage.ring_files().into_iter().find(is_new).unwrap();
+        Self {
+            container,
+            counters,
+            ring_file,
+        }
+    }
+
+    fn session(&self) -> Session {
+        Session::open(&self.ring_file, Access::Observe).unwrap()
+    }
+
+    fn kill(&self) {
+        let pid = self.container.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        let init = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+        kill_process(init, Signal::KILL).unwrap();
+    }
+}
+
+#[test]
+fn two_first_processes_in_one_directory_are_not_mixed_up() {
+    if !require_tools(&["unshare"]) {
+        return;
+    }
+    assert!(geteuid().is_root(), "needs root: a pid namespace");
+    // How soon the kernel ends a process is its own business: the best of three counts.
+    let found = (0..3).map(|_| two_first_processes()).min().unwrap();
+    println!("found dead after {found:?}");
+    assert!(found < Duration::from_millis(50), "{found:?}");
+}
+
+/// How long it took until the death of one of them was found.
+fn two_first_processes() -> Duration {
+    let stage = Stage::new("pidns");
+    let one = First::start(&stage, "one", &[]);
+    let two = First::start(&stage, "two", &[&one.ring_file]);
+    let (a, b) = (one.session(), two.session());
+    assert_eq!((a.pid(), b.pid()), (1, 1));
+    assert_ne!(a.header().pid_namespace, b.header().pid_namespace);
+    assert_eq!(
+        (a.liveness(), b.liveness()),
+        (Liveness::Alive, Liveness::Alive)
+    );
+    one.kill();
+    let killed = Instant::now();
+    wait_until(SOON, "its death", || {
+        (a.liveness() == Liveness::Dead).then_some(())
+    });
+    let found = killed.elapsed();
+    assert_eq!(b.liveness(), Liveness::Alive);
+    let account = Account::of(&read(std::slice::from_ref(&one.ring_file)));
+    account.expect_committed(&one.counters.read(1));
+    two.kill();
+    wait_until(SOON, "its death", || b.process_ended().then_some(()));
+    found
+}
+
+#[test]
+fn a_process_that_closed_all_its_descriptors_is_alive() {
+    let stage = Stage::new("closed");
+    let program = stage.start(FORKS, "mode=lossless,ring=64K,page=4K,session=4M", "close");
+    let ring_file = stage.ring_file();
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    // 100 before, 100 behind: the ring that it has stays usable. Another thread finds none.
+    wait_until(SOON, "its events", || {
+        let dump = read(std::slice::from_ref(&ring_file));
+        let is_event = |item: &Output<'_>| matches!(item, Output::Event(_));
+        (dump.events().filter(is_event).count() >= 200).then_some(())
+    });
+    assert_eq!(session.liveness(), Liveness::Alive);
+    assert!(!session.process_ended());
+    drop(program.kill().unwrap());
+    assert_eq!(session.liveness(), Liveness::Dead);
+}
+
+#[test]
+fn another_user_reads_nothing() {
+    if !require_tools(&["setpriv"]) {
+        return;
+    }
+    assert!(geteuid().is_root(), "needs root: to run as another user");
+    let stage = Stage::new("users");
+    let program = stage.start(EMIT, RINGMARK, "0 10 hold=60000");
+    let ring_file = stage.ring_file();
+    // Even where everybody may enter the directory, the file is its owner's.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(stage.sessions(), open).unwrap();
+    for access in ["read", "write"] {
+        let mut command = stage.command("setpriv");
+        command.args(["--reuid", "65534", "--clear-groups"]);
+        match access {
+            "read" => command.arg("cat").arg(&ring_file),
+            _ => command.arg(RECORDER).arg("/dev/null").arg(&ring_file),
+        };
+        let done = run(&mut command, SOON).unwrap();
+        assert_eq!((done.code(), done.stdout.len()), (1, 0));
+        assert!(
+            done.stderr_text().contains("ermission denied"),
+            "{}",
+            done.stderr_text()
+        );
+    }
+    drop(program);
+}
