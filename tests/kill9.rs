@@ -53,7 +53,7 @@ fn kill_and_read(ringmark: &str, number: u64, with_recorder: bool) -> u64 {
 
 #[test]
 fn committed_events_survive_in_both_modes() {
-    let kills = if is_long() { 2000 } else { 40 };
+    let kills = if is_long() { 1000 } else { 40 };
     let mut delivered = 0;
     for number in 0..kills {
         for mode in ["overwrite", "lossless"] {
