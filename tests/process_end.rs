@@ -47,8 +47,7 @@ fn a_thread_ends_the_process_while_others_emit() {
         account.expect_no_errors();
         assert_eq!(account.rings.len(), 4);
         assert_eq!(account.lost(), 0);
-        // The one that ended it emitted 100, the others until they were stopped.
-        assert!(account.rings.values().all(|ring| ring.delivered >= 100));
+        // The one that ended it emitted 100, the others until they were stopped, early or late.
         assert!(account.rings.values().any(|ring| ring.delivered == 100));
     }
 }

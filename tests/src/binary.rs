@@ -29,7 +29,7 @@ pub fn ringmark() -> Command {
 /// The path of that binary.
 ///
 /// # Panics
-/// As [`ringmark`].
+/// As [`ringmark()`].
 #[must_use]
 pub fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();

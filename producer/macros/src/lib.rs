@@ -28,7 +28,7 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
 ///
 /// ```ignore
 /// #[instrument(level = "debug", fields(id, rows = query.rows(), plan = ?plan, user = %user))]
-/// fn run(id: u64, query: &Query, plan: Plan, user: User) { … }
+/// fn run(id: u64, query: &Query, plan: Plan, user: User) {}
 /// ```
 ///
 /// Options: `name = "…"` (without it the name of the function), `level`, `category`, `target`, and

@@ -166,7 +166,9 @@ pub(super) fn close(core: &'static Core) {
     }
 }
 
+/// Whether a reader has everything, and there is no loss that only this file could tell of.
 fn is_drained(core: &Core) -> bool {
     let mut slots = (0..core.file.slots_used()).filter_map(|index| core.file.slot(index));
-    slots.all(|slot| slot.consumed() == slot.produced())
+    let read = slots.all(|slot| slot.consumed() == slot.produced() && slot.lost_in_all() == 0);
+    read && core.file.lost().iter().all(|count| *count == 0)
 }
