@@ -20,6 +20,8 @@ const PIECE: usize = 1 << 20;
 const ROUNDS: usize = 40;
 
 static STOP: AtomicBool = AtomicBool::new(false);
+/// Events of both writers, about.
+static EMITTED: AtomicU64 = AtomicU64::new(0);
 /// Ticks between two events of a writer; 0: flat out.
 static PAUSE: AtomicU64 = AtomicU64::new(0);
 
@@ -53,14 +55,24 @@ fn main() {
     finish(!flat_out.0 || !no_loss)
 }
 
+/// Emits flat out, or on a schedule that it catches up with when it was not run for a while.
 fn write() {
-    let mut i = 0_u64;
+    let (mut i, mut due) = (0_u64, 0);
     while !STOP.load(Relaxed) {
         let pause = PAUSE.load(Relaxed);
-        let start = if pause == 0 { 0 } else { ringmark::ticks() };
+        if pause != 0 {
+            due = if due == 0 {
+                ringmark::ticks()
+            } else {
+                due + pause
+            };
+            while ringmark::ticks() < due {}
+        }
         event!("record.work", i = i);
         i += 1;
-        while pause != 0 && ringmark::ticks().wrapping_sub(start) < pause {}
+        if i.is_multiple_of(1024) {
+            EMITTED.fetch_add(1024, Relaxed);
+        }
     }
 }
 
@@ -191,34 +203,34 @@ fn report(bare: &[Cost], ours: &[Cost], crc: &[Cost]) -> (bool, f64) {
     )
 }
 
-/// Two seconds of two writers that together produce 70 % of the drain rate.
+/// Two seconds of two writers that together emit 70 % of the drain rate, recorded as the tool does.
 fn at_seventy_percent(session: &Session, path: &Path, drain_gb_per_s: f64) -> bool {
     let ns_per_event = 16.0 / (0.7 * drain_gb_per_s / 2.0);
     PAUSE.store((ns_per_event * ticks_per_ns()) as u64, Relaxed);
     let dump = Dump::over(Output::create(path, false).expect("the dump's file"));
     let selection = Selection::Path(session.path().to_owned());
-    let mut recorder =
-        Recorder::new(selection, dump, RecordOptions::default()).expect("a recorder");
-    // The rings were full until now: the first rounds make room.
-    let warm_up = Instant::now();
-    while warm_up.elapsed() < Duration::from_millis(300) {
-        recorder.step().expect("recorded");
-    }
-    let (before, start, bytes) = (
-        recorder.progress().lost,
-        Instant::now(),
-        recorder.progress().bytes,
-    );
-    while start.elapsed() < Duration::from_secs(2) {
-        recorder.step().expect("recorded");
-    }
-    let progress = recorder.progress();
-    let rate = (progress.bytes - bytes) as f64 / 1e9 / start.elapsed().as_secs_f64();
-    let lost = progress.lost - before;
-    println!(
-        "two writers together: {rate:.2} GB/s, {:.0} % of the drain rate",
-        100.0 * rate / drain_gb_per_s
-    );
+    let options = RecordOptions::default();
+    let mut recorder = Recorder::new(selection, dump, options).expect("a recorder");
+    let stop = AtomicBool::new(false);
+    let (mut before, mut after) = ((0, 0), (0, 0));
+    let started = Instant::now();
+    let mut seconds = 0.0;
+    let each = |recorder: &mut Recorder| {
+        // The rings were full until now: the first rounds make room.
+        let now = (EMITTED.load(Relaxed), recorder.progress().lost);
+        if started.elapsed() < Duration::from_millis(500) {
+            before = now;
+            return;
+        }
+        after = now;
+        seconds = started.elapsed().as_secs_f64() - 0.5;
+        stop.store(seconds >= 2.0, Relaxed);
+    };
+    recorder.run_with(&stop, each).expect("recorded");
+    let rate = (after.0 - before.0) as f64 * 16.0 / 1e9 / seconds;
+    let percent = 100.0 * rate / drain_gb_per_s;
+    println!("two writers together: {rate:.2} GB/s, {percent:.0} % of the drain rate");
+    let lost = after.1 - before.1;
     print_bar(
         "P9",
         "lost in 2 s with a 16 MiB ring",
