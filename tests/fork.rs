@@ -201,3 +201,21 @@ fn children_of(pid: u32) -> Option<()> {
     let children = std::fs::read_to_string(path).ok()?;
     (!children.trim().is_empty()).then_some(())
 }
+
+#[test]
+fn what_a_child_does_with_its_parents_handles_stays_in_the_child() {
+    let stage = Stage::new("reserved");
+    let done = run(&stage, "overwrite", "reserved");
+    assert_eq!(
+        done.stdout_text().trim(),
+        "0",
+        "bytes of the parent changed"
+    );
+}
+
+#[test]
+fn a_fork_while_the_session_starts_leaves_no_lock_taken() {
+    let stage = Stage::new("starting");
+    let done = run(&stage, "overwrite", "starting 150");
+    assert_eq!(done.stdout_text().trim(), "0", "children got stuck");
+}

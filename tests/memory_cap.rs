@@ -165,6 +165,20 @@ fn little_address_space_never_hurts_the_program() {
     assert!(untraced > 20 && traced > 0 && traced < untraced);
 }
 
+#[test]
+fn a_limit_on_file_sizes_never_hurts_the_program() {
+    let stage = Stage::new("fsize");
+    for blocks in [0, 1, 8, 100, 200, 400, 4000] {
+        for memfd in ["", ",memfd=on"] {
+            let mut command = stage.program("sh", &format!("mode=overwrite,keep=always{memfd}"));
+            let script = format!("ulimit -f {blocks} && exec {EMIT} 0 {EVENTS}");
+            command.args(["-c", &script]);
+            expect_silent(run(&mut command, SOON).unwrap());
+        }
+    }
+    assert!(!stage.ring_files().is_empty(), "none of them was traced");
+}
+
 /// What a program with this uid says when it is traced into `dir`.
 fn said_by(uid: u32, dir: &Path) -> String {
     let mut command = Command::new("setpriv");

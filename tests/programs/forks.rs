@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use std::{env, thread};
 
-use ringmark::event;
+use ringmark::{Session, event};
 
 const EVENTS: u64 = 100;
 
@@ -110,6 +110,57 @@ fn raw_clone() {
     emit(EVENTS);
 }
 
+#[derive(ringmark::Event)]
+#[repr(C)]
+#[event(name = "forks.reserved")]
+struct Reserved {
+    value: u64,
+}
+
+/// Forks while another thread starts the session, at many moments; says how many children could
+/// not start theirs.
+fn starting(count: u64) {
+    let mut stuck = 0;
+    for n in 0..count {
+        let pid = fork(false, || {
+            thread::spawn(|| ringmark::start_from_env().is_some());
+            thread::sleep(Duration::from_micros(n * 37 % 4000));
+            let child = fork(false, || {
+                // SAFETY: ends this process should it never come back.
+                unsafe { libc::alarm(3) };
+                ringmark::start_from_env();
+            });
+            wait(child);
+        });
+        let mut status = 0;
+        // SAFETY: `status` is a place for the status.
+        unsafe { libc::waitpid(pid, &raw mut status, 0) };
+        stuck += u64::from(status != 0);
+    }
+    println!("{stuck}");
+}
+
+/// A record is reserved before the fork; the child commits it when the parent has long gone on, and
+/// says good-bye with its parent's handle. Says how many bytes of the parent's file changed.
+fn reserved(session: Session) {
+    emit(EVENTS);
+    let reserved = ringmark::reserve::<Reserved>();
+    let pid = fork(false, || {
+        thread::sleep(Duration::from_millis(300));
+        if let Some(place) = reserved {
+            place.write(&Reserved { value: u64::MAX }).commit();
+        }
+        let _ = session.set_filter("error");
+        session.close();
+    });
+    emit(50_000); // Several times around the ring.
+    let before = std::fs::read(session.path()).expect("the ring file");
+    wait(pid);
+    let after = std::fs::read(session.path()).expect("the ring file, still");
+    let changed = before.iter().zip(&after).filter(|(b, a)| b != a).count();
+    println!("{changed}");
+}
+
 /// Starts itself again as another program (`vfork` and `exec` below it).
 fn command() {
     emit(EVENTS);
@@ -154,7 +205,10 @@ fn main() {
     let mut arguments = env::args().skip(1);
     let how = arguments.next().expect("a way");
     let count = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(20);
-    ringmark::start_from_env();
+    if how == "starting" {
+        return starting(count);
+    }
+    let session = ringmark::start_from_env();
     match how.as_str() {
         "plain" => plain(),
         "nested" => nested(),
@@ -165,6 +219,7 @@ fn main() {
         "exec" => exec(),
         "silent" => silent(),
         "close" => close_all(),
+        "reserved" => reserved(session.expect("a session")),
         "leaf" => emit(EVENTS),
         _ => panic!("unknown way {how}"),
     }

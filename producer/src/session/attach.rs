@@ -68,7 +68,7 @@ fn reserve_in(
 }
 
 /// The session, or in a forked child the one it gets now.
-fn session_of_this_process() -> Option<&'static Core> {
+pub(super) fn session_of_this_process() -> Option<&'static Core> {
     match Core::current() {
         Some(core) if core.wiped.is_ours() => Some(core),
         Some(_) => {
@@ -92,6 +92,11 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
         Phase::Attaching => Err(Cause::NoRing),
         Phase::Open => {
             thread_block::set_phase(Phase::Attaching);
+            // A handler that came just before may have got the ring.
+            if let Some(writer) = thread_block::writer().filter(|writer| writer.is_attached()) {
+                thread_block::set_phase(Phase::Open);
+                return Ok(writer);
+            }
             let attached = attach(core);
             if let Ok(writer) = attached {
                 thread_block::set_writer(Some(writer));

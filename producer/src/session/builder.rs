@@ -10,7 +10,7 @@ use ringmark_format::session::{Clock, Mode};
 use super::core::Core;
 use super::error::StartError;
 use super::options::{Fork, Keep, Options};
-use super::{life, registry};
+use super::{attach, life, registry};
 
 /// Builds a session: `Session::builder().ring_bytes(256 << 10).start()?`.
 #[derive(Debug, Clone, Default)]
@@ -139,7 +139,11 @@ impl Session {
     /// A directive cannot be read; nothing was changed.
     pub fn set_filter(&self, directives: &str) -> Result<usize, StartError> {
         let directives = life::parse_filter(directives)?;
-        let on = registry::apply_directives(self.core, directives);
+        // In a forked child: of its own session, not its parent's.
+        let Some(core) = attach::session_of_this_process() else {
+            return Ok(0);
+        };
+        let on = registry::apply_directives(core, directives);
         registry::tell();
         Ok(on)
     }

@@ -12,7 +12,7 @@ use super::error::StartError;
 use super::filter::Directives;
 use super::lock::ControlLock;
 use super::options::{Fork, Keep, Options};
-use super::{attach, control, create, process, registry};
+use super::{attach, control, create, memory, process, registry};
 
 /// What start and close agree on.
 struct Control {
@@ -79,11 +79,14 @@ fn with_env(mut options: Options) -> Options {
     options
 }
 
+/// No note is longer. (Beyond its limit on file sizes a process is killed.)
+const NOTE_BYTES_MAX: u64 = 64 << 10;
+
 /// Leaves a note beside the ring files, where `ringmark list` finds it.
 fn report_off(error: &StartError) {
     let dir = session_dir::path();
     // Not into a directory that was refused.
-    if session_dir::ensure(&dir).is_ok() {
+    if memory::file_size_limit() > NOTE_BYTES_MAX && session_dir::ensure(&dir).is_ok() {
         let note = dir.join(format!("{}.off", std::process::id()));
         let _ = session_dir::create(&note)
             .and_then(|mut file| io::Write::write_all(&mut file, format!("{error}\n").as_bytes()));
@@ -109,6 +112,8 @@ pub(super) fn start_and_tell(options: Options) -> Result<&'static Core, StartErr
 fn start(options: Options) -> Result<&'static Core, StartError> {
     options.check().map_err(StartError::Option)?;
     let directives = parse_filter(&options.filter)?;
+    // Before the lock: a child forked while this thread starts must not inherit it as taken.
+    process::install_hooks();
     let mut control = CONTROL.lock();
     if control.closed {
         return Err(StartError::Closed);
@@ -118,7 +123,6 @@ fn start(options: Options) -> Result<&'static Core, StartError> {
     }
     let core: &'static Core = Box::leak(Box::new(create::create(options)?));
     control.parent_options = None;
-    process::install_hooks();
     registry::register_all(core, directives);
     drop(control);
     prepare_threads(core);
@@ -150,9 +154,14 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
     }
 }
 
-/// Says good-bye: publishes the phase, removes the file if the options say so.
+/// Says good-bye: publishes the phase, removes the file if the options say so. In a forked child,
+/// which may hold its parent's handle, it is the child's own session that ends, if it has one.
 pub(super) fn close(core: &'static Core) {
     CONTROL.lock().closed = true;
+    let own = Some(core).filter(|core| core.wiped.is_ours());
+    let Some(core) = own.or_else(|| Core::current().filter(|core| core.wiped.is_ours())) else {
+        return;
+    };
     let word = core.state_word(core::mem::offset_of!(SessionState, phase));
     word.store(phase::CLOSED, core::sync::atomic::Ordering::Release); // [T1] pairs with [T2]
     let drained = core.options.mode == Mode::Overwrite || is_drained(core);

@@ -9,18 +9,23 @@ use ringmark_format::session::SessionState;
 use ringmark_ring::{SlotGeometry, mapping, small_file};
 
 use super::core::Core;
+use super::layout::Regions;
 
 /// Smallest ring.
 pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
 
 /// Bytes that a session in `dir` may take: what was asked for, but never above a quarter of the
-/// filesystem's free space or a sixteenth of the cgroup's limit. The second value says what cut it.
+/// filesystem's free space, a sixteenth of the cgroup's limit, or the limit on file sizes. The second value says what cut it.
 pub(crate) fn cap(dir: &Path, wanted: u64) -> (u64, Option<&'static str>) {
     let free =
         rustix::fs::statvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
     let limits = [
         (wanted, None),
         (free / 4, Some("a quarter of the filesystem's free space")),
+        (
+            file_size_limit().saturating_sub(Regions::for_cap(wanted).end + 4096),
+            Some("the limit on file sizes"),
+        ),
         (
             cgroup_limit() / 16,
             Some("a sixteenth of the cgroup's memory limit"),
@@ -30,6 +35,12 @@ pub(crate) fn cap(dir: &Path, wanted: u64) -> (u64, Option<&'static str>) {
         .into_iter()
         .min_by_key(|(bytes, _)| *bytes)
         .unwrap_or((wanted, None))
+}
+
+/// Largest file that this process may make: a signal kills it at the first byte beyond.
+pub(super) fn file_size_limit() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
+    limit.current.unwrap_or(u64::MAX)
 }
 
 fn cgroup_limit() -> u64 {
@@ -67,7 +78,7 @@ pub(super) fn has_room_ahead(core: &Core) -> bool {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))
         .load(Relaxed);
-    taken + 2 * u64::from(core.options.ring_bytes) <= core.cap / 2
+    taken.saturating_add(2 * u64::from(core.options.ring_bytes)) <= core.cap / 2
 }
 
 /// Takes a ring: of the wanted size while half of the session is free, then smaller and smaller
@@ -78,7 +89,7 @@ pub(crate) fn take_ring(core: &Core) -> Option<SlotGeometry> {
         .load(Relaxed);
     let left = core.cap.saturating_sub(taken);
     let wanted = u64::from(core.options.ring_bytes);
-    let mut bytes = if taken + wanted <= core.cap / 2 {
+    let mut bytes = if taken.saturating_add(wanted) <= core.cap / 2 {
         wanted
     } else {
         shrunk(wanted, left)

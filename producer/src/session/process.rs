@@ -91,15 +91,31 @@ extern "C" fn after_fork_parent() {
 extern "C" fn after_fork_child() {
     registry::after_fork();
     life::after_fork();
-    if Core::current().is_none() {
+    let Some(parent) = Core::current() else {
         return;
-    }
+    };
+    let_go_of_rings(parent);
     thread_block::set_writer(None);
     thread_block::set_phase(Phase::Open);
     life::remember_parent_options();
     Core::forget();
     EARLY.store(0, Relaxed);
     FORKED.store(CHILD, Relaxed);
+}
+
+/// Puts private zeros in place of the parent's ring file: a record that was reserved before the fork
+/// may yet be written and committed here, and must not reach the parent's pages.
+fn let_go_of_rings(parent: &Core) {
+    let map = parent.file.map();
+    let Some(words) = map.words(0, map.bytes() & !7) else {
+        return;
+    };
+    let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let start = words.as_ptr().cast_mut().cast();
+    // SAFETY: replaces exactly our own mapping, which is reached only through atomics, by as much
+    // other memory. Where that fails, the parent's stays.
+    unsafe { libc::mmap(start, size_of_val(words), protection, flags, -1, 0) };
 }
 
 /// In a forked child without a session yet: starts one, if the parent's options say so.
