@@ -1,13 +1,12 @@
 //! A recording from start to end: progress on a terminal, Ctrl-C, the traced program's life, and
 //! what is told afterwards.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringmark_reader::record::{Ended, Progress, RecordOptions, Recorder};
 use ringmark_reader::{Codec, DeathWatch, Dump, Selection, SessionInfo, on_death};
 
@@ -210,26 +209,17 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// One line on a terminal: rate, rings, size, lost.
+/// One line on a terminal: rings, size, rate, lost.
 struct Display {
-    bar: ProgressBar,
+    is_on: bool,
     shown_at: Instant,
     bytes: u64,
 }
 
 impl Display {
     fn new(wanted: bool) -> Self {
-        let target = if wanted {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style);
-        }
         Self {
-            bar,
+            is_on: wanted && io::stderr().is_terminal(),
             shown_at: Instant::now(),
             bytes: 0,
         }
@@ -237,33 +227,48 @@ impl Display {
 
     fn show(&mut self, recorder: &mut Recorder) {
         let since = self.shown_at.elapsed();
-        if since < PROGRESS_EVERY || self.bar.is_hidden() {
+        if since < PROGRESS_EVERY || !self.is_on {
             return;
         }
         let progress = recorder.progress();
         let rate = (progress.bytes - self.bytes.min(progress.bytes)) as f64 / since.as_secs_f64();
         let rings = |session| SessionInfo::of(session).rings.len() as u64;
         let rings: u64 = recorder.sessions().map(rings).sum();
-        self.bar.set_message(format!(
-            "recording {}, {}: {}, {}/s, rings {} % full, {} lost (Ctrl-C ends)",
+        let text = format!(
+            "{}, {} {} % full; {}, {}/s; {} lost; Ctrl-C ends",
             counted(progress.sessions_open as u64, "session"),
             counted(rings, "ring"),
+            progress.fill_percent,
             size(progress.bytes),
             size(rate as u64),
-            progress.fill_percent,
             count(progress.lost)
-        ));
-        self.bar.tick();
+        );
         self.shown_at = Instant::now();
         self.bytes = progress.bytes;
-        for notice in recorder.take_notices() {
-            self.bar.suspend(|| note(&notice));
-        }
+        self.clear();
+        recorder.take_notices().iter().for_each(|text| note(text));
+        put(&text.chars().take(columns()).collect::<String>());
     }
 
     fn clear(&self) {
-        self.bar.finish_and_clear();
+        if self.is_on {
+            put("\r\x1b[2K");
+        }
     }
+}
+
+/// Shows text on the terminal. One that is gone is no reason to fail.
+fn put(text: &str) {
+    let mut terminal = io::stderr();
+    let _ = terminal.write_all(text.as_bytes());
+    let _ = terminal.flush();
+}
+
+/// Columns for a text and the terminal's `^C`: a line that wraps is not cleared.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    let columns = size.map_or(80, |size| usize::from(size.ws_col));
+    columns.saturating_sub(3)
 }
 
 /// Where a recording's status goes besides standard error.
