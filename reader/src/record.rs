@@ -31,8 +31,8 @@ pub struct RecordOptions {
     /// Remove the ring file of an ended lossless session that was read to its end, unless the
     /// session asked to be kept.
     pub remove_drained: bool,
-    /// Remove also those that asked to be kept: whoever started the program asked for it only so
-    /// that the session outlives a short run.
+    /// Remove also those that asked to be kept, whatever their mode: whoever started the program
+    /// asked for it only so that the session outlives a short run.
     pub remove_kept: bool,
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
@@ -47,9 +48,7 @@ impl Traced {
         let tag = format!("run={}", random_uuid());
         let name = program.to_string_lossy().into_owned();
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .env("RINGMARK", given().unwrap_or_else(|| WANTED.into()));
+        command.args(arguments).env("RINGMARK", settings());
         command.env("RINGMARK_TAGS", tags_with(&tag));
         if to_stderr {
             command.stdout(io::stderr());
@@ -133,9 +132,41 @@ pub(crate) fn check_settings() -> Result<(), Failure> {
     }
 }
 
-/// Whether programs are traced as we choose: `RINGMARK` is not set.
-pub(crate) fn chosen_by_us() -> bool {
-    given().is_none()
+/// What the program finds in `RINGMARK`. Settings without `keep` are given ours: a program that
+/// ends before we come to it would leave nothing.
+fn settings() -> OsString {
+    let given = given().unwrap_or_default();
+    match given.to_str().map(str::trim) {
+        Some("" | "1") => WANTED.into(),
+        Some(text) if kept_by_us() && text != "0" => format!("{text},keep=always").into(),
+        _ => given,
+    }
+}
+
+/// Whether what a program leaves is kept for our sake: `RINGMARK` says nothing of it.
+pub(crate) fn kept_by_us() -> bool {
+    let given = given().unwrap_or_default();
+    let text = given.to_string_lossy();
+    !text.split(',').any(|pair| pair.trim().starts_with("keep="))
+}
+
+/// Whether `RINGMARK` switches tracing off.
+pub(crate) fn is_off() -> bool {
+    given().is_some_and(|text| text.to_string_lossy().trim() == "0")
+}
+
+/// That a program is nowhere to be found: before a dump that is there is renamed for nothing.
+pub(crate) fn missing(command: &[OsString]) -> Option<NotStarted> {
+    let program = command.first()?;
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    let is_there = match std::env::var_os("PATH") {
+        _ if is_path => Path::new(program).exists(),
+        Some(path) => std::env::split_paths(&path).any(|dir| dir.join(program).exists()),
+        // The system has one of its own.
+        None => true,
+    };
+    let error = io::Error::from(rustix::io::Errno::NOENT);
+    (!is_there).then(|| not_started(&program.to_string_lossy(), &error))
 }
 
 fn tags_with(tag: &str) -> OsString {

@@ -65,7 +65,8 @@ impl Recorder {
         let session = self.tracks[index].drain.session();
         let lossless = session.ring().geometry().mode == Mode::Lossless;
         let kept = session.header().keep == KEEP_ALWAYS && !self.options.remove_kept;
-        if !lossless || !self.options.remove_drained || kept {
+        let ours = lossless || self.options.remove_kept;
+        if !ours || !self.options.remove_drained || kept {
             return;
         }
         if let Err(error) = session.remove_file() {

@@ -20,7 +20,9 @@ use crate::signals::Signals;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "ringmark record [OPTIONS] <-p PID|--all|-- CMD...>")]
 #[command(after_help = "\
-A program started here is traced with RINGMARK=mode=lossless,ring=1M,session=64M,keep=always unless RINGMARK is set.
+A program started here is traced with
+RINGMARK=mode=lossless,ring=1M,session=64M,keep=always unless RINGMARK is set to more than 1; what
+it leaves is kept until it is recorded, unless RINGMARK says keep=….
 Ctrl-C once finishes the dump, twice ends now.
 
 Examples:
@@ -188,9 +190,12 @@ pub(crate) fn command(
     dump: &DumpOptions,
 ) -> anyhow::Result<Result<Outcome, NotStarted>> {
     child::check_settings()?;
+    if let Some(not_started) = child::missing(command) {
+        return Ok(Err(not_started));
+    }
     let to = destination(output)?;
     let options = RecordOptions {
-        remove_kept: child::chosen_by_us(),
+        remove_kept: child::kept_by_us(),
         ..dump.options()
     };
     let dump = dump.create(&to)?;
@@ -211,8 +216,9 @@ pub(crate) fn command(
 fn why_not_traced(pid: u32) -> String {
     match notes::off_note(pid) {
         Some(note) => format!("tracing is off in pid {pid}: {}", printable(&note.reason)),
+        None if child::is_off() => "nothing recorded: RINGMARK=0 switches tracing off".to_owned(),
         None => format!(
-            "no session appeared: does pid {pid} call ringmark::start_from_env()? ('ringmark list' shows reasons)"
+            "no session appeared: does pid {pid} call ringmark::start_from_env()? If so, RINGMARK_VERBOSE=1 has it say what went wrong"
         ),
     }
 }
