@@ -3,9 +3,15 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+
+/// How often is looked whether the first signal has come, and how long the same one may come again:
+/// `timeout` signals its child and then its process group, which is meant as once.
+const ONE_SIGNAL: Duration = Duration::from_millis(50);
 
 /// Signals that were met since [`Signals::watch`].
 #[derive(Debug, Clone)]
@@ -17,8 +23,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP set a flag; a second one ends the program with
-    /// 128 + its number.
+    /// From now on SIGINT, SIGTERM and SIGHUP set a flag; one that comes a moment later ends the
+    /// program with 128 + its number.
     ///
     /// # Errors
     /// What `sigaction` said.
@@ -27,12 +33,13 @@ impl Signals {
             stop: Arc::default(),
             number: Arc::default(),
         };
+        let armed = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // The order matters: the first signal finds the flag unset and sets it afterwards.
-            flag::register_conditional_shutdown(signal, 128 + signal, signals.stop.clone())?;
+            flag::register_conditional_shutdown(signal, 128 + signal, armed.clone())?;
             flag::register_usize(signal, signals.number.clone(), signal as usize)?;
             flag::register(signal, signals.stop.clone())?;
         }
+        arm_later(signals.stop.clone(), armed);
         Ok(signals)
     }
 
@@ -41,4 +48,15 @@ impl Signals {
         let number = self.number.load(Ordering::Relaxed) as i32;
         (number != 0).then_some(number)
     }
+}
+
+/// Arms a moment after the first signal.
+fn arm_later(stop: Arc<AtomicBool>, armed: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(ONE_SIGNAL);
+        }
+        thread::sleep(ONE_SIGNAL);
+        armed.store(true, Ordering::Relaxed);
+    });
 }
