@@ -20,7 +20,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut command = Cli::command();
+        // Pages of `help` would only repeat those of the commands.
+        let mut command = Cli::command().disable_help_subcommand(true);
         command.build();
         match self.dir {
             None => print(command)?,

@@ -8,7 +8,7 @@ use super::record::{self, DumpOptions};
 use super::report;
 use crate::input;
 use crate::output::file::{DEFAULT_FILE, is_standard};
-use crate::output::units::{count, duration};
+use crate::output::units::{count, counted, duration};
 use crate::output::{Exit, Failure, Style, note};
 use crate::recording;
 
@@ -61,10 +61,10 @@ impl Args {
         let mut out = io::stderr().lock();
         writeln!(
             out,
-            "{} events in {}, {} rings; {} lost, {} missing",
-            count(found.events),
+            "{} in {}, {}; {} lost, {} missing",
+            counted(found.events, "event"),
             duration(took),
-            found.rings,
+            counted(found.rings, "ring"),
             count(found.lost),
             count(found.missing)
         )?;

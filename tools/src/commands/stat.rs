@@ -246,22 +246,18 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
         );
         let stamp = |ns| String::from_utf8_lossy(Stamper::default().stamp(ns)).into_owned();
         add("start", Some(stamp(header.real_zero_ns)));
-        let end = session.counters.as_ref().map(|c| c.header.sample_mono_ns);
-        let end = end
-            .filter(|ns| *ns > 0)
-            .map(|ns| ns.saturating_sub(header.mono_zero_ns));
-        add(
-            "end",
-            end.map(|ns| {
-                format!(
-                    "{} (after {})",
-                    stamp(session.clock.wall_ns(ns)),
-                    duration(ns)
-                )
-            }),
-        );
+        let end = duration_ns(session);
+        add("end", end.map(|ns| stamp(session.clock.wall_ns(ns))));
+        add("duration", end.map(duration));
     }
     facts
+}
+
+/// From the session's start to its last counters.
+fn duration_ns(session: &Session) -> Option<u64> {
+    let header = session.header?;
+    let end = session.counters.as_ref()?.header.sample_mono_ns;
+    (end > 0).then(|| end.saturating_sub(header.mono_zero_ns))
 }
 
 fn write_session(out: &mut Sink, session: &Session) -> anyhow::Result<()> {
@@ -276,6 +272,14 @@ fn session_json(session: &Session) -> serde_json::Value {
     object.insert("v".to_owned(), 1.into());
     for (name, text) in facts(session) {
         object.insert(name.replace(' ', "_"), text.into());
+    }
+    // Numbers where a person reads texts.
+    if let Some(ns) = duration_ns(session) {
+        object.remove("duration");
+        object.insert("duration_ns".to_owned(), ns.into());
+    }
+    if let Some(header) = session.header {
+        object.insert("pid".to_owned(), header.pid.into());
     }
     let pages: usize = session.slots.iter().map(|s| s.pages.len()).sum();
     let events = session
