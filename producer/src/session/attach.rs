@@ -63,6 +63,11 @@ fn reserve_in(
             writer.seal(state::ABANDONED);
             None
         }
+        Err(Cause::NoRing) => {
+            // A handler gave the ring up since the caller looked; no slot counts this one.
+            core.count_lost(Cause::NoRing);
+            None
+        }
         Err(_) => None,
     }
 }
