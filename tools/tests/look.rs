@@ -353,7 +353,7 @@ fn list_and_clean_know_the_living_and_the_dead() {
             .stdout_text()
             .starts_with("no sessions in ")
     );
-    let dead = stage.start("mode=overwrite", &["1", "1", "0", "hold=60000"]);
+    let dead = stage.start_with("mode=overwrite", &["1", "1", "0", "hold=60000"], 1);
     let dead_pid = dead.id();
     dead.kill().unwrap();
     let lives = stage.start("mode=lossless", &["3", "1", "0", "hold=60000"]);

@@ -346,7 +346,7 @@ fn deaths_leave_dumps() {
     fs::create_dir(stage.path("dumps")).unwrap();
     let mut command: Command = stage.ringmark(&["record", "--all", "--on-death", "dumps"]);
     let watch = Running::start(&mut command).unwrap();
-    let traced = stage.start("mode=overwrite", &["1", "10", "0", "hold=60000"]);
+    let traced = stage.start_with("mode=overwrite", &["1", "10", "0", "hold=60000"], 10);
     let maps = format!("/proc/{}/maps", watch.id());
     wait_until(LIMIT, "the watch's hold", || {
         fs::read_to_string(&maps)

@@ -45,7 +45,7 @@ fn processes_that_are_not_there_or_not_traced() {
 #[test]
 fn a_dead_process_with_data_left_is_read() {
     let stage = Stage::new("dead");
-    let traced = stage.start("mode=lossless", &["1", "10", "0", "hold=60000"]);
+    let traced = stage.start_with("mode=lossless", &["1", "10", "0", "hold=60000"], 10);
     let pid = traced.id().to_string();
     traced.kill().unwrap();
     let listed = json_lines(&stage.run(&["list", "--json"]).expect_code(0));
@@ -72,11 +72,17 @@ fn a_second_recorder_is_refused_by_name() {
     let pid = traced.id().to_string();
     let mut first = stage.ringmark(&["record", "-p", &pid, "-o", "first.rmk"]);
     let first = Running::start(&mut first).unwrap();
-    let text = format!("already being recorded by pid {}", first.id());
+    // A recorder writes the session's block once it holds the session.
     ringmark_tests::wait_until(LIMIT, "the first recorder", || {
-        let second = stage.run(&["record", "-p", &pid, "-o", "second.rmk"]);
-        (second.code() == 4 && second.stderr_text().contains(&text)).then_some(())
+        let dump = std::fs::metadata(stage.path("first.rmk")).ok()?;
+        (dump.len() > 0).then_some(())
     });
+    let text = format!("already being recorded by pid {}", first.id());
+    expect(
+        stage.run(&["record", "-p", &pid, "-o", "second.rmk"]),
+        4,
+        &text,
+    );
 }
 
 #[test]

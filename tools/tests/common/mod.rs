@@ -69,6 +69,17 @@ impl Stage {
         running
     }
 
+    /// As [`Stage::start`], and waits until that many of its events can be seen.
+    pub(crate) fn start_with(&self, options: &str, arguments: &[&str], events: usize) -> Running {
+        let running = self.start(options, arguments);
+        let pid = running.id().to_string();
+        ringmark_tests::wait_until(LIMIT, "its events", || {
+            let seen = self.run(&["cat", "-p", &pid]).stdout_text();
+            (seen.lines().count() >= events).then_some(())
+        });
+        running
+    }
+
     /// The complete ring file of a process.
     pub(crate) fn ring_file(&self, pid: u32) -> Option<PathBuf> {
         let files = fs::read_dir(self.dir.join("sessions")).ok()?.flatten();
