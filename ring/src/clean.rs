@@ -79,6 +79,9 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     }
 }
 
+/// No start takes longer, also where its process is out of our sight.
+const LEFTOVER_AGE: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Files that a process left behind when it died while starting, or said why it is off.
 fn remove_leftover(path: &Path) {
     let name = path
@@ -89,7 +92,11 @@ fn remove_leftover(path: &Path) {
         return;
     }
     let pid: String = name.chars().take_while(char::is_ascii_digit).collect();
-    if !pid.is_empty() && !Path::new("/proc").join(&pid).exists() {
+    let gone = !pid.is_empty() && !Path::new("/proc").join(&pid).exists();
+    // In another pid namespace the pid says nothing: only what is old is left over.
+    let changed = fs::symlink_metadata(path).and_then(|about| about.modified());
+    let old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFTOVER_AGE));
+    if gone && old {
         let _ = fs::remove_file(path);
     }
 }
