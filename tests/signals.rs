@@ -132,3 +132,16 @@ fn a_reservation_left_behind_costs_one_ring_and_few_events() {
     assert!((3..=3 * 1100).contains(&found.lost("nested")), "{found:?}");
     assert_eq!(Account::of(&dump).rings.len(), 4);
 }
+
+#[test]
+fn handlers_that_give_rings_up_lose_nothing_in_silence() {
+    for _ in 0..5 {
+        let stage = Stage::new("storm");
+        let ringmark = "mode=lossless,ring=256K,session=64M";
+        let (main, handlers) = run(&stage, ringmark, "storm 700");
+        let dump = read(&[stage.ring_file()]);
+        let found = Found::of(&dump);
+        let held = found.main + found.handlers + dump.verify().uncommitted;
+        assert_eq!(held + found.lost_in_all(), main + handlers, "{found:?}");
+    }
+}

@@ -10,6 +10,8 @@ use std::{mem, thread};
 use ringmark::{Event, event};
 
 static HANDLERS: AtomicU64 = AtomicU64::new(0);
+/// Events of one handler.
+static BURST: AtomicU64 = AtomicU64::new(1);
 /// Period of the timer: 20 kHz.
 const PERIOD_US: i64 = 50;
 
@@ -20,8 +22,10 @@ struct Forgotten {
 }
 
 extern "C" fn handler(_signal: libc::c_int) {
-    let seq = HANDLERS.fetch_add(1, Relaxed);
-    event!("signals.handler", seq = seq);
+    for _ in 0..BURST.load(Relaxed) {
+        let seq = HANDLERS.fetch_add(1, Relaxed);
+        event!("signals.handler", seq = seq);
+    }
 }
 
 fn handle(signal: libc::c_int) {
@@ -69,6 +73,22 @@ fn timer(time: Duration) -> u64 {
     set_timer(PERIOD_US);
     let mut seq = 0;
     emit_until(Instant::now() + time, &mut seq);
+    set_timer(0);
+    seq
+}
+
+/// Handlers emit so much that they give up the ring that they interrupted.
+fn storm(time: Duration) -> u64 {
+    BURST.store(1500, Relaxed);
+    handle(libc::SIGALRM);
+    set_timer(4000);
+    let (end, mut seq) = (Instant::now() + time, 0);
+    while Instant::now() < end {
+        for _ in 0..1000 {
+            event!("signals.main", seq = seq);
+            seq += 1;
+        }
+    }
     set_timer(0);
     seq
 }
@@ -125,6 +145,7 @@ fn main() {
     let main = match how.as_str() {
         "timer" => timer(Duration::from_millis(time)),
         "threads" => threads(Duration::from_millis(time)),
+        "storm" => storm(Duration::from_millis(time)),
         "first" => first(),
         "forget" => forget(),
         _ => panic!("unknown way {how}"),
