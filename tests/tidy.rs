@@ -49,7 +49,6 @@ const UNSAFE_FILES: &[&str] = &[
     "ring/tests/steps.rs",
     // A bare write loop straight from a live map, to measure against; a producer made by hand.
     "benches/benches/record.rs",
-    "reader/examples/drain_rate.rs",
     "reader/tests/common/mod.rs",
     "reader/tests/live.rs",
     "reader/tests/record.rs",
