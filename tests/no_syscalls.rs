@@ -56,10 +56,10 @@ fn calls_between_markers(log: &str) -> Vec<String> {
     let from = own.iter().position(is_marker).unwrap();
     let to = own.iter().rposition(is_marker).unwrap();
     assert!(to > from, "the second marker is missing");
-    // Signals that come are no calls.
+    // Signals that come are no calls; a marker's end may stand on a line of its own.
     let between = own[from + 1..to]
         .iter()
-        .filter(|line| !line.starts_with("---"));
+        .filter(|line| !line.starts_with("---") && !line.starts_with("<... getsid resumed>"));
     between.map(|line| (*line).to_owned()).collect()
 }
 
