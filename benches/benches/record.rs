@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::hint::black_box;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,6 +17,7 @@ use ringmark_reader::output::Target;
 use ringmark_reader::{
     Access, Batch, Dump, Output, RecordOptions, Recorder, Selection, SessionDrain,
 };
+use ringmark_ring::SlotView;
 
 const RING_BYTES: u32 = 16 << 20;
 const PIECE: usize = 1 << 20;
@@ -113,27 +115,40 @@ fn race(session: &Session, path: &Path) -> (bool, f64) {
     report(&bare_all, &ours_all, &crc_all)
 }
 
-/// One ring's worth of large writes, straight from the mapping the writers write to.
+/// One ring's worth of large writes, straight from the mapping the writers write to. Pages are
+/// released as the recorder does, so that the writers have as much to do beside it.
 fn bare(drain: &SessionDrain, file: &File) -> u64 {
     let ring = drain.session().ring();
-    let geometry = ring.slot(0).expect("a ring").geometry();
-    let words = ring.pages(geometry).expect("its pages");
     let mut at = 0;
-    for piece in words.chunks(PIECE / 8) {
-        // SAFETY: the kernel reads the bytes; Rust makes no reference to them, and the mapping
-        // outlives the call.
-        let done = unsafe {
-            libc::pwrite(
-                std::os::fd::AsRawFd::as_raw_fd(file),
-                piece.as_ptr().cast(),
-                piece.len() * 8,
-                at as i64,
-            )
-        };
-        assert_eq!(done, piece.len() as isize * 8, "a whole write");
-        at += piece.len() as u64 * 8;
+    while at < u64::from(RING_BYTES) {
+        for slot in (0..ring.slots_used()).filter_map(|index| ring.slot(index)) {
+            let Some(pages) = ring.pages(slot.geometry()) else {
+                continue;
+            };
+            at += bare_piece(&slot, pages, file, at);
+        }
     }
     at
+}
+
+/// Writes up to 1 MiB of a ring's sealed pages; returns the bytes.
+fn bare_piece(slot: &SlotView<'_>, pages: &[AtomicU64], file: &File, at: u64) -> u64 {
+    let geometry = slot.geometry();
+    let (consumed, sealed) = (slot.consumed(), slot.produced().saturating_sub(1));
+    let first = consumed % u64::from(geometry.pages);
+    let whole = (PIECE as u64 / u64::from(geometry.page_bytes)).max(1);
+    let count = whole
+        .min(u64::from(geometry.pages) - first)
+        .min(sealed.saturating_sub(consumed));
+    let page_words = geometry.page_bytes as usize / 8;
+    let words = &pages[first as usize * page_words..(first + count) as usize * page_words];
+    let bytes = words.len() * 8;
+    // SAFETY: the kernel reads the bytes; Rust makes no reference to them as bytes, and the
+    // mapping outlives the call.
+    let done = unsafe { libc::pwrite(file.as_raw_fd(), words.as_ptr().cast(), bytes, at as i64) };
+    assert_eq!(done, bytes as isize, "a whole write");
+    slot.release(consumed + count);
+    bytes as u64
 }
 
 /// Drains what is there, at least one ring's worth.
