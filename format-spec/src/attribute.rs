@@ -20,7 +20,7 @@ layout! {
 
 /// What an attribute says. Strings are UTF-8 where the source is; a reader never trusts that.
 pub mod tag {
-    /// Name of an event type or of a field.
+    /// Name of an event type, a field, a function (as in the symbol table), a tracer; path of a module.
     pub const NAME: u16 = 1;
     /// Target (module path) of an event type.
     pub const TARGET: u16 = 2;
@@ -44,6 +44,8 @@ pub mod tag {
     pub const SEMANTIC: u16 = 11;
     /// The value was replaced in the producer.
     pub const REDACTED: u16 = 12;
+    /// What a tracer wants, as its user wrote it.
+    pub const FILTER: u16 = 13;
 
     /// Session: service name.
     pub const SERVICE_NAME: u16 = 64;
@@ -59,7 +61,7 @@ pub mod tag {
     pub const KERNEL: u16 = 69;
     /// Session: path of the executable.
     pub const EXECUTABLE: u16 = 70;
-    /// Session: build id of the executable, raw bytes.
+    /// Session: build id of the executable, raw bytes. Module: its build id.
     pub const BUILD_ID: u16 = 71;
     /// Session: version of the producing library.
     pub const RINGMARK_VERSION: u16 = 72;

@@ -68,7 +68,7 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 13] {
+pub fn layout_table() -> [StructLayout; 17] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
@@ -79,9 +79,40 @@ pub fn layout_table() -> [StructLayout; 13] {
         crate::schema::EntryHeader::LAYOUT,
         crate::schema::EventEntry::LAYOUT,
         crate::schema::FieldEntry::LAYOUT,
+        crate::function::ModuleEntry::LAYOUT,
+        crate::function::FunctionEntry::LAYOUT,
+        crate::function::FunctionTypesEntry::LAYOUT,
+        crate::function::TracerEntry::LAYOUT,
         crate::attribute::AttributeHeader::LAYOUT,
         crate::block::BlockHeader::LAYOUT,
         crate::counters::CountersHeader::LAYOUT,
         crate::counters::SlotCounters::LAYOUT,
     ]
+}
+
+/// An enum whose numbers stand in the format and whose names stand in output.
+macro_rules! numbered {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $value:literal $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$vmeta])* $variant = $value,)* }
+
+        impl $name {
+            /// Every value in order.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The value with this number, if there is one.
+            #[must_use]
+            pub const fn from_u8(value: u8) -> Option<Self> {
+                match value { $($value => Some(Self::$variant),)* _ => None }
+            }
+
+            /// Its name in output.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    };
 }

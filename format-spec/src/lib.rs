@@ -22,6 +22,7 @@ pub mod clock;
 #[cfg(feature = "codec")]
 pub mod codec;
 pub mod counters;
+pub mod function;
 pub mod ids;
 pub mod mailbox;
 pub mod page;

@@ -9,7 +9,7 @@ layout! {
         4 kind: u16,
         /// Bytes of the fixed part after this header; attributes start behind it.
         6 fixed_bytes: u16,
-        /// What the entry describes: EVENT: its type id.
+        /// What the entry describes: EVENT: its type id; else see [`entry_kind`].
         8 id: u32,
         /// Zero.
         12 reserved: u32,
@@ -20,6 +20,14 @@ layout! {
 pub mod entry_kind {
     /// An event type: [`super::EventEntry`], then attributes.
     pub const EVENT: u16 = 1;
+    /// A loaded program or shared object: [`crate::function::ModuleEntry`], then attributes.
+    pub const MODULE: u16 = 2;
+    /// A function: [`crate::function::FunctionEntry`], then attributes.
+    pub const FUNCTION: u16 = 3;
+    /// Types of function records: [`crate::function::FunctionTypesEntry`].
+    pub const FUNCTION_TYPES: u16 = 4;
+    /// A tracer: [`crate::function::TracerEntry`], then attributes.
+    pub const TRACER: u16 = 5;
 }
 
 layout! {
@@ -52,32 +60,6 @@ layout! {
         /// Zero.
         12 reserved: u32,
     }
-}
-
-macro_rules! numbered {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $value:literal $text:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$vmeta])* $variant = $value,)* }
-
-        impl $name {
-            /// Every value in order.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The value with this number, if there is one.
-            #[must_use]
-            pub const fn from_u8(value: u8) -> Option<Self> {
-                match value { $($value => Some(Self::$variant),)* _ => None }
-            }
-
-            /// Its name in output.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-        }
-    };
 }
 
 numbered! {

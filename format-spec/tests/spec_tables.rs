@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ringmark_format::counters::Cause;
+use ringmark_format::function::TracerKind;
 use ringmark_format::schema::{Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
-use ringmark_format::{block, clock, counters, layout_table, mailbox, page, record};
+use ringmark_format::{block, clock, counters, function, layout_table, mailbox, page, record};
 use spec_text::{Row, named_tables, public_constants, table_after};
 
 type Tables = BTreeMap<String, Vec<Row>>;
@@ -104,6 +105,10 @@ fn code_enums() -> Tables {
         (
             "schema::Kind",
             enum_rows(Kind::ALL.iter().map(|v| (*v as u64, *v, v.name()))),
+        ),
+        (
+            "function::TracerKind",
+            enum_rows(TracerKind::ALL.iter().map(|v| (*v as u64, *v, v.name()))),
         ),
         (
             "counters::Cause",
@@ -209,6 +214,12 @@ fn code_singles() -> Vec<Row> {
         single("record::LAST_TYPE", record::LAST_TYPE),
         single("record::FUNCTION_BIT", record::FUNCTION_BIT),
         single("record::TIME_EXTEND_WORDS", record::TIME_EXTEND_WORDS),
+        single("function::EXIT_BIT", function::EXIT_BIT),
+        single("function::LOOSE_BIT", function::LOOSE_BIT),
+        single("function::LAST_NUMBER", function::LAST_NUMBER),
+        single("function::TIMED", function::TIMED),
+        single("function::DEFAULT", function::DEFAULT),
+        single("function::TRACERS_MAX", function::TRACERS_MAX),
         magic("block::BLOCK_MAGIC", &block::BLOCK_MAGIC),
         single("block::SEALED", block::SEALED),
         single("block::CONTENT_BYTES_MAX", block::CONTENT_BYTES_MAX),
@@ -251,6 +262,7 @@ fn no_public_constant_of_the_source_is_left_out() {
         "block",
         "clock",
         "counters",
+        "function",
         "mailbox",
         "page",
         "record",
