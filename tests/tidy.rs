@@ -34,6 +34,7 @@ const UNSAFE_FILES: &[&str] = &[
     "ring/src/mapping.rs",
     "ring/src/writer.rs",
     "ring/src/mailbox.rs",
+    "ring/src/own_rings.rs",
     "ring/src/page_words.rs",
     "ring/src/reservation.rs",
     // The bridge's reference counts, and values that outlive a call of the visitor.

@@ -40,7 +40,8 @@ layout! {
 /// ```text
 /// FREE --producer: fallocate, publish geometry--> WARM --thread: attach--> ACTIVE
 /// ACTIVE --thread: exit--> SEALED --thread: reclaim (drained, or oldest in overwrite)--> ACTIVE
-/// ACTIVE --thread: reservation abandoned--> ABANDONED (never reclaimed)
+/// ACTIVE --thread: goes on in another ring--> ABANDONED --thread: comes back--> ACTIVE
+/// ABANDONED --thread: exit--> SEALED
 /// ```
 pub mod state {
     /// No memory yet.
@@ -53,6 +54,6 @@ pub mod state {
     pub const ACTIVE: u64 = 3;
     /// Its thread is gone; all pages are sealed.
     pub const SEALED: u64 = 4;
-    /// Its thread left a reservation open and went to another ring.
+    /// Set aside by its thread, which holds a reservation open here and uses another ring.
     pub const ABANDONED: u64 = 5;
 }

@@ -13,6 +13,7 @@ use ringmark_ring::Writer;
 struct ThreadBlock {
     writer: *const Writer,
     phase: u64,
+    failure: u64,
 }
 
 /// What a thread does with Ringmark.
@@ -33,9 +34,9 @@ core::arch::global_asm!(
     ".balign 16",
     ".globl ringmark_thread_block",
     ".type ringmark_thread_block,@tls_object",
-    ".size ringmark_thread_block,16",
+    ".size ringmark_thread_block,32",
     "ringmark_thread_block:",
-    ".zero 16",
+    ".zero 32",
     ".popsection",
 );
 
@@ -86,6 +87,27 @@ fn phase_word() -> *mut u64 {
     block()
         .cast::<u64>()
         .wrapping_add(offset_of!(ThreadBlock, phase) / 8)
+}
+
+/// Where this thread keeps what it knows about its last look for a ring.
+fn failure_word() -> *mut u64 {
+    block()
+        .cast::<u64>()
+        .wrapping_add(offset_of!(ThreadBlock, failure) / 8)
+}
+
+/// What this thread knows about its last look for a ring; 0: nothing.
+pub(crate) fn failure() -> u64 {
+    let place = failure_word();
+    // SAFETY: the third word of this thread's block, zero or written by `set_failure`.
+    unsafe { place.read_volatile() }
+}
+
+/// Remembers it.
+pub(crate) fn set_failure(failure: u64) {
+    let place = failure_word();
+    // SAFETY: as in `failure`.
+    unsafe { place.write_volatile(failure) };
 }
 
 /// What this thread does with Ringmark.

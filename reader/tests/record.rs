@@ -36,7 +36,7 @@ fn write_events(producer: &Producer, index: u32, count: u64) -> BTreeSet<(u64, u
             std::thread::yield_now();
         }
         if number % 5000 == 4999 {
-            writer.seal(state::SEALED);
+            writer.seal();
             writer = reclaim(producer, index);
         }
     }

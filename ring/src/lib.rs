@@ -43,6 +43,7 @@ pub mod clean;
 #[cfg(not(loom))]
 pub mod clock;
 pub mod cross;
+pub mod directory;
 pub mod identity;
 pub mod lock;
 pub mod mailbox;
@@ -50,6 +51,7 @@ pub mod mailbox;
 pub mod mapping;
 pub mod observe;
 pub mod order;
+mod own_rings;
 mod page_words;
 pub mod reservation;
 #[cfg(not(loom))]

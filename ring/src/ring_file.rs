@@ -11,6 +11,7 @@ use ringmark_format::slot::Slot;
 use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
 use zerocopy::{FromBytes, FromZeros};
 
+use crate::directory::Directory;
 use crate::mapping::{MapError, Mapping};
 use crate::order;
 use crate::schema_log::STATE_WORDS;
@@ -306,13 +307,17 @@ impl RingFile {
         &self.map
     }
 
+    /// The ring directory.
+    #[must_use]
+    pub fn directory<'f>(&'f self) -> Directory<'f, impl Fn(u32) -> Option<SlotView<'f>>> {
+        let used = self.state_word(offset_of!(SessionState, slots_used));
+        Directory::new(used, self.geometry.header.slots, |index| self.slot(index))
+    }
+
     /// Directory entries in use.
     #[must_use]
     pub fn slots_used(&self) -> u32 {
-        let used = self
-            .state_word(offset_of!(SessionState, slots_used))
-            .load(Relaxed);
-        used.min(u64::from(self.geometry.header.slots)) as u32
+        self.directory().used()
     }
 
     /// The slot with this index.

@@ -75,10 +75,10 @@ impl<'m> SlotView<'m> {
         self.words[word!(state)].load(order::state_acquire()) // [T2]
     }
 
-    /// Whether no more pages will be turned under the present ring id.
+    /// Whether no more pages will be turned, nor records written, under the present ring id.
     #[must_use]
     pub fn ended(&self) -> bool {
-        matches!(self.state(), state::SEALED | state::ABANDONED)
+        self.state() == state::SEALED
     }
 
     /// Ring id of the present or last claim.

@@ -29,7 +29,7 @@ use crate::reservation::Reservation;
 use crate::slot::{SlotGeometry, SlotView};
 use crate::sync::AtomicU64;
 
-/// Nested losses in a row after which an open reservation counts as abandoned.
+/// Nested losses in a row after which the thread goes on in another ring.
 pub const ABANDONED_AFTER: u64 = 1024;
 
 /// No page holds more; a larger wish must not wrap around the cursor.
@@ -70,14 +70,16 @@ pub struct Ring {
 pub struct Writer {
     cursor: AtomicPtr<AtomicU64>,
     end: AtomicPtr<AtomicU64>,
-    in_use: Private,
+    pub(crate) in_use: Private,
     tick_base: Private,
     reservations: Private,
     clock: Private,
     produced: Private,
-    nested_lost: Private,
+    pub(crate) nested_lost: Private,
     /// Not 0 while `ring` is there.
     attached: Private,
+    /// The next ring of the same thread; see `own_rings`.
+    pub(crate) next: AtomicPtr<Writer>,
     ring: UnsafeCell<MaybeUninit<Ring>>,
 }
 
@@ -105,6 +107,7 @@ impl Writer {
             produced: Private::new(0),
             nested_lost: Private::new(0),
             attached: Private::new(0),
+            next: AtomicPtr::new(core::ptr::null_mut()),
             ring: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -123,6 +126,7 @@ impl Writer {
         self.clock.store(u64::from(clock), Relaxed);
         self.in_use.store(0, Relaxed);
         self.nested_lost.store(0, Relaxed);
+        self.next.store(core::ptr::null_mut(), Relaxed);
         self.attached.store(1, Relaxed);
     }
 
@@ -345,11 +349,10 @@ impl Writer {
         }
     }
 
-    /// Ends the claim: closes the page, says how many reservations there were, publishes `state`
-    /// (SEALED or ABANDONED), forgets the ring.
-    pub fn seal(&self, state: u64) {
+    /// Ends the claim: closes the page, says how many reservations there were, publishes SEALED,
+    /// forgets the ring. The thread ends: no context of it comes back to this ring.
+    pub fn seal(&self) {
         let Some(ring) = self.ring() else { return };
-        debug_assert!(matches!(state, state::SEALED | state::ABANDONED));
         self.in_use.store(1, Relaxed);
         compiler_fence(SeqCst);
         self.close_page();
@@ -357,7 +360,14 @@ impl Writer {
         let slot = ring.slot;
         self.clock.store(0, Relaxed);
         self.attached.store(0, Relaxed);
-        slot.publish_state(state);
+        slot.publish_state(state::SEALED);
+    }
+
+    /// Says in the slot what the thread does with this ring.
+    pub(crate) fn publish_state(&self, state: u64) {
+        if let Some(ring) = self.ring() {
+            ring.slot.publish_state(state);
+        }
     }
 
     /// Ends a reservation: the context that it interrupted goes on.
@@ -367,8 +377,8 @@ impl Writer {
         self.in_use.store(outer, Relaxed);
     }
 
-    /// Whether so many nested events were lost in a row that the open reservation must have been
-    /// left behind by a `longjmp` or `mem::forget`.
+    /// Whether so many nested events were lost in a row that the open reservation was left behind
+    /// by a `longjmp` or `mem::forget`, or is interrupted by a very busy handler.
     pub fn looks_abandoned(&self) -> bool {
         self.nested_lost.load(Relaxed) >= ABANDONED_AFTER
     }

@@ -209,7 +209,7 @@ fn long_records_and_oversize() {
 fn sealed_slot_takes_the_next_owner() {
     let heap = heap(Mode::Lossless);
     heap.emit(16, &[1], 0).unwrap();
-    heap.writer.seal(state::SEALED);
+    heap.writer.seal();
     assert!(heap.slot.ended());
     assert_eq!(heap.slot.events_sealed(), 1);
     assert!(heap.writer.reserve(TypeId(16), 1, 0).is_none());

@@ -51,7 +51,7 @@ fn sealed_claim() {
     let owner = model.clone();
     let thread = thread::spawn(move || {
         owner.emit(1).unwrap();
-        owner.writer.seal(state::SEALED);
+        owner.writer.seal();
     });
     if model.slot.ended() {
         assert_eq!(model.slot.events_sealed(), 2, "{VIOLATED}: events_sealed");
@@ -84,7 +84,7 @@ fn next_owner() {
     let (owner, rival) = (model.clone(), model.clone());
     let owner = thread::spawn(move || {
         owner.shadow[0].with_mut(|_| ());
-        owner.writer.seal(state::SEALED);
+        owner.writer.seal();
     });
     let rival = thread::spawn(move || claim(&rival, 8));
     let won = claim(&model, 9);

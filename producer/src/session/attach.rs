@@ -1,6 +1,7 @@
 //! How a thread gets a ring, and what the event path does when it cannot go straight on.
 
 use core::mem::offset_of;
+use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::counters::Cause;
@@ -11,7 +12,7 @@ use ringmark_ring::writer::Ring;
 use ringmark_ring::{Reservation, SlotGeometry, Writer, clock};
 
 use super::core::Core;
-use super::{control, memory, process};
+use super::{control, memory, process, retry};
 use crate::event::Now;
 use crate::thread_block::{self, Phase};
 
@@ -35,6 +36,10 @@ pub(crate) fn reserve_slow(type_id: TypeId, words: u64, now: Now) -> Option<Rese
         return reserve_in(core, writer, type_id, words, ticks);
     }
     let core = session_of_this_process()?;
+    if let Some(cause) = known_to_have_no_ring() {
+        core.count_lost(cause);
+        return None;
+    }
     let ticks = match now {
         Now::At(ticks) => ticks,
         Now::Clock => clock::ticks(core.clock),
@@ -59,17 +64,43 @@ fn reserve_in(
     match writer.reserve_cold(type_id, words, ticks, &base) {
         Ok(reservation) => Some(reservation),
         Err(Cause::Nested) if writer.looks_abandoned() => {
-            thread_block::set_writer(None);
-            writer.seal(state::ABANDONED);
+            change_ring(core, writer);
             None
         }
         Err(Cause::NoRing) => {
-            // A handler gave the ring up since the caller looked; no slot counts this one.
+            // No slot counts this one.
             core.count_lost(Cause::NoRing);
             None
         }
         Err(_) => None,
     }
+}
+
+/// This context interrupts a reservation in a full page, or one that was left behind: goes on in
+/// another ring, if there is one.
+fn change_ring(core: &'static Core, writer: &'static Writer) {
+    // A signal handler that came while its thread was getting a ring.
+    if thread_block::phase() != Phase::Open {
+        return;
+    }
+    thread_block::set_phase(Phase::Attaching);
+    // A handler that came just before may have done it.
+    if thread_block::writer().is_some_and(|now| ptr::eq(now, writer)) {
+        match writer.idle_other().or_else(|| attach_beside(core, writer)) {
+            Some(other) => {
+                writer.change_to(other);
+                thread_block::set_writer(Some(other));
+            }
+            None => writer.stay(),
+        }
+    }
+    thread_block::set_phase(Phase::Open);
+}
+
+fn attach_beside(core: &'static Core, writer: &'static Writer) -> Option<&'static Writer> {
+    let other = attach(core).ok()?;
+    writer.join(other);
+    Some(other)
 }
 
 /// The session, or in a forked child the one it gets now.
@@ -83,6 +114,13 @@ pub(super) fn session_of_this_process() -> Option<&'static Core> {
         }
         None => process::session_after_fork(),
     }
+}
+
+fn known_to_have_no_ring() -> Option<Cause> {
+    if thread_block::writer().is_some() || thread_block::phase() != Phase::Open {
+        return None;
+    }
+    retry::known()
 }
 
 fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
@@ -102,10 +140,14 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
                 thread_block::set_phase(Phase::Open);
                 return Ok(writer);
             }
+            let freed = retry::freed();
             let attached = attach(core);
-            if let Ok(writer) = attached {
-                thread_block::set_writer(Some(writer));
-                process::seal_at_thread_exit(writer);
+            match attached {
+                Ok(writer) => {
+                    thread_block::set_writer(Some(writer));
+                    process::seal_at_thread_exit(writer);
+                }
+                Err(cause) => retry::remember(cause, freed),
             }
             thread_block::set_phase(Phase::Open);
             attached
@@ -115,66 +157,32 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
 
 /// Finds a ring: warm, drained, new, or (overwrite mode) the one sealed longest ago.
 fn attach(core: &'static Core) -> Result<&'static Writer, Cause> {
-    if let Some(slot) = claim_existing(core, state::WARM, |_| true) {
+    let directory = core.file.directory();
+    if let Some(slot) = directory.claim_warm() {
         control::ask_for_warm_rings(core);
         return own(core, slot);
     }
-    let drained = |slot| {
-        core.file
-            .slot(slot)
-            .is_some_and(|s| s.consumed() == s.produced())
-    };
     if core.options.mode == Mode::Lossless
-        && let Some(slot) = claim_existing(core, state::SEALED, drained)
+        && let Some(slot) = directory.claim_drained()
     {
         return own(core, slot);
     }
-    match new_slot(core) {
-        Ok(slot) => own(core, slot),
-        Err(cause) => claim_oldest_sealed(core).map_or(Err(cause), |slot| own(core, slot)),
-    }
-}
-
-fn claim_existing(core: &Core, from: u64, fits: impl Fn(u32) -> bool) -> Option<u32> {
-    (0..core.file.slots_used()).find(|index| {
-        core.file
-            .slot(*index)
-            .is_some_and(|slot| slot.state() == from && fits(*index) && slot.claim(from))
-    })
-}
-
-/// Overwrite mode only: the sealed ring whose claim is the oldest.
-fn claim_oldest_sealed(core: &Core) -> Option<u32> {
-    if core.options.mode != Mode::Overwrite {
-        return None;
-    }
-    let slot = |index: &u32| core.file.slot(*index);
-    let sealed = |index: &u32| slot(index).is_some_and(|s| s.state() == state::SEALED);
-    let oldest = (0..core.file.slots_used())
-        .filter(sealed)
-        .min_by_key(|i| slot(i).map(|s| s.ring_id()))?;
-    slot(&oldest)?.claim(state::SEALED).then_some(oldest)
+    new_slot(core)
+        .or_else(|cause| match core.options.mode {
+            Mode::Lossless => Err(cause),
+            Mode::Overwrite => directory.claim_oldest_sealed().ok_or(cause),
+        })
+        .and_then(|slot| own(core, slot))
 }
 
 /// Sets up a slot that nobody had: memory, geometry. It is CLAIMING, the caller's.
 fn new_slot(core: &Core) -> Result<u32, Cause> {
-    let used = core.state_word(offset_of!(SessionState, slots_used));
-    let slots = u64::from(core.file.geometry().header.slots);
-    if used.load(Relaxed) >= slots {
+    let directory = core.file.directory();
+    if !directory.has_room() {
         return Err(Cause::NoRing);
     }
     let geometry = memory::take_ring(core).ok_or(Cause::NoMemory)?;
-    core.file
-        .map()
-        .populate(geometry.pages_offset, geometry.ring_bytes());
-    let index = used.fetch_update(Relaxed, Relaxed, |n| (n < slots).then_some(n + 1));
-    let index = index.map_err(|_| Cause::NoRing)? as u32;
-    let slot = core.file.slot(index).ok_or(Cause::NoRing)?;
-    if !slot.claim(state::FREE) {
-        return Err(Cause::NoRing);
-    }
-    slot.set_geometry(geometry);
-    Ok(index)
+    directory.add(geometry).ok_or(Cause::NoRing)
 }
 
 /// Makes one more ring that waits for a thread. `false`: there is no room.
@@ -185,16 +193,15 @@ pub(super) fn add_warm(core: &Core) -> bool {
     let Ok(index) = new_slot(core) else {
         return false;
     };
-    core.file
-        .slot(index)
-        .inspect(|slot| slot.publish_state(state::WARM))
-        .is_some()
+    let added = core.file.slot(index);
+    added.inspect(|slot| slot.publish_state(state::WARM));
+    retry::ring_freed();
+    added.is_some()
 }
 
 /// Rings that wait for threads.
 pub(super) fn count_warm(core: &Core) -> u32 {
-    let warm = |i: &u32| core.file.slot(*i).is_some_and(|s| s.state() == state::WARM);
-    (0..core.file.slots_used()).filter(warm).count() as u32
+    core.file.directory().count_warm()
 }
 
 /// Makes the calling thread the owner of a claimed slot.

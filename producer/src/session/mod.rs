@@ -16,6 +16,7 @@ mod memory;
 mod options;
 mod process;
 mod registry;
+mod retry;
 
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;

@@ -5,12 +5,11 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use ringmark_format::counters::Cause;
-use ringmark_format::slot::state;
 use ringmark_ring::Writer;
 
 use super::core::Core;
 use super::life;
-use super::registry;
+use super::{registry, retry};
 use crate::thread_block::{self, Phase};
 
 /// The key whose destructor runs at thread exit, behind those of Rust's thread locals. 0: none.
@@ -51,7 +50,7 @@ pub(super) fn install_hooks() {
     unsafe { libc::atexit(on_process_exit) };
 }
 
-/// Arranges for `writer` to be sealed when this thread ends.
+/// Arranges for `writer`, and every ring that joins it, to be sealed when this thread ends.
 pub(super) fn seal_at_thread_exit(writer: &'static Writer) {
     if let Some(key) = EXIT_KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key was created; the value is only given back to `on_thread_exit`.
@@ -66,7 +65,8 @@ unsafe extern "C" fn on_thread_exit(value: *mut c_void) {
     };
     thread_block::set_phase(Phase::Exited);
     thread_block::set_writer(None);
-    writer.seal(state::SEALED);
+    writer.seal_all();
+    retry::ring_freed();
 }
 
 extern "C" fn on_process_exit() {
@@ -97,6 +97,7 @@ extern "C" fn after_fork_child() {
     let_go_of_rings(parent);
     thread_block::set_writer(None);
     thread_block::set_phase(Phase::Open);
+    thread_block::set_failure(0);
     life::remember_parent_options();
     Core::forget();
     EARLY.store(0, Relaxed);

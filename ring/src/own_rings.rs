@@ -1,0 +1,69 @@
+//! The rings of one thread: more than one only where a reservation stayed open for long.
+//!
+//! A handler that loses event after event, because the context that it interrupted holds a
+//! reservation in a full page, goes on in another ring. The first one stays its thread's: that
+//! context may be in the middle of a turn, or about to reserve, and goes on there undisturbed. When
+//! no reservation is open there any more it is taken up again, before any other ring is; at thread
+//! exit all are sealed. So a thread has one ring more than reservations that were left behind.
+
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+
+use ringmark_format::slot::state;
+
+use crate::writer::Writer;
+
+impl Writer {
+    /// Makes `other`, just attached, one more ring of this writer's thread. Only that thread may.
+    pub fn join(&'static self, other: &'static Self) {
+        let behind = self.next_own().unwrap_or(self);
+        other.next.store(ptr::from_ref(behind).cast_mut(), Relaxed);
+        self.next.store(ptr::from_ref(other).cast_mut(), Relaxed);
+    }
+
+    /// Another ring of this thread, in which no reservation is open.
+    #[must_use]
+    pub fn idle_other(&'static self) -> Option<&'static Self> {
+        self.others().find(|other| other.is_idle())
+    }
+
+    /// Goes on in `other`, a ring of the same thread: this one is set aside.
+    pub fn change_to(&self, other: &Self) {
+        other.nested_lost.store(0, Relaxed);
+        other.publish_state(state::ACTIVE);
+        self.publish_state(state::ABANDONED);
+    }
+
+    /// Goes on here: there is no other ring.
+    pub fn stay(&self) {
+        self.nested_lost.store(0, Relaxed);
+    }
+
+    /// Seals this ring and all others of its thread, which ends.
+    pub fn seal_all(&'static self) {
+        // Who claims a sealed ring changes its writer: it is not looked at again.
+        let mut next = self.next_own();
+        self.seal();
+        while let Some(other) = next.filter(|other| !ptr::eq(*other, self)) {
+            next = other.next_own();
+            other.seal();
+        }
+    }
+
+    fn others(&'static self) -> impl Iterator<Item = &'static Self> {
+        let is_other = move |writer: &&'static Self| !ptr::eq(*writer, self);
+        let next = self.next_own().filter(is_other);
+        core::iter::successors(next, move |writer| writer.next_own().filter(is_other))
+    }
+
+    /// The rings of a thread form a circle; `None`: this is the only one.
+    fn next_own(&self) -> Option<&'static Self> {
+        let next = self.next.load(Relaxed);
+        // SAFETY: null, or stored by `join` from a reference that lives for ever.
+        unsafe { next.as_ref() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_attached() && self.in_use.load(Relaxed) == 0
+    }
+}
