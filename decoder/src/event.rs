@@ -4,6 +4,7 @@ use ringmark_format::schema::{Level, Shape};
 use ringmark_format::{RingId, SlotIndex};
 
 use crate::field::Field;
+use crate::function_line::Words;
 use crate::loss::Loss;
 use crate::page::Page;
 use crate::schema::EventType;
@@ -103,10 +104,13 @@ impl<'a> Event<'a> {
         self.ty.shape
     }
 
-    /// How long a finished span took, in ns.
+    /// How long a finished span, or a call recorded as a whole, took, in ns.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
-        let ticks = duration_ticks(self.ty, self.payload)?;
+        let ticks = match self.ty.function {
+            Some(meaning) => Words::of(meaning, self.payload).duration_ticks?,
+            None => duration_ticks(self.ty, self.payload)?,
+        };
         let start = self.session.clock.t_ns(self.tick.saturating_sub(ticks));
         Some(self.t_ns.saturating_sub(start))
     }

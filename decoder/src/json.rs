@@ -6,6 +6,7 @@ use ringmark_format::schema::Level;
 
 use crate::escape;
 use crate::event::{Event, Lost, Output};
+use crate::function_line;
 use crate::number::{json_signed, json_unsigned, unsigned};
 use crate::page::Page;
 use crate::schema::EventType;
@@ -87,7 +88,7 @@ impl<'a> JsonWriter<'a> {
             None => out.extend_from_slice(&event.ty.json_piece),
             Some(named) => push_piece(event.ty, named, out),
         }
-        if event.span.is_none() && event.ty.duration.is_none() {
+        if event.span.is_none() && event.ty.duration.is_none() && !is_whole_call(event.ty) {
             out.extend_from_slice(b",\"span\":null,\"parent\":null,\"args\":{");
         } else {
             spans(event, out);
@@ -141,6 +142,11 @@ impl<'a> JsonWriter<'a> {
     }
 }
 
+/// Whether records of this type carry the duration of a call.
+fn is_whole_call(ty: &EventType) -> bool {
+    ty.function.is_some_and(|meaning| meaning.timed)
+}
+
 fn thread(session: &Session, tid: u32, name: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"pid\":");
     unsigned(session.pid().into(), out);
@@ -166,7 +172,7 @@ fn spans(event: &Event<'_>, out: &mut Vec<u8>) {
     };
     id(",\"span\":", event.span);
     id(",\"parent\":", event.parent);
-    if event.ty.duration.is_some() {
+    if event.duration_ns().is_some() {
         id(",\"dur_ns\":", event.duration_ns());
     }
     out.extend_from_slice(b",\"args\":{");
@@ -174,6 +180,9 @@ fn spans(event: &Event<'_>, out: &mut Vec<u8>) {
 
 #[inline]
 fn args(event: &Event<'_>, out: &mut Vec<u8>) {
+    if let Some(meaning) = event.ty.function {
+        return function_line::json_args(event, meaning, out);
+    }
     if !event.ty.known && !event.payload.is_empty() {
         out.extend_from_slice(b"\"raw\":\"");
         escape::hex(event.payload, out);

@@ -18,13 +18,17 @@
 #![forbid(unsafe_code)]
 
 mod block_reader;
+mod calls;
 mod cursor;
 mod damage;
+mod demangle;
 mod dump;
 pub mod escape;
 mod event;
 mod field;
 mod filter;
+mod function_line;
+mod functions;
 mod glob;
 mod input;
 mod join;
@@ -44,11 +48,13 @@ mod value;
 mod verify;
 
 pub use block_reader::{Block, BlockReader, Item};
+pub use calls::{Call, Calls, Ended, Step};
 pub use damage::{Damage, Fault, PageId, looks_like};
 pub use dump::{Dump, DumpBuilder};
 pub use event::{Event, Lost, Output};
 pub use field::Field;
 pub use filter::{Filter, FilterError};
+pub use functions::{Function, FunctionUse, Functions, Module, Tracer};
 pub use json::{JsonWriter, VERSION as JSON_VERSION};
 pub use loss::{Loss, Why};
 pub use merge::Events;

@@ -10,6 +10,7 @@ use zerocopy::FromBytes;
 
 use crate::damage::Fault;
 use crate::field::Field;
+use crate::functions::{FunctionUse, Functions};
 use crate::{json, text};
 
 /// An event type, with everything that rendering it needs precomputed.
@@ -37,6 +38,8 @@ pub struct EventType {
     pub fields: Vec<Field>,
     /// `false`: no schema entry describes this type, its payload is shown raw.
     pub known: bool,
+    /// Of a function record: which function, and what happened.
+    pub function: Option<FunctionUse>,
     pub(crate) duration: Option<usize>,
     pub(crate) span_id: Option<usize>,
     pub(crate) parent_id: Option<usize>,
@@ -49,7 +52,7 @@ impl EventType {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.shape {
-            _ if !self.known && self.id.0 & FUNCTION_BIT != 0 => "function",
+            _ if self.id.0 & FUNCTION_BIT != 0 => self.function.map_or("function", |f| f.kind()),
             Some(shape) => shape.name(),
             None => "unknown",
         }
@@ -68,6 +71,21 @@ impl EventType {
         new
     }
 
+    /// A type of function records, if it is described.
+    fn of_function(id: TypeId, functions: &Functions) -> Option<Self> {
+        let meaning = functions.meaning(id)?;
+        let function = functions.function(meaning.function)?;
+        let mut new = Self::bare(id);
+        new.known = true;
+        new.function = Some(meaning);
+        new.name.clone_from(&function.name);
+        if let Some(module) = functions.module(function.module) {
+            new.target = module.file_name().to_vec();
+        }
+        new.finish();
+        Some(new)
+    }
+
     const fn bare(id: TypeId) -> Self {
         Self {
             id,
@@ -81,6 +99,7 @@ impl EventType {
             fixed_payload_bytes: 0,
             fields: Vec::new(),
             known: false,
+            function: None,
             duration: None,
             span_id: None,
             parent_id: None,
@@ -209,6 +228,7 @@ pub struct Schema {
     /// Number in `types` + 1 by type id, for small ids.
     dense: Vec<u32>,
     sparse: HashMap<u32, u32>,
+    functions: Functions,
     /// Bytes of the stream that were understood.
     pub bytes: u64,
 }
@@ -258,6 +278,10 @@ impl Schema {
                 return Err(("type id out of range", Some(bytes)));
             }
             self.add(new);
+        } else {
+            let body = &entry[EntryHeader::BYTES..];
+            let taken = self.functions.take(&header, body);
+            taken.map_err(|what| (what, Some(bytes)))?;
         }
         Ok(bytes)
     }
@@ -283,8 +307,15 @@ impl Schema {
     /// Makes sure that this id can be looked up.
     pub(crate) fn cover(&mut self, id: TypeId) {
         if self.place(id).is_none() {
-            self.add(EventType::unknown(id));
+            let function = EventType::of_function(id, &self.functions);
+            self.add(function.unwrap_or_else(|| EventType::unknown(id)));
         }
+    }
+
+    /// Modules, functions and tracers.
+    #[must_use]
+    pub fn functions(&self) -> &Functions {
+        &self.functions
     }
 
     #[inline]

@@ -6,6 +6,7 @@ use ringmark_format::schema::Level;
 use crate::escape;
 use crate::event::{Event, Lost, Output};
 use crate::field::Field;
+use crate::function_line;
 use crate::number::{signed, unsigned};
 use crate::page::Page;
 use crate::schema::EventType;
@@ -64,6 +65,11 @@ impl<'a> TextWriter<'a> {
             self.turn(event.session, event.page);
         }
         out.extend_from_slice(self.stamper.stamp(event.wall_ns()));
+        if let Some(meaning) = event.ty.function {
+            function_line::text(event, meaning, out);
+            out.push(b'\n');
+            return;
+        }
         out.extend_from_slice(&self.thread);
         match event.span_type {
             None => out.extend_from_slice(&event.ty.text_piece),

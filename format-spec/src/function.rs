@@ -1,8 +1,8 @@
 //! Function records: the bits of their types, and the schema entries that say what they mean.
 //!
 //! A type with [`crate::record::FUNCTION_BIT`] set is a function type: bits `0..21` its number,
-//! [`EXIT_BIT`] and [`LOOSE_BIT`] what happened. The payload of an entry is empty, or the return
-//! address of the call, then integer arguments; that of an exit is empty, or the return value.
+//! [`EXIT_BIT`] and [`LOOSE_BIT`] what happened. The payload of an entry is empty, or a
+//! [`caller_word`], then integer arguments; that of an exit is empty, or the return value.
 
 use crate::record::FUNCTION_BIT;
 
@@ -90,6 +90,17 @@ numbered! {
         Callback = 4 "callback",
     }
 }
+
+/// First payload word of an entry: where it was called from, and on which CPU. Returns (return
+/// address or 0, CPU if known).
+#[must_use]
+pub const fn caller_word(word: u64) -> (u64, Option<u32>) {
+    let cpu = (word >> CALLER_BITS) as u32;
+    (word & ((1 << CALLER_BITS) - 1), cpu.checked_sub(1))
+}
+
+/// Bits of the return address in an entry's first payload word.
+pub const CALLER_BITS: u32 = 48;
 
 /// What the type of a function record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -217,6 +217,7 @@ fn code_singles() -> Vec<Row> {
         single("function::EXIT_BIT", function::EXIT_BIT),
         single("function::LOOSE_BIT", function::LOOSE_BIT),
         single("function::LAST_NUMBER", function::LAST_NUMBER),
+        single("function::CALLER_BITS", function::CALLER_BITS),
         single("function::TIMED", function::TIMED),
         single("function::DEFAULT", function::DEFAULT),
         single("function::TRACERS_MAX", function::TRACERS_MAX),

@@ -1,0 +1,163 @@
+//! Function records as text and JSON.
+//!
+//! An entry that knows its caller is a line of the classic form
+//! `CPU 1: comm:tid function+0x0/0x40 <-- parent+0x1c/0x90`.
+
+use crate::escape;
+use crate::event::Event;
+use crate::functions::{Function, FunctionUse, Functions};
+use crate::number::{json_unsigned, unsigned};
+use crate::page::Page;
+use crate::session::Session;
+
+impl FunctionUse {
+    /// As output names it.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match (self.exit, self.timed, self.loose) {
+            (false, ..) => "function_entry",
+            (true, _, true) => "function_unwound",
+            (true, true, false) => "function_call",
+            (true, false, false) => "function_exit",
+        }
+    }
+}
+
+/// What the payload of a function record holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Words<'a> {
+    /// Return address, 0 if not known.
+    pub caller: u64,
+    pub cpu: Option<u32>,
+    pub duration_ticks: Option<u64>,
+    pub result: Option<u64>,
+    arguments: &'a [u8],
+}
+
+fn first(words: &[u8]) -> Option<(u64, &[u8])> {
+    let (word, rest) = words.split_first_chunk()?;
+    Some((u64::from_le_bytes(*word), rest))
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn of(meaning: FunctionUse, payload: &'a [u8]) -> Self {
+        let mut words = Self::default();
+        let mut rest = payload;
+        if !meaning.exit {
+            if let Some((word, arguments)) = first(rest) {
+                (words.caller, words.cpu) = ringmark_format::function::caller_word(word);
+                words.arguments = arguments;
+            }
+            return words;
+        }
+        if meaning.timed
+            && let Some((ticks, behind)) = first(rest)
+        {
+            words.duration_ticks = Some(ticks);
+            rest = behind;
+        }
+        words.result = first(rest).map(|(word, _)| word);
+        words
+    }
+
+    fn arguments(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let words = self.arguments.chunks_exact(8);
+        words.filter_map(|word| Some(first(word)?.0))
+    }
+}
+
+/// Appends what stands behind the timestamp.
+pub(crate) fn text(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
+    let functions = event.session.schema.functions();
+    let words = Words::of(meaning, event.payload);
+    if let Some(cpu) = words.cpu {
+        out.extend_from_slice(b" CPU ");
+        unsigned(cpu.into(), out);
+        out.push(b':');
+    }
+    thread(event.session, event.page, out);
+    if let Some(function) = functions.function(meaning.function) {
+        place(function, 0, out);
+    }
+    if words.caller != 0 {
+        out.extend_from_slice(b" <--");
+        caller(functions, words.caller, out);
+    }
+    out.extend_from_slice(match meaning.kind() {
+        "function_exit" => b" returned".as_slice(),
+        "function_unwound" => b" unwound",
+        _ => b"",
+    });
+    for (number, value) in words.arguments().enumerate() {
+        out.extend_from_slice(format!(" arg{}={value:#x}", number + 1).as_bytes());
+    }
+    if let Some(value) = words.result {
+        out.extend_from_slice(format!(" result={value:#x}").as_bytes());
+    }
+    if let Some(ns) = event.duration_ns() {
+        out.extend_from_slice(b" took=");
+        unsigned(ns, out);
+        out.extend_from_slice(b"ns");
+    }
+}
+
+fn thread(session: &Session, page: &Page, out: &mut Vec<u8>) {
+    let name = match page.thread_name() {
+        [] => session.process_name(),
+        name => name,
+    };
+    out.push(b' ');
+    escape::text(name, out);
+    out.push(b':');
+    unsigned(page.header.tid.into(), out);
+}
+
+/// ` name+0x0/0x40`.
+fn place(function: &Function, offset: u64, out: &mut Vec<u8>) {
+    out.push(b' ');
+    escape::text(&function.name, out);
+    out.extend_from_slice(format!("+{offset:#x}/{:#x}", function.bytes).as_bytes());
+}
+
+fn caller(functions: &Functions, address: u64, out: &mut Vec<u8>) {
+    if let Some(function) = functions.function_at(address) {
+        return place(function, address - function.address, out);
+    }
+    match functions.module_at(address) {
+        Some(module) => {
+            out.push(b' ');
+            escape::text(module.file_name(), out);
+            out.extend_from_slice(format!("+{:#x}", address - module.base).as_bytes());
+        }
+        None => out.extend_from_slice(format!(" {address:#x}").as_bytes()),
+    }
+}
+
+/// Appends what stands between the braces of `args`.
+pub(crate) fn json_args(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
+    let words = Words::of(meaning, event.payload);
+    let key = |key: &str, out: &mut Vec<u8>| {
+        if out.last() != Some(&b'{') {
+            out.push(b',');
+        }
+        escape::json(key.as_bytes(), out);
+        out.push(b':');
+    };
+    if let Some(cpu) = words.cpu {
+        key("cpu", out);
+        unsigned(cpu.into(), out);
+    }
+    if words.caller != 0 {
+        let mut name = Vec::new();
+        caller(event.session.schema.functions(), words.caller, &mut name);
+        key("caller", out);
+        escape::json(name.trim_ascii_start(), out);
+    }
+    for (number, value) in words.arguments().enumerate() {
+        key(&format!("arg{}", number + 1), out);
+        json_unsigned(value, out);
+    }
+    if let Some(value) = words.result {
+        key("result", out);
+        json_unsigned(value, out);
+    }
+}

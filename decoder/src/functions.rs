@@ -1,0 +1,217 @@
+//! What the schema says about functions: modules, functions, tracers, and which function and which
+//! tracers a record's type means.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::function::{
+    DEFAULT, FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry, TIMED, TracerEntry,
+    TracerKind,
+};
+use ringmark_format::schema::{EntryHeader, entry_kind};
+use ringmark_format::{TypeId, align8};
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use crate::demangle::demangled;
+
+/// A program or shared object that was loaded.
+#[derive(Debug, Clone)]
+pub struct Module {
+    /// Where it was loaded.
+    pub base: u64,
+    /// Size of its mapping in bytes.
+    pub bytes: u64,
+    /// Its path, as found.
+    pub path: Vec<u8>,
+    /// Its build id, or empty.
+    pub build_id: Vec<u8>,
+}
+
+impl Module {
+    /// The last part of its path.
+    #[must_use]
+    pub fn file_name(&self) -> &[u8] {
+        self.path.rsplit(|b| *b == b'/').next().unwrap_or(&[])
+    }
+}
+
+/// A function that was traced.
+#[derive(Debug, Clone)]
+pub struct Function {
+    /// Address of its first instruction in the process.
+    pub address: u64,
+    /// Size in bytes; 0: not known.
+    pub bytes: u32,
+    /// Id of its module.
+    pub module: u32,
+    /// Its name for people: demangled; without a symbol its address.
+    pub name: Vec<u8>,
+    /// Its name in the symbol table, or empty.
+    pub symbol: Vec<u8>,
+}
+
+/// A tracer of the session.
+#[derive(Debug, Clone)]
+pub struct Tracer {
+    /// Its name, as found.
+    pub name: Vec<u8>,
+    /// `None` for a number that this decoder does not know.
+    pub kind: Option<TracerKind>,
+    /// Commands that name no tracer mean this one.
+    pub default: bool,
+    /// What it wants, as its user wrote it, or empty.
+    pub filter: Vec<u8>,
+}
+
+/// What a function record's type says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FunctionUse {
+    /// Id of the function.
+    pub function: u32,
+    /// Left, not entered.
+    pub exit: bool,
+    /// Of an entry: no exit comes. Of an exit: unwound.
+    pub loose: bool,
+    /// The exit carries the duration, there was no entry.
+    pub timed: bool,
+    /// Bit t: tracer t wants it.
+    pub tracers: u64,
+}
+
+/// Everything the schema of one session says about functions.
+#[derive(Debug, Default)]
+pub struct Functions {
+    modules: BTreeMap<u32, Module>,
+    functions: HashMap<u32, Function>,
+    by_address: BTreeMap<u64, u32>,
+    types: BTreeMap<u32, FunctionTypesEntry>,
+    tracers: BTreeMap<u32, Tracer>,
+}
+
+/// The fixed part of an entry and its attributes.
+fn parts<'e, T: FromBytes + KnownLayout + Immutable>(
+    header: &EntryHeader,
+    body: &'e [u8],
+) -> Result<(T, Attributes<'e>), &'static str> {
+    let (fixed, _) = T::read_from_prefix(body).map_err(|_| "fixed part of an entry too short")?;
+    let attributes = body
+        .get(align8(header.fixed_bytes.into())..)
+        .ok_or("attributes start behind the entry's end")?;
+    Ok((fixed, Attributes::new(attributes)))
+}
+
+fn text(attributes: &Attributes<'_>, tag: u16) -> Vec<u8> {
+    attributes.clone().find(tag).unwrap_or_default().to_vec()
+}
+
+impl Functions {
+    /// Takes an entry of one of the kinds that speak of functions; of two with one id the first
+    /// counts. Other kinds are not looked at.
+    pub(crate) fn take(&mut self, header: &EntryHeader, body: &[u8]) -> Result<(), &'static str> {
+        let id = header.id;
+        match header.kind {
+            entry_kind::MODULE => {
+                let (entry, attributes) = parts::<ModuleEntry>(header, body)?;
+                self.modules.entry(id).or_insert_with(|| Module {
+                    base: entry.base,
+                    bytes: entry.bytes,
+                    path: text(&attributes, tag::NAME),
+                    build_id: text(&attributes, tag::BUILD_ID),
+                });
+            }
+            entry_kind::FUNCTION => {
+                let (entry, attributes) = parts::<FunctionEntry>(header, body)?;
+                self.take_function(id, &entry, text(&attributes, tag::NAME));
+            }
+            entry_kind::FUNCTION_TYPES => {
+                let (entry, _) = parts::<FunctionTypesEntry>(header, body)?;
+                self.types.entry(id).or_insert(entry);
+            }
+            entry_kind::TRACER => {
+                let (entry, attributes) = parts::<TracerEntry>(header, body)?;
+                self.tracers.entry(id).or_insert_with(|| Tracer {
+                    name: text(&attributes, tag::NAME),
+                    kind: TracerKind::from_u8(entry.kind),
+                    default: entry.flags & DEFAULT != 0,
+                    filter: text(&attributes, tag::FILTER),
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_function(&mut self, id: u32, entry: &FunctionEntry, symbol: Vec<u8>) {
+        if self.functions.contains_key(&id) {
+            return;
+        }
+        self.by_address.insert(entry.address, id);
+        let name = if symbol.is_empty() {
+            format!("{:#x}", entry.address).into_bytes()
+        } else {
+            demangled(&symbol)
+        };
+        let function = Function {
+            address: entry.address,
+            bytes: entry.bytes,
+            module: entry.module,
+            name,
+            symbol,
+        };
+        self.functions.insert(id, function);
+    }
+
+    /// What a type means; `None`: it is not described.
+    #[must_use]
+    pub fn meaning(&self, id: TypeId) -> Option<FunctionUse> {
+        let ty = FunctionType::unpack(id.0)?;
+        let (first, entry) = self.types.range(..=ty.number).next_back()?;
+        let place = ty.number - first;
+        let function = entry.first_function.checked_add(place)?;
+        (place < entry.count && self.functions.contains_key(&function)).then_some(FunctionUse {
+            function,
+            exit: ty.exit,
+            loose: ty.loose,
+            timed: entry.flags & TIMED != 0,
+            tracers: entry.tracers,
+        })
+    }
+
+    /// The function with this id.
+    #[must_use]
+    pub fn function(&self, id: u32) -> Option<&Function> {
+        self.functions.get(&id)
+    }
+
+    /// The module with this id.
+    #[must_use]
+    pub fn module(&self, id: u32) -> Option<&Module> {
+        self.modules.get(&id)
+    }
+
+    /// The function that `address` lies in, as far as the dump knows it.
+    #[must_use]
+    pub fn function_at(&self, address: u64) -> Option<&Function> {
+        let (start, id) = self.by_address.range(..=address).next_back()?;
+        let function = self.functions.get(id)?;
+        (address - start < u64::from(function.bytes)).then_some(function)
+    }
+
+    /// The module that `address` lies in; of several the one loaded last.
+    #[must_use]
+    pub fn module_at(&self, address: u64) -> Option<&Module> {
+        let mut latest_first = self.modules.values().rev();
+        latest_first.find(|m| {
+            address
+                .checked_sub(m.base)
+                .is_some_and(|place| place < m.bytes)
+        })
+    }
+
+    /// The tracers by number.
+    pub fn tracers(&self) -> impl Iterator<Item = (u32, &Tracer)> {
+        self.tracers
+            .iter()
+            .map(|(number, tracer)| (*number, tracer))
+    }
+}
