@@ -109,25 +109,41 @@ impl Mapping {
 
     /// Touches nothing, but asks the kernel to map the pages of a range now, for writing.
     pub fn populate(&self, offset: u64, bytes: u64) {
-        self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite);
+        // Else the pages come at their first touch.
+        let _ = self.allocate(offset, bytes);
+    }
+
+    /// Allocates and maps the pages of a range, so that touching them later cannot fault; needs no
+    /// descriptor.
+    ///
+    /// # Errors
+    /// `EFAULT`: the filesystem is full; `EINVAL`: the kernel is older than Linux 5.14, or the range
+    /// does not lie in the mapping.
+    pub fn allocate(&self, offset: u64, bytes: u64) -> Result<(), rustix::io::Errno> {
+        self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite)
     }
 
     /// As [`Mapping::populate`], for reading.
     pub fn populate_read(&self, offset: u64, bytes: u64) {
-        self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateRead);
+        // Else the pages come at their first touch.
+        let _ = self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateRead);
     }
 
-    fn populate_with(&self, offset: u64, bytes: u64, advice: rustix::mm::Advice) {
+    fn populate_with(
+        &self,
+        offset: u64,
+        bytes: u64,
+        advice: rustix::mm::Advice,
+    ) -> Result<(), rustix::io::Errno> {
         if offset
             .checked_add(bytes)
             .is_none_or(|end| end > self.bytes())
         {
-            return;
+            return Err(rustix::io::Errno::INVAL);
         }
         let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
-        // SAFETY: the range lies in the mapping; populating changes no contents. A kernel without
-        // it says EINVAL, and the pages come at their first touch instead.
-        let _ = unsafe { rustix::mm::madvise(start.cast(), bytes as usize, advice) };
+        // SAFETY: the range lies in the mapping; populating changes no contents.
+        unsafe { rustix::mm::madvise(start.cast(), bytes as usize, advice) }
     }
 }
 

@@ -3,12 +3,13 @@
 
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
 use ringmark_ring::mailbox::{Answer, Mailbox};
-use rustix::thread::futex;
+use rustix::io::Errno;
+use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 
 use super::attach;
 use super::core::Core;
@@ -22,22 +23,59 @@ const STACK_BYTES: usize = 256 << 10;
 /// The pool was used since the helper last looked.
 static POOL_USED: AtomicBool = AtomicBool::new(false);
 
-/// Starts the helper thread with all signals blocked. `false`: there is none.
-pub(super) fn spawn(core: &'static Core) -> bool {
-    let old = block_signals();
-    let started = start_thread(core);
-    restore_signals(&old);
-    started
+/// A helper thread that waits for its session. Dropped: there will be none, it ends.
+pub(super) struct Helper {
+    word: &'static AtomicU32,
+}
+
+/// What a [`Helper`]'s word says: wait.
+const WAIT: u32 = 0;
+/// There is a session.
+const SERVE: u32 = 1;
+/// There will be no session.
+const LEAVE: u32 = 2;
+
+impl Helper {
+    /// Starts the helper thread with all signals blocked: before the session is there, whose header
+    /// says whether anybody answers.
+    pub(super) fn spawn() -> io::Result<Self> {
+        let word: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(WAIT)));
+        let old = block_signals();
+        let started = start_thread(word);
+        restore_signals(&old);
+        match started {
+            0 => Ok(Self { word }),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Lets it serve the session of this process.
+    pub(super) fn serve(self) {
+        self.tell(SERVE);
+        core::mem::forget(self);
+    }
+
+    fn tell(&self, what: u32) {
+        self.word.store(what, Relaxed);
+        let _ = futex::wake(self.word, futex::Flags::empty(), 1);
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.tell(LEAVE);
+    }
 }
 
 /// Past the standard library, whose threads first map a stack for signal handlers and panic, where
-/// everybody sees it, if they get none.
-fn start_thread(core: &'static Core) -> bool {
+/// everybody sees it, if they get none. Returns the error number, or 0.
+fn start_thread(word: &'static AtomicU32) -> i32 {
     // SAFETY: all zero bytes are a place for attributes to be filled in.
     let mut attributes: libc::pthread_attr_t = unsafe { core::mem::zeroed() };
     // SAFETY: as above.
-    if unsafe { libc::pthread_attr_init(&raw mut attributes) } != 0 {
-        return false;
+    match unsafe { libc::pthread_attr_init(&raw mut attributes) } {
+        0 => {}
+        error => return error,
     }
     let detached = libc::PTHREAD_CREATE_DETACHED;
     // SAFETY: the attributes are initialised.
@@ -45,20 +83,21 @@ fn start_thread(core: &'static Core) -> bool {
     // SAFETY: as above.
     unsafe { libc::pthread_attr_setstacksize(&raw mut attributes, STACK_BYTES) };
     let mut thread: libc::pthread_t = 0;
-    let argument = ptr::from_ref(core).cast_mut().cast();
+    let argument = ptr::from_ref(word).cast_mut().cast();
     // SAFETY: attributes and thread are ours; the argument lives for ever.
     let created =
         unsafe { libc::pthread_create(&raw mut thread, &raw const attributes, helper, argument) };
     // SAFETY: the attributes are initialised.
     unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
-    created == 0
+    created
 }
 
-extern "C" fn helper(core: *mut c_void) -> *mut c_void {
+extern "C" fn helper(word: *mut c_void) -> *mut c_void {
     // SAFETY: the kernel copies the name.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"ringmark".as_ptr()) };
     // SAFETY: `start_thread` handed over a reference that lives for ever.
-    if let Some(core) = unsafe { core.cast::<Core>().as_ref() } {
+    let word = unsafe { word.cast::<AtomicU32>().as_ref() };
+    if let Some(core) = word.and_then(session_to_serve) {
         let offset = core.file.geometry().header.mailbox_offset;
         if let Some(mailbox) = Mailbox::new(core.file.map(), offset) {
             // Who caches what is on may be code of the program; its panic ends here.
@@ -66,6 +105,21 @@ extern "C" fn helper(core: *mut c_void) -> *mut c_void {
         }
     }
     ptr::null_mut()
+}
+
+fn session_to_serve(word: &AtomicU32) -> Option<&'static Core> {
+    loop {
+        match word.load(Relaxed) {
+            SERVE => {
+                if let Some(core) = Core::current() {
+                    return Some(core);
+                }
+            }
+            LEAVE => return None,
+            _ if !sleep_on(word, WAIT) => return None,
+            _ => {}
+        }
+    }
 }
 
 fn block_signals() -> libc::sigset_t {
@@ -97,7 +151,7 @@ pub(super) fn ask_for_warm_rings(core: &Core) {
 }
 
 /// The low half of the request number: what both sides wait on.
-fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m core::sync::atomic::AtomicU32 {
+fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m AtomicU32 {
     let word: *const core::sync::atomic::AtomicU64 = mailbox.futex_word();
     // SAFETY: the low half of a little-endian u64, aligned to 8, alive as long as the mapping.
     unsafe { &*word.cast() }
@@ -125,23 +179,24 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
         if POOL_USED.swap(false, Relaxed) {
             refill(core);
         }
-        wait(&mailbox, seen);
+        if !sleep_on(futex_half(&mailbox), seen as u32) {
+            break;
+        }
     }
 }
 
-/// Sleeps until a request or a taken ring; looks again after a while, should a wake-up be missed.
-fn wait(mailbox: &Mailbox<'_>, seen: u64) {
-    let timeout = Duration::from_millis(100);
-    let timeout = futex::Timespec {
+/// Sleeps until the word changes or somebody wakes us; looks again after a while, should a wake-up
+/// be missed. `false`: this thread can no longer sleep (a filter of system calls came over the whole
+/// process), and must not burn a processor instead.
+fn sleep_on(word: &AtomicU32, seen: u32) -> bool {
+    let pause = futex::Timespec {
         tv_sec: 0,
-        tv_nsec: timeout.subsec_nanos().into(),
+        tv_nsec: 100_000_000,
     };
-    let _ = futex::wait(
-        futex_half(mailbox),
-        futex::Flags::empty(),
-        seen as u32,
-        Some(&timeout),
-    );
+    match futex::wait(word, futex::Flags::empty(), seen, Some(&pause)) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => true,
+        Err(_) => !matches!(nanosleep(&pause), NanosleepRelativeResult::Err(_)),
+    }
 }
 
 fn refill(core: &Core) {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use ringmark_format::Uuid;
@@ -11,6 +12,7 @@ use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
 use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, identity, mapping};
 
 use super::attributes;
+use super::control::Helper;
 use super::core::Core;
 use super::error::StartError;
 use super::layout::{self, Facts, Regions};
@@ -22,7 +24,7 @@ use crate::wiped::Wiped;
 const UNKNOWN_RATE: Rate = Rate::IDENTITY;
 
 /// Makes the ring file and maps it.
-pub(super) fn create(options: Options) -> Result<Core, StartError> {
+pub(super) fn create(options: Options) -> Result<(Core, Option<Helper>), StartError> {
     let dir = session_dir::path();
     let mut notices = Vec::new();
     if !options.memfd {
@@ -36,11 +38,13 @@ pub(super) fn create(options: Options) -> Result<Core, StartError> {
     let session = random_uuid();
     let draft = Draft::create(&dir, session, options.memfd, file_bytes)?;
     layout::allocate(&draft.file, &regions, file_bytes).map_err(|e| draft.failed(e))?;
-    let attributes = attributes::gather(&options, &notices);
     let wiped = Wiped::map(regions.slots()).map_err(|e| draft.io("mmap", e))?;
+    let helper = spawn_helper(&options, &mut notices);
+    let attributes = attributes::gather(&options, &notices);
     let rate = measured_rate(clock, zero);
     let facts = Facts {
         options: &options,
+        control: helper.is_some(),
         identity: identity::own(),
         session,
         clock,
@@ -52,15 +56,29 @@ pub(super) fn create(options: Options) -> Result<Core, StartError> {
     };
     layout::write(&draft.file, &regions, file_bytes, &facts)
         .map_err(|e| draft.io("write header", e))?;
+    let inode = memory::inode(&draft.file).unwrap_or_default();
     let file = draft.publish()?;
-    Ok(Core {
+    let core = Core {
         file,
         wiped,
         clock,
         rate,
         cap: file_bytes,
+        inode,
         options,
-    })
+    };
+    Ok((core, helper))
+}
+
+fn spawn_helper(options: &Options, notices: &mut Vec<String>) -> Option<Helper> {
+    if !options.control {
+        return None;
+    }
+    let helper = Helper::spawn();
+    if let Err(error) = &helper {
+        notices.push(format!("control is off: no helper thread: {error}"));
+    }
+    helper.ok()
 }
 
 fn prepare_dir(dir: &Path, own_bytes: u64, notices: &mut Vec<String>) -> Result<(), StartError> {
@@ -169,12 +187,17 @@ impl Draft {
         } else {
             path
         };
-        Ok(Self {
-            file,
+        let moved = above_standard(file);
+        let draft = Self {
+            file: moved.0,
             draft,
             path,
             memfd,
-        })
+        };
+        match moved.1 {
+            None => Ok(draft),
+            Some(error) => Err(draft.io("a descriptor above 2", error)),
+        }
     }
 
     fn io(&self, step: &'static str, source: io::Error) -> StartError {
@@ -222,6 +245,18 @@ impl Draft {
             let _ = fs::remove_file(&draft);
         }
         named
+    }
+}
+
+/// Moves the file to a descriptor above 2: what a program without standard output prints must not
+/// land in it. Where there is none, also returns the error.
+fn above_standard(file: File) -> (File, Option<io::Error>) {
+    if file.as_raw_fd() > 2 {
+        return (file, None);
+    }
+    match rustix::io::fcntl_dupfd_cloexec(&file, 3) {
+        Ok(moved) => (File::from(moved), None),
+        Err(error) => (file, Some(error.into())),
     }
 }
 

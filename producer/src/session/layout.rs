@@ -67,6 +67,8 @@ impl Regions {
 /// Facts that the header states.
 pub(super) struct Facts<'a> {
     pub(super) options: &'a Options,
+    /// Whether somebody answers requests.
+    pub(super) control: bool,
     pub(super) identity: Identity,
     pub(super) session: [u8; 16],
     pub(super) clock: Clock,
@@ -122,8 +124,8 @@ fn header(
         header_bytes: HEADER_BYTES,
         file_bytes,
         state_offset: regions.state,
-        mailbox_offset: if options.control { regions.mailbox } else { 0 },
-        mailbox_bytes: if options.control {
+        mailbox_offset: if facts.control { regions.mailbox } else { 0 },
+        mailbox_bytes: if facts.control {
             MAILBOX_BYTES as u64
         } else {
             0

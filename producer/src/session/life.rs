@@ -7,12 +7,13 @@ use ringmark_format::session::{Mode, SessionState, phase};
 use ringmark_ring::session_dir;
 
 use super::builder::Session;
+use super::control::Helper;
 use super::core::Core;
 use super::error::StartError;
 use super::filter::Directives;
 use super::lock::ControlLock;
 use super::options::{Fork, Keep, Options};
-use super::{attach, control, create, memory, process, registry};
+use super::{attach, create, memory, process, registry};
 
 /// What start and close agree on.
 struct Control {
@@ -121,17 +122,18 @@ fn start(options: Options) -> Result<&'static Core, StartError> {
     if let Some(core) = Core::current().filter(|core| core.wiped.is_ours()) {
         return same_options(&core.options, &options).map(|()| core);
     }
-    let core: &'static Core = Box::leak(Box::new(create::create(options)?));
+    let (core, helper) = create::create(options)?;
+    let core: &'static Core = Box::leak(Box::new(core));
     control.parent_options = None;
     registry::register_all(core, directives);
     drop(control);
-    prepare_threads(core);
+    prepare_threads(core, helper);
     Ok(core)
 }
 
-fn prepare_threads(core: &'static Core) {
-    if core.options.control && control::spawn(core) {
-        return;
+fn prepare_threads(core: &'static Core, helper: Option<Helper>) {
+    if let Some(helper) = helper {
+        return helper.serve();
     }
     for _ in 0..core.options.warm {
         if !attach::add_warm(core) {

@@ -2,6 +2,7 @@
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
+use std::fs::File;
 use std::path::Path;
 
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
@@ -43,14 +44,38 @@ pub(super) fn file_size_limit() -> u64 {
     limit.current.unwrap_or(u64::MAX)
 }
 
+/// The least of the memory limits of this process's cgroup and those around it.
 fn cgroup_limit() -> u64 {
-    [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .find_map(|path| small_file::text(path).parse().ok())
-    .unwrap_or(u64::MAX)
+    let own = small_file::text("/proc/self/cgroup");
+    let limits = own.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        if controllers.is_empty() {
+            Some(least_limit("/sys/fs/cgroup", path, "memory.max"))
+        } else if controllers.split(',').any(|name| name == "memory") {
+            let file = "memory.limit_in_bytes";
+            Some(least_limit("/sys/fs/cgroup/memory", path, file))
+        } else {
+            None
+        }
+    });
+    let root = least_limit("/sys/fs/cgroup", "", "memory.max");
+    limits.min().unwrap_or(u64::MAX).min(root)
+}
+
+/// The least number in `file` of the directory `path` below `root` and of its parents. (A container
+/// sees only some of them, the last one at the root.)
+fn least_limit(root: &str, path: &str, file: &str) -> u64 {
+    let mut path = path.trim_end_matches('/');
+    let mut least = u64::MAX;
+    loop {
+        let limit = small_file::text(&format!("{root}{path}/{file}"));
+        least = least.min(limit.parse().unwrap_or(u64::MAX));
+        match path.rfind('/') {
+            Some(at) => path = &path[..at],
+            None => return least,
+        }
+    }
 }
 
 /// Takes `bytes` of the file; `None` beyond the cap or where the filesystem is full.
@@ -68,8 +93,27 @@ pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
         }
     }
     // A failed allocation leaves a hole in the file that nobody touches.
-    mapping::allocate(core.file.file(), offset, bytes).ok()?;
-    Some(offset)
+    allocate(core, offset, bytes).then_some(offset)
+}
+
+/// Through the map: programs close descriptors that they do not know, and then the number means
+/// another file. Kernels before Linux 5.14 need the descriptor: there it must still be ours.
+fn allocate(core: &Core, offset: u64, bytes: u64) -> bool {
+    match core.file.map().allocate(offset, bytes) {
+        Ok(()) => true,
+        Err(rustix::io::Errno::INVAL) => {
+            let file = core.file.file();
+            inode(file).is_some_and(|inode| inode == core.inode)
+                && mapping::allocate(file, offset, bytes).is_ok()
+        }
+        Err(_) => false,
+    }
+}
+
+/// What tells a file from all others.
+pub(super) fn inode(file: &File) -> Option<(u64, u64)> {
+    let about = rustix::fs::fstat(file).ok()?;
+    Some((about.st_dev, about.st_ino))
 }
 
 /// Whether a ring may be made ahead of time: only while another one of the wanted size fits beside
