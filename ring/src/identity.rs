@@ -33,6 +33,9 @@ pub fn own() -> Identity {
     }
 }
 
+/// What stands for a boot id that could not be read.
+const NO_BOOT_ID: [u8; 16] = [0; 16];
+
 /// Boot id of the running kernel; zero if it cannot be read.
 #[must_use]
 pub fn boot_id() -> [u8; 16] {
@@ -69,14 +72,19 @@ pub enum Liveness {
 /// Whether the process that wrote `header` still holds the session in `file`.
 ///
 /// In its own pid namespace: the pid's start time must match; and since `exec` keeps both, the
-/// session's record lock must be held or the file be mapped. Elsewhere the record lock decides
-/// alone. (A lock on the open file description would survive in forked children.)
+/// session's record lock must be held or the file be mapped. Elsewhere, and where either side has no
+/// `/proc` to tell, the record lock decides alone. (A lock on the open file description would
+/// survive in forked children.)
 #[must_use]
 pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
-    if header.boot_id != boot_id() {
+    let boot_id = boot_id();
+    if header.boot_id == NO_BOOT_ID || boot_id == NO_BOOT_ID {
+        return alive_if(lock_is_held(file));
+    }
+    if header.boot_id != boot_id {
         return Liveness::Dead;
     }
-    if header.pid_namespace != own_pid_namespace() {
+    if header.start_time == 0 || header.pid_namespace != own_pid_namespace() {
         return alive_if(lock_is_held(file));
     }
     let who = header.pid.to_string();

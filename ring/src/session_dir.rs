@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// File name ending of a ring file.
@@ -100,6 +100,11 @@ pub fn uid() -> u32 {
 /// What is wrong with it.
 pub fn ensure(path: &Path) -> Result<(), DirError> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {
+            // Whatever the umask took away. A failure shows when the first file is made.
+            let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+            check_owned(path)
+        }
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(DirError::Io {
             path: path.to_owned(),
             source: error,
@@ -203,11 +208,14 @@ pub fn open(path: &Path, write: bool) -> io::Result<fs::File> {
 /// What `open` said.
 pub fn create(path: &Path) -> io::Result<fs::File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-    fs::OpenOptions::new()
+    let file = fs::OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
         .custom_flags(flags.bits() as i32)
-        .open(path)
+        .open(path)?;
+    // Whatever the umask took away: its owner's other processes must read it.
+    let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
+    Ok(file)
 }
