@@ -1,0 +1,252 @@
+//! Function records: their names, their callers, and the calls they make together.
+
+mod common;
+
+use common::*;
+use ringmark_decoder::{Call, Calls, Dump, Ended, Output, Step};
+use ringmark_format::attribute::{self, tag};
+use ringmark_format::codec::write;
+use ringmark_format::function::{
+    FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry, TIMED, TracerEntry, TracerKind,
+};
+use ringmark_format::schema::{EntryHeader, entry_kind};
+use ringmark_format::session::Mode;
+use zerocopy::IntoBytes;
+
+const MAIN: u32 = 0;
+const WORK: u32 = 1;
+const LEAF: u32 = 2;
+
+fn entry(kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut header = EntryHeader {
+        bytes: 0,
+        kind,
+        fixed_bytes: fixed.len() as u16,
+        id,
+        reserved: 0,
+    };
+    let mut body = fixed.to_vec();
+    for (tag, value) in attributes {
+        attribute::push(&mut body, *tag, value);
+    }
+    header.bytes = (EntryHeader::BYTES + body.len()) as u32;
+    [header.as_bytes(), &body].concat()
+}
+
+fn function(id: u32, symbol: &str) -> Vec<u8> {
+    let fixed = FunctionEntry {
+        address: 0x1000 + 0x100 * u64::from(id),
+        bytes: 0x40,
+        module: 0,
+    };
+    let name = (tag::NAME, symbol.as_bytes());
+    entry(entry_kind::FUNCTION, id, fixed.as_bytes(), &[name])
+}
+
+fn types(first: u32, tracers: u64, flags: u32) -> Vec<u8> {
+    let fixed = FunctionTypesEntry {
+        tracers,
+        first_function: 0,
+        count: 3,
+        flags,
+        reserved: 0,
+    };
+    entry(entry_kind::FUNCTION_TYPES, first, fixed.as_bytes(), &[])
+}
+
+/// Types 0, 1, 2: main, work and leaf for tracer 0; 10, 11, 12: for both tracers; 20, …: whole
+/// calls for tracer 1.
+fn function_schema() -> Vec<u8> {
+    let module = ModuleEntry {
+        base: 0x1000,
+        bytes: 0x1000,
+    };
+    let path: (u16, &[u8]) = (tag::NAME, b"/usr/bin/server");
+    let tracer = TracerEntry {
+        kind: TracerKind::Graph as u8,
+        flags: 1,
+        reserved: 0,
+        reserved_word: 0,
+    };
+    [
+        entry(entry_kind::MODULE, 0, module.as_bytes(), &[path]),
+        function(MAIN, "main"),
+        function(WORK, "_ZN4pool4workEi"),
+        function(LEAF, "leaf"),
+        types(0, 0b01, 0),
+        types(10, 0b11, 0),
+        types(20, 0b10, TIMED),
+        entry(
+            entry_kind::TRACER,
+            0,
+            tracer.as_bytes(),
+            &[(tag::NAME, b"calls")],
+        ),
+    ]
+    .concat()
+}
+
+fn ty(number: u32, exit: bool, loose: bool) -> u32 {
+    FunctionType {
+        number,
+        exit,
+        loose,
+    }
+    .pack()
+}
+
+const fn caller(address: u64, cpu: u64) -> u64 {
+    address | ((cpu + 1) << 48)
+}
+
+fn dump_of(fill: impl FnOnce(&mut PageOf)) -> Dump {
+    let mut bytes = start(Mode::Lossless);
+    let at = schema().len() as u64;
+    write::schema(&mut bytes, SESSION, at, &function_schema()).unwrap();
+    let mut page = PageOf::new(0, 0);
+    fill(&mut page);
+    page.close().write(true, &mut bytes);
+    let dump = read(&bytes).unwrap();
+    assert!(dump.damage.is_empty(), "{:?}", dump.damage);
+    dump
+}
+
+fn calls<'d>(dump: &'d Dump, tracers: Option<u64>) -> (Vec<Call<'d>>, usize) {
+    let mut calls = Calls::new(tracers);
+    let mut ended = Vec::new();
+    for item in dump.events() {
+        if let Output::Event(event) = item {
+            calls.take(&event, |step| {
+                if let Step::Left(call) = step {
+                    ended.push(call);
+                }
+            });
+        }
+    }
+    let open = calls.open().count();
+    (ended, open)
+}
+
+#[test]
+fn lines_name_functions_and_callers() {
+    let dump = dump_of(|page| {
+        page.event(5, ty(1, false, false), &[caller(0x101c, 1), 7, 8]);
+        page.event(6, ty(2, false, false), &[caller(0x1800, 0)]);
+        page.event(7, ty(2, true, false), &[42]);
+        page.event(8, ty(1, true, true), &[]);
+        page.event(9, ty(99, false, false), &[]);
+    });
+    let lines = text(&dump);
+    let lines: Vec<_> = lines.lines().map(|line| &line[31..]).collect();
+    assert_eq!(
+        lines,
+        [
+            "CPU 1: worker:77 pool::work(int)+0x0/0x40 <-- main+0x1c/0x40 arg1=0x7 arg2=0x8",
+            "CPU 0: worker:77 leaf+0x0/0x40 <-- server+0x800",
+            "worker:77 leaf+0x0/0x40 returned result=0x2a",
+            "worker:77 pool::work(int)+0x0/0x40 unwound",
+            "worker[77] -     function#99",
+        ]
+    );
+    let objects = json(&dump);
+    let first = objects.lines().next().unwrap();
+    assert!(
+        first.ends_with(concat!(
+            r#""name":"pool::work(int)","kind":"function_entry","level":null,"target":"server","#,
+            r#""span":null,"parent":null,"args":{"cpu":1,"caller":"main+0x1c/0x40","arg1":7,"arg2":8}}"#
+        )),
+        "{first}"
+    );
+}
+
+#[test]
+fn calls_nest_with_their_durations() {
+    let dump = dump_of(|page| {
+        page.event(10, ty(MAIN, false, false), &[]);
+        page.event(20, ty(WORK, false, false), &[]);
+        page.event(30, ty(LEAF, false, false), &[]);
+        page.event(35, ty(LEAF, true, false), &[]);
+        page.event(50, ty(WORK, true, false), &[]);
+        page.event(90, ty(MAIN, true, false), &[]);
+    });
+    let (ended, open) = calls(&dump, None);
+    let short: Vec<_> = ended
+        .iter()
+        .map(|c| (c.id, c.depth, c.duration_ns().unwrap(), c.children_ns))
+        .collect();
+    assert_eq!(
+        short,
+        [(LEAF, 2, 5, 0), (WORK, 1, 30, 5), (MAIN, 0, 80, 30)]
+    );
+    assert_eq!(open, 0);
+}
+
+#[test]
+fn exits_that_are_missing_or_alone_are_told_apart() {
+    let dump = dump_of(|page| {
+        page.event(5, ty(LEAF, true, false), &[]); // entered before the dump began
+        page.event(10, ty(MAIN, false, false), &[]);
+        page.event(20, ty(WORK, false, false), &[]); // its exit was lost
+        page.event(30, ty(LEAF, false, true), &[]); // has none
+        page.event(40, ty(MAIN, true, true), &[]);
+        page.event(50, ty(WORK, false, false), &[]); // still open
+    });
+    let (ended, open) = calls(&dump, None);
+    let short: Vec<_> = ended
+        .iter()
+        .map(|c| (c.id, c.entered_ns, c.ended))
+        .collect();
+    assert_eq!(
+        short,
+        [
+            (LEAF, None, Ended::Returned),
+            (WORK, Some(20), Ended::Unseen),
+            (MAIN, Some(10), Ended::Unwound),
+        ]
+    );
+    assert_eq!(open, 1);
+}
+
+#[test]
+fn each_tracer_sees_its_own() {
+    let dump = dump_of(|page| {
+        page.event(10, ty(MAIN, false, false), &[]);
+        page.event(20, ty(10 + WORK, false, false), &[]);
+        page.event(30, ty(20 + LEAF, true, false), &[4]);
+        page.event(40, ty(10 + WORK, true, false), &[]);
+        page.event(50, ty(MAIN, true, false), &[]);
+    });
+    let ids = |tracers| -> Vec<u32> { calls(&dump, tracers).0.iter().map(|c| c.id).collect() };
+    assert_eq!(ids(Some(0b01)), [WORK, MAIN]);
+    assert_eq!(ids(Some(0b10)), [LEAF, WORK]);
+    assert_eq!(ids(Some(0b100)), []);
+    let tracers = dump.sessions[0].schema.functions().tracers();
+    let names: Vec<_> = tracers.map(|(n, t)| (n, t.name.clone())).collect();
+    assert_eq!(names, [(0, b"calls".to_vec())]);
+}
+
+#[test]
+fn whole_calls_count_for_the_calls_around_them() {
+    let dump = dump_of(|page| {
+        page.event(30, ty(20 + LEAF, true, false), &[5]);
+        page.event(60, ty(20 + LEAF, true, false), &[10]);
+        page.event(90, ty(20 + WORK, true, false), &[70]);
+        page.event(99, ty(20 + LEAF, true, false), &[2]);
+    });
+    let (ended, _) = calls(&dump, None);
+    let short: Vec<_> = ended
+        .iter()
+        .map(|c| (c.id, c.duration_ns().unwrap(), c.children_ns))
+        .collect();
+    assert_eq!(
+        short,
+        [(LEAF, 5, 0), (LEAF, 10, 0), (WORK, 70, 15), (LEAF, 2, 0)]
+    );
+    assert!(
+        text(&dump)
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with("leaf+0x0/0x40 took=5ns")
+    );
+}
