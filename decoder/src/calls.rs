@@ -61,8 +61,10 @@ pub enum Step<'a> {
         /// No record will say when it ends.
         loose: bool,
     },
-    /// A call ended.
+    /// A call ended whose beginning came as [`Step::Entered`], or is not at hand.
     Left(Call<'a>),
+    /// A call of which one record tells beginning and end.
+    Whole(Call<'a>),
 }
 
 #[derive(Debug)]
@@ -119,7 +121,7 @@ impl<'a> Calls<'a> {
         let thread = self.threads.entry(key).or_default();
         let id = meaning.function;
         if meaning.timed {
-            to(Step::Left(thread.whole_call(event, function, id)));
+            to(Step::Whole(thread.whole_call(event, function, id)));
         } else if meaning.exit {
             let ended = if meaning.loose {
                 Ended::Unwound

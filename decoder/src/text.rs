@@ -123,6 +123,15 @@ impl<'a> TextWriter<'a> {
     }
 }
 
+/// Appends `name key=value …`: what a line says without time, thread and level.
+pub fn event_text(event: &Event<'_>, out: &mut Vec<u8>) {
+    escape::text(event.name(), out);
+    if event.span.is_some() || event.ty.duration.is_some() {
+        span_part(event, out);
+    }
+    args(event, out);
+}
+
 /// Kind, ids and duration of what has to do with spans.
 #[cold]
 fn span_part(event: &Event<'_>, out: &mut Vec<u8>) {

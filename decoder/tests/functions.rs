@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use ringmark_decoder::{Call, Calls, Dump, Ended, Output, Step};
+use ringmark_decoder::{Call, Calls, Dump, Ended, Output, Profile, Step};
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::codec::write;
 use ringmark_format::function::{
@@ -117,7 +117,7 @@ fn calls<'d>(dump: &'d Dump, tracers: Option<u64>) -> (Vec<Call<'d>>, usize) {
     for item in dump.events() {
         if let Output::Event(event) = item {
             calls.take(&event, |step| {
-                if let Step::Left(call) = step {
+                if let Step::Left(call) | Step::Whole(call) = step {
                     ended.push(call);
                 }
             });
@@ -249,4 +249,33 @@ fn whole_calls_count_for_the_calls_around_them() {
             .unwrap()
             .ends_with("leaf+0x0/0x40 took=5ns")
     );
+}
+
+#[test]
+fn a_profile_counts_recursion_once() {
+    let dump = dump_of(|page| {
+        page.event(10, ty(WORK, false, false), &[]);
+        page.event(20, ty(WORK, false, false), &[]);
+        page.event(25, ty(LEAF, false, false), &[]);
+        page.event(30, ty(LEAF, true, false), &[]);
+        page.event(40, ty(WORK, true, false), &[]);
+        page.event(50, ty(WORK, true, false), &[]);
+        page.event(60, ty(WORK, false, false), &[]);
+        page.event(63, ty(WORK, true, true), &[]);
+    });
+    let mut profile = Profile::default();
+    for call in calls(&dump, None).0 {
+        profile.add(&dump.sessions[0], &call);
+    }
+    let functions = profile.finish();
+    let work = &functions[0];
+    assert_eq!(
+        (work.name.as_slice(), work.module.as_slice()),
+        (&b"pool::work(int)"[..], &b"server"[..])
+    );
+    assert_eq!((work.calls, work.not_returned), (3, 1));
+    assert_eq!((work.total_ns, work.self_ns), (43, 38));
+    let percentiles = [1, 50, 99, 100].map(|p| work.percentile_ns(p));
+    assert_eq!((work.mean_ns(), percentiles), (21, [3, 20, 40, 40]));
+    assert_eq!((functions[1].calls, functions[1].total_ns), (1, 5));
 }

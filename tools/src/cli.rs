@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cat, clean, completions, demo, enable, events, list, man, record, report, run, snapshot, stat,
-    verify,
+    cat, clean, completions, demo, enable, events, graph, list, man, record, report, run, snapshot,
+    stat, verify,
 };
 use crate::output::{Exit, note};
 
@@ -36,6 +36,7 @@ pub(crate) enum Command {
     Enable(enable::EnableArgs),
     Disable(enable::DisableArgs),
     Cat(cat::Args),
+    Graph(graph::Args),
     Verify(verify::Args),
     Stat(stat::Args),
     Report(report::Args),
@@ -62,6 +63,7 @@ impl Command {
             Self::Enable(args) => args.run(),
             Self::Disable(args) => args.run(),
             Self::Cat(args) => args.run(),
+            Self::Graph(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Stat(args) => args.run(),
             Self::Report(args) => args.run(),

@@ -2,11 +2,13 @@
 //! `commands/`; what they share towards the outside is in `output/`.
 #![forbid(unsafe_code)]
 
+mod calls;
 mod child;
 mod cli;
 mod commands;
 mod filter;
 mod follow;
+mod function_table;
 mod input;
 mod live;
 mod output;

@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod enable;
 pub(crate) mod events;
+pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod record;

@@ -2,19 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, Stats, TypeCount};
+use ringmark_decoder::{Dump, FunctionTimes, Stats, TypeCount};
 
-use crate::input::Files;
+use crate::calls::CallOptions;
+use crate::function_table;
+use crate::input::{self, Files};
 use crate::output::units::{count, duration, size};
-use crate::output::{Exit, Sink, Style, Table, printable};
+use crate::output::{Exit, Failure, Sink, Style, Table, printable};
 
-/// Count events and sum up durations per event type
+/// Count events and calls, and sum up their durations
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     files: Files,
-    /// One JSON object per event type
+    #[command(flatten)]
+    calls: CallOptions,
+    /// Compare the functions of FILE with those of this dump
+    #[arg(long, value_name = "FILE")]
+    diff: Option<PathBuf>,
+    /// One JSON object per function and per event type
     #[arg(long)]
     json: bool,
 }
@@ -22,20 +30,56 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let dump = self.files.read()?;
-        let rows = rows(&dump);
+        let functions = function_table::times(&dump, &self.calls)?;
         let mut out = if self.json {
             Sink::direct()
         } else {
             Sink::paged()
         };
-        if self.json {
-            rows.iter()
-                .try_for_each(|row| writeln!(out, "{}", row.json()))?;
-        } else {
-            table(&rows).write(&mut out, Style::detect())?;
+        match &self.diff {
+            Some(other) => self.compare(&functions, other, &mut out)?,
+            None => self.show(&functions, &dump, &mut out)?,
         }
         out.finish()?;
         Ok(Exit::lost_if(!dump.verify().is_clean()))
+    }
+
+    fn compare(
+        &self,
+        before: &[FunctionTimes],
+        other: &Path,
+        out: &mut Sink,
+    ) -> anyhow::Result<()> {
+        let other = input::read(&[other.to_owned()])?;
+        let after = function_table::times(&other, &self.calls)?;
+        let changes = function_table::changes(before, &after);
+        if changes.is_empty() {
+            return Err(Failure::unreadable("--diff: neither dump has function records").into());
+        }
+        if self.json {
+            let mut lines = changes.iter().map(function_table::change_json);
+            return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
+        }
+        Ok(function_table::changes_table(&changes).write(out, Style::detect())?)
+    }
+
+    fn show(&self, functions: &[FunctionTimes], dump: &Dump, out: &mut Sink) -> anyhow::Result<()> {
+        let rows = rows(dump);
+        if self.json {
+            let lines = functions.iter().map(function_table::json);
+            let mut lines = lines.chain(rows.iter().map(Row::json));
+            return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
+        }
+        if !functions.is_empty() {
+            function_table::table(functions).write(out, Style::detect())?;
+        }
+        if !functions.is_empty() && !rows.is_empty() {
+            writeln!(out)?;
+        }
+        if functions.is_empty() || !rows.is_empty() {
+            table(&rows).write(out, Style::detect())?;
+        }
+        Ok(())
     }
 }
 
@@ -51,10 +95,11 @@ pub(crate) struct Row {
     took: Option<(u64, u64)>,
 }
 
-/// One row per event type: those that took longest first, then the most frequent.
+/// One row per event type, functions left out: those that took longest first, then the most frequent.
 pub(crate) fn rows(dump: &Dump) -> Vec<Row> {
     let mut rows: BTreeMap<_, Row> = BTreeMap::new();
-    for of_type in Stats::collect(dump.events()).types {
+    let types = Stats::collect(dump.events()).types.into_iter();
+    for of_type in types.filter(|of_type| of_type.ty.function.is_none()) {
         let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
         rows.entry(key).or_default().add(&of_type);
     }

@@ -1,0 +1,92 @@
+//! Time and number of calls for each function.
+
+use std::collections::HashMap;
+
+use crate::calls::{Call, Ended};
+use crate::session::Session;
+
+/// The calls of one function, over all sessions and threads.
+#[derive(Debug, Clone, Default)]
+pub struct FunctionTimes {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// File name of its module.
+    pub module: Vec<u8>,
+    /// Calls that ended.
+    pub calls: u64,
+    /// Of these: unwound, or left without a record.
+    pub not_returned: u64,
+    /// Time in it and in what it called; calls inside a call of the same function count once. ns.
+    pub total_ns: u64,
+    /// Time in it without the traced functions that it called, ns.
+    pub self_ns: u64,
+    /// Durations of the calls whose beginning is known, ns; sorted.
+    durations: Vec<u64>,
+}
+
+impl FunctionTimes {
+    fn add(&mut self, call: &Call<'_>) {
+        self.calls += 1;
+        self.not_returned += u64::from(call.ended != Ended::Returned);
+        let Some(ns) = call.duration_ns() else { return };
+        self.durations.push(ns);
+        self.self_ns = self
+            .self_ns
+            .saturating_add(ns.saturating_sub(call.children_ns));
+        if !call.recursive {
+            self.total_ns = self.total_ns.saturating_add(ns);
+        }
+    }
+
+    /// Mean duration of a call, ns.
+    #[must_use]
+    pub fn mean_ns(&self) -> u64 {
+        let sum: u128 = self.durations.iter().map(|ns| u128::from(*ns)).sum();
+        let mean = sum.checked_div(self.durations.len() as u128);
+        mean.unwrap_or(0).try_into().unwrap_or(u64::MAX)
+    }
+
+    /// The duration that `percent` of the calls do not exceed, ns; 100: the longest.
+    #[must_use]
+    pub fn percentile_ns(&self, percent: u32) -> u64 {
+        let rank = (self.durations.len() as u64 * u64::from(percent)).div_ceil(100);
+        let place = rank.saturating_sub(1) as usize;
+        self.durations.get(place).copied().unwrap_or(0)
+    }
+}
+
+/// Times of all functions.
+#[derive(Debug, Default)]
+pub struct Profile {
+    functions: Vec<FunctionTimes>,
+    places: HashMap<(Vec<u8>, Vec<u8>), usize>,
+}
+
+impl Profile {
+    /// Adds a call that ended in this session.
+    pub fn add(&mut self, session: &Session, call: &Call<'_>) {
+        let module = session.schema.functions().module(call.function.module);
+        let module = module.map_or(&[][..], |module| module.file_name());
+        let key = (module.to_vec(), call.function.name.clone());
+        let place = *self.places.entry(key).or_insert_with_key(|(module, name)| {
+            self.functions.push(FunctionTimes {
+                name: name.clone(),
+                module: module.clone(),
+                ..FunctionTimes::default()
+            });
+            self.functions.len() - 1
+        });
+        self.functions[place].add(call);
+    }
+
+    /// The functions, those with the most time of their own first.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<FunctionTimes> {
+        for function in &mut self.functions {
+            function.durations.sort_unstable();
+        }
+        self.functions
+            .sort_by(|a, b| (b.self_ns, b.calls, &a.name).cmp(&(a.self_ns, a.calls, &b.name)));
+        self.functions
+    }
+}

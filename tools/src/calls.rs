@@ -1,0 +1,102 @@
+//! Calls of a dump, for the commands that show functions.
+
+use ringmark_decoder::{Dump, Event, Output, Session, Step};
+
+use crate::output::{Failure, printable};
+
+/// Which calls are meant.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct CallOptions {
+    /// Only what this tracer wanted
+    #[arg(short = 'T', long, value_name = "NAME")]
+    tracer: Option<String>,
+    /// Only this thread; may be given several times
+    #[arg(long, value_name = "TID")]
+    tid: Vec<u32>,
+}
+
+impl CallOptions {
+    /// Bits of the tracer in each session; `None`: all tracers.
+    ///
+    /// # Errors
+    /// No session has a tracer of this name.
+    pub(crate) fn tracers(&self, dump: &Dump) -> Result<Option<Vec<u64>>, Failure> {
+        let Some(wanted) = &self.tracer else {
+            return Ok(None);
+        };
+        let bits: Vec<u64> = dump.sessions.iter().map(|s| bits(s, wanted)).collect();
+        if bits.iter().any(|bits| *bits != 0) {
+            return Ok(Some(bits));
+        }
+        let names = names(dump);
+        let there = match names.as_slice() {
+            [] => "the dump has none".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        Err(Failure::usage(format!(
+            "--tracer: no tracer {wanted:?}; {there}"
+        )))
+    }
+
+    /// Whether events of this thread are meant.
+    pub(crate) fn wants(&self, event: &Event<'_>) -> bool {
+        self.tid.is_empty() || self.tid.contains(&event.tid())
+    }
+}
+
+/// Bits of the tracers with this name.
+fn bits(session: &Session, wanted: &str) -> u64 {
+    let tracers = session.schema.functions().tracers();
+    let named = tracers.filter(|(_, tracer)| tracer.name == wanted.as_bytes());
+    named.fold(0, |bits, (number, _)| {
+        bits | 1_u64.checked_shl(number).unwrap_or(0)
+    })
+}
+
+/// Names of all tracers, each once.
+fn names(dump: &Dump) -> Vec<String> {
+    let sessions = dump.sessions.iter();
+    let all = sessions.flat_map(|s| s.schema.functions().tracers());
+    let mut names: Vec<_> = all
+        .map(|(_, tracer)| printable(&String::from_utf8_lossy(&tracer.name)))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Whether a dump has any function records' descriptions.
+pub(crate) fn has_functions(dump: &Dump) -> bool {
+    let types = dump.sessions.iter().flat_map(|s| s.schema.types());
+    types.into_iter().any(|ty| ty.function.is_some())
+}
+
+/// Goes through the events in order; `to` gets each one, with what it means for the calls of its
+/// thread (nothing, for events that are no function records).
+pub(crate) fn walk<'d>(
+    dump: &'d Dump,
+    options: &CallOptions,
+    mut to: impl FnMut(&Output<'d>, &[Step<'d>], usize),
+) -> Result<(), Failure> {
+    let tracers = options.tracers(dump)?;
+    let mut calls: Vec<_> = (0..dump.sessions.len())
+        .map(|i| ringmark_decoder::Calls::new(tracers.as_ref().map(|bits| bits[i])))
+        .collect();
+    let place = |session: &Session| dump.sessions.iter().position(|s| std::ptr::eq(s, session));
+    let mut steps = Vec::new();
+    dump.events().for_each(|item| {
+        steps.clear();
+        let mut depth = 0;
+        if let Output::Event(event) = &item {
+            if !options.wants(event) {
+                return;
+            }
+            if let Some(calls) = place(event.session).and_then(|i| calls.get_mut(i)) {
+                depth = calls.depth(event);
+                calls.take(event, |step| steps.push(step));
+            }
+        }
+        to(&item, &steps, depth);
+    });
+    Ok(())
+}
