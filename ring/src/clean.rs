@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::clock;
 use crate::identity::{self, Liveness};
 use crate::ring_file::Geometry;
 use crate::session_dir;
@@ -80,7 +81,7 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
 }
 
 /// No start takes longer, also where its process is out of our sight.
-const LEFTOVER_AGE: std::time::Duration = std::time::Duration::from_secs(60);
+const LEFTOVER_SECONDS: i64 = 60;
 
 /// Files that a process left behind when it died while starting, or said why it is off.
 fn remove_leftover(path: &Path) {
@@ -94,8 +95,8 @@ fn remove_leftover(path: &Path) {
     let pid: String = name.chars().take_while(char::is_ascii_digit).collect();
     let gone = !pid.is_empty() && !Path::new("/proc").join(&pid).exists();
     // In another pid namespace the pid says nothing: only what is old is left over.
-    let changed = fs::symlink_metadata(path).and_then(|about| about.modified());
-    let old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LEFTOVER_AGE));
+    let now = (clock::realtime_ns() / 1_000_000_000) as i64;
+    let old = fs::symlink_metadata(path).is_ok_and(|about| now - about.mtime() > LEFTOVER_SECONDS);
     if gone && old {
         let _ = fs::remove_file(path);
     }

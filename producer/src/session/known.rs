@@ -1,8 +1,8 @@
 //! The event types of the program's call sites, each once.
 
 use core::ptr;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::event::description::{Description, EventType, Field};
 use crate::sites;
@@ -17,7 +17,7 @@ pub(super) struct Known {
 /// What all call sites say. Inlining copies sites; generic code gives one site several layouts.
 pub(super) fn types() -> Vec<Known> {
     let mut all: Vec<Known> = Vec::new();
-    let mut places = HashMap::new();
+    let mut places = BTreeMap::new();
     sites::for_each(
         |description| match places.entry(ptr::from_ref(description.event.state)) {
             Entry::Occupied(at) => {

@@ -68,7 +68,8 @@ fn put(before: u64) {
 
 #[cold]
 fn put_deeper(before: u64) {
-    let _ = DEEPER.try_with(|deeper| deeper.borrow_mut().push(before));
+    // Taken: this span's entry interrupts another one's, and so does its exit.
+    let _ = DEEPER.try_with(|deeper| deeper.try_borrow_mut().map(|mut ids| ids.push(before)));
 }
 
 /// Leaves `id`: mostly the span that the thread is in, else one that it entered before.
@@ -98,7 +99,7 @@ fn pop_top() -> Option<u64> {
 #[cold]
 fn pop_deeper() -> Option<u64> {
     DEEPER
-        .try_with(|deeper| deeper.borrow_mut().pop())
+        .try_with(|deeper| deeper.try_borrow_mut().ok()?.pop())
         .ok()
         .flatten()
 }
