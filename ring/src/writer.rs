@@ -87,6 +87,26 @@ pub struct Writer {
 // owners is the slot's state ([T1], [T2]).
 unsafe impl Sync for Writer {}
 
+/// Where assembly finds a writer's fields, in bytes. It does what [`Writer::reserve`] does.
+pub mod offsets {
+    use core::mem::offset_of;
+
+    use super::Writer;
+
+    /// Pointer to the word where the search for an empty one begins.
+    pub const CURSOR: usize = offset_of!(Writer, cursor);
+    /// Pointer behind the last word of the open page; null: nothing fits.
+    pub const END: usize = offset_of!(Writer, end);
+    /// u64: not 0 while a context of this thread is inside a reservation.
+    pub const IN_USE: usize = offset_of!(Writer, in_use);
+    /// u64: what the open page's ticks count from.
+    pub const TICK_BASE: usize = offset_of!(Writer, tick_base);
+    /// u64: reservations so far.
+    pub const RESERVATIONS: usize = offset_of!(Writer, reservations);
+    /// u64: number of the clock; see `ringmark_format::session::Clock`.
+    pub const CLOCK: usize = offset_of!(Writer, clock);
+}
+
 impl Default for Writer {
     fn default() -> Self {
         Self::new()
