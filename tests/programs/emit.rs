@@ -1,19 +1,21 @@
 //! A traced program whose events are numbered: `emit THREADS EVENTS [KEY=VALUE…]`; with 0 threads
 //! the main thread emits.
 //!
-//! `burst=N` and `pause=US`: pauses after every N events. `committed=FILE`: stores the count of
-//! each thread's committed events in a file of u64s, right after each commit. `shape=one`: one
-//! number per event instead of two. `wait=MS`: waits between the session's start and the first event.
-//! `hold=MS`: lives on for that time after the last one.
+//! `burst=N` and `pause=US`: pauses after every N events. `committed=FILE`: keeps each thread's
+//! ledger in a file of u64s: how many calls have returned, and 256 words on how many have begun.
+//! `shape=one`: one number per event instead of two. `bulk=BYTES`: that many more bytes in each.
+//! `slow=SPINS`: takes that long between reserving a record and committing it. `wait=MS`: waits between the session's start and the first event. `hold=MS`: lives on for that
+//! time after the last one.
 
 use std::fs::OpenOptions;
+use std::hint::black_box;
 use std::os::fd::AsRawFd;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Release};
 use std::time::Duration;
 use std::{ptr, slice, thread};
 
-use ringmark::event;
+use ringmark::{Event, event};
 
 /// A page that is shared with the test: the kernel keeps it when this process is killed.
 fn shared_page(path: &str) -> &'static [AtomicU64] {
@@ -47,6 +49,19 @@ struct Options {
     hold: Duration,
     committed: Option<&'static [AtomicU64]>,
     is_one: bool,
+    bulk: Vec<u8>,
+    slow: u64,
+}
+
+/// An event that is written in two phases.
+#[derive(Event)]
+#[repr(C)]
+#[event(name = "emit.slow")]
+struct Slow {
+    thread: u64,
+    seq: u64,
+    /// All bits of `seq` turned over.
+    check: u64,
 }
 
 fn options() -> Options {
@@ -66,6 +81,8 @@ fn options() -> Options {
         hold: Duration::ZERO,
         committed: None,
         is_one: false,
+        bulk: Vec::new(),
+        slow: 0,
     };
     for argument in arguments {
         let (key, value) = argument.split_once('=').expect("KEY=VALUE");
@@ -76,6 +93,8 @@ fn options() -> Options {
             "wait" => options.wait = Duration::from_millis(number()),
             "hold" => options.hold = Duration::from_millis(number()),
             "committed" => options.committed = Some(shared_page(value)),
+            "bulk" => options.bulk = pattern(number() as usize),
+            "slow" => options.slow = number(),
             "shape" => options.is_one = value == "one",
             _ => panic!("unknown option {key}"),
         }
@@ -83,16 +102,44 @@ fn options() -> Options {
     options
 }
 
+/// Bytes of which any `bytes` in a row, from the first 256 on, tell where they start.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes + 256).map(|n| n as u8).collect()
+}
+
+fn emit(options: &Options, thread: u64, seq: u64) {
+    if options.is_one {
+        event!("emit.one", seq = seq);
+    } else if let Some(bytes) = options.bulk.len().checked_sub(256) {
+        let from = seq as usize % 256;
+        let bulk = &options.bulk[from..from + bytes];
+        event!("emit.bulk", thread = thread, seq = seq, bulk = bulk);
+    } else if options.slow > 0 {
+        emit_slowly(options.slow, thread, seq);
+    } else {
+        event!("emit.tick", thread = thread, seq = seq);
+    }
+}
+
+fn emit_slowly(spins: u64, thread: u64, seq: u64) {
+    if let Some(place) = ringmark::reserve::<Slow>() {
+        (0..spins).for_each(|n| _ = black_box(n));
+        let check = !seq;
+        place.write(&Slow { thread, seq, check }).commit();
+    }
+}
+
 fn work(options: &Options, thread: u64) {
-    let committed = options.committed.map(|page| &page[thread as usize]);
+    let ledger = options.committed.map(|page| page.split_at(256));
+    let ledger =
+        ledger.map(|(returned, begun)| (&returned[thread as usize], &begun[thread as usize]));
     for seq in 0..options.events {
-        if options.is_one {
-            event!("emit.one", seq = seq);
-        } else {
-            event!("emit.tick", thread = thread, seq = seq);
+        if let Some((_, begun)) = ledger {
+            begun.store(seq + 1, Release);
         }
-        if let Some(committed) = committed {
-            committed.store(seq + 1, Release);
+        emit(options, thread, seq);
+        if let Some((returned, _)) = ledger {
+            returned.store(seq + 1, Release);
         }
         if (seq + 1).is_multiple_of(options.burst) {
             thread::sleep(options.pause);

@@ -171,6 +171,26 @@ impl Account {
         }
     }
 
+    /// That each thread has exactly the events whose calls had returned, there or counted as lost;
+    /// and where one more call had begun, that one's too or not.
+    ///
+    /// # Panics
+    /// When that is not so.
+    #[track_caller]
+    pub fn expect_ledger(&self, ledger: &[(u64, u64)]) {
+        self.expect_no_errors();
+        assert_eq!(self.rings.len(), ledger.len());
+        for ring in self.rings.values() {
+            let (found, lost) = (ring.emitted(), &ring.lost);
+            let thread = ring.thread.expect("a thread");
+            let (returned, begun) = ledger[thread as usize];
+            assert!(
+                (returned..=begun).contains(&found),
+                "thread {thread}: begun {begun}, returned {returned}, found {found}, lost {lost:?}"
+            );
+        }
+    }
+
     /// That every event stands where its number says.
     ///
     /// # Panics

@@ -7,6 +7,7 @@ pub mod account;
 pub mod binary;
 pub mod dirs;
 pub mod process;
+pub mod random;
 pub mod recording;
 pub mod stage;
 pub mod tidy;

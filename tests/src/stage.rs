@@ -164,6 +164,17 @@ impl Counters {
         words.map(|word| u64::from_le_bytes(*word)).collect()
     }
 
+    /// The ledger of the first `count` threads: calls that have returned, and calls that have begun.
+    ///
+    /// # Panics
+    /// As [`Counters::read`].
+    #[must_use]
+    pub fn ledger(&self, count: u64) -> Vec<(u64, u64)> {
+        let all = self.read(256 + count);
+        let begun = all[256..].iter().copied();
+        all.iter().copied().zip(begun).collect()
+    }
+
     /// Waits until all of the first `count` threads have committed something.
     ///
     /// # Panics
