@@ -22,6 +22,7 @@ const UNSAFE_FILES: &[&str] = &[
     "producer/src/session/attach.rs",
     "producer/src/session/control.rs",
     "producer/src/session/core.rs",
+    "producer/src/session/handler.rs",
     "producer/src/session/lock.rs",
     "producer/src/session/process.rs",
     // The bridge from `tracing`: words that are there if counted, what a living span is.
@@ -55,6 +56,7 @@ const UNSAFE_FILES: &[&str] = &[
     "reader/tests/record.rs",
     // Traced programs that share memory with their test, or do what only C may.
     "tests/programs/deny/tracer.rs",
+    "tests/programs/children.rs",
     "tests/programs/emit.rs",
     "tests/programs/ends.rs",
     "tests/programs/forks.rs",

@@ -57,6 +57,11 @@ fn block() -> *mut ThreadBlock {
     block
 }
 
+/// What tells this thread from all others.
+pub(crate) fn address() -> usize {
+    block().addr()
+}
+
 /// This thread's writer, if it has one.
 #[inline(always)]
 pub(crate) fn writer() -> Option<&'static Writer> {

@@ -35,6 +35,7 @@ pub(crate) fn reserve_slow(type_id: TypeId, words: u64, now: Now) -> Option<Rese
         }
         return reserve_in(core, writer, type_id, words, ticks);
     }
+    let _errno = process::KeptErrno::new();
     let core = session_of_this_process()?;
     if let Some(cause) = known_to_have_no_ring() {
         core.count_lost(cause);
@@ -133,6 +134,7 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
         Phase::Exited => Err(Cause::ThreadExited),
         // A signal handler came while this thread was getting its ring.
         Phase::Attaching => Err(Cause::NoRing),
+        Phase::Open if !process::may_attach(core) => Err(Cause::NoRing),
         Phase::Open => {
             thread_block::set_phase(Phase::Attaching);
             // A handler that came just before may have got the ring.

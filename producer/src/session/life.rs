@@ -18,13 +18,9 @@ use super::{attach, create, memory, process, registry};
 /// What start and close agree on.
 struct Control {
     closed: bool,
-    parent_options: Option<Options>,
 }
 
-static CONTROL: ControlLock<Control> = ControlLock::new(Control {
-    closed: false,
-    parent_options: None,
-});
+static CONTROL: ControlLock<Control> = ControlLock::new(Control { closed: false });
 
 pub(super) fn before_fork() {
     CONTROL.before_fork();
@@ -34,16 +30,11 @@ pub(super) fn after_fork() {
     CONTROL.after_fork();
 }
 
-/// In the child of a fork, which has one thread and the lock just released.
-pub(super) fn remember_parent_options() {
-    CONTROL.lock().parent_options = Core::current().map(|core| core.options.clone());
-}
-
 /// The forked child's own session, as its parent's options say; without one its events are off.
 pub(super) fn start_child() -> Option<&'static Core> {
-    let options = CONTROL.lock().parent_options.clone();
+    let options = process::parent().map(|parent| &parent.options);
     let options = options.filter(|options| options.fork == Fork::Follow);
-    let core = options.and_then(|options| start(options).ok());
+    let core = options.and_then(|options| start(options.clone()).ok());
     if core.or_else(Core::current).is_none() {
         registry::unregister_all();
     }
@@ -114,17 +105,17 @@ fn start(options: Options) -> Result<&'static Core, StartError> {
     options.check().map_err(StartError::Option)?;
     let directives = parse_filter(&options.filter)?;
     // Before the lock: a child forked while this thread starts must not inherit it as taken.
-    process::install_hooks();
-    let mut control = CONTROL.lock();
+    process::install_fork_hooks();
+    let control = CONTROL.lock();
     if control.closed {
         return Err(StartError::Closed);
     }
     if let Some(core) = Core::current().filter(|core| core.wiped.is_ours()) {
         return same_options(&core.options, &options).map(|()| core);
     }
+    process::install_exit_hooks();
     let (core, helper) = create::create(options)?;
     let core: &'static Core = Box::leak(Box::new(core));
-    control.parent_options = None;
     registry::register_all(core, directives);
     drop(control);
     prepare_threads(core, helper);

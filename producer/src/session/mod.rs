@@ -8,6 +8,7 @@ mod core;
 mod create;
 mod error;
 mod filter;
+mod handler;
 mod known;
 mod layout;
 mod life;

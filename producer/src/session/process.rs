@@ -2,18 +2,22 @@
 
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use ringmark_format::counters::Cause;
 use ringmark_ring::Writer;
 
 use super::core::Core;
-use super::life;
-use super::{registry, retry};
+use super::{handler, life, registry, retry};
 use crate::thread_block::{self, Phase};
 
 /// The key whose destructor runs at thread exit, behind those of Rust's thread locals. 0: none.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+/// The thread that forks and holds the locks meanwhile, by its block; 0: none.
+static FORKING: AtomicUsize = AtomicUsize::new(0);
+/// See [`parent`].
+static PARENT: AtomicPtr<Core> = AtomicPtr::new(ptr::null_mut());
 /// Where this process stands: [`NOT_FORKED`], [`CHILD`] or [`STARTING`].
 static FORKED: AtomicU32 = AtomicU32::new(NOT_FORKED);
 /// It is no child of a traced process, or its own session has been decided on.
@@ -22,21 +26,25 @@ const NOT_FORKED: u32 = 0;
 const CHILD: u32 = 1;
 /// One of its threads starts its session.
 const STARTING: u32 = 2;
-/// Events that came while a forked child's session was starting: nobody waits for it.
+/// Events that came while a forked child's session was starting, for which nobody waits, or in
+/// signal handlers before its start.
 static EARLY: AtomicU64 = AtomicU64::new(0);
 /// Events of processes that must not write, such as raw clones.
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 
-/// Registers the hooks, once per process image.
-pub(super) fn install_hooks() {
+/// In a forked child: the session of the process that forked it.
+pub(super) fn parent() -> Option<&'static Core> {
+    let core = PARENT.load(Relaxed);
+    // SAFETY: null, or set from a reference that lives for ever, when this process had one thread.
+    unsafe { core.as_ref() }
+}
+
+/// Registers the hooks for fork, which every lock needs before it is first taken. Two threads at
+/// once may both do so: they do no harm twice, and nobody goes on before they are there.
+pub(super) fn install_fork_hooks() {
     static INSTALLED: AtomicBool = AtomicBool::new(false);
-    if INSTALLED.swap(true, Relaxed) {
+    if INSTALLED.load(Relaxed) {
         return;
-    }
-    let mut key = 0;
-    // SAFETY: `key` is a place for the new key; the destructor is a function of this program.
-    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_thread_exit)) } == 0 {
-        EXIT_KEY.store(key + 1, Relaxed);
     }
     // SAFETY: the handlers are functions of this program and live as long as it does.
     unsafe {
@@ -46,7 +54,21 @@ pub(super) fn install_hooks() {
             Some(after_fork_child),
         )
     };
-    // SAFETY: as above.
+    INSTALLED.store(true, Relaxed);
+}
+
+/// Registers the hooks for the end of threads and of the process, once. To be called under a lock.
+pub(super) fn install_exit_hooks() {
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    if INSTALLED.swap(true, Relaxed) {
+        return;
+    }
+    let mut key = 0;
+    // SAFETY: `key` is a place for the new key; the destructor is a function of this program.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(on_thread_exit)) } == 0 {
+        EXIT_KEY.store(key + 1, Relaxed);
+    }
+    // SAFETY: a function of this program, which lives as long as it does.
     unsafe { libc::atexit(on_process_exit) };
 }
 
@@ -79,18 +101,23 @@ extern "C" fn on_process_exit() {
 
 /// Takes the locks in the order in which a start takes them.
 extern "C" fn before_fork() {
-    life::before_fork();
-    registry::before_fork();
+    if FORKING.load(Relaxed) != thread_block::address() {
+        life::before_fork();
+        registry::before_fork();
+        FORKING.store(thread_block::address(), Relaxed);
+    }
 }
 
 extern "C" fn after_fork_parent() {
-    registry::after_fork();
-    life::after_fork();
+    if FORKING.load(Relaxed) == thread_block::address() {
+        FORKING.store(0, Relaxed);
+        registry::after_fork();
+        life::after_fork();
+    }
 }
 
 extern "C" fn after_fork_child() {
-    registry::after_fork();
-    life::after_fork();
+    after_fork_parent();
     let Some(parent) = Core::current() else {
         return;
     };
@@ -98,7 +125,7 @@ extern "C" fn after_fork_child() {
     thread_block::set_writer(None);
     thread_block::set_phase(Phase::Open);
     thread_block::set_failure(0);
-    life::remember_parent_options();
+    PARENT.store(ptr::from_ref(parent).cast_mut(), Relaxed);
     Core::forget();
     EARLY.store(0, Relaxed);
     FORKED.store(CHILD, Relaxed);
@@ -120,7 +147,12 @@ fn let_go_of_rings(parent: &Core) {
 }
 
 /// In a forked child without a session yet: starts one, if the parent's options say so.
+/// Not in a signal handler, which may have interrupted whatever a start needs: its events are lost.
 pub(super) fn session_after_fork() -> Option<&'static Core> {
+    if FORKED.load(Relaxed) == CHILD && handler::is_running() {
+        EARLY.fetch_add(1, Relaxed);
+        return None;
+    }
     match FORKED.compare_exchange(CHILD, STARTING, Relaxed, Relaxed) {
         Ok(_) => {
             let core = life::start_child();
@@ -141,6 +173,41 @@ pub(super) fn session_after_fork() -> Option<&'static Core> {
 fn count_early(core: &Core) {
     for _ in 0..EARLY.swap(0, Relaxed) {
         core.count_lost(Cause::NoRing);
+    }
+}
+
+/// From this key on the C library allocates the place for a thread's value.
+const FIRST_KEY_THAT_ALLOCATES: u32 = 32;
+
+/// Whether this thread may get a ring of the session: not if it is a process of its own that shares
+/// our memory, as `clone` makes them, and not yet where the hook at its end would have to be
+/// allocated in a signal handler.
+pub(super) fn may_attach(core: &Core) -> bool {
+    if std::process::id() != core.file.geometry().header.pid {
+        return false;
+    }
+    // The key's number is one less.
+    EXIT_KEY.load(Relaxed) <= FIRST_KEY_THAT_ALLOCATES || !handler::is_running()
+}
+
+/// Gives `errno` back as it was: an event may stand between a call and the look at its error.
+pub(super) struct KeptErrno(libc::c_int);
+
+impl KeptErrno {
+    pub(super) fn new() -> Self {
+        // SAFETY: takes nothing, changes nothing.
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: a thread's place for its `errno` is always there.
+        Self(unsafe { place.read() })
+    }
+}
+
+impl Drop for KeptErrno {
+    fn drop(&mut self) {
+        // SAFETY: takes nothing, changes nothing.
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        unsafe { place.write(self.0) };
     }
 }
 

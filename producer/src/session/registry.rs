@@ -16,6 +16,7 @@ use super::filter::{Directives, Pattern};
 use super::known;
 use super::lock::{ControlLock, Guard};
 use super::memory;
+use super::process;
 #[cfg(feature = "tracing")]
 use crate::event::description::Level;
 use crate::event::description::{Description, EventType, Field, Kind, Shape};
@@ -85,9 +86,11 @@ pub(super) fn unregister_all() {
     }
 }
 
-/// Registers an event type that was found at run time. Without a session it waits for one.
+/// Registers an event type that was found at run time. Without a session it waits for one; its
+/// program may have children meanwhile.
 #[cfg_attr(not(feature = "tracing"), allow(dead_code))]
 pub(crate) fn register_dynamic(description: &Description<'_>) {
+    process::install_fork_hooks();
     let mut registry = REGISTRY.lock();
     let Description {
         event,
@@ -107,17 +110,16 @@ pub(crate) fn register_dynamic(description: &Description<'_>) {
 /// Whether a type like this is on, or would be if it were registered. Without a session: no.
 #[cfg(feature = "tracing")]
 pub(crate) fn is_wanted(event: &EventType) -> bool {
-    let registry = REGISTRY.lock();
-    session_is_open() && registry.enables(event)
+    session_is_open() && REGISTRY.lock().enables(event)
 }
 
 /// The least important level that any type may have and be on; `None`: nothing is on.
 #[cfg(feature = "tracing")]
 pub(crate) fn level_max() -> Option<Level> {
-    let registry = REGISTRY.lock();
     if !session_is_open() {
         return None;
     }
+    let registry = REGISTRY.lock();
     match &registry.directives {
         Some(directives) if !registry.patterns.iter().any(|pattern| pattern.on) => {
             directives.level_max()

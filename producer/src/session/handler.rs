@@ -1,0 +1,147 @@
+//! Whether the calling thread is in a signal handler: there it must not allocate or wait for a lock,
+//! since it may have interrupted the allocator or the holder of the lock.
+//!
+//! The frame of a handler begins with the address of its action's restorer, to which it returns
+//! (sigaction(2), sigreturn(2)), and while it runs its signal is blocked, unless its action says
+//! `SA_NODEFER`. Taken for a handler by mistake is only what leaves such an address on the stack
+//! while the signal is blocked for another reason.
+
+use core::ptr;
+
+use rustix::fs::{Mode, OFlags};
+
+/// Highest signal number.
+const SIGNALS: i32 = 64;
+/// Handlers may return to so many different places; more are not looked for.
+const RESTORERS_MAX: usize = 4;
+
+/// A signal's action as the kernel has it; the C library hides the restorer.
+#[repr(C)]
+struct Action {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// Whether a signal handler runs on this thread, or may well run.
+#[inline(never)]
+pub(super) fn is_running() -> bool {
+    let mut restorers = [0; RESTORERS_MAX];
+    if !find_restorers(&mut restorers) {
+        return true;
+    }
+    // Only what callers left on the stack counts: it begins behind this function's own array.
+    restorers[0] != 0 && stack_holds(&restorers, restorers.as_ptr_range().end)
+}
+
+/// Where the handlers return to that may run now; `false`: there are too many places.
+#[inline(never)]
+fn find_restorers(restorers: &mut [usize; RESTORERS_MAX]) -> bool {
+    let blocked = blocked_signals();
+    for signal in 1..=SIGNALS {
+        let Some(action) = action(signal).filter(|action| may_run(action, signal, blocked)) else {
+            continue;
+        };
+        let mut places = restorers.iter_mut();
+        match places.find(|known| **known == 0 || **known == action.restorer) {
+            Some(place) => *place = action.restorer,
+            None => return false,
+        }
+    }
+    true
+}
+
+fn may_run(action: &Action, signal: i32, blocked: u64) -> bool {
+    let is_blocked = blocked & 1 << (signal - 1) != 0;
+    let is_function = action.handler != libc::SIG_DFL && action.handler != libc::SIG_IGN;
+    is_function && (is_blocked || action.flags & libc::SA_NODEFER as u64 != 0)
+}
+
+fn blocked_signals() -> u64 {
+    let (mut set, none) = (0_u64, ptr::null::<u64>());
+    let bytes = size_of::<u64>();
+    // SAFETY: changes nothing; the kernel writes one word to the place it is given.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_BLOCK,
+            none,
+            &raw mut set,
+            bytes,
+        )
+    };
+    set
+}
+
+fn action(signal: i32) -> Option<Action> {
+    let mut action = Action {
+        handler: 0,
+        flags: 0,
+        restorer: 0,
+        mask: 0,
+    };
+    let (none, bytes) = (ptr::null::<Action>(), size_of::<u64>());
+    // SAFETY: changes nothing; the kernel writes one action to the place it is given.
+    let done =
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, none, &raw mut action, bytes) };
+    (done == 0).then_some(action)
+}
+
+/// Whether a word of this stack, from `start` to its end, is one of these addresses.
+#[inline(never)]
+fn stack_holds(wanted: &[usize; RESTORERS_MAX], start: *const usize) -> bool {
+    let Some(end) = mapping_end(start.addr()) else {
+        return true;
+    };
+    let words = (end - start.addr()) / size_of::<usize>();
+    (0..words).map(|n| start.wrapping_add(n)).any(|place| {
+        // SAFETY: an aligned word of this thread's stack, which is mapped up to `end`.
+        let word = unsafe { place.read_volatile() };
+        word != 0 && wanted.contains(&word)
+    })
+}
+
+/// Where the mapping ends that this address lies in. Allocates nothing.
+fn mapping_end(address: usize) -> Option<usize> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let maps = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()).ok()?;
+    let (mut bytes, mut line) = ([0_u8; 512], Line::default());
+    loop {
+        let got = rustix::io::read(&maps, &mut bytes)
+            .ok()
+            .filter(|n| *n > 0)?;
+        let mut ranges = bytes.get(..got)?.iter().filter_map(|byte| line.take(*byte));
+        if let Some((_, end)) = ranges.find(|(start, end)| (*start..*end).contains(&address)) {
+            return Some(end);
+        }
+    }
+}
+
+/// A line of `/proc/self/maps`, as far as it was read: `START-END …`.
+#[derive(Default)]
+struct Line {
+    start: usize,
+    number: usize,
+    is_past: bool,
+}
+
+impl Line {
+    /// The range, at the byte behind it.
+    fn take(&mut self, byte: u8) -> Option<(usize, usize)> {
+        match byte {
+            b'\n' => *self = Self::default(),
+            _ if self.is_past => {}
+            b'-' => (self.start, self.number) = (self.number, 0),
+            b' ' => {
+                self.is_past = true;
+                return Some((self.start, self.number));
+            }
+            _ => {
+                let digit = char::from(byte).to_digit(16)?;
+                self.number = self.number << 4 | digit as usize;
+            }
+        }
+        None
+    }
+}
