@@ -42,9 +42,11 @@
 pub mod clean;
 #[cfg(not(loom))]
 pub mod clock;
+pub mod control_lock;
 pub mod cross;
 pub mod directory;
 pub mod identity;
+pub mod lease;
 pub mod lock;
 pub mod mailbox;
 #[cfg(not(loom))]
@@ -53,6 +55,7 @@ pub mod observe;
 pub mod order;
 mod own_rings;
 mod page_words;
+pub mod published;
 pub mod reservation;
 #[cfg(not(loom))]
 pub mod ring_file;

@@ -55,6 +55,12 @@ orderings! {
     schema_acquire = "S2" Acquire; // [S2] pairs with [S1]
     mail_release = "M1" Release; // [M1] pairs with [M2]
     mail_acquire = "M2" Acquire; // [M2] pairs with [M1]
+    lock_acquire = "L1" Acquire; // [L1] pairs with [L2]
+    lock_release = "L2" Release; // [L2] pairs with [L1]
+    current_acquire = "L3" Acquire; // [L3] pairs with [L4]
+    current_release = "L4" Release; // [L4] pairs with [L3]
+    lease_acquire = "L5" Acquire; // [L5] pairs with [L6]
+    lease_release = "L6" Release; // [L6] pairs with [L5]
 }
 
 /// After `generation := BUSY`, before the page is zeroed.

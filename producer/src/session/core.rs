@@ -1,12 +1,12 @@
 //! What belongs to a running session.
 
 use core::mem::offset_of;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use ringmark_format::clock::Rate;
 use ringmark_format::counters::Cause;
 use ringmark_format::session::{Clock, SessionState};
+use ringmark_ring::published::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
 use super::options::Options;
@@ -25,25 +25,22 @@ pub(crate) struct Core {
     pub(crate) inode: (u64, u64),
 }
 
-static CURRENT: AtomicPtr<Core> = AtomicPtr::new(ptr::null_mut());
+static CURRENT: Published<Core> = Published::new();
 
 impl Core {
     /// The session of this process, if one runs.
     pub(crate) fn current() -> Option<&'static Self> {
-        // [L3] pairs with [L4]
-        let core = CURRENT.load(Ordering::Acquire);
-        // SAFETY: null, or set by `publish` from a reference that lives for ever.
-        unsafe { core.as_ref() }
+        CURRENT.current()
     }
 
     /// Makes it the session of this process.
     pub(crate) fn publish(&'static self) {
-        CURRENT.store(ptr::from_ref(self).cast_mut(), Ordering::Release); // [L4] pairs with [L3]
+        CURRENT.publish(self);
     }
 
     /// Forgets the parent's session in a forked child.
     pub(crate) fn forget() {
-        CURRENT.store(ptr::null_mut(), Ordering::Release); // [L4] pairs with [L3]
+        CURRENT.forget();
     }
 
     /// One word of the session's state.

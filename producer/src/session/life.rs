@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 
 use ringmark_format::session::{Mode, SessionState, phase};
+use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::session_dir;
 
 use super::builder::Session;
@@ -11,7 +12,6 @@ use super::control::Helper;
 use super::core::Core;
 use super::error::StartError;
 use super::filter::Directives;
-use super::lock::ControlLock;
 use super::options::{Fork, Keep, Options};
 use super::{attach, create, memory, process, registry};
 

@@ -12,7 +12,6 @@ mod handler;
 mod known;
 mod layout;
 mod life;
-mod lock;
 mod memory;
 mod options;
 mod process;

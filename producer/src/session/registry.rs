@@ -9,12 +9,12 @@ use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
 use ringmark_format::schema::{EntryHeader, EventEntry, FieldEntry, entry_kind};
 use ringmark_format::session::{Extent, SessionState};
 use ringmark_ring::SchemaLog;
+use ringmark_ring::control_lock::ControlLock;
 use zerocopy::IntoBytes;
 
 use super::core::Core;
 use super::filter::{Directives, Pattern};
 use super::known;
-use super::lock::{ControlLock, Guard};
 use super::memory;
 use super::process;
 #[cfg(feature = "tracing")]
@@ -180,7 +180,7 @@ pub(super) fn names() -> Vec<&'static str> {
         .collect()
 }
 
-impl Guard<'_, Registry> {
+impl Registry {
     /// Gives a type its id and describes it, once.
     fn add(&mut self, description: &Description<'_>, schema: &mut Vec<u8>) {
         let event = description.event;

@@ -6,11 +6,10 @@
 
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed,
-};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
+use ringmark_ring::lease::Lease;
 use tracing_core::Metadata;
 
 const CELL_BITS: u32 = 10;
@@ -30,16 +29,14 @@ struct SpanCell {
 }
 
 struct Region {
-    owned: AtomicBool,
-    /// Ids given out so far: a cell that is used again gets another id.
-    given: AtomicU64,
+    /// Its number: ids given out so far. A cell that is used again gets another id.
+    lease: Lease,
     cells: OnceLock<Box<[SpanCell]>>,
 }
 
 static ALL: [Region; REGIONS] = [const {
     Region {
-        owned: AtomicBool::new(false),
-        given: AtomicU64::new(0),
+        lease: Lease::new(),
         cells: OnceLock::new(),
     }
 }; REGIONS];
@@ -121,18 +118,17 @@ fn new_elsewhere(mine: &Mine, metadata: &'static Metadata<'static>) -> u64 {
         return SHARED;
     }
     for (region, number) in ALL.iter().zip(0..) {
-        // [L5] pairs with [L6]
-        if region.owned.load(Relaxed) || region.owned.swap(true, Ordering::Acquire) {
+        let Some(given) = region.lease.take() else {
             continue;
-        }
+        };
         let cells = region.cells.get_or_init(new_cells);
         if let Some(cell) = free_cell(cells, 0) {
             let owned = Owned { number, cells };
             mine.region.set(Some(owned));
-            mine.given.set(region.given.load(Relaxed));
+            mine.given.set(given);
             return take(mine, owned, cell, metadata);
         }
-        region.owned.store(false, Ordering::Release); // [L6] pairs with [L5]
+        region.lease.give_back(given);
     }
     SHARED
 }
@@ -155,9 +151,7 @@ fn free_cell(cells: &[SpanCell], from: usize) -> Option<usize> {
 
 fn give_back(mine: &Mine) {
     if let Some(owned) = mine.region.take() {
-        let region = &ALL[owned.number];
-        region.given.store(mine.given.get(), Relaxed);
-        region.owned.store(false, Ordering::Release); // [L6] pairs with [L5]
+        ALL[owned.number].lease.give_back(mine.given.get());
     }
 }
 
