@@ -5,6 +5,8 @@ use std::fmt;
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN, valid_page_bytes};
 use ringmark_format::session::{Clock, Mode};
 
+use super::filter::Directives;
+
 /// What happens to the ring file at a clean exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -153,6 +155,17 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// Checks directives as `RINGMARK_FILTER` and [`Options::filter`] hold them.
+    ///
+    /// # Errors
+    /// The first directive that cannot be read.
+    pub fn check_filter(text: &str) -> Result<(), OptionError> {
+        let expected = "LEVEL or TARGET=LEVEL";
+        Directives::parse(text)
+            .map(|_| ())
+            .map_err(|error| wrong("filter", error.found, expected))
     }
 
     /// Checks the numbers against each other.
