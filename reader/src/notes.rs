@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use ringmark_ring::identity;
+use ringmark_ring::{identity, session_dir};
 
 use crate::find::{directories, processes};
 use crate::session::Session;
@@ -41,6 +41,42 @@ pub fn off_note(pid: u32) -> Option<OffNote> {
         .map(|dir| dir.join(format!("{pid}.off")));
     places.find_map(|path| read(&path))
 }
+
+/// What keeps programs of this user from starting a session in `directory`, or from leaving a note
+/// there, as far as it shows from here. `None`: nothing.
+#[must_use]
+pub fn obstacle(directory: &Path) -> Option<String> {
+    let at = |path: &Path, what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+    let place = match fs::symlink_metadata(directory) {
+        Ok(_) => {
+            if let Err(error) = session_dir::check(directory) {
+                return Some(error.to_string());
+            }
+            directory
+        }
+        // A program makes it, in its parent.
+        Err(_) => directory.parent()?,
+    };
+    let about = match rustix::fs::statvfs(place) {
+        Ok(about) => about,
+        Err(error) => return Some(at(place, &std::io::Error::from(error))),
+    };
+    if about.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return Some(at(place, &std::io::Error::from(rustix::io::Errno::ROFS)));
+    }
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    if let Err(error) = rustix::fs::access(place, access) {
+        return Some(at(place, &std::io::Error::from(error)));
+    }
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    (free < FREE_BYTES_MIN).then(|| {
+        let what = format!("{free} bytes are free, a session needs at least {FREE_BYTES_MIN}");
+        at(place, &what)
+    })
+}
+
+/// With less than this nothing starts.
+const FREE_BYTES_MIN: u64 = 64 << 10;
 
 fn in_directory(directory: &Path) -> Vec<OffNote> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();

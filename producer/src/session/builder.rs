@@ -44,6 +44,9 @@ impl Builder {
         /// What happens to the ring file at exit.
         keep: Keep;
         /// Whether a helper thread refills the pool and answers requests; yes if not said.
+        ///
+        /// No for a program that forbids itself system calls by a filter that kills all its threads;
+        /// DESIGN.md says what else such a program needs.
         control: bool;
         /// Rings that wait for threads; 4 if not said.
         warm: u32;

@@ -42,7 +42,8 @@ pub(super) fn start_child() -> Option<&'static Core> {
 }
 
 /// Starts a session as `RINGMARK`, `RINGMARK_FILTER` and `RINGMARK_TAGS` say. `None`: not wanted,
-/// or not possible; the reason is printed only with `RINGMARK_VERBOSE=1`.
+/// or not possible; the reason is printed only with `RINGMARK_VERBOSE=1`. Else `ringmark list` shows
+/// it, from a note in the session directory, or by what keeps that directory from being used.
 pub fn start_from_env() -> Option<Session> {
     let wanted = std::env::var("RINGMARK").unwrap_or_default();
     let result = match Options::parse(&wanted) {

@@ -79,6 +79,10 @@ fn write_table(
     if sessions.is_empty() && notes.is_empty() {
         for directory in find::directories() {
             writeln!(out, "no sessions in {}", directory.display())?;
+            if let Some(obstacle) = notes::obstacle(&directory) {
+                let obstacle = printable(&obstacle);
+                writeln!(out, "programs cannot be traced there: {obstacle}")?;
+            }
         }
         return Ok(());
     }
