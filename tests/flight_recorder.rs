@@ -1,13 +1,15 @@
 //! Promise: overwrite mode keeps the newest events, as many as fit, and knows how many are gone.
 
 use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Duration;
 
 use ringmark_decoder::{Dump, Output};
-use ringmark_tests::account::{Account, number};
-use ringmark_tests::recording::read;
-use ringmark_tests::stage::Stage;
-use ringmark_tests::wait_until;
+use ringmark_tests::account::{Account, expect_whole, number};
+use ringmark_tests::recording::{read, snapshot};
+use ringmark_tests::stage::{Counters, Stage};
+use ringmark_tests::{Running, is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const EVENTS: u64 = 501_000;
@@ -62,6 +64,75 @@ fn four_mebibytes_hold_the_newest_quarter_of_a_million() {
     drop(program.kill().unwrap());
     assert_eq!(expect_newest(&ring_file), alive, "and after kill -9");
     println!("{alive} newest events");
+}
+
+/// Each look at the living session: nothing torn, every event in its place, none that was not yet
+/// emitted. Returns events seen and looks.
+fn look_on(look: impl Fn() -> Dump, counters: &Counters, program: &Mutex<Running>) -> (u64, u64) {
+    let (mut seen, mut looks) = (0, 0);
+    let is_running = || {
+        program
+            .lock()
+            .unwrap()
+            .child()
+            .try_wait()
+            .unwrap()
+            .is_none()
+    };
+    while is_running() {
+        let dump = look();
+        let after = counters.ledger(2);
+        seen += expect_whole(&dump);
+        looks += 1;
+        let account = Account::of(&dump);
+        account.expect_no_errors();
+        for ring in account.rings.values() {
+            let Some(thread) = ring.thread else { continue };
+            let (_, begun) = after[thread as usize];
+            assert!(ring.emitted() <= begun, "{after:?} {ring:?}");
+        }
+    }
+    (seen, looks)
+}
+
+#[test]
+fn live_readers_beside_an_overwriting_writer_get_nothing_torn() {
+    let time = if is_long() { 10_000 } else { 2000 };
+    for how in ["bulk=100", "bulk=1500"] {
+        let stage = Stage::new("torn");
+        let counters = Counters::new(stage.path("ledger"));
+        let ringmark = "mode=overwrite,ring=32K,page=4K,session=1M,keep=always";
+        let arguments = format!("2 1000000000 {how} for={time} {}", counters.argument());
+        let program = Mutex::new(stage.start(EMIT, ringmark, &arguments));
+        counters.wait_for(2);
+        let ring_file = stage.ring_file();
+        let path = stage.path("snapshot.rmk");
+        let looks = thread::scope(|scope| {
+            let snapshots = || look_on(|| snapshot(&ring_file, &path), &counters, &program);
+            let records = || {
+                look_on(
+                    || read(std::slice::from_ref(&ring_file)),
+                    &counters,
+                    &program,
+                )
+            };
+            [scope.spawn(snapshots), scope.spawn(records)].map(|reader| reader.join().unwrap())
+        });
+        let program = program.into_inner().unwrap();
+        let _ = program.finish(SECONDS).expect_code(0);
+        // At the end the books are exact, to the event.
+        let ledger = counters.ledger(2);
+        assert!(ledger.iter().all(|(returned, begun)| returned == begun));
+        let account = Account::of(&read(&[ring_file]));
+        account.expect_ledger(&ledger);
+        let emitted: u64 = ledger.iter().map(|(returned, _)| returned).sum();
+        let (delivered, lost) = (account.delivered(), account.lost());
+        println!(
+            "{how}: snapshots and records {looks:?} (events, looks); emitted {emitted}, delivered {delivered}, overwritten {lost}"
+        );
+        assert_eq!(delivered + lost, emitted);
+        assert!(looks.iter().all(|(seen, _)| *seen > 1000), "{looks:?}");
+    }
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use ringmark_decoder::{Dump, Output, Value};
+use ringmark_decoder::Dump;
 use ringmark_reader::{Access, Session, find};
 use ringmark_ring::clean::{self, DEAD_BYTES_MAX};
 use ringmark_ring::identity::Liveness;
-use ringmark_tests::account::{Account, number};
+use ringmark_tests::account::{Account, expect_whole};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::{decode, read};
 use ringmark_tests::stage::{Counters, SOON, Stage};
@@ -18,9 +18,8 @@ use ringmark_tests::{Running, is_long, wait_until};
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
 const THREADS: u64 = 3;
-/// Bytes of an event: so many that a writer spends most of its time inside a call.
-const BULK: usize = 2000;
-/// What the writers do: long events, or short ones that take long between their two phases.
+/// What the writers do, so that they spend most of their time inside a call: long events, or short
+/// ones that take long between their two phases.
 const HOW: [&str; 2] = ["bulk=2000", "slow=8000"];
 
 fn start(stage: &Stage, ringmark: &str, how: &str, counters: &Counters) -> Running {
@@ -53,21 +52,6 @@ impl Hits {
         self.in_flight += u64::from(in_flight > 0);
         self.open += u64::from(open > 0);
         self.delivered += account.delivered();
-    }
-}
-
-/// That the bytes of each event are those that its number asks for: none is torn.
-fn expect_whole(dump: &Dump) {
-    for item in dump.events() {
-        let Output::Event(event) = item else { continue };
-        let seq = number(&event, "seq").unwrap();
-        let bulk = event.args().find(|(field, _)| field.name == b"bulk");
-        let right = |(n, byte): (usize, &u8)| *byte == (seq as usize + n) as u8;
-        let whole = match bulk {
-            Some((_, Value::Bytes(b))) => b.len() == BULK && b.iter().enumerate().all(right),
-            _ => number(&event, "check") == Some(!seq),
-        };
-        assert!(whole, "event {seq} is torn");
     }
 }
 

@@ -13,11 +13,19 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
 
 /// Runs it; what main and the handlers emitted.
 fn run(stage: &Stage, ringmark: &str, arguments: &str) -> (u64, u64) {
+    let [main, handlers, _] = run_deep(stage, ringmark, arguments);
+    (main, handlers)
+}
+
+/// As [`run`], and how deep handlers were nested.
+fn run_deep(stage: &Stage, ringmark: &str, arguments: &str) -> [u64; 3] {
     let program = stage.start(SIGNALS, ringmark, arguments);
     let done = program.finish(3 * SOON).expect_code(0);
     let said = done.stdout_text();
-    let (main, handlers) = said.trim().split_once(' ').unwrap();
-    (main.parse().unwrap(), handlers.parse().unwrap())
+    let numbers = said
+        .split_whitespace()
+        .map(|number| number.parse().unwrap());
+    numbers.collect::<Vec<_>>().try_into().unwrap()
 }
 
 /// What is there of main's and of the handlers' events, and what was lost, by cause.
@@ -43,8 +51,12 @@ impl Found {
             };
             match event.name() {
                 b"signals.main" => found.main += 1,
-                b"signals.handler" => found.handlers += 1,
+                b"signals.handler" | b"signals.nested" => found.handlers += 1,
                 _ => found.other += 1,
+            }
+            if event.name() == b"signals.nested" {
+                // Handlers that interrupt each other take numbers before they emit.
+                continue;
             }
             let seq = number(&event, "seq");
             let before = last.insert((event.ring(), event.name()), seq);
@@ -107,14 +119,37 @@ fn an_overwriting_ring_stays_whole_under_handlers() {
 }
 
 #[test]
-fn the_first_event_of_a_thread_may_be_its_handlers() {
-    for more in ["", ",control=off,warm=0"] {
-        let stage = Stage::new("first");
-        let ringmark = format!("mode=lossless,ring=64K,page=4K,session=4M{more}");
-        let (_, handlers) = run(&stage, &ringmark, "first");
+fn handlers_interrupt_each_other_also_on_an_alternate_stack() {
+    let time = if is_long() { 20_000 } else { 1_500 };
+    for (how, mode) in [
+        ("nested", "lossless"),
+        ("nested-stack", "lossless"),
+        ("nested-stack", "overwrite"),
+    ] {
+        let stage = Stage::new("nested");
+        let ringmark = format!("mode={mode},page=4K,ring=1M,session=16M,keep=always");
+        let [main, handlers, depth] = run_deep(&stage, &ringmark, &format!("{how} {time}"));
         let found = Found::of(&read(&[stage.ring_file()]));
-        assert_eq!(found.handlers + found.lost_in_all(), handlers, "{found:?}");
-        assert_eq!(found.handlers, 20, "{found:?}");
+        println!("{how}, {mode}: main {main}, handlers {handlers}, {depth} deep: {found:?}");
+        assert_eq!(
+            found.main + found.handlers + found.lost_in_all(),
+            main + handlers
+        );
+        assert!(depth == 3 && handlers > time * 9, "too little to bite");
+    }
+}
+
+#[test]
+fn the_first_event_of_a_thread_may_be_its_handlers() {
+    for (how, each) in [("first", 1), ("first-nested", 2), ("first-stack", 2)] {
+        for more in ["", ",control=off,warm=0"] {
+            let stage = Stage::new("first");
+            let ringmark = format!("mode=lossless,ring=64K,page=4K,session=4M{more}");
+            let (_, handlers) = run(&stage, &ringmark, how);
+            let found = Found::of(&read(&[stage.ring_file()]));
+            assert_eq!(found.handlers + found.lost_in_all(), handlers, "{found:?}");
+            assert_eq!(found.handlers, 20 * each, "{found:?}");
+        }
     }
 }
 

@@ -5,14 +5,14 @@
 //! ledger in a file of u64s: how many calls have returned, and 256 words on how many have begun.
 //! `shape=one`: one number per event instead of two. `bulk=BYTES`: that many more bytes in each.
 //! `slow=SPINS`: takes that long between reserving a record and committing it. `wait=MS`: waits between the session's start and the first event. `hold=MS`: lives on for that
-//! time after the last one.
+//! time after the last one. `for=MS`: no more events after that time.
 
 use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::os::fd::AsRawFd;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Release};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{ptr, slice, thread};
 
 use ringmark::{Event, event};
@@ -47,6 +47,7 @@ struct Options {
     pause: Duration,
     wait: Duration,
     hold: Duration,
+    end: Option<Instant>,
     committed: Option<&'static [AtomicU64]>,
     is_one: bool,
     bulk: Vec<u8>,
@@ -79,6 +80,7 @@ fn options() -> Options {
         pause: Duration::ZERO,
         wait: Duration::ZERO,
         hold: Duration::ZERO,
+        end: None,
         committed: None,
         is_one: false,
         bulk: Vec::new(),
@@ -91,6 +93,7 @@ fn options() -> Options {
             "burst" => options.burst = number(),
             "pause" => options.pause = Duration::from_micros(number()),
             "wait" => options.wait = Duration::from_millis(number()),
+            "for" => options.end = Some(Instant::now() + Duration::from_millis(number())),
             "hold" => options.hold = Duration::from_millis(number()),
             "committed" => options.committed = Some(shared_page(value)),
             "bulk" => options.bulk = pattern(number() as usize),
@@ -140,6 +143,9 @@ fn work(options: &Options, thread: u64) {
         emit(options, thread, seq);
         if let Some((returned, _)) = ledger {
             returned.store(seq + 1, Release);
+        }
+        if seq % 256 == 0 && options.end.is_some_and(|end| Instant::now() >= end) {
+            break;
         }
         if (seq + 1).is_multiple_of(options.burst) {
             thread::sleep(options.pause);

@@ -1,5 +1,5 @@
-//! A traced program whose signal handlers emit: `signals HOW [MS]`. Prints what was emitted, as
-//! `MAIN HANDLERS`.
+//! A traced program whose signal handlers emit: `signals HOW [MS]`. Prints what was emitted, and how
+//! deep handlers were nested, as `MAIN HANDLERS DEPTH`.
 
 use std::hint::black_box;
 use std::ptr;
@@ -21,6 +21,31 @@ struct Forgotten {
     value: u64,
 }
 
+/// Handlers that are running, where there is one thread; and the most there were.
+static DEPTH: AtomicU64 = AtomicU64::new(0);
+static DEPTH_MAX: AtomicU64 = AtomicU64::new(0);
+/// Signals that interrupt each other's handlers.
+const NESTING: [libc::c_int; 3] = [libc::SIGALRM, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Emits, and works a while, so that others may come in between.
+extern "C" fn nesting_handler(_signal: libc::c_int) {
+    let depth = DEPTH.fetch_add(1, Relaxed) + 1;
+    DEPTH_MAX.fetch_max(depth, Relaxed);
+    for _ in 0..3 {
+        let seq = HANDLERS.fetch_add(1, Relaxed);
+        event!("signals.nested", seq = seq, depth = depth);
+        (0..3000).for_each(|n| _ = black_box(n));
+    }
+    DEPTH.fetch_sub(1, Relaxed);
+}
+
+/// Emits behind the handler of another signal that it raises: that one's event is the first.
+extern "C" fn raising_handler(_signal: libc::c_int) {
+    // SAFETY: a signal to this thread, which has a handler.
+    unsafe { libc::raise(libc::SIGUSR2) };
+    handler(0);
+}
+
 extern "C" fn handler(_signal: libc::c_int) {
     for _ in 0..BURST.load(Relaxed) {
         let seq = HANDLERS.fetch_add(1, Relaxed);
@@ -29,10 +54,14 @@ extern "C" fn handler(_signal: libc::c_int) {
 }
 
 fn handle(signal: libc::c_int) {
+    handle_by(signal, handler, 0);
+}
+
+fn handle_by(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
     // SAFETY: zeros are a valid action to be filled in.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as *const () as libc::sighandler_t;
-    action.sa_flags = libc::SA_RESTART;
+    action.sa_flags = libc::SA_RESTART | flags;
     // SAFETY: the handler touches atomics and this thread's ring alone.
     let set = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     assert_eq!(set, 0);
@@ -77,6 +106,53 @@ fn timer(time: Duration) -> u64 {
     seq
 }
 
+/// Three timers, whose handlers interrupt each other, on an alternate stack or on the thread's own.
+fn nested(time: Duration, flags: libc::c_int) -> u64 {
+    let mut stack = vec![0_u8; 64 << 10];
+    let alternate = libc::stack_t {
+        ss_sp: stack.as_mut_ptr().cast(),
+        ss_flags: 0,
+        ss_size: stack.len(),
+    };
+    mem::forget(stack);
+    // SAFETY: the stack is never freed. (The one of the standard library holds no three handlers.)
+    let set = unsafe { libc::sigaltstack(&raw const alternate, ptr::null_mut()) };
+    assert_eq!(set, 0);
+    for (signal, period_us) in NESTING.into_iter().zip(PERIOD_US..) {
+        handle_by(signal, nesting_handler, flags);
+        start_timer(signal, period_us);
+    }
+    let mut seq = 0;
+    emit_until(Instant::now() + time, &mut seq);
+    for signal in NESTING {
+        // SAFETY: from now on the signal is ignored; its timer goes on.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    seq
+}
+
+fn start_timer(signal: libc::c_int, period_us: i64) {
+    // SAFETY: zeros are an event to be filled in.
+    let mut event: libc::sigevent = unsafe { mem::zeroed() };
+    (event.sigev_notify, event.sigev_signo) = (libc::SIGEV_SIGNAL, signal);
+    let mut timer = ptr::null_mut();
+    let clock = libc::CLOCK_MONOTONIC;
+    // SAFETY: the event is read, the timer is a place for the new one.
+    let made = unsafe { libc::timer_create(clock, &raw mut event, &raw mut timer) };
+    assert_eq!(made, 0);
+    let every = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1000 * period_us,
+    };
+    let times = libc::itimerspec {
+        it_interval: every,
+        it_value: every,
+    };
+    // SAFETY: the timer made above, and times of ours.
+    let set = unsafe { libc::timer_settime(timer, 0, &raw const times, ptr::null_mut()) };
+    assert_eq!(set, 0);
+}
+
 /// Handlers emit so much that they give up the ring that they interrupted.
 fn storm(time: Duration) -> u64 {
     BURST.store(1500, Relaxed);
@@ -108,9 +184,10 @@ fn threads(time: Duration) -> u64 {
     sum
 }
 
-/// The first event of each thread is its handler's.
-fn first() -> u64 {
-    handle(libc::SIGUSR1);
+/// The first event of each thread is its handler's, or that of a handler that interrupts it.
+fn first(outer: extern "C" fn(libc::c_int), flags: libc::c_int) -> u64 {
+    handle_by(libc::SIGUSR1, outer, flags);
+    handle_by(libc::SIGUSR2, handler, flags);
     for _ in 0..20 {
         let raise = || {
             // SAFETY: a signal to this thread, which has a handler.
@@ -146,9 +223,14 @@ fn main() {
         "timer" => timer(Duration::from_millis(time)),
         "threads" => threads(Duration::from_millis(time)),
         "storm" => storm(Duration::from_millis(time)),
-        "first" => first(),
+        "nested" => nested(Duration::from_millis(time), 0),
+        "nested-stack" => nested(Duration::from_millis(time), libc::SA_ONSTACK),
+        "first" => first(handler, 0),
+        "first-nested" => first(raising_handler, 0),
+        "first-stack" => first(raising_handler, libc::SA_ONSTACK),
         "forget" => forget(),
         _ => panic!("unknown way {how}"),
     };
-    println!("{main} {}", HANDLERS.load(Relaxed));
+    let (handlers, depth) = (HANDLERS.load(Relaxed), DEPTH_MAX.load(Relaxed));
+    println!("{main} {handlers} {depth}");
 }

@@ -80,6 +80,30 @@ pub fn number(event: &Event<'_>, field: &str) -> Option<u64> {
     }
 }
 
+/// That the payload of each event of `emit` is the one that its number asks for: none is torn.
+/// Returns the number of events.
+///
+/// # Panics
+/// When one is.
+pub fn expect_whole(dump: &Dump) -> u64 {
+    let events = dump.events().filter_map(|item| match item {
+        Output::Event(event) => Some(event),
+        Output::Lost(_) => None,
+    });
+    events.inspect(expect_whole_event).count() as u64
+}
+
+fn expect_whole_event(event: &Event<'_>) {
+    let seq = number(event, "seq").expect("a number");
+    let bulk = event.args().find(|(field, _)| field.name == b"bulk");
+    let right = |(n, byte): (usize, &u8)| *byte == (seq as usize + n) as u8;
+    let whole = match bulk {
+        Some((_, Value::Bytes(bytes))) => !bytes.is_empty() && bytes.iter().enumerate().all(right),
+        _ => number(event, "check") == Some(!seq),
+    };
+    assert!(whole, "event {seq} is torn");
+}
+
 impl Account {
     /// Goes over a dump. Events without `thread` and `seq` are errors.
     #[must_use]

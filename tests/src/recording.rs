@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{Dump, DumpBuilder};
-use ringmark_reader::{Destination, RecordOptions, Recorder, Selection};
+use ringmark_reader::{Access, Destination, RecordOptions, Recorder, Selection, Session};
 
 /// Writes all that a session holds now to a dump; the ring file stays.
 ///
@@ -20,6 +20,20 @@ pub fn record(ring_file: &Path, dump: &Path) {
     let selection = Selection::Path(ring_file.to_owned());
     let mut recorder = Recorder::new(selection, output, options).expect("a session");
     recorder.finish().expect("a written dump");
+}
+
+/// A snapshot of a living session, decoded.
+///
+/// # Panics
+/// As [`record`] and [`decode`].
+#[must_use]
+pub fn snapshot(ring_file: &Path, dump: &Path) -> Dump {
+    let destination = Destination::File(dump.to_owned());
+    let mut output = ringmark_reader::Dump::create(&destination, true).expect("a dump");
+    let session = Session::open(ring_file, Access::Observe).expect("a session");
+    ringmark_reader::snapshot(session, None, &mut output).expect("a snapshot");
+    output.finish().expect("a written dump");
+    decode(&[dump.to_owned()])
 }
 
 /// All that these sessions hold now, decoded as one dump.
