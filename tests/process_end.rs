@@ -40,6 +40,35 @@ fn a_panicking_thread_gives_its_ring_back() {
 }
 
 #[test]
+fn events_of_a_panics_hook_and_of_its_unwinding_are_recorded() {
+    let stage = Stage::new("unwind");
+    let ring_file = run(&stage, "unwind", 0);
+    assert_eq!(rings_in_use(&ring_file), 0);
+    let account = Account::of(&read(&[ring_file]));
+    account.expect_exact(20, 30);
+    assert_eq!(account.lost(), 0);
+}
+
+#[test]
+fn threads_of_c_that_exit_or_are_cancelled_give_their_rings_back() {
+    for how in ["pthread-exit", "pthread-cancel"] {
+        let stage = Stage::new(how);
+        let roomy = RINGMARK
+            .replace("ring=64K", "ring=16M")
+            .replace("session=8M", "session=512M");
+        let done = stage.start(ENDS, &roomy, how).finish(SOON).expect_code(0);
+        let emitted: u64 = done.stdout_text().trim().parse().unwrap();
+        let ring_file = stage.ring_file();
+        assert_eq!(rings_in_use(&ring_file), 0);
+        let account = Account::of(&read(&[ring_file]));
+        account.expect_no_errors();
+        assert_eq!(account.rings.len(), 20, "{how}");
+        assert_eq!(account.delivered() + account.lost(), emitted, "{how}");
+        assert_eq!(done.stderr_text(), "");
+    }
+}
+
+#[test]
 fn a_thread_ends_the_process_while_others_emit() {
     for _ in 0..10 {
         let stage = Stage::new("exit");

@@ -127,7 +127,7 @@ fn handlers_interrupt_each_other_also_on_an_alternate_stack() {
         ("nested-stack", "overwrite"),
     ] {
         let stage = Stage::new("nested");
-        let ringmark = format!("mode={mode},page=4K,ring=1M,session=16M,keep=always");
+        let ringmark = format!("mode={mode},page=4K,ring=8M,session=32M,keep=always");
         let [main, handlers, depth] = run_deep(&stage, &ringmark, &format!("{how} {time}"));
         let found = Found::of(&read(&[stage.ring_file()]));
         println!("{how}, {mode}: main {main}, handlers {handlers}, {depth} deep: {found:?}");

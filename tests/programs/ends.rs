@@ -5,11 +5,13 @@ use std::ffi::c_void;
 use std::process::exit;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use std::{ptr, thread};
+use std::{mem, ptr, thread};
 
 use ringmark::event;
 
 static THREADS: AtomicU64 = AtomicU64::new(0);
+/// Events of all threads.
+static EMITTED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static THREAD: u64 = THREADS.fetch_add(1, Relaxed);
@@ -24,6 +26,7 @@ fn emit(events: u64) {
 
 /// Also where thread locals with destructors are gone.
 fn emit_as(thread: u64, events: u64) {
+    EMITTED.fetch_add(events, Relaxed);
     for _ in 0..events {
         let seq = SEQ.replace(SEQ.get() + 1);
         event!("ends.tick", thread = thread, seq = seq);
@@ -39,6 +42,63 @@ fn panic() {
     };
     assert!(thread::spawn(body).join().is_err());
     emit(100);
+}
+
+/// Emits from the hook of a panic, and from what is dropped while the panic unwinds.
+fn unwinding() {
+    std::panic::set_hook(Box::new(|_| emit(10)));
+    let body = || {
+        emit(10);
+        WHO.set(THREAD.with(|thread| *thread));
+        let _dropped = EmitsWhenDropped;
+        panic!("as planned");
+    };
+    for _ in 0..20 {
+        assert!(thread::spawn(body).join().is_err());
+    }
+}
+
+// Their unwinding goes through our frames, which hold nothing to be dropped.
+unsafe extern "C-unwind" {
+    fn pthread_exit(value: *mut c_void) -> !;
+    fn pthread_testcancel();
+}
+
+extern "C-unwind" fn leaves(_: *mut c_void) -> *mut c_void {
+    emit(10);
+    // SAFETY: no frame of this thread holds anything to be dropped.
+    unsafe { pthread_exit(ptr::null_mut()) }
+}
+
+extern "C-unwind" fn is_cancelled(_: *mut c_void) -> *mut c_void {
+    loop {
+        emit(10);
+        // SAFETY: as above.
+        unsafe { pthread_testcancel() };
+    }
+}
+
+type Body = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+/// Threads that the standard library knows nothing of, ended by themselves or by others.
+fn threads_of_c(body: Body, cancel: bool) {
+    // SAFETY: the same function pointer; that unwinding may leave it is what C allows here.
+    let body: extern "C" fn(*mut c_void) -> *mut c_void = unsafe { mem::transmute(body) };
+    for _ in 0..20 {
+        let mut thread: libc::pthread_t = 0;
+        // SAFETY: a place for the thread; the body takes no argument.
+        let made =
+            unsafe { libc::pthread_create(&raw mut thread, ptr::null(), body, ptr::null_mut()) };
+        assert_eq!(made, 0);
+        if cancel {
+            thread::sleep(Duration::from_millis(1));
+            // SAFETY: a thread that was not joined yet.
+            assert_eq!(unsafe { libc::pthread_cancel(thread) }, 0);
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::pthread_join(thread, ptr::null_mut()) }, 0);
+    }
+    println!("{}", EMITTED.load(Relaxed));
 }
 
 /// A thread ends the process while others emit.
@@ -122,6 +182,9 @@ fn main() {
     ringmark::start_from_env();
     match how.as_str() {
         "panic" => panic(),
+        "unwind" => unwinding(),
+        "pthread-exit" => threads_of_c(leaves, false),
+        "pthread-cancel" => threads_of_c(is_cancelled, true),
         "exit" => exit_from_thread(),
         "tls" => thread_locals(),
         "key" => late_key(),

@@ -1,12 +1,17 @@
 //! A traced program of many threads: `threads serial COUNT EVENTS` runs them one after the other,
-//! `threads parallel COUNT EVENTS` all at once. Prints `PAGES_EARLY PAGES_LATE`: resident pages
-//! after a tenth of the threads and at the end.
+//! `threads batches COUNT EVENTS` a hundred at a time, `threads parallel COUNT EVENTS` all at once.
+//! Prints `EARLY LATE FILE_EARLY FILE_LATE`: resident pages, and blocks of the ring file, after a
+//! tenth of the threads and at the end.
 
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Barrier;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
-use ringmark::event;
+use ringmark::{Session, event};
+
+/// Threads at a time.
+const BATCH: u64 = 100;
 
 fn resident_pages() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
@@ -22,20 +27,49 @@ fn resident_pages() -> u64 {
     resident - shared
 }
 
+/// Resident pages, and blocks that the ring file takes.
+fn memory() -> [u64; 2] {
+    let session = Session::current().expect("a session");
+    let about = std::fs::metadata(session.path()).expect("a ring file");
+    [resident_pages(), about.blocks()]
+}
+
 fn emit(thread: u64, events: Range<u64>) {
     for seq in events {
         event!("threads.tick", thread = thread, seq = seq);
     }
 }
 
-fn serial(count: u64, events: u64) -> u64 {
-    let mut early = 0;
+fn serial(count: u64, events: u64) -> [u64; 2] {
+    let mut early = memory();
     for number in 0..count {
         thread::spawn(move || emit(number, 0..events))
             .join()
             .expect("a thread");
         if number == count / 10 {
-            early = resident_pages();
+            early = memory();
+        }
+    }
+    early
+}
+
+/// Waits for their very end; a scope alone waits for the end of their functions.
+fn join(threads: Vec<ScopedJoinHandle<'_, ()>>) {
+    for thread in threads {
+        thread.join().expect("a thread");
+    }
+}
+
+fn batches(count: u64, events: u64) -> [u64; 2] {
+    let mut early = memory();
+    for batch in 0..count / BATCH {
+        thread::scope(|scope| {
+            let number = |number| batch * BATCH + number;
+            let start = |n| scope.spawn(move || emit(number(n), 0..events));
+            join((0..BATCH).map(start).collect());
+        });
+        if batch == count / BATCH / 10 {
+            early = memory();
         }
     }
     early
@@ -44,7 +78,7 @@ fn serial(count: u64, events: u64) -> u64 {
 fn parallel(count: u64, events: u64) {
     let barrier = Barrier::new(count as usize);
     thread::scope(|scope| {
-        for number in 0..count {
+        let start = |number| {
             let barrier = &barrier;
             let start = thread::Builder::new().stack_size(64 << 10);
             let body = move || {
@@ -52,8 +86,9 @@ fn parallel(count: u64, events: u64) {
                 barrier.wait();
                 emit(number, events / 2..events);
             };
-            start.spawn_scoped(scope, body).expect("a thread");
-        }
+            start.spawn_scoped(scope, body).expect("a thread")
+        };
+        join((0..count).map(start).collect());
     });
 }
 
@@ -70,10 +105,12 @@ fn main() {
     ringmark::start_from_env();
     let early = match how.as_str() {
         "serial" => serial(count, events),
+        "batches" => batches(count, events),
         _ => {
             parallel(count, events);
-            0
+            memory()
         }
     };
-    println!("{early} {}", resident_pages());
+    let late = memory();
+    println!("{} {} {} {}", early[0], late[0], early[1], late[1]);
 }
