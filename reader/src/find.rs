@@ -228,21 +228,6 @@ fn mount_namespace(who: &str) -> Option<u64> {
         .map(|m| m.ino())
 }
 
-/// Whether any process that we can look into maps this file.
-pub(crate) fn is_mapped_by_any(file: &File) -> bool {
-    let Ok(inode) = file.metadata().map(|m| m.ino()) else {
-        return false;
-    };
-    processes()
-        .filter(|pid| *pid != std::process::id())
-        .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/maps")).ok())
-        .any(|maps| {
-            maps.lines()
-                .filter_map(mapped_ring)
-                .any(|mapped| mapped.inode == inode)
-        })
-}
-
 /// Process ids in `/proc`.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -164,10 +164,7 @@ impl Session {
     /// become another program by `exec`. Costs some file reads in `/proc`.
     #[must_use]
     pub fn liveness(&self) -> Liveness {
-        match identity::liveness(self.header(), self.ring.file()) {
-            Liveness::Dead if self.mapped_elsewhere() => Liveness::Alive,
-            found => found,
-        }
+        identity::liveness(self.header(), self.ring.file())
     }
 
     /// Has [`Session::process_ended`] know what [`Session::liveness`] finds.
@@ -175,15 +172,6 @@ impl Session {
         if self.liveness() == Liveness::Dead {
             self.dead.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// A process in another pid namespace that gave its lock back by closing a descriptor still
-    /// maps the file.
-    fn mapped_elsewhere(&self) -> bool {
-        let header = self.header();
-        header.boot_id == identity::boot_id()
-            && header.pid_namespace != identity::own_pid_namespace()
-            && crate::find::is_mapped_by_any(self.ring.file())
     }
 
     /// Whether no more events will come: closed by a clean exit, or the process is gone.

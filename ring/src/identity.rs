@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use ringmark_format::session::SessionHeader;
 
-use crate::small_file;
+use crate::{elsewhere, small_file};
 
 /// Identity of a process, as far as `/proc` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,7 +84,10 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
     if header.boot_id != boot_id {
         return Liveness::Dead;
     }
-    if header.start_time == 0 || header.pid_namespace != own_pid_namespace() {
+    if header.pid_namespace != own_pid_namespace() {
+        return alive_if(lock_is_held(file) || elsewhere::maps_file(header, file));
+    }
+    if header.start_time == 0 {
         return alive_if(lock_is_held(file));
     }
     let who = header.pid.to_string();
@@ -102,7 +105,8 @@ fn alive_if(condition: bool) -> Liveness {
     }
 }
 
-fn is_mapped(who: &str, file: &File) -> bool {
+/// Whether a process maps `file` as a ring file.
+pub(crate) fn is_mapped(who: &str, file: &File) -> bool {
     if is_zombie(who) {
         return false;
     }

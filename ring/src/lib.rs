@@ -48,6 +48,8 @@ pub mod directory;
 pub mod identity;
 pub mod lease;
 pub mod lock;
+#[cfg(not(loom))]
+mod elsewhere;
 pub mod mailbox;
 #[cfg(not(loom))]
 pub mod mapping;
