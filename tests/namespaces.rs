@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::Output;
 use ringmark_reader::{Access, Session};
-use ringmark_ring::identity::Liveness;
+use ringmark_ring::clean;
+use ringmark_ring::identity::{self, Liveness};
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::read;
 use ringmark_tests::stage::{Counters, SOON, Stage};
@@ -108,6 +110,127 @@ fn a_process_that_closed_all_its_descriptors_is_alive() {
     assert!(!session.process_ended());
     drop(program.kill().unwrap());
     assert_eq!(session.liveness(), Liveness::Dead);
+}
+
+/// A command that runs `script` in a pid namespace of its own, which has `/proc`.
+fn namespace(stage: &Stage, ringmark: &str, script: &str) -> Command {
+    assert!(geteuid().is_root(), "needs root: a pid namespace");
+    let mut command = stage.program("unshare", ringmark);
+    let options = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+    command.args(options).args(["sh", "-c", script]);
+    command
+}
+
+/// The process that a shell which is the first of its namespace has started.
+fn only_child_of_init(container: &Running) -> Pid {
+    let child = |pid: i32| -> Option<i32> {
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    };
+    let pid = wait_until(SOON, "the namespace's processes", || {
+        child(child(container.id() as i32)?)
+    });
+    Pid::from_raw(pid).unwrap()
+}
+
+#[test]
+fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
+    if !require_tools(&["unshare"]) {
+        return;
+    }
+    let stage = Stage::new("elsewhere");
+    let command = &mut namespace(&stage, RINGMARK, &format!("{FORKS} close & wait"));
+    let container = Running::start(command).unwrap();
+    let ring_file = stage.ring_file();
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    wait_until(SOON, "its events", || {
+        let dump = read(std::slice::from_ref(&ring_file));
+        let is_event = |item: &Output<'_>| matches!(item, Output::Event(_));
+        (dump.events().filter(is_event).count() >= 200).then_some(())
+    });
+    assert!(
+        !identity::lock_is_held(session.ring().file()),
+        "it held its lock"
+    );
+    assert_eq!(session.liveness(), Liveness::Alive);
+    assert!(!session.process_ended());
+    assert_eq!(clean::dead_sessions(&stage.sessions()), []);
+    kill_process(only_child_of_init(&container), Signal::KILL).unwrap();
+    wait_until(SOON, "its death", || session.process_ended().then_some(()));
+    assert_eq!(clean::dead_sessions(&stage.sessions()).len(), 1);
+}
+
+#[test]
+fn one_elsewhere_is_dead_though_its_child_and_other_readers_hold_its_file() {
+    if !require_tools(&["unshare"]) {
+        return;
+    }
+    let found = (0..3).map(|_| parent_elsewhere()).min().unwrap();
+    println!("found dead after {found:?}");
+    assert!(found < Duration::from_millis(50), "{found:?}");
+}
+
+/// How long it took until the death of a parent was found.
+fn parent_elsewhere() -> Duration {
+    let stage = Stage::new("parent");
+    let script = format!("exec 3<&0; {FORKS} silent <&3 & wait; sleep 60");
+    let command = &mut namespace(&stage, RINGMARK, &script);
+    let container = Running::start(command.stdin(Stdio::piped())).unwrap();
+    let ring_file = stage.ring_file();
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    let parent = only_child_of_init(&container);
+    let children = format!("/proc/{0}/task/{0}/children", parent.as_raw_nonzero());
+    wait_until(SOON, "its child", || {
+        let text = fs::read_to_string(&children).unwrap();
+        (!text.is_empty()).then_some(())
+    });
+    let dump = stage.path("a.rmk");
+    let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
+    wait_until(SOON, "the recorder", || {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", recorder.id())).unwrap();
+        maps.contains(".ring").then_some(())
+    });
+    assert!(!session.process_ended());
+    kill_process(parent, Signal::KILL).unwrap();
+    let killed = Instant::now();
+    wait_until(SOON, "its death", || session.process_ended().then_some(()));
+    let found = killed.elapsed();
+    let _ = recorder.finish(SOON).expect_code(0);
+    found
+}
+
+#[test]
+fn a_pid_that_another_process_has_now_says_nothing() {
+    if !require_tools(&["unshare"]) {
+        return;
+    }
+    // The next process gets the pid behind the last one.
+    let script = format!(
+        "{EMIT} 0 1000 hold=60000 & a=$!
+        until [ -e $RINGMARK_DIR/$a-*.ring ]; do :; done
+        file=$(echo $RINGMARK_DIR/$a-*.ring)
+        {RECORDER} --liveness $file
+        kill -9 $a; wait $a
+        echo $((a - 1)) > /proc/sys/kernel/ns_last_pid || exit 3
+        $1 & b=$!
+        until [ $(ls $RINGMARK_DIR | wc -l) = $2 ]; do :; done
+        {RECORDER} --liveness $file
+        echo $((a - b))
+        [ $2 = 1 ] || {RECORDER} --liveness $(ls $RINGMARK_DIR/*.ring | grep -v $file)
+        kill -9 $b"
+    );
+    // The next owner of the pid is a program that is not traced, or one that is.
+    let emit = format!("{EMIT} 0 1000 hold=60000");
+    for (next, sessions, said) in [
+        ("sleep 60", "1", "Alive false\nDead true\n0\n"),
+        (&emit, "2", "Alive false\nDead true\n0\nAlive false\n"),
+    ] {
+        let stage = Stage::new("reuse");
+        let mut command = namespace(&stage, RINGMARK, &script);
+        let done = run(command.args(["sh", next, sessions]), SOON).unwrap();
+        let done = done.expect_code(0);
+        assert_eq!(done.stdout_text(), said, "{}", done.stderr_text());
+    }
 }
 
 #[test]

@@ -1,15 +1,18 @@
 //! A recorder over the reader's library alone: `recorder DUMP [RING_FILE]` records the ring file, or
 //! all sessions of `RINGMARK_DIR`, until its standard input ends (or all of them have).
+//! `recorder --liveness RING_FILE` says whether its process lives, and whether a watch on it would.
 //! `recorder --on-death DIR` waits beside all sessions and dumps those whose process dies.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringmark_reader::on_death::DeathWatch;
-use ringmark_reader::{Codec, Destination, Dump, ReaderError, RecordOptions, Recorder, Selection};
+use ringmark_reader::{
+    Access, Codec, Destination, Dump, ReaderError, RecordOptions, Recorder, Selection, Session,
+};
 
 fn stop_at_end_of_input() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -32,6 +35,12 @@ fn record(dump: PathBuf, selection: Selection) -> Result<(), ReaderError> {
     Ok(())
 }
 
+fn look(ring_file: &Path) -> Result<(), ReaderError> {
+    let session = Session::open(ring_file, Access::Observe)?;
+    println!("{:?} {}", session.liveness(), session.process_ended());
+    Ok(())
+}
+
 fn watch(directory: PathBuf) {
     let mut watch = DeathWatch::new(&directory, Codec::None);
     watch.run(&stop_at_end_of_input(), |event| println!("{event:?}"));
@@ -42,6 +51,10 @@ fn main() -> ExitCode {
     let dump = arguments.next().expect("usage: recorder DUMP [RING_FILE]");
     if dump.as_os_str() == "--on-death" {
         watch(arguments.next().expect("a directory"));
+        return ExitCode::SUCCESS;
+    }
+    if dump.as_os_str() == "--liveness" {
+        look(&arguments.next().expect("a ring file")).expect("a session");
         return ExitCode::SUCCESS;
     }
     let selection = arguments.next().map_or(Selection::All, Selection::Path);
