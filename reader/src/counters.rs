@@ -39,10 +39,11 @@ fn clock_sample(clock: Clock) -> ringmark_ring::ClockSample {
 
 /// Totals of one slot now.
 pub(crate) fn of_slot(index: u32, slot: &SlotView<'_>, events: u64) -> SlotCounters {
+    let owner = slot.owner();
     SlotCounters {
         slot: index,
-        tid: slot.tid(),
-        ring_id: slot.ring_id().0,
+        tid: owner.map_or(0, |owner| owner.tid),
+        ring_id: owner.map_or(0, |owner| owner.ring_id.0),
         produced: slot.produced(),
         consumed: slot.consumed(),
         events,

@@ -8,7 +8,7 @@ use ringmark_format::{Uuid, align8};
 
 use crate::batch::Batch;
 use crate::error::ReaderError;
-use crate::output::{Output, Rotation, rotate_files, rotated_path};
+use crate::output::{Output, Rotation, create_next, rotate_files, rotated_path};
 
 /// Where a dump goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,7 +233,7 @@ impl Dump {
     }
 
     /// Closes the present file and starts a new one with all preambles. The caller has written
-    /// the counters of every session.
+    /// the counters of every session. After a failure it can be called again.
     ///
     /// # Errors
     /// The files cannot be renamed, created or written.
@@ -243,14 +243,16 @@ impl Dump {
         };
         self.output.finish()?;
         rotate_files(path, rotation.keep)?;
+        let preamble: Vec<u8> = self
+            .preambles
+            .iter()
+            .flat_map(|p| p.blocks.iter().copied())
+            .collect();
+        let next = create_next(path, self.sync, &preamble)?;
         self.closed_bytes += self.output.bytes();
-        self.output = Output::create(path, self.sync)?;
+        self.output = next;
         self.files += 1;
-        self.overhead = 0;
-        for preamble in &self.preambles {
-            self.output.write_blocks(&preamble.blocks)?;
-            self.overhead += preamble.blocks.len() as u64;
-        }
+        self.overhead = preamble.len() as u64;
         Ok(())
     }
 

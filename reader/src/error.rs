@@ -87,13 +87,25 @@ pub enum ReaderError {
     },
     /// Writing the dump failed. What lies before `offset` is a valid dump.
     #[error(
-        "{name}: write at offset {offset}: {source}; {offset} bytes before it are a valid dump"
+        "{name}: {action} at offset {offset}: {source}; {offset} bytes before it are a valid dump"
     )]
     Output {
         /// Name of the output.
         name: String,
+        /// What was tried: to write, or to sync.
+        action: &'static str,
         /// Where the failed batch would have started.
         offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A rotating dump's next file could not be made. The files before it are a valid dump.
+    #[error("{}: {action}: {source}; the dump ends with the files before it", path.display())]
+    NextFile {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
@@ -137,7 +149,7 @@ impl ReaderError {
 
     fn output_kind(&self) -> Option<io::ErrorKind> {
         match self {
-            Self::Output { source, .. } => Some(source.kind()),
+            Self::Output { source, .. } | Self::NextFile { source, .. } => Some(source.kind()),
             _ => None,
         }
     }

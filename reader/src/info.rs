@@ -134,6 +134,8 @@ fn rings(session: &Session) -> Vec<RingInfo> {
 fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
     let ring = session.ring();
     let slot = ring.slot(index)?;
+    // None of the two owners in the middle of a claim.
+    let owner = slot.owner();
     let geometry = slot.geometry();
     let valid = geometry.valid(ring.map().bytes());
     let (produced, consumed) = (slot.produced(), slot.consumed());
@@ -143,10 +145,10 @@ fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
     };
     Some(RingInfo {
         slot: index,
-        ring_id: slot.ring_id().0,
+        ring_id: owner.map_or(0, |owner| owner.ring_id.0),
         state: slot.state(),
-        tid: slot.tid(),
-        thread_name: thread_name(slot.thread_name()),
+        tid: owner.map_or(0, |owner| owner.tid),
+        thread_name: thread_name(owner.map_or([0; 16], |owner| owner.thread_name)),
         page_bytes: if valid { geometry.page_bytes } else { 0 },
         pages: geometry.pages,
         produced,

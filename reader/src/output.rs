@@ -96,12 +96,16 @@ impl Output {
         }
     }
 
-    /// Creates (or empties) the file at `path`.
+    /// Creates (or empties) the file at `path`. With `sync`, its name is on the disk, too, when
+    /// this returns, and so are earlier renames in its directory.
     ///
     /// # Errors
-    /// What `open` said.
+    /// What `open` or `fsync` said.
     pub fn create(path: &Path, sync: bool) -> Result<Self, ReaderError> {
         let file = File::create(path).map_err(io_at("create", path))?;
+        if sync {
+            sync_directory(path)?;
+        }
         let name = path.display().to_string();
         Ok(Self::new(Box::new(DumpFile(file)), &name, sync))
     }
@@ -141,18 +145,20 @@ impl Output {
     /// # Errors
     /// [`ReaderError::Output`] with the offset at which the blocks would have started.
     pub fn write_blocks(&mut self, blocks: &[u8]) -> Result<(), ReaderError> {
-        let written = write_whole(self.target.as_mut(), blocks).and_then(|()| self.synced());
-        match written {
+        let written = write_whole(self.target.as_mut(), blocks).map_err(|e| ("write", e));
+        let synced = written.and_then(|()| self.synced().map_err(|e| ("sync", e)));
+        match synced {
             Ok(()) => {
                 self.bytes += blocks.len() as u64;
                 Ok(())
             }
-            Err(source) => {
+            Err((action, source)) => {
                 // A target that cannot be cut keeps part of a block behind the valid prefix;
                 // decoders report it as such.
                 self.broken |= self.target.cut(self.bytes).is_err();
                 Err(ReaderError::Output {
                     name: self.name.clone(),
+                    action,
                     offset: self.bytes,
                     source,
                 })
@@ -209,23 +215,65 @@ pub fn rotated_path(path: &Path, age: u32) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes room for a new file at `path`: every file grows older by one, the oldest is removed.
+/// Makes room for a new file at `path`: every file grows older by one, the oldest is removed. Only
+/// files before the first gap move: a call that failed half-way can be made again.
 ///
 /// # Errors
 /// What `rename` or `unlink` said.
 pub fn rotate_files(path: &Path, keep: u32) -> Result<(), ReaderError> {
-    let oldest = rotated_path(path, keep.max(1) - 1);
-    match fs::remove_file(&oldest) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(io_at("remove", oldest)(error));
-        }
-        _ => {}
+    let keep = keep.max(1);
+    let gap = (0..keep).find(|age| !rotated_path(path, *age).exists());
+    if gap.is_none() {
+        let oldest = rotated_path(path, keep - 1);
+        fs::remove_file(&oldest).map_err(next_file("remove", &oldest))?;
     }
-    for age in (0..keep.max(1) - 1).rev() {
+    for age in (0..gap.unwrap_or(keep - 1)).rev() {
         let from = rotated_path(path, age);
-        if from.exists() {
-            fs::rename(&from, rotated_path(path, age + 1)).map_err(io_at("rename", from))?;
-        }
+        fs::rename(&from, rotated_path(path, age + 1)).map_err(next_file("rename", &from))?;
     }
     Ok(())
+}
+
+/// Ties an error to the making of a rotating dump's next file.
+fn next_file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ReaderError {
+    let path = path.to_owned();
+    move |source| ReaderError::NextFile {
+        action,
+        path,
+        source,
+    }
+}
+
+/// Creates the next file of a rotating dump, which starts with `preamble`. On failure there is
+/// none.
+///
+/// # Errors
+/// What was tried and what the system said.
+pub(crate) fn create_next(path: &Path, sync: bool, preamble: &[u8]) -> Result<Output, ReaderError> {
+    let made = Output::create(path, sync).and_then(|mut output| {
+        output.write_blocks(preamble)?;
+        Ok(output)
+    });
+    made.map_err(|error| {
+        // Pages behind a preamble that is not whole could not be decoded. What cannot be removed
+        // is empty.
+        let _ = fs::remove_file(path);
+        match error {
+            ReaderError::Io { action, source, .. } | ReaderError::Output { action, source, .. } => {
+                next_file(action, path)(source)
+            }
+            other => other,
+        }
+    })
+}
+
+/// Returns when the names in the directory of `path` are on the disk: a file whose name is lost
+/// with the power is lost, however well its content was synced.
+fn sync_directory(path: &Path) -> Result<(), ReaderError> {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = parent.unwrap_or(Path::new("."));
+    let synced = File::open(directory).and_then(|opened| opened.sync_all());
+    synced.map_err(io_at("sync", directory))
 }

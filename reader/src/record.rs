@@ -64,6 +64,8 @@ pub struct Progress {
     pub bytes: u64,
     /// Files written.
     pub files: u64,
+    /// Closed files of a rotating dump that were removed because the disk was full.
+    pub files_removed: u64,
     /// Page blocks written.
     pub pages: u64,
     /// Sessions being recorded.

@@ -1,13 +1,17 @@
 //! Which sessions a recorder records, and how it finds new ones.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ringmark_ring::identity;
 
 use crate::error::ReaderError;
 use crate::find::{self, Found};
 use crate::session::{Access, Session};
+
+/// How often a session that somebody else records is tried again.
+const BUSY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Which sessions to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,8 @@ impl Selection {
 pub(crate) struct Finder {
     selection: Selection,
     seen: HashSet<Found>,
+    /// Sessions that somebody else records, and when that was last seen.
+    busy: HashMap<Found, Instant>,
 }
 
 impl Finder {
@@ -54,6 +60,7 @@ impl Finder {
         Self {
             selection,
             seen: HashSet::new(),
+            busy: HashMap::new(),
         }
     }
 
@@ -79,9 +86,11 @@ impl Finder {
         }
         let places = find::all();
         self.seen.retain(|place| places.contains(place));
+        self.busy.retain(|place, _| places.contains(place));
         let mut news = (Vec::new(), Vec::new());
         for place in places {
-            if !self.seen.contains(&place) {
+            let waits = |at: &Instant| at.elapsed() < BUSY_AGAIN;
+            if !self.seen.contains(&place) && !self.busy.get(&place).is_some_and(waits) {
                 self.look_at(place, &mut news);
             }
         }
@@ -106,6 +115,13 @@ impl Finder {
         if wanted {
             match Session::open_found(&place, Access::Consume) {
                 Ok(session) => news.0.push(session),
+                Err(error @ ReaderError::Busy { .. }) => {
+                    // Its recorder may be killed: then it is ours. Told once.
+                    if self.busy.insert(place, Instant::now()).is_none() {
+                        news.1.push(error);
+                    }
+                    return;
+                }
                 Err(error) => news.1.push(error),
             }
         }

@@ -25,6 +25,8 @@ pub(crate) struct SlotReader {
     written: u64,
     /// Pages that were gone before they could be copied.
     pub(crate) skipped: u64,
+    /// The same when `written` moved last: what is taken again is skipped again.
+    skipped_before: u64,
     /// Reservations in the slot, as last counted.
     pub(crate) events: u64,
     /// Most of the ring that was ever found waiting, in 1/1024.
@@ -186,6 +188,7 @@ impl SlotReader {
 
     /// Everything taken is written; with a slot, *consumed* moves over it.
     pub(crate) fn written(&mut self, slot: Option<&SlotView<'_>>) {
+        self.skipped_before = self.skipped;
         if self.written != self.next {
             if let Some(slot) = slot {
                 slot.release(self.next);
@@ -197,6 +200,7 @@ impl SlotReader {
     /// What was taken since the last [`SlotReader::written`] was not written: take it again.
     pub(crate) fn rewind(&mut self) {
         self.next = self.written;
+        self.skipped = self.skipped_before;
     }
 
     /// Counts the slot's reservations: as sealed, or up to the newest page's last record.

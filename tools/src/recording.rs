@@ -148,8 +148,9 @@ fn outcome(
     recorder: &mut Recorder,
     ended: Result<Ended, ringmark_reader::ReaderError>,
 ) -> anyhow::Result<Outcome> {
-    let incomplete = ended? == Ended::DumpFull;
+    let is_full = ended? == Ended::DumpFull;
     let progress = recorder.progress();
+    let incomplete = is_full || progress.files_removed > 0;
     let mut trouble = recorder.take_notices();
     if progress.lost > 0 {
         trouble.push(format!("{} lost", counted(progress.lost, "event")));

@@ -29,6 +29,7 @@ impl Recorder {
             return Err(error);
         }
         if self.dump.drop_oldest() {
+            self.done.files_removed += 1;
             self.notices
                 .push(format!("{error}; removed the oldest file"));
             return Ok(());

@@ -73,7 +73,8 @@ pub(crate) struct DumpOptions {
     /// Stop with exit code 1 when the dump would get larger than SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "rotate")]
     max_size: Option<u64>,
-    /// Release pages to the program only when the disk has them
+    /// Give pages back to the program only when the disk has them: they outlive a power loss. What
+    /// is still in a living ring file never does
     #[arg(long)]
     sync: bool,
     /// Compress pages
@@ -102,6 +103,12 @@ impl DumpOptions {
         if self.rotate.is_some() && *to == Destination::Stdout {
             return Err(Failure::usage(
                 "--rotate: standard output cannot be rotated, expected -o FILE",
+            )
+            .into());
+        }
+        if self.sync && *to == Destination::Stdout {
+            return Err(Failure::usage(
+                "--sync: nobody knows when the disk has what went to standard output, expected -o FILE",
             )
             .into());
         }

@@ -105,7 +105,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
         return failure.exit;
     }
     match error.downcast_ref::<ReaderError>() {
-        Some(ReaderError::Output { .. }) => Exit::LOST,
+        Some(ReaderError::Output { .. } | ReaderError::NextFile { .. }) => Exit::LOST,
         Some(ReaderError::RingFile { .. } | ReaderError::Truncated { .. }) => Exit::UNREADABLE,
         Some(_) => Exit::NO_TARGET,
         None => Exit::UNREADABLE,

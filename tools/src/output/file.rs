@@ -16,7 +16,8 @@ pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A place for a new dump. A file that is there becomes `.old`.
+/// A place for a new dump. A file that is there becomes `.old`, unless it is empty: that one would
+/// only replace an older dump.
 ///
 /// # Errors
 /// It is a directory, a terminal, or cannot be renamed.
@@ -36,7 +37,7 @@ pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
             ))
             .into());
         }
-        Ok(about) if about.is_file() => keep_old(path)?,
+        Ok(about) if about.is_file() && about.len() > 0 => keep_old(path)?,
         _ => {}
     }
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
