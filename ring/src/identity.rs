@@ -72,9 +72,10 @@ pub enum Liveness {
 /// Whether the process that wrote `header` still holds the session in `file`.
 ///
 /// In its own pid namespace: the pid's start time must match; and since `exec` keeps both, the
-/// session's record lock must be held or the file be mapped. Elsewhere, and where either side has no
-/// `/proc` to tell, the record lock decides alone. (A lock on the open file description would
-/// survive in forked children.)
+/// session's record lock must be held or the file be mapped. Start times of another time namespace
+/// are moved by an offset, so they say nothing there. Elsewhere, and where either side has no `/proc`
+/// to tell, the record lock decides alone. (A lock on the open file description would survive in
+/// forked children.)
 #[must_use]
 pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
     let boot_id = boot_id();
@@ -91,10 +92,22 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
         return alive_if(lock_is_held(file));
     }
     let who = header.pid.to_string();
-    if start_time(&who) != Some(header.start_time) {
+    let started = start_time(&who);
+    if started != Some(header.start_time) && (started.is_none() || shares_clocks(&who)) {
         return Liveness::Dead;
     }
     alive_if(lock_is_held(file) || is_mapped(&who, file) || header.pid == std::process::id())
+}
+
+/// Whether a process that can be seen has the same time namespace: the same monotonic clock, and
+/// start times that count from the same moment. Where that cannot be seen, it is taken for granted.
+#[must_use]
+pub fn shares_clocks(who: &str) -> bool {
+    let namespace = |who: &str| fs::metadata(format!("/proc/{who}/ns/time")).map(|m| m.ino());
+    match (namespace(who), namespace("self")) {
+        (Ok(theirs), Ok(ours)) => theirs == ours,
+        _ => true,
+    }
 }
 
 fn alive_if(condition: bool) -> Liveness {
