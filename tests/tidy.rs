@@ -77,6 +77,8 @@ const TRACED_ALLOWED: &[(&str, &str)] = &[
 
 /// Directories whose memory orderings carry labels.
 const ORDERED: &[&str] = &["ring/src/", "producer/src/"];
+/// Where the models that weaken them begin.
+const MODELS: &str = "ring/tests/loom_";
 const ORDERINGS_TABLE: &str = "ring/src/lib.rs";
 
 const PRODUCER: &str = "ringmark";
@@ -148,6 +150,15 @@ fn orderings_are_labelled() {
     let ordered: Vec<_> = sources.iter().filter(is_ordered).collect();
     findings.extend(orderings::check(&table, &ordered));
     report(findings);
+}
+
+#[test]
+fn every_ordering_is_shown_to_be_needed() {
+    let sources = sources();
+    let table = orderings::table(find(&sources, ORDERINGS_TABLE), &mut Vec::new());
+    let is_model = |source: &&Source| source.path.starts_with(MODELS);
+    let models: Vec<_> = sources.iter().filter(is_model).collect();
+    report(orderings::check_models(&table, &models));
 }
 
 #[test]

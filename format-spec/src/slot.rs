@@ -8,7 +8,7 @@ layout! {
     pub struct Slot: 256 {
         /// State, see [`state`]; stored with Release when a claim is complete.
         0 state: u64,
-        /// Ring id of the present (or last) claim.
+        /// Ring id of the present (or last) claim; 0 while a claim changes the owner.
         8 ring_id: u64,
         /// Offset of page slot 0 in the file.
         16 pages_offset: u64,

@@ -23,16 +23,20 @@
 //! | `[R4]` | observe: fence(Acquire) before `generation` is loaded again | `[W1]` | an overwritten copy is kept |
 //! | `[T1]` | slot state, Release | `[T2]` | a claim is seen before its geometry, owner and positions |
 //! | `[T2]` | slot state, Acquire | `[T1]` | a claim is seen before its geometry, owner and positions |
+//! | `[O1]` | claim: fence(Release) after `ring_id := 0` | `[O4]` | an owner mixed of two claims |
+//! | `[O2]` | claim: `ring_id`, Release | `[O3]` | a claim's ring id over the owner before it |
+//! | `[O3]` | owner: load `ring_id`, Acquire | `[O2]` | a claim's ring id over the owner before it |
+//! | `[O4]` | owner: fence(Acquire) before `ring_id` is loaded again | `[O1]` | an owner mixed of two claims |
 //! | `[S1]` | schema length, Release | `[S2]` | a reader parses schema bytes that are not there yet |
 //! | `[S2]` | schema length, Acquire | `[S1]` | a reader parses schema bytes that are not there yet |
 //! | `[M1]` | mailbox sequence number, Release | `[M2]` | a request or an answer is read before its text |
+//! | `[M2]` | mailbox sequence number, Acquire | `[M1]` | a request or an answer is read before its text |
 //! | `[L1]` | control lock: taken, Acquire | `[L2]` | two threads of the control path change the registry at once |
 //! | `[L2]` | control lock: given back, Release | `[L1]` | two threads of the control path change the registry at once |
 //! | `[L3]` | the running session, Acquire | `[L4]` | a thread uses a session before it is laid out |
 //! | `[L4]` | the running session, Release | `[L3]` | a thread uses a session before it is laid out |
 //! | `[L5]` | a region of span ids: taken, Acquire | `[L6]` | two threads give out the same span ids |
 //! | `[L6]` | a region of span ids: given back, Release | `[L5]` | two threads give out the same span ids |
-//! | `[M2]` | mailbox sequence number, Acquire | `[M1]` | a request or an answer is read before its text |
 //!
 //! W4 alone is redundant today: W1, earlier in the same turn, is a fence that orders the same
 //! stores before `produced`. It stays, because `produced` promises this by itself; the test shows
@@ -77,5 +81,5 @@ pub use reservation::Reservation;
 #[cfg(not(loom))]
 pub use ring_file::{Geometry, RingFile, RingFileError};
 pub use schema_log::{SchemaExhausted, SchemaLog};
-pub use slot::{SlotGeometry, SlotView};
+pub use slot::{Owner, SlotGeometry, SlotView};
 pub use writer::{ClockSample, Writer};

@@ -55,6 +55,8 @@ orderings! {
     schema_acquire = "S2" Acquire; // [S2] pairs with [S1]
     mail_release = "M1" Release; // [M1] pairs with [M2]
     mail_acquire = "M2" Acquire; // [M2] pairs with [M1]
+    owner_release = "O2" Release; // [O2] pairs with [O3]
+    owner_acquire = "O3" Acquire; // [O3] pairs with [O2]
     lock_acquire = "L1" Acquire; // [L1] pairs with [L2]
     lock_release = "L2" Release; // [L2] pairs with [L1]
     current_acquire = "L3" Acquire; // [L3] pairs with [L4]
@@ -76,5 +78,19 @@ pub(crate) fn turn_fence() {
 pub(crate) fn recheck_fence() {
     if !weakened("R4") {
         crate::sync::fence(Ordering::Acquire); // [R4] pairs with [W1]
+    }
+}
+
+/// After `ring_id := 0`, before the new owner is written.
+pub(crate) fn owner_fence() {
+    if !weakened("O1") {
+        crate::sync::fence(Ordering::Release); // [O1] pairs with [O4]
+    }
+}
+
+/// After the owner was read, before the ring id is loaded again.
+pub(crate) fn owner_recheck_fence() {
+    if !weakened("O4") {
+        crate::sync::fence(Ordering::Acquire); // [O4] pairs with [O1]
     }
 }

@@ -52,6 +52,21 @@ impl SlotGeometry {
     }
 }
 
+/// Who had a slot's present or last claim: all facts of one claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Ring id of the claim.
+    pub ring_id: RingId,
+    /// Thread id.
+    pub tid: u32,
+    /// Name of the thread, zero-padded.
+    pub thread_name: [u8; 16],
+    /// Page number at which the claim started.
+    pub first_page: PageNumber,
+    /// Claims so far, this one included.
+    pub claims: u32,
+}
+
 /// A slot in the mapped file and its word in the consumed region.
 #[derive(Clone, Copy)]
 pub struct SlotView<'m> {
@@ -85,6 +100,21 @@ impl<'m> SlotView<'m> {
     #[must_use]
     pub fn ring_id(&self) -> RingId {
         RingId(self.words[word!(ring_id)].load(Relaxed))
+    }
+
+    /// Whose the slot is, or was last. `None`: nobody's yet, or it is being claimed right now.
+    #[must_use]
+    pub fn owner(&self) -> Option<Owner> {
+        let ring_id = self.words[word!(ring_id)].load(order::owner_acquire()); // [O3]
+        let owner = Owner {
+            ring_id: RingId(ring_id),
+            tid: self.tid(),
+            thread_name: self.thread_name(),
+            first_page: self.first_page(),
+            claims: self.claims(),
+        };
+        order::owner_recheck_fence(); // [O4]
+        (ring_id != 0 && self.ring_id().0 == ring_id).then_some(owner)
     }
 
     /// The ring's geometry, not yet validated.
@@ -185,16 +215,19 @@ impl<'m> SlotView<'m> {
         self.words[word!(page_bytes)].store(sizes, Relaxed);
     }
 
-    /// Writes the owner of a new claim. The slot is CLAIMING.
+    /// Writes the owner of a new claim. The slot is CLAIMING. The ring id, which is never 0 and
+    /// never used twice, is 0 meanwhile: a reader notices that the facts change beside it.
     pub fn set_owner(&self, ring_id: RingId, tid: u32, name: [u8; 16]) {
         let claims = u64::from(self.claims().wrapping_add(1)) << 32;
-        self.words[word!(ring_id)].store(ring_id.0, Relaxed);
+        self.words[word!(ring_id)].store(0, Relaxed);
+        order::owner_fence(); // [O1]
         self.words[word!(tid)].store(u64::from(tid) | claims, Relaxed);
         let [low, high] = name_words(name);
         self.words[word!(thread_name)].store(low, Relaxed);
         self.words[word!(thread_name) + 1].store(high, Relaxed);
         let produced = self.words[word!(produced)].load(Relaxed);
         self.words[word!(first_page)].store(produced, Relaxed);
+        self.words[word!(ring_id)].store(ring_id.0, order::owner_release()); // [O2]
     }
 
     /// Publishes *produced*.

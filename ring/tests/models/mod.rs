@@ -69,6 +69,7 @@ pub struct Model {
     /// One cell per page: loom reports who touches it without being ordered behind the other.
     /// Atomics alone cannot show that a page was overwritten while its consumer still read it.
     pub shadow: [UnsafeCell<()>; PAGES],
+    mode: Mode,
     writer_place: *mut Writer,
     memory: Memory,
 }
@@ -107,26 +108,33 @@ impl Model {
         let writer_place = Box::into_raw(Box::new(Writer::new()));
         // SAFETY: freed in `drop` only.
         let writer: &'static Writer = unsafe { &*writer_place };
-        let ring = Ring {
-            pages,
-            geometry: geometry(),
+        let model = Self {
+            writer,
             slot,
-            slot_index: 0,
+            pages,
             mode,
+            shadow: [UnsafeCell::new(()), UnsafeCell::new(())],
+            writer_place,
+            memory,
+        };
+        model.attach();
+        Arc::new(model)
+    }
+
+    /// Gives the slot's writer its ring, for the first owner or the next one.
+    pub fn attach(&self) {
+        let ring = Ring {
+            pages: self.pages,
+            geometry: geometry(),
+            slot: self.slot,
+            slot_index: 0,
+            mode: self.mode,
             ring_id: RING_ID,
             tid: 42,
             thread_name: [0; 16],
         };
-        // SAFETY: the only user of this writer.
-        unsafe { writer.attach(ring, 4) };
-        Arc::new(Self {
-            writer,
-            slot,
-            pages,
-            shadow: [UnsafeCell::new(()), UnsafeCell::new(())],
-            writer_place,
-            memory,
-        })
+        // SAFETY: the caller owns the slot's claim: the only user of this writer.
+        unsafe { self.writer.attach(ring, 4) };
     }
 
     /// The words of the page with this number.

@@ -90,6 +90,43 @@ pub fn check(table: &Table, sources: &[&Source]) -> Vec<String> {
     findings
 }
 
+/// Labels that no model shows to be needed, and labels of models that the table does not know. A
+/// label is shown to be needed by `caught("W1", …)`, or, where another one does the same, by
+/// `holds_without("W4", …)` and `caught("W1+W4", …)`.
+#[must_use]
+pub fn check_models(table: &Table, models: &[&Source]) -> Vec<String> {
+    let (mut alone, mut together) = (BTreeSet::new(), BTreeSet::new());
+    let mut spare = BTreeSet::new();
+    for source in models {
+        let code = source.text.split_whitespace().collect::<String>();
+        for label in first_arguments(&code, "caught(\"") {
+            let kind = match label.contains('+') {
+                false => &mut alone,
+                true => &mut together,
+            };
+            kind.extend(label.split('+').map(str::to_owned));
+        }
+        let without = first_arguments(&code, "holds_without(\"");
+        spare = &spare | &without.map(str::to_owned).collect();
+    }
+    let is_needed = |l: &String| alone.contains(l) || (together.contains(l) && spare.contains(l));
+    let missing = table.keys().filter(|&label| !is_needed(label));
+    let mut findings: Vec<_> = missing
+        .map(|label| format!("[{label}]: no model in ring/tests/ catches that it is weakened"))
+        .collect();
+    let named: BTreeSet<_> = [&alone, &together, &spare].into_iter().flatten().collect();
+    let unknown = named
+        .into_iter()
+        .filter(|label| !table.contains_key(*label));
+    findings.extend(unknown.map(|label| format!("[{label}] is weakened by a model, has no row")));
+    findings
+}
+
+fn first_arguments<'c>(code: &'c str, call: &'c str) -> impl Iterator<Item = &'c str> {
+    let behind = code.split(call).skip(1);
+    behind.filter_map(|rest| Some(rest.split_once('"')?.0))
+}
+
 fn check_site(table: &Table, comments: &str) -> Result<String, String> {
     let mut named = labels(comments);
     let own = named.next().ok_or("an ordering without a label")?;
@@ -213,6 +250,32 @@ mod tests {
         );
         let found = findings(TABLE, &GOOD.replace("// [W1]", "// [W9]"));
         assert!(found[0].contains("[W9] has no row"), "{found:?}");
+    }
+
+    fn model_findings(model: &str) -> Vec<String> {
+        let table = table(&Source::new("ring/src/lib.rs", TABLE), &mut Vec::new());
+        check_models(&table, &[&Source::new("ring/tests/loom_a.rs", model)])
+    }
+
+    #[test]
+    fn models_that_catch_every_label_are_fine() {
+        let both = "caught(\"W1\", a);\ncaught(\n    \"R1\",\n    b,\n);";
+        assert_eq!(model_findings(both), Vec::<String>::new());
+        let spare = "caught(\"W1\", a); caught(\"W1+R1\", b); holds_without(\"R1\", \"b\", b);";
+        assert_eq!(model_findings(spare), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_label_that_no_model_catches_is_found() {
+        let found = model_findings("caught(\"W1\", a); caught(\"W1+R1\", b);");
+        assert!(found[0].starts_with("[R1]: no model"), "{found:?}");
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn a_model_of_an_unknown_label_is_found() {
+        let found = model_findings("caught(\"W1\", a); caught(\"R1\", b); caught(\"X1\", c);");
+        assert_eq!(found, ["[X1] is weakened by a model, has no row"]);
     }
 
     #[test]
