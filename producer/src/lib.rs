@@ -41,6 +41,7 @@
 //! reserves a record in this thread's ring, writes the arguments, and commits by one store. No
 //! lock, no allocation, no system call; a signal handler may do the same at any instruction.
 
+pub mod client;
 pub mod event;
 mod session;
 mod sites;

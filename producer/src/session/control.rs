@@ -255,12 +255,18 @@ fn answer(core: &Core, request: &str) -> Answer {
         Some("filter") => set_filter(core, words.next().unwrap_or("")),
         Some("enable") => set_pattern(core, true, words),
         Some("disable") => set_pattern(core, false, words),
-        other => Err(format!("unknown request {:?}", other.unwrap_or(""))),
+        other => answer_of_library(other.unwrap_or(""), request),
     };
     match result {
         Ok(text) => Answer { status: 0, text },
         Err(text) => Answer { status: 1, text },
     }
+}
+
+/// Asks the library that said it answers such requests.
+fn answer_of_library(word: &str, request: &str) -> Result<String, String> {
+    let answer = registry::who_answers(word).ok_or_else(|| format!("unknown request {word:?}"))?;
+    answer(request)
 }
 
 fn set_filter(core: &Core, text: &str) -> Result<String, String> {

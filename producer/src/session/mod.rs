@@ -23,10 +23,11 @@ pub(crate) use attach::reserve_slow;
 pub use builder::{Builder, Session};
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
-pub(crate) use core::now;
+pub(crate) use core::{now, ticks_of_ns};
 pub use error::StartError;
 pub use life::start_from_env;
 pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use process::foreign_events;
+pub(crate) use registry::{answer_requests, append_written};
 #[cfg(feature = "tracing")]
 pub(crate) use registry::{is_wanted, level_max, listen, register_dynamic};

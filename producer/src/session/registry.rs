@@ -17,6 +17,7 @@ use super::filter::{Directives, Pattern};
 use super::known;
 use super::memory;
 use super::process;
+use crate::client::Answer;
 #[cfg(feature = "tracing")]
 use crate::event::description::Level;
 use crate::event::description::{Description, EventType, Field, Kind, Shape};
@@ -29,6 +30,10 @@ struct Registry {
     events: Vec<EventType>,
     /// Types that came at run time, for a forked child's new schema.
     dynamic: Vec<(EventType, Vec<Field>, u32)>,
+    /// Entries that libraries wrote themselves, for a forked child's new schema, too.
+    written: Vec<u8>,
+    /// Who answers requests that are none of ours, by their first word.
+    answers: Vec<(&'static str, Answer)>,
     directives: Option<Directives>,
     patterns: Vec<Pattern>,
 }
@@ -36,6 +41,8 @@ struct Registry {
 static REGISTRY: ControlLock<Registry> = ControlLock::new(Registry {
     events: Vec::new(),
     dynamic: Vec::new(),
+    written: Vec::new(),
+    answers: Vec::new(),
     directives: None,
     patterns: Vec::new(),
 });
@@ -72,6 +79,7 @@ pub(super) fn register_all(core: &'static Core, directives: Directives) {
         );
         registry.dynamic.push((event, fields, fixed_bytes));
     }
+    schema.extend_from_slice(&registry.written);
     publish(core, &schema);
     core.publish();
     registry.apply(core);
@@ -247,25 +255,47 @@ fn show(core: &Core, id: u32, enabled: bool) {
     }
 }
 
-/// Appends entries to the schema stream, with more extents if need be.
-fn publish(core: &Core, schema: &[u8]) {
+/// Says who answers requests with this first word.
+pub(crate) fn answer_requests(word: &'static str, answer: Answer) {
+    REGISTRY.lock().answers.push((word, answer));
+}
+
+/// Who answers requests with this first word.
+pub(super) fn who_answers(word: &str) -> Option<Answer> {
+    let registry = REGISTRY.lock();
+    let mut answers = registry.answers.iter();
+    answers
+        .find(|(known, _)| *known == word)
+        .map(|found| found.1)
+}
+
+/// Appends entries that a library wrote itself. `false`: the session's schema has no room for
+/// them. Without a session they wait for one.
+pub(crate) fn append_written(entries: &[u8]) -> bool {
+    let mut registry = REGISTRY.lock();
+    registry.written.extend_from_slice(entries);
+    let core = Core::current().filter(|core| !core.file.closed());
+    core.is_none_or(|core| publish(core, entries))
+}
+
+/// Appends entries to the schema stream, with more extents if need be. Without room the records
+/// stay readable as raw ones; the reader says so.
+fn publish(core: &Core, schema: &[u8]) -> bool {
     let log = SchemaLog::new(&core.file);
-    while log.published() + schema.len() as u64 > log.capacity() {
-        let Some(offset) = memory::take(core, EXTENT_BYTES) else {
-            return;
-        };
-        if log
-            .add_extent(Extent {
-                offset,
-                bytes: EXTENT_BYTES,
-            })
-            .is_err()
-        {
-            return;
+    loop {
+        let missing = (log.published() + schema.len() as u64).saturating_sub(log.capacity());
+        if missing == 0 {
+            return log.append(schema).is_ok();
+        }
+        // There are few extents: each is at least half as large as all before.
+        let bytes = missing
+            .max(log.capacity() / 2)
+            .next_multiple_of(EXTENT_BYTES);
+        let extent = memory::take(core, bytes).map(|offset| Extent { offset, bytes });
+        if extent.is_none_or(|extent| log.add_extent(extent).is_err()) {
+            return false;
         }
     }
-    // Without room the records stay readable as raw ones; the reader says so.
-    let _ = log.append(schema);
 }
 
 fn push_entry(out: &mut Vec<u8>, id: u32, description: &Description<'_>) {

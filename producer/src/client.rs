@@ -1,0 +1,28 @@
+//! For libraries that bring record types of their own, such as a function tracer: they describe
+//! them in the schema, reserve records by [`crate::event::reserve_words`], and answer requests.
+
+use crate::session;
+
+/// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
+/// on the session's helper thread; there is none with control off.
+pub type Answer = fn(&str) -> Result<String, String>;
+
+/// From now on `answer` gets the requests whose first word is `word`.
+pub fn answer_requests(word: &'static str, answer: Answer) {
+    session::answer_requests(word, answer);
+}
+
+/// Appends entries to the schema of the session, and of the sessions of forked children; each is
+/// a `ringmark_format::schema::EntryHeader` with what follows it. Call it before the first record
+/// that needs them. `false`: there is no room, the records will be shown raw.
+///
+/// Takes the lock of the control path: not for signal handlers.
+pub fn append_schema(entries: &[u8]) -> bool {
+    session::append_written(entries)
+}
+
+/// Ticks of the session's clock in `ns` nanoseconds; `None`: there is no session.
+#[must_use]
+pub fn ticks_of_ns(ns: u64) -> Option<u64> {
+    session::ticks_of_ns(ns)
+}
