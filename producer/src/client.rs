@@ -26,3 +26,9 @@ pub fn append_schema(entries: &[u8]) -> bool {
 pub fn ticks_of_ns(ns: u64) -> Option<u64> {
     session::ticks_of_ns(ns)
 }
+
+/// Whether all of `text` matches `pattern`: `*` is any bytes, `?` one. As filters of events do.
+#[must_use]
+pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    session::glob(pattern, text)
+}

@@ -25,6 +25,7 @@ pub use builder::{Builder, Session};
 pub(crate) use core::count_nested;
 pub(crate) use core::{now, ticks_of_ns};
 pub use error::StartError;
+pub(crate) use filter::glob;
 pub use life::start_from_env;
 pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use process::foreign_events;
