@@ -221,7 +221,7 @@ impl Partial {
         };
         let clock = SessionClock::new(header.as_ref(), self.samples);
         let json_piece = json::session_piece(self.uuid);
-        Session {
+        let mut session = Session {
             uuid: self.uuid,
             header,
             attributes,
@@ -230,7 +230,10 @@ impl Partial {
             slots,
             counters: self.counters,
             json_piece,
-        }
+            name: Vec::new(),
+        };
+        session.finish_name();
+        session
     }
 
     /// The counters know how long the schema stream is.

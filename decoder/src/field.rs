@@ -27,7 +27,7 @@ pub struct Field {
     pub base: u32,
     /// See [`ringmark_format::schema::semantic`].
     pub semantic: Option<u32>,
-    /// Labels of values.
+    /// Labels of values, in the order of the values.
     pub labels: Vec<(u64, Vec<u8>)>,
     /// The value was replaced in the producer.
     pub redacted: bool,
@@ -92,6 +92,9 @@ impl Field {
         escape::text(&self.unit, &mut self.unit_text);
         escape::json(&self.name, &mut self.json_key);
         self.json_key.push(b':');
+        // Of two labels of one value the first counts.
+        self.labels.sort_by_key(|(value, _)| *value);
+        self.labels.dedup_by_key(|(value, _)| *value);
     }
 
     /// One unsigned number.
@@ -106,8 +109,9 @@ impl Field {
     /// The label of a value, if it has one.
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&[u8]> {
-        let found = self.labels.iter().find(|(v, _)| *v == value);
-        found.map(|(_, label)| label.as_slice())
+        let place = self.labels.partition_point(|(v, _)| *v < value);
+        let (found, label) = self.labels.get(place)?;
+        (*found == value).then_some(label)
     }
 
     /// Its value in `payload`; [`Value::Missing`] if the payload is too short.

@@ -67,8 +67,10 @@ pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
     }
     let sealed = kept.sealed || new.sealed;
     let joined = join_records(old, fresh)?;
-    let more = joined != *old || sealed != kept.sealed;
-    kept.bytes = joined;
+    let more = joined.is_some() || sealed != kept.sealed;
+    if let Some(joined) = joined {
+        kept.bytes = joined;
+    }
     kept.sealed = sealed;
     Ok(if more {
         Joined::Fuller
@@ -77,27 +79,41 @@ pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
     })
 }
 
-/// The records of both, in the order of their offsets.
-fn join_records(old: &[u8], fresh: &[u8]) -> Result<Vec<u8>, Fault> {
-    if old == fresh {
-        return Ok(old.to_vec());
+/// The records of both, in the order of their offsets; `None`: they are those of `old`. Time and
+/// memory are those of `fresh` alone until it brings something.
+fn join_records(old: &[u8], fresh: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+    if old.starts_with(fresh) {
+        return Ok(None);
     }
-    let mut joined = old[..PageHeader::BYTES].to_vec();
+    let mut at = PageHeader::BYTES;
+    // Made when the first record differs from that of `old`.
+    let mut joined: Option<Vec<u8>> = None;
     loop {
-        let at = joined.len();
         let (a, b) = (word(old, at), word(fresh, at));
         if at >= old.len() || a == 0 {
+            let mut joined = joined.unwrap_or_else(|| old[..at.min(old.len())].to_vec());
             joined.extend_from_slice(fresh.get(at..).unwrap_or_default());
             joined.extend_from_slice(old.get(joined.len()..).unwrap_or_default());
-            return Ok(joined);
+            return Ok((joined != *old).then_some(joined));
         }
         if at >= fresh.len() || b == 0 {
+            if joined.is_none() && fresh.len() <= old.len() {
+                return Ok(None);
+            }
+            let mut joined = joined.unwrap_or_else(|| old[..at].to_vec());
             joined.extend_from_slice(&old[at..]);
             joined.extend_from_slice(fresh.get(joined.len()..).unwrap_or_default());
-            return Ok(joined);
+            return Ok((joined != *old).then_some(joined));
         }
         let piece = join_record(old, fresh, at)?;
-        joined.extend_from_slice(piece);
+        let is_of_old = std::ptr::eq(piece.as_ptr(), old[at..].as_ptr());
+        if joined.is_none() && !is_of_old && !old[at..].starts_with(piece) {
+            joined = Some(old[..at].to_vec());
+        }
+        if let Some(joined) = &mut joined {
+            joined.extend_from_slice(piece);
+        }
+        at += piece.len();
     }
 }
 

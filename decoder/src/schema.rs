@@ -121,8 +121,17 @@ impl EventType {
         Ok(())
     }
 
+    /// Bytes that every event of this type shows.
+    fn names_bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|f| f.name.len() + f.unit.len());
+        let own = self.name.len() + self.target.len() + self.category.len() + self.file.len();
+        own + fields.sum::<usize>()
+    }
+
     /// Computes what depends on everything else.
     fn finish(&mut self) {
+        self.name.truncate(NAMES_BYTES_MAX);
+        self.target.truncate(NAMES_BYTES_MAX);
         let with = |fields: &[Field], wanted| {
             let place = fields.iter().position(|f| f.semantic == Some(wanted));
             place.filter(|p| fields[*p].is_plain_number())
@@ -152,6 +161,12 @@ impl EventType {
         }
         if !attributes.rest().is_empty() {
             return Err("an attribute reaches past the entry's end");
+        }
+        if new.fields.len() > FIELDS_MAX {
+            return Err("more than 1024 fields");
+        }
+        if new.names_bytes() > NAMES_BYTES_MAX {
+            return Err("names of more than 16384 bytes");
         }
         new.finish();
         Ok(new)
@@ -228,13 +243,21 @@ pub struct Schema {
     /// Number in `types` + 1 by type id, for small ids.
     dense: Vec<u32>,
     sparse: HashMap<u32, u32>,
+    /// Bit n: a type with shape n is described.
+    shapes: u64,
     functions: Functions,
     /// Bytes of the stream that were understood.
     pub bytes: u64,
 }
 
-/// Ids below this are looked up in a table.
-const DENSE_IDS_MAX: u32 = 1 << 16;
+/// Ids below this are looked up in a table, if it need not be much larger than the types are many:
+/// a hostile input may have one large id in each of many sessions.
+const DENSE_IDS_MAX: usize = 1 << 16;
+/// Entries of the table that may be empty, beyond seven for each type.
+const DENSE_FREE: usize = 64;
+/// Most fields of a type, and most bytes of its names: every event shows them all.
+const FIELDS_MAX: usize = 1024;
+const NAMES_BYTES_MAX: usize = 16 << 10;
 
 impl Schema {
     /// Reads the stream; damage ends it, what came before stands.
@@ -292,9 +315,13 @@ impl Schema {
         if self.place(new.id).is_some() {
             return;
         }
+        if let Some(shape) = new.shape {
+            self.shapes |= 1 << (shape as u8 & 63);
+        }
         self.types.push(new);
         let place = self.types.len() as u32;
-        if id < DENSE_IDS_MAX {
+        let dense = DENSE_IDS_MAX.min(DENSE_FREE + 8 * self.types.len());
+        if (id as usize) < dense.max(self.dense.len()) {
             if self.dense.len() <= id as usize {
                 self.dense.resize(id as usize + 1, 0);
             }
@@ -321,8 +348,8 @@ impl Schema {
     #[inline]
     fn place(&self, id: TypeId) -> Option<usize> {
         let place = match self.dense.get(id.0 as usize) {
-            Some(place) => *place,
-            None => *self.sparse.get(&id.0)?,
+            Some(place) if *place != 0 => *place,
+            _ => *self.sparse.get(&id.0)?,
         };
         (place as usize).checked_sub(1)
     }
@@ -342,6 +369,6 @@ impl Schema {
 
     /// Whether a type with this shape is described.
     pub(crate) fn has(&self, shape: Shape) -> bool {
-        self.types.iter().any(|t| t.shape == Some(shape))
+        self.shapes & 1 << (shape as u8 & 63) != 0
     }
 }

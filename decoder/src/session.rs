@@ -14,6 +14,9 @@ use crate::page::Page;
 use crate::schema::Schema;
 use crate::time::SessionClock;
 
+/// Bytes of a process's name that are shown: names of files are no longer.
+const NAME_BYTES_MAX: usize = 256;
+
 /// One session of a dump.
 #[derive(Debug)]
 pub struct Session {
@@ -32,6 +35,8 @@ pub struct Session {
     /// Its latest counters.
     pub counters: Option<Counters>,
     pub(crate) json_piece: Vec<u8>,
+    /// See [`Self::process_name`].
+    pub(crate) name: Vec<u8>,
 }
 
 impl Session {
@@ -54,16 +59,19 @@ impl Session {
         self.header.and_then(|h| Mode::from_u32(h.mode))
     }
 
-    /// Name of the process, or of its executable, or nothing.
+    /// Name of the process, or of its executable, or nothing; at most 256 bytes of it.
     #[must_use]
     pub fn process_name(&self) -> &[u8] {
-        let file = |path| {
-            let path: &[u8] = path;
-            path.rsplit(|b| *b == b'/').next().unwrap_or(path)
-        };
-        self.attribute(tag::PROCESS_NAME)
-            .or_else(|| self.attribute(tag::EXECUTABLE).map(file))
-            .unwrap_or_default()
+        &self.name
+    }
+
+    /// Works the name out of the attributes once: every line shows it.
+    pub(crate) fn finish_name(&mut self) {
+        let file = |path: &'_ [u8]| path.rsplit(|b| *b == b'/').next().map(<[u8]>::to_vec);
+        let given = self.attribute(tag::PROCESS_NAME).map(<[u8]>::to_vec);
+        let name = given.or_else(|| self.attribute(tag::EXECUTABLE).and_then(file));
+        self.name = name.unwrap_or_default();
+        self.name.truncate(NAME_BYTES_MAX);
     }
 
     /// The latest counters say that nothing more will come.
@@ -91,6 +99,8 @@ pub struct Counters {
     pub header: CountersHeader,
     /// Totals of each slot.
     pub slots: BTreeMap<u32, SlotCounters>,
+    /// Events of all slots.
+    events: u64,
 }
 
 impl Counters {
@@ -112,8 +122,14 @@ impl Counters {
             .take(header.slots as usize)
             .filter_map(|bytes| SlotCounters::read_from_bytes(bytes).ok())
             .map(|slot| (slot.slot, slot))
-            .collect();
-        Ok(Self { header, slots })
+            .collect::<BTreeMap<u32, SlotCounters>>();
+        let sum = |sum: u64, slot: &SlotCounters| sum.saturating_add(slot.events);
+        let events = slots.values().fold(0, sum);
+        Ok(Self {
+            header,
+            slots,
+            events,
+        })
     }
 
     /// The clock sample, if there is one.
@@ -129,12 +145,13 @@ impl Counters {
     /// What orders two COUNTERS blocks of one session in time.
     pub(crate) fn age(&self) -> (bool, u64, u64, u64) {
         let header = &self.header;
-        let events = self
-            .slots
-            .values()
-            .fold(0, |sum: u64, s| sum.saturating_add(s.events));
         let is_final = header.flags & FINAL != 0;
-        (is_final, header.sample_mono_ns, header.sample_tick, events)
+        (
+            is_final,
+            header.sample_mono_ns,
+            header.sample_tick,
+            self.events,
+        )
     }
 }
 
