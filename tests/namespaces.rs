@@ -88,7 +88,7 @@ fn two_first_processes() -> Duration {
     let found = killed.elapsed();
     assert_eq!(b.liveness(), Liveness::Alive);
     let account = Account::of(&read(std::slice::from_ref(&one.ring_file)));
-    account.expect_committed(&one.counters.read(1));
+    account.expect_ledger(&one.counters.ledger(1));
     two.kill();
     wait_until(SOON, "its death", || b.process_ended().then_some(()));
     found

@@ -74,7 +74,7 @@ fn a_killed_process_is_dumped_even_if_its_file_was_deleted() {
         drop(program.kill().unwrap());
         let dump = wait_for_dump(&dumps, pid);
         let _ = stop_recorder(watch, SOON);
-        Account::of(&decode(&[dump])).expect_committed(&counters.read(THREADS));
+        Account::of(&decode(&[dump])).expect_ledger(&counters.ledger(THREADS));
     }
 }
 
@@ -155,7 +155,9 @@ fn a_container_dies_with_its_memory_and_is_dumped() {
     drop(container);
     let dump = wait_for_dump(&dumps, 1);
     let said = stop_recorder(watch, SOON);
-    let committed = counters.read(THREADS);
-    println!("committed {committed:?}; {said}");
-    Account::of(&decode(&[dump])).expect_committed(&committed);
+    let ledger = counters.ledger(THREADS);
+    let account = Account::of(&decode(&[dump]));
+    let delivered = account.delivered();
+    println!("calls returned and begun {ledger:?}, {delivered} in the dump; {said}");
+    account.expect_ledger(&ledger);
 }

@@ -175,26 +175,6 @@ impl Account {
         }
     }
 
-    /// That thread `i` has its first `committed[i]` events, there or counted as lost; and at most the
-    /// one more that a killed program had no time to count.
-    ///
-    /// # Panics
-    /// When that is not so.
-    #[track_caller]
-    pub fn expect_committed(&self, committed: &[u64]) {
-        self.expect_no_errors();
-        assert_eq!(self.rings.len(), committed.len());
-        for ring in self.rings.values() {
-            let (found, lost) = (ring.emitted(), &ring.lost);
-            let thread = ring.thread.expect("a thread");
-            let said = committed[thread as usize];
-            assert!(
-                found == said || found == said + 1,
-                "thread {thread}: committed {said}, found {found}, of these lost {lost:?}"
-            );
-        }
-    }
-
     /// That each thread has exactly the events whose calls had returned, there or counted as lost;
     /// and where one more call had begun, that one's too or not.
     ///

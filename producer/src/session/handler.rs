@@ -14,6 +14,8 @@ use rustix::fs::{Mode, OFlags};
 const SIGNALS: i32 = 64;
 /// Handlers may return to so many different places; more are not looked for.
 const RESTORERS_MAX: usize = 4;
+/// Words of a stack that are looked at: it may lie in the middle of a program's large mapping.
+const WORDS_MAX: usize = 1 << 20;
 
 /// A signal's action as the kernel has it; the C library hides the restorer.
 #[repr(C)]
@@ -94,7 +96,7 @@ fn stack_holds(wanted: &[usize; RESTORERS_MAX], start: *const usize) -> bool {
     let Some(end) = mapping_end(start.addr()) else {
         return true;
     };
-    let words = (end - start.addr()) / size_of::<usize>();
+    let words = ((end - start.addr()) / size_of::<usize>()).min(WORDS_MAX);
     (0..words).map(|n| start.wrapping_add(n)).any(|place| {
         // SAFETY: an aligned word of this thread's stack, which is mapped up to `end`.
         let word = unsafe { place.read_volatile() };

@@ -19,7 +19,8 @@ pub enum Keep {
     Never = 2,
 }
 
-/// What a forked child does.
+/// What a forked child does. (The child of `vfork`, which may do nothing but `exec` or `_exit`, is its
+/// parent's thread meanwhile as far as can be told without a system call: so are its events.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
     /// It gets a session of its own at its first event.
