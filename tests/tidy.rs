@@ -60,8 +60,10 @@ const UNSAFE_FILES: &[&str] = &[
     "tests/programs/emit.rs",
     "tests/programs/ends.rs",
     "tests/programs/forks.rs",
+    "tests/programs/odd.rs",
     "tests/programs/phases.rs",
     "tests/programs/quiet.rs",
+    "tests/programs/rude.rs",
     "tests/programs/sandbox.rs",
     "tests/programs/signals.rs",
 ];
