@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use ringmark_decoder::{Dump, Output};
 use ringmark_reader::{Access, Session};
+use ringmark_ring::writer::ABANDONED_AFTER;
 use ringmark_tests::is_long;
 use ringmark_tests::recording::read;
 use ringmark_tests::stage::{SOON, Stage};
@@ -68,6 +69,8 @@ fn the_rings_of_threads_that_left_reservations_behind_are_used_again() {
     assert!(held <= emitted);
     let causes: Vec<_> = lost.keys().copied().collect();
     assert_eq!(causes, ["nested", "overwritten"], "no thread lacks a ring");
+    let expected = threads * ABANDONED_AFTER;
+    assert_eq!(lost["nested"], expected, "no thread lacks a second ring");
 }
 
 #[test]
