@@ -46,6 +46,8 @@ pub struct Summary {
     pub end: u32,
     /// Smallest and largest tick; `None` without events.
     pub ticks: Option<(u64, u64)>,
+    /// Ticks of the first and of the last event; `None` without events.
+    pub ends: Option<(u64, u64)>,
 }
 
 impl Summary {
@@ -314,7 +316,7 @@ impl Page {
     pub(crate) fn check(&mut self, mut meet: impl FnMut(TypeId)) -> Option<Fault> {
         let mut walk = Walk::new(&self.bytes, self.header.tick_base);
         let mut summary = Summary::default();
-        let mut last = 0;
+        let (mut first, mut last) = (0, 0);
         let mut sound = walk.at();
         while let Some(step) = walk.step() {
             match step {
@@ -322,6 +324,9 @@ impl Page {
                     summary.events += 1;
                     summary.backward += u64::from(record.tick < last);
                     last = record.tick;
+                    if summary.events == 1 {
+                        first = last;
+                    }
                     let (low, high) = summary.ticks.unwrap_or((last, last));
                     summary.ticks = Some((low.min(last), high.max(last)));
                     meet(record.type_id);
@@ -334,6 +339,7 @@ impl Page {
         }
         let fault = walk.fault().or_else(|| self.hole_at(walk.at()));
         summary.end = sound as u32;
+        summary.ends = (summary.events > 0).then_some((first, last));
         self.summary = summary;
         fault
     }

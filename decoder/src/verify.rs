@@ -30,8 +30,10 @@ pub struct Verification {
     pub uncommitted: u64,
     /// Records of a reserved type that this version does not know.
     pub reserved: u64,
-    /// Events whose tick lies before that of the event before in their page.
+    /// Events whose tick lies before that of the event before in their ring.
     pub backward: u64,
+    /// Pages whose clock sample lies before that of the page before: the clock itself went back.
+    pub clock_steps: u64,
     /// Reservations that two pages of a slot both claim.
     pub contradictions: u64,
     /// Sessions.
@@ -81,6 +83,38 @@ impl Dump {
     }
 }
 
+/// Events whose tick lies before that of the event before: of interrupted code, with a time that the
+/// program held, or of a clock that went back.
+fn backward(slot: &Slot) -> u64 {
+    let within: u64 = slot.pages.iter().map(|p| p.summary.backward).sum();
+    let mut between = 0;
+    let mut before = None;
+    for page in &slot.pages {
+        let Some((first, last)) = page.summary.ends else {
+            continue;
+        };
+        between += u64::from(before.is_some_and(|(ring, tick)| ring == page.ring && first < tick));
+        before = Some((page.ring, last));
+    }
+    within + between
+}
+
+/// How much earlier than the one before a page may begin: its first event may be one that was
+/// interrupted, or have a time that the program held.
+const HELD: u64 = 1 << 22;
+
+/// Pages whose sample of the clock, or of `CLOCK_MONOTONIC` beside it, went back.
+fn clock_steps(slot: &Slot) -> u64 {
+    let back = |new: u64, old: u64| new.saturating_add(HELD) < old;
+    let pairs = slot.pages.iter().zip(slot.pages.iter().skip(1));
+    let stepped = pairs.filter(|(old, new)| {
+        let (old, new) = (&old.header, &new.header);
+        let sampled = old.mono_base_ns != 0 && new.mono_base_ns != 0;
+        back(new.tick_base, old.tick_base) || (sampled && back(new.mono_base_ns, old.mono_base_ns))
+    });
+    stepped.count() as u64
+}
+
 impl Verification {
     fn add_loss(&mut self, loss: Loss) {
         match loss.why {
@@ -107,13 +141,14 @@ impl Verification {
         let rings: BTreeSet<u64> = slot.pages.iter().map(|p| p.ring.0).collect();
         self.rings += rings.len() as u64;
         self.pages += slot.pages.len() as u64;
+        self.backward += backward(slot);
+        self.clock_steps += clock_steps(slot);
         for page in &slot.pages {
             let counted = page.summary;
             self.events += counted.events;
             self.discarded += counted.discarded;
             self.uncommitted += counted.uncommitted;
             self.reserved += counted.reserved;
-            self.backward += counted.backward;
             if let Some((low, high)) = counted.ticks {
                 let wall = |tick| session.clock.wall_of(tick, session.clock.t_ns(tick));
                 let (low, high) = (wall(low), wall(high));
@@ -130,7 +165,7 @@ impl Verification {
         self.lost == 0 && self.damage.is_empty() && self.missing == 0 && self.contradictions == 0
     }
 
-    fn numbers(&self) -> [(&'static str, u64); 15] {
+    fn numbers(&self) -> [(&'static str, u64); 16] {
         [
             ("events", self.events),
             ("lost", self.lost),
@@ -140,6 +175,7 @@ impl Verification {
             ("uncommitted", self.uncommitted),
             ("reserved", self.reserved),
             ("backward", self.backward),
+            ("clock_steps", self.clock_steps),
             ("sessions", self.sessions),
             ("rings", self.rings),
             ("pages", self.pages),

@@ -2,17 +2,19 @@
 
 use ringmark_format::block::CONTENT_BYTES_MAX;
 use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
-use ringmark_format::session::Clock;
-use ringmark_ring::{RingFile, SchemaLog, SlotView, clock};
+use ringmark_ring::{ClockSample, SchemaLog, SlotView, clock};
 use zerocopy::IntoBytes;
+
+use crate::session::Session;
 
 /// Most slots that one COUNTERS block holds.
 const SLOTS_MAX: usize = (CONTENT_BYTES_MAX as usize - CountersHeader::BYTES) / SlotCounters::BYTES;
 
 /// Content of a COUNTERS block. `finished`: the session has ended and everything was read.
-pub(crate) fn content(ring: &RingFile, slots: &[SlotCounters], finished: bool) -> Vec<u8> {
+pub(crate) fn content(session: &Session, slots: &[SlotCounters], finished: bool) -> Vec<u8> {
     let slots = &slots[..slots.len().min(SLOTS_MAX)];
-    let sample = clock_sample(ring.geometry().clock);
+    let ring = session.ring();
+    let sample = clock_sample(session);
     let header = CountersHeader {
         sample_tick: sample.tick,
         sample_mono_ns: sample.mono_ns,
@@ -27,12 +29,11 @@ pub(crate) fn content(ring: &RingFile, slots: &[SlotCounters], finished: bool) -
     content
 }
 
-/// A sample is worth something only if it was taken on the boot and clock of the session; the
-/// reader of another boot's file has none.
-fn clock_sample(clock: Clock) -> ringmark_ring::ClockSample {
-    let sample = clock::sample(clock);
-    if sample.mono_ns == 0 {
-        return ringmark_ring::ClockSample::default();
+/// A sample is worth something only if it was taken on the boot and clock of the session.
+fn clock_sample(session: &Session) -> ClockSample {
+    let sample = clock::sample(session.ring().geometry().clock);
+    if sample.mono_ns == 0 || !session.shares_clocks() {
+        return ClockSample::default();
     }
     sample
 }

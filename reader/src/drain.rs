@@ -227,7 +227,7 @@ impl SessionDrain {
             .filter(|(_, slot)| slot.claims() > 0)
             .map(|(reader, slot)| counters::of_slot(reader.index(), &slot, reader.events))
             .collect();
-        counters::content(ring, &entries, finished)
+        counters::content(&self.session, &entries, finished)
     }
 
     /// Slots seen so far.

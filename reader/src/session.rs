@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
-use ringmark_format::session::{Mode, SessionHeader, phase};
+use ringmark_format::clock::Rate;
+use ringmark_format::session::{Clock, Mode, SessionHeader, phase};
 use ringmark_ring::identity::{self, Liveness};
-use ringmark_ring::{RingFile, RingFileError, lock, session_dir};
+use ringmark_ring::{RingFile, RingFileError, clock, lock, session_dir};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -35,6 +36,7 @@ pub struct Session {
     access: Access,
     pidfd: Option<OwnedFd>,
     dead: AtomicBool,
+    shares_clocks: bool,
 }
 
 impl Session {
@@ -63,8 +65,10 @@ impl Session {
         if ring.phase() == phase::STARTING {
             return Err(wrong(RingFileError::Starting));
         }
+        let pidfd = watch_process(&ring);
         let session = Self {
-            pidfd: watch_process(&ring),
+            shares_clocks: shares_clocks(&ring, pidfd.is_some()),
+            pidfd,
             ring,
             access,
             dead: AtomicBool::new(false),
@@ -174,6 +178,25 @@ impl Session {
         }
     }
 
+    /// Whether our clocks are the session's: not of another boot, nor of another time namespace.
+    /// If they are not, a clock sample of ours would put its events into another time.
+    #[must_use]
+    pub fn shares_clocks(&self) -> bool {
+        self.shares_clocks
+    }
+
+    /// `CLOCK_MONOTONIC` now, in ns, as the session's process reads it; `None`: nobody can tell.
+    #[must_use]
+    pub fn monotonic_ns(&self) -> Option<u64> {
+        let geometry = self.ring.geometry();
+        if self.shares_clocks {
+            return Some(clock::monotonic_ns());
+        }
+        let is_here =
+            geometry.clock == Clock::Tsc && geometry.header.boot_id == identity::boot_id();
+        is_here.then(|| nominal_ns(&geometry.header, clock::tsc()))
+    }
+
     /// Whether no more events will come: closed by a clean exit, or the process is gone.
     #[must_use]
     pub fn ended(&self) -> bool {
@@ -252,6 +275,33 @@ fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     // unnoticed.
     let alive = identity::liveness(header, ring.file()) == Liveness::Alive;
     alive.then_some(pidfd)
+}
+
+/// As [`Session::shares_clocks`]. A process that is out of sight, or gone, cannot be asked for its
+/// time namespace: then its own samples tell, as well as a nominal rate can.
+fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
+    const TOLERANCE_NS: u64 = 1_000_000_000;
+    let (header, clock) = (&ring.geometry().header, ring.geometry().clock);
+    if header.boot_id != identity::boot_id() {
+        return false;
+    }
+    if is_seen {
+        return identity::shares_clocks(&header.pid.to_string());
+    }
+    let now = clock::sample(clock);
+    let expected = nominal_ns(header, now.tick);
+    let age = expected.saturating_sub(header.mono_zero_ns);
+    clock != Clock::Tsc || now.mono_ns.abs_diff(expected) < TOLERANCE_NS + age / 16
+}
+
+/// `CLOCK_MONOTONIC` at a tick by the rate that the header declares.
+fn nominal_ns(header: &SessionHeader, tick: u64) -> u64 {
+    let rate = Rate {
+        mult: header.tick_mult,
+        shift: header.tick_shift,
+    };
+    let ticks = tick.saturating_sub(header.tick_zero);
+    header.mono_zero_ns.saturating_add(rate.nanoseconds(ticks))
 }
 
 fn has_ended(pidfd: &OwnedFd) -> bool {

@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use ringmark_ring::clock;
-
 use crate::batch::Batch;
 use crate::drain::{Fill, SessionDrain};
 use crate::dump::Dump;
@@ -36,9 +34,10 @@ pub fn snapshot(
     let start = Instant::now();
     let ended = session.ended();
     let mut drain = SessionDrain::observing(session);
-    if let Some(last) = last {
+    // Where nobody can tell the session's time, too much is better than too little.
+    if let (Some(last), Some(now)) = (last, drain.session().monotonic_ns()) {
         let last = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
-        drain.keep_since(clock::monotonic_ns().saturating_sub(last));
+        drain.keep_since(now.saturating_sub(last));
     }
     let uuid = drain.session().uuid();
     dump.add_session(uuid, &drain.session_content())?;

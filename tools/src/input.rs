@@ -40,13 +40,14 @@ impl Files {
     }
 }
 
-/// Reads dumps together. Damage is told on standard error, and kept in the result.
+/// Reads dumps together. Damage and steps back in time are told on standard error.
 ///
 /// # Errors
 /// One of them cannot be read, or is no dump.
 pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
     let dump = read_quietly(files)?;
     tell_damage(&dump);
+    tell_backward(&dump);
     Ok(dump)
 }
 
@@ -110,6 +111,18 @@ fn tell_damage(dump: &Dump) {
         "{} were read",
         counted(pages(dump), "complete page")
     ));
+}
+
+/// Says that order by time is not all there is to know.
+fn tell_backward(dump: &Dump) {
+    let found = dump.verify();
+    if found.backward + found.clock_steps > 0 {
+        note(&format!(
+            "{} and {} go back in time; events are shown in the order of their times, which may not be that in which they happened",
+            counted(found.backward, "event"),
+            counted(found.clock_steps, "clock sample"),
+        ));
+    }
 }
 
 /// Pages in a dump.
