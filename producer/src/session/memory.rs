@@ -172,7 +172,9 @@ fn geometry(offset: u64, ring_bytes: u64, page_bytes: u32) -> SlotGeometry {
 
 #[cfg(test)]
 mod tests {
-    use super::{SlotGeometry, geometry, shrunk};
+    use std::fs;
+
+    use super::{SlotGeometry, geometry, least_limit, shrunk};
 
     #[test]
     fn small_rings_get_small_pages() {
@@ -194,5 +196,23 @@ mod tests {
         assert_eq!(shrunk(256 << 10, 8 << 20), 256 << 10);
         assert_eq!(shrunk(256 << 10, 1 << 20), 64 << 10);
         assert_eq!(shrunk(256 << 10, 10 << 10), 8 << 10);
+    }
+
+    #[test]
+    fn the_least_limit_around_a_group_counts() {
+        let root = std::env::temp_dir().join(format!("ringmark-limits-{}", std::process::id()));
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        let root_text = root.to_string_lossy().into_owned();
+        for (group, limit) in [("", "max"), ("a", "4096"), ("a/b", "8192")] {
+            fs::write(root.join(group).join("memory.max"), format!("{limit}\n")).unwrap();
+        }
+        let least = |path| least_limit(&root_text, path, "memory.max");
+        assert_eq!(
+            (least("/a/b"), least("/a"), least("/")),
+            (4096, 4096, u64::MAX)
+        );
+        // As a container sees it, whose own group is the root.
+        assert_eq!(least("/not/there"), u64::MAX);
+        fs::remove_dir_all(&root).unwrap();
     }
 }
