@@ -49,11 +49,10 @@ pub mod clock;
 pub mod control_lock;
 pub mod cross;
 pub mod directory;
+mod elsewhere;
 pub mod identity;
 pub mod lease;
 pub mod lock;
-#[cfg(not(loom))]
-mod elsewhere;
 pub mod mailbox;
 #[cfg(not(loom))]
 pub mod mapping;
