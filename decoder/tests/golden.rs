@@ -6,7 +6,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{Dump, DumpBuilder, Event, Output, Session, Value, Why};
+use ringmark_format::align8;
+use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::codec::write;
 use ringmark_format::counters::{CAUSES, Cause};
+use ringmark_format::session::SessionHeader;
+use zerocopy::FromBytes;
 
 fn vectors() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/vectors");
@@ -189,5 +194,83 @@ fn a_wrong_text_is_seen() {
             differences(&dump, &text.replace(from, to)).len(),
             before + 1
         );
+    }
+}
+
+/// A vector as a writer of another version of the format would have made it: the SESSION blocks
+/// changed, and behind each block one of a kind that nobody knows.
+fn of_version(bytes: &[u8], change: fn(&mut SessionHeader)) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    while let Ok((header, behind)) = BlockHeader::read_from_prefix(rest) {
+        let stored = header.stored_bytes as usize;
+        let mut content = behind[..stored].to_vec();
+        if header.kind == kind::SESSION {
+            let (session, _) = SessionHeader::mut_from_prefix(&mut content).expect("a session");
+            change(session);
+            write::block(&mut out, header, &content).expect("a block");
+        } else {
+            out.extend_from_slice(&rest[..BlockHeader::BYTES + align8(stored)]);
+        }
+        let new = write::header(40_000, ringmark_format::Uuid(header.session));
+        write::block(&mut out, new, b"of a later version").expect("a block");
+        rest = &behind[align8(stored)..];
+    }
+    out
+}
+
+/// Every vector without damage, with its bytes.
+fn sound_vectors() -> Vec<(PathBuf, Vec<u8>)> {
+    let all = vectors().into_iter().map(|path| {
+        let bytes = std::fs::read(&path).expect("the vector");
+        (path, bytes)
+    });
+    let sound = |path: &Path| decode(path).damage.is_empty();
+    all.filter(|(path, _)| sound(path)).collect()
+}
+
+fn read(bytes: &[u8]) -> Result<Dump, String> {
+    let mut builder = DumpBuilder::new();
+    let read = builder.read("vector", bytes);
+    read.map(|()| builder.finish()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_newer_minor_with_blocks_of_unknown_kinds_decodes_to_the_same() {
+    let all = sound_vectors();
+    assert!(all.len() >= 10, "{} vectors", all.len());
+    for (path, bytes) in all {
+        let newer = of_version(&bytes, |session| {
+            session.version_minor = 99;
+            session.flags |= 1 << 31;
+            session.reserved = [u64::MAX; 13];
+        });
+        let dump = read(&newer).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert!(dump.damage.is_empty() && dump.unknown_blocks > 0);
+        assert_eq!(lines(&dump), lines(&decode(&path)), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_newer_major_and_the_other_byte_order_are_refused_by_name() {
+    let all = sound_vectors().into_iter();
+    // The others have their sessions in containers.
+    let plain = all.filter(|(_, bytes)| {
+        BlockHeader::read_from_prefix(bytes).is_ok_and(|(header, _)| header.kind == kind::SESSION)
+    });
+    let plain: Vec<_> = plain.collect();
+    assert!(plain.len() >= 8, "{} vectors", plain.len());
+    for (path, bytes) in plain {
+        let newer = of_version(&bytes, |session| session.version_major = 2);
+        let foreign = of_version(&bytes, |session| {
+            session.endian = session.endian.swap_bytes();
+        });
+        for (bytes, said) in [
+            (newer, "format version 2, this decoder reads up to 1"),
+            (foreign, "written big-endian, expected little-endian"),
+        ] {
+            let error = read(&bytes).expect_err(said);
+            assert!(error.contains(said), "{}: {error}", path.display());
+        }
     }
 }

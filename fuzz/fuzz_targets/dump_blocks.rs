@@ -1,0 +1,4 @@
+//! A dump, as it is and with its checksums made right.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| ringmark_fuzz::dump_blocks::run(input));
