@@ -1,6 +1,8 @@
 //! For libraries that bring record types of their own, such as a function tracer: they describe
 //! them in the schema, reserve records by [`crate::event::reserve_words`], and answer requests.
 
+pub use ringmark_ring::writer::offsets as writer_offsets;
+
 use crate::session;
 
 /// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
@@ -10,6 +12,12 @@ pub type Answer = fn(&str) -> Result<String, String>;
 /// From now on `answer` gets the requests whose first word is `word`.
 pub fn answer_requests(word: &'static str, answer: Answer) {
     session::answer_requests(word, answer);
+}
+
+/// From now on `idle` is called at least ten times a second, between requests, on the helper thread.
+/// Of several calls the last one counts.
+pub fn on_idle(idle: fn()) {
+    session::on_idle(idle);
 }
 
 /// Appends entries to the schema of the session, and of the sessions of forked children; each is

@@ -187,6 +187,7 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
         if POOL_USED.swap(false, Relaxed) {
             refill(core);
         }
+        registry::idle();
         if !sleep_on(futex_half(&mailbox), seen as u32) {
             break;
         }

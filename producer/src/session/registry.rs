@@ -34,6 +34,8 @@ struct Registry {
     written: Vec<u8>,
     /// Who answers requests that are none of ours, by their first word.
     answers: Vec<(&'static str, Answer)>,
+    /// What the helper thread calls between requests.
+    idle: Option<fn()>,
     directives: Option<Directives>,
     patterns: Vec<Pattern>,
 }
@@ -43,6 +45,7 @@ static REGISTRY: ControlLock<Registry> = ControlLock::new(Registry {
     dynamic: Vec::new(),
     written: Vec::new(),
     answers: Vec::new(),
+    idle: None,
     directives: None,
     patterns: Vec::new(),
 });
@@ -258,6 +261,19 @@ fn show(core: &Core, id: u32, enabled: bool) {
 /// Says who answers requests with this first word.
 pub(crate) fn answer_requests(word: &'static str, answer: Answer) {
     REGISTRY.lock().answers.push((word, answer));
+}
+
+/// Says what the helper thread calls between requests.
+pub(crate) fn on_idle(idle: fn()) {
+    REGISTRY.lock().idle = Some(idle);
+}
+
+/// Does what a library has to do between requests.
+pub(super) fn idle() {
+    let idle = REGISTRY.lock().idle;
+    if let Some(idle) = idle {
+        idle();
+    }
 }
 
 /// Who answers requests with this first word.
