@@ -139,6 +139,42 @@ fn a_pipe_that_breaks_mid_block_still_carried_a_valid_prefix() {
 }
 
 #[test]
+fn pages_that_were_gone_before_a_failed_write_are_counted_once() {
+    let dir = Dir::new("again");
+    let producer = Producer::new(&dir, "p", Layout::new(Mode::Overwrite));
+    let writer = producer.writer(0);
+    (0..300).for_each(|n| assert!(emit(writer, 0, n)));
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let target = Faulty {
+        bytes: bytes.clone(),
+        calls: 0,
+        fails_from: 40,
+        works_from: 41,
+        error: ENOSPC,
+        can_cut: true,
+    };
+    let dump = Dump::over(Output::new(Box::new(target), "faulty", false));
+    let options = RecordOptions {
+        wait_for_space: true,
+        ..RecordOptions::default()
+    };
+    let selection = Selection::Path(producer.path.clone());
+    let mut recorder = Recorder::new(selection, dump, options).unwrap();
+    recorder.step().unwrap();
+    assert_eq!(recorder.progress().pages_skipped, 0);
+    // Round the ring several times: what is left behind is gone for good.
+    (300..9000).for_each(|n| assert!(emit(writer, 0, n)));
+    recorder.step().unwrap();
+    assert!(!recorder.take_notices().is_empty(), "no write failed");
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    recorder.step().unwrap();
+    recorder.finish().unwrap();
+    let there = Decoded::of(&bytes.lock().unwrap()).pages.len() as u64;
+    let produced = producer.ring.slot(0).unwrap().produced();
+    assert_eq!(recorder.progress().pages_skipped, produced - there);
+}
+
+#[test]
 fn a_disk_that_gets_space_again_is_waited_for() {
     let dir = Dir::new("space");
     let (producer, all) = dead_producer(&dir, "p");
