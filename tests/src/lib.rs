@@ -6,9 +6,11 @@
 pub mod account;
 pub mod binary;
 pub mod dirs;
+pub mod left;
 pub mod process;
 pub mod random;
 pub mod recording;
+pub mod shim;
 pub mod stage;
 pub mod tidy;
 pub mod tools;
