@@ -87,7 +87,7 @@ fn twenty_thousand_handlers_a_second_interrupt_everything() {
         let found = Found::of(&decode(&[dump]));
         println!("{how}, {page}: main {main}, handlers {handlers}: {found:?}");
         assert!(
-            handlers > time * 3,
+            handlers > time,
             "too few handlers to mean anything: {handlers}"
         );
         assert_eq!(
@@ -135,7 +135,7 @@ fn handlers_interrupt_each_other_also_on_an_alternate_stack() {
             found.main + found.handlers + found.lost_in_all(),
             main + handlers
         );
-        assert!(depth == 3 && handlers > time * 9, "too little to bite");
+        assert!(depth > 1 && handlers > time * 3, "too little to bite");
     }
 }
 
