@@ -175,7 +175,7 @@ impl Truth {
             let here = blocks.iter().filter(|block| block.to <= bytes.len());
             let ends_well = here
                 .clone()
-                .last()
+                .next_back()
                 .is_some_and(|last| last.padded >= bytes.len());
             ends_well
                 && here
