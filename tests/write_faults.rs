@@ -348,7 +348,9 @@ fn any_system_call_of_a_recorder_may_fail() {
 fn survives(left: &Left, injection: &str) -> bool {
     let done = under_strace(left, &["-e", injection]);
     let (code, said) = (done.code(), done.stderr_text());
-    assert!(!said.contains("panicked"), "{injection}: {said}");
+    // The standard library gives up like that before `main`, without its memory for signal handlers.
+    let is_ours = said.contains("panicked") && !said.contains("/std/src/sys/");
+    assert!(!is_ours, "{injection}: {said}");
     // 127 and 134: the loader, or the runtime before `main`, could not go on.
     let known = matches!(code, 0..=4 | 127) || left.files().is_empty();
     assert!(known, "{injection}: exit code {code}, {said}");
