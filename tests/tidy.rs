@@ -38,6 +38,16 @@ const UNSAFE_FILES: &[&str] = &[
     "ring/src/own_rings.rs",
     "ring/src/page_words.rs",
     "ring/src/reservation.rs",
+    // Function tracer: the loader's lock and what it guards, writes into code and memory for
+    // code, locks that a fork knows, the one engine, and what sites may call.
+    "function-tracer/shared-object/src/lib.rs",
+    "function-tracer/src/arch/x86_64/store.rs",
+    "function-tracer/src/patch/fork.rs",
+    "function-tracer/src/patch/region.rs",
+    "function-tracer/src/patch/text.rs",
+    "function-tracer/src/process.rs",
+    "function-tracer/src/sites/loader.rs",
+    "function-tracer/src/target.rs",
     // The bridge's reference counts, and values that outlive a call of the visitor.
     "producer/src/tracing/ids.rs",
     "producer/src/tracing/values.rs",
@@ -69,7 +79,7 @@ const UNSAFE_FILES: &[&str] = &[
 ];
 
 /// Directories whose code runs inside the traced program.
-const TRACED: &[&str] = &["ring/src/", "producer/src/"];
+const TRACED: &[&str] = &["ring/src/", "producer/src/", "function-tracer/src/", "function-tracer/shared-object/src/"];
 /// Exceptions there: (path, token).
 const TRACED_ALLOWED: &[(&str, &str)] = &[
     // Not there outside the test of every step.

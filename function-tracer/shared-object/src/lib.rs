@@ -1,0 +1,134 @@
+//! `libringmark_functions.so`: the function tracer's engine for programs that do not know it, by
+//! `LD_PRELOAD` or `dlopen`. Loading it does nothing; it is never unmapped.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+
+use ringmark_function_tracer::{Engine, Module, Site, SiteId, Target, Threads, with_engine};
+
+/// What is known of a site, or of something that is none.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RingmarkSite {
+    /// Its number; `UINT32_MAX` where it cannot be traced.
+    pub id: u32,
+    /// 0 entry, 1 exit, 2 tail exit.
+    pub kind: u32,
+    /// First byte of the site.
+    pub address: u64,
+    /// What a target finds at `8(%rsp)`.
+    pub return_address: u64,
+    /// First byte of its function.
+    pub function: u64,
+    /// The function's name as in the symbol table.
+    pub symbol: *const c_char,
+    /// Path of the module.
+    pub module: *const c_char,
+    /// Why it cannot be traced, or null.
+    pub reason: *const c_char,
+}
+
+type Visit = unsafe extern "C" fn(argument: *mut c_void, site: *const RingmarkSite);
+
+/// The engine, which is made by the first scan.
+fn with<R>(work: impl FnOnce(&mut Engine) -> R) -> R {
+    with_engine(Threads::Running, work)
+}
+
+/// Looks for modules that came and went. `threads` is 0 before the program's start, when no
+/// thread can be inside a site, else 1. Returns the number of sites.
+#[unsafe(no_mangle)]
+pub extern "C" fn ringmark_functions_scan(threads: c_int) -> usize {
+    let first = if threads == 0 {
+        Threads::NotYet
+    } else {
+        Threads::Running
+    };
+    with_engine(first, |engine| {
+        if threads != 0 {
+            engine.threads_run();
+        }
+        engine.rescan();
+        engine.modules().map(|module| module.sites.len()).sum()
+    })
+}
+
+/// Calls `visit` with every site and every refusal of the last scan.
+///
+/// # Safety
+/// `visit` must be a function that can be called so; it must not call this library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ringmark_functions_list(visit: Visit, argument: *mut c_void) {
+    with(|engine| {
+        engine.modules().for_each(|module| {
+            let path = text(module.path.as_os_str().as_bytes());
+            for site in &module.sites {
+                let symbol = module
+                    .function(site)
+                    .map_or(&b""[..], |function| &function.symbol);
+                let symbol = text(symbol);
+                let about = about(module, site, &symbol, &path);
+                // SAFETY: the caller's function, its strings alive until it returns.
+                unsafe { visit(argument, &raw const about) };
+            }
+            for refused in &module.refused {
+                let (symbol, reason) = (
+                    text(&refused.symbol),
+                    text(refused.reason.to_string().as_bytes()),
+                );
+                let about = RingmarkSite {
+                    id: u32::MAX,
+                    kind: 0,
+                    address: refused.address,
+                    return_address: 0,
+                    function: 0,
+                    symbol: symbol.as_ptr(),
+                    module: path.as_ptr(),
+                    reason: reason.as_ptr(),
+                };
+                // SAFETY: as above.
+                unsafe { visit(argument, &raw const about) };
+            }
+        })
+    });
+}
+
+fn about(module: &Module, site: &Site, symbol: &CString, path: &CString) -> RingmarkSite {
+    RingmarkSite {
+        id: site.id.0,
+        kind: site.kind as u32,
+        address: site.address,
+        return_address: site.return_address(),
+        function: module.function(site).map_or(0, |function| function.address),
+        symbol: symbol.as_ptr(),
+        module: path.as_ptr(),
+        reason: std::ptr::null(),
+    }
+}
+
+fn text(bytes: &[u8]) -> CString {
+    let whole: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+    CString::new(whole).unwrap_or_default()
+}
+
+/// Makes `count` sites call `target`, or nothing where it is null. Returns how many do.
+///
+/// # Safety
+/// `ids` must point to `count` numbers, and `target` to code that keeps to the rules for targets.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ringmark_functions_switch(
+    ids: *const u32,
+    count: usize,
+    target: *const c_void,
+) -> usize {
+    if ids.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller says so.
+    let ids = unsafe { std::slice::from_raw_parts(ids, count) };
+    // SAFETY: the caller says that it keeps to the rules.
+    let made = unsafe { Target::new(target as u64) };
+    let target = (!target.is_null()).then_some(made);
+    let wishes: Vec<_> = ids.iter().map(|id| (SiteId(*id), target)).collect();
+    with(|engine| engine.switch(&wishes).done)
+}

@@ -1,0 +1,19 @@
+//! x86-64. The idea that everything here rests on is in [`form`]: a site is switched by changing
+//! its head only, between instructions of the same length that are right with any operand.
+
+mod distance;
+mod form;
+mod nops;
+mod pad;
+mod store;
+
+pub(crate) use distance::safe_distances;
+pub(crate) use form::{Form, lands_on_entry, read};
+pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
+pub(crate) use store::store_head;
+
+/// A call reaches this far, less a margin for the instruction itself and the pad.
+pub(crate) const REACH_BYTES: u64 = (1 << 31) - (1 << 16);
+
+/// Bytes to give to [`read`].
+pub(crate) const CODE_BYTES_MAX: usize = 32;

@@ -1,0 +1,266 @@
+//! The engine: which modules there are, and what their sites are to call.
+
+use std::collections::BTreeMap;
+
+use crate::patch::batch::{self, Outcome, SITES_MAX};
+use crate::patch::fork;
+use crate::patch::plan::{self, Plan, Wish};
+use crate::sites::loader::{self, Counts, Loaded};
+use crate::sites::{Module, ModuleId, Site, SiteId, maps, scan};
+pub(crate) use crate::target::Target;
+
+/// Whether other code than the caller's may be in the middle of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// One thread, and it has not run code with sites yet: the program's start.
+    NotYet,
+    /// Anything may be going on. Always right.
+    Running,
+}
+
+/// Why a site was not switched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Its module was unloaded, or there never was such a site.
+    #[error("no such site: its module is not loaded")]
+    Gone,
+    /// Somebody else changed its bytes: a debugger's breakpoint, another tracer.
+    #[error("found {found:02x?}, expected {expected:02x?}: somebody else changed it")]
+    Changed {
+        /// What stands there.
+        found: Vec<u8>,
+        /// What was left there.
+        expected: Vec<u8>,
+    },
+    /// No place for its pad.
+    #[error("no pad for it: {0}")]
+    Room(String),
+    /// Its code cannot be written.
+    #[error("its code cannot be changed: {0}")]
+    Text(String),
+}
+
+/// What [`Engine::switch`] did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Sites that are as wished.
+    pub done: usize,
+    /// Sites that are not, and why.
+    pub refused: Vec<(SiteId, Refusal)>,
+}
+
+/// What [`Engine::rescan`] found.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Modules with sites, or with something to say, that are new.
+    pub added: Vec<ModuleId>,
+    /// Modules that are not loaded any more.
+    pub removed: Vec<Module>,
+}
+
+/// All sites of this process.
+#[derive(Debug)]
+pub struct Engine {
+    modules: Vec<Module>,
+    counts: Option<Counts>,
+    threads: Threads,
+    next_module: u32,
+    next_site: u32,
+    /// Rescans that a module's table may still be found unrelocated in.
+    patience: u32,
+}
+
+/// Rescans after which a table that points nowhere is believed to be so.
+const PATIENCE: u32 = 16;
+/// How often a switch starts again because the loader did something meanwhile.
+const TRIES_MAX: usize = 100;
+
+impl Engine {
+    /// An engine that knows no sites yet: [`Engine::rescan`] finds them.
+    #[must_use]
+    pub fn new(threads: Threads) -> Self {
+        Self {
+            modules: Vec::new(),
+            counts: None,
+            threads,
+            next_module: 0,
+            next_site: 0,
+            patience: PATIENCE,
+        }
+    }
+
+    /// To be said before the program starts, when the engine was made before it did.
+    pub fn threads_run(&mut self) {
+        self.threads = Threads::Running;
+    }
+
+    /// Modules with sites or refusals, in the order in which they were found.
+    pub fn modules(&self) -> impl Iterator<Item = &Module> {
+        self.modules.iter()
+    }
+
+    /// The site with this number and its module.
+    #[must_use]
+    pub fn site(&self, id: SiteId) -> Option<(&Module, &Site)> {
+        let module = &self.modules[self.module_of(id)?];
+        Some((module, module.site(id)?))
+    }
+
+    fn module_of(&self, id: SiteId) -> Option<usize> {
+        self.modules
+            .iter()
+            .position(|module| module.site_ids().contains(&id.0))
+    }
+
+    /// Looks for modules that came and went. One call of the loader where none did.
+    pub fn rescan(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        for _ in 0..TRIES_MAX {
+            if self.counts == Some(loader::counts()) || self.rescan_once(&mut changes) {
+                break;
+            }
+        }
+        changes
+    }
+
+    /// False when the loader did something meanwhile.
+    fn rescan_once(&mut self, changes: &mut Changes) -> bool {
+        let (loaded, counts) = loader::list();
+        let lines = maps::read().unwrap_or_default();
+        let Some(known) = self.known(&loaded, counts, &lines) else {
+            return false;
+        };
+        let mut drafts = Vec::new();
+        for (position, loaded) in loaded.into_iter().enumerate() {
+            if !known.contains(&Some(position)) {
+                drafts.extend(scan::draft(loaded, &lines, position == 0));
+            }
+        }
+        drafts.retain(scan::Draft::is_of_interest);
+        let _no_fork = fork::change();
+        let found = loader::hold(|held| (held.counts == counts).then(|| self.add(held, drafts)));
+        let Some((added, is_ready)) = found.flatten() else {
+            return false;
+        };
+        // Numbers of new modules are higher than those of all known ones.
+        let mut known = known.into_iter().chain(added.iter().map(|_| Some(0)));
+        let is_gone = |_: &mut Module| known.next().flatten().is_none();
+        changes.removed.extend(self.modules.extract_if(.., is_gone));
+        changes.added.extend(added);
+        self.patience = if is_ready {
+            PATIENCE
+        } else {
+            self.patience - 1
+        };
+        // What was not ready gets another look at the next rescan.
+        self.counts = is_ready.then_some(counts);
+        true
+    }
+
+    /// For each module its position among `loaded`; none where it was unloaded, or loaded again at
+    /// the same place, which its bytes show. `None` when the loader did something meanwhile.
+    fn known(
+        &self,
+        loaded: &[Loaded],
+        counts: Counts,
+        lines: &[maps::Line],
+    ) -> Option<Vec<Option<usize>>> {
+        let position = |held: &loader::Held<'_>, module: &Module| {
+            let position = loaded
+                .iter()
+                .position(|loaded| is_same(module, loaded, lines));
+            position.filter(|_| module.is_as_left(held))
+        };
+        let positions = |held: &loader::Held<'_>| {
+            self.modules
+                .iter()
+                .map(|module| position(held, module))
+                .collect()
+        };
+        loader::hold(|held| (held.counts == counts).then(|| positions(held))).flatten()
+    }
+
+    /// Adds modules. The flag is false when a table was not relocated yet.
+    fn add(&mut self, held: &loader::Held<'_>, drafts: Vec<scan::Draft>) -> (Vec<ModuleId>, bool) {
+        let (mut added, mut is_ready) = (Vec::new(), true);
+        for draft in drafts {
+            let (module, is_module_ready) =
+                draft.module(held, ModuleId(self.next_module), self.next_site);
+            if !is_module_ready && self.patience > 0 {
+                is_ready = false;
+                continue;
+            }
+            self.next_module += 1;
+            self.next_site = module.site_ids().end.max(self.next_site);
+            added.push(module.id);
+            self.modules.push(module);
+        }
+        (added, is_ready)
+    }
+
+    /// Makes each site of `wishes` call its target, or nothing. Of several wishes for one site the
+    /// last counts. When this returns no thread enters a target that was taken away, except one
+    /// that was on its way already.
+    pub fn switch(&mut self, wishes: &[(SiteId, Option<Target>)]) -> Report {
+        let mut report = Report::default();
+        let mut open: BTreeMap<SiteId, Option<Target>> = wishes.iter().copied().collect();
+        for _ in 0..TRIES_MAX {
+            self.rescan();
+            if self.switch_once(&mut open, &mut report) {
+                break;
+            }
+        }
+        let stale = || Refusal::Text("modules were loaded and unloaded all the while".into());
+        report
+            .refused
+            .extend(open.into_keys().map(|id| (id, stale())));
+        report
+    }
+
+    /// Takes out of `open` what was done or refused. False when the loader did something.
+    fn switch_once(
+        &mut self,
+        open: &mut BTreeMap<SiteId, Option<Target>>,
+        report: &mut Report,
+    ) -> bool {
+        let counts = self.counts.unwrap_or_default();
+        while let Some((&first, _)) = open.first_key_value() {
+            let _no_fork = fork::change();
+            let Some(index) = self.module_of(first) else {
+                open.remove(&first);
+                report.refused.push((first, Refusal::Gone));
+                continue;
+            };
+            let module = &mut self.modules[index];
+            let ids = module.site_ids();
+            let batch = open.range(first..SiteId(ids.end)).take(SITES_MAX);
+            let wish = |(id, target): (&SiteId, &Option<Target>)| Wish {
+                index: (id.0 - ids.start) as usize,
+                target: target.map(|target| target.address()),
+            };
+            let wishes: Vec<_> = batch.map(wish).collect();
+            let Plan {
+                changes,
+                done,
+                refused,
+            } = plan::plan(module, &wishes, self.threads);
+            let Outcome::Done(more) = batch::run(module, &changes, counts) else {
+                return false;
+            };
+            report.done += done + changes.len() - more.len();
+            report.refused.extend(refused);
+            report.refused.extend(more);
+            for wish in wishes {
+                open.remove(&SiteId(ids.start + u32::try_from(wish.index).unwrap_or(0)));
+            }
+        }
+        true
+    }
+}
+
+fn is_same(module: &Module, loaded: &Loaded, lines: &[maps::Line]) -> bool {
+    let text = loaded.segments.iter().find(|segment| segment.is_executable);
+    let line = text.and_then(|text| maps::find(lines, text.start));
+    let path = line.map_or(loaded.name.as_path(), |line| line.path.as_path());
+    module.base == loaded.base && module.path == path && module.segments == loaded.segments
+}

@@ -1,0 +1,20 @@
+//! Switching sites while every thread of the process goes on.
+//!
+//! A batch walks all its sites once per step ([`crate::arch::STEPS`]), and between two steps all
+//! processors that run the program pass a serializing instruction ([`sync`]). No step leaves a
+//! site in a state that a thread could not execute, so nobody has to be stopped, waited for or
+//! interrupted by a trap; what those states are, the processor's folder says.
+//!
+//! - [`plan`]: wishes become changes, by module; what cannot be done is refused with its reason.
+//! - [`room`]: pads for the sites' calls, within reach, before anything calls them.
+//! - [`batch`]: the bytes are compared with what they should be, the text is opened for writing,
+//!   the steps are done, the text is closed.
+//! - [`text`]: the only writes into code, [`region`]: the only code that is made.
+
+pub(crate) mod batch;
+pub(crate) mod fork;
+pub(crate) mod plan;
+pub(crate) mod region;
+pub(crate) mod room;
+mod sync;
+mod text;

@@ -1,0 +1,115 @@
+//! Memory for generated code. A page is filled while nobody can execute it and never written
+//! again after that, so it is never writable and executable at once.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+/// A reserved range of addresses. Unmapped when dropped.
+#[derive(Debug)]
+pub(crate) struct Region {
+    start: u64,
+    pages: usize,
+    /// Pages that hold code.
+    is_filled: Vec<bool>,
+}
+
+pub(crate) fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+impl Region {
+    /// Reserves `range`, which begins and ends at pages, if nothing lies there.
+    pub(crate) fn reserve(range: &Range<u64>) -> Option<Self> {
+        let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+        // SAFETY: new memory at a place where there is none, by the flag.
+        let at =
+            unsafe { mmap_anonymous(range.start as *mut _, length, ProtFlags::empty(), flags) };
+        let region = Self {
+            start: at.ok()? as u64,
+            pages: length / rustix::param::page_size(),
+            is_filled: vec![false; length / rustix::param::page_size()],
+        };
+        // Kernels that do not know the flag take the address as a hint.
+        (region.start == range.start).then_some(region)
+    }
+
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Fills those of `wanted`, sorted numbers of pages, that hold nothing yet. `fill` gets a
+    /// page's number and its bytes, which are traps before.
+    pub(crate) fn fill(
+        &mut self,
+        wanted: &[usize],
+        mut fill: impl FnMut(usize, &mut [u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        const TRAP: u8 = 0xcc;
+        let is_new = |page: &&usize| self.is_filled.get(**page) == Some(&false);
+        let new: Vec<_> = wanted.iter().filter(is_new).copied().collect();
+        for run in new.chunk_by(|a, b| a + 1 == *b) {
+            let (first, pages) = (run[0], run[0]..run[0] + run.len());
+            let mut code = vec![TRAP; run.len() * rustix::param::page_size()];
+            for (page, bytes) in run
+                .iter()
+                .zip(code.chunks_exact_mut(rustix::param::page_size()))
+            {
+                fill(*page, bytes)?;
+            }
+            self.protect(&pages, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            let to = (self.start + first as u64 * page_bytes()) as *mut u8;
+            // SAFETY: pages of this region, writable since the line before, and `fill` had no way
+            // to them.
+            unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), to, code.len()) };
+            self.protect(&pages, MprotectFlags::READ | MprotectFlags::EXEC)?;
+            self.is_filled[pages].fill(true);
+        }
+        Ok(())
+    }
+
+    /// Makes pages memory for words.
+    pub(crate) fn make_data(&mut self, pages: &Range<usize>) -> io::Result<()> {
+        self.protect(pages, MprotectFlags::READ | MprotectFlags::WRITE)?;
+        self.is_filled[pages.clone()].fill(true);
+        Ok(())
+    }
+
+    fn protect(&self, pages: &Range<usize>, flags: MprotectFlags) -> io::Result<()> {
+        if pages.end > self.pages {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let at = self.start + pages.start as u64 * page_bytes();
+        let length = pages.len() * rustix::param::page_size();
+        // SAFETY: pages of this region, to which no reference leads.
+        unsafe { mprotect(at as *mut _, length, flags)? };
+        Ok(())
+    }
+
+    /// Stores `value` in word `index` behind `from`, in pages that were made data.
+    pub(crate) fn store(&self, from: u64, index: usize, value: u64) {
+        let at = from + index as u64 * 8;
+        if at < self.start || at + 8 > self.start + self.pages as u64 * page_bytes() {
+            return;
+        }
+        // SAFETY: an aligned word of this region; pads load it, nobody else stores.
+        let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
+        // Release: the target's code was written before.
+        word.store(value, Ordering::Release);
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: this region's own memory. Who drops it knows that no site calls into it.
+        let _ = unsafe {
+            munmap(
+                self.start as *mut _,
+                self.pages * rustix::param::page_size(),
+            )
+        };
+    }
+}

@@ -1,0 +1,154 @@
+//! What the file behind a module says: where its tables of sites are, and its functions.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ReadCache, SymbolKind};
+
+use super::unwind;
+
+/// A list of sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TableKind {
+    Patchable,
+    Mcount,
+    Xray,
+}
+
+/// Where in the module a table is, by address in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table {
+    pub(super) kind: TableKind,
+    pub(super) at: u64,
+    pub(super) length: u64,
+}
+
+/// A function by address in the file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Symbol {
+    pub(super) at: u64,
+    pub(super) size: u64,
+    pub(super) name: Vec<u8>,
+}
+
+/// What is wanted of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(super) tables: Vec<Table>,
+    /// By address; one for each.
+    pub(super) symbols: Vec<Symbol>,
+    pub(crate) build_id: Vec<u8>,
+    pub(super) headers: Vec<[u64; 4]>,
+}
+
+type Elf<'a> = ElfFile64<'a, LittleEndian, &'a ReadCache<File>>;
+
+/// Reads the file at `path`: without its functions where it has no table.
+pub(crate) fn read(path: &Path) -> Result<Contents, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let cache = ReadCache::new(file);
+    let elf = Elf::parse(&cache).map_err(|error| failed(&error))?;
+    let build_id = elf.build_id().ok().flatten();
+    let mut contents = Contents {
+        tables: tables(&elf),
+        build_id: build_id.unwrap_or_default().to_vec(),
+        headers: headers(&elf),
+        ..Contents::default()
+    };
+    if !contents.tables.is_empty() {
+        contents.symbols = symbols(&elf);
+    }
+    Ok(contents)
+}
+
+fn tables(elf: &Elf<'_>) -> Vec<Table> {
+    let table = |section: object::read::elf::ElfSection64<'_, '_, LittleEndian, _>| {
+        let kind = match section.name_bytes().ok()? {
+            b"__patchable_function_entries" => TableKind::Patchable,
+            b"__mcount_loc" => TableKind::Mcount,
+            b"xray_instr_map" => TableKind::Xray,
+            _ => return None,
+        };
+        let (at, length) = (section.address(), section.size());
+        (at != 0 && length != 0).then_some(Table { kind, at, length })
+    };
+    elf.sections().filter_map(table).collect()
+}
+
+fn headers(elf: &Elf<'_>) -> Vec<[u64; 4]> {
+    let endian = LittleEndian;
+    let headers = elf.elf_program_headers().iter();
+    let numbers = headers.map(|header| {
+        let kind = u64::from(header.p_type(endian)) << 32 | u64::from(header.p_flags(endian));
+        [
+            kind,
+            header.p_offset(endian),
+            header.p_vaddr(endian),
+            header.p_memsz(endian),
+        ]
+    });
+    numbers.collect()
+}
+
+/// Functions of both symbol tables, and what only the unwind table knows, without a name.
+fn symbols(elf: &Elf<'_>) -> Vec<Symbol> {
+    let is_function = |symbol: &object::read::elf::ElfSymbol64<'_, '_, LittleEndian, _>| {
+        symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.address() != 0
+    };
+    let both = elf.symbols().chain(elf.dynamic_symbols());
+    let named = both.filter(is_function).map(|symbol| Symbol {
+        at: symbol.address(),
+        size: symbol.size(),
+        name: symbol.name_bytes().unwrap_or_default().to_vec(),
+    });
+    let header = elf.section_by_name(".eh_frame_hdr");
+    let data =
+        header.and_then(|section| Some((section.uncompressed_data().ok()?, section.address())));
+    let starts = data.map(|(data, at)| unwind::starts(&data, at));
+    let unnamed = starts.unwrap_or_default().into_iter().map(|at| Symbol {
+        at,
+        size: 0,
+        name: Vec::new(),
+    });
+    let mut symbols: Vec<_> = named.chain(unnamed).collect();
+    // Of several names of one address the first that has a size and is not a local label's.
+    symbols.sort_by(|a, b| {
+        (a.at, a.name.is_empty(), a.size == 0, &a.name).cmp(&(
+            b.at,
+            b.name.is_empty(),
+            b.size == 0,
+            &b.name,
+        ))
+    });
+    symbols.dedup_by_key(|symbol| symbol.at);
+    symbols
+}
+
+impl Contents {
+    /// The function that begins at `at`.
+    pub(super) fn symbol(&self, at: u64) -> Option<&Symbol> {
+        let index = self
+            .symbols
+            .binary_search_by_key(&at, |symbol| symbol.at)
+            .ok()?;
+        self.symbols.get(index)
+    }
+
+    /// The first function that begins behind `at`.
+    pub(super) fn symbol_behind(&self, at: u64) -> Option<&Symbol> {
+        let index = self.symbols.partition_point(|symbol| symbol.at <= at);
+        self.symbols.get(index)
+    }
+
+    /// Whether this is the file that was mapped with these program headers and build id.
+    pub(crate) fn is_of(&self, headers: &[[u64; 4]], build_id: Option<&[u8]>) -> bool {
+        self.headers == headers && build_id.unwrap_or_default() == self.build_id
+    }
+
+    /// Whether there is anything to look for.
+    pub(crate) fn has_tables(&self) -> bool {
+        !self.tables.is_empty()
+    }
+}

@@ -1,0 +1,175 @@
+//! What the loader has mapped, and the lock that keeps it there.
+//!
+//! The loader lists its modules under a lock that `dlclose` needs before it unmaps one. Whatever
+//! reads or writes a module's memory therefore runs inside such a listing, and only while the
+//! loader's counts are those of the list that it works from.
+
+use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+/// How many modules the loader has ever mapped and unmapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    adds: u64,
+    subs: u64,
+}
+
+/// A mapped part of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) is_readable: bool,
+    pub(crate) is_writable: bool,
+    pub(crate) is_executable: bool,
+}
+
+impl Segment {
+    pub(crate) fn holds(&self, at: u64, length: u64) -> bool {
+        let end = at.checked_add(length);
+        self.start <= at && end.is_some_and(|end| end <= self.end)
+    }
+}
+
+/// A module as the loader knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    pub(crate) name: PathBuf,
+    pub(crate) base: u64,
+    pub(crate) segments: Vec<Segment>,
+    /// Where its notes are, as start and length.
+    pub(crate) notes: Vec<(u64, u64)>,
+    /// Offsets, addresses and sizes of its program headers, to compare with its file.
+    pub(crate) headers: Vec<[u64; 4]>,
+}
+
+/// Proof that the loader's lock is held: no module is unmapped while it lives.
+pub(crate) struct Held<'lock> {
+    pub(crate) counts: Counts,
+    _lock: &'lock (),
+}
+
+impl Held<'_> {
+    /// A copy of `length` bytes at `at`, where they lie in readable memory of one of `segments`,
+    /// which must come from a list with the same counts.
+    pub(crate) fn read(&self, segments: &[Segment], at: u64, length: usize) -> Option<Vec<u8>> {
+        let holds = |segment: &&Segment| segment.holds(at, length as u64) && segment.is_readable;
+        segments.iter().find(holds)?;
+        let mut bytes = vec![0; length];
+        // SAFETY: the loader mapped the segment readable and keeps it as long as its lock is
+        // held; code and tables are written by nobody but this library, which is here.
+        unsafe { std::ptr::copy_nonoverlapping(at as *const u8, bytes.as_mut_ptr(), length) };
+        Some(bytes)
+    }
+}
+
+impl Held<'_> {
+    /// Whether `expected` stands at `at`.
+    pub(crate) fn is(&self, segments: &[Segment], at: u64, expected: &[u8]) -> bool {
+        self.read(segments, at, expected.len())
+            .is_some_and(|found| found == expected)
+    }
+}
+
+/// The loader's counts: all that is asked when nothing has changed.
+pub(crate) fn counts() -> Counts {
+    let mut counts = Counts::default();
+    iterate(&mut |info| {
+        counts = counts_of(info);
+        false
+    });
+    counts
+}
+
+/// All modules, and the counts of the list.
+pub(crate) fn list() -> (Vec<Loaded>, Counts) {
+    let (mut modules, mut counts) = (Vec::new(), Counts::default());
+    iterate(&mut |info| {
+        counts = counts_of(info);
+        modules.push(loaded(info));
+        true
+    });
+    (modules, counts)
+}
+
+/// Runs `work` while no module can be unmapped.
+pub(crate) fn hold<R>(work: impl FnOnce(&Held<'_>) -> R) -> Option<R> {
+    let (mut work, mut result) = (Some(work), None);
+    iterate(&mut |info| {
+        let counts = counts_of(info);
+        let held = Held { counts, _lock: &() };
+        result = work.take().map(|work| work(&held));
+        false
+    });
+    result
+}
+
+type Visit<'a> = &'a mut dyn FnMut(&libc::dl_phdr_info) -> bool;
+
+/// Calls `visit` for each module until it says false.
+fn iterate(visit: Visit<'_>) {
+    let mut visit = visit;
+    let argument = (&raw mut visit).cast::<c_void>();
+    // SAFETY: the callback is handed `argument` while `visit` lives, and never unwinds.
+    unsafe { libc::dl_iterate_phdr(Some(callback), argument) };
+}
+
+unsafe extern "C" fn callback(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: `iterate` passes this, and nobody else uses it until the loader returns.
+    let visit = unsafe { &mut *argument.cast::<Visit<'_>>() };
+    // SAFETY: the loader's argument is valid during the call.
+    let info = unsafe { &*info };
+    // Unwinding must not pass through the loader, whose lock would stay locked.
+    let goes_on = catch_unwind(AssertUnwindSafe(|| visit(info)));
+    c_int::from(!goes_on.unwrap_or(false))
+}
+
+fn counts_of(info: &libc::dl_phdr_info) -> Counts {
+    Counts {
+        adds: info.dlpi_adds,
+        subs: info.dlpi_subs,
+    }
+}
+
+fn loaded(info: &libc::dl_phdr_info) -> Loaded {
+    let base = info.dlpi_addr;
+    let headers = if info.dlpi_phdr.is_null() {
+        &[]
+    } else {
+        // SAFETY: the loader gives the module's program headers and how many there are.
+        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
+    };
+    let name = if info.dlpi_name.is_null() {
+        c""
+    } else {
+        // SAFETY: the loader gives a string.
+        unsafe { CStr::from_ptr(info.dlpi_name) }
+    };
+    let of_type = |kind| headers.iter().filter(move |header| header.p_type == kind);
+    let at = |header: &libc::Elf64_Phdr| base.wrapping_add(header.p_vaddr);
+    let segments = of_type(libc::PT_LOAD).map(|header| Segment {
+        start: at(header),
+        end: at(header).wrapping_add(header.p_memsz),
+        is_readable: header.p_flags & libc::PF_R != 0,
+        is_writable: header.p_flags & libc::PF_W != 0,
+        is_executable: header.p_flags & libc::PF_X != 0,
+    });
+    let notes = of_type(libc::PT_NOTE).map(|header| (at(header), header.p_memsz));
+    let raw = headers.iter().map(|header| {
+        let kind = u64::from(header.p_type) << 32 | u64::from(header.p_flags);
+        [kind, header.p_offset, header.p_vaddr, header.p_memsz]
+    });
+    Loaded {
+        name: PathBuf::from(OsStr::from_bytes(name.to_bytes())),
+        base,
+        segments: segments.collect(),
+        notes: notes.collect(),
+        headers: raw.collect(),
+    }
+}

@@ -1,0 +1,171 @@
+//! Finding sites: what the loader mapped ([`loader`]), what the files behind it say ([`elf`],
+//! [`maps`]), which entries of their tables are sites that can be believed ([`scan`]).
+
+pub(crate) mod elf;
+pub(crate) mod loader;
+pub(crate) mod maps;
+mod names;
+pub(crate) mod scan;
+mod tables;
+mod unwind;
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+pub use names::demangled;
+
+use crate::arch::{Form, State};
+use crate::patch::room::Room;
+use loader::Segment;
+
+/// A site's number, pushed by its pad. Numbers count up in one process and are never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SiteId(pub u32);
+
+/// A module's number. Numbers count up in one process and are never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModuleId(pub u32);
+
+/// What a site stands in front of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The body of a function.
+    Entry,
+    /// A return. The site jumps: its target returns for the function.
+    Exit,
+    /// A jump that ends the function with a call of another.
+    TailExit,
+}
+
+/// A place where a function's code can be made to call.
+#[derive(Debug)]
+pub struct Site {
+    /// Its number.
+    pub id: SiteId,
+    /// Its first byte.
+    pub address: u64,
+    /// What it stands in front of.
+    pub kind: Kind,
+    /// Index of its function in [`Module::functions`].
+    pub function: u32,
+    pub(crate) form: Form,
+    pub(crate) state: State,
+    /// Of the call, once the site was opened.
+    pub(crate) distance: i32,
+}
+
+impl Site {
+    /// Where its call returns to: what the target finds at `[rsp + 8]`.
+    #[must_use]
+    pub fn return_address(&self) -> u64 {
+        self.address + self.form.call_end()
+    }
+
+    /// Whether it calls its target now.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+}
+
+/// A function that has a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its first byte.
+    pub address: u64,
+    /// Bytes, 0 where only its beginning is known.
+    pub size: u64,
+    /// As in the symbol table, mangled; empty where the file has no symbol of it.
+    pub symbol: Vec<u8>,
+}
+
+/// A table's entry that is no site, or a table that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Where it would be.
+    pub address: u64,
+    /// The function's symbol where there is one.
+    pub symbol: Vec<u8>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a function or a module cannot be traced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Fewer bytes than a call needs.
+    #[error("{0} bytes of NOP, expected 5")]
+    FewNops(usize),
+    /// No NOP at all: changed by somebody else, or another compiler's idea.
+    #[error("found {0:02x?}, expected NOPs")]
+    NotNops(Vec<u8>),
+    /// Short NOPs that are not all of one byte: a thread may rest where a call would go on.
+    #[error("found {0:02x?}, expected one NOP of 5 bytes or NOPs of one byte each")]
+    BrokenNops(Vec<u8>),
+    /// A NOP whose end cannot become one of its own.
+    #[error("a NOP of {0} bytes, expected 5 to 10")]
+    LongNop(usize),
+    /// A two-byte head across two aligned words of 8.
+    #[error("its first two bytes lie in two words: they cannot be changed at once")]
+    Straddles,
+    /// The entry points outside the module's code.
+    #[error("the entry points outside the code of its module")]
+    Outside,
+    /// Neither a symbol nor an unwind entry begins at or near the site.
+    #[error("no symbol or unwind entry says that a function begins here")]
+    NoFunction,
+    /// The file behind the module.
+    #[error("{0}")]
+    File(String),
+}
+
+/// A program or shared object with sites.
+#[derive(Debug)]
+pub struct Module {
+    /// Its number.
+    pub id: ModuleId,
+    /// Its file.
+    pub path: PathBuf,
+    /// Added to the addresses in its file to get those in memory.
+    pub base: u64,
+    /// Its build id, empty where it has none.
+    pub build_id: Vec<u8>,
+    /// Functions with sites, by address.
+    pub functions: Vec<Function>,
+    /// Sites by address; their ids follow each other in the same order.
+    pub sites: Vec<Site>,
+    /// What is not traceable, and why.
+    pub refused: Vec<Refused>,
+    pub(crate) segments: Vec<Segment>,
+    /// Its pads, once one of its sites was opened.
+    pub(crate) room: Option<Room>,
+}
+
+impl Module {
+    /// The site with this number, if it is one of this module.
+    #[must_use]
+    pub fn site(&self, id: SiteId) -> Option<&Site> {
+        let first = self.sites.first()?.id.0;
+        self.sites.get(id.0.checked_sub(first)? as usize)
+    }
+
+    pub(crate) fn site_ids(&self) -> Range<u32> {
+        let first = self.sites.first().map_or(0, |site| site.id.0);
+        let count = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
+        first..first.saturating_add(count)
+    }
+
+    /// The function that a site belongs to.
+    #[must_use]
+    pub fn function(&self, site: &Site) -> Option<&Function> {
+        self.functions.get(site.function as usize)
+    }
+
+    /// Its addresses: from the first byte to behind the last.
+    #[must_use]
+    pub fn range(&self) -> Range<u64> {
+        let start = self.segments.iter().map(|segment| segment.start).min();
+        let end = self.segments.iter().map(|segment| segment.end).max();
+        start.unwrap_or(0)..end.unwrap_or(0)
+    }
+}

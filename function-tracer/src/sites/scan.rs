@@ -1,0 +1,294 @@
+//! From tables to sites: an entry is believed when the bytes in memory are those of a site and a
+//! function begins there.
+
+use std::path::{Path, PathBuf};
+
+use super::elf::{self, Contents, Symbol};
+use super::loader::{Held, Loaded, Segment};
+use super::maps::{self, Line};
+use super::tables::{self, Entry};
+use super::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
+use crate::arch::{self, Bytes, Form, Origin, State};
+
+/// NOPs in front of a function that are looked over at most.
+const IN_FRONT_MAX: u64 = 64;
+const ENDBR64_BYTES: u64 = 4;
+
+/// A module and its file, not yet compared with memory.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) loaded: Loaded,
+    pub(crate) path: PathBuf,
+    contents: Result<Contents, String>,
+}
+
+/// Finds and reads the file of a module. `None` where there is none, as for the kernel's own.
+pub(crate) fn draft(loaded: Loaded, lines: &[Line], is_program: bool) -> Option<Draft> {
+    let text = loaded
+        .segments
+        .iter()
+        .find(|segment| segment.is_executable)?;
+    let line = maps::find(lines, text.start);
+    let path = line
+        .map_or(loaded.name.as_path(), |line| line.path.as_path())
+        .to_path_buf();
+    if !path.has_root() {
+        return None;
+    }
+    let contents = if is_program {
+        // This name leads to the file that runs, whatever has become of its path.
+        elf::read(Path::new("/proc/self/exe"))
+    } else if line.is_some_and(|line| line.is_deleted) {
+        Err(format!(
+            "{}: replaced or removed since it was loaded",
+            path.display()
+        ))
+    } else {
+        elf::read(&path)
+    };
+    Some(Draft {
+        loaded,
+        path,
+        contents,
+    })
+}
+
+impl Draft {
+    /// Whether the file names any site, or could not be read.
+    pub(crate) fn is_of_interest(&self) -> bool {
+        self.contents.as_ref().map_or(true, Contents::has_tables)
+    }
+
+    /// The module with its sites, numbered from `next` on. The flag says whether the loader was
+    /// done with its tables.
+    pub(crate) fn module(self, held: &Held<'_>, id: ModuleId, next: u32) -> (Module, bool) {
+        let Loaded {
+            base,
+            segments,
+            notes,
+            headers,
+            ..
+        } = self.loaded;
+        let mut module = Module {
+            id,
+            path: self.path,
+            base,
+            build_id: Vec::new(),
+            functions: Vec::new(),
+            sites: Vec::new(),
+            refused: Vec::new(),
+            segments,
+            room: None,
+        };
+        let contents = match self.contents {
+            Ok(contents) => contents,
+            Err(error) => {
+                module.refuse(base, Reason::File(error));
+                return (module, true);
+            }
+        };
+        let build_id = memory_build_id(held, &module.segments, &notes);
+        if !contents.is_of(&headers, build_id.as_deref()) {
+            let text = format!("{}: not the file that was loaded", module.path.display());
+            module.refuse(base, Reason::File(text));
+            return (module, true);
+        }
+        module.build_id.clone_from(&contents.build_id);
+        let entries = entries(held, &mut module, &contents);
+        let look = Look {
+            held,
+            contents: &contents,
+            module: &module,
+        };
+        let found = entries
+            .iter()
+            .map(|entry| (entry, look.at(entry)))
+            .collect();
+        let is_ready = module.take(found, next);
+        (module, is_ready)
+    }
+}
+
+fn entries(held: &Held<'_>, module: &mut Module, contents: &Contents) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for table in &contents.tables {
+        let at = module.base.wrapping_add(table.at);
+        let length = usize::try_from(table.length).unwrap_or(usize::MAX);
+        match held.read(&module.segments, at, length) {
+            Some(bytes) => entries.extend(tables::entries(*table, at, &bytes)),
+            None => module.refuse(
+                at,
+                Reason::File("a table of sites that is not in memory".into()),
+            ),
+        }
+    }
+    entries.sort_by_key(|entry| entry.at);
+    entries.dedup_by_key(|entry| entry.at);
+    entries
+}
+
+/// The build id in the module's notes: name "GNU", type 3.
+fn memory_build_id(held: &Held<'_>, segments: &[Segment], notes: &[(u64, u64)]) -> Option<Vec<u8>> {
+    const BUILD_ID: u32 = 3;
+    let word = |bytes: &[u8], at: usize| {
+        let word = bytes.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_le_bytes(word))
+    };
+    for (at, length) in notes {
+        let bytes = held.read(segments, *at, usize::try_from(*length).ok()?)?;
+        let mut note = bytes.as_slice();
+        while let (Some(name), Some(content), Some(kind)) =
+            (word(note, 0), word(note, 4), word(note, 8))
+        {
+            let (name, content) = (name as usize, content as usize);
+            let from = 12 + name.next_multiple_of(4);
+            let found = note.get(from..from.checked_add(content)?);
+            if kind == BUILD_ID && note.get(12..16) == Some(b"GNU\0") {
+                return found.map(<[u8]>::to_vec);
+            }
+            note = note
+                .get(from.checked_add(content.checked_next_multiple_of(4)?)?..)
+                .unwrap_or_default();
+        }
+    }
+    None
+}
+
+/// A site that can be believed.
+struct Believed {
+    address: u64,
+    form: Form,
+    function: Function,
+}
+
+/// A site, or why it is none and what its function is called.
+type Found = Result<Believed, (Vec<u8>, Reason)>;
+
+struct Look<'a> {
+    held: &'a Held<'a>,
+    contents: &'a Contents,
+    module: &'a Module,
+}
+
+impl Look<'_> {
+    fn at(&self, entry: &Entry) -> Found {
+        let segments = self.module.segments.iter();
+        let text = segments
+            .filter(|segment| segment.is_executable)
+            .find(|segment| segment.holds(entry.at, 1));
+        let text = text.ok_or((Vec::new(), Reason::Outside))?;
+        let from = entry.at.saturating_sub(ENDBR64_BYTES).max(text.start);
+        let length = (text.end - from).min(IN_FRONT_MAX + 2 * arch::CODE_BYTES_MAX as u64);
+        let code = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.held.read(&self.module.segments, from, length));
+        let code = code.ok_or((Vec::new(), Reason::Outside))?;
+        let (address, function) = match entry.function {
+            Some(function) => (entry.at, function),
+            None => self
+                .entry_of_function(entry, from, &code)
+                .ok_or((Vec::new(), Reason::NoFunction))?,
+        };
+        let symbol = self
+            .contents
+            .symbol(function.wrapping_sub(self.module.base));
+        let offset = usize::try_from(address - from).unwrap_or(usize::MAX);
+        let bytes = code.get(offset..).unwrap_or_default();
+        let form =
+            arch::read(bytes, address, entry.origin).map_err(|reason| (name(symbol), reason))?;
+        let function = Function {
+            address: function,
+            size: symbol.map_or(0, |symbol| symbol.size),
+            symbol: name(symbol),
+        };
+        Ok(Believed {
+            address,
+            form,
+            function,
+        })
+    }
+
+    /// Where the NOPs behind the beginning of a function are, and where the function begins: at
+    /// the entry, just before it with `endbr64` between, or behind NOPs that are never executed.
+    fn entry_of_function(&self, entry: &Entry, from: u64, code: &[u8]) -> Option<(u64, u64)> {
+        let base = self.module.base;
+        let in_file = entry.at.wrapping_sub(base);
+        let behind = self.contents.symbol_behind(in_file).map(|symbol| symbol.at);
+        let behind =
+            behind.filter(|at| at - in_file <= IN_FRONT_MAX && entry.origin == Origin::Patchable);
+        let starts = [Some(in_file), in_file.checked_sub(ENDBR64_BYTES)];
+        let known = starts
+            .into_iter()
+            .flatten()
+            .filter(|at| self.contents.symbol(*at).is_some());
+        known.chain(behind).find_map(|start| {
+            let function = base.wrapping_add(start);
+            let offset = |at: u64| usize::try_from(at.checked_sub(from)?).ok();
+            let site = arch::lands_on_entry(code, offset(entry.at)?, offset(function)?)?;
+            Some((from + site as u64, function))
+        })
+    }
+}
+
+fn name(symbol: Option<&Symbol>) -> Vec<u8> {
+    symbol.map(|symbol| symbol.name.clone()).unwrap_or_default()
+}
+
+impl Module {
+    fn refuse(&mut self, address: u64, reason: Reason) {
+        let symbol = Vec::new();
+        self.refused.push(Refused {
+            address,
+            symbol,
+            reason,
+        });
+    }
+
+    /// Sorts what was found into sites and refusals. False when every entry points nowhere: the
+    /// loader has not relocated the table yet.
+    fn take(&mut self, found: Vec<(&Entry, Found)>, next: u32) -> bool {
+        let outside = |found: &Result<_, (_, Reason)>| matches!(found, Err((_, Reason::Outside)));
+        let is_ready = found.is_empty() || !found.iter().all(|(_, found)| outside(found));
+        let mut believed = Vec::new();
+        for (entry, found) in found {
+            match found {
+                Ok(found) => believed.push((entry.kind, found)),
+                Err((symbol, reason)) => self.refused.push(Refused {
+                    address: entry.at,
+                    symbol,
+                    reason,
+                }),
+            }
+        }
+        believed.sort_by_key(|(_, found)| found.address);
+        believed.dedup_by_key(|(_, found)| found.address);
+        let functions = believed.iter().map(|(_, found)| found.function.clone());
+        self.functions = functions.collect();
+        self.functions.sort_by_key(|function| function.address);
+        self.functions.dedup_by_key(|function| function.address);
+        let index = |at| {
+            self.functions
+                .partition_point(|function| function.address < at)
+        };
+        let site = |(id, (kind, found)): (u32, (Kind, Believed))| Site {
+            id: SiteId(id),
+            address: found.address,
+            kind,
+            function: u32::try_from(index(found.function.address)).unwrap_or(u32::MAX),
+            form: found.form,
+            state: State::Rest,
+            distance: 0,
+        };
+        self.sites = (next..).zip(believed).map(site).collect();
+        is_ready
+    }
+
+    /// Compares every site that was opened with memory: a module that was unloaded and loaded
+    /// again at the same place is as its file made it.
+    pub(crate) fn is_as_left(&self, held: &Held<'_>) -> bool {
+        self.sites.iter().all(|site| {
+            let expected: Bytes = site.form.bytes(site.state, site.distance);
+            held.is(&self.segments, site.address, &expected)
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! The entries of a module's tables, as the loader left them in memory.
+
+use super::Kind;
+use super::elf::{Table, TableKind};
+use crate::arch::Origin;
+
+/// What a table's entry says, by address in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Of the first NOP, call or sled.
+    pub(super) at: u64,
+    pub(super) origin: Origin,
+    pub(super) kind: Kind,
+    /// Where the function begins, if the entry says so.
+    pub(super) function: Option<u64>,
+}
+
+/// Decodes a table that lies at `at`.
+pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> Vec<Entry> {
+    let origin = match table.kind {
+        TableKind::Patchable => Origin::Patchable,
+        TableKind::Mcount => Origin::Mcount,
+        TableKind::Xray => return sleds(at, bytes),
+    };
+    let words = bytes.chunks_exact(8).map(word);
+    let entry = |at| Entry {
+        at,
+        origin,
+        kind: Kind::Entry,
+        function: None,
+    };
+    words.map(entry).collect()
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Entries of XRay's map: address, function, kind, "always", version, padding; 32 bytes. From
+/// version 2 on both addresses count from where they stand.
+fn sleds(at: u64, bytes: &[u8]) -> Vec<Entry> {
+    const SLED_BYTES: usize = 32;
+    let sled = |(index, sled): (usize, &[u8])| {
+        let here = at + (index * SLED_BYTES) as u64;
+        let (address, function) = (word(&sled[..8]), word(&sled[8..16]));
+        let is_relative = sled[18] >= 2;
+        let from = |place: u64| if is_relative { place } else { 0 };
+        let (origin, kind) = match sled[16] {
+            // Entry, and entry with its first argument logged.
+            0 | 3 => (Origin::SledEntry, Kind::Entry),
+            1 => (Origin::SledExit, Kind::Exit),
+            2 => (Origin::SledEntry, Kind::TailExit),
+            // Events of the program's own.
+            _ => return None,
+        };
+        Some(Entry {
+            at: address.wrapping_add(from(here)),
+            origin,
+            kind,
+            function: Some(function.wrapping_add(from(here + 8))),
+        })
+    };
+    bytes
+        .chunks_exact(SLED_BYTES)
+        .enumerate()
+        .filter_map(sled)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_sleds() {
+        let table = |kind| Table {
+            kind,
+            at: 0,
+            length: 0,
+        };
+        let bytes = [0x10_u64, 0x20].map(u64::to_le_bytes).concat();
+        let found = entries(table(TableKind::Patchable), 0, &bytes);
+        assert_eq!(
+            found.iter().map(|entry| entry.at).collect::<Vec<_>>(),
+            [0x10, 0x20]
+        );
+
+        let mut sled = [0x100_u64.to_le_bytes(), 0xf8_u64.to_le_bytes()].concat();
+        sled.extend([1, 0, 2]);
+        sled.resize(32, 0);
+        let found = entries(table(TableKind::Xray), 0x1000, &sled);
+        let expected = Entry {
+            at: 0x1100,
+            origin: Origin::SledExit,
+            kind: Kind::Exit,
+            function: Some(0x1100),
+        };
+        assert_eq!(found, [expected]);
+        sled[16] = 4;
+        assert!(entries(table(TableKind::Xray), 0x1000, &sled).is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+/* Shared objects that come and go: modules PLUGIN.so STORM_PLUGIN.so */
+#include "tracer.h"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct selection all;
+static volatile int is_over;
+static long loads;
+
+UNTRACED static int call(void *plugin) {
+    int (*outer)(int) = (int (*)(int))symbol_of(plugin, "plugin_outer");
+    return outer(20);
+}
+
+UNTRACED static void *open_plugin(const char *path) {
+    void *plugin = dlopen(path, RTLD_NOW);
+    if (!plugin) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    return plugin;
+}
+
+UNTRACED static void *load_and_unload(void *path) {
+    while (!is_over) {
+        void *plugin = open_plugin(path);
+        if (call(plugin) != 42) {
+            printf("wrong result\n");
+            exit(3);
+        }
+        dlclose(plugin);
+        loads++;
+    }
+    return NULL;
+}
+
+UNTRACED static void *fork_and_wait(void *unused) {
+    (void)unused;
+    while (!is_over) {
+        pid_t child = fork();
+        if (child == 0) {
+            /* The loader's lock is free here, and what is patched works. */
+            size_t found = scan(1);
+            _exit(found > 0 ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        if (status != 0) {
+            printf("child ended with %x\n", status);
+            exit(3);
+        }
+    }
+    return NULL;
+}
+
+UNTRACED static void rescan_cost(void) {
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (int i = 0; i < 1000; i++)
+        scan(1);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    printf("rescan_ns %ld\n", (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3)
+        return 2;
+    load_tracer();
+    printf("without %zu\n", scan(1));
+    void *plugin = open_plugin(argv[1]);
+    printf("with %zu\n", scan(1));
+    select_sites(&all, "plugin_", 0);
+    printf("plugin_sites %zu\n", all.count);
+    printf("switched %zu\n", switch_sites(all.ids, all.count, count_entry));
+    int result = call(plugin);
+    printf("result %d\ncounted %llu\n", result, (unsigned long long)sum_counts(&all));
+    rescan_cost();
+
+    dlclose(plugin);
+    printf("gone %zu\n", switch_sites(all.ids, all.count, count_entry));
+    plugin = open_plugin(argv[1]);
+    scan(1);
+    select_sites(&all, "plugin_", 0);
+    switch_sites(all.ids, all.count, count_entry);
+    /* Loaded again at the same place, with nobody looking meanwhile: as its file made it. */
+    dlclose(plugin);
+    plugin = open_plugin(argv[1]);
+    printf("stale %zu\n", switch_sites(all.ids, all.count, NULL));
+    uint32_t old = all.ids[0];
+    select_sites(&all, "plugin_", 0);
+    printf("renumbered %d\n", all.count == 2 && all.ids[0] > old);
+    printf("again %zu\n", switch_sites(all.ids, all.count, count_entry));
+    uint64_t before = sum_counts(&all);
+    result = call(plugin);
+    printf("again_result %d\nagain_counted %llu\n", result, (unsigned long long)(sum_counts(&all) - before));
+
+    pthread_t storm, forks;
+    pthread_create(&storm, NULL, load_and_unload, argv[2]);
+    pthread_create(&forks, NULL, fork_and_wait, NULL);
+    long switched = 0;
+    for (int i = 0; i < 400 || loads < 100; i++) {
+        scan(1);
+        select_sites(&all, "plugin_", 0);
+        switched += switch_sites(all.ids, all.count, i % 2 ? NULL : count_entry);
+    }
+    is_over = 1;
+    pthread_join(storm, NULL);
+    pthread_join(forks, NULL);
+    printf("storm_loads %d\nstorm_switched %d\n", loads >= 100, switched > 0);
+    return 0;
+}
