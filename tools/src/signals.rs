@@ -27,7 +27,7 @@ impl Signals {
     /// program with 128 + its number.
     ///
     /// # Errors
-    /// What `sigaction` said.
+    /// What `sigaction` said, or that no thread can be made.
     pub(crate) fn watch() -> io::Result<Self> {
         let signals = Self {
             stop: Arc::default(),
@@ -39,7 +39,7 @@ impl Signals {
             flag::register_usize(signal, signals.number.clone(), signal as usize)?;
             flag::register(signal, signals.stop.clone())?;
         }
-        arm_later(signals.stop.clone(), armed);
+        arm_later(signals.stop.clone(), armed)?;
         Ok(signals)
     }
 
@@ -51,12 +51,13 @@ impl Signals {
 }
 
 /// Arms a moment after the first signal.
-fn arm_later(stop: Arc<AtomicBool>, armed: Arc<AtomicBool>) {
-    thread::spawn(move || {
+fn arm_later(stop: Arc<AtomicBool>, armed: Arc<AtomicBool>) -> io::Result<()> {
+    let wait = move || {
         while !stop.load(Ordering::Relaxed) {
             thread::sleep(ONE_SIGNAL);
         }
         thread::sleep(ONE_SIGNAL);
         armed.store(true, Ordering::Relaxed);
-    });
+    };
+    thread::Builder::new().spawn(wait).map(drop)
 }
