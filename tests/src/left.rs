@@ -128,6 +128,9 @@ impl Left {
             all.push(rest);
         }
         let account = Account::of(&decode(&all));
+        if account.lost() > 0 || account.delivered() != THREADS * EVENTS {
+            println!("{what}: {} of {} files", account.delivered(), all.len());
+        }
         account.expect_exact(THREADS, EVENTS);
         assert_eq!(account.lost(), 0, "{what}");
     }
