@@ -222,7 +222,15 @@ pub fn rotated_path(path: &Path, age: u32) -> PathBuf {
 /// What `rename` or `unlink` said.
 pub fn rotate_files(path: &Path, keep: u32) -> Result<(), ReaderError> {
     let keep = keep.max(1);
-    let gap = (0..keep).find(|age| !rotated_path(path, *age).exists());
+    let mut gap = None;
+    for age in 0..keep {
+        let file = rotated_path(path, age);
+        // A file that is taken for missing would be emptied by the next one.
+        if !file.try_exists().map_err(next_file("stat", &file))? {
+            gap = Some(age);
+            break;
+        }
+    }
     if gap.is_none() {
         let oldest = rotated_path(path, keep - 1);
         fs::remove_file(&oldest).map_err(next_file("remove", &oldest))?;
