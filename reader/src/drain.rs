@@ -126,13 +126,13 @@ impl SessionDrain {
         }
         while self.cursor < self.slots.len() {
             if self.fill_from_slot(self.cursor, batch) == Fill::BatchFull {
-                return Ok(Fill::BatchFull);
+                return self.session.check_whole().map(|()| Fill::BatchFull);
             }
             self.cursor += 1;
             self.pass_end = None;
         }
         self.cursor = 0;
-        Ok(Fill::PassDone)
+        self.session.check_whole().map(|()| Fill::PassDone)
     }
 
     fn fill_from_slot(&mut self, index: usize, batch: &mut Batch) -> Fill {
@@ -179,7 +179,9 @@ impl SessionDrain {
             {
                 let end = *self.pass_end.get_or_insert(waiting.sealed_end);
                 match take_tail(reader, ring, uuid, (&waiting, end), batch) {
-                    Taken::BatchFull => return Ok(Fill::BatchFull),
+                    Taken::BatchFull => {
+                        return self.session.check_whole().map(|()| Fill::BatchFull);
+                    }
                     Taken::Page => {}
                     Taken::Gone => reader.count_events(ring, &slot, batch),
                 }
@@ -188,7 +190,7 @@ impl SessionDrain {
             self.cursor += 1;
         }
         self.cursor = 0;
-        Ok(Fill::PassDone)
+        self.session.check_whole().map(|()| Fill::PassDone)
     }
 
     /// What was taken is written: moves *consumed* over it, if this drain consumes.
@@ -211,7 +213,14 @@ impl SessionDrain {
     /// Content of a COUNTERS block. `finished`: the session has ended and everything was read.
     /// With `recount`, open pages are walked once more for the number of their records; `batch`
     /// must have room for a page and is left as it was.
-    pub fn counters(&mut self, finished: bool, recount: Option<&mut Batch>) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// The ring file was truncated.
+    pub fn counters(
+        &mut self,
+        finished: bool,
+        recount: Option<&mut Batch>,
+    ) -> Result<Vec<u8>, ReaderError> {
         let ring = self.session.ring();
         if let Some(batch) = recount {
             for reader in &mut self.slots {
@@ -227,7 +236,8 @@ impl SessionDrain {
             .filter(|(_, slot)| slot.claims() > 0)
             .map(|(reader, slot)| counters::of_slot(reader.index(), &slot, reader.events))
             .collect();
-        counters::content(&self.session, &entries, finished)
+        let content = counters::content(&self.session, &entries, finished);
+        self.session.check_whole().map(|()| content)
     }
 
     /// Slots seen so far.

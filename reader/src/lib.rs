@@ -33,6 +33,7 @@ pub use info::SessionInfo;
 pub use on_death::DeathWatch;
 pub use output::{Output, Rotation};
 pub use record::{Ended, Progress, RecordOptions, Recorder};
+pub use ringmark_ring::guard;
 pub use selection::Selection;
 pub use session::{Access, Session};
 pub use snapshot::{SnapshotFigures, snapshot};

@@ -217,12 +217,24 @@ impl Session {
         let about = self.ring.file().metadata();
         let found = about.map_err(io_at("fstat", self.path()))?.len();
         let expected = self.ring.map().bytes();
-        if found < expected {
+        if found < expected || self.ring.is_broken() {
             return Err(ReaderError::Truncated {
                 path: self.path().to_owned(),
                 found,
                 expected,
             });
+        }
+        Ok(())
+    }
+
+    /// That nothing was read from pages that were gone, if the process is guarded
+    /// ([`ringmark_ring::guard`]): to be asked after reading, before what was read is used.
+    ///
+    /// # Errors
+    /// As [`Session::check_size`].
+    pub fn check_whole(&self) -> Result<(), ReaderError> {
+        if self.ring.is_broken() {
+            return self.check_size();
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ pub fn snapshot(
         figures.pages += batch.pages();
     }
     let finished = ended && drain.is_drained();
-    dump.add_counters(uuid, &drain.counters(finished, None))?;
+    dump.add_counters(uuid, &drain.counters(finished, None)?)?;
     figures.pages_skipped = drain.pages_skipped();
     figures.lost = drain.lost();
     figures.took = start.elapsed();

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use common::{Decoded, Dir, Layout, Producer, emit};
 use ringmark_format::counters::FINAL;
 use ringmark_format::session::{Mode, phase};
-use ringmark_format::slot::state;
 use ringmark_reader::{
     Access, Codec, Destination, Dump, Ended, ReaderError, RecordOptions, Recorder, Rotation,
     Selection, Session,

@@ -50,6 +50,8 @@ pub mod control_lock;
 pub mod cross;
 pub mod directory;
 mod elsewhere;
+#[cfg(not(loom))]
+pub mod guard;
 pub mod identity;
 pub mod lease;
 pub mod lock;

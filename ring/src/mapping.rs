@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
+use crate::guard::Guarded;
 use crate::sync::AtomicU64;
 
 /// Why a file could not be created or mapped.
@@ -40,6 +41,8 @@ fn at<E: Into<io::Error>>(step: &'static str) -> impl FnOnce(E) -> MapError {
 /// A shared mapping of a file (or of a part of it).
 #[derive(Debug)]
 pub struct Mapping {
+    /// Dropped before the mapping itself.
+    guarded: Option<Guarded>,
     map: MmapRaw,
     writable: bool,
 }
@@ -55,10 +58,7 @@ impl Mapping {
             .len(bytes)
             .map_raw_read_only(file)
             .map_err(at("mmap"))?;
-        Ok(Self {
-            map,
-            writable: false,
-        })
+        Ok(Self::of(map, false))
     }
 
     /// Maps `bytes` of `file` from `offset` for reading and writing.
@@ -71,10 +71,22 @@ impl Mapping {
             .len(bytes)
             .map_raw(file)
             .map_err(at("mmap"))?;
-        Ok(Self {
+        Ok(Self::of(map, true))
+    }
+
+    fn of(map: MmapRaw, writable: bool) -> Self {
+        Self {
+            guarded: Guarded::new(map.as_mut_ptr() as usize, map.len()),
             map,
-            writable: true,
-        })
+            writable,
+        }
+    }
+
+    /// Whether a page of the file was gone when it was touched, and private memory took its place:
+    /// see [`crate::guard`]. Without the guard the process has not survived that.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.guarded.as_ref().is_some_and(Guarded::is_broken)
     }
 
     /// Whether stores are allowed.

@@ -307,6 +307,13 @@ impl RingFile {
         &self.map
     }
 
+    /// Whether a page was gone when it was touched: see [`crate::guard`].
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        let consumed = self.consumed.as_ref();
+        self.map.is_broken() || consumed.is_some_and(Mapping::is_broken)
+    }
+
     /// The ring directory.
     #[must_use]
     pub fn directory<'f>(&'f self) -> Directory<'f, impl Fn(u32) -> Option<SlotView<'f>>> {

@@ -77,12 +77,12 @@ impl Tap {
     }
 
     /// A COUNTERS block as of now.
-    pub(crate) fn counters(&mut self) -> Vec<u8> {
+    pub(crate) fn counters(&mut self) -> Result<Vec<u8>, ReaderError> {
         let uuid = self.drain.session().uuid();
         let mut block = Vec::new();
-        let content = self.drain.counters(false, Some(&mut self.batch));
+        let content = self.drain.counters(false, Some(&mut self.batch))?;
         bounded(write::counters(&mut block, uuid, &content));
-        block
+        Ok(block)
     }
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn snapshot(pid: u32) -> anyhow::Result<Dump> {
     let mut builder = DumpBuilder::new();
     for mut tap in taps(pid)? {
         let mut blocks = tap.poll()?;
-        blocks.extend(tap.counters());
+        blocks.extend(tap.counters()?);
         let name = format!("pid {pid}");
         builder
             .read(&name, blocks.as_slice())

@@ -22,6 +22,8 @@ use clap::Parser;
 use output::report;
 
 fn main() -> ExitCode {
+    // Without it a ring file that somebody truncates while it is read would end this process.
+    let _ = ringmark_reader::guard::install();
     let exit = match cli::Cli::try_parse() {
         Ok(cli) => cli.command.run().unwrap_or_else(|error| report(&error)),
         Err(error) => cli::refuse(&error),

@@ -159,6 +159,9 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
 
 /// Finds a ring: warm, drained, new, or (overwrite mode) the one sealed longest ago.
 fn attach(core: &'static Core) -> Result<&'static Writer, Cause> {
+    if core.file.is_broken() {
+        return Err(Cause::NoMemory);
+    }
     let directory = core.file.directory();
     if let Some(slot) = directory.claim_warm() {
         control::ask_for_warm_rings(core);

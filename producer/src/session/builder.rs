@@ -54,6 +54,11 @@ impl Builder {
         fork: Fork;
         /// An anonymous, sealed file instead of a named one.
         memfd: bool;
+        /// Whether the program survives when another process of its user truncates the named file;
+        /// no if not said. Installs a handler for SIGBUS, which passes on what is not about the
+        /// ring file. Events behind the cut are lost without a count: nothing can be counted in a
+        /// file that is gone, and the tools say that it was truncated.
+        guard: bool;
     }
 
     /// `LEVEL` and `TARGET=LEVEL` directives, comma separated; everything is on if not said.

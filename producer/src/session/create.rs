@@ -9,7 +9,7 @@ use ringmark_format::Uuid;
 use ringmark_format::clock::Rate;
 use ringmark_format::session::Clock;
 use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
-use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, identity, mapping};
+use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, guard, identity, mapping};
 
 use super::attributes;
 use super::control::Helper;
@@ -27,6 +27,9 @@ const UNKNOWN_RATE: Rate = Rate::IDENTITY;
 pub(super) fn create(options: Options) -> Result<(Core, Option<Helper>), StartError> {
     let dir = session_dir::path();
     let mut notices = Vec::new();
+    if options.guard && !guard::install() {
+        notices.push("guard: the handler for SIGBUS could not be installed".to_owned());
+    }
     if !options.memfd {
         prepare_dir(&dir, options.session_bytes, &mut notices)?;
     }

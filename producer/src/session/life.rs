@@ -143,7 +143,7 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
         () if running.session_bytes != wanted.session_bytes => differs("session"),
         () if running.clock != wanted.clock => differs("clock"),
         () if running.filter != wanted.filter => differs("filter"),
-        () if running != wanted => differs("keep, control, warm, fork, memfd or tags"),
+        () if running != wanted => differs("keep, control, warm, fork, memfd, guard or tags"),
         () => Ok(()),
     }
 }

@@ -52,6 +52,8 @@ pub struct Options {
     pub fork: Fork,
     /// An anonymous file instead of a named one.
     pub memfd: bool,
+    /// The program survives when others truncate its named file: see [`ringmark_ring::guard`].
+    pub guard: bool,
     /// Which events are on: `level` and `target=level` directives, comma separated; empty: all.
     pub filter: String,
     /// Tags, `key=value`.
@@ -71,6 +73,7 @@ impl Default for Options {
             warm: 4,
             fork: Fork::Follow,
             memfd: false,
+            guard: false,
             filter: String::new(),
             tags: Vec::new(),
         }
@@ -139,6 +142,7 @@ impl Options {
             "keep" => self.keep = parse_keep(value)?,
             "control" => self.control = parse_switch(key, value)?,
             "memfd" => self.memfd = parse_switch(key, value)?,
+            "guard" => self.guard = parse_switch(key, value)?,
             "fork" => {
                 self.fork = if parse_switch(key, value)? {
                     Fork::Follow
@@ -151,7 +155,8 @@ impl Options {
             "session" => self.session_bytes = parse_bytes(key, value)?,
             "warm" => self.warm = value.parse().map_err(|_| wrong(key, value, "a number"))?,
             _ => {
-                let known = "mode, ring, session, page, clock, keep, control, warm, fork or memfd";
+                let known =
+                    "mode, ring, session, page, clock, keep, control, warm, fork, memfd or guard";
                 return Err(wrong("RINGMARK", key, known));
             }
         }

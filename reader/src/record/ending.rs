@@ -51,7 +51,7 @@ impl Recorder {
         let drained = track.drain.is_drained() && !self.full;
         self.batch.clear(u64::MAX);
         let recount = self.full.then_some(&mut self.batch);
-        let content = track.drain.counters(ended && drained, recount);
+        let content = track.drain.counters(ended && drained, recount)?;
         let uuid = track.drain.session().uuid();
         self.dump.add_counters(uuid, &content)?;
         if ended && drained {
@@ -90,7 +90,7 @@ impl Recorder {
         self.counted_at = Instant::now();
         self.batch.clear(u64::MAX);
         for track in &mut self.tracks {
-            let content = track.drain.counters(false, Some(&mut self.batch));
+            let content = track.drain.counters(false, Some(&mut self.batch))?;
             if track.is_news(&content) {
                 let uuid = track.drain.session().uuid();
                 self.dump.add_counters(uuid, &content)?;

@@ -82,7 +82,7 @@ impl Recorder {
 
     fn rotate(&mut self) -> Result<(), ReaderError> {
         for track in &mut self.tracks {
-            let content = track.drain.counters(false, None);
+            let content = track.drain.counters(false, None)?;
             let uuid = track.drain.session().uuid();
             self.dump.add_counters(uuid, &content)?;
         }

@@ -1,0 +1,202 @@
+//! What a process can do against others that truncate the file it has mapped: a handler for SIGBUS
+//! that puts private, zeroed memory in the place of a page that is gone, and remembers it.
+//!
+//! Opt-in, because a program's signals are its own: a producer asks for it by an option, a reader by
+//! calling [`install`]. Only faults inside the mappings of this crate are handled; every other one
+//! goes to the handler that was there before, or ends the process as it would have. Who installs a
+//! handler of his own later, without passing ours on what is not his, takes the protection away.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicUsize};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+/// Mappings that can be guarded at once; more are not.
+const REGIONS_MAX: usize = 1024;
+
+/// A guarded mapping. Free while `start` is 0. Relaxed is enough: who touches a mapping has learned
+/// its address from the thread that registered it before, and the handler runs on his thread.
+struct Region {
+    start: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Pages that were replaced since it was registered.
+    replaced: AtomicUsize,
+}
+
+static REGIONS: [Region; REGIONS_MAX] = [const {
+    Region {
+        start: AtomicUsize::new(0),
+        bytes: AtomicUsize::new(0),
+        replaced: AtomicUsize::new(0),
+    }
+}; REGIONS_MAX];
+
+/// Regions in use lie below this.
+static REGIONS_USED: AtomicUsize = AtomicUsize::new(0);
+
+const ABSENT: u32 = 0;
+const INSTALLING: u32 = 1;
+const INSTALLED: u32 = 2;
+static STATE: AtomicU32 = AtomicU32::new(ABSENT);
+
+/// What handled SIGBUS before: written once, before the handler that reads it is installed.
+struct Previous(UnsafeCell<MaybeUninit<libc::sigaction>>);
+
+// SAFETY: written by the one thread that goes from ABSENT to INSTALLING, read afterwards.
+unsafe impl Sync for Previous {}
+
+static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::zeroed()));
+
+/// Installs the handler, once in a process. `false`: the system said no.
+pub fn install() -> bool {
+    match STATE.compare_exchange(ABSENT, INSTALLING, Relaxed, Relaxed) {
+        Ok(_) => {
+            let done = replace_action();
+            STATE.store(if done { INSTALLED } else { ABSENT }, Relaxed);
+            done
+        }
+        Err(state) => state == INSTALLED,
+    }
+}
+
+/// Whether mappings that are made now will be guarded.
+#[must_use]
+pub fn is_installed() -> bool {
+    STATE.load(Relaxed) == INSTALLED
+}
+
+fn replace_action() -> bool {
+    let place = PREVIOUS.0.get().cast::<libc::sigaction>();
+    // SAFETY: asks for the present action; the place is ours, see `Previous`.
+    if unsafe { libc::sigaction(libc::SIGBUS, core::ptr::null(), place) } != 0 {
+        return false;
+    }
+    // SAFETY: just written.
+    let mut action = unsafe { place.read() };
+    let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = handle;
+    action.sa_sigaction = handler as usize;
+    // A handler that was there sees its own mask; its own stack if it wanted one.
+    action.sa_flags = (action.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART))
+        | libc::SA_SIGINFO
+        | libc::SA_ONSTACK;
+    // SAFETY: the action is complete; the handler is async-signal-safe.
+    unsafe { libc::sigaction(libc::SIGBUS, &raw const action, core::ptr::null_mut()) == 0 }
+}
+
+extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel hands over what SA_SIGINFO promises.
+    let (is_fault, address) = unsafe { fault(info) };
+    if !(is_fault && mend(address)) {
+        pass_on(signal, info, context);
+    }
+}
+
+/// Whether the kernel sent the signal for an access to memory that is not there, and where.
+///
+/// # Safety
+/// `info` must be what a handler got.
+unsafe fn fault(info: *const libc::siginfo_t) -> (bool, usize) {
+    // SAFETY: the caller says so.
+    let info = unsafe { &*info };
+    // SAFETY: SIGBUS with one of the kernel's codes carries an address; with others it is unused.
+    let address = unsafe { info.si_addr() };
+    (info.si_code == libc::BUS_ADRERR, address as usize)
+}
+
+/// Puts memory where `address` points to, if that is guarded.
+fn mend(address: usize) -> bool {
+    let regions = &REGIONS[..REGIONS_USED.load(Relaxed).min(REGIONS_MAX)];
+    let Some(region) = regions.iter().find(|region| region.holds(address)) else {
+        return false;
+    };
+    region.replaced.fetch_add(1, Relaxed);
+    let page = rustix::param::page_size();
+    let start = address & !(page - 1);
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+    // SAFETY: the page lies in a mapping of ours, whose words are atomics that may hold anything;
+    // the file behind it has no such page any more.
+    unsafe { mmap_anonymous(start as *mut c_void, page, protection, flags) }.is_ok()
+}
+
+/// Does what would have been done without us.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let previous: *const libc::sigaction = PREVIOUS.0.get().cast();
+    // SAFETY: written before this handler was installed.
+    let previous = unsafe { &*previous };
+    match previous.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // A fault happens again when we return, and then ends the process; a signal that
+            // somebody sent is sent again.
+            // SAFETY: gives the action back that was there.
+            unsafe { libc::sigaction(signal, previous, core::ptr::null_mut()) };
+            // SAFETY: as above.
+            let is_sent = unsafe { (*info).si_code } <= 0;
+            if is_sent && previous.sa_sigaction == libc::SIG_DFL {
+                // SAFETY: sends the signal to this thread; it comes when this handler returns.
+                unsafe { libc::raise(signal) };
+            }
+        }
+        address if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: installed by the program with SA_SIGINFO, so it has this type.
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                unsafe { core::mem::transmute(address) };
+            handler(signal, info, context);
+        }
+        address => {
+            // SAFETY: installed by the program without SA_SIGINFO, so it has this type.
+            let handler: extern "C" fn(c_int) = unsafe { core::mem::transmute(address) };
+            handler(signal);
+        }
+    }
+}
+
+impl Region {
+    fn holds(&self, address: usize) -> bool {
+        let start = self.start.load(Relaxed);
+        start != 0 && address.wrapping_sub(start) < self.bytes.load(Relaxed)
+    }
+}
+
+/// Keeps a mapping guarded.
+#[derive(Debug)]
+pub struct Guarded {
+    region: usize,
+}
+
+impl Guarded {
+    /// Guards a mapping. `None`: the handler is not installed, or too many are guarded.
+    #[must_use]
+    pub fn new(start: usize, bytes: usize) -> Option<Self> {
+        if !is_installed() || start == 0 {
+            return None;
+        }
+        let region = REGIONS.iter().position(|region| {
+            let taken = region
+                .start
+                .compare_exchange(0, usize::MAX, Relaxed, Relaxed);
+            taken.is_ok()
+        })?;
+        REGIONS_USED.fetch_max(region + 1, Relaxed);
+        REGIONS[region].replaced.store(0, Relaxed);
+        REGIONS[region].bytes.store(bytes, Relaxed);
+        REGIONS[region].start.store(start, Relaxed);
+        Some(Self { region })
+    }
+
+    /// Whether a page was gone and has been replaced: what the mapping holds is no longer the file.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        REGIONS[self.region].replaced.load(Relaxed) != 0
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        REGIONS[self.region].bytes.store(0, Relaxed);
+        REGIONS[self.region].start.store(0, Relaxed);
+    }
+}
