@@ -80,7 +80,12 @@ const UNSAFE_FILES: &[&str] = &[
 ];
 
 /// Directories whose code runs inside the traced program.
-const TRACED: &[&str] = &["ring/src/", "producer/src/", "function-tracer/src/", "function-tracer/shared-object/src/"];
+const TRACED: &[&str] = &[
+    "ring/src/",
+    "producer/src/",
+    "function-tracer/src/",
+    "function-tracer/shared-object/src/",
+];
 /// Exceptions there: (path, token).
 const TRACED_ALLOWED: &[(&str, &str)] = &[
     // Not there outside the test of every step.

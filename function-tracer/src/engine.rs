@@ -137,11 +137,11 @@ impl Engine {
             }
         }
         drafts.retain(scan::Draft::is_of_interest);
-        let _no_fork = fork::change();
         let found = loader::hold(|held| (held.counts == counts).then(|| self.add(held, drafts)));
         let Some((added, is_ready)) = found.flatten() else {
             return false;
         };
+        let _no_fork = fork::change();
         // Numbers of new modules are higher than those of all known ones.
         let mut known = known.into_iter().chain(added.iter().map(|_| Some(0)));
         let is_gone = |_: &mut Module| known.next().flatten().is_none();
@@ -225,7 +225,6 @@ impl Engine {
     ) -> bool {
         let counts = self.counts.unwrap_or_default();
         while let Some((&first, _)) = open.first_key_value() {
-            let _no_fork = fork::change();
             let Some(index) = self.module_of(first) else {
                 open.remove(&first);
                 report.refused.push((first, Refusal::Gone));
@@ -239,11 +238,13 @@ impl Engine {
                 target: target.map(|target| target.address()),
             };
             let wishes: Vec<_> = batch.map(wish).collect();
+            let no_fork = fork::change();
             let Plan {
                 changes,
                 done,
                 refused,
             } = plan::plan(module, &wishes, self.threads);
+            drop(no_fork);
             let Outcome::Done(more) = batch::run(module, &changes, counts) else {
                 return false;
             };

@@ -40,7 +40,7 @@ pub fn path() -> &'static Path {
 }
 
 fn build() -> PathBuf {
-    build_with(&["--workspace"], "ringmark")
+    build_with(&["--workspace", "--bin", "ringmark"], "ringmark")
 }
 
 /// The program `name` of a package that other tests do not need: Cargo builds it, for this test's
@@ -50,16 +50,24 @@ fn build() -> PathBuf {
 /// When it cannot be built.
 #[must_use]
 pub fn built(package: &str, name: &str) -> PathBuf {
-    build_with(&["--package", package], name)
+    build_with(&["--package", package, "--bin", name], name)
 }
 
-fn build_with(packages: &[&str], name: &str) -> PathBuf {
+/// The shared object `file` of a package, built in the same way.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn built_library(package: &str, file: &str) -> PathBuf {
+    build_with(&["--package", package, "--lib"], file)
+}
+
+fn build_with(what: &[&str], name: &str) -> PathBuf {
     let profile_dir = profile_dir();
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace_root());
-    command.args(["build", "--quiet"]).args(packages);
-    command.args(["--bin", name]);
+    command.args(["build", "--quiet"]).args(what);
     if profile_dir.ends_with("release") {
         command.arg("--release");
     }

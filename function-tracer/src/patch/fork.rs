@@ -3,7 +3,7 @@
 //! lock of a whole operation, which may read files, it does not wait for: in the child, where the
 //! thread that held it is not, it is free.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Once;
@@ -20,7 +20,8 @@ static INSTALLED: Once = Once::new();
 /// A lock that this thread holds until it drops this.
 pub(crate) struct Guard(&'static Lock, PhantomData<*mut ()>);
 
-/// Held while sites change, or what is known of them. Short: forks wait for it.
+/// Held while sites change, or what is known of them, or while the loader's lock is held. Short:
+/// forks wait for it.
 pub(crate) fn change() -> Guard {
     Guard::of(&CHANGE)
 }
@@ -54,21 +55,42 @@ impl Lock {
     }
 
     fn unlock(&self) {
-        // SAFETY: locked by this thread, or by that of the parent which this one is a copy of.
+        // SAFETY: locked by this thread.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 }
 
+thread_local! {
+    /// Whether the fork that this thread is in holds the lock.
+    static IS_HELD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Waits, but not for ever: who forks may hold the loader's lock, which a change may wait for.
 extern "C" fn before() {
-    CHANGE.lock();
+    const SECONDS_MAX: i64 = 1;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is written here only.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    time.tv_sec += SECONDS_MAX;
+    // SAFETY: as in `Lock::lock`; `time` is read only.
+    let result = unsafe { libc::pthread_mutex_timedlock(CHANGE.0.get(), &raw const time) };
+    IS_HELD.set(result == 0);
 }
 
 extern "C" fn in_parent() {
-    CHANGE.unlock();
+    if IS_HELD.replace(false) {
+        CHANGE.unlock();
+    }
 }
 
+/// This thread is the only one, and it was forking: whoever holds a lock is not here.
 extern "C" fn in_child() {
-    CHANGE.unlock();
-    // SAFETY: this thread is the only one, and it was not in an operation: it was forking.
-    unsafe { libc::pthread_mutex_init(OPERATION.0.get(), ptr::null()) };
+    IS_HELD.set(false);
+    for lock in [&CHANGE, &OPERATION] {
+        // SAFETY: nobody else uses the lock, as said above.
+        unsafe { libc::pthread_mutex_init(lock.0.get(), ptr::null()) };
+    }
 }

@@ -1,11 +1,14 @@
 //! Memory for generated code. A page is filled while nobody can execute it and never written
 //! again after that, so it is never writable and executable at once.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
 /// A reserved range of addresses. Unmapped when dropped.
 #[derive(Debug)]
@@ -65,9 +68,28 @@ impl Region {
             // SAFETY: pages of this region, writable since the line before, and `fill` had no way
             // to them.
             unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), to, code.len()) };
-            self.protect(&pages, MprotectFlags::READ | MprotectFlags::EXEC)?;
+            match self.protect(&pages, MprotectFlags::READ | MprotectFlags::EXEC) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    self.map_code(&pages, &code)?;
+                }
+                result => result?,
+            }
             self.is_filled[pages].fill(true);
         }
+        Ok(())
+    }
+
+    /// Puts a file that holds `code` in the place of `pages`: for processes in which memory that
+    /// was written may never become code.
+    fn map_code(&self, pages: &Range<usize>, code: &[u8]) -> io::Result<()> {
+        let file = File::from(memfd_create("ringmark-pads", MemfdFlags::CLOEXEC)?);
+        file.write_all_at(code, 0)?;
+        let at = self.start + pages.start as u64 * page_bytes();
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+        let protection = ProtFlags::READ | ProtFlags::EXEC;
+        // SAFETY: replaces pages of this region, to which no reference leads and that nobody
+        // executes yet.
+        unsafe { mmap(at as *mut _, code.len(), protection, flags, &file, 0)? };
         Ok(())
     }
 

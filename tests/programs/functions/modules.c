@@ -7,7 +7,7 @@
 
 static struct selection all;
 static volatile int is_over;
-static long loads;
+static volatile long loads, forked;
 
 UNTRACED static int call(void *plugin) {
     int (*outer)(int) = (int (*)(int))symbol_of(plugin, "plugin_outer");
@@ -36,23 +36,49 @@ UNTRACED static void *load_and_unload(void *path) {
     return NULL;
 }
 
-UNTRACED static void *fork_and_wait(void *unused) {
-    (void)unused;
+/* In a child no lock is held by a thread that is not there, and every site is whole. */
+UNTRACED static int in_child(void *plugin) {
+    static struct selection mine;
+    alarm(20);
+    scan(1);
+    select_sites(&mine, "plugin_", 0);
+    if (mine.count < 2 || switch_sites(mine.ids, mine.count, NULL) != mine.count)
+        return 1;
+    uint64_t before = sum_counts(&mine);
+    return call(plugin) != 42 || sum_counts(&mine) != before;
+}
+
+UNTRACED static void *fork_and_wait(void *plugin) {
     while (!is_over) {
         pid_t child = fork();
-        if (child == 0) {
-            /* The loader's lock is free here, and what is patched works. */
-            size_t found = scan(1);
-            _exit(found > 0 ? 0 : 1);
-        }
+        if (child == 0)
+            _exit(in_child(plugin));
         int status = -1;
         waitpid(child, &status, 0);
         if (status != 0) {
             printf("child ended with %x\n", status);
             exit(3);
         }
+        forked++;
     }
     return NULL;
+}
+
+/* Switches every site of the plugins while another thread does `work`. */
+UNTRACED static long switch_beside(void *(*work)(void *), void *argument, volatile long *progress, long enough) {
+    pthread_t thread;
+    long switched = 0;
+    is_over = 0;
+    pthread_create(&thread, NULL, work, argument);
+    for (int i = 0; i < 200 || *progress < enough; i++) {
+        scan(1);
+        select_sites(&all, "plugin_", 0);
+        switched += switch_sites(all.ids, all.count, i % 2 ? NULL : count_entry);
+        usleep(50);
+    }
+    is_over = 1;
+    pthread_join(thread, NULL);
+    return switched;
 }
 
 UNTRACED static void rescan_cost(void) {
@@ -96,18 +122,8 @@ int main(int argc, char **argv) {
     result = call(plugin);
     printf("again_result %d\nagain_counted %llu\n", result, (unsigned long long)(sum_counts(&all) - before));
 
-    pthread_t storm, forks;
-    pthread_create(&storm, NULL, load_and_unload, argv[2]);
-    pthread_create(&forks, NULL, fork_and_wait, NULL);
-    long switched = 0;
-    for (int i = 0; i < 400 || loads < 100; i++) {
-        scan(1);
-        select_sites(&all, "plugin_", 0);
-        switched += switch_sites(all.ids, all.count, i % 2 ? NULL : count_entry);
-    }
-    is_over = 1;
-    pthread_join(storm, NULL);
-    pthread_join(forks, NULL);
-    printf("storm_loads %d\nstorm_switched %d\n", loads >= 100, switched > 0);
+    printf("beside_loads %ld\n", switch_beside(load_and_unload, argv[2], &loads, 300));
+    printf("beside_forks %ld\n", switch_beside(fork_and_wait, plugin, &forked, 100));
+    printf("loads %ld\nforked %ld\n", loads, forked);
     return 0;
 }

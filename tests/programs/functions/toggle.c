@@ -1,12 +1,15 @@
 /* Six threads call functions and check every result while their sites are switched.
  *
- * toggle SECONDS BATCHES [inside] [before]: until both are reached. `inside` also enters functions
- * behind each byte of their NOPs, as a thread would that had rested there. `before` says that
- * sites are switched before threads run. */
+ * toggle SECONDS BATCHES [inside] [before] [locked] [exits] [all]: until both are reached. `inside` also enters
+ * functions behind each byte of their NOPs, as a thread would that had rested there. `before` says
+ * that sites are switched before threads run. `locked` forbids memory that is writable and
+ * executable, or becomes executable after it was writable. `exits` switches exits, `all` every
+ * site, for programs without symbols. */
 #include "tracer.h"
 #include "many.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,15 +110,21 @@ int main(int argc, char **argv) {
     static struct selection all;
     double seconds = argc > 1 ? atof(argv[1]) : 1;
     uint64_t batches = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int before = 0;
+    int before = 0, exits = 0, has_names = 1;
+    load_tracer();
     for (int i = 3; i < argc; i++) {
         goes_inside |= !strcmp(argv[i], "inside");
         before |= !strcmp(argv[i], "before");
+        exits |= !strcmp(argv[i], "exits");
+        has_names &= strcmp(argv[i], "all") != 0;
+        if (!strcmp(argv[i], "locked") && prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0)) {
+            printf("unlocked 1\n");
+            return 0;
+        }
     }
     find_nops();
-    load_tracer();
     printf("sites %zu\n", scan(!before));
-    select_sites(&all, "f", 0);
+    select_sites(&all, has_names ? "f" : "", exits);
     print_offsets(&all);
     if (before) {
         switch_sites(all.ids, all.count, count_entry);
