@@ -77,6 +77,9 @@ const UNSAFE_FILES: &[&str] = &[
     "tests/programs/rude.rs",
     "tests/programs/sandbox.rs",
     "tests/programs/signals.rs",
+    "tests/programs/stepped.rs",
+    // Tracing a program instruction by instruction.
+    "tests/step/ptrace.rs",
 ];
 
 /// Directories whose code runs inside the traced program.

@@ -62,6 +62,8 @@ pub mod observe;
 pub mod order;
 mod own_rings;
 mod page_words;
+#[doc(hidden)]
+pub mod planted;
 pub mod published;
 pub mod reservation;
 #[cfg(not(loom))]

@@ -9,6 +9,7 @@ use ringmark_format::record::{self, Header};
 use crate::cross;
 use crate::observe::HEADER_WORDS;
 use crate::order;
+use crate::planted::{self, Bug};
 use crate::sync::AtomicU64;
 
 /// Steps over records from `at` and marks the first empty word BUSY, if `words` fit behind it.
@@ -82,7 +83,9 @@ fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut Atomic
 /// One turn, the same in both modes.
 pub(crate) fn open(page: &[AtomicU64], header: &PageHeader) {
     const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
-    page[GENERATION].store(page::BUSY, Relaxed);
+    if !planted::is(Bug::PageReusedWithoutBusy) {
+        page[GENERATION].store(page::BUSY, Relaxed);
+    }
     order::turn_fence(); // [W1]
     cross::zero(&page[HEADER_WORDS..]);
     let fields: [u64; size_of::<PageHeader>() / 8] = zerocopy::transmute!(*header);

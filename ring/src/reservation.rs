@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::record;
 
 use crate::order;
+use crate::planted::{self, Bug};
 use crate::sync::AtomicU64;
 use crate::writer::Writer;
 
@@ -40,6 +41,9 @@ impl<'w> Reservation<'w> {
             // SAFETY: the reservation has a second header word for the length.
             let length = unsafe { &*place.wrapping_add(1) };
             length.store(payload_words, Relaxed);
+        }
+        if planted::is(Bug::CommitBeforePayload) {
+            header.store(commit, Relaxed);
         }
         Self {
             writer,
@@ -103,6 +107,9 @@ impl<'w> Reservation<'w> {
         let header = unsafe { &*self.header };
         header.store(header_word, order::commit_release()); // [W3]
         self.writer.leave(self.outer);
+        if planted::is(Bug::CountAndCommitApart) {
+            self.writer.count_reservation();
+        }
     }
 }
 

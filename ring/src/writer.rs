@@ -25,6 +25,7 @@ use ringmark_format::slot::state;
 use crate::cross;
 use crate::observe::HEADER_WORDS;
 use crate::page_words;
+use crate::planted::{self, Bug};
 use crate::reservation::Reservation;
 use crate::slot::{SlotGeometry, SlotView};
 use crate::sync::AtomicU64;
@@ -200,8 +201,14 @@ impl Writer {
         if fits && ticks <= u64::from(u32::MAX) {
             // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
             let header = unsafe { &*at };
-            if cross::mark_if_empty(header, record::pack_span(record::BUSY, words)) == 0 {
-                cross::increment(&self.reservations);
+            let busy = record::pack_span(record::BUSY, words);
+            if planted::is(Bug::BumpAndBusyApart) {
+                self.cursor.store(next, Relaxed);
+                compiler_fence(SeqCst);
+                header.store(busy, Relaxed);
+            }
+            if planted::is(Bug::BumpAndBusyApart) || cross::mark_if_empty(header, busy) == 0 {
+                self.count_reserved();
                 self.cursor.store(next, Relaxed);
                 let commit = record::pack(ticks as u32, type_id, payload_words);
                 return Some(Reservation::new(
@@ -273,7 +280,7 @@ impl Writer {
                 };
                 return Ok(reservation);
             }
-            if outer != 0 {
+            if outer != 0 && !planted::is(Bug::PageTurnedUnderReservation) {
                 cross::increment(&self.nested_lost);
                 return Err(Cause::Nested);
             }
@@ -309,10 +316,23 @@ impl Writer {
         let (at, end) = (self.cursor.load(Relaxed), self.end.load(Relaxed));
         // SAFETY: invariant 1: `cursor..end` lies within the open page, or `end` is null.
         let header = unsafe { page_words::mark(at, end, words) }?;
-        cross::increment(&self.reservations);
+        self.count_reserved();
         let next = core::ptr::from_ref(header).wrapping_add(words as usize);
         self.cursor.store(next.cast_mut(), Relaxed);
         Some(header)
+    }
+
+    /// One reservation more, in the same context as the mark in the page: it does not turn before.
+    #[inline(always)]
+    fn count_reserved(&self) {
+        if !planted::is(Bug::CountAndCommitApart) {
+            self.count_reservation();
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_reservation(&self) {
+        cross::increment(&self.reservations);
     }
 
     /// Closes the open page, if there is one. Nothing fits into it afterwards.
