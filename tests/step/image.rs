@@ -107,7 +107,7 @@ impl ImageReader {
             return Err("the batch of this test is too small".into());
         }
         self.follow_schema(drain)?;
-        let content = drain.counters(false, None);
+        let content = drain.counters(false, None).map_err(|e| e.to_string())?;
         let (header, rest) = CountersHeader::read_from_prefix(&content).map_err(|_| "counters")?;
         for entry in rest.chunks_exact(SlotCounters::BYTES) {
             let entry = SlotCounters::read_from_bytes(entry).map_err(|_| "counters")?;
