@@ -88,6 +88,13 @@ impl ImageReader {
         }
     }
 
+    /// The pages of blocks that another reader of the same session made.
+    pub(crate) fn parse(&self, blocks: &[u8]) -> Result<Image, String> {
+        let mut image = Image::default();
+        take_apart(blocks, &self.types, &mut image)?;
+        Ok(image)
+    }
+
     /// What a reader gets now.
     pub(crate) fn read(&mut self, image: &mut Image) -> Result<(), String> {
         let session = self.session.take().ok_or("no session")?;
@@ -136,11 +143,7 @@ impl ImageReader {
 }
 
 /// The pages of a batch of blocks.
-pub(crate) fn take_apart(
-    mut blocks: &[u8],
-    types: &Types,
-    image: &mut Image,
-) -> Result<(), String> {
+fn take_apart(mut blocks: &[u8], types: &Types, image: &mut Image) -> Result<(), String> {
     while !blocks.is_empty() {
         let (block, rest) = BlockHeader::read_from_prefix(blocks).map_err(|_| "a block")?;
         let (content, rest) = rest

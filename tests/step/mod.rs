@@ -75,6 +75,8 @@ pub(crate) struct Report {
     pub(crate) states: u64,
     /// Of these, by the whole way through recorder and decoder.
     pub(crate) full: u64,
+    /// Stops at which there was no session yet, and so nothing to recover; they are no states.
+    pub(crate) before: u64,
     /// Instructions outside of the program's text.
     pub(crate) outside: u64,
     pub(crate) calls: u64,
@@ -235,20 +237,19 @@ impl<'p> Run<'p> {
 
     /// One state: recovery, and what must hold.
     fn check(&mut self) -> Result<Calls, String> {
-        self.report.states += 1;
         let calls = self.calls();
+        if self.reader.is_none() && !self.open_session()? {
+            self.report.before += 1;
+            let none = calls.returned_in_all() == 0;
+            return none.then_some(calls).ok_or("events, and no session".into());
+        }
+        self.report.states += 1;
         self.recover(&calls)?;
         Ok(calls)
     }
 
     fn recover(&mut self, calls: &Calls) -> Result<(), String> {
         let state = self.report.states;
-        if self.reader.is_none() && !self.open_session()? {
-            let begun = calls.returned_in_all();
-            return (begun == 0)
-                .then_some(())
-                .ok_or("events, and no session".into());
-        }
         let Some(reader) = &mut self.reader else {
             return Ok(());
         };
@@ -295,6 +296,16 @@ impl<'p> Run<'p> {
         batch.clear(u64::MAX);
         drain.fill(batch).map_err(|e| e.to_string())?;
         self.report.taken += batch.pages();
+        let reader = self.reader.as_ref().ok_or("a session")?;
+        let (taken, seen) = (reader.parse(batch.bytes())?, self.oracle.last());
+        for page in &taken.pages {
+            let mut same = seen.pages.iter();
+            let same = same.find(|p| (p.slot, p.number) == (page.slot, page.number));
+            let records = same.filter(|p| p.sealed).map(|p| seen.records_of(p));
+            if records != Some(taken.records_of(page)) {
+                return Err(format!("taken {page:?}, seen {same:?}"));
+            }
+        }
         drain.release();
         Ok(())
     }
