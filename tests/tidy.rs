@@ -65,6 +65,9 @@ const UNSAFE_FILES: &[&str] = &[
     "reader/tests/common/mod.rs",
     "reader/tests/live.rs",
     "reader/tests/record.rs",
+    // Another process: its threads stopped, its registers set; the code that it runs then.
+    "attach/src/ptrace.rs",
+    "attach/src/trampoline.rs",
     // Traced programs that share memory with their test, or do what only C may.
     "tests/programs/deny/tracer.rs",
     "tests/programs/children.rs",

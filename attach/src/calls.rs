@@ -1,0 +1,138 @@
+//! System calls that a stopped thread was in: how it goes on with them as if nothing had been.
+
+use crate::ptrace::Registers;
+
+/// Waits that a signal, and so a stop, ends with `EINTR` instead of going on by themselves:
+/// epoll_wait, epoll_pwait, epoll_pwait2, rt_sigtimedwait, semop, semtimedop, msgrcv, msgsnd,
+/// io_getevents, recvfrom, recvmsg, sendto, sendmsg, accept, accept4 and connect with a time limit.
+const STARTED_AGAIN: [u64; 16] = [
+    232, 281, 441, 128, 65, 220, 70, 69, 208, 45, 47, 44, 46, 43, 288, 42,
+];
+/// Waits in which no lock of the C library is held, if the program itself has called them by name.
+const WAITS: [&str; 43] = [
+    "poll",
+    "__poll",
+    "ppoll",
+    "select",
+    "__select",
+    "pselect",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "accept",
+    "accept4",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "send",
+    "sendto",
+    "sendmsg",
+    "connect",
+    "read",
+    "readv",
+    "write",
+    "writev",
+    "nanosleep",
+    "clock_nanosleep",
+    "sleep",
+    "usleep",
+    "pause",
+    "sigsuspend",
+    "sigwait",
+    "sigwaitinfo",
+    "sigtimedwait",
+    "wait",
+    "waitpid",
+    "wait4",
+    "waitid",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+    "pthread_mutex_lock",
+    "sem_wait",
+    "pthread_join",
+    "syscall",
+];
+/// Those of them that no allocator uses.
+const SERVER_WAITS: [&str; 17] = [
+    "poll",
+    "__poll",
+    "ppoll",
+    "select",
+    "__select",
+    "pselect",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "accept",
+    "accept4",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "pause",
+    "sigsuspend",
+    "sigwait",
+];
+/// Functions that return twice, or whose return address is kept elsewhere than on the stack.
+const TWICE: [&str; 17] = [
+    "fork",
+    "_Fork",
+    "__fork",
+    "vfork",
+    "__vfork",
+    "clone",
+    "__clone",
+    "setjmp",
+    "_setjmp",
+    "__sigsetjmp",
+    "getcontext",
+    "setcontext",
+    "swapcontext",
+    "makecontext",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+];
+
+const RESTART_SYSCALL: u64 = 219;
+
+pub(crate) fn is_wait(name: &str, brings_allocator: bool) -> bool {
+    let list: &[&str] = if brings_allocator {
+        &SERVER_WAITS
+    } else {
+        &WAITS
+    };
+    list.contains(&name)
+}
+
+pub(crate) fn returns_twice(name: &str) -> bool {
+    TWICE.contains(&name)
+}
+
+/// Whether the thread was in a system call that waits.
+pub(crate) fn is_waiting(registers: &Registers) -> bool {
+    again(registers).is_some()
+}
+
+/// What makes the thread go into its system call again, where the stop took it out of one:
+/// address of the instruction and number of the call.
+pub(crate) fn again(registers: &Registers) -> Option<(u64, u64)> {
+    let number = registers.orig_rax;
+    if number.cast_signed() < 0 {
+        return None;
+    }
+    let number = match -registers.rax.cast_signed() {
+        512..=514 => number,
+        516 => RESTART_SYSCALL,
+        4 if STARTED_AGAIN.contains(&number) => number,
+        _ => return None,
+    };
+    // `syscall` has two bytes.
+    Some((registers.rip - 2, number))
+}
+
+/// Whether the kernel itself sends the thread back into the call when it goes on.
+pub(crate) fn is_again_by_itself(registers: &Registers) -> bool {
+    registers.rax.cast_signed() != -4
+}

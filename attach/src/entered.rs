@@ -1,0 +1,177 @@
+//! A thread that is on its way into the code, or in it: what became of it.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::LoadError;
+use crate::inject::Injection;
+use crate::maps;
+use crate::ptrace::{self, NotStopped};
+use crate::target;
+use crate::trampoline::{self, Mailbox};
+use crate::{Loaded, Way};
+
+/// How long the loader may take: it reads files.
+const LOADER_LIMIT: Duration = Duration::from_secs(30);
+const GLANCE: Duration = Duration::from_micros(30);
+
+/// The code in the target, and the thread that shall enter it.
+pub(crate) struct Entered {
+    pub(crate) tid: i32,
+    pub(crate) at: u64,
+    pub(crate) length: u64,
+    pub(crate) mailbox: u64,
+    pub(crate) nonce: u64,
+    pub(crate) since: Instant,
+    pub(crate) way: Way,
+}
+
+impl Injection<'_> {
+    fn look(&self, entered: &Entered) -> Mailbox {
+        let words = self
+            .memory
+            .words::<{ trampoline::MAILBOX_WORDS }>(entered.mailbox);
+        Mailbox::of(words.unwrap_or_default(), entered.nonce)
+    }
+
+    pub(crate) fn await_begin(&self, entered: &Entered, patience: Duration) -> bool {
+        let end = (Instant::now() + patience).min(self.end);
+        while Instant::now() < end {
+            if self.look(entered).has_begun {
+                return true;
+            }
+            thread::sleep(GLANCE);
+        }
+        false
+    }
+
+    /// Puts a return address back; false if the thread has come to the code after all.
+    pub(crate) fn undo(
+        &mut self,
+        entered: &Entered,
+        slot: u64,
+        resume: u64,
+    ) -> Result<bool, LoadError> {
+        let entry = (entered.at + trampoline::ENTRY).to_le_bytes();
+        let until = Instant::now() + LOADER_LIMIT;
+        let stopped = loop {
+            match ptrace::stop(entered.tid) {
+                Ok(stopped) => break stopped,
+                // What it left behind is nobody's.
+                Err(NotStopped::Gone) => return Ok(true),
+                Err(NotStopped::Refused(error)) => return Err(self.failed("ptrace")(error)),
+                Err(NotStopped::Stuck | NotStopped::Halted) if Instant::now() < until => {
+                    while !ptrace::let_go_late(entered.tid) && Instant::now() < until {
+                        thread::sleep(GLANCE);
+                    }
+                }
+                Err(_) => return Ok(true),
+            }
+        };
+        let Ok(registers) = stopped.registers() else {
+            return Ok(true);
+        };
+        let code = entered.at..entered.at + entered.length;
+        let has_begun = code.contains(&registers.rip) || self.look(entered).has_begun;
+        if !has_begun && self.memory.bytes(slot, 8).is_ok_and(|found| found == entry) {
+            let put_back = self.memory.write(slot, &resume.to_le_bytes());
+            put_back.map_err(self.failed("putting a return address back"))?;
+        }
+        // Nobody comes here any more: the next attempt may have the place.
+        if !has_begun {
+            let blank = vec![0; entered.length as usize];
+            let _ = self.memory.write(entered.at, &blank);
+        }
+        self.let_go(stopped, &registers);
+        Ok(!has_begun)
+    }
+
+    /// Fetches the results and lets the thread go back to its work.
+    pub(crate) fn finish(&mut self, entered: &Entered) -> Result<Loaded, LoadError> {
+        let start = Instant::now();
+        let mut seen = false;
+        let mailbox = loop {
+            let mailbox = self.look(entered);
+            seen |= mailbox.has_begun;
+            if mailbox.is_done {
+                break mailbox;
+            }
+            let is_over = seen && !mailbox.has_begun;
+            if is_over || target::status(self.pid, entered.tid).is_none() {
+                return self.missed(entered);
+            }
+            if start.elapsed() > LOADER_LIMIT {
+                let waited = start.elapsed();
+                return Err(LoadError::StillLoading {
+                    pid: self.pid,
+                    tid: entered.tid,
+                    waited,
+                });
+            }
+            thread::sleep(GLANCE);
+        };
+        let message = self
+            .memory
+            .text(mailbox.message)
+            .filter(|_| mailbox.message != 0);
+        self.release(entered);
+        if let Some(message) = message {
+            return Err(self.loader(message));
+        }
+        if mailbox.handle == 0 {
+            let error = io::Error::from_raw_os_error(-(mailbox.result as i32));
+            return Err(self.failed("mmap in the target")(error));
+        }
+        Ok(self.loaded(entered, Some(mailbox.result)))
+    }
+
+    fn loader(&self, message: String) -> LoadError {
+        LoadError::Loader {
+            pid: self.pid,
+            path: self.path.to_owned(),
+            message,
+        }
+    }
+
+    fn loaded(&self, entered: &Entered, result: Option<i64>) -> Loaded {
+        Loaded {
+            tid: entered.tid,
+            way: entered.way,
+            result: result.map(|result| result as i32),
+            stopped: self.longest_stop,
+            held: entered.since.elapsed(),
+        }
+    }
+
+    /// The thread has left without its results having been fetched: the maps tell what became of it.
+    fn missed(&self, entered: &Entered) -> Result<Loaded, LoadError> {
+        let lines = maps::read(self.pid).map_err(|_| LoadError::NoProcess { pid: self.pid })?;
+        let path = self.path.to_string_lossy();
+        if lines.iter().any(|line| line.path == path) {
+            return Ok(self.loaded(entered, None));
+        }
+        Err(self.loader("the target did not say".into()))
+    }
+
+    /// Tells the thread that its results were fetched. It is stopped for that: on its own it
+    /// may have left, and its stack be in use again.
+    fn release(&mut self, entered: &Entered) {
+        let Ok(stopped) = ptrace::stop(entered.tid) else {
+            return;
+        };
+        let code = entered.at..entered.at + entered.length;
+        let is_there = stopped
+            .registers()
+            .is_ok_and(|registers| code.contains(&registers.rip));
+        if is_there && self.look(entered).is_done {
+            let at = entered.mailbox + trampoline::FETCHED;
+            let _ = self.memory.write(at, &1_u64.to_le_bytes());
+        }
+        let registers = stopped.registers();
+        match registers {
+            Ok(registers) => self.let_go(stopped, &registers),
+            Err(_) => self.went_on(stopped),
+        }
+    }
+}

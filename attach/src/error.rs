@@ -1,0 +1,106 @@
+//! Why a library was not loaded. In each case the target is as it was.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a library was not loaded: what, where, found, expected.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such process.
+    #[error("pid {pid}: no such process")]
+    NoProcess {
+        /// The process.
+        pid: i32,
+    },
+    /// The kernel does not let us trace it.
+    #[error(
+        "pid {pid}: ptrace refused ({reason}); start it with 'ringmark run' or give CAP_SYS_PTRACE"
+    )]
+    NotPermitted {
+        /// The process.
+        pid: i32,
+        /// What stands against it, as far as can be seen.
+        reason: String,
+    },
+    /// Another process traces it, a debugger as a rule.
+    #[error("pid {pid}: traced by pid {tracer} already; a process has one tracer")]
+    TracedAlready {
+        /// The process.
+        pid: i32,
+        /// Its tracer.
+        tracer: i32,
+    },
+    /// A kind of process that cannot be loaded into.
+    #[error("pid {pid}: {reason}")]
+    Unsuitable {
+        /// The process.
+        pid: i32,
+        /// What it is.
+        reason: &'static str,
+    },
+    /// It runs under a seccomp filter, which may kill it for what loading needs.
+    #[error(
+        "pid {pid}: thread {tid} runs under seccomp (mode {mode}): the system calls of loading could kill it; start it with 'ringmark run'"
+    )]
+    Seccomp {
+        /// The process.
+        pid: i32,
+        /// The thread.
+        tid: i32,
+        /// 1 strict, 2 filter.
+        mode: u32,
+    },
+    /// The target does not see the library, or sees another file there.
+    #[error(
+        "pid {pid}: {path} {found} in its file system; copy the library to where it can read it"
+    )]
+    NotVisible {
+        /// The process.
+        pid: i32,
+        /// The library.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+    },
+    /// No thread came to a place where loading is safe. Each was let go on as it was.
+    #[error("pid {pid}: no thread came to a place where loading is safe in {limit:?}: {threads}")]
+    NoSafePlace {
+        /// The process.
+        pid: i32,
+        /// How long it was waited for.
+        limit: Duration,
+        /// What kept the threads.
+        threads: String,
+    },
+    /// The target's loader said no.
+    #[error("pid {pid}: dlopen {path}: {message}")]
+    Loader {
+        /// The process.
+        pid: i32,
+        /// The library.
+        path: PathBuf,
+        /// Its words.
+        message: String,
+    },
+    /// The library was being loaded and the time for that was over: it goes on.
+    #[error("pid {pid}: thread {tid} has been in dlopen for {waited:?}; it was left there")]
+    StillLoading {
+        /// The process.
+        pid: i32,
+        /// The thread.
+        tid: i32,
+        /// How long.
+        waited: Duration,
+    },
+    /// A step failed.
+    #[error("pid {pid}: {what}: {error}")]
+    Failed {
+        /// The process.
+        pid: i32,
+        /// The step.
+        what: &'static str,
+        /// The system's reason.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,149 @@
+//! One thread of the target, stopped for some microseconds. All of this belongs to the thread that
+//! seized it: when that ends, however it ends, the kernel lets go of everything it held.
+
+use std::io;
+use std::mem;
+use std::ptr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(crate) use libc::user_regs_struct as Registers;
+
+/// How long a thread may take to stop. One that waits for a disk or for its `vfork` child does
+/// not stop at all.
+const STOP_LIMIT: Duration = Duration::from_millis(100);
+
+/// A thread that is stopped, and goes on when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    tid: i32,
+    since: Instant,
+    is_let_go: bool,
+}
+
+/// Why a thread was not stopped.
+#[derive(Debug)]
+pub(crate) enum NotStopped {
+    /// It has ended.
+    Gone,
+    /// It does not come back from the kernel.
+    Stuck,
+    /// It is stopped by a signal, for long.
+    Halted,
+    /// The kernel said no.
+    Refused(io::Error),
+}
+
+fn request(what: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: the requests made here pass numbers, or places that their callers own.
+    match unsafe { libc::ptrace(what, tid, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The thread's state, if it has changed.
+fn poll(tid: i32) -> io::Result<Option<i32>> {
+    let mut status = 0;
+    let flags = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    // SAFETY: writes one status.
+    match unsafe { libc::waitpid(tid, &raw mut status, flags) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        _ => Ok(Some(status)),
+    }
+}
+
+/// Stops one thread. All others go on.
+pub(crate) fn stop(tid: i32) -> Result<Stopped, NotStopped> {
+    request(libc::PTRACE_SEIZE, tid, 0, 0).map_err(refused)?;
+    let since = Instant::now();
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0).map_err(refused)?;
+    let mut stopped = Stopped {
+        tid,
+        since,
+        is_let_go: true,
+    };
+    while since.elapsed() < STOP_LIMIT {
+        let Some(status) = poll(tid).map_err(refused)? else {
+            thread::yield_now();
+            continue;
+        };
+        if !libc::WIFSTOPPED(status) {
+            return Err(NotStopped::Gone);
+        }
+        stopped.is_let_go = false;
+        match (libc::WSTOPSIG(status), status >> 16) {
+            (libc::SIGTRAP, libc::PTRACE_EVENT_STOP) => return Ok(stopped),
+            (_, libc::PTRACE_EVENT_STOP) => return Err(NotStopped::Halted),
+            (signal, _) => {
+                request(libc::PTRACE_CONT, tid, 0, signal as usize).map_err(refused)?;
+                stopped.is_let_go = true;
+            }
+        }
+    }
+    Err(NotStopped::Stuck)
+}
+
+/// Lets go of a thread that did not stop in time, if it has stopped since.
+pub(crate) fn let_go_late(tid: i32) -> bool {
+    match poll(tid) {
+        Ok(None) => false,
+        Ok(Some(status)) if libc::WIFSTOPPED(status) => {
+            let signal = if status >> 16 == 0 {
+                libc::WSTOPSIG(status)
+            } else {
+                0
+            };
+            request(libc::PTRACE_DETACH, tid, 0, signal as usize).is_ok()
+        }
+        _ => true,
+    }
+}
+
+fn refused(error: io::Error) -> NotStopped {
+    match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ECHILD) => NotStopped::Gone,
+        _ => NotStopped::Refused(error),
+    }
+}
+
+impl Stopped {
+    pub(crate) fn registers(&self) -> io::Result<Registers> {
+        // SAFETY: zeros are valid registers.
+        let mut registers: Registers = unsafe { mem::zeroed() };
+        let place = &raw mut registers;
+        request(libc::PTRACE_GETREGS, self.tid, 0, place as usize)?;
+        Ok(registers)
+    }
+
+    pub(crate) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+        let place = ptr::from_ref(registers);
+        request(libc::PTRACE_SETREGS, self.tid, 0, place as usize)
+    }
+
+    /// Where the thread's restartable sequences are registered, if they are.
+    pub(crate) fn sequences(&self) -> Option<u64> {
+        const GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+        let mut about = [0_u64; 3];
+        let (length, place) = (mem::size_of_val(&about), about.as_mut_ptr());
+        request(GET_RSEQ_CONFIGURATION, self.tid, length, place as usize).ok()?;
+        Some(about[0]).filter(|at| *at != 0)
+    }
+
+    /// Lets it go on and says how long it was stopped.
+    pub(crate) fn let_go(mut self) -> io::Result<Duration> {
+        self.is_let_go = true;
+        request(libc::PTRACE_DETACH, self.tid, 0, 0)?;
+        Ok(self.since.elapsed())
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if !self.is_let_go {
+            // It has been killed if this fails.
+            let _ = request(libc::PTRACE_DETACH, self.tid, 0, 0);
+        }
+    }
+}
