@@ -38,6 +38,8 @@ fn compile(stage: &Stage, compiler: &str, source: &str, output: &str, flags: &st
 /// Runs a program that loads the tracer late; `preload` has it there from the start.
 fn traced(program: &Path, arguments: &str, preload: bool) -> Finished {
     let mut command = Command::new(program);
+    // Programs built with -pg leave a profile where they run.
+    command.current_dir(program.parent().expect("a file has a directory"));
     command.args(arguments.split_whitespace());
     command.env(if preload { "LD_PRELOAD" } else { "TRACER" }, tracer());
     run(&mut command, if is_long() { LIMIT_LONG } else { LIMIT }).expect("it starts")
@@ -138,6 +140,20 @@ fn late_start_beside_six_threads_and_whatever_rests_inside_a_site() {
 }
 
 #[test]
+fn no_call_is_missed_while_open_sites_get_other_targets() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("retarget");
+    for (flags, _) in &GCC[5..8] {
+        let program = compile(&stage, "gcc", "toggle.c", "toggle", flags);
+        let found = toggled(&program, &format!("{} retarget", share()), false);
+        println!("{flags}: {found:?}");
+        assert_eq!(found["missed"], 0.0, "{flags}: {found:?}");
+    }
+}
+
+#[test]
 fn preloaded_sites_are_switched_before_threads_run_and_after() {
     if !require_tools(&["gcc"]) {
         return;
@@ -182,6 +198,35 @@ fn sites_of_clang_where_it_is_installed() {
             let exits = toggled(&program, &format!("{} exits", share()), false);
             println!("{flags} exits: {exits:?}");
         }
+    }
+}
+
+#[test]
+fn sites_of_rust_where_its_nightly_compiler_is_installed() {
+    let stage = Stage::new("rust");
+    let source = workspace_root().join("tests/programs/functions/plugin.rs");
+    let object = stage.path("plugin.so");
+    let mut compiler = Command::new("rustc");
+    compiler
+        .args(["+nightly", "-Zpatchable-function-entry=5", "-O", "-o"])
+        .arg(&object)
+        .arg(source);
+    let is_built = run(&mut compiler, LIMIT).is_ok_and(|finished| finished.code() == 0);
+    if !is_built || !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = compile(&stage, "gcc", "modules.c", "modules", "-O2");
+    let arguments = format!("{0} {0}", object.display());
+    let found = figures(traced(&program, &arguments, false));
+    println!("{found:?}");
+    for name in [
+        "plugin_sites",
+        "switched",
+        "counted",
+        "again",
+        "again_counted",
+    ] {
+        assert_eq!(found[name], 2.0, "{name}: {found:?}");
     }
 }
 
@@ -245,6 +290,9 @@ fn modules_come_and_go_and_forks_happen_meanwhile() {
         ("again", 2.0),
         ("again_result", 42.0),
         ("again_counted", 2.0),
+        ("tampered", 1.0),
+        ("tampered_result", 42.0),
+        ("tampered_counted", 2.0),
     ];
     for (name, value) in expected {
         assert_eq!(found.get(name), Some(&value), "{name}: {found:?}");

@@ -1,6 +1,8 @@
 //! The engine: which modules there are, and what their sites are to call.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::{fs, mem};
 
 use crate::patch::batch::{self, Outcome, SITES_MAX};
 use crate::patch::fork;
@@ -145,7 +147,14 @@ impl Engine {
         // Numbers of new modules are higher than those of all known ones.
         let mut known = known.into_iter().chain(added.iter().map(|_| Some(0)));
         let is_gone = |_: &mut Module| known.next().flatten().is_none();
-        changes.removed.extend(self.modules.extract_if(.., is_gone));
+        let mut removed: Vec<_> = self.modules.extract_if(.., is_gone).collect();
+        for module in &mut removed {
+            // Where something is at its place, a site may call its pads after all.
+            if self.modules.iter().any(|other| other.base == module.base) {
+                mem::forget(module.room.take());
+            }
+        }
+        changes.removed.append(&mut removed);
         changes.added.extend(added);
         self.patience = if is_ready {
             PATIENCE
@@ -202,6 +211,9 @@ impl Engine {
     /// last counts. When this returns no thread enters a target that was taken away, except one
     /// that was on its way already.
     pub fn switch(&mut self, wishes: &[(SiteId, Option<Target>)]) -> Report {
+        if self.threads == Threads::NotYet && !is_alone() {
+            self.threads_run();
+        }
         let mut report = Report::default();
         let mut open: BTreeMap<SiteId, Option<Target>> = wishes.iter().copied().collect();
         for _ in 0..TRIES_MAX {
@@ -257,6 +269,11 @@ impl Engine {
         }
         true
     }
+}
+
+/// Whether this is the process's only thread: its directory of threads has three links then.
+fn is_alone() -> bool {
+    fs::metadata("/proc/self/task").is_ok_and(|data| data.nlink() == 3)
 }
 
 fn is_same(module: &Module, loaded: &Loaded, lines: &[maps::Line]) -> bool {

@@ -33,6 +33,10 @@ impl Segment {
         let end = at.checked_add(length);
         self.start <= at && end.is_some_and(|end| end <= self.end)
     }
+
+    fn is_source(&self, at: u64, length: usize) -> bool {
+        self.is_readable && self.holds(at, length as u64)
+    }
 }
 
 /// A module as the loader knows it.
@@ -57,21 +61,31 @@ impl Held<'_> {
     /// A copy of `length` bytes at `at`, where they lie in readable memory of one of `segments`,
     /// which must come from a list with the same counts.
     pub(crate) fn read(&self, segments: &[Segment], at: u64, length: usize) -> Option<Vec<u8>> {
-        let holds = |segment: &&Segment| segment.holds(at, length as u64) && segment.is_readable;
-        segments.iter().find(holds)?;
+        // Checked before anything is allocated: the length may be a file's word.
+        segments
+            .iter()
+            .find(|segment| segment.is_source(at, length))?;
         let mut bytes = vec![0; length];
-        // SAFETY: the loader mapped the segment readable and keeps it as long as its lock is
-        // held; code and tables are written by nobody but this library, which is here.
-        unsafe { std::ptr::copy_nonoverlapping(at as *const u8, bytes.as_mut_ptr(), length) };
-        Some(bytes)
+        self.copy(segments, at, &mut bytes).then_some(bytes)
     }
-}
 
-impl Held<'_> {
-    /// Whether `expected` stands at `at`.
+    /// Whether `expected`, at most 16 bytes, stands at `at`.
     pub(crate) fn is(&self, segments: &[Segment], at: u64, expected: &[u8]) -> bool {
-        self.read(segments, at, expected.len())
-            .is_some_and(|found| found == expected)
+        let mut found = [0; 16];
+        let found = found.get_mut(..expected.len());
+        found.is_some_and(|found| self.copy(segments, at, found) && found == expected)
+    }
+
+    fn copy(&self, segments: &[Segment], at: u64, to: &mut [u8]) -> bool {
+        let is_there = segments
+            .iter()
+            .any(|segment| segment.is_source(at, to.len()));
+        if is_there {
+            // SAFETY: the loader mapped the segment readable and keeps it as long as its lock is
+            // held; code and tables are written by nobody but this library, which is here.
+            unsafe { std::ptr::copy_nonoverlapping(at as *const u8, to.as_mut_ptr(), to.len()) };
+        }
+        is_there
     }
 }
 

@@ -64,6 +64,25 @@ UNTRACED static void *fork_and_wait(void *plugin) {
     return NULL;
 }
 
+/* A debugger's breakpoint in one of two open sites, while another module is loaded. */
+UNTRACED static void tamper(void *plugin, const char *other) {
+    unsigned char trap = 0xcc, old = *(unsigned char *)all.addresses[0];
+    FILE *memory = fopen("/proc/self/mem", "r+");
+    setbuf(memory, NULL);
+    fseek(memory, (long)all.addresses[0], SEEK_SET);
+    fwrite(&trap, 1, 1, memory);
+    dlclose(open_plugin(other));
+    scan(1);
+    printf("tampered %zu\n", switch_sites(all.ids, all.count, NULL));
+    switch_sites(all.ids, all.count, count_entry);
+    fseek(memory, (long)all.addresses[0], SEEK_SET);
+    fwrite(&old, 1, 1, memory);
+    fclose(memory);
+    uint64_t before = sum_counts(&all);
+    int result = call(plugin);
+    printf("tampered_result %d\ntampered_counted %llu\n", result, (unsigned long long)(sum_counts(&all) - before));
+}
+
 /* Switches every site of the plugins while another thread does `work`. */
 UNTRACED static long switch_beside(void *(*work)(void *), void *argument, volatile long *progress, long enough) {
     pthread_t thread;
@@ -122,6 +141,7 @@ int main(int argc, char **argv) {
     result = call(plugin);
     printf("again_result %d\nagain_counted %llu\n", result, (unsigned long long)(sum_counts(&all) - before));
 
+    tamper(plugin, argv[2]);
     printf("beside_loads %ld\n", switch_beside(load_and_unload, argv[2], &loads, 300));
     printf("beside_forks %ld\n", switch_beside(fork_and_wait, plugin, &forked, 100));
     printf("loads %ld\nforked %ld\n", loads, forked);

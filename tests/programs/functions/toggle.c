@@ -1,10 +1,10 @@
 /* Six threads call functions and check every result while their sites are switched.
  *
- * toggle SECONDS BATCHES [inside] [before] [locked] [exits] [all]: until both are reached. `inside` also enters
+ * toggle SECONDS BATCHES [inside] [before] [locked] [exits] [all] [retarget]: until both are reached. `inside` also enters
  * functions behind each byte of their NOPs, as a thread would that had rested there. `before` says
  * that sites are switched before threads run. `locked` forbids memory that is writable and
  * executable, or becomes executable after it was writable. `exits` switches exits, `all` every
- * site, for programs without symbols. */
+ * site, for programs without symbols. `retarget` leaves them open and changes what they call. */
 #include "tracer.h"
 #include "many.h"
 #include <pthread.h>
@@ -110,11 +110,12 @@ int main(int argc, char **argv) {
     static struct selection all;
     double seconds = argc > 1 ? atof(argv[1]) : 1;
     uint64_t batches = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int before = 0, exits = 0, has_names = 1;
+    int before = 0, exits = 0, has_names = 1, stays_open = 0;
     load_tracer();
     for (int i = 3; i < argc; i++) {
         goes_inside |= !strcmp(argv[i], "inside");
         before |= !strcmp(argv[i], "before");
+        stays_open |= !strcmp(argv[i], "retarget");
         exits |= !strcmp(argv[i], "exits");
         has_names &= strcmp(argv[i], "all") != 0;
         if (!strcmp(argv[i], "locked") && prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0)) {
@@ -131,14 +132,17 @@ int main(int argc, char **argv) {
         switch_sites(all.ids, all.count, NULL);
         scan(1);
     }
+    if (stays_open)
+        switch_sites(all.ids, all.count, count_entry);
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
     uint64_t done = 0, sites = 0;
     double first = 0, fastest = 1e9, cpu = 0, start = now(CLOCK_MONOTONIC);
-    while (now(CLOCK_MONOTONIC) - start < seconds || done < batches) {
+    /* Until threads have met open sites too, which takes a while where processors are few. */
+    while (now(CLOCK_MONOTONIC) - start < seconds || done < batches || !sum_counts(&all)) {
         double from = now(CLOCK_MONOTONIC), cpu_from = now(CLOCK_THREAD_CPUTIME_ID);
-        sites += switch_some(&all, done / 2, done % 2 ? NULL : count_entry);
+        sites += switch_some(&all, done / 2, done % 2 ? (stays_open ? count_again : NULL) : count_entry);
         double took = now(CLOCK_MONOTONIC) - from;
         cpu += now(CLOCK_THREAD_CPUTIME_ID) - cpu_from;
         first = done ? first : took;
@@ -154,6 +158,7 @@ int main(int argc, char **argv) {
     }
     printf("batches %llu\nsite_switches %llu\n", (unsigned long long)done, (unsigned long long)sites);
     printf("calls %llu\ninside %llu\n", (unsigned long long)made, (unsigned long long)inside);
+    printf("missed %lld\n", (long long)made - (long long)sum_counts(&all));
     printf("counted_any %d\n", sum_counts(&all) > 0);
     printf("first_us %.1f\nfastest_us %.1f\ncpu_us %.1f\n", first * 1e6, fastest * 1e6, cpu / done * 1e6);
     account(&all, count_entry, "open");

@@ -18,7 +18,7 @@ struct ringmark_site {
 };
 
 extern uint64_t counts[COUNTS_MAX];
-extern const char count_entry[], count_exit[];
+extern const char count_entry[], count_again[], count_exit[];
 
 static size_t (*scan)(int threads);
 static void (*list)(void (*visit)(void *, const struct ringmark_site *), void *argument);
@@ -27,9 +27,10 @@ static size_t (*switch_sites)(const uint32_t *ids, size_t count, const void *tar
 #define UNTRACED __attribute__((patchable_function_entry(0, 0), noinline))
 
 /* Counts entries by site number; every register is kept. */
-__asm__(".globl counts, count_entry, count_exit\n"
+__asm__(".globl counts, count_entry, count_again, count_exit\n"
         ".comm counts, 8 * 65536, 8\n"
         ".text\n"
+        "count_again: jmp count_entry\n"
         "count_entry: count_exit:\n"
         "  push %rax\n"
         "  push %rcx\n"
