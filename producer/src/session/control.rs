@@ -203,7 +203,8 @@ fn sleep_on(word: &AtomicU32, seen: u32) -> bool {
         tv_nsec: 100_000_000,
     };
     match futex::wait(word, futex::Flags::empty(), seen, Some(&pause)) {
-        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => true,
+        Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => true,
+        Err(Errno::AGAIN) if word.load(Relaxed) != seen => true,
         Err(_) => !matches!(nanosleep(&pause), NanosleepRelativeResult::Err(_)),
     }
 }
