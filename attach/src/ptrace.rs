@@ -12,6 +12,9 @@ pub(crate) use libc::user_regs_struct as Registers;
 /// How long a thread may take to stop. One that waits for a disk or for its `vfork` child does
 /// not stop at all.
 const STOP_LIMIT: Duration = Duration::from_millis(100);
+/// A running thread stops in this time, as a rule.
+const SPIN: Duration = Duration::from_micros(20);
+const GLANCE: Duration = Duration::from_micros(5);
 
 /// A thread that is stopped, and goes on when this is dropped.
 #[derive(Debug)]
@@ -66,7 +69,10 @@ pub(crate) fn stop(tid: i32) -> Result<Stopped, NotStopped> {
     };
     while since.elapsed() < STOP_LIMIT {
         let Some(status) = poll(tid).map_err(refused)? else {
-            thread::yield_now();
+            // Sleeping, not yielding: who wakes up runs before the target's busy threads.
+            if since.elapsed() > SPIN {
+                thread::sleep(GLANCE);
+            }
             continue;
         };
         if !libc::WIFSTOPPED(status) {
