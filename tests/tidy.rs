@@ -42,6 +42,8 @@ const UNSAFE_FILES: &[&str] = &[
     // Function tracer: the loader's lock and what it guards, writes into code and memory for
     // code, locks that a fork knows, the one engine, and what sites may call.
     "function-tracer/shared-object/src/lib.rs",
+    "function-tracer/shared-object/src/start.rs",
+    "function-tracer/src/control/fork.rs",
     "function-tracer/src/arch/x86_64/store.rs",
     "function-tracer/src/patch/fork.rs",
     "function-tracer/src/patch/region.rs",

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ReadCache, SymbolKind};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 
 use super::unwind;
 
@@ -77,7 +77,7 @@ fn tables(elf: &Elf<'_>) -> Vec<Table> {
     elf.sections().filter_map(table).collect()
 }
 
-fn headers(elf: &Elf<'_>) -> Vec<[u64; 4]> {
+pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) -> Vec<[u64; 4]> {
     let endian = LittleEndian;
     let headers = elf.elf_program_headers().iter();
     let numbers = headers.map(|header| {

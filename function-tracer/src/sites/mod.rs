@@ -2,6 +2,7 @@
 //! [`maps`]), which entries of their tables are sites that can be believed ([`scan`]).
 
 pub(crate) mod elf;
+mod file;
 pub(crate) mod loader;
 pub(crate) mod maps;
 mod names;
@@ -12,6 +13,7 @@ mod unwind;
 use std::ops::Range;
 use std::path::PathBuf;
 
+pub use file::{InFile, in_file};
 pub use names::demangled;
 
 use crate::arch::{Form, State};

@@ -1,0 +1,63 @@
+//! What a program that is started with this object in `LD_PRELOAD` gets before its own code runs:
+//! a session as `RINGMARK` says, and tracers as `RINGMARK_TRACE` says.
+//!
+//! Without `RINGMARK` loading the object does nothing.
+
+use std::ffi::{OsStr, c_char, c_int};
+use std::panic::catch_unwind;
+
+use ringmark_function_tracer::{Threads, control};
+
+type Constructor = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
+
+// The loader calls the functions of this section with these arguments.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static START: Constructor = start;
+
+extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) {
+    // The program goes on without us, whatever happens here.
+    let _ = catch_unwind(begin);
+}
+
+fn begin() {
+    // Asked before the session starts a thread of its own.
+    let threads = threads();
+    // Dropping the handle does nothing.
+    let Some(_session) = ringmark::start_from_env() else {
+        return;
+    };
+    let wishes = std::env::var("RINGMARK_TRACE").unwrap_or_default();
+    if let Err(error) = control::install_and_start(threads, &wishes) {
+        let is_verbose = std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1");
+        if is_verbose {
+            let line = format!("ringmark: RINGMARK_TRACE: {error}\n");
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+        }
+    }
+}
+
+/// Whether the program has not begun: the object was preloaded, not loaded later, and no other
+/// object's constructor has left a thread behind.
+fn threads() -> Threads {
+    let preloaded = std::env::var_os("LD_PRELOAD").is_some_and(|names| names_this(&names));
+    if preloaded && is_alone() {
+        Threads::NotYet
+    } else {
+        Threads::Running
+    }
+}
+
+fn is_alone() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let count = lines.find_map(|line| line.strip_prefix("Threads:"));
+    count.is_some_and(|count| count.trim() == "1")
+}
+
+fn names_this(names: &OsStr) -> bool {
+    names
+        .to_string_lossy()
+        .split([':', ' '])
+        .any(|name| name.rsplit('/').next() == Some("libringmark_functions.so"))
+}

@@ -1,0 +1,207 @@
+//! Requests for the tracers of this process, as text: the first line is `trace VERB`, each line
+//! after it `key=value`. The answer is lines of the same form.
+//!
+//! A start is a lease where the request says for how long: unless it is renewed in time, the sites
+//! it opened are closed again, so that nothing stays on because a tool died.
+
+mod fork;
+mod lease;
+mod texts;
+mod wish;
+
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use crate::engine::{Engine, Threads};
+use crate::process::with_engine;
+use crate::tracers::{Options, PatternError, TracerError, TracerKind, Tracers};
+use wish::Wish;
+
+/// Why a request was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The tracers say so.
+    #[error("{0}")]
+    Tracer(#[from] TracerError),
+    /// A name's pattern cannot be understood.
+    #[error("{0}")]
+    Pattern(#[from] PatternError),
+    /// A value cannot be used.
+    #[error("{key}: found {found:?}, expected {expected}")]
+    Value {
+        /// Its key.
+        key: &'static str,
+        /// The value.
+        found: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// No such key.
+    #[error("unknown key {0:?}")]
+    Key(String),
+    /// No such verb.
+    #[error(
+        "unknown verb {0:?}, expected start, stop, status, set, filter, notrace, remove, renew or functions"
+    )]
+    Verb(String),
+    /// A start that says nothing of functions.
+    #[error("no functions were named: give filter=PATTERN, or filter=* for all")]
+    NoFilter,
+    /// A tracer of this name has another kind.
+    #[error("the tracer {name:?} is of kind {kind}")]
+    OtherKind {
+        /// Its name.
+        name: String,
+        /// Its kind.
+        kind: &'static str,
+    },
+}
+
+static TRACERS: Mutex<Option<Tracers>> = Mutex::new(None);
+
+/// The tracers of this process.
+fn tracers() -> MutexGuard<'static, Option<Tracers>> {
+    TRACERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same without waiting, where nobody holds them.
+fn try_tracers() -> Option<MutexGuard<'static, Option<Tracers>>> {
+    match TRACERS.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Runs `f` with the tracers of this process, which are made on first use.
+pub fn with_tracers<R>(f: impl FnOnce(&mut Tracers) -> R) -> R {
+    f(tracers().get_or_insert_with(|| Tracers::new(Threads::Running)))
+}
+
+/// Registers the tracers that come with the library, `graph` (the default one) and `function`, and
+/// from now on answers requests. Once; later calls do nothing.
+pub fn install() {
+    install_with(Threads::Running);
+}
+
+fn install_with(threads: Threads) {
+    fork::install(threads);
+    let mut guard = tracers();
+    if guard.is_some() {
+        return;
+    }
+    let tracers = guard.insert(Tracers::new(threads));
+    // Two names that are not taken yet.
+    let _ = tracers.register("graph", Options::new(TracerKind::Graph));
+    let _ = tracers.register("function", Options::new(TracerKind::Function));
+    drop(guard);
+    ringmark::client::answer_requests("trace", answer);
+    ringmark::client::on_idle(idle);
+}
+
+/// Does [`install`] and starts what `wishes` say, before the program runs or, with
+/// [`Threads::Running`], later. `wishes` is lines as in a request, or one line of them with `;`
+/// between; each `tracer=` but the first begins another start.
+///
+/// # Errors
+/// What is wrong with `wishes`; those before it are done.
+pub fn install_and_start(threads: Threads, wishes: &str) -> Result<(), RequestError> {
+    install_with(threads);
+    let result = with_tracers(|tracers| start_all(tracers, wishes));
+    with_engine(threads, Engine::threads_run);
+    result
+}
+
+fn start_all(tracers: &mut Tracers, wishes: &str) -> Result<(), RequestError> {
+    let between = if wishes.contains('\n') { '\n' } else { ';' };
+    let lines = wishes.split(between).map(str::trim);
+    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    let mut rest = lines.as_slice();
+    while let Some((_, others)) = rest.split_first() {
+        let length = others.iter().position(|line| line.starts_with("tracer="));
+        let (one, behind) = rest.split_at(length.map_or(rest.len(), |at| at + 1));
+        start(tracers, Wish::read(one.iter().copied())?)?;
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// Does what a request says.
+///
+/// # Errors
+/// What is wrong with it, for its sender.
+pub fn answer(request: &str) -> Result<String, String> {
+    let mut lines = request.lines();
+    let verb = lines.next().unwrap_or("").split_whitespace().nth(1);
+    answer_verb(verb.unwrap_or(""), lines).map_err(|error| error.to_string())
+}
+
+fn answer_verb<'a>(
+    verb: &str,
+    lines: impl Iterator<Item = &'a str>,
+) -> Result<String, RequestError> {
+    let wish = Wish::read(lines)?;
+    let name = wish.tracer;
+    with_tracers(|tracers| match verb {
+        "start" => start(tracers, wish),
+        "stop" if name == Some("*") => Ok(texts::report(&tracers.stop_all()?)),
+        "stop" => {
+            lease::begin(tracers, name, None);
+            Ok(texts::report(&tracers.stop(name)?))
+        }
+        "set" | "filter" | "notrace" => {
+            let outcome = tracers.set(name, |options| wish.change(options))?;
+            Ok(texts::report(&outcome))
+        }
+        "remove" => {
+            let found = tracers.find(name)?.name().to_owned();
+            Ok(texts::report(&tracers.remove(&found)?))
+        }
+        "renew" => {
+            let state = lease::renew(tracers, name, wish.lease_ms)?;
+            Ok(format!("state={state}\n"))
+        }
+        "status" => Ok(engine(|engine| {
+            engine.rescan();
+            texts::status(tracers, engine)
+        })),
+        "functions" => Ok(engine(|engine| {
+            texts::functions(engine, wish.selection(), wish.from, wish.refused)
+        })),
+        other => Err(RequestError::Verb(other.to_owned())),
+    })
+}
+
+fn engine<R>(work: impl FnOnce(&mut Engine) -> R) -> R {
+    with_engine(Threads::Running, work)
+}
+
+fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> {
+    let (tracer, lease_ms) = (wish.tracer, wish.lease_ms);
+    match (tracers.find(tracer), tracer.zip(wish.kind)) {
+        (Ok(found), Some((name, kind))) if found.options().kind != kind => {
+            return Err(RequestError::OtherKind {
+                name: name.to_owned(),
+                kind: found.options().kind.name(),
+            });
+        }
+        (Err(_), Some((name, kind))) => drop(tracers.register(name, Options::new(kind))?),
+        _ => {}
+    }
+    let found = tracers.find(tracer)?;
+    if !wish.selects(found.options()) {
+        return Err(RequestError::NoFilter);
+    }
+    let outcome = tracers.start_with(tracer, |options| wish.change(options))?;
+    lease::begin(tracers, tracer, lease_ms);
+    Ok(texts::report(&outcome))
+}
+
+/// Between requests: what nobody renewed ends, and modules come and go.
+fn idle() {
+    if let Some(mut tracers) = try_tracers()
+        && let Some(tracers) = tracers.as_mut()
+    {
+        lease::expire(tracers);
+        tracers.follow_modules();
+    }
+}

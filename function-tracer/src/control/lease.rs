@@ -1,0 +1,42 @@
+//! How long a start holds: unless it is renewed in time, its sites are closed again.
+
+use crate::tracers::{TracerError, Tracers};
+
+/// From now on the tracer stays on for so long; `None`: until somebody stops it.
+pub(super) fn begin(tracers: &mut Tracers, tracer: Option<&str>, lease_ms: Option<u64>) {
+    tracers.hold(tracer, lease_ms.map(|ms| now_ms().saturating_add(ms)));
+}
+
+/// Renews a lease that has not ended. Says what became of the tracer: one that somebody started
+/// for good meanwhile is left so.
+pub(super) fn renew(
+    tracers: &mut Tracers,
+    tracer: Option<&str>,
+    lease_ms: Option<u64>,
+) -> Result<&'static str, TracerError> {
+    let found = tracers.find(tracer)?;
+    match (found.is_on(), found.is_held()) {
+        (false, _) => Ok("off"),
+        (true, false) => Ok("detached"),
+        (true, true) => {
+            begin(tracers, tracer, lease_ms);
+            Ok("on")
+        }
+    }
+}
+
+/// Stops what was not renewed.
+pub(super) fn expire(tracers: &mut Tracers) {
+    let now = now_ms();
+    while let Some(name) = tracers.first_expired(now) {
+        tracers.hold(Some(&name), None);
+        if tracers.stop(Some(&name)).is_err() {
+            return;
+        }
+    }
+}
+
+fn now_ms() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1000 + now.tv_nsec.cast_unsigned() / 1_000_000
+}

@@ -1,0 +1,172 @@
+//! What is answered: lines of `key=value`, no longer than an answer may be.
+
+use std::fmt::{Display, Write};
+
+use ringmark_format::mailbox::TEXT_BYTES_MAX;
+
+use crate::engine::Engine;
+use crate::sites::demangled;
+use crate::tracers::{Outcome, Selection, Tracer, Tracers, candidate};
+
+/// Kept free for the last line.
+const LAST_LINE_BYTES: usize = 64;
+
+/// What a change did.
+pub(super) fn report(outcome: &Outcome) -> String {
+    let mut text = format!(
+        "matched={}\npatched={}\nopen={}\nrefused={}\n",
+        outcome.matched,
+        outcome.patched,
+        outcome.open,
+        outcome.refused.len()
+    );
+    if outcome.schema_full {
+        text.push_str("note=the schema is full: some functions will be shown by number\n");
+    }
+    for (name, why) in &outcome.refused {
+        if !push(&mut text, &format_args!("refusal={name}: {why}")) {
+            break;
+        }
+    }
+    text
+}
+
+/// Adds a line; `false`: there is no room for it.
+fn push(text: &mut String, line: &dyn Display) -> bool {
+    let before = text.len();
+    // Formatting into a string does not fail.
+    let _ = writeln!(text, "{line}");
+    let fits = text.len() <= TEXT_BYTES_MAX - LAST_LINE_BYTES;
+    if !fits {
+        text.truncate(before);
+    }
+    fits
+}
+
+/// All tracers.
+pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
+    let mut text = String::new();
+    let modules = engine.modules();
+    let (sites, refused) = modules.fold((0, 0), |(s, r), module| {
+        (s + module.sites.len(), r + module.refused.len())
+    });
+    let open = tracers.open_sites();
+    let _ = writeln!(text, "sites={sites}\nopen={open}\nuntraceable={refused}");
+    for tracer in tracers.all() {
+        if !push(&mut text, &line_of(tracer)) {
+            break;
+        }
+    }
+    text
+}
+
+fn line_of(tracer: &Tracer) -> String {
+    let options = tracer.options();
+    let state = match (tracer.is_on(), tracer.is_held()) {
+        (false, _) => "off",
+        (true, true) => "leased",
+        (true, false) => "on",
+    };
+    let mut line = format!(
+        "tracer={} number={} kind={} state={state} default={} functions={} args={} result={}",
+        tracer.name(),
+        tracer.number(),
+        options.kind.name(),
+        tracer.is_default(),
+        tracer.matched(),
+        options.arguments,
+        options.result,
+    );
+    if let Some(ns) = options.min_ns {
+        let _ = write!(line, " min_ns={ns}");
+    }
+    line + " filter=" + &options.selection.text()
+}
+
+/// Functions from the `from`-th on, as far as they fit: those with sites that `selection` wants
+/// (all, if it is empty), then, with `refused`, what cannot be traced. `next=` where it goes on.
+pub(super) fn functions(
+    engine: &mut Engine,
+    selection: &Selection,
+    from: usize,
+    refused: bool,
+) -> String {
+    engine.rescan();
+    let mut page = Page {
+        text: String::new(),
+        from,
+        at: 0,
+    };
+    for module in engine.modules() {
+        let path = module.path.display().to_string();
+        let mut named = false;
+        for site in &module.sites {
+            let wanted = |(): ()| {
+                let candidate = candidate(module, site);
+                selection.is_empty() || selection.wants(&candidate)
+            };
+            let line = |(): ()| {
+                let symbol = module.function(site).map_or(&[][..], |f| &f.symbol);
+                let state = if site.is_open() { "on" } else { "off" };
+                let size = module.function(site).map_or(0, |f| f.size);
+                format!("{state} {:x} {size} {}", site.address, one_line(symbol))
+            };
+            if !page.take(&path, &mut named, wanted, line) {
+                return page.end();
+            }
+        }
+        for one in module.refused.iter().filter(|_| refused) {
+            let line = |(): ()| {
+                let name = one_line(&one.symbol);
+                format!("no {:x} {name}\t{}", one.address, one.reason)
+            };
+            if !page.take(&path, &mut named, |()| true, line) {
+                return page.end();
+            }
+        }
+    }
+    page.text
+}
+
+/// A name that cannot be taken for two lines.
+fn one_line(symbol: &[u8]) -> String {
+    demangled(symbol).replace(['\n', '\t'], " ")
+}
+
+/// A part of a list.
+struct Page {
+    text: String,
+    from: usize,
+    at: usize,
+}
+
+impl Page {
+    /// Adds an entry behind its module's name; `false`: there is no room for it.
+    fn take(
+        &mut self,
+        module: &str,
+        named: &mut bool,
+        wanted: impl FnOnce(()) -> bool,
+        line: impl FnOnce(()) -> String,
+    ) -> bool {
+        if self.at >= self.from && wanted(()) {
+            let line = line(());
+            let fits = if std::mem::replace(named, true) {
+                push(&mut self.text, &line)
+            } else {
+                push(&mut self.text, &format_args!("module={module}\n{line}"))
+            };
+            // One that is longer than an answer is passed over.
+            if !fits && !self.text.is_empty() {
+                return false;
+            }
+        }
+        self.at += 1;
+        true
+    }
+
+    fn end(mut self) -> String {
+        let _ = writeln!(self.text, "next={}", self.at);
+        self.text
+    }
+}

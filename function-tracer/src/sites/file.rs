@@ -1,0 +1,219 @@
+//! What could be traced in a file that nobody runs: it is laid out in memory as the loader would,
+//! and looked at as a loaded module is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use object::elf::{ET_EXEC, FileHeader64, PT_INTERP, PT_LOAD, PT_NOTE, R_X86_64_RELATIVE};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SymbolKind};
+
+use super::loader::{self, Loaded, Segment};
+use super::{Function, Module, ModuleId, Refused, scan};
+
+/// Larger images are not laid out.
+const IMAGE_BYTES_MAX: u64 = 4 << 30;
+const PAGE: usize = 4096;
+/// Tables of absolute addresses.
+const TABLES: [&str; 2] = ["__patchable_function_entries", "__mcount_loc"];
+
+/// What could be traced in a file. Addresses are those in the file.
+#[derive(Debug, Default)]
+pub struct InFile {
+    /// Functions with sites.
+    pub functions: Vec<Function>,
+    /// Entries of its tables that are no sites, and why.
+    pub refused: Vec<Refused>,
+    /// Symbols of functions without a site.
+    pub others: BTreeSet<Vec<u8>>,
+    /// It is a program that loads no shared objects.
+    pub is_static: bool,
+}
+
+type Elf<'a> = ElfFile64<'a, LittleEndian, &'a [u8]>;
+
+/// Looks through a program or shared object.
+///
+/// # Errors
+/// It cannot be read, or is no such file; without its path.
+pub fn in_file(path: &Path) -> Result<InFile, String> {
+    let path = fs::canonicalize(path).map_err(|error| error.to_string())?;
+    let bytes = fs::read(&path).map_err(|error| error.to_string())?;
+    let elf = Elf::parse(bytes.as_slice()).map_err(|error| error.to_string())?;
+    let image = Image::of(&elf, &bytes)?;
+    let loaded = image.loaded(&elf, &path);
+    let base = loaded.base;
+    let headers = elf.elf_program_headers();
+    let has = |kind| headers.iter().any(|h| h.p_type(LittleEndian) == kind);
+    let is_program = elf.entry() != 0;
+    let mut found = InFile {
+        is_static: is_program && !has(PT_INTERP),
+        ..InFile::default()
+    };
+    let draft = scan::draft(loaded, &[], false).filter(scan::Draft::is_of_interest);
+    let module = draft.and_then(|draft| loader::hold(|held| draft.module(held, ModuleId(0), 0).0));
+    if let Some(module) = module {
+        found.take(module, base);
+    }
+    let known: BTreeSet<_> = found.functions.iter().map(|f| f.address).collect();
+    let symbols = elf.symbols().chain(elf.dynamic_symbols());
+    let functions = symbols.filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
+    let others = functions.filter(|s| s.address() != 0 && !known.contains(&s.address()));
+    let names = others.filter_map(|s| s.name_bytes().ok());
+    found.others = names.map(<[u8]>::to_vec).collect();
+    Ok(found)
+}
+
+impl InFile {
+    fn take(&mut self, module: Module, base: u64) {
+        let in_file = |address: u64| address.wrapping_sub(base);
+        self.functions = module.functions;
+        self.refused = module.refused;
+        for function in &mut self.functions {
+            function.address = in_file(function.address);
+        }
+        for refused in &mut self.refused {
+            refused.address = in_file(refused.address);
+        }
+    }
+}
+
+/// A file's segments where they lie to each other as they would in a process.
+struct Image {
+    memory: Vec<u8>,
+    /// Place of the lowest segment's page in `memory`.
+    start: usize,
+    /// The address in the file of that page.
+    lowest: u64,
+}
+
+impl Image {
+    fn of(elf: &Elf<'_>, bytes: &[u8]) -> Result<Self, String> {
+        let endian = LittleEndian;
+        let loads = || {
+            let headers = elf.elf_program_headers().iter();
+            headers.filter(|header| header.p_type(endian) == PT_LOAD)
+        };
+        let lowest = loads().map(|h| h.p_vaddr(endian)).min().unwrap_or(0);
+        let lowest = lowest & !(PAGE as u64 - 1);
+        let ends = loads().map(|h| h.p_vaddr(endian).saturating_add(h.p_memsz(endian)));
+        let length = ends.max().unwrap_or(0).saturating_sub(lowest);
+        if length > IMAGE_BYTES_MAX {
+            return Err(format!("its segments span {length} bytes"));
+        }
+        let memory = vec![0; length as usize + 2 * PAGE];
+        let start = memory.as_ptr().align_offset(PAGE);
+        let mut image = Self {
+            memory,
+            start,
+            lowest,
+        };
+        for load in loads() {
+            let from = load.p_offset(endian) as usize;
+            let content = from.checked_add(load.p_filesz(endian) as usize);
+            let content = content.and_then(|end| bytes.get(from..end));
+            let to = image.at(load.p_vaddr(endian), load.p_filesz(endian));
+            if let (Some(content), Some(to)) = (content, to) {
+                to.copy_from_slice(content);
+            }
+        }
+        image.relocate(elf);
+        Ok(image)
+    }
+
+    /// Added to an address in the file it gives the one in memory.
+    fn base(&self) -> u64 {
+        let first = self.memory.as_ptr().wrapping_add(self.start) as u64;
+        first.wrapping_sub(self.lowest)
+    }
+
+    fn at(&mut self, address: u64, length: u64) -> Option<&mut [u8]> {
+        let from = address.checked_sub(self.lowest)? as usize;
+        let from = from.checked_add(self.start)?;
+        self.memory
+            .get_mut(from..from.checked_add(length as usize)?)
+    }
+
+    fn word(&mut self, address: u64) -> Option<&mut [u8; 8]> {
+        self.at(address, 8)?.try_into().ok()
+    }
+
+    fn set(&mut self, address: u64, value: u64) {
+        if let Some(word) = self.word(address) {
+            *word = value.to_le_bytes();
+        }
+    }
+
+    fn add(&mut self, address: u64, value: u64) {
+        if let Some(word) = self.word(address) {
+            *word = u64::from_le_bytes(*word).wrapping_add(value).to_le_bytes();
+        }
+    }
+
+    /// As the loader does, as far as tables of addresses go.
+    fn relocate(&mut self, elf: &Elf<'_>) {
+        let base = self.base();
+        for (at, relocation) in elf.dynamic_relocations().into_iter().flatten() {
+            if let RelocationFlags::Elf { r_type } = relocation.flags()
+                && r_type == R_X86_64_RELATIVE
+            {
+                self.set(at, base.wrapping_add_signed(relocation.addend()));
+            }
+        }
+        let relative = elf.section_by_name(".relr.dyn");
+        let relative = relative.and_then(|section| section.data().ok());
+        relr(relative.unwrap_or_default(), |at| self.add(at, base));
+        let header: &FileHeader64<LittleEndian> = elf.elf_header();
+        if header.e_type(LittleEndian) == ET_EXEC {
+            for section in TABLES.iter().filter_map(|name| elf.section_by_name(name)) {
+                let words = (0..section.size() / 8).map(|n| section.address() + 8 * n);
+                words.for_each(|at| self.add(at, base));
+            }
+        }
+    }
+
+    fn loaded(&self, elf: &Elf<'_>, path: &Path) -> Loaded {
+        let endian = LittleEndian;
+        let base = self.base();
+        let headers = elf.elf_program_headers();
+        let of_type = |kind| headers.iter().filter(move |h| h.p_type(endian) == kind);
+        let segments = of_type(PT_LOAD).map(|header| {
+            let start = base.wrapping_add(header.p_vaddr(endian));
+            let flags = header.p_flags(endian);
+            Segment {
+                start,
+                end: start.wrapping_add(header.p_memsz(endian)),
+                is_readable: true,
+                is_writable: flags & object::elf::PF_W != 0,
+                is_executable: flags & object::elf::PF_X != 0,
+            }
+        });
+        let notes =
+            of_type(PT_NOTE).map(|h| (base.wrapping_add(h.p_vaddr(endian)), h.p_memsz(endian)));
+        Loaded {
+            name: path.to_owned(),
+            base,
+            segments: segments.collect(),
+            notes: notes.collect(),
+            headers: super::elf::headers(elf),
+        }
+    }
+}
+
+/// Packed relative relocations: an even word is a place, an odd one a bitmap of the 63 behind it.
+fn relr(words: &[u8], mut at: impl FnMut(u64)) {
+    let mut next = 0_u64;
+    for word in words.as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*word);
+        if word & 1 == 0 {
+            at(word);
+            next = word.wrapping_add(8);
+            continue;
+        }
+        for bit in (0..63).filter(|bit| word >> (bit + 1) & 1 != 0) {
+            at(next.wrapping_add(8 * bit));
+        }
+        next = next.wrapping_add(8 * 63);
+    }
+}
