@@ -155,6 +155,9 @@ impl Counters {
     }
 }
 
+/// Attributes of a session that are looked at; no producer writes as many.
+const ATTRIBUTES_MAX: usize = 4096;
+
 /// A SESSION block's content taken apart.
 #[derive(Debug)]
 pub(crate) struct SessionBlock {
@@ -203,6 +206,7 @@ impl SessionBlock {
             value("size of the session attributes", found, bytes as u64)
         })?;
         let attributes = Attributes::new(attributes);
+        let attributes = attributes.take(ATTRIBUTES_MAX);
         let attributes = attributes.map(|a| (a.tag, a.value.to_vec())).collect();
         Ok(Self { header, attributes })
     }
