@@ -10,7 +10,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU32, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
@@ -58,7 +58,12 @@ pub fn install() -> bool {
             STATE.store(if done { INSTALLED } else { ABSENT }, Relaxed);
             done
         }
-        Err(state) => state == INSTALLED,
+        Err(_) => {
+            while STATE.load(Relaxed) == INSTALLING {
+                std::thread::yield_now();
+            }
+            is_installed()
+        }
     }
 }
 
@@ -69,6 +74,8 @@ pub fn is_installed() -> bool {
 }
 
 fn replace_action() -> bool {
+    // Asked here for the first time, so that the handler need not.
+    let _ = rustix::param::page_size();
     let place = PREVIOUS.0.get().cast::<libc::sigaction>();
     // SAFETY: asks for the present action; the place is ours, see `Previous`.
     if unsafe { libc::sigaction(libc::SIGBUS, core::ptr::null(), place) } != 0 {
@@ -76,12 +83,15 @@ fn replace_action() -> bool {
     }
     // SAFETY: just written.
     let mut action = unsafe { place.read() };
+    // A handler that was there runs under its own mask, and on the stack that it wanted.
+    let kept = if is_no_handler(action.sa_sigaction) {
+        libc::SA_ONSTACK | libc::SA_RESTART
+    } else {
+        action.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART | libc::SA_ONSTACK)
+    };
     let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = handle;
     action.sa_sigaction = handler as usize;
-    // A handler that was there sees its own mask; its own stack if it wanted one.
-    action.sa_flags = (action.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART))
-        | libc::SA_SIGINFO
-        | libc::SA_ONSTACK;
+    action.sa_flags = kept | libc::SA_SIGINFO;
     // SAFETY: the action is complete; the handler is async-signal-safe.
     unsafe { libc::sigaction(libc::SIGBUS, &raw const action, core::ptr::null_mut()) == 0 }
 }
@@ -122,24 +132,29 @@ fn mend(address: usize) -> bool {
     unsafe { mmap_anonymous(start as *mut c_void, page, protection, flags) }.is_ok()
 }
 
+fn is_no_handler(action: usize) -> bool {
+    matches!(action, libc::SIG_DFL | libc::SIG_IGN)
+}
+
+/// The handler that was there wanted to be called once (SA_RESETHAND), and was.
+static IS_RESET: AtomicBool = AtomicBool::new(false);
+
 /// Does what would have been done without us.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let previous: *const libc::sigaction = PREVIOUS.0.get().cast();
     // SAFETY: written before this handler was installed.
     let previous = unsafe { &*previous };
-    match previous.sa_sigaction {
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // A fault happens again when we return, and then ends the process; a signal that
-            // somebody sent is sent again.
-            // SAFETY: gives the action back that was there.
-            unsafe { libc::sigaction(signal, previous, core::ptr::null_mut()) };
-            // SAFETY: as above.
-            let is_sent = unsafe { (*info).si_code } <= 0;
-            if is_sent && previous.sa_sigaction == libc::SIG_DFL {
-                // SAFETY: sends the signal to this thread; it comes when this handler returns.
-                unsafe { libc::raise(signal) };
-            }
-        }
+    let handler = if IS_RESET.load(Relaxed) {
+        libc::SIG_DFL
+    } else {
+        previous.sa_sigaction
+    };
+    IS_RESET.fetch_or(previous.sa_flags & libc::SA_RESETHAND != 0, Relaxed);
+    // SAFETY: the kernel hands over what SA_SIGINFO promises.
+    let is_sent = is_sent(unsafe { (*info).si_code });
+    match handler {
+        libc::SIG_IGN if is_sent => {}
+        libc::SIG_DFL | libc::SIG_IGN => end(signal, info, is_sent),
         address if previous.sa_flags & libc::SA_SIGINFO != 0 => {
             // SAFETY: installed by the program with SA_SIGINFO, so it has this type.
             let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
@@ -151,6 +166,28 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
             let handler: extern "C" fn(c_int) = unsafe { core::mem::transmute(address) };
             handler(signal);
         }
+    }
+}
+
+/// Whether it is no fault of the thread's own: those come again as long as nothing changes.
+fn is_sent(code: c_int) -> bool {
+    /// A page that nobody asked for turned out to be broken.
+    const BUS_MCEERR_AO: c_int = 5;
+    code <= 0 || code == BUS_MCEERR_AO
+}
+
+/// Lets the signal end the process: a fault comes again when the handler returns, one that was sent
+/// is sent again with what it said.
+fn end(signal: c_int, info: *const libc::siginfo_t, is_sent: bool) {
+    // SAFETY: all zero bytes are the default action.
+    let default: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: the action is complete.
+    unsafe { libc::sigaction(signal, &raw const default, core::ptr::null_mut()) };
+    if is_sent {
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        // SAFETY: to this thread, where it waits until the handler returns.
+        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info) };
     }
 }
 

@@ -99,6 +99,9 @@ extern "C" fn helper(word: *mut c_void) -> *mut c_void {
     // SAFETY: `start_thread` handed over a reference that lives for ever.
     let word = unsafe { word.cast::<AtomicU32>().as_ref() };
     if let Some(core) = word.and_then(session_to_serve) {
+        if core.options.guard {
+            let_faults_through();
+        }
         let offset = core.file.geometry().header.mailbox_offset;
         if let Some(mailbox) = Mailbox::new(core.file.map(), offset) {
             // Who caches what is on may be code of the program; its panic ends here.
@@ -133,6 +136,17 @@ fn block_signals() -> libc::sigset_t {
     // SAFETY: both sets are ours.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old) };
     old
+}
+
+/// A fault whose signal is blocked ends the process, whatever handler there is: this thread touches
+/// the file, too, and needs the guard.
+fn let_faults_through() {
+    // SAFETY: all zero bytes are a valid, empty signal set.
+    let mut faults: libc::sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: the set is ours.
+    unsafe { libc::sigaddset(&raw mut faults, libc::SIGBUS) };
+    // SAFETY: as above; what was blocked before is of no interest.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const faults, ptr::null_mut()) };
 }
 
 fn restore_signals(old: &libc::sigset_t) {
