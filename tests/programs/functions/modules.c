@@ -30,8 +30,10 @@ UNTRACED static void *load_and_unload(void *path) {
             printf("wrong result\n");
             exit(3);
         }
+        /* Long enough to be found, short enough to be gone when its sites are switched. */
+        usleep(loads % 8 * 250);
         dlclose(plugin);
-        loads++;
+        usleep(loads++ % 3 * 200);
     }
     return NULL;
 }
@@ -93,7 +95,7 @@ UNTRACED static long switch_beside(void *(*work)(void *), void *argument, volati
         scan(1);
         select_sites(&all, "plugin_", 0);
         switched += switch_sites(all.ids, all.count, i % 2 ? NULL : count_entry);
-        usleep(50);
+        usleep(i % 4 * 20);
     }
     is_over = 1;
     pthread_join(thread, NULL);

@@ -248,3 +248,117 @@ fn edit(is_needed: bool, offset: u64, bytes: Bytes) -> Option<Edit> {
     let offset = u8::try_from(offset).ok()?;
     is_needed.then_some(Edit { offset, bytes })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sites as compilers write them, and behind them the rest of a function.
+    const SITES: [(&[u8], Origin); 9] = [
+        (&[0x90; 5], Origin::Patchable),
+        (&[0x0f, 0x1f, 0x44, 0x00, 0x08], Origin::Patchable),
+        (&[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x08], Origin::Patchable),
+        (
+            &[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00],
+            Origin::Patchable,
+        ),
+        (
+            &[0x2e, 0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x02, 0x00, 0x00],
+            Origin::Patchable,
+        ),
+        (&[0xe8, 0x11, 0x22, 0x33, 0x44], Origin::Mcount),
+        (&[0xff, 0x15, 0x11, 0x22, 0x33, 0x44], Origin::Mcount),
+        (
+            &[0xeb, 0x09, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0],
+            Origin::SledEntry,
+        ),
+        (
+            &[0xc3, 0x2e, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0],
+            Origin::SledExit,
+        ),
+    ];
+    const DISTANCE: i32 = 0x1122_3344;
+    /// `mov rax, fs:0x28`: what stands behind many entries.
+    const BEHIND: [u8; 9] = [0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0];
+
+    /// Where the next instruction begins that is not of the site, or none where the code leaves.
+    fn execute(code: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        loop {
+            at += match code[at..] {
+                [0xa9, ..] | [0xe8, ..] => 5,
+                [0xf7, 0xc0, ..] | [0xff, 0x15, ..] | [0x67, 0xe8, ..] => 6,
+                [0xa8, ..] => 2,
+                [0xeb, over, ..] => 2 + usize::from(over),
+                [0xc3, ..] | [0xe9, ..] => return None,
+                [0x64, ..] => return Some(at),
+                _ => {
+                    nops::first(&code[at..])
+                        .expect("an instruction of a site")
+                        .length
+                }
+            };
+        }
+    }
+
+    #[test]
+    fn every_step_leaves_a_site_that_can_be_executed() {
+        for (bytes, origin) in SITES {
+            let mut code = [bytes, &BEHIND].concat();
+            let mut form = read(&code, 0x1000, origin).unwrap();
+            let out = execute(&code);
+            for state in [State::Open, State::Rest, State::Open, State::Rest] {
+                let steps = match state {
+                    State::Open => form.open(DISTANCE),
+                    State::Rest => form.close(DISTANCE),
+                };
+                for edit in steps.iter().flatten() {
+                    // Bodies are written byte by byte.
+                    for (at, byte) in (usize::from(edit.offset)..).zip(edit.bytes.iter()) {
+                        code[at] = *byte;
+                        assert!(edit.offset == 0 || execute(&code) == out, "{code:02x?}");
+                    }
+                    assert_eq!(execute(&code), out, "{edit:02x?} in {code:02x?}");
+                }
+                form = form.settled(DISTANCE);
+                let expected = form.bytes(state, DISTANCE);
+                assert_eq!(code[..expected.len()], *expected, "{state:?}");
+            }
+            assert_eq!(code[bytes.len()..], BEHIND);
+        }
+    }
+
+    #[test]
+    fn the_call_ends_where_its_distance_counts_from() {
+        for (bytes, origin) in SITES {
+            let form = read(&[bytes, &BEHIND].concat(), 0x1000, origin).unwrap();
+            let open = form.bytes(State::Open, DISTANCE);
+            let end = usize::try_from(form.call_end()).unwrap();
+            assert_eq!(open[end - 4..end], DISTANCE.to_le_bytes());
+            let to = (0x1000 + form.call_end()).wrapping_add_signed(DISTANCE.into());
+            assert_eq!(form.distance(0x1000, to), Some(DISTANCE));
+        }
+    }
+
+    #[test]
+    fn other_code_is_refused() {
+        let refusal = |code: &[u8], at, origin| read(code, at, origin).unwrap_err();
+        assert_eq!(
+            refusal(&[0x90, 0x90, 0xc3], 0, Origin::Patchable),
+            Reason::FewNops(2)
+        );
+        let call = [0xff, 0x15, 1, 2, 3, 4];
+        assert_eq!(refusal(&call, 7, Origin::Mcount), Reason::Straddles);
+        assert!(read(&call, 6, Origin::Mcount).is_ok());
+        let two = [0x66, 0x90, 0x0f, 0x1f, 0x00];
+        assert_eq!(
+            refusal(&two, 0, Origin::Patchable),
+            Reason::BrokenNops(two.to_vec())
+        );
+        let code = [0x90, 0x90, 0xf3, 0x0f, 0x1e, 0xfa, 0x90];
+        assert_eq!(lands_on_entry(&code, 0, 2), Some(6));
+        assert_eq!(lands_on_entry(&code, 0, 3), None, "not NOPs up to there");
+        assert_eq!(lands_on_entry(&code, 6, 2), Some(6));
+        assert_eq!(lands_on_entry(&code, 1, 0), None);
+    }
+}
