@@ -5,6 +5,7 @@ use ringmark_format::{RingId, SlotIndex};
 
 use crate::field::Field;
 use crate::function_line::Words;
+use crate::functions::Function;
 use crate::loss::Loss;
 use crate::page::Page;
 use crate::schema::EventType;
@@ -74,15 +75,29 @@ impl<'a> Event<'a> {
         self.page.thread_name()
     }
 
-    /// Name of the type that describes it, or made its span.
+    /// The function that was entered or left, if it is such a record.
+    #[must_use]
+    pub fn function(&self) -> Option<&'a Function> {
+        let meaning = self.ty.function?;
+        self.session.schema.functions().function(meaning.function)
+    }
+
+    /// Name of the type that describes it, or made its span, or of its function.
     #[must_use]
     pub fn name(&self) -> &'a [u8] {
+        if let Some(function) = self.function() {
+            return &function.name;
+        }
         &self.span_type.unwrap_or(self.ty).name
     }
 
-    /// Target (module path), or empty.
+    /// Target (module path; of a function the file name of its module), or empty.
     #[must_use]
     pub fn target(&self) -> &'a [u8] {
+        if let Some(function) = self.function() {
+            let module = self.session.schema.functions().module(function.module);
+            return module.map_or(&[], |module| module.file_name());
+        }
         &self.span_type.unwrap_or(self.ty).target
     }
 

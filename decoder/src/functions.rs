@@ -100,8 +100,15 @@ fn parts<'e, T: FromBytes + KnownLayout + Immutable>(
     Ok((fixed, Attributes::new(attributes)))
 }
 
-fn text(attributes: &Attributes<'_>, tag: u16) -> Vec<u8> {
-    attributes.clone().find(tag).unwrap_or_default().to_vec()
+/// Longest path, symbol and other text.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
+fn text(attributes: &Attributes<'_>, tag: u16) -> Result<Vec<u8>, &'static str> {
+    let found = attributes.clone().find(tag).unwrap_or_default();
+    if found.len() > TEXT_BYTES_MAX {
+        return Err("a text of more than 16384 bytes");
+    }
+    Ok(found.to_vec())
 }
 
 impl Functions {
@@ -112,16 +119,17 @@ impl Functions {
         match header.kind {
             entry_kind::MODULE => {
                 let (entry, attributes) = parts::<ModuleEntry>(header, body)?;
-                self.modules.entry(id).or_insert_with(|| Module {
+                let module = Module {
                     base: entry.base,
                     bytes: entry.bytes,
-                    path: text(&attributes, tag::NAME),
-                    build_id: text(&attributes, tag::BUILD_ID),
-                });
+                    path: text(&attributes, tag::NAME)?,
+                    build_id: text(&attributes, tag::BUILD_ID)?,
+                };
+                self.modules.entry(id).or_insert(module);
             }
             entry_kind::FUNCTION => {
                 let (entry, attributes) = parts::<FunctionEntry>(header, body)?;
-                self.take_function(id, &entry, text(&attributes, tag::NAME));
+                self.take_function(id, &entry, text(&attributes, tag::NAME)?);
             }
             entry_kind::FUNCTION_TYPES => {
                 let (entry, _) = parts::<FunctionTypesEntry>(header, body)?;
@@ -129,12 +137,13 @@ impl Functions {
             }
             entry_kind::TRACER => {
                 let (entry, attributes) = parts::<TracerEntry>(header, body)?;
-                self.tracers.entry(id).or_insert_with(|| Tracer {
-                    name: text(&attributes, tag::NAME),
+                let tracer = Tracer {
+                    name: text(&attributes, tag::NAME)?,
                     kind: TracerKind::from_u8(entry.kind),
                     default: entry.flags & DEFAULT != 0,
-                    filter: text(&attributes, tag::FILTER),
-                });
+                    filter: text(&attributes, tag::FILTER)?,
+                };
+                self.tracers.entry(id).or_insert(tracer);
             }
             _ => {}
         }

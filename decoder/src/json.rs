@@ -30,17 +30,26 @@ pub(crate) fn type_piece(ty: &EventType) -> Vec<u8> {
 }
 
 fn push_piece(ty: &EventType, named: &EventType, out: &mut Vec<u8>) {
+    push_names(ty, (&named.name, &named.target), named.level, out);
+}
+
+fn push_names(
+    ty: &EventType,
+    (name, target): (&[u8], &[u8]),
+    level: Option<Level>,
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b",\"name\":");
-    escape::json(&named.name, out);
+    escape::json(name, out);
     out.extend_from_slice(b",\"kind\":\"");
     out.extend_from_slice(ty.kind().as_bytes());
     out.extend_from_slice(b"\",\"level\":");
-    match named.level {
+    match level {
         Some(level) => escape::json(Level::name(level).as_bytes(), out),
         None => out.extend_from_slice(b"null"),
     }
     out.extend_from_slice(b",\"target\":");
-    escape::json(&named.target, out);
+    escape::json(target, out);
     if !ty.category.is_empty() {
         out.extend_from_slice(b",\"category\":");
         escape::json(&ty.category, out);
@@ -85,6 +94,9 @@ impl<'a> JsonWriter<'a> {
         self.times(event.wall_ns(), event.t_ns, out);
         out.extend_from_slice(&self.thread);
         match event.span_type {
+            None if event.ty.function.is_some() => {
+                push_names(event.ty, (event.name(), event.target()), None, out);
+            }
             None => out.extend_from_slice(&event.ty.json_piece),
             Some(named) => push_piece(event.ty, named, out),
         }

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use ringmark_format::Uuid;
+
 use crate::calls::{Call, Ended};
 use crate::session::Session;
 
@@ -59,24 +61,39 @@ impl FunctionTimes {
 #[derive(Debug, Default)]
 pub struct Profile {
     functions: Vec<FunctionTimes>,
+    /// By module and name: a function may be in several sessions.
     places: HashMap<(Vec<u8>, Vec<u8>), usize>,
+    /// By session and function id: what every call is looked up by.
+    known: HashMap<(Uuid, u32), usize>,
 }
 
 impl Profile {
     /// Adds a call that ended in this session.
     pub fn add(&mut self, session: &Session, call: &Call<'_>) {
+        let key = (session.uuid, call.id);
+        let place = match self.known.get(&key) {
+            Some(place) => *place,
+            None => {
+                let place = self.place(session, call);
+                self.known.insert(key, place);
+                place
+            }
+        };
+        self.functions[place].add(call);
+    }
+
+    fn place(&mut self, session: &Session, call: &Call<'_>) -> usize {
         let module = session.schema.functions().module(call.function.module);
         let module = module.map_or(&[][..], |module| module.file_name());
         let key = (module.to_vec(), call.function.name.clone());
-        let place = *self.places.entry(key).or_insert_with_key(|(module, name)| {
+        *self.places.entry(key).or_insert_with_key(|(module, name)| {
             self.functions.push(FunctionTimes {
                 name: name.clone(),
                 module: module.clone(),
                 ..FunctionTimes::default()
             });
             self.functions.len() - 1
-        });
-        self.functions[place].add(call);
+        })
     }
 
     /// The functions, those with the most time of their own first.

@@ -18,7 +18,8 @@ use crate::{json, text};
 pub struct EventType {
     /// Its number in the session.
     pub id: TypeId,
-    /// Its name, as found.
+    /// Its name, as found. Empty for function records: their names are the functions', see
+    /// [`crate::Event::name`].
     pub name: Vec<u8>,
     /// Its target (module path), or empty.
     pub target: Vec<u8>,
@@ -71,18 +72,12 @@ impl EventType {
         new
     }
 
-    /// A type of function records, if it is described.
+    /// A type of function records, if it is described. Many types may share one long name: none
+    /// keeps a copy.
     fn of_function(id: TypeId, functions: &Functions) -> Option<Self> {
-        let meaning = functions.meaning(id)?;
-        let function = functions.function(meaning.function)?;
         let mut new = Self::bare(id);
         new.known = true;
-        new.function = Some(meaning);
-        new.name.clone_from(&function.name);
-        if let Some(module) = functions.module(function.module) {
-            new.target = module.file_name().to_vec();
-        }
-        new.finish();
+        new.function = Some(functions.meaning(id)?);
         Some(new)
     }
 
