@@ -1,0 +1,83 @@
+//! What the stubs have pushed when the slow way begins, lowest address first.
+
+/// Bytes of the words that `ringmark_slow` pushes below a stub's: r9, r8, rbp, its return address.
+pub(crate) const PUSHED_BELOW: usize = 32;
+
+/// At a function's entry.
+#[repr(C)]
+pub(crate) struct EntryFrame {
+    r9: u64,
+    r8: u64,
+    rbp: u64,
+    stub: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    rcx: u64,
+    rax: u64,
+    /// The function type.
+    pub(crate) type_word: u64,
+    /// Behind the site.
+    site: u64,
+    /// The slot: where the function returns to.
+    pub(crate) return_address: u64,
+}
+
+impl EntryFrame {
+    /// Address of the slot.
+    pub(crate) fn slot_address(&self) -> u64 {
+        core::ptr::from_ref(&self.return_address) as u64
+    }
+
+    /// The integer arguments.
+    pub(crate) fn arguments(&self) -> [u64; 6] {
+        [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9]
+    }
+
+    /// An address in the function: behind its site.
+    pub(crate) fn function(&self) -> u64 {
+        self.site
+    }
+}
+
+/// At a function's return.
+#[repr(C)]
+pub(crate) struct ExitFrame {
+    r9: u64,
+    r8: u64,
+    rbp: u64,
+    stub: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    rcx: u64,
+    rax: u64,
+    /// The slot: where the function shall return to.
+    pub(crate) return_address: u64,
+}
+
+impl ExitFrame {
+    /// Address of the slot.
+    pub(crate) fn slot_address(&self) -> u64 {
+        core::ptr::from_ref(&self.return_address) as u64
+    }
+
+    /// The integer that the function returns.
+    pub(crate) fn result(&self) -> u64 {
+        self.rax
+    }
+}
+
+/// Number of the CPU that this thread runs on now.
+pub(crate) fn current_cpu() -> u64 {
+    let mut aux = 0;
+    // SAFETY: reads the counter and the CPU's number.
+    unsafe { core::arch::x86_64::__rdtscp(&raw mut aux) };
+    u64::from(aux & 0xFFF)
+}
+
+/// Ends the process where going on would jump to nowhere.
+pub(crate) fn trap() -> ! {
+    // SAFETY: an instruction that raises SIGILL.
+    unsafe { core::arch::asm!("ud2", options(noreturn)) }
+}

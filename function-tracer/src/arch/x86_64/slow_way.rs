@@ -1,0 +1,176 @@
+//! What the stubs stand on: the way to `record::slow` and back with every register as it was, and
+//! the unwind table's entry for a return into `ringmark_return`, so that unwinders find the true
+//! caller of a function whose return address was replaced.
+//!
+//! A DWARF expression looks the slot up in the list of nodes; its CFA is one byte off and rsp is
+//! given on its own, because unwinders tell frames apart by CFA, and this one and its caller have
+//! the same rsp. Who follows frame pointers alone finds the address of `ringmark_return` instead.
+
+use crate::record::open_calls::offsets as calls;
+
+/// Largest area of the standard format for the components of [`XSAVE_MASK`].
+const XSAVE_BYTES: usize = 2816;
+/// SSE, AVX and the three components of AVX-512. What is not enabled is left out.
+const XSAVE_MASK: u32 = 0xE6;
+/// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
+pub(super) const RETURN_BYTES: usize = 13;
+
+core::arch::global_asm!(
+    // Calls the function in rax with rdi, and preserves what a stub has not pushed. On the thread's
+    // second stack, if that is there and free. `frames` knows the order of the first four words.
+    ".pushsection .text.ringmark_slow,\"ax\",@progbits",
+    ".balign 16",
+    ".globl ringmark_slow",
+    ".hidden ringmark_slow",
+    ".type ringmark_slow,@function",
+    "ringmark_slow:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_adjust_cfa_offset 8",
+    ".cfi_offset rbp, -16",
+    "push r8",
+    "push r9",
+    ".cfi_adjust_cfa_offset 16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa rbp, 32",
+    "push r10",
+    "push r11",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "mov rbx, rax",
+    "mov r12, rdi",
+    "mov r13, qword ptr [rip + ringmark_open_calls@gottpoff]",
+    "mov rcx, qword ptr fs:[r13 + {stack}]",
+    "test rcx, rcx",
+    "jz 1f",
+    "mov qword ptr fs:[r13 + {stack}], 0", // taken: a handler stays on the stack it has
+    "mov rsp, rcx",
+    "1:",
+    "push rcx",
+    "mov r8, rsp",
+    "sub rsp, {xsave_bytes}",
+    "and rsp, -64",
+    "xor eax, eax", // the area's header must be zero
+    "mov qword ptr [rsp + 512], rax",
+    "mov qword ptr [rsp + 520], rax",
+    "mov qword ptr [rsp + 528], rax",
+    "mov qword ptr [rsp + 536], rax",
+    "mov qword ptr [rsp + 544], rax",
+    "mov qword ptr [rsp + 552], rax",
+    "mov qword ptr [rsp + 560], rax",
+    "mov qword ptr [rsp + 568], rax",
+    "mov eax, {xsave_mask}",
+    "xor edx, edx",
+    "xsave64 [rsp]",
+    "push r8",
+    "push r8",
+    "mov rdi, r12",
+    "call rbx",
+    "pop r8",
+    "pop r8",
+    "mov eax, {xsave_mask}",
+    "xor edx, edx",
+    "xrstor64 [rsp]",
+    "mov rcx, qword ptr [r8]",
+    "lea rsp, [rbp - 40]",
+    "test rcx, rcx",
+    "jz 2f",
+    "mov qword ptr fs:[r13 + {stack}], rcx",
+    "2:",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop r11",
+    "pop r10",
+    "pop r9",
+    "pop r8",
+    ".cfi_def_cfa rsp, 16",
+    "pop rbp",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_endproc",
+    ".size ringmark_slow, .-ringmark_slow",
+    ".popsection",
+    //
+    // The unwind table's entry. In the same piece as the above, for what nobody names is not linked.
+    ".pushsection .eh_frame,\"a\",@unwind",
+    "1:",
+    ".long 3f - 2f",
+    "2:",
+    ".long 0",
+    ".byte 1",
+    ".asciz \"zR\"",
+    ".uleb128 1",
+    ".sleb128 -8",
+    ".uleb128 16",
+    ".uleb128 1",
+    ".byte 0x1b", // addresses: relative, 4 bytes
+    ".byte 0x0c, 7, 0",
+    ".balign 8",
+    "3:",
+    ".long 5f - 4f",
+    "4:",
+    ".long 4b - 1b",
+    ".long ringmark_return_before - .",
+    ".long {return_bytes}",
+    ".uleb128 0",
+    ".byte 0x0c, 7, 1",    // CFA = rsp + 1
+    ".byte 0x16, 7, 2",    // rsp =
+    ".byte 0x77, 0",       //   rsp
+    ".byte 0x16, 16",      // return address =
+    ".uleb128 9f - 6f",
+    "6:",                  // CFA
+    ".byte 0x39, 0x1c",    // - 9: slot
+    ".byte 0x12, 0x06",    // dup deref: slot, ringmark_return
+    ".byte 0x40, 0x1c",    // - 16: slot, anchor
+    ".byte 0x12, 0x06",    // dup deref
+    ".byte 0x22",          // plus: slot, &NODES
+    "7:",                  // slot, link
+    ".byte 0x06",          // deref: slot, node
+    ".byte 0x12, 0x30",    // dup 0
+    ".byte 0x29, 0x28",    // eq: the list ends
+    ".short 10f - (. + 2)",
+    ".byte 0x14, 0x14",    // over over: slot, node, slot, node
+    ".byte 0x23, {node_low}, 0x06",
+    ".byte 0x1c",          // minus: slot, node, slot - low
+    ".byte 0x14",          // over: …, slot - low, node
+    ".byte 0x23, {node_bytes}, 0x06",
+    ".byte 0x14, 0x14",    // over over: …, d, bytes, d, bytes
+    ".byte 0x2d",          // lt: …, d, bytes, d < bytes
+    ".byte 0x16, 0x13",    // swap drop: …, d, d < bytes
+    ".byte 0x16",          // swap: …, d < bytes, d
+    ".byte 0x30, 0x2a",    // 0 ge: …, d < bytes, d >= 0
+    ".byte 0x1a, 0x28",    // and: this thread's
+    ".short 8f - (. + 2)",
+    ".byte 0x23, {node_next}",
+    ".byte 0x2f",
+    ".short 7b - (. + 2)",
+    "8:",                  // slot, node
+    ".byte 0x23, {node}",  // slot, first open call
+    "11:",
+    ".byte 0x14, 0x14",    // over over: slot, call, slot, call
+    ".byte 0x06, 0x29",    // deref eq: this call
+    ".byte 0x28",
+    ".short 12f - (. + 2)",
+    ".byte 0x23, {open_call}",
+    ".byte 0x2f",
+    ".short 11b - (. + 2)",
+    "12:",
+    ".byte 0x23, {target}, 0x06",
+    "10:",
+    "9:",
+    ".balign 8",
+    "5:",
+    ".popsection",
+    stack = const calls::STACK,
+    xsave_bytes = const XSAVE_BYTES,
+    xsave_mask = const XSAVE_MASK,
+    target = const calls::TARGET,
+    open_call = const calls::OPEN_CALL,
+    node = const calls::NODE,
+    node_next = const calls::NODE_NEXT,
+    node_low = const calls::NODE_LOW,
+    node_bytes = const calls::NODE_BYTES,
+    return_bytes = const RETURN_BYTES,
+);

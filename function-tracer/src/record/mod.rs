@@ -1,0 +1,9 @@
+//! From a call to its records: entry → open call → return. The straight line is assembly (see
+//! `arch`); everything else comes here.
+
+pub(crate) mod nodes;
+pub(crate) mod open_calls;
+mod own_stack;
+pub(crate) mod plan;
+pub(crate) mod slow;
+pub(crate) mod types;

@@ -1,0 +1,280 @@
+//! The memory of each thread's open calls.
+//!
+//! A thread's *node* is a mapping of its own: the node, two sentinels, then the open calls from the
+//! outermost to the innermost, then free places (slot 0), a page that nobody may touch, then the
+//! stack for the slow way. Nodes form a list that unwinders walk (see `arch`); they are never
+//! unmapped, only taken over from threads that have ended.
+
+use core::ffi::CStr;
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU64};
+
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
+
+use super::open_calls::{OpenCall, block};
+
+/// Front of a thread's mapping.
+#[repr(C)]
+pub(crate) struct Node {
+    /// The next one, or null.
+    pub(crate) next: AtomicPtr<Node>,
+    /// As in `Block`.
+    pub(crate) low: AtomicU64,
+    /// As in `Block`.
+    pub(crate) bytes: AtomicU64,
+    /// Thread id, and process id in the upper half.
+    owner: AtomicU64,
+    /// How many calls were left without a return.
+    calls_left: AtomicU64,
+}
+
+/// Head of the list of nodes.
+pub(crate) static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
+
+/// Open calls of a thread; deeper ones are recorded without their return.
+pub(super) const PLACES: usize = 8192;
+/// In front of the first call, with slots beyond every stack, so that nothing is looked up before.
+const SENTINELS: usize = 2;
+/// Calls that were left without a return, and where they would have returned to.
+const LEFT: usize = 128;
+/// Stack for the slow way, and for handlers that interrupt it.
+const STACK_BYTES: usize = 256 << 10;
+/// Nodes of ended threads are looked for among so many, from the newest on.
+const LOOKS_MAX: usize = 32;
+
+const PAGE: usize = 4096;
+const LEFT_AT: usize = size_of::<Node>() + (SENTINELS + PLACES) * size_of::<OpenCall>();
+const GUARD_AT: usize = (LEFT_AT + LEFT * size_of::<OpenCall>()).next_multiple_of(PAGE);
+/// Size of a node's mapping.
+const NODE_BYTES: usize = GUARD_AT + PAGE + STACK_BYTES;
+
+impl Node {
+    fn address(&self) -> u64 {
+        ptr::from_ref(self) as u64
+    }
+
+    /// Address of the first place for a call.
+    pub(super) fn first(&self) -> u64 {
+        self.address() + (size_of::<Self>() + SENTINELS * size_of::<OpenCall>()) as u64
+    }
+
+    /// Address of the last place, which stays free: the unwinders' search ends in it at the latest.
+    pub(super) fn limit(&self) -> u64 {
+        self.first() + ((PLACES - 1) * size_of::<OpenCall>()) as u64
+    }
+
+    /// Top of the stack for the slow way.
+    pub(super) fn stack(&self) -> u64 {
+        self.address() + NODE_BYTES as u64
+    }
+
+    /// Sentinels, calls, free places and calls that were left, one after the other.
+    fn call(&self, place: usize) -> &OpenCall {
+        let first = (self.address() + size_of::<Self>() as u64) as *const OpenCall;
+        debug_assert!(place < SENTINELS + PLACES + LEFT);
+        // SAFETY: the node's mapping holds that many places behind it.
+        unsafe { &*first.wrapping_add(place) }
+    }
+
+    fn left(&self, place: u64) -> &OpenCall {
+        self.call(SENTINELS + PLACES + place as usize % LEFT)
+    }
+
+    /// As the kernel made it, but for the sentinels.
+    fn empty(&self) {
+        let start = self.address() + PAGE as u64;
+        let start = start as *mut core::ffi::c_void;
+        // SAFETY: pages of calls of a thread that has ended; what is in them is not needed.
+        let emptied = unsafe { madvise(start, GUARD_AT - PAGE, Advice::LinuxDontNeed) };
+        let mut last = SENTINELS + PLACES + LEFT;
+        if emptied.is_ok() {
+            last = PAGE / size_of::<OpenCall>();
+        }
+        for place in SENTINELS..last {
+            self.call(place).slot.store(0, Relaxed);
+        }
+        self.calls_left.store(0, Relaxed);
+    }
+}
+
+fn me() -> u64 {
+    let tid = rustix::thread::gettid().as_raw_nonzero().get();
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    u64::from(tid.cast_unsigned()) | u64::from(pid.cast_unsigned()) << 32
+}
+
+/// Whether the thread of this process has ended. Nodes of other processes are a forked child's
+/// copies: who uses them there is not known.
+fn has_ended(owner: u64) -> bool {
+    if me() >> 32 != owner >> 32 {
+        return false;
+    }
+    let path = task_path(owner as u32);
+    let path = CStr::from_bytes_until_nul(&path).unwrap_or_default();
+    let found = rustix::fs::access(path, rustix::fs::Access::EXISTS);
+    found == Err(rustix::io::Errno::NOENT)
+}
+
+/// `/proc/self/task/TID`, made without allocation.
+fn task_path(tid: u32) -> [u8; 32] {
+    const FRONT: &[u8] = b"/proc/self/task/";
+    let mut path = [0; 32];
+    path[..FRONT.len()].copy_from_slice(FRONT);
+    let digits = tid.checked_ilog10().unwrap_or(0) as usize + 1;
+    let mut rest = tid;
+    for place in path[FRONT.len()..FRONT.len() + digits].iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    path
+}
+
+fn all() -> impl Iterator<Item = &'static Node> {
+    let mut next = NODES.load(Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: null, or a node in the list, which is never unmapped.
+        let node = unsafe { next.as_ref() }?;
+        next = node.next.load(Acquire);
+        Some(node)
+    })
+}
+
+/// A node for this thread, which has none.
+pub(super) fn take() -> Option<&'static Node> {
+    reclaim().or_else(map)
+}
+
+/// A node whose thread has ended, emptied.
+fn reclaim() -> Option<&'static Node> {
+    let me = me();
+    let node = all().take(LOOKS_MAX).find(|node| {
+        let owner = node.owner.load(Relaxed);
+        // One of this thread's number is of a thread before it.
+        let is_free = owner == me || has_ended(owner);
+        is_free
+            && node
+                .owner
+                .compare_exchange(owner, me, Acquire, Relaxed)
+                .is_ok()
+    })?;
+    node.bytes.store(0, Relaxed);
+    node.empty();
+    Some(node)
+}
+
+fn map() -> Option<&'static Node> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping.
+    let start = unsafe { mmap_anonymous(ptr::null_mut(), NODE_BYTES, protection, flags) };
+    let start = start.ok()?;
+    let guard = start.wrapping_byte_add(GUARD_AT);
+    // SAFETY: a page of the mapping. Should it stay as it is, a handler that needs more than the
+    // stack writes over calls; that is no reason to go on without.
+    let _ = unsafe { mprotect(guard, PAGE, MprotectFlags::empty()) };
+    let start: *mut Node = start.cast();
+    // SAFETY: zeroed memory, large enough, is a valid node; it stays mapped for ever.
+    let node = unsafe { &*start };
+    node.owner.store(me(), Relaxed);
+    for place in 0..SENTINELS {
+        node.call(place)
+            .slot
+            .store(u64::MAX - place as u64, Relaxed);
+    }
+    let mut head = NODES.load(Acquire);
+    loop {
+        node.next.store(head, Relaxed);
+        match NODES.compare_exchange(head, start, Release, Acquire) {
+            Ok(_) => return Some(node),
+            Err(now) => head = now,
+        }
+    }
+}
+
+/// Remembers where a call would have returned to that was left without a return: its return
+/// address may have been copied before (a tail call of `swapcontext` does that).
+pub(super) fn remember(slot: u64, target: u64) {
+    let first = block().first_place();
+    let node = all().find(|node| node.first() <= first && first < node.stack());
+    if let Some(node) = node {
+        let count = node.calls_left.load(Relaxed);
+        let place = node.left(count);
+        place.target.store(target, Relaxed);
+        place.slot.store(slot, Relaxed);
+        node.calls_left.store(count + 1, Relaxed);
+    }
+}
+
+/// Where a call returns to whose slot is `slot`, whichever thread opened it: for a stack that moved
+/// to another thread, and for a call that was believed left.
+pub(crate) fn find_anywhere(slot: u64) -> Option<u64> {
+    let is_it = |call: &&OpenCall| call.slot.load(Relaxed) == slot;
+    let open = all().flat_map(|node| (SENTINELS..SENTINELS + PLACES).map(|i| node.call(i)));
+    let left = all().flat_map(|node| {
+        let count = node.calls_left.load(Relaxed);
+        let newest_first = (0..count.min(LEFT as u64)).map(move |n| count - 1 - n);
+        newest_first.map(|place| node.left(place))
+    });
+    let found = open.chain(left).find(is_it);
+    found.map(|call| call.target.load(Relaxed))
+}
+
+#[cfg(test)]
+pub(super) static IN_USE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_told_from_those_that_have_ended() {
+        assert_eq!(&task_path(0)[..18], b"/proc/self/task/0\0");
+        assert_eq!(&task_path(u32::MAX)[..27], b"/proc/self/task/4294967295\0");
+        assert!(!has_ended(me()));
+        let other = std::thread::spawn(me).join().unwrap();
+        assert!(has_ended(other));
+        assert!(!has_ended(other ^ (1 << 40)), "of another process");
+    }
+
+    #[test]
+    fn a_node_is_taken_over_empty() {
+        let _alone = IN_USE.lock().unwrap();
+        let use_one = || {
+            let block = block();
+            assert!(block.prepare());
+            let local = 0_u64;
+            let slot = ptr::from_ref(core::hint::black_box(&local)) as u64;
+            assert!(block.owns(slot));
+            assert_eq!(block.innermost().slot.load(Relaxed), u64::MAX - 1);
+            for inner in 0..500 {
+                assert!(block.open(slot - inner, 1, 2, 3));
+            }
+            assert_eq!(find_anywhere(slot), Some(1));
+            assert_eq!(find_anywhere(slot - 499), Some(1));
+            (block.first_place(), slot)
+        };
+        let (first, slot) = std::thread::spawn(use_one).join().unwrap();
+        let again = move || {
+            assert!(block().prepare());
+            assert_eq!(find_anywhere(slot - 499), None);
+            assert_eq!(find_anywhere(slot - 7), None);
+            use_one().0
+        };
+        let second = std::thread::spawn(again).join().unwrap();
+        assert_eq!(first, second, "the ended thread's node");
+    }
+
+    #[test]
+    fn the_newest_of_the_calls_that_were_left_are_remembered() {
+        let _alone = IN_USE.lock().unwrap();
+        let thread = std::thread::spawn(|| {
+            assert!(block().prepare());
+            (0..2 * LEFT as u64).for_each(|n| remember(5000 + n % 200, n));
+            assert_eq!(find_anywhere(5000), Some(200));
+            assert_eq!(find_anywhere(5199), Some(199));
+            assert_eq!(find_anywhere(5100), None);
+        });
+        thread.join().unwrap();
+    }
+}

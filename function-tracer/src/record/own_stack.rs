@@ -1,0 +1,134 @@
+//! Where a thread's own stack lies. Found without allocation: a first event may come inside
+//! `malloc` or a signal handler.
+
+use rustix::fs::{Mode, OFlags};
+
+/// A range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stack {
+    pub(crate) low: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A main thread's stack is taken to be at most this large, also without a limit.
+const MAIN_BYTES_MAX: u64 = 1 << 30;
+
+/// The stack of this thread: the mapping that the kernel calls `[stack]` for the main thread,
+/// below the thread's control block for others (both usual libraries put that at its top).
+pub(crate) fn find() -> Option<Stack> {
+    let local = 0_u8;
+    let here = core::ptr::from_ref(core::hint::black_box(&local)) as u64;
+    let control = control_block();
+    let mut main = None;
+    let mut other = None;
+    for_each_mapping(|low, high, is_stack| {
+        if is_stack {
+            main = Some(main_stack(high));
+        }
+        if (low..high).contains(&control) {
+            other = Some(Stack {
+                low,
+                bytes: control - low,
+            });
+        }
+    })?;
+    let holds = |s: &Stack| here.wrapping_sub(s.low) < s.bytes;
+    let is_main = rustix::thread::gettid() == rustix::process::getpid();
+    // A handler on another stack says nothing: then the kind of thread decides.
+    main.filter(holds)
+        .or(other.filter(holds))
+        .or(if is_main { main } else { other })
+}
+
+fn main_stack(high: u64) -> Stack {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    let bytes = limit.unwrap_or(MAIN_BYTES_MAX).min(MAIN_BYTES_MAX);
+    Stack {
+        low: high.saturating_sub(bytes),
+        bytes: bytes.min(high),
+    }
+}
+
+/// Address of the thread's control block.
+fn control_block() -> u64 {
+    let address: u64;
+    // SAFETY: reads the thread pointer, which points at itself.
+    unsafe {
+        core::arch::asm!(
+            "mov {address}, qword ptr fs:[0]",
+            address = out(reg) address,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    address
+}
+
+/// Goes through `/proc/self/maps`; `None`: it cannot be read.
+fn for_each_mapping(mut to: impl FnMut(u64, u64, bool)) -> Option<()> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()).ok()?;
+    let mut buffer = [0_u8; 4096];
+    let mut filled = 0;
+    loop {
+        let got = rustix::io::read(&file, buffer.get_mut(filled..)?).ok()?;
+        if got == 0 {
+            return Some(());
+        }
+        filled += got;
+        let mut rest = 0;
+        while let Some(end) = buffer[rest..filled].iter().position(|b| *b == b'\n') {
+            if let Some((low, high)) = range(&buffer[rest..rest + end]) {
+                to(low, high, buffer[rest..rest + end].ends_with(b"[stack]"));
+            }
+            rest += end + 1;
+        }
+        buffer.copy_within(rest..filled, 0);
+        filled -= rest;
+        if filled == buffer.len() {
+            filled = 0; // A line longer than the buffer: its end is no mapping of interest.
+        }
+    }
+}
+
+/// `low-high` at the start of a line.
+fn range(line: &[u8]) -> Option<(u64, u64)> {
+    let dash = line.iter().position(|b| *b == b'-')?;
+    let end = line.iter().position(|b| *b == b' ')?;
+    Some((hex(line.get(..dash)?)?, hex(line.get(dash + 1..end)?)?))
+}
+
+fn hex(text: &[u8]) -> Option<u64> {
+    let digit = |b: u8| (b as char).to_digit(16).map(u64::from);
+    text.iter()
+        .try_fold(0_u64, |n, b| Some(n << 4 | digit(*b)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_here(stack: Stack) -> bool {
+        let local = 0_u8;
+        let here = core::ptr::from_ref(core::hint::black_box(&local)) as u64;
+        here.wrapping_sub(stack.low) < stack.bytes
+    }
+
+    #[test]
+    fn every_thread_finds_the_stack_that_it_runs_on() {
+        let threads: Vec<_> = (0..4)
+            .map(|_| std::thread::spawn(|| find().unwrap()))
+            .collect();
+        let stacks: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        assert!(is_here(find().unwrap()));
+        assert!(stacks.iter().all(|stack| !is_here(*stack)));
+        assert!(stacks.iter().all(|stack| stack.bytes >= 1 << 20));
+    }
+
+    #[test]
+    fn lines_of_the_table_of_mappings() {
+        let line = b"7ffc1000-7ffc3000 rw-p 00000000 00:00 0    [stack]";
+        assert_eq!(range(line), Some((0x7ffc_1000, 0x7ffc_3000)));
+        assert_eq!(range(b"nonsense"), None);
+        assert_eq!(range(b"12-zz rw"), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! The slow way: a thread's first call, tail calls, calls that were unwound, a full page, and
+//! whatever a plan wants beyond entry and exit.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use ringmark::event::{Now, reserve_words};
+use ringmark_format::TypeId;
+use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};
+
+use super::nodes::find_anywhere;
+use super::open_calls::{Block, OpenCall, block, put_back};
+use super::plan::{self, Callback, Plan};
+use crate::arch::{EntryFrame, ExitFrame, current_cpu, return_address};
+
+/// Set in an open call's type beside the type's 24 bits: its end is no plain record.
+pub(crate) const ANY_END: u32 = 1 << 30;
+
+/// The bits of a type.
+const TYPE_MASK: u32 = (1 << 24) - 1;
+
+/// Writes one record.
+fn record(type_id: u32, payload: &[u64]) {
+    let words = payload.len() as u64;
+    let type_id = TypeId(type_id & TYPE_MASK);
+    if let Some(mut reservation) = reserve_words(type_id, words, Now::Clock) {
+        for (place, word) in payload.iter().enumerate() {
+            reservation.set_word(place, *word);
+        }
+        reservation.commit();
+    }
+}
+
+/// A call that the straight line left to us. The function has not begun.
+pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
+    let block = block();
+    let type_word = frame.type_word as u32;
+    let plan = plan::of(type_word & LAST_NUMBER);
+    let slot = frame.slot_address();
+    let prepared = block.prepare();
+    if prepared && block.owns(slot) {
+        drop_stale(block, slot);
+        drop_replaced(block, slot, frame.return_address);
+    }
+    let caller = real_caller(block, slot, frame.return_address);
+    if let Some(callback) = plan.callback {
+        call_back(block, callback, frame.function(), caller);
+    }
+    let hooked = plan.exit && prepared && block.owns(slot) && open(block, frame, slot, caller);
+    if plan.min_ticks.is_some() || !plan.record {
+        return; // Its record is written at its end, if at all.
+    }
+    let loose = if hooked { 0 } else { LOOSE_BIT };
+    if plan.caller || plan.arguments > 0 {
+        let mut words = [0; 7];
+        words[0] = caller_word(caller);
+        words[1..].copy_from_slice(&frame.arguments());
+        record(
+            type_word | loose,
+            &words[..1 + usize::from(plan.arguments.min(6))],
+        );
+    } else {
+        record(type_word | loose, &[]);
+    }
+}
+
+/// Replaces the return address.
+fn open(block: &Block, frame: &mut EntryFrame, slot: u64, caller: u64) -> bool {
+    let plan = plan::of(frame.type_word as u32 & LAST_NUMBER);
+    let any_end = if plan.result || plan.min_ticks.is_some() {
+        u64::from(ANY_END)
+    } else {
+        0
+    };
+    let opened = block.open(slot, caller, frame.type_word | any_end, ringmark::ticks());
+    if opened {
+        frame.return_address = return_address();
+    }
+    opened
+}
+
+/// Where the call returns to: after a tail call the slot holds our own address.
+fn real_caller(block: &Block, slot: u64, found: u64) -> u64 {
+    if found != return_address() {
+        return found;
+    }
+    let innermost = (block.bytes.load(Relaxed) != 0).then(|| block.innermost());
+    match innermost.filter(|call| call.slot.load(Relaxed) == slot) {
+        Some(call) => call.target.load(Relaxed),
+        None => find_anywhere(slot).unwrap_or(found),
+    }
+}
+
+const fn caller_word_of(caller: u64, cpu: u64) -> u64 {
+    (caller & ((1 << CALLER_BITS) - 1)) | ((cpu + 1) << CALLER_BITS)
+}
+
+fn caller_word(caller: u64) -> u64 {
+    caller_word_of(caller, current_cpu())
+}
+
+/// Calls that lie further in than `slot` were left without a return: by an exception, a `longjmp`.
+fn drop_stale(block: &Block, slot: u64) {
+    loop {
+        let call = block.innermost();
+        let inner = call.slot.load(Relaxed);
+        if inner >= slot {
+            return;
+        }
+        leave_behind(block, call, inner);
+    }
+}
+
+/// So was a call with the same slot, if its return address is not there any more.
+fn drop_replaced(block: &Block, slot: u64, found: u64) {
+    while found != return_address() && block.innermost().slot.load(Relaxed) == slot {
+        leave_behind(block, block.innermost(), slot);
+    }
+}
+
+/// Ends a call that will not return.
+fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
+    put_back(call, slot);
+    let type_word = call.type_word.load(Relaxed) as u32;
+    let entered = call.tick.load(Relaxed);
+    if block.close(call) {
+        end(type_word | LOOSE_BIT, entered, None);
+    }
+}
+
+/// Writes the record of an end, as the plan of the call's type says.
+fn end(type_word: u32, entered: u64, result: Option<u64>) {
+    let plan: Plan = plan::of(type_word & LAST_NUMBER);
+    let result = result.filter(|_| plan.result);
+    let type_id = type_word | EXIT_BIT;
+    match (plan.min_ticks, result) {
+        (Some(min), _) => {
+            let took = ringmark::ticks().saturating_sub(entered);
+            if took >= min {
+                record(type_id, &[took]);
+            }
+        }
+        (None, Some(result)) => record(type_id, &[result]),
+        (None, None) => record(type_id, &[]),
+    }
+}
+
+/// A return that the straight line left to us: not the innermost open call, or several at once.
+pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
+    let block = block();
+    let slot = frame.slot_address();
+    let mut target = None;
+    if block.owns(slot) {
+        drop_stale(block, slot);
+        while block.innermost().slot.load(Relaxed) == slot {
+            let call = block.innermost();
+            target = Some(call.target.load(Relaxed));
+            let type_word = call.type_word.load(Relaxed) as u32;
+            let entered = call.tick.load(Relaxed);
+            if block.close(call) {
+                end(type_word, entered, Some(frame.result()));
+            }
+        }
+    }
+    match target.or_else(|| find_anywhere(slot)) {
+        Some(target) => frame.return_address = target,
+        None => crate::arch::trap(),
+    }
+}
+
+/// The straight line opened or closed a call and could not write its record.
+pub(crate) extern "C" fn record_only(type_word: &u64) {
+    record(*type_word as u32, &[]);
+}
+
+/// The same for an entry with its caller, which is recorded without its return.
+pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
+    let caller = real_caller(block(), frame.slot_address(), frame.return_address);
+    record(frame.type_word as u32 | LOOSE_BIT, &[caller_word(caller)]);
+}
+
+/// Calls a callback, unless one is running on this thread.
+fn call_back(block: &Block, callback: Callback, function: u64, caller: u64) {
+    if block.busy.swap(1, Relaxed) != 0 {
+        return;
+    }
+    callback.call(function, caller);
+    block.busy.store(0, Relaxed);
+}

@@ -1,0 +1,39 @@
+//! The function type of each site: a table that the stubs look the site's number up in.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
+
+use ringmark_format::function::LAST_NUMBER;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+/// Start of the table; null before the first site is switched on.
+pub(crate) static TYPES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+
+/// Sites that the table holds. Untouched parts take no memory.
+pub(crate) const SITES_MAX: u32 = LAST_NUMBER + 1;
+
+/// Makes the table, once. `false`: there is no room.
+pub(crate) fn prepare() -> bool {
+    if !TYPES.load(Acquire).is_null() {
+        return true;
+    }
+    let bytes = SITES_MAX as usize * size_of::<u32>();
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping.
+    let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) };
+    let Ok(start) = start else { return false };
+    let _ = TYPES.compare_exchange(ptr::null_mut(), start.cast(), Release, Relaxed);
+    true
+}
+
+/// Says which type the records of a site have from now on. The table must be there.
+pub(crate) fn set(site: u32, type_word: u32) {
+    debug_assert!(site < SITES_MAX);
+    let start = TYPES.load(Acquire);
+    if site < SITES_MAX && !start.is_null() {
+        // SAFETY: the table has `SITES_MAX` words and is never unmapped.
+        unsafe { &*start.wrapping_add(site as usize) }.store(type_word, Release);
+    }
+}

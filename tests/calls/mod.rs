@@ -1,0 +1,223 @@
+//! Programs in C and C++ whose functions count their own calls: built, run, and run again with all
+//! their functions traced; then both books are compared.
+
+mod books;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use ringmark_decoder::Dump;
+use ringmark_tests::binary::built_library;
+use ringmark_tests::stage::Stage;
+use ringmark_tests::{Finished, is_long, recording, run, workspace_root};
+
+pub(crate) use books::Books;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Nothing is lost, and the session stays.
+pub(crate) const LOSSLESS: &str = "mode=lossless,keep=always,ring=8M,session=64M";
+/// The same for many threads or processes.
+pub(crate) const SMALL: &str = "mode=lossless,keep=always,page=4K,ring=64K,session=128M";
+
+/// Ways to build, all or a share.
+#[must_use]
+pub(crate) fn builds() -> Vec<&'static str> {
+    let share = ["-O0", "-O2 -fno-pie -no-pie", "-O2 -flto"];
+    let rest = ["-O0 -fno-pie -no-pie", "-O2", "-O2 -flto -fno-pie -no-pie"];
+    let all = share.into_iter().chain(rest);
+    all.take(if is_long() { 6 } else { 3 }).collect()
+}
+
+/// The compilers for a source file that are here.
+fn compilers(source: &str) -> Vec<&'static str> {
+    let (gcc, clang) = if source.ends_with(".cc") {
+        ("g++", "clang++")
+    } else {
+        ("gcc", "clang")
+    };
+    let has_clang = Command::new(clang).arg("--version").output().is_ok();
+    let with_clang = has_clang && is_long() && source != "calls_plain.c"; // Nested functions: GNU C.
+    if with_clang {
+        vec![gcc, clang]
+    } else {
+        vec![gcc]
+    }
+}
+
+/// A program that was built.
+#[derive(Debug)]
+pub(crate) struct Program {
+    stage: Stage,
+    path: PathBuf,
+    /// How it was built.
+    pub(crate) build: String,
+}
+
+/// What came of a traced run.
+#[derive(Debug)]
+pub(crate) struct Traced {
+    /// The traced run.
+    pub(crate) finished: Finished,
+    /// What was recorded.
+    pub(crate) books: Books,
+}
+
+impl Program {
+    /// Builds `tests/programs/functions/SOURCE`.
+    ///
+    /// # Panics
+    /// When the compiler does not.
+    #[must_use]
+    pub(crate) fn new(compiler: &str, source: &str, flags: &str) -> Self {
+        let stage = Stage::new("calls");
+        let name = source.split('.').next().unwrap_or("program");
+        let path = stage.path(name);
+        let mut command = Command::new(compiler);
+        command.current_dir(workspace_root().join("tests/programs/functions"));
+        command.args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+        command.arg("-fpatchable-function-entry=5");
+        command.args(flags.split_whitespace()).arg(source);
+        command.arg("-o").arg(&path).args(["-ldl", "-lm"]);
+        let _ = run(&mut command, LIMIT).expect("a compiler").expect_code(0);
+        let build = format!("{compiler} {source} {flags}");
+        Self { stage, path, build }
+    }
+
+    /// Its file name, by which filters name it.
+    #[must_use]
+    pub(crate) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// A command that runs it as `wishes` (the value of `RINGMARK_TRACE`) say.
+    #[must_use]
+    pub(crate) fn command(&self, ringmark: &str, wishes: &str) -> Command {
+        let mut command = self.stage.command(&self.path);
+        command.env("RINGMARK", ringmark);
+        command.env("RINGMARK_TRACE", wishes);
+        command.env("LD_PRELOAD", tracer());
+        command
+    }
+
+    /// What gdb says of the callers where the traced program enters `function`.
+    ///
+    /// # Panics
+    /// When gdb does not end.
+    #[must_use]
+    pub(crate) fn backtrace(&self, function: &str, wishes: &str) -> String {
+        let mut gdb = self.stage.command("gdb");
+        let mut say = |command: &str| {
+            gdb.args(["-ex", command]);
+        };
+        say(&format!("set environment RINGMARK={LOSSLESS}"));
+        say(&format!("set environment RINGMARK_TRACE={wishes}"));
+        say(&format!(
+            "set environment LD_PRELOAD={}",
+            tracer().display()
+        ));
+        say("set startup-with-shell off");
+        say("set breakpoint pending on");
+        say("handle SIGUSR1 SIGUSR2 nostop noprint pass");
+        say(&format!("break {function}"));
+        say("run");
+        say("bt");
+        gdb.args(["-q", "-nx", "-batch"]).arg(&self.path);
+        run(&mut gdb, LIMIT).expect("gdb").stdout_text()
+    }
+
+    /// Everything that was recorded.
+    ///
+    /// # Panics
+    /// When it cannot be read.
+    #[must_use]
+    pub(crate) fn recorded(&self) -> Dump {
+        recording::read(&self.stage.ring_files())
+    }
+
+    /// Runs it with all its functions traced.
+    ///
+    /// # Panics
+    /// When it does not end well.
+    #[must_use]
+    pub(crate) fn trace(&self, ringmark: &str, wishes: &str, arguments: &str) -> Traced {
+        let arguments: Vec<_> = arguments.split_whitespace().collect();
+        let mut plain = Command::new(&self.path);
+        let plain = run(plain.args(&arguments), LIMIT).expect("a program");
+        let mut command = self.command(ringmark, wishes);
+        let finished = run(command.args(&arguments), LIMIT).expect("a program");
+        let told = || format!("{}: {}", self.build, finished.stderr_text());
+        assert_eq!(finished.code(), plain.code(), "{}", told());
+        assert_eq!(finished.stdout_text(), plain.stdout_text(), "{}", told());
+        let books = Books::of(&self.recorded());
+        Traced { finished, books }
+    }
+}
+
+/// Traces all functions of a program in every build, and compares the books.
+///
+/// # Panics
+/// When they differ.
+pub(crate) fn check(
+    source: &str,
+    flags: &str,
+    ringmark: &str,
+    arguments: &str,
+    also: impl Fn(&Traced),
+) {
+    check_all(source, flags, ringmark, arguments, |traced, own, build| {
+        traced.books.expect_closed(build);
+        traced.books.expect_calls(own, build);
+        also(traced);
+    });
+}
+
+/// Traces all functions of a program in every build.
+///
+/// # Panics
+/// When it does not do what it does otherwise.
+pub(crate) fn check_all(
+    source: &str,
+    flags: &str,
+    ringmark: &str,
+    arguments: &str,
+    check: impl Fn(&Traced, &BTreeMap<String, u64>, &str),
+) {
+    for compiler in compilers(source) {
+        for build in builds() {
+            let program = Program::new(compiler, source, &format!("{build} {flags}"));
+            let wishes = format!("tracer=graph;filter=*@{}", program.name());
+            let traced = program.trace(ringmark, &wishes, arguments);
+            println!("{}: {:?}", program.build, traced.books);
+            let own = own_counts(&traced.finished);
+            check(&traced, &own, &program.build);
+        }
+    }
+}
+
+/// What the functions counted themselves: lines `calls NAME NUMBER`, of all processes together.
+///
+/// # Panics
+/// When there are none.
+#[must_use]
+pub(crate) fn own_counts(finished: &Finished) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for line in finished.stderr_text().lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        if let ["calls", name, number] = words[..] {
+            let number: u64 = number.parse().expect("a number of calls");
+            *counts.entry(name.to_owned()).or_default() += number;
+        }
+    }
+    assert!(!counts.is_empty(), "{}", finished.stderr_text());
+    counts
+}
+
+fn tracer() -> &'static Path {
+    static TRACER: OnceLock<PathBuf> = OnceLock::new();
+    TRACER.get_or_init(|| built_library("ringmark-functions", "libringmark_functions.so"))
+}

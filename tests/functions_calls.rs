@@ -1,0 +1,200 @@
+//! Promise: tracing every function of a program changes nothing that the program does, and each
+//! call is there: entries are exits, calls that were unwound and calls that are open, per thread.
+
+mod calls;
+
+use calls::{LOSSLESS, Program, SMALL, check, check_all, own_counts};
+use ringmark_tests::require_tools;
+
+const GRAPH: &str = "tracer=graph;filter=*";
+
+#[test]
+fn whatever_is_passed_and_returned_before_main_and_after_exit() {
+    if require_tools(&["gcc"]) {
+        check("calls_plain.c", "", LOSSLESS, "1000", |traced| {
+            assert_eq!(traced.books.open, 0);
+            assert_eq!(traced.books.sum().loose, 0);
+        });
+    }
+}
+
+/// Deeper than a thread has places: then the innermost are recorded without their end.
+#[test]
+fn calls_100_000_deep() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = Program::new("gcc", "calls_plain.c", "-O2");
+    let traced = program.trace(LOSSLESS, GRAPH, "100000");
+    traced.books.expect_closed("deep");
+    let own = own_counts(&traced.finished);
+    traced.books.expect_calls(&own, "deep");
+    let loose = traced.books.sum().loose;
+    assert!(
+        (270_000..300_000).contains(&loose),
+        "{loose} of three times 100,000"
+    );
+}
+
+#[test]
+fn jumps_and_signals() {
+    if require_tools(&["gcc"]) {
+        check("calls_jumps.c", "", LOSSLESS, "", |traced| {
+            assert!(traced.books.functions["fall"].unwound > 5000);
+            assert_eq!(traced.books.functions["fall"].returned, 0);
+            assert_eq!(traced.books.functions["builtin_fall"].returned, 0);
+            assert_eq!(traced.books.functions["catch_jump"].unwound, 0);
+            assert_eq!(traced.books.functions["on_jump"].returned, 0);
+        });
+    }
+}
+
+/// What handlers do in the middle of a page's turn is lost, and counted.
+#[test]
+fn signals_at_any_instruction() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = Program::new("gcc", "calls_jumps.c", "-O2");
+    let traced = program.trace(LOSSLESS, GRAPH, "often");
+    println!("{:?}", traced.books);
+    let own = own_counts(&traced.finished);
+    assert_eq!(traced.books.sum().unwound, 0);
+    traced.books.expect_all_but("nested", 0, &own, "often");
+}
+
+#[test]
+fn exceptions_and_what_unwinders_find() {
+    if require_tools(&["g++"]) {
+        check(
+            "calls_exceptions.cc",
+            "-fnon-call-exceptions",
+            LOSSLESS,
+            "",
+            |traced| {
+                assert!(traced.books.functions["thrower"].unwound > 1000);
+                assert_eq!(traced.books.functions["catcher"].unwound, 0);
+                assert_eq!(traced.books.open, 0);
+            },
+        );
+    }
+}
+
+/// What destructors of thread-specific data do after the thread's ring was sealed is lost, and
+/// counted.
+#[test]
+fn threads_that_end_early() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    check_all(
+        "calls_threads.c",
+        "",
+        SMALL,
+        "1000",
+        |traced, own, build| {
+            let books = &traced.books;
+            books.expect_all_but("thread exited", books.open, own, build);
+            let text = traced.finished.stderr_text();
+            let grown = text.lines().find_map(|line| line.strip_prefix("grown "));
+            let grown: u64 = grown.and_then(|n| n.parse().ok()).expect("a figure");
+            // A node of its own for each would be more than 500 MB.
+            assert!(grown < 200_000, "{grown} kB for 980 threads");
+        },
+    );
+}
+
+#[test]
+fn stacks_that_change_hands() {
+    if require_tools(&["gcc"]) {
+        check("calls_coroutines.c", "", LOSSLESS, "", |_| {});
+    }
+}
+
+#[test]
+fn processes_that_come_of_calls() {
+    if require_tools(&["gcc"]) {
+        check("calls_processes.c", "", SMALL, "", |traced| {
+            assert!(traced.books.taken_over > 0);
+        });
+    }
+}
+
+/// Where a page is never given back, the ring fills up: the account closes with what was lost.
+#[test]
+fn a_full_ring() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = Program::new("gcc", "calls_plain.c", "-O2");
+    let ringmark = "mode=lossless,keep=always,page=4K,ring=64K,session=1M";
+    let traced = program.trace(ringmark, GRAPH, "100");
+    println!("{:?}", traced.books);
+    let own = own_counts(&traced.finished);
+    let (open, lost) = (traced.books.open, &traced.books.lost);
+    assert!(lost["ring full"] > 10_000, "{lost:?}");
+    traced.books.expect_full(&own, open);
+}
+
+/// Only what the filter names, with arguments and results; tail calls have the same result.
+#[test]
+fn arguments_and_results() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = Program::new("gcc", "calls_plain.c", "-O2");
+    let wishes = "tracer=graph;filter=tail_*;filter=pair_of;filter=eight;args=6;result=on";
+    let traced = program.trace(LOSSLESS, wishes, "10");
+    traced.books.expect_closed("arguments");
+    let of = |name: &str, exit: bool| -> Vec<Vec<u64>> {
+        let words = traced.books.words.iter();
+        let words = words.filter(|(n, e, _)| n == name && *e == exit);
+        words.map(|(_, _, words)| words.clone()).collect()
+    };
+    let entries = of("pair_of", false);
+    let second: Vec<_> = entries.iter().map(|words| words[1..3].to_vec()).collect();
+    assert_eq!(second, [[0, 0], [1, u64::MAX], [2, u64::MAX - 1]]);
+    let results: Vec<_> = of("pair_of", true).iter().map(|words| words[0]).collect();
+    assert_eq!(results, [0x5555, 0x5554, 0x5557]);
+    for (round, words) in of("eight", false).iter().enumerate() {
+        assert_eq!(words[1..7], [round as u64, 2, 3, 4, 5, 6]);
+        assert_eq!((words[0] >> 48) as usize, (words[0] >> 48) as usize & 0xFFF);
+    }
+    // The chain tail_start → tail_loop → tail_other → … → tail_end returns once, for all of them.
+    let results = |name| of(name, true).into_iter().map(|w| w[0]).collect::<Vec<_>>();
+    assert_eq!(results("tail_end"), results("tail_start"));
+    assert_eq!(results("tail_start")[..2], [1507, 757]);
+}
+
+/// Calls that take long enough, each as one record.
+#[test]
+fn only_long_calls() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = Program::new("gcc", "calls_plain.c", "-O2");
+    let wishes = "tracer=graph;filter=*;min_ns=1";
+    let traced = program.trace(LOSSLESS, wishes, "100");
+    let own = own_counts(&traced.finished);
+    traced.books.expect_calls(&own, "long calls");
+    let none = format!("tracer=graph;filter=recurse;min_ns={}", 60_000_000_000_u64);
+    let program = Program::new("gcc", "calls_plain.c", "-O2");
+    let traced = program.trace(LOSSLESS, &none, "100");
+    assert!(traced.books.functions.is_empty(), "{:?}", traced.books);
+}
+
+/// The debugger finds the callers although their return addresses were replaced.
+#[test]
+fn a_debugger_finds_the_callers() {
+    if !require_tools(&["gdb", "g++"]) {
+        return;
+    }
+    let program = Program::new("g++", "calls_exceptions.cc", "-O0 -fnon-call-exceptions");
+    let text = program.backtrace("stop_here", GRAPH);
+    let frames: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("stops_at"))
+        .collect();
+    assert_eq!(frames.len(), 6, "{text}");
+    assert!(text.lines().any(|line| line.contains(" main ()")), "{text}");
+}
