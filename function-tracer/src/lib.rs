@@ -22,6 +22,7 @@ mod arch;
 mod engine;
 mod patch;
 mod process;
+pub mod selection;
 pub mod sites;
 mod target;
 

@@ -9,10 +9,14 @@ use std::process::{Child, Command, ExitStatus};
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 
 use crate::output::{Exit, Failure};
+use crate::tracing::preload::Preload;
 
 /// What a program is traced with unless `RINGMARK` says otherwise: nothing may be missing, and
 /// the session of a short-lived program is still there when we come to it.
 const WANTED: &str = "mode=lossless,ring=1M,session=64M,keep=always";
+
+/// The same where functions are traced: they come by the million.
+const WANTED_FOR_FUNCTIONS: &str = "mode=lossless,ring=4M,session=256M,keep=always";
 
 /// A running program.
 #[derive(Debug)]
@@ -37,7 +41,11 @@ impl Traced {
     ///
     /// # Errors
     /// It is not there (127) or cannot be executed (126).
-    pub(crate) fn start(command: &[OsString], to_stderr: bool) -> Result<Self, NotStarted> {
+    pub(crate) fn start(
+        command: &[OsString],
+        to_stderr: bool,
+        preload: Option<&Preload>,
+    ) -> Result<Self, NotStarted> {
         let Some((program, arguments)) = command.split_first() else {
             let text = "no command behind '--'".to_owned();
             return Err(NotStarted {
@@ -48,8 +56,11 @@ impl Traced {
         let tag = format!("run={}", random_uuid());
         let name = program.to_string_lossy().into_owned();
         let mut command = Command::new(program);
-        command.args(arguments).env("RINGMARK", settings());
+        command
+            .args(arguments)
+            .env("RINGMARK", settings(preload.is_some()));
         command.env("RINGMARK_TAGS", tags_with(&tag));
+        command.envs(preload.map(Preload::variables).into_iter().flatten());
         if to_stderr {
             command.stdout(io::stderr());
         }
@@ -134,9 +145,10 @@ pub(crate) fn check_settings() -> Result<(), Failure> {
 
 /// What the program finds in `RINGMARK`. Settings without `keep` are given ours: a program that
 /// ends before we come to it would leave nothing.
-fn settings() -> OsString {
+fn settings(functions: bool) -> OsString {
     let given = given().unwrap_or_default();
     match given.to_str().map(str::trim) {
+        Some("" | "1") if functions => WANTED_FOR_FUNCTIONS.into(),
         Some("" | "1") => WANTED.into(),
         Some(text) if kept_by_us() && text != "0" => format!("{text},keep=always").into(),
         _ => given,

@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cat, clean, completions, demo, enable, events, graph, list, man, record, report, run, snapshot,
-    stat, verify,
+    cat, clean, completions, demo, enable, events, functions, graph, list, man, record, report,
+    run, snapshot, stat, trace, verify,
 };
 use crate::output::{Exit, note};
 
@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Events(events::Args),
     Enable(enable::EnableArgs),
     Disable(enable::DisableArgs),
+    Trace(trace::Args),
+    Functions(functions::Args),
     Cat(cat::Args),
     Graph(graph::Args),
     Verify(verify::Args),
@@ -62,6 +64,8 @@ impl Command {
             Self::Events(args) => args.run(),
             Self::Enable(args) => args.run(),
             Self::Disable(args) => args.run(),
+            Self::Trace(args) => args.run(),
+            Self::Functions(args) => args.run(),
             Self::Cat(args) => args.run(),
             Self::Graph(args) => args.run(),
             Self::Verify(args) => args.run(),

@@ -9,11 +9,13 @@ mod commands;
 mod filter;
 mod follow;
 mod function_table;
+mod inject;
 mod input;
 mod live;
 mod output;
 mod recording;
 mod signals;
+mod tracing;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,6 @@
 //! nothing; one that several want is recorded once, under a type that says who they are.
 
 mod schema;
-mod selection;
 mod tracer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +17,10 @@ use crate::engine::{Engine, Refusal, Threads};
 use crate::process::with_engine;
 use crate::record::plan::Plan;
 use crate::record::types;
+pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
 use crate::sites::{ModuleId, SiteId, demangled};
 use crate::target::Target;
 use schema::Numbers;
-pub use selection::{Candidate, PatternError, Selection, Syntax};
 pub(crate) use tracer::candidate;
 use tracer::plan;
 pub use tracer::{Options, Tracer};

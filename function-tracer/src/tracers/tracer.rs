@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ringmark_format::function::TracerKind;
 
-use super::selection::{Candidate, Selection};
 use crate::record::plan::{Callback, Plan};
+use crate::selection::{Candidate, Selection};
 use crate::sites::{Kind, Module, ModuleId, Site};
 
 /// What a tracer wants to know.

@@ -15,6 +15,7 @@ use crate::output::units::{count, counted, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::recording::{self, Outcome};
 use crate::signals::Signals;
+use crate::tracing::preload::{self, Preload};
 
 /// Record programs to a dump while they run
 #[derive(Debug, clap::Args)]
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     target: Target,
     #[command(flatten)]
     pub(crate) dump: DumpOptions,
+    #[command(flatten)]
+    functions: preload::Options,
     /// Write a dump of a session into DIR when its process dies
     #[arg(long, value_name = "DIR", requires = "all", conflicts_with = "output")]
     on_death: Option<PathBuf>,
@@ -162,13 +165,21 @@ impl Args {
     }
 
     fn record(&self) -> anyhow::Result<Result<Outcome, NotStarted>> {
+        let preload = self.functions.preload()?;
+        if preload.is_some() && self.target.command.is_empty() {
+            let text = "--tracer: expected -- CMD; 'ringmark trace start -p PID' is for processes that run";
+            return Err(Failure::usage(text).into());
+        }
         match self.target.pid {
             Some(pid) => {
                 check(pid)?;
                 self.sessions(Selection::Pid(pid)).map(Ok)
             }
             None if self.target.all => self.sessions(Selection::All).map(Ok),
-            None => command(&self.target.command, &self.output, &self.dump),
+            None => {
+                let preload = preload.as_ref();
+                command(&self.target.command, &self.output, &self.dump, preload)
+            }
         }
     }
 
@@ -195,10 +206,14 @@ pub(crate) fn command(
     command: &[OsString],
     output: &Path,
     dump: &DumpOptions,
+    preload: Option<&Preload>,
 ) -> anyhow::Result<Result<Outcome, NotStarted>> {
     child::check_settings()?;
     if let Some(not_started) = child::missing(command) {
         return Ok(Err(not_started));
+    }
+    if let (Some(_), Some(program)) = (preload, command.first()) {
+        Preload::tell_of(program);
     }
     let to = destination(output)?;
     let options = RecordOptions {
@@ -207,7 +222,7 @@ pub(crate) fn command(
     };
     let dump = dump.create(&to)?;
     let signals = Signals::watch()?;
-    let traced = match Traced::start(command, to == Destination::Stdout) {
+    let traced = match Traced::start(command, to == Destination::Stdout, preload) {
         Ok(traced) => traced,
         Err(not_started) => return Ok(Err(not_started)),
     };

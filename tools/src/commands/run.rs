@@ -6,11 +6,14 @@ use std::path::PathBuf;
 
 use super::record::{self, DumpOptions};
 use super::report;
-use crate::input;
+use crate::calls::CallOptions;
+use crate::child::NotStarted;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{count, counted, duration};
-use crate::output::{Exit, Failure, Style, note};
-use crate::recording;
+use crate::output::{Exit, Style, note};
+use crate::recording::{self, Outcome};
+use crate::tracing::preload;
+use crate::{function_table, input};
 
 /// Record a program until it ends, then show a short summary
 #[derive(Debug, clap::Args)]
@@ -18,14 +21,15 @@ use crate::recording;
 #[command(after_help = "\
 The same as 'record -- CMD', then 'verify' and 'report' on standard error.
 
-Example: ringmark run -- ./server --port 80")]
+Examples:
+  ringmark run -- ./server --port 80
+  ringmark run --tracer graph --filter 'parse_*' -- ./server --port 80")]
 pub(crate) struct Args {
     /// Where the dump goes; a file that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     output: PathBuf,
-    /// Trace functions, too (comes with a later release)
-    #[arg(long, value_name = "TRACER")]
-    tracer: Option<String>,
+    #[command(flatten)]
+    functions: preload::Options,
     /// Say how the recording went in FILE, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
@@ -36,9 +40,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        refuse_tracer(self.tracer.as_deref())?;
         let dump = DumpOptions::default();
-        let result = record::command(&self.command, &self.output, &dump);
+        let result = self.record(&dump);
         recording::write_status(self.status_file.as_ref(), &result)?;
         let outcome = match result? {
             Ok(outcome) => outcome,
@@ -52,6 +55,11 @@ impl Args {
             self.summary()?;
         }
         Ok(outcome.exit())
+    }
+
+    fn record(&self, dump: &DumpOptions) -> anyhow::Result<Result<Outcome, NotStarted>> {
+        let preload = self.functions.preload()?;
+        record::command(&self.command, &self.output, dump, preload.as_ref())
     }
 
     fn summary(&self) -> anyhow::Result<()> {
@@ -68,20 +76,20 @@ impl Args {
             count(found.lost),
             count(found.missing)
         )?;
-        report::table(&report::rows(&dump)).write(&mut out, Style::none())?;
+        let functions = function_table::times(&dump, &CallOptions::default())?;
+        if !functions.is_empty() {
+            function_table::table(&functions).write(&mut out, Style::none())?;
+        } else if self.functions.tracer.is_some() {
+            drop(out);
+            note(
+                "no call of a function was recorded: does --filter match any that are called? 'ringmark functions FILE' lists those that can be",
+            );
+            out = io::stderr().lock();
+        }
+        let rows = report::rows(&dump);
+        if functions.is_empty() || !rows.is_empty() {
+            report::table(&rows).write(&mut out, Style::none())?;
+        }
         Ok(())
-    }
-}
-
-fn refuse_tracer(tracer: Option<&str>) -> Result<(), Failure> {
-    match tracer {
-        None => Ok(()),
-        Some("function" | "graph") => Err(Failure::usage(format!(
-            "--tracer {}: this release records events only, function tracing comes with a later one",
-            tracer.unwrap_or_default()
-        ))),
-        Some(other) => Err(Failure::usage(format!(
-            "--tracer: found {other:?}, expected function or graph"
-        ))),
     }
 }

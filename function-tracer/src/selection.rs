@@ -1,0 +1,234 @@
+//! Which functions a tracer wants.
+
+use crate::sites::demangled;
+
+/// A function as a selection looks at it.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// As in the symbol table.
+    pub symbol: &'a [u8],
+    /// File name of its module.
+    pub module: &'a [u8],
+    /// Size in bytes; 0: not known.
+    pub bytes: u64,
+}
+
+/// One pattern: a name, and perhaps the module that it must be in.
+#[derive(Debug, Clone)]
+struct Pattern {
+    name: Name,
+    module: Option<String>,
+    /// As its user wrote it.
+    text: String,
+}
+
+#[derive(Debug, Clone)]
+enum Name {
+    Glob(String),
+    Regex(regex_lite::Regex),
+}
+
+/// How the names of patterns are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Syntax {
+    /// `*` is any text, `?` any character.
+    #[default]
+    Glob,
+    /// A regular expression that may match anywhere in the name.
+    Regex,
+}
+
+/// A pattern that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("pattern {found:?}: {reason}")]
+pub struct PatternError {
+    /// The pattern.
+    pub found: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Pattern {
+    /// `NAME` or `NAME@MODULE`.
+    fn parse(text: &str, syntax: Syntax) -> Result<Self, PatternError> {
+        let (name, module) = match text.rsplit_once('@') {
+            Some((name, module)) if !module.is_empty() => (name, Some(module.to_owned())),
+            _ => (text, None),
+        };
+        let wrong = |reason: String| PatternError {
+            found: text.to_owned(),
+            reason,
+        };
+        let name = match syntax {
+            Syntax::Glob if name.is_empty() && module.is_none() => {
+                return Err(wrong("expected a name, '*' is any text".to_owned()));
+            }
+            Syntax::Glob if name.is_empty() => Name::Glob("*".to_owned()),
+            Syntax::Glob => Name::Glob(name.to_owned()),
+            Syntax::Regex => {
+                let regex = regex_lite::Regex::new(name).map_err(|e| wrong(e.to_string()))?;
+                Name::Regex(regex)
+            }
+        };
+        Ok(Self {
+            name,
+            module,
+            text: text.to_owned(),
+        })
+    }
+
+    fn matches(&self, candidate: &Candidate<'_>, readable: &str) -> bool {
+        let module = self.module.as_deref();
+        if module.is_some_and(|m| !glob(m.as_bytes(), candidate.module)) {
+            return false;
+        }
+        match &self.name {
+            Name::Regex(regex) => regex.is_match(readable),
+            Name::Glob(pattern) => {
+                let pattern = pattern.as_bytes();
+                glob(pattern, readable.as_bytes())
+                    || glob(pattern, without_parameters(readable).as_bytes())
+                    || glob(pattern, candidate.symbol)
+            }
+        }
+    }
+}
+
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    ringmark::client::glob(pattern, text)
+}
+
+/// `pool::work` of `pool::work(int)`.
+fn without_parameters(name: &str) -> &str {
+    match name.find('(') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+/// Which functions are wanted: those that match one of the patterns, and none of the others, and
+/// are large enough.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    wanted: Vec<Pattern>,
+    unwanted: Vec<Pattern>,
+    /// Smaller functions are not wanted. 0: all sizes, also where the size is not known.
+    pub min_bytes: u64,
+}
+
+impl Selection {
+    /// Every function.
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            wanted: vec![Pattern {
+                name: Name::Glob("*".to_owned()),
+                module: None,
+                text: "*".to_owned(),
+            }],
+            ..Self::default()
+        }
+    }
+
+    /// Adds functions: `NAME` or `NAME@MODULE`.
+    ///
+    /// # Errors
+    /// The pattern cannot be understood.
+    pub fn want(&mut self, pattern: &str, syntax: Syntax) -> Result<(), PatternError> {
+        self.wanted.push(Pattern::parse(pattern, syntax)?);
+        Ok(())
+    }
+
+    /// Takes functions away; stronger than [`Selection::want`].
+    ///
+    /// # Errors
+    /// The pattern cannot be understood.
+    pub fn leave_out(&mut self, pattern: &str, syntax: Syntax) -> Result<(), PatternError> {
+        self.unwanted.push(Pattern::parse(pattern, syntax)?);
+        Ok(())
+    }
+
+    /// Takes over what the other says: functions that it wants instead of these, those that it
+    /// leaves out instead of these. What it does not say stays.
+    pub fn replace(&mut self, other: Self) {
+        if !other.wanted.is_empty() {
+            self.wanted = other.wanted;
+        }
+        if !other.unwanted.is_empty() {
+            self.unwanted = other.unwanted;
+        }
+    }
+
+    /// Whether nothing is wanted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// As its user wrote it: patterns, `!` in front of those that take away.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let wanted = self.wanted.iter().map(|p| p.text.clone());
+        let unwanted = self.unwanted.iter().map(|p| format!("!{}", p.text));
+        wanted.chain(unwanted).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether this function is wanted.
+    #[must_use]
+    pub fn wants(&self, candidate: &Candidate<'_>) -> bool {
+        if self.min_bytes > 0 && candidate.bytes < self.min_bytes {
+            return false;
+        }
+        let readable = demangled(candidate.symbol);
+        let any = |patterns: &[Pattern]| patterns.iter().any(|p| p.matches(candidate, &readable));
+        any(&self.wanted) && !any(&self.unwanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wants(selection: &Selection, symbol: &str, module: &str) -> bool {
+        selection.wants(&Candidate {
+            symbol: symbol.as_bytes(),
+            module: module.as_bytes(),
+            bytes: 64,
+        })
+    }
+
+    #[test]
+    fn names_modules_and_exceptions() {
+        let mut selection = Selection::default();
+        assert!(!wants(&selection, "main", "server"));
+        selection.want("pool::*", Syntax::Glob).unwrap();
+        selection.want("@libz.so*", Syntax::Glob).unwrap();
+        selection.leave_out("*idle", Syntax::Glob).unwrap();
+        assert!(wants(&selection, "_ZN4pool4workEi", "server"));
+        assert!(wants(&selection, "inflate", "libz.so.1"));
+        assert!(!wants(&selection, "inflate", "server"));
+        assert!(!wants(&selection, "_ZN4pool4idleEv", "server"));
+        assert_eq!(selection.text(), "pool::* @libz.so* !*idle");
+        selection.min_bytes = 65;
+        assert!(!wants(&selection, "inflate", "libz.so.1"));
+        assert!(wants(&Selection::all(), "anything", "x"));
+    }
+
+    #[test]
+    fn parameters_need_not_be_written() {
+        let mut selection = Selection::default();
+        selection.want("pool::work", Syntax::Glob).unwrap();
+        assert!(wants(&selection, "_ZN4pool4workEi", "server"));
+        assert!(!wants(&selection, "_ZN4pool5work2Ei", "server"));
+    }
+
+    #[test]
+    fn regular_expressions() {
+        let mut selection = Selection::default();
+        selection.want("^lua_(push|pop)", Syntax::Regex).unwrap();
+        assert!(wants(&selection, "lua_pushnil", "lua"));
+        assert!(!wants(&selection, "xlua_pushnil", "lua"));
+        assert!(selection.want("(", Syntax::Regex).is_err());
+        assert!(selection.want("", Syntax::Glob).is_err());
+    }
+}

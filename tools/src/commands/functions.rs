@@ -1,0 +1,234 @@
+//! `functions`: what can be traced, and why not.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
+use ringmark_function_tracer::sites::{InFile, demangled, in_file};
+
+use crate::output::units::{count, counted};
+use crate::output::{Exit, Failure, Sink, note, printable};
+use crate::tracing::target::Target;
+
+/// List functions that can be traced, in a running process or in a file
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "ringmark functions [OPTIONS] <-p PID|FILE> [PATTERN]")]
+#[command(after_help = "\
+One line per function: address, size in bytes, name, module; of a process also whether it is
+traced now.
+
+Examples:
+  ringmark functions ./server 'parse_*'
+  ringmark functions -p 812 --why main")]
+pub(crate) struct Args {
+    /// FILE, unless -p is given, and a pattern: NAME or NAME@MODULE, '*' is any text
+    #[arg(value_name = "FILE|PATTERN", num_args = 0..=2)]
+    words: Vec<String>,
+    /// The process
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Say whether this function can be traced, and if not, why
+    #[arg(long, value_name = "NAME")]
+    why: Option<String>,
+}
+
+/// A function, or what is none.
+struct Row {
+    /// `on`, `off`, or empty in a file.
+    state: String,
+    address: u64,
+    size: u64,
+    name: String,
+    module: String,
+    /// Why it cannot be traced.
+    reason: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let (file, pattern) = match (self.pid, self.words.as_slice()) {
+            (Some(_), []) => (None, None),
+            (Some(_), [pattern]) => (None, Some(pattern)),
+            (None, [file]) => (Some(PathBuf::from(file)), None),
+            (None, [file, pattern]) => (Some(PathBuf::from(file)), Some(pattern)),
+            (Some(_), _) => {
+                return Err(Failure::usage("found -p PID and FILE, expected one of them").into());
+            }
+            (None, _) => return Err(Failure::usage("expected -p PID or FILE").into()),
+        };
+        let mut selection = Selection::default();
+        if let Some(pattern) = self.why.as_ref().or(pattern) {
+            let wanted = selection.want(pattern, Syntax::Glob);
+            wanted.map_err(|error| Failure::usage(error.to_string()))?;
+        }
+        let (rows, others) = match (self.pid, &file) {
+            (Some(pid), _) => (
+                of_process(pid)?,
+                of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.1),
+            ),
+            (None, Some(file)) => of_file(file)?,
+            (None, None) => (Vec::new(), Vec::new()),
+        };
+        let wanted = |row: &&Row| selection.is_empty() || wants(&selection, &row.name, &row.module);
+        let rows: Vec<_> = rows.iter().filter(wanted).collect();
+        match &self.why {
+            Some(name) => why(name, &rows, &others, &selection),
+            None => list(&rows, file.as_deref()),
+        }
+    }
+}
+
+fn program_of(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/exe"))
+}
+
+fn wants(selection: &Selection, name: &str, module: &str) -> bool {
+    let file = module.rsplit('/').next().unwrap_or(module);
+    selection.wants(&Candidate {
+        symbol: name.as_bytes(),
+        module: file.as_bytes(),
+        bytes: 0,
+    })
+}
+
+/// All that the process says of its sites, page by page.
+fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
+    let target = Target::find(pid)?;
+    let (mut rows, mut from, mut module) = (Vec::new(), 0_u64, String::new());
+    loop {
+        let page = target.ask("functions", &format!("from={from}\nrefused=on\n"))?;
+        for line in page.lines() {
+            match line.split_once('=') {
+                Some(("module", path)) => module = path.to_owned(),
+                Some(("next", _)) => {}
+                _ => rows.extend(row(line, &module)),
+            }
+        }
+        let next = page.number("next");
+        if next <= from {
+            return Ok(rows);
+        }
+        from = next;
+    }
+}
+
+/// `on ADDRESS SIZE NAME`, `off …`, or `no ADDRESS NAME<tab>REASON`.
+fn row(line: &str, module: &str) -> Option<Row> {
+    let (state, rest) = line.split_once(' ')?;
+    let (address, rest) = rest.split_once(' ')?;
+    let (size, name, reason) = if state == "no" {
+        let (name, reason) = rest.split_once('\t')?;
+        (0, name, Some(reason.to_owned()))
+    } else {
+        let (size, name) = rest.split_once(' ')?;
+        (size.parse().ok()?, name, None)
+    };
+    Some(Row {
+        state: state.to_owned(),
+        address: u64::from_str_radix(address, 16).ok()?,
+        size,
+        name: name.to_owned(),
+        module: module.to_owned(),
+        reason,
+    })
+}
+
+/// Rows of a file, and names of its functions that have no site.
+fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
+    let InFile {
+        functions,
+        refused,
+        others,
+        ..
+    } = in_file(path).map_err(|e| Failure::unreadable(format!("{}: {e}", path.display())))?;
+    let row = |address, size, symbol: &[u8], reason| Row {
+        state: String::new(),
+        address,
+        size,
+        name: demangled(symbol).into_owned(),
+        module: path.display().to_string(),
+        reason,
+    };
+    let functions = functions
+        .iter()
+        .map(|f| row(f.address, f.size, &f.symbol, None));
+    let refused = refused
+        .iter()
+        .map(|r| row(r.address, 0, &r.symbol, Some(r.reason.to_string())));
+    let others = others.iter().map(|symbol| demangled(symbol).into_owned());
+    Ok((functions.chain(refused).collect(), others.collect()))
+}
+
+fn list(rows: &[&Row], file: Option<&Path>) -> anyhow::Result<Exit> {
+    let mut out = Sink::paged();
+    let traceable = rows.iter().filter(|row| row.reason.is_none());
+    for row in traceable.clone() {
+        let state = if row.state.is_empty() {
+            String::new()
+        } else {
+            format!("{:<4}", row.state)
+        };
+        let (name, module) = (printable(&row.name), printable(&row.module));
+        writeln!(
+            out,
+            "{state}{:>12x} {:>6} {name}  {module}",
+            row.address, row.size
+        )?;
+    }
+    out.finish()?;
+    let functions = traceable.count() as u64;
+    let refused = rows.len() as u64 - functions;
+    if functions == 0
+        && let Some(file) = file
+    {
+        let text = "no patchable functions; rebuild with -fpatchable-function-entry=5";
+        return Err(Failure::no_target(format!("{}: {text}", file.display())).into());
+    }
+    note(&format!(
+        "{} can be traced, {} cannot",
+        counted(functions, "function"),
+        count(refused)
+    ));
+    Ok(Exit::FINE)
+}
+
+fn why(
+    name: &str,
+    rows: &[&Row],
+    others: &[String],
+    selection: &Selection,
+) -> anyhow::Result<Exit> {
+    let mut out = Sink::direct();
+    for row in rows {
+        let (function, module) = (printable(&row.name), printable(&row.module));
+        let text = match &row.reason {
+            None => "can be traced",
+            Some(reason) => &printable(reason),
+        };
+        writeln!(out, "{function}  {module}: {text}")?;
+    }
+    let without = others.iter().filter(|other| wants(selection, other, ""));
+    let mut untraced = 0;
+    for other in without {
+        untraced += 1;
+        writeln!(
+            out,
+            "{}: no NOPs were left for it: its file was compiled without \
+             -fpatchable-function-entry=5, or it is marked so",
+            printable(other)
+        )?;
+    }
+    out.finish()?;
+    if rows.is_empty() && untraced == 0 {
+        return Err(Failure::no_target(format!(
+            "{name}: there is no such function: another name, or inlined everywhere"
+        ))
+        .into());
+    }
+    let all_traceable = untraced == 0 && rows.iter().all(|row| row.reason.is_none());
+    Ok(if all_traceable {
+        Exit::FINE
+    } else {
+        Exit::NO_TARGET
+    })
+}

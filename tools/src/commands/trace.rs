@@ -1,0 +1,346 @@
+//! `trace`: the function tracers of a running process.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::output::units::{count, counted, parse_duration};
+use crate::output::{Exit, Failure, Sink, Style, Table, note, printable};
+use crate::signals::Signals;
+use crate::tracing::options::{Detail, Names};
+use crate::tracing::target::{Answer, Target};
+
+/// Switch functions of a running process on and off
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A start ends with this command: Ctrl-C, --for, a lost terminal, even kill -9. --detach leaves it on.
+See what comes with 'ringmark graph -p PID' or 'ringmark cat -p PID --follow'.
+
+Examples:
+  ringmark trace start -p 812 --filter 'parse_*' --for 10s
+  ringmark trace stop -p 812")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Switch a tracer on, until this command ends
+    Start(Start),
+    /// Switch a tracer off
+    Stop(Stop),
+    /// Show the tracers of a process
+    #[command(alias = "tracers")]
+    Status(Of),
+    /// Say which functions a tracer is for
+    Filter(Patterns),
+    /// Say which functions a tracer leaves out
+    Notrace(Patterns),
+    /// Change what a tracer records of a call
+    Set(Set),
+    /// Take a tracer away for good
+    Remove(Stop),
+}
+
+/// A process and one of its tracers.
+#[derive(Debug, clap::Args)]
+struct Of {
+    /// The process
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: u32,
+    /// The tracer, instead of the process's default one
+    #[arg(short = 'T', long, value_name = "NAME", value_parser = parse_name)]
+    tracer: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Start {
+    #[command(flatten)]
+    of: Of,
+    /// Make a tracer of this kind, unless the process has one of that name
+    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = ["function", "graph"])]
+    kind: Option<String>,
+    #[command(flatten)]
+    names: Names,
+    #[command(flatten)]
+    detail: Detail,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// Leave it on when this command ends, which is at once
+    #[arg(long, conflicts_with = "time")]
+    detach: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Stop {
+    #[command(flatten)]
+    of: Of,
+}
+
+#[derive(Debug, clap::Args)]
+struct Patterns {
+    #[command(flatten)]
+    of: Of,
+    /// NAME or NAME@MODULE, '*' is any text; they replace those before
+    #[arg(value_name = "PATTERN", required = true)]
+    patterns: Vec<String>,
+    /// How patterns are written
+    #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
+    syntax: crate::tracing::options::Match,
+}
+
+#[derive(Debug, clap::Args)]
+struct Set {
+    #[command(flatten)]
+    of: Of,
+    #[command(flatten)]
+    detail: Detail,
+}
+
+/// Names stand in lines of words.
+fn parse_name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(format!("found {text:?}, expected a name without spaces"));
+    }
+    Ok(text.to_owned())
+}
+
+impl Of {
+    fn lines(&self) -> String {
+        let name = self.tracer.as_ref();
+        name.map_or_else(String::new, |name| format!("tracer={name}\n"))
+    }
+
+    fn name(&self) -> &str {
+        self.tracer.as_deref().unwrap_or("the default tracer")
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        match self.verb {
+            Verb::Start(start) => start.run(),
+            Verb::Stop(stop) => change(&stop.of, "stop", ""),
+            Verb::Remove(stop) => change(&stop.of, "remove", ""),
+            Verb::Status(of) => status(&of),
+            Verb::Filter(patterns) => patterns.run("filter"),
+            Verb::Notrace(patterns) => patterns.run("notrace"),
+            Verb::Set(set) if set.detail.is_empty() => {
+                Err(Failure::usage("nothing to set: expected --args, --result or --min-us").into())
+            }
+            Verb::Set(set) => change(&set.of, "set", &set.detail.lines()),
+        }
+    }
+}
+
+/// One request, and what it did.
+fn change(of: &Of, verb: &str, lines: &str) -> anyhow::Result<Exit> {
+    let target = Target::find(of.pid)?;
+    let answer = target.ask(verb, &(of.lines() + lines))?;
+    tell(&answer)?;
+    Ok(Exit::FINE)
+}
+
+fn tell(answer: &Answer) -> anyhow::Result<()> {
+    let number = |key| answer.number(key);
+    let mut out = Sink::direct();
+    writeln!(
+        out,
+        "{} matched, {} changed, {} on; {} refused",
+        counted(number("matched"), "function"),
+        counted(number("patched"), "site"),
+        count(number("open")),
+        count(number("refused"))
+    )?;
+    out.finish()?;
+    answer.tell_refusals();
+    Ok(())
+}
+
+impl Patterns {
+    fn run(self, verb: &str) -> anyhow::Result<Exit> {
+        let (filter, notrace) = match verb {
+            "filter" => (self.patterns, Vec::new()),
+            _ => (Vec::new(), self.patterns),
+        };
+        let names = Names {
+            filter,
+            notrace,
+            syntax: self.syntax,
+            all_functions: false,
+        };
+        names.check()?;
+        change(&self.of, verb, &names.lines())
+    }
+}
+
+/// A start holds for so long unless it is renewed.
+const LEASE: Duration = Duration::from_secs(3);
+/// How often it is renewed.
+const RENEW_EVERY: Duration = Duration::from_secs(1);
+
+impl Start {
+    fn run(self) -> anyhow::Result<Exit> {
+        self.names.check()?;
+        let target = Target::find(self.of.pid)?;
+        if self.names.is_empty() {
+            self.require_functions(&target)?;
+        }
+        let mut lines = self.of.lines() + &self.names.lines() + &self.detail.lines();
+        if let Some(kind) = &self.kind {
+            lines += &format!("kind={kind}\n");
+        }
+        let lease = format!("lease_ms={}\n", LEASE.as_millis());
+        // Before the start: from then on a signal must find us ready.
+        let signals = Signals::watch()?;
+        if !self.detach {
+            lines += &lease;
+        }
+        let answer = target.ask("start", &lines)?;
+        if answer.number("matched") == 0 {
+            target.ask("stop", &self.of.lines())?;
+            return Err(self.nothing_matches());
+        }
+        tell(&answer)?;
+        if self.detach {
+            return Ok(Exit::FINE);
+        }
+        let renewal = self.of.lines() + &lease;
+        let exit = self.hold(&target, &renewal, &signals)?;
+        if !target.has_ended() {
+            target.ask("stop", &self.of.lines())?;
+        }
+        Ok(exit)
+    }
+
+    /// A tracer that was given functions before keeps them.
+    fn require_functions(&self, target: &Target) -> anyhow::Result<()> {
+        let status = target.ask("status", "")?;
+        let wanted = self.of.tracer.as_deref();
+        let tracers: Vec<_> = status.values("tracer").filter_map(Line::of).collect();
+        let known = tracers.iter().find(|line| match wanted {
+            Some(name) => line.name == name,
+            None => line.is_default,
+        });
+        match known {
+            Some(line) if !line.filter.is_empty() => Ok(()),
+            // The target says best which there are.
+            None if !tracers.is_empty() && self.kind.is_none() => Ok(()),
+            None if tracers.is_empty() => Ok(()),
+            _ => Ok(self.names.require()?),
+        }
+    }
+
+    /// Renews the start until it is to end.
+    fn hold(&self, target: &Target, renewal: &str, signals: &Signals) -> anyhow::Result<Exit> {
+        let begun = Instant::now();
+        let mut renewed = begun;
+        let is_over = || self.time.is_some_and(|time| begun.elapsed() >= time);
+        while signals.received().is_none() && !is_over() {
+            std::thread::sleep(Duration::from_millis(20));
+            if target.has_ended() {
+                note(&format!("pid {} has ended", target.pid));
+                break;
+            }
+            if renewed.elapsed() < RENEW_EVERY {
+                continue;
+            }
+            renewed = Instant::now();
+            let answer = target.ask("renew", renewal)?;
+            match answer.values("state").next() {
+                Some("off") => {
+                    note(&format!("{} was stopped", self.of.name()));
+                    break;
+                }
+                Some("detached") => {
+                    note(&format!("{} was started for good", self.of.name()));
+                    return Ok(Exit::FINE);
+                }
+                _ => {}
+            }
+        }
+        Ok(Exit::FINE)
+    }
+
+    fn nothing_matches(&self) -> anyhow::Error {
+        let pid = self.of.pid;
+        let names = self.names.filter.join(" ");
+        Failure::no_target(format!(
+            "pid {pid}: {names:?} matches no function; 'ringmark functions -p {pid}' lists them"
+        ))
+        .into()
+    }
+}
+
+/// A tracer as `status` says it.
+struct Line<'a> {
+    name: &'a str,
+    is_default: bool,
+    kind: &'a str,
+    state: &'a str,
+    functions: &'a str,
+    filter: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// `NAME key=value … filter=PATTERNS`.
+    fn of(text: &'a str) -> Option<Self> {
+        let (words, filter) = text.split_once(" filter=")?;
+        let name = words.split(' ').next()?;
+        let value = |key: &str| {
+            let mut pairs = words.split(' ').filter_map(|word| word.split_once('='));
+            pairs.find(|(k, _)| *k == key).map(|(_, value)| value)
+        };
+        Some(Self {
+            name,
+            is_default: value("default")? == "true",
+            kind: value("kind")?,
+            state: value("state")?,
+            functions: value("functions")?,
+            filter,
+        })
+    }
+}
+
+fn status(of: &Of) -> anyhow::Result<Exit> {
+    let target = Target::find(of.pid)?;
+    let answer = target.ask("status", "")?;
+    let lines = answer.values("tracer").filter_map(Line::of);
+    let wanted = |line: &Line<'_>| of.tracer.as_ref().is_none_or(|name| line.name == name);
+    let lines: Vec<_> = lines.filter(wanted).collect();
+    if lines.is_empty() {
+        let name = of.tracer.as_ref();
+        let text = name.map_or("no tracer available".to_owned(), |name| {
+            format!("no tracer {name:?}")
+        });
+        return Err(Failure::no_target(format!("pid {}: {text}", of.pid)).into());
+    }
+    let mut table = Table::new(&["TRACER", "KIND", "STATE", ">FUNCTIONS", "FILTER"]);
+    for line in lines {
+        let name = if line.is_default {
+            format!("{} (default)", line.name)
+        } else {
+            line.name.to_owned()
+        };
+        let cells = [
+            name.as_str(),
+            line.kind,
+            line.state,
+            line.functions,
+            line.filter,
+        ];
+        table.row(cells.map(printable).to_vec());
+    }
+    let mut out = Sink::direct();
+    table.write(&mut out, Style::detect())?;
+    writeln!(
+        out,
+        "{} of {} on; {} cannot be traced",
+        count(answer.number("open")),
+        counted(answer.number("sites"), "site"),
+        count(answer.number("untraceable"))
+    )?;
+    out.finish()?;
+    Ok(Exit::FINE)
+}

@@ -1,0 +1,178 @@
+//! Which functions are meant, and what is wanted of their calls: as options, and as lines of a
+//! request.
+
+use std::fmt::Write;
+
+use clap::ValueEnum;
+use ringmark_function_tracer::selection::{Selection, Syntax};
+
+use crate::output::Failure;
+
+/// Names of functions.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Names {
+    /// Functions to trace: NAME or NAME@MODULE, '*' is any text; may be given several times
+    #[arg(short = 'F', long, value_name = "PATTERN")]
+    pub(crate) filter: Vec<String>,
+    /// Functions to leave out, stronger than --filter; may be given several times
+    #[arg(short = 'N', long, value_name = "PATTERN")]
+    pub(crate) notrace: Vec<String>,
+    /// How patterns are written
+    #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
+    pub(crate) syntax: Match,
+    /// Trace every function that can be traced
+    #[arg(long, conflicts_with = "filter")]
+    pub(crate) all_functions: bool,
+}
+
+/// How patterns are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Match {
+    /// '*' is any text, '?' any character
+    #[default]
+    Glob,
+    /// A regular expression that may match anywhere in the name
+    Regex,
+}
+
+/// What is recorded of a call.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Detail {
+    /// Record the first N integer arguments of each call
+    #[arg(short = 'A', long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=6))]
+    pub(crate) args: Option<u8>,
+    /// Record the return value of each call
+    #[arg(short = 'R', long)]
+    pub(crate) result: bool,
+    /// Record only calls that take at least this long, in microseconds
+    #[arg(short = 't', long, value_name = "US", value_parser = microseconds)]
+    pub(crate) min_us: Option<u64>,
+}
+
+/// Microseconds as nanoseconds.
+fn microseconds(text: &str) -> Result<u64, String> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|us: &f64| (0.0..1e12).contains(us));
+    let us = number.ok_or_else(|| format!("found {text:?}, expected microseconds"))?;
+    Ok((us * 1000.0) as u64)
+}
+
+impl Names {
+    /// Whether none is named.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filter.is_empty() && self.notrace.is_empty() && !self.all_functions
+    }
+
+    /// Checks the patterns, which also a program that is not there yet must understand.
+    ///
+    /// # Errors
+    /// What is wrong with which pattern.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let syntax = match self.syntax {
+            Match::Glob => Syntax::Glob,
+            Match::Regex => Syntax::Regex,
+        };
+        for (option, patterns) in [("filter", &self.filter), ("notrace", &self.notrace)] {
+            for pattern in patterns {
+                if pattern.contains('\n') {
+                    let text = format!("--{option}: a pattern cannot hold a line's end");
+                    return Err(Failure::usage(text));
+                }
+                Selection::default()
+                    .want(pattern, syntax)
+                    .map_err(|error| Failure::usage(format!("--{option}: {error}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that functions are named, or all of them.
+    ///
+    /// # Errors
+    /// They are not, or a pattern is wrong.
+    pub(crate) fn require(&self) -> Result<(), Failure> {
+        if self.filter.is_empty() && !self.all_functions {
+            return Err(Failure::usage(
+                "no functions were named: expected --filter PATTERN, or --all-functions",
+            ));
+        }
+        self.check()
+    }
+
+    /// As lines of a request.
+    pub(crate) fn lines(&self) -> String {
+        let mut text = String::new();
+        if self.syntax == Match::Regex {
+            text.push_str("match=regex\n");
+        }
+        for pattern in &self.filter {
+            text += &format!("filter={pattern}\n");
+        }
+        for pattern in &self.notrace {
+            text += &format!("notrace={pattern}\n");
+        }
+        if self.all_functions {
+            // Last: it is a glob whatever the others are.
+            text.push_str("match=glob\nfilter=*\n");
+        }
+        text
+    }
+}
+
+impl Detail {
+    /// As lines of a request.
+    pub(crate) fn lines(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        if let Some(args) = self.args {
+            let _ = writeln!(text, "args={args}");
+        }
+        if self.result {
+            text.push_str("result=on\n");
+        }
+        if let Some(ns) = self.min_us {
+            let _ = writeln!(text, "min_ns={ns}");
+        }
+        text
+    }
+
+    /// Whether nothing is said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.args.is_none() && !self.result && self.min_us.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_as_lines() {
+        let names = Names {
+            filter: vec!["a*".into(), "b@libz*".into()],
+            notrace: vec!["ab".into()],
+            ..Names::default()
+        };
+        assert_eq!(names.lines(), "filter=a*\nfilter=b@libz*\nnotrace=ab\n");
+        assert!(names.require().is_ok());
+        let all = Names {
+            all_functions: true,
+            notrace: vec!["^x".into()],
+            syntax: Match::Regex,
+            ..Names::default()
+        };
+        let expected = "match=regex\nnotrace=^x\nmatch=glob\nfilter=*\n";
+        assert_eq!(all.lines(), expected);
+        let wrong = Names {
+            filter: vec!["(".into()],
+            syntax: Match::Regex,
+            ..Names::default()
+        };
+        assert!(wrong.check().is_err());
+        assert!(Names::default().require().is_err());
+        assert_eq!(microseconds("1.5"), Ok(1500));
+        assert!(microseconds("-1").is_err());
+    }
+}

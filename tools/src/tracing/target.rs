@@ -1,0 +1,114 @@
+//! Requests to the tracers of a process.
+
+use std::time::Duration;
+
+use ringmark_reader::{Access, ReaderError, Session, control, find};
+
+use crate::inject;
+use crate::output::{Failure, note, printable};
+
+/// How long a process has for its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// The session of a process that answers for its tracers.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) pid: u32,
+    session: Session,
+}
+
+/// Lines `key=value` of an answer.
+#[derive(Debug)]
+pub(crate) struct Answer(String);
+
+impl Target {
+    /// Finds it; a process that has none gets the shared object loaded.
+    ///
+    /// # Errors
+    /// There is no such process, it has no session with tracers, or we may not.
+    pub(crate) fn find(pid: u32) -> anyhow::Result<Self> {
+        if let Some(target) = Self::of(pid)? {
+            return Ok(target);
+        }
+        inject::load(pid)?;
+        let missing =
+            || Failure::no_target(format!("pid {pid}: still without the function tracer"));
+        Ok(Self::of(pid)?.ok_or_else(missing)?)
+    }
+
+    /// The session that knows tracers: a program may have one of its own beside it.
+    fn of(pid: u32) -> anyhow::Result<Option<Self>> {
+        let places = match find::by_pid(pid) {
+            Ok(places) => places,
+            Err(ReaderError::NotTraced { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut trouble = None;
+        for place in &places {
+            match Self::at(pid, place) {
+                Ok(Some(target)) => return Ok(Some(target)),
+                Ok(None) => {}
+                Err(error) => trouble = Some(error),
+            }
+        }
+        trouble.map_or(Ok(None), |error| Err(error.into()))
+    }
+
+    fn at(pid: u32, place: &find::Found) -> Result<Option<Self>, ReaderError> {
+        let session = Session::open_found(place, Access::Control)?;
+        // Also old tracers know this verb.
+        let answer = control::request(&session, "trace renew\ntracer=", ANSWER_WITHIN)?;
+        let knows = !answer.text.starts_with("unknown request");
+        Ok(knows.then_some(Self { pid, session }))
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// No answer, or the answer is no.
+    pub(crate) fn ask(&self, verb: &str, lines: &str) -> anyhow::Result<Answer> {
+        let text = format!("trace {verb}\n{lines}");
+        let answer = control::request(&self.session, &text, ANSWER_WITHIN)?;
+        if answer.status != 0 {
+            let text = printable(&answer.text);
+            return Err(Failure::no_target(format!("pid {}: {text}", self.pid)).into());
+        }
+        Ok(Answer(answer.text))
+    }
+
+    /// Whether the process has ended, or closed its session.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.session.ended()
+    }
+}
+
+impl Answer {
+    /// Values of a key.
+    pub(crate) fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        let pairs = self.0.lines().filter_map(|line| line.split_once('='));
+        pairs
+            .filter(move |(k, _)| *k == key)
+            .map(|(_, value)| value)
+    }
+
+    /// All lines.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
+        self.0.lines()
+    }
+
+    /// A number; 0 where it is not said.
+    pub(crate) fn number(&self, key: &str) -> u64 {
+        let value = self.values(key).next();
+        value.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// Says on standard error what was not done.
+    pub(crate) fn tell_refusals(&self) {
+        let told = self.values("refusal").chain(self.values("note"));
+        let told = told.map(|text| note(&printable(text))).count() as u64;
+        let all = self.number("refused");
+        if all > told {
+            note(&format!("and {} more", all - told));
+        }
+    }
+}
