@@ -6,6 +6,7 @@
 pub mod account;
 pub mod binary;
 pub mod dirs;
+pub mod functions;
 pub mod left;
 pub mod process;
 pub mod random;

@@ -1,0 +1,102 @@
+//! What tests of function tracing share: programs compiled with sites, the tool with its shared
+//! object, and what it says of calls.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::binary::{self, built_library};
+use crate::stage::Stage;
+use crate::{Finished, Running, run, workspace_root};
+
+/// How long a command may take.
+pub const LIMIT: Duration = Duration::from_secs(60);
+/// What gcc needs to be told.
+pub const SITES: &str = "-O2 -fpatchable-function-entry=5";
+
+/// The shared object, built for this test.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| built_library("ringmark-functions", "libringmark_functions.so"))
+}
+
+/// Compiles a file of `tests/programs/functions`, or any other by its path, with gcc.
+///
+/// # Panics
+/// When that fails.
+#[must_use]
+pub fn compile(stage: &Stage, source: &str, output: &str, flags: &str) -> PathBuf {
+    let mut command = Command::new("gcc");
+    command.current_dir(workspace_root().join("tests/programs/functions"));
+    command.args(flags.split_whitespace()).arg(source);
+    command.arg("-o").arg(stage.path(output)).arg("-ldl");
+    let _ = run(&mut command, LIMIT).expect("gcc").expect_code(0);
+    stage.path(output)
+}
+
+/// `ringmark` on this stage, with its library.
+#[must_use]
+pub fn tool(stage: &Stage) -> Command {
+    let mut command = stage.command(binary::path());
+    command.env("RINGMARK_LIB", library());
+    command
+}
+
+/// `ringmark WORDS ITEMS`; the words are separated by spaces.
+///
+/// # Panics
+/// When it cannot be started.
+#[must_use]
+pub fn ringmark(stage: &Stage, words: &str, items: &[&Path]) -> Finished {
+    let mut command = tool(stage);
+    command.args(words.split_whitespace()).args(items);
+    run(&mut command, LIMIT).expect("ringmark starts")
+}
+
+/// The program that runs until it is killed, with the library, in overwrite mode.
+///
+/// # Panics
+/// When it cannot be started.
+#[must_use]
+pub fn start(stage: &Stage, program: &Path) -> Running {
+    let mut command = stage.command(program);
+    command.env("RINGMARK", "mode=overwrite,ring=1M");
+    command.env("LD_PRELOAD", library()).args(["-1", "200"]);
+    let program = Running::start(&mut command).expect("it starts");
+    let _ = stage.ring_file();
+    program
+}
+
+/// Calls of each function in a dump, as `report --json` says it.
+///
+/// # Panics
+/// When that is no JSON.
+#[must_use]
+pub fn calls(stage: &Stage, words: &str, dump: &Path) -> BTreeMap<String, u64> {
+    let text = ringmark(stage, &format!("report --json {words}"), &[dump]).stdout_text();
+    let objects = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let functions = objects.filter(|object| object["kind"] == "function");
+    let pair = |object: serde_json::Value| {
+        let name = object["name"].as_str().expect("a name").to_owned();
+        (name, object["calls"].as_u64().expect("a number"))
+    };
+    functions.map(pair).collect()
+}
+
+/// That a command ended so, with this text among its errors.
+///
+/// # Panics
+/// When it did not.
+pub fn expect_error(finished: Finished, code: i32, text: &str) {
+    let finished = finished.expect_code(code);
+    let found = finished.stderr_text();
+    assert!(found.contains(text), "{found}\nexpected: {text}");
+}
