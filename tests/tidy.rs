@@ -51,6 +51,15 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/process.rs",
     "function-tracer/src/sites/loader.rs",
     "function-tracer/src/target.rs",
+    // Its records: stubs and what they have pushed, open calls, tables that the stubs read.
+    "function-tracer/src/arch/x86_64/call_stubs.rs",
+    "function-tracer/src/arch/x86_64/frames.rs",
+    "function-tracer/src/record/nodes.rs",
+    "function-tracer/src/record/open_calls.rs",
+    "function-tracer/src/record/own_stack.rs",
+    "function-tracer/src/record/plan.rs",
+    "function-tracer/src/record/types.rs",
+    "function-tracer/src/tracers/mod.rs",
     // The bridge's reference counts, and values that outlive a call of the visitor.
     "producer/src/tracing/ids.rs",
     "producer/src/tracing/values.rs",
