@@ -19,14 +19,18 @@
 //! - It must not enter a function whose site is open, or it is entered again.
 
 mod arch;
+pub mod control;
 mod engine;
 mod patch;
 mod process;
+mod record;
 pub mod selection;
 pub mod sites;
 mod target;
+pub mod tracers;
 
 pub use engine::{Changes, Engine, Refusal, Report, Threads};
 pub use process::with_engine;
+pub use record::plan::Callback;
 pub use sites::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
 pub use target::Target;

@@ -1,14 +1,19 @@
 //! x86-64. The idea that everything here rests on is in [`form`]: a site is switched by changing
 //! its head only, between instructions of the same length that are right with any operand.
 
+mod call_stubs;
 mod distance;
 mod form;
+mod frames;
 mod nops;
 mod pad;
+mod slow_way;
 mod store;
 
+pub(crate) use call_stubs::{Stub, return_address};
 pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, lands_on_entry, read};
+pub(crate) use frames::{EntryFrame, ExitFrame, current_cpu, trap};
 pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
 pub(crate) use store::store_head;
 

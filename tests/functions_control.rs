@@ -1,0 +1,198 @@
+//! Promise: functions of a program are switched while it runs; a start ends with its tool; tracers
+//! with overlapping functions each see their own.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ringmark_reader::{Access, Session, control};
+use ringmark_tests::functions::{LIMIT, SITES, calls, compile, ringmark, start, tool};
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, require_tools, wait_until};
+use rustix::process::Signal;
+
+/// The same of what a running program's rings hold now.
+fn calls_now(stage: &Stage, program: &Running, words: &str) -> BTreeMap<String, u64> {
+    let dump = stage.path("now.rmk");
+    let snapshot = format!("snapshot -p {} -o", program.id());
+    let _ = ringmark(stage, &snapshot, &[&dump]).expect_code(0);
+    calls(stage, words, &dump)
+}
+
+/// How many records a running program has written.
+fn recorded(stage: &Stage, program: &Running) -> u64 {
+    let dump = stage.path("now.rmk");
+    let snapshot = format!("snapshot -p {} -o", program.id());
+    let _ = ringmark(stage, &snapshot, &[&dump]).expect_code(0);
+    let text = ringmark(stage, "verify --json", &[&dump]).stdout_text();
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let number = |key: &str| found[key].as_u64().expect("a number");
+    number("events") + number("overwritten")
+}
+
+fn expect_quiet(stage: &Stage, program: &Running) {
+    let before = recorded(stage, program);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(recorded(stage, program), before, "records after the stop");
+}
+
+#[test]
+fn functions_are_switched_while_the_program_runs() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-switch");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let program = start(&stage, &program);
+    let pid = program.id();
+    let ask = |words: &str| {
+        let finished = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+        finished.expect_code(0).stdout_text()
+    };
+    assert!(ask("status").contains("0 of 5 sites on; 0 cannot be traced"));
+    let said = ask("start --filter m* --filter leaf --notrace main --detach");
+    assert_eq!(
+        said,
+        "2 functions matched, 2 sites changed, 2 on; 0 refused\n"
+    );
+    let names = |words: &str| {
+        calls_now(&stage, &program, words)
+            .into_keys()
+            .collect::<Vec<_>>()
+    };
+    wait_until(SOON, "calls", || {
+        (names("") == ["leaf", "middle"]).then_some(())
+    });
+    assert!(ask("start --detach").starts_with("2 functions matched, 0 sites changed"));
+    assert!(ask("filter o*").starts_with("2 functions matched, 4 sites changed, 2 on"));
+    assert!(ask("notrace outer").starts_with("1 function matched, 1 site changed, 1 on"));
+    wait_until(SOON, "another function", || {
+        names("").contains(&"other".to_owned()).then_some(())
+    });
+    assert!(ask("stop").ends_with("0 on; 0 refused\n"));
+    assert!(ask("stop").contains("0 sites changed, 0 on"));
+    expect_quiet(&stage, &program);
+    // The answer itself, without a tool around it.
+    let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
+    let mut took = Vec::new();
+    for verb in ["start\nfilter=*", "stop"].repeat(10) {
+        let begun = Instant::now();
+        let answer =
+            control::request(&session, &format!("trace {verb}"), LIMIT).expect("an answer");
+        took.push(begun.elapsed());
+        assert_eq!(answer.status, 0, "{}", answer.text);
+    }
+    took.sort();
+    println!(
+        "start and stop answered: median {:?}, most {:?}",
+        took[10], took[19]
+    );
+    assert!(took[10] < Duration::from_millis(50), "{took:?}");
+}
+
+#[test]
+fn a_start_ends_with_its_tool() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-lease");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let program = start(&stage, &program);
+    let pid = program.id().to_string();
+    let is_on = |on: bool| {
+        let text = ringmark(&stage, &format!("trace status -p {pid}"), &[]).stdout_text();
+        text.contains(if on { " leased " } else { "0 of 5 sites on" })
+    };
+    let holder = |more: &[&str]| {
+        let mut command = tool(&stage);
+        command
+            .args(["trace", "start", "-p", &pid, "--all-functions"])
+            .args(more);
+        let holder = Running::start(&mut command).expect("it starts");
+        wait_until(SOON, "the start", || is_on(true).then_some(()));
+        holder
+    };
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let holder = holder(&[]);
+        holder.signal(signal).expect("it lives");
+        let _ = holder.finish(SOON).expect_code(0);
+        assert!(is_on(false), "{signal:?}");
+    }
+    let begun = Instant::now();
+    let _ = holder(&["--for", "1500ms"]).finish(SOON).expect_code(0);
+    assert!(is_on(false) && begun.elapsed() >= Duration::from_millis(1500));
+    // It is renewed for longer than a lease holds, then the tool dies.
+    let holder = holder(&[]);
+    std::thread::sleep(Duration::from_millis(3500));
+    assert!(is_on(true), "a start that its tool renews");
+    let died = Instant::now();
+    assert_eq!(holder.kill().expect("it lives").code(), 137);
+    wait_until(SOON, "the lease's end", || is_on(false).then_some(()));
+    println!("every NOP back {:?} after the tool's death", died.elapsed());
+    assert!(died.elapsed() < Duration::from_secs(5));
+    expect_quiet(&stage, &program);
+}
+
+#[test]
+fn each_tracer_sees_its_own_functions() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-five");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let program = start(&stage, &program);
+    let pid = program.id();
+    let of = [
+        ("a", "graph", "-F leaf", vec!["leaf"]),
+        ("b", "graph", "-F leaf -F middle", vec!["leaf", "middle"]),
+        ("c", "function", "-F o* --args 1", vec!["other", "outer"]),
+        (
+            "d",
+            "graph",
+            "-F m* -F o* -N main",
+            vec!["middle", "other", "outer"],
+        ),
+        (
+            "e",
+            "function",
+            "-F ^[lo] --match regex",
+            vec!["leaf", "other", "outer"],
+        ),
+    ];
+    for (name, kind, names, _) in &of {
+        let start = format!("trace start -p {pid} -T {name} --kind {kind} {names} --detach");
+        let _ = ringmark(&stage, &start, &[]).expect_code(0);
+    }
+    let expect = |of: &[(&str, &str, &str, Vec<&str>)]| {
+        for (name, _, _, expected) in of {
+            let words = format!("--tracer {name}");
+            let found = wait_until(SOON, "calls of each", || {
+                let found = calls_now(&stage, &program, &words);
+                (found.len() >= expected.len()).then_some(found)
+            });
+            assert!(
+                found.keys().eq(expected),
+                "{name}: {found:?}, expected {expected:?}"
+            );
+        }
+    };
+    expect(&of);
+    for n in 0..of.len() - 1 {
+        let remove = format!("trace remove -p {pid} -T {}", of[n].0);
+        let _ = ringmark(&stage, &remove, &[]).expect_code(0);
+        let before = recorded(&stage, &program);
+        wait_until(SOON, "later calls", || {
+            (recorded(&stage, &program) > before).then_some(())
+        });
+        expect(&of[n + 1..]);
+    }
+    // Numbers are not used again: the last of a hundred tracers that fit has the last one.
+    let mut registered = 0;
+    let refused = wait_until(LIMIT, "the last number", || {
+        let start = format!("trace start -p {pid} -T t{registered} --kind graph -F leaf --detach");
+        let finished = ringmark(&stage, &start, &[]);
+        registered += 1;
+        (finished.code() != 0).then(|| finished.stderr_text())
+    });
+    assert!(registered > 16, "only {registered} tracers");
+    assert!(refused.contains("no more fit"), "{refused}");
+}

@@ -1,0 +1,284 @@
+//! Promise: functions of a program are traced from its start, those of modules that it loads later
+//! too; what cannot be traced is said, with the reason.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use ringmark_tests::functions::{
+    LIMIT, SITES, calls, compile, expect_error, ringmark, start, tool,
+};
+use ringmark_tests::stage::Stage;
+use ringmark_tests::{require_tools, run};
+
+#[test]
+fn a_program_is_traced_from_its_start() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-run");
+    for flags in ["", "-fno-pie -no-pie", "-fcf-protection", "-static-pie"] {
+        let program = compile(&stage, "nested.c", "nested", &format!("{SITES} {flags}"));
+        let dump = stage.path("run.rmk");
+        let mut command = tool(&stage);
+        command.args(["run", "--tracer", "graph", "--all-functions", "-o"]);
+        command.arg(&dump).arg("--").arg(&program).arg("1000");
+        let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+        if flags == "-static-pie" {
+            expect_error(
+                finished,
+                0,
+                "nested: is linked statically: nothing can be preloaded",
+            );
+            continue;
+        }
+        let expected = [
+            ("leaf", 2000),
+            ("main", 1),
+            ("middle", 1000),
+            ("other", 1000),
+            ("outer", 1000),
+        ];
+        let expected = expected.map(|(name, calls)| (name.to_owned(), calls));
+        assert_eq!(
+            calls(&stage, "", &dump),
+            BTreeMap::from(expected),
+            "{flags}"
+        );
+        let table = finished.stderr_text();
+        assert!(
+            table.contains("CALLS") && table.contains("2,000"),
+            "{table}"
+        );
+        let graph = ringmark(&stage, "graph", &[&dump])
+            .expect_code(0)
+            .stdout_text();
+        let shape: String = graph
+            .lines()
+            .skip(2)
+            .filter_map(|line| Some(format!("{}\n", line.split_once('|')?.1.get(1..)?)))
+            .collect();
+        let round = "  outer() {\n    middle() {\n      leaf() {\n      }\n      leaf() {\n      }\n    }\n    other() {\n    }\n  }\n";
+        assert_eq!(
+            shape,
+            format!("main() {{\n{}}}\n", round.repeat(1000)),
+            "{flags}"
+        );
+    }
+}
+
+#[test]
+fn arguments_results_and_durations_are_recorded() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-detail");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let dump = stage.path("run.rmk");
+    let record =
+        "record --tracer function -F lea? -F @nested --notrace m* -N o* --args 1 --result -o";
+    let mut command = tool(&stage);
+    command
+        .args(record.split(' '))
+        .arg(&dump)
+        .arg("--")
+        .arg(&program)
+        .arg("3");
+    let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let text = ringmark(&stage, "cat", &[&dump])
+        .expect_code(0)
+        .stdout_text();
+    let of = |what: &str| {
+        let lines = text.lines().filter(|line| line.contains(" leaf+"));
+        let values = lines.filter_map(|line| line.split_once(what));
+        values
+            .map(|(_, value)| value.to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(" arg1="), ["0x0", "0x1", "0x1", "0x2", "0x2", "0x3"]);
+    assert_eq!(of("result="), ["0x0", "0x2", "0x2", "0x4", "0x4", "0x6"]);
+    assert_eq!(
+        calls(&stage, "", &dump),
+        BTreeMap::from([("leaf".to_owned(), 6)])
+    );
+    // No call takes that long but `main`.
+    let words = "run --tracer graph --all-functions --min-us 1000 -o";
+    let mut command = tool(&stage);
+    command
+        .args(words.split(' '))
+        .arg(&dump)
+        .arg("--")
+        .arg(&program)
+        .args(["5", "2000"]);
+    let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let found = calls(&stage, "", &dump);
+    assert_eq!(found.get("main"), Some(&1), "{found:?}");
+    assert!(!found.contains_key("leaf"), "{found:?}");
+}
+
+#[test]
+fn modules_are_followed() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-late");
+    let program = compile(&stage, "late.c", "late", SITES);
+    let module = compile(
+        &stage,
+        "late_plugin.c",
+        "plug.so",
+        &format!("{SITES} -shared -fPIC"),
+    );
+    let dump = stage.path("late.rmk");
+    let mut command = tool(&stage);
+    command
+        .args(["run", "--tracer", "graph", "--filter", "@plug.so", "-o"])
+        .arg(&dump);
+    command
+        .arg("--")
+        .arg(&program)
+        .arg(&module)
+        .args(["500", "1000"]);
+    let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let found = calls(&stage, "", &dump);
+    println!("of 1000 calls after dlopen: {found:?}");
+    assert_eq!(found.len(), 2, "{found:?}");
+    // In both rounds most of the calls, which take more than half a second.
+    assert!(
+        found.values().all(|calls| (501..=1000).contains(calls)),
+        "{found:?}"
+    );
+    let (work, part) = (found["plug_work"], found["plug_part"]);
+    assert!(work.abs_diff(part) <= 2, "{found:?}");
+}
+
+#[test]
+fn what_can_be_traced_is_listed() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-list");
+    let mut source = String::from("#include <unistd.h>\n");
+    for n in 0..1500 {
+        let _ = writeln!(
+            source,
+            "int a_rather_long_name_{n}(int x) {{ return x + {n}; }}"
+        );
+    }
+    let none = "__attribute__((patchable_function_entry(0)))";
+    let _ = write!(
+        source,
+        "{none} int without(void) {{ return 1; }}\nint main(void) {{ pause(); }}"
+    );
+    fs::write(stage.path("many.c"), source).expect("a file");
+    let path = stage.path("many.c");
+    for flags in ["", "-fno-pie -no-pie", "-Wl,-z,pack-relative-relocs"] {
+        let flags = format!("-O0 -fpatchable-function-entry=5 {flags}");
+        let program = compile(&stage, &path.to_string_lossy(), "many", &flags);
+        let listed = ringmark(&stage, "functions", &[&program])
+            .expect_code(0)
+            .stdout_text();
+        assert_eq!(listed.lines().count(), 1501, "{flags}");
+        let some = ringmark(&stage, "functions", &[&program, Path::new("*name_1?")]);
+        assert_eq!(some.expect_code(0).stdout_text().lines().count(), 10);
+        let running = start(&stage, &program);
+        let of_process = format!("functions -p {}", running.id());
+        let live = ringmark(&stage, &of_process, &[])
+            .expect_code(0)
+            .stdout_text();
+        let names = |text: &str, place| {
+            let words = text
+                .lines()
+                .filter_map(|line| line.split_whitespace().nth(place));
+            words.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&live, 3), names(&listed, 2), "{flags}");
+        let why = ringmark(&stage, &format!("{of_process} --why without"), &[]).expect_code(4);
+        assert!(
+            why.stdout_text()
+                .starts_with("without: no NOPs were left for it")
+        );
+        let _ = ringmark(&stage, &format!("{of_process} --why main"), &[]).expect_code(0);
+        expect_error(
+            ringmark(&stage, &format!("{of_process} --why nowhere"), &[]),
+            4,
+            "no such function",
+        );
+        drop(running);
+        let _ = ringmark(&stage, "clean", &[]);
+    }
+}
+
+#[test]
+fn refusals_say_why() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-refused");
+    let nested = compile(&stage, "nested.c", "nested", SITES);
+    let plain = compile(&stage, "nested.c", "plain", "-O2");
+    let dump = stage.path("run.rmk");
+    let recorded = |words: &str, program: &Path| {
+        let mut command = tool(&stage);
+        command
+            .args(words.split(' '))
+            .arg("-o")
+            .arg(&dump)
+            .arg("--")
+            .arg(program);
+        command
+    };
+    let refused = |words: &str, code, text: &str| {
+        let mut command = recorded(words, &nested);
+        expect_error(run(&mut command, LIMIT).expect("it starts"), code, text);
+        assert!(!dump.exists(), "{words}: nothing was started");
+    };
+    refused(
+        "run --tracer graph",
+        2,
+        "expected --filter PATTERN, or --all-functions",
+    );
+    refused("run --tracer dance -F x", 2, "graph");
+    refused("run -F x", 2, "no tracer");
+    refused(
+        "record --tracer graph -F ( --match regex",
+        2,
+        "--filter: pattern \"(\"",
+    );
+    let mut command = recorded("run --tracer graph -F x", &nested);
+    command.env("RINGMARK_LIB", "/nowhere");
+    let said = "looked for /nowhere/libringmark_functions.so, /nowhere; RINGMARK_LIB";
+    expect_error(run(&mut command, LIMIT).expect("it starts"), 4, said);
+    let mut command = recorded("run --tracer graph --all-functions", &plain);
+    let said = "plain: no patchable functions; rebuild with -fpatchable-function-entry=5";
+    expect_error(run(&mut command, LIMIT).expect("it starts"), 0, said);
+    expect_error(ringmark(&stage, "functions", &[&plain]), 4, said);
+
+    let program = start(&stage, &nested);
+    let pid = program.id();
+    let ask = |words: &str, code, text: &str| {
+        expect_error(
+            ringmark(&stage, &format!("trace {words} -p {pid}"), &[]),
+            code,
+            text,
+        );
+    };
+    ask("start", 2, "expected --filter PATTERN, or --all-functions");
+    ask("start -F nosuch*", 4, "\"nosuch*\" matches no function");
+    ask(
+        "stop -T x",
+        4,
+        "no tracer \"x\"; there are: graph, function",
+    );
+    ask(
+        "start -T graph --kind function -F leaf",
+        4,
+        "is of kind graph",
+    );
+    ask("remove -T graph", 0, "");
+    ask("start -F leaf --detach", 4, "no tracer available");
+    ask("remove -T function", 0, "");
+    ask("status", 4, "no tracer available");
+    drop(program);
+}
