@@ -110,6 +110,11 @@ pub(crate) fn returns_twice(name: &str) -> bool {
     TWICE.contains(&name)
 }
 
+/// Whether a stop ends this call, so that a tool killed in the stop leaves it with `EINTR`.
+pub(crate) fn is_fragile(number: u64) -> bool {
+    STARTED_AGAIN.contains(&number)
+}
+
 /// Whether the thread was in a system call that waits.
 pub(crate) fn is_waiting(registers: &Registers) -> bool {
     again(registers).is_some()

@@ -109,7 +109,7 @@ impl<'a> Injection<'a> {
     }
 
     /// Threads, those that run first: they come to a safe place soonest, and no call of theirs is
-    /// interrupted.
+    /// interrupted. Last those in calls that a stop ends.
     fn candidates(&mut self) -> Vec<i32> {
         self.late.retain(|tid| !ptrace::let_go_late(*tid));
         let mut found = Vec::new();
@@ -125,14 +125,15 @@ impl<'a> Injection<'a> {
                 't' => "is stopped by a debugger",
                 'Z' | 'X' => continue,
                 state => {
-                    found.push((state != 'R', tid));
+                    let is_fragile = target::call(self.pid, tid).is_some_and(calls::is_fragile);
+                    found.push((state != 'R', is_fragile, tid));
                     continue;
                 }
             };
             self.reasons.insert(tid, reason.into());
         }
         found.sort_unstable();
-        found.into_iter().map(|(_, tid)| tid).collect()
+        found.into_iter().map(|(_, _, tid)| tid).collect()
     }
 
     fn attempt(

@@ -47,6 +47,12 @@ pub(crate) fn status(pid: i32, tid: i32) -> Option<Status> {
     })
 }
 
+/// Number of the system call that the thread waits in.
+pub(crate) fn call(pid: i32, tid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 /// All threads.
 pub(crate) fn threads(pid: i32) -> Vec<i32> {
     let entries = fs::read_dir(format!("/proc/{pid}/task"));
