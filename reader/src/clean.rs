@@ -22,7 +22,8 @@ pub fn remove_dead_in(
     keep_bytes: u64,
 ) -> (Vec<DeadSession>, Vec<ReaderError>) {
     let (mut removed, mut refused) = (Vec::new(), Vec::new());
-    for directory in directories.iter().filter(|dir| dir.exists()) {
+    let is_there = |dir: &&PathBuf| std::fs::symlink_metadata(dir).is_ok();
+    for directory in directories.iter().filter(is_there) {
         match session_dir::check(directory) {
             Ok(()) => removed.extend(clean::remove_beyond(directory, keep_bytes)),
             Err(error) => refused.push(error.into()),

@@ -38,6 +38,8 @@ pub struct SessionDrain {
     schema_written: u64,
     oldest_ns: u64,
     fill: u32,
+    /// Bytes of rings that this pass may still come by: rings that overlap could keep it for ever.
+    budget: u64,
 }
 
 impl SessionDrain {
@@ -53,6 +55,7 @@ impl SessionDrain {
             schema_written: 0,
             oldest_ns: 0,
             fill: 0,
+            budget: 0,
         }
     }
 
@@ -88,6 +91,7 @@ impl SessionDrain {
         let geometry = self.session.ring().geometry();
         let mut header: SessionHeader = geometry.header;
         header.attributes_bytes = geometry.attributes.len() as u32;
+        header.session = self.session.uuid().0;
         let mut content = header.as_bytes().to_vec();
         content.extend_from_slice(&geometry.attributes);
         content
@@ -123,6 +127,7 @@ impl SessionDrain {
             self.session.check_size()?;
             self.follow_new_slots();
             self.fill = 0;
+            self.budget = self.session.ring().map().bytes();
         }
         while self.cursor < self.slots.len() {
             if self.fill_from_slot(self.cursor, batch) == Fill::BatchFull {
@@ -147,6 +152,9 @@ impl SessionDrain {
         self.fill = self.fill.max(reader.fill);
         reader.fill = 0;
         let uuid = self.session.uuid();
+        if self.pass_end.is_none() && !take_from(&mut self.budget, waiting.geometry.ring_bytes()) {
+            return Fill::PassDone;
+        }
         let end = *self.pass_end.get_or_insert(waiting.sealed_end);
         // Bounded by the ring's pages: `waiting` keeps `next` that close to `sealed_end`.
         while reader.next() < waiting.sealed_end.min(end) {
@@ -168,6 +176,7 @@ impl SessionDrain {
     pub fn fill_open(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
         if self.cursor == 0 {
             self.session.check_size()?;
+            self.budget = self.session.ring().map().bytes();
         }
         let uuid = self.session.uuid();
         while self.cursor < self.slots.len() {
@@ -176,6 +185,10 @@ impl SessionDrain {
             if let Some((waiting, slot)) = ring
                 .slot(self.cursor as u32)
                 .and_then(|slot| Some((reader.waiting(ring, &slot)?, slot)))
+                .filter(|(waiting, _)| {
+                    let bytes = waiting.geometry.ring_bytes();
+                    self.pass_end.is_some() || take_from(&mut self.budget, bytes)
+                })
             {
                 let end = *self.pass_end.get_or_insert(waiting.sealed_end);
                 match take_tail(reader, ring, uuid, (&waiting, end), batch) {
@@ -269,7 +282,8 @@ impl SessionDrain {
     /// Pages that were overwritten, or gone, before they could be copied.
     #[must_use]
     pub fn pages_skipped(&self) -> u64 {
-        self.slots.iter().map(|reader| reader.skipped).sum()
+        let skipped = self.slots.iter().map(|reader| reader.skipped);
+        skipped.fold(0, u64::saturating_add)
     }
 
     /// How full the fullest ring was found in the last pass, in 1/1024 of its pages.
@@ -286,6 +300,13 @@ impl SessionDrain {
             self.slots.push(SlotReader::new(index, consumed));
         }
     }
+}
+
+/// Whether `bytes` are left of a budget; they are not any more.
+fn take_from(budget: &mut u64, bytes: u64) -> bool {
+    let left = budget.checked_sub(bytes);
+    *budget = left.unwrap_or(*budget);
+    left.is_some()
 }
 
 /// Takes what is left of a slot: pages up to `end`, then the one behind them, which was open when

@@ -136,15 +136,12 @@ impl ReaderError {
     /// Whether a session is still being set up: look again later.
     #[must_use]
     pub fn is_starting(&self) -> bool {
+        // A ring file gets its name when it is whole: one that is not was damaged.
         let source = match self {
             Self::RingFile { source, .. } => source,
             _ => return false,
         };
-        // A ring file gets its size and its header one after the other.
-        matches!(
-            source,
-            RingFileError::Starting | RingFileError::TooSmall { .. }
-        ) || matches!(source, RingFileError::NotARingFile { found } if *found == [0; 8])
+        matches!(source, RingFileError::Starting)
     }
 
     fn output_kind(&self) -> Option<io::ErrorKind> {

@@ -2,13 +2,14 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use ringmark_ring::identity;
+use ringmark_ring::identity::{self, Liveness};
 use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
 
 use crate::error::{ReaderError, io_at};
+use crate::notes;
 use crate::session::{Access, Session};
 
 /// A place where a ring file can be opened.
@@ -18,6 +19,8 @@ pub struct Found {
     pub path: PathBuf,
     /// The path is a descriptor in `/proc` that has to be followed.
     descriptor: bool,
+    /// Owner of the directory it was found in: nobody else's file belongs there.
+    owner: Option<u32>,
 }
 
 impl Found {
@@ -27,18 +30,38 @@ impl Found {
         Self {
             path: path.to_owned(),
             descriptor: false,
+            owner: None,
         }
     }
 
-    pub(crate) fn open(&self, write: bool) -> io::Result<File> {
-        if self.descriptor {
+    pub(crate) fn open(&self, write: bool) -> Result<File, ReaderError> {
+        let opened = if self.descriptor {
             fs::OpenOptions::new()
                 .read(true)
                 .write(write)
+                .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
                 .open(&self.path)
         } else {
             session_dir::open(&self.path, write)
+        };
+        let file = opened.map_err(io_at("open", &self.path))?;
+        let owner = file.metadata().map_err(io_at("fstat", &self.path))?.uid();
+        let own = session_dir::uid();
+        // Root reads those of all users, but only where they belong.
+        let expected = match self.owner {
+            Some(directory) => directory,
+            None if own == 0 => owner,
+            None => own,
+        };
+        if owner != expected {
+            let path = self.path.clone();
+            return Err(ReaderError::ForeignOwner {
+                path,
+                owner,
+                expected,
+            });
         }
+        Ok(file)
     }
 }
 
@@ -56,11 +79,15 @@ pub fn directories() -> Vec<PathBuf> {
 
 /// `ringmark-<uid>` directories below `parent`, whoever owns them.
 fn users_directories(parent: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_directory = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
+    named_directories(parent).filter(is_directory)
+}
+
+/// Whatever has such a name below `parent`.
+fn named_directories(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| {
-        let is_directory = fs::symlink_metadata(path).is_ok_and(|about| about.is_dir());
-        is_directory && uid_in_name(path).is_some()
-    })
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| uid_in_name(path).is_some())
 }
 
 fn uid_in_name(directory: &Path) -> Option<u32> {
@@ -82,15 +109,51 @@ fn is_owned_by_its_name(directory: &Path) -> bool {
 /// # Errors
 /// The directory is not safe, or cannot be read.
 pub fn in_directory(directory: &Path) -> Result<Vec<Found>, ReaderError> {
-    if !directory.exists() {
-        return Ok(Vec::new());
-    }
+    let about = match fs::symlink_metadata(directory) {
+        Ok(about) => about,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_at("stat", directory)(error)),
+    };
     session_dir::check(directory)?;
     let files = session_dir::ring_files(directory).map_err(io_at("read", directory))?;
-    Ok(files.iter().map(|path| Found::at(path)).collect())
+    let found = files.into_iter().map(|path| Found {
+        path,
+        descriptor: false,
+        owner: Some(about.uid()),
+    });
+    Ok(found.collect())
 }
 
-/// Ring files in all [`directories`]; directories that are refused are left out.
+/// What is wrong with those of the [`directories`] that [`all`] leaves out. For root also with what
+/// somebody has put where another user's directory would be.
+#[must_use]
+pub fn refused() -> Vec<ReaderError> {
+    let looked_at = directories();
+    let own = looked_at.iter().map(|directory| in_directory(directory));
+    let mut refused: Vec<_> = own.filter_map(Result::err).collect();
+    if session_dir::uid() == 0 && std::env::var_os("RINGMARK_DIR").is_none() {
+        let others = named_directories(Path::new("/dev/shm"));
+        let left_out = others.filter(|directory| !looked_at.contains(directory));
+        refused.extend(left_out.filter_map(|directory| wrong_with(&directory)));
+    }
+    refused
+}
+
+/// What is wrong with something that has the name of a user's directory.
+fn wrong_with(path: &Path) -> Option<ReaderError> {
+    if let Err(error) = session_dir::check(path) {
+        return Some(error.into());
+    }
+    let owner = fs::symlink_metadata(path).ok()?.uid();
+    let expected = uid_in_name(path)?;
+    (owner != expected).then(|| ReaderError::ForeignOwner {
+        path: path.to_owned(),
+        owner,
+        expected,
+    })
+}
+
+/// Ring files in all [`directories`]; what is [`refused`] is left out.
 #[must_use]
 pub fn all() -> Vec<Found> {
     let mut found = Vec::new();
@@ -111,7 +174,8 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     }
     let seen = in_process(pid);
     if let Ok(more) = &seen {
-        found.extend(more.iter().map(|place| (true, place.clone())));
+        let own = more.iter().filter(|place| is_session_of(pid, place));
+        found.extend(own.map(|place| (true, place.clone())));
     }
     if !found.is_empty() {
         return Ok(of_one_process(found));
@@ -126,6 +190,16 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
         Err(_) => Err(ReaderError::NoSuchProcess { pid }),
         Ok(_) => Err(ReaderError::NotTraced { pid }),
     }
+}
+
+/// Whether the session's process is the one that we know as `pid`: a process also maps the files of
+/// others, to read them, and a file can claim to be anybody's.
+fn is_session_of(pid: u32, place: &Found) -> bool {
+    let Ok(session) = Session::open_found(place, Access::Observe) else {
+        // Whoever asks for it is told why.
+        return true;
+    };
+    notes::pid_here(&session) == Some(pid) && session.liveness() == Liveness::Alive
 }
 
 fn of_one_process(mut found: Vec<(bool, Found)>) -> Vec<Found> {
@@ -200,6 +274,7 @@ fn place_of(pid: u32, mapped: &Mapped) -> Option<Found> {
     Some(Found {
         path,
         descriptor: true,
+        owner: None,
     })
 }
 

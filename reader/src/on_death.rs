@@ -136,7 +136,8 @@ impl DeathWatch {
 
     /// Whether this session is held already, perhaps through another path.
     fn holds(&self, session: &Session) -> bool {
-        self.held.iter().any(|held| held.uuid() == session.uuid())
+        let file = session.file_id();
+        self.held.iter().any(|held| held.file_id() == file)
     }
 
     fn let_go(&mut self, session: Session) {

@@ -72,6 +72,8 @@ pub struct Progress {
     pub sessions_open: usize,
     /// Sessions read to their end.
     pub sessions_done: usize,
+    /// Those of them that ended because somebody truncated the ring file.
+    pub sessions_cut: usize,
     /// Events that the sessions' producers lost since the sessions started.
     pub lost: u64,
     /// Pages that were overwritten, or gone, before they could be copied.
@@ -239,13 +241,16 @@ impl Recorder {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let drains = || self.tracks.iter().map(|t| &t.drain);
+        // A session may state any number.
+        let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
+        let lost = sum(&mut drains().map(SessionDrain::lost));
+        let skipped = sum(&mut drains().map(SessionDrain::pages_skipped));
         Progress {
             bytes: self.dump.bytes(),
             files: self.dump.files(),
             sessions_open: self.tracks.len(),
-            lost: self.done.lost + drains().map(SessionDrain::lost).sum::<u64>(),
-            pages_skipped: self.done.pages_skipped
-                + drains().map(SessionDrain::pages_skipped).sum::<u64>(),
+            lost: self.done.lost.saturating_add(lost),
+            pages_skipped: self.done.pages_skipped.saturating_add(skipped),
             fill_percent: drains()
                 .map(|d| d.fill_1024() * 100 / 1024)
                 .max()
@@ -293,7 +298,14 @@ impl Recorder {
         self.by_tag && self.tracks.is_empty() && self.done.sessions_done == 0
     }
 
-    fn follow(&mut self, session: Session) -> Result<(), ReaderError> {
+    fn follow(&mut self, mut session: Session) -> Result<(), ReaderError> {
+        if self.dump.keep_apart(&mut session) {
+            self.notices.push(format!(
+                "{}: claims the uuid of another session; its events stand under {} in the dump",
+                session.path().display(),
+                session.uuid()
+            ));
+        }
         let drain = SessionDrain::new(session);
         let uuid = drain.session().uuid();
         if let Err(error) = self.dump.add_session(uuid, &drain.session_content()) {

@@ -69,7 +69,15 @@ impl Finder {
         let places = match &self.selection {
             Selection::Pid(pid) => find::by_pid(*pid)?,
             Selection::Path(path) => vec![Found::at(path)],
-            Selection::All | Selection::Tag(_) => return Ok(Vec::new()),
+            Selection::Tag(_) => return Ok(Vec::new()),
+            Selection::All => {
+                // Waiting in a place that is refused would last for ever.
+                let mut refused = find::refused();
+                return match refused.len() >= find::directories().len() {
+                    true => Err(refused.swap_remove(0)),
+                    false => Ok(Vec::new()),
+                };
+            }
         };
         let mut sessions = Vec::new();
         for place in places {

@@ -11,7 +11,7 @@ use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Rate;
 use ringmark_format::session::{Clock, Mode, SessionHeader, phase};
 use ringmark_ring::identity::{self, Liveness};
-use ringmark_ring::{RingFile, RingFileError, clock, lock, session_dir};
+use ringmark_ring::{RingFile, RingFileError, clock, lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -37,6 +37,8 @@ pub struct Session {
     pidfd: Option<OwnedFd>,
     dead: AtomicBool,
     shares_clocks: bool,
+    /// As the header states it, unless somebody else's does so, too.
+    uuid: Uuid,
 }
 
 impl Session {
@@ -54,8 +56,7 @@ impl Session {
     /// As [`Session::open`].
     pub fn open_found(found: &Found, access: Access) -> Result<Self, ReaderError> {
         let write = access != Access::Observe;
-        let file = found.open(write).map_err(io_at("open", &found.path))?;
-        check_owner(&file, &found.path)?;
+        let file = found.open(write)?;
         let wrong = |source| ReaderError::RingFile {
             path: found.path.clone(),
             source,
@@ -68,6 +69,7 @@ impl Session {
         let pidfd = watch_process(&ring);
         let session = Self {
             shares_clocks: shares_clocks(&ring, pidfd.is_some()),
+            uuid: Uuid(ring.geometry().header.session),
             pidfd,
             ring,
             access,
@@ -110,7 +112,23 @@ impl Session {
     /// Identity of the session.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
-        Uuid(self.header().session)
+        self.uuid
+    }
+
+    /// Identity of the ring file: device and inode.
+    #[must_use]
+    pub fn file_id(&self) -> (u64, u64) {
+        let about = self.ring.file().metadata();
+        about.map_or((0, 0), |about| (about.dev(), about.ino()))
+    }
+
+    /// Another file claims this session's uuid: whoever lied, the events of both must stay apart.
+    /// From now on the session has a uuid made of the claimed one and its file's identity.
+    pub(crate) fn set_apart(&mut self) {
+        let (dev, ino) = self.file_id();
+        let claimed = u128::from_le_bytes(self.uuid.0);
+        let file = u128::from(dev) << 64 | u128::from(ino);
+        self.uuid = Uuid((claimed ^ file.rotate_left(32) ^ 1).to_le_bytes());
     }
 
     /// Process id in the process's own pid namespace.
@@ -258,19 +276,6 @@ pub(crate) fn same_file(path: &Path, file: &File) -> bool {
         (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
         _ => false,
     }
-}
-
-fn check_owner(file: &File, path: &Path) -> Result<(), ReaderError> {
-    let owner = file.metadata().map_err(io_at("fstat", path))?.uid();
-    let expected = session_dir::uid();
-    if owner != expected && expected != 0 {
-        return Err(ReaderError::ForeignOwner {
-            path: path.to_owned(),
-            owner,
-            expected,
-        });
-    }
-    Ok(())
 }
 
 /// A pidfd of the session's process; `None` if it is dead, another process, or out of sight.

@@ -99,7 +99,7 @@ impl SlotReader {
             (self.next, self.written) = (oldest, oldest);
             self.at_oldest = false;
         } else if self.next < oldest {
-            self.skipped += oldest - self.next;
+            self.skipped = self.skipped.saturating_add(oldest - self.next);
             self.next = oldest;
         }
         let waiting = (produced - self.next) * 1024 / pages;
@@ -162,7 +162,7 @@ impl SlotReader {
 
     fn skip(&mut self, taken: Taken) {
         if taken == Taken::Gone {
-            self.skipped += 1;
+            self.skipped = self.skipped.saturating_add(1);
             self.next += 1;
         }
     }

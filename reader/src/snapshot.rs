@@ -27,12 +27,13 @@ pub struct SnapshotFigures {
 /// # Errors
 /// The ring file was truncated, or the dump cannot be written.
 pub fn snapshot(
-    session: Session,
+    mut session: Session,
     last: Option<Duration>,
     dump: &mut Dump,
 ) -> Result<SnapshotFigures, ReaderError> {
     let start = Instant::now();
     let ended = session.ended();
+    dump.keep_apart(&mut session);
     let mut drain = SessionDrain::observing(session);
     // Where nobody can tell the session's time, too much is better than too little.
     if let (Some(last), Some(now)) = (last, drain.session().monotonic_ns()) {

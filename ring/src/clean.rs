@@ -24,17 +24,24 @@ pub struct DeadSession {
     pub changed_ns: i128,
 }
 
-/// Dead sessions in `dir`, in no order. Files that are no ring files, or that a foreign process
-/// holds, are left out.
+/// Dead sessions in `dir`, in no order. Files that are no ring files, that belong to somebody else
+/// than the directory, or that a foreign process holds, are left out.
 #[must_use]
 pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
     let files = session_dir::ring_files(dir).unwrap_or_default();
-    files.into_iter().filter_map(dead_session).collect()
+    let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
+        return Vec::new();
+    };
+    let dead = files.into_iter().filter_map(|path| dead_session(path, owner));
+    dead.collect()
 }
 
-fn dead_session(path: PathBuf) -> Option<DeadSession> {
+fn dead_session(path: PathBuf, owner: u32) -> Option<DeadSession> {
     let file = session_dir::open(&path, true).ok()?;
     let about = file.metadata().ok()?;
+    if about.uid() != owner {
+        return None;
+    }
     let header = crate::ring_file::read_geometry(&file)
         .map(|g: Geometry| g.header)
         .ok()?;

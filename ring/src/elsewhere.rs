@@ -21,7 +21,7 @@ pub(crate) fn maps_file(header: &SessionHeader, file: &File) -> bool {
 }
 
 /// Whether a process that we see is the one with the header's pid in the header's pid namespace.
-fn is_that(who: &str, header: &SessionHeader) -> bool {
+pub(crate) fn is_that(who: &str, header: &SessionHeader) -> bool {
     let status = small_file::text(&format!("/proc/{who}/status"));
     let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     let innermost = pids.and_then(|pids| pids.split_whitespace().last()?.parse().ok());

@@ -71,8 +71,9 @@ pub enum Liveness {
 
 /// Whether the process that wrote `header` still holds the session in `file`.
 ///
-/// In its own pid namespace: the pid's start time must match; and since `exec` keeps both, the
-/// session's record lock must be held or the file be mapped. Start times of another time namespace
+/// In its own pid namespace: the pid's start time must match; and since `exec` keeps both, and
+/// another process may have written the header, the process must hold the session's record lock or
+/// map the file. Start times of another time namespace
 /// are moved by an offset, so they say nothing there. Elsewhere, and where either side has no `/proc`
 /// to tell, the record lock decides alone. (A lock on the open file description would survive in
 /// forked children.)
@@ -86,17 +87,20 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
         return Liveness::Dead;
     }
     if header.pid_namespace != own_pid_namespace() {
-        return alive_if(lock_is_held(file) || elsewhere::maps_file(header, file));
+        let holds = crate::lock::holder(file, LIFE_BYTE)
+            .is_some_and(|pid| pid == 0 || elsewhere::is_that(&pid.to_string(), header));
+        return alive_if(holds || elsewhere::maps_file(header, file));
     }
+    let holds = crate::lock::holder(file, LIFE_BYTE).is_some_and(|pid| pid as u32 == header.pid);
     if header.start_time == 0 {
-        return alive_if(lock_is_held(file));
+        return alive_if(holds);
     }
     let who = header.pid.to_string();
     let started = start_time(&who);
     if started != Some(header.start_time) && (started.is_none() || shares_clocks(&who)) {
         return Liveness::Dead;
     }
-    alive_if(lock_is_held(file) || is_mapped(&who, file) || header.pid == std::process::id())
+    alive_if(holds || is_mapped(&who, file))
 }
 
 /// Whether a process that can be seen has the same time namespace: the same monotonic clock, and
@@ -118,24 +122,40 @@ fn alive_if(condition: bool) -> Liveness {
     }
 }
 
-/// Whether a process maps `file` as a ring file.
+/// Whether a process maps `file` as the producer does: writable, from its start. (Readers map it
+/// too, and a file that claims to be theirs must not live by that.)
 pub(crate) fn is_mapped(who: &str, file: &File) -> bool {
     if is_zombie(who) {
         return false;
     }
-    let Ok(inode) = file.metadata().map(|m| m.ino()) else {
+    let (Ok(about), Ok(maps)) = (
+        file.metadata(),
+        fs::read_to_string(format!("/proc/{who}/maps")),
+    ) else {
         return false;
     };
-    let Ok(maps) = fs::read_to_string(format!("/proc/{who}/maps")) else {
-        return false;
-    };
+    let device = has_device_in_maps(file).then(|| device_text(about.dev()));
     maps.lines().any(|line| {
-        line.split_ascii_whitespace()
-            .nth(4)
-            .and_then(|i| i.parse::<u64>().ok())
-            == Some(inode)
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let mut field = || fields.next().unwrap_or_default();
+        let (rights, offset, dev, inode) = (field(), field(), field(), field());
+        rights == "rw-s"
+            && offset.bytes().all(|digit| digit == b'0')
+            && inode.parse() == Ok(about.ino())
+            && device.as_ref().is_none_or(|device| device == dev)
             && (line.contains(".ring") || line.contains("memfd:ringmark"))
     })
+}
+
+/// Whether maps name the device that `fstat` does. Those of stacked filesystems may not.
+fn has_device_in_maps(file: &File) -> bool {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as i64 == TMPFS_MAGIC)
+}
+
+fn device_text(device: u64) -> String {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    format!("{major:02x}:{minor:02x}")
 }
 
 fn is_zombie(who: &str) -> bool {
@@ -160,7 +180,7 @@ pub fn hold_lock(file: &File) -> bool {
 /// Whether another process holds the record lock.
 #[must_use]
 pub fn lock_is_held(file: &File) -> bool {
-    crate::lock::is_held(file, LIFE_BYTE)
+    crate::lock::holder(file, LIFE_BYTE).is_some()
 }
 
 /// The 16 bytes of a uuid in text; zero for what is not one.

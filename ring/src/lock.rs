@@ -14,13 +14,15 @@ pub fn hold_record(file: &File, at: u64) -> io::Result<()> {
     set(file, libc::F_SETLK, at, libc::F_WRLCK)
 }
 
-/// Whether another process holds a lock on the byte at `at`.
+/// The other process that holds a lock on the byte at `at`, as this process's pid namespace
+/// numbers it: 0 if it is out of sight, -1 if an open file holds the lock and no process.
 #[must_use]
-pub fn is_held(file: &File, at: u64) -> bool {
+pub fn holder(file: &File, at: u64) -> Option<i32> {
     let mut range = byte_range(at, libc::F_WRLCK);
     // SAFETY: the descriptor is open and the kernel writes one `flock` to the pointer.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut range) };
-    done == 0 && range.l_type != libc::F_UNLCK as libc::c_short
+    let is_held = done == 0 && range.l_type != libc::F_UNLCK as libc::c_short;
+    is_held.then_some(range.l_pid)
 }
 
 /// Takes the exclusive lock of this open file on the byte at `at`; it ends with the file.

@@ -1,5 +1,7 @@
 //! The ring file: regions at offsets that the header states, read once and validated.
 
+mod error;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,7 @@ use ringmark_format::slot::Slot;
 use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
 use zerocopy::{FromBytes, FromZeros};
 
+pub use self::error::RingFileError;
 use crate::directory::Directory;
 use crate::mapping::{MapError, Mapping};
 use crate::order;
@@ -22,78 +25,6 @@ use crate::sync::AtomicU64;
 pub const SLOTS_MAX: u32 = 1 << 16;
 /// Largest header region.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
-
-/// What is wrong with a file that should be a ring file.
-#[derive(Debug)]
-pub enum RingFileError {
-    /// It could not be opened or mapped.
-    Map(MapError),
-    /// It does not start with the magic.
-    NotARingFile {
-        /// The first bytes.
-        found: [u8; 8],
-    },
-    /// It is smaller than a header.
-    TooSmall {
-        /// Its size in bytes.
-        bytes: u64,
-    },
-    /// Its major version is newer than this reader's.
-    NewerMajor {
-        /// The file's.
-        found: u16,
-    },
-    /// It was written on a machine of the other byte order.
-    ForeignEndian,
-    /// A number in the header is impossible.
-    Header {
-        /// Which.
-        field: &'static str,
-        /// Its value.
-        found: u64,
-    },
-    /// The session is still being set up.
-    Starting,
-}
-
-impl std::fmt::Display for RingFileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Map(error) => error.fmt(f),
-            Self::NotARingFile { found } => {
-                let text = found.escape_ascii();
-                write!(
-                    f,
-                    "not a ring file: starts with \"{text}\", expected \"RINGMARK\""
-                )
-            }
-            Self::TooSmall { bytes } => {
-                let least = SessionHeader::BYTES;
-                write!(
-                    f,
-                    "truncated header: {bytes} bytes, a ring file has at least {least}"
-                )
-            }
-            Self::NewerMajor { found } => write!(
-                f,
-                "format version {found} is newer than this reader's ({VERSION_MAJOR}): use a newer ringmark"
-            ),
-            Self::ForeignEndian => write!(f, "written on a big-endian machine"),
-            Self::Header { field, found } => {
-                write!(f, "header field {field} is {found:#x}, which is impossible")
-            }
-            Self::Starting => write!(f, "the session is still starting"),
-        }
-    }
-}
-
-impl std::error::Error for RingFileError {}
-
-impl From<MapError> for RingFileError {
-    fn from(error: MapError) -> Self {
-        Self::Map(error)
-    }
-}
 
 /// The session's geometry: validated, private, never read again from shared memory.
 #[derive(Debug, Clone)]
@@ -119,6 +50,12 @@ impl Geometry {
                 bytes: region.len() as u64,
             })?;
         check_identity(&header)?;
+        if file_bytes < header.file_bytes {
+            return Err(RingFileError::Truncated {
+                found: file_bytes,
+                expected: header.file_bytes,
+            });
+        }
         check_regions(&header, file_bytes)?;
         let attributes =
             rest.get(..header.attributes_bytes as usize)
@@ -166,6 +103,17 @@ fn check_identity(header: &SessionHeader) -> Result<(), RingFileError> {
     Ok(())
 }
 
+/// Readers map mailbox and consumed words for writing, never the first page: who does is the producer.
+fn check_written(header: &SessionHeader) -> Result<(), RingFileError> {
+    let (mailbox, consumed) = (header.mailbox_offset, header.consumed_offset);
+    let (field, found) = match () {
+        () if mailbox > 0 && mailbox < SYSTEM_PAGE => ("mailbox_offset", mailbox),
+        () if consumed < SYSTEM_PAGE => ("consumed_offset", consumed),
+        () => return Ok(()),
+    };
+    Err(RingFileError::Header { field, found })
+}
+
 fn check_regions(header: &SessionHeader, file_bytes: u64) -> Result<(), RingFileError> {
     if header.slots == 0 || header.slots > SLOTS_MAX {
         return Err(RingFileError::Header {
@@ -198,6 +146,7 @@ fn check_regions(header: &SessionHeader, file_bytes: u64) -> Result<(), RingFile
             header.enabled_bytes,
         ),
     ];
+    check_written(header)?;
     if header.header_bytes > HEADER_BYTES_MAX {
         return Err(RingFileError::Header {
             field: "header_bytes",

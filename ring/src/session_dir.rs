@@ -176,30 +176,58 @@ pub fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Ring files in a directory, in no order. Links and other kinds of files are left out.
+/// What has the name of a ring file in a directory, in no order. Whether it is one, [`open`] says.
 ///
 /// # Errors
 /// The directory cannot be read.
 pub fn ring_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = entries(path)?;
-    found.retain(|path| {
-        let is_ring = path.to_string_lossy().ends_with(RING_FILE_ENDING);
-        is_ring && fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
-    });
+    found.retain(|path| path.to_string_lossy().ends_with(RING_FILE_ENDING));
     Ok(found)
 }
 
-/// Opens a ring file: no links, and with `write` also for writing (to consume, to control).
+/// Opens a ring file, with `write` also for writing (to consume, to control). Nothing but a regular
+/// file with one name: no link of either kind, and nothing whose opening or reading could wait.
 ///
 /// # Errors
-/// What `open` said.
+/// What `open` said, or what it is instead.
 pub fn open(path: &Path, write: bool) -> io::Result<fs::File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-    fs::OpenOptions::new()
+    use rustix::fs::OFlags;
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = fs::OpenOptions::new()
         .read(true)
         .write(write)
         .custom_flags(flags.bits() as i32)
-        .open(path)
+        .open(path);
+    let file = opened.map_err(|error| match fs::symlink_metadata(path) {
+        Ok(about) if !about.is_file() => wrong_kind(&about),
+        _ => error,
+    })?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(wrong_kind(&about));
+    }
+    if about.nlink() > 1 {
+        let names = about.nlink();
+        let text = format!("has {names} names (hard links), expected one");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(file)
+}
+
+/// Says what stands where a ring file should.
+fn wrong_kind(about: &fs::Metadata) -> io::Error {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = about.file_type();
+    let kind = match () {
+        () if kind.is_symlink() => "a symbolic link",
+        () if kind.is_dir() => "a directory",
+        () if kind.is_fifo() => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    let text = format!("is {kind}, expected a regular file");
+    io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
 /// Creates a ring file that must not exist yet, for its owner only.

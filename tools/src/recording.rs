@@ -150,7 +150,7 @@ fn outcome(
 ) -> anyhow::Result<Outcome> {
     let is_full = ended? == Ended::DumpFull;
     let progress = recorder.progress();
-    let incomplete = is_full || progress.files_removed > 0;
+    let incomplete = is_full || progress.files_removed > 0 || progress.sessions_cut > 0;
     let mut trouble = recorder.take_notices();
     if progress.lost > 0 {
         trouble.push(format!("{} lost", counted(progress.lost, "event")));

@@ -22,6 +22,7 @@ impl Recorder {
             // Its figures are not read any more: touching the mapping would be fatal.
             self.tracks.retain(|t| t.drain.session().path() != path);
             self.done.sessions_done += 1;
+            self.done.sessions_cut += 1;
             self.notices.push(error.to_string());
             return Ok(());
         }
@@ -78,8 +79,9 @@ impl Recorder {
     pub(super) fn drop_track(&mut self, index: usize) {
         let track = self.tracks.remove(index);
         self.done.sessions_done += 1;
-        self.done.lost += track.drain.lost();
-        self.done.pages_skipped += track.drain.pages_skipped();
+        let skipped = track.drain.pages_skipped();
+        self.done.lost = self.done.lost.saturating_add(track.drain.lost());
+        self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
         self.dump.forget_session(track.drain.session().uuid());
     }
 

@@ -41,6 +41,10 @@ impl Args {
         errors
             .iter()
             .for_each(|error| note(&printable(&error.to_string())));
-        Ok(Exit::lost_if(!errors.is_empty()))
+        Ok(if errors.is_empty() {
+            Exit::FINE
+        } else {
+            Exit::NO_TARGET
+        })
     }
 }

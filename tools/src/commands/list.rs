@@ -41,8 +41,12 @@ impl Args {
             write_table(&mut out, &sessions, &notes)?;
         }
         out.finish()?;
-        for error in &errors {
+        let refused = find::refused();
+        for error in errors.iter().chain(&refused) {
             note(&printable(&error.to_string()));
+        }
+        if sessions.is_empty() && !refused.is_empty() {
+            return Ok(Exit::NO_TARGET);
         }
         Ok(Exit::FINE)
     }

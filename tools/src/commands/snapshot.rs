@@ -37,8 +37,8 @@ impl Args {
         for session in sessions {
             let figures = snapshot(session, self.last, &mut dump)?;
             sum.pages += figures.pages;
-            sum.pages_skipped += figures.pages_skipped;
-            sum.lost += figures.lost;
+            sum.pages_skipped = sum.pages_skipped.saturating_add(figures.pages_skipped);
+            sum.lost = sum.lost.saturating_add(figures.lost);
             sum.took += figures.took;
         }
         dump.finish()?;
@@ -73,6 +73,9 @@ impl Args {
                 .iter()
                 .map(|d| d.display().to_string())
                 .collect();
+            for error in find::refused() {
+                note(&printable(&error.to_string()));
+            }
             return Err(Failure::no_target(format!("no sessions in {}", places.join(", "))).into());
         }
         Ok(sessions)

@@ -1,0 +1,89 @@
+//! What can be wrong with a ring file.
+
+use ringmark_format::VERSION_MAJOR;
+use ringmark_format::session::SessionHeader;
+
+use crate::mapping::MapError;
+
+/// What is wrong with a file that should be a ring file.
+#[derive(Debug)]
+pub enum RingFileError {
+    /// It could not be opened or mapped.
+    Map(MapError),
+    /// It does not start with the magic.
+    NotARingFile {
+        /// The first bytes.
+        found: [u8; 8],
+    },
+    /// It is smaller than a header.
+    TooSmall {
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// It is smaller than its header says.
+    Truncated {
+        /// Its size in bytes.
+        found: u64,
+        /// What the header says.
+        expected: u64,
+    },
+    /// Its major version is newer than this reader's.
+    NewerMajor {
+        /// The file's.
+        found: u16,
+    },
+    /// It was written on a machine of the other byte order.
+    ForeignEndian,
+    /// A number in the header is impossible.
+    Header {
+        /// Which.
+        field: &'static str,
+        /// Its value.
+        found: u64,
+    },
+    /// The session is still being set up.
+    Starting,
+}
+
+impl std::fmt::Display for RingFileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Map(error) => error.fmt(f),
+            Self::NotARingFile { found } => {
+                let text = found.escape_ascii();
+                write!(
+                    f,
+                    "not a ring file: starts with \"{text}\", expected \"RINGMARK\""
+                )
+            }
+            Self::TooSmall { bytes } => {
+                let least = SessionHeader::BYTES;
+                write!(
+                    f,
+                    "truncated header: {bytes} bytes, a ring file has at least {least}"
+                )
+            }
+            Self::Truncated { found, expected } => write!(
+                f,
+                "ring file has {found} bytes, expected {expected}: it was truncated"
+            ),
+            Self::NewerMajor { found } => write!(
+                f,
+                "format version {found} is newer than this reader's ({VERSION_MAJOR}): use a newer ringmark"
+            ),
+            Self::ForeignEndian => write!(f, "written on a big-endian machine"),
+            Self::Header { field, found } => {
+                write!(f, "header field {field} is {found:#x}, which is impossible")
+            }
+            Self::Starting => write!(f, "the session is still starting"),
+        }
+    }
+}
+
+impl std::error::Error for RingFileError {}
+
+impl From<MapError> for RingFileError {
+    fn from(error: MapError) -> Self {
+        Self::Map(error)
+    }
+}
