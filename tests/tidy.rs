@@ -86,6 +86,7 @@ const UNSAFE_FILES: &[&str] = &[
     "tests/programs/ends.rs",
     "tests/programs/forks.rs",
     "tests/programs/odd.rs",
+    "tests/programs/own_sigbus.rs",
     "tests/programs/phases.rs",
     "tests/programs/quiet.rs",
     "tests/programs/rude.rs",

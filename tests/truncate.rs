@@ -1,0 +1,448 @@
+//! Promise: others may delete, punch or cut a ring file and fill its filesystem. With the guard, or
+//! in a memfd, the program never notices; without it only two things end the program: a cut, and a
+//! punch into a filesystem that is full. Every tool lives, names what was cut, and exits as it should.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use ringmark_reader::{Access, Session};
+use ringmark_tests::account::Account;
+use ringmark_tests::recording::decode;
+use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::{Finished, Running, binary, is_long, require_tools, run, wait_until};
+use rustix::process::{Signal, geteuid};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
+const OWN_SIGBUS: &str = env!("CARGO_BIN_EXE_own_sigbus");
+const SIZES: &str = "ring=64K,page=4K,session=1M";
+const THREADS: u64 = 2;
+const EVENTS: u64 = 150_000;
+const SIGBUS: i32 = 7;
+
+/// A program that takes a good quarter of a second, and its ledger.
+struct Traced {
+    program: Running,
+    counters: Counters,
+    ring_file: PathBuf,
+}
+
+impl Traced {
+    fn start(stage: &Stage, ringmark: &str, name: &str) -> Self {
+        let counters = Counters::new(stage.path(name));
+        let before = stage.ring_files();
+        let mut command = stage.program(EMIT, ringmark);
+        let pace = ["burst=1000", "pause=2000"];
+        command
+            .args([THREADS.to_string(), EVENTS.to_string()])
+            .args(pace);
+        let program = Running::start(command.arg(counters.argument())).unwrap();
+        counters.wait_for(THREADS);
+        let mut new = stage.ring_files();
+        new.retain(|path| !before.contains(path));
+        let ring_file = match new.pop() {
+            Some(path) => path,
+            None => memfd_of(program.id()),
+        };
+        Self {
+            program,
+            counters,
+            ring_file,
+        }
+    }
+
+    /// It ended well, printed nothing, and every call of an event returned.
+    #[track_caller]
+    fn expect_right(self, what: &str) {
+        let done = self.program.finish(SOON);
+        let said = (done.code(), done.stdout_text(), done.stderr_text());
+        assert_eq!(said, (0, String::new(), String::new()), "{what}");
+        assert_eq!(
+            self.counters.read(THREADS),
+            [EVENTS; THREADS as usize],
+            "{what}"
+        );
+    }
+}
+
+fn memfd_of(pid: u32) -> PathBuf {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let is_it = |path: &PathBuf| {
+        fs::read_link(path).is_ok_and(|to| to.to_string_lossy().contains("memfd:ringmark"))
+    };
+    fds.flatten()
+        .map(|entry| entry.path())
+        .find(is_it)
+        .expect("a memfd")
+}
+
+fn set_len(path: &Path, bytes: u64) -> std::io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.set_len(bytes)
+}
+
+fn modes() -> impl Iterator<Item = String> {
+    ["lossless", "overwrite"]
+        .into_iter()
+        .map(|mode| format!("mode={mode},{SIZES}"))
+}
+
+#[test]
+fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
+    for mode in modes() {
+        for cut in [0, 2, 256] {
+            let stage = Stage::new("cut");
+            let traced = Traced::start(&stage, &format!("{mode},guard=on"), "counters");
+            let bytes = fs::metadata(&traced.ring_file).unwrap().len();
+            let left = if cut == 0 { 0 } else { bytes / cut & !4095 };
+            set_len(&traced.ring_file, left).unwrap();
+            thread::sleep(Duration::from_millis(50));
+            set_len(&traced.ring_file, bytes).unwrap();
+            traced.expect_right(&format!("{mode}: {left} of {bytes} bytes left"));
+        }
+        let stage = Stage::new("sealed");
+        let traced = Traced::start(&stage, &format!("{mode},memfd=on"), "counters");
+        for bytes in [0, 4096, 64 << 20] {
+            let error = set_len(&traced.ring_file, bytes).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}");
+        }
+        traced.expect_right("a memfd");
+    }
+}
+
+#[test]
+fn a_cut_ends_the_program_without_the_guard() {
+    for mode in modes() {
+        let stage = Stage::new("bare");
+        let traced = Traced::start(&stage, &mode, "counters");
+        set_len(&traced.ring_file, 0).unwrap();
+        let done = traced.program.finish(SOON);
+        assert_eq!(
+            done.status.signal(),
+            Some(SIGBUS),
+            "{mode}: as SECURITY.md says"
+        );
+    }
+}
+
+/// Punches the whole file, again and again for a while.
+fn punch(path: &Path, times: u32) {
+    let bytes = fs::metadata(path).unwrap().len().to_string();
+    for _ in 0..times {
+        let mut punch = Command::new("fallocate");
+        punch.args(["--punch-hole", "--offset", "0", "--length", &bytes]);
+        let _ = run(punch.arg(path), SOON).unwrap().expect_code(0);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn deletion_and_punching_never_hurt() {
+    if !require_tools(&["fallocate"]) {
+        return;
+    }
+    for mode in modes() {
+        for kind in ["guard=off", "guard=on", "memfd=on"] {
+            let stage = Stage::new("gone");
+            let traced = Traced::start(&stage, &format!("{mode},{kind}"), "counters");
+            punch(&traced.ring_file, 10);
+            if kind != "memfd=on" {
+                fs::remove_file(&traced.ring_file).unwrap();
+            }
+            traced.expect_right(kind);
+        }
+    }
+}
+
+/// Runs a program in a tmpfs of its own that is filled up while it writes, and its ring file
+/// punched if `punched`. Returns the program's exit code as a shell sees it.
+fn in_full_tmpfs(ringmark: &str, punched: bool) -> Finished {
+    let stage = Stage::new("full");
+    fs::create_dir(stage.sessions()).unwrap();
+    let counters = Counters::new(stage.path("counters"));
+    let punch = if punched {
+        "kill -STOP $!
+         fallocate --punch-hole --offset 0 --length $(stat -c %s $file) $file
+         head -c 9000000 /dev/zero >> $RINGMARK_DIR/fill 2> /dev/null || :
+         kill -CONT $!"
+    } else {
+        ":"
+    };
+    let script = format!(
+        "mount -t tmpfs -o size=8m,mode=0700 ringmark-test $RINGMARK_DIR
+         RINGMARK={ringmark} {EMIT} {THREADS} {EVENTS} burst=1000 pause=2000 {ledger} &
+         file=$RINGMARK_DIR/$!-*.ring
+         until ls $file > /dev/null 2>&1; do :; done
+         file=$(echo $file)
+         head -c 9000000 /dev/zero > $RINGMARK_DIR/fill 2> /dev/null || :
+         {punch}
+         code=0; wait $! || code=$?
+         exit $code",
+        ledger = counters.argument()
+    );
+    let mut command = stage.command("unshare");
+    command.args(["--mount", "sh", "-euc", &script]);
+    let done = run(&mut command, 2 * SOON).unwrap();
+    if done.code() == 0 {
+        assert_eq!(counters.read(THREADS), [EVENTS; THREADS as usize]);
+    }
+    done
+}
+
+#[test]
+fn a_full_filesystem_hurts_only_who_is_punched_without_the_guard() {
+    if !require_tools(&["unshare", "mount", "fallocate"]) {
+        return;
+    }
+    assert!(geteuid().is_root(), "needs root: to mount a small tmpfs");
+    for mode in modes() {
+        for (kind, punched, code) in [
+            ("guard=off", false, 0),
+            ("guard=on", false, 0),
+            ("guard=on", true, 0),
+            ("guard=off", true, 128 + SIGBUS),
+        ] {
+            let done = in_full_tmpfs(&format!("{mode},{kind}"), punched);
+            let said = done.stderr_text();
+            assert_eq!(
+                done.code(),
+                code,
+                "{mode},{kind}, punched: {punched}: {said}"
+            );
+        }
+    }
+}
+
+/// What a tool may exit with beside a file that is cut: done, lost or damaged, unreadable; nobody
+/// knows the session of a file that is not whole; interrupted by this test.
+const EXITS: [i32; 5] = [0, 1, 3, 4, 130];
+
+fn tool(stage: &Stage, arguments: &str) -> Command {
+    let mut command = stage.command(binary::path());
+    command.args(arguments.split_ascii_whitespace());
+    command.current_dir(stage.path("."));
+    command
+}
+
+/// Cuts the file in changing ways, and makes it whole again, until told to stop.
+fn cut_and_mend(path: &Path, good: &[u8], stop: &AtomicBool) -> u64 {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    let bytes = good.len() as u64;
+    let mut cuts = 0;
+    while !stop.load(Ordering::Relaxed) {
+        for left in [0, bytes / 2, 4096, 100, bytes - 1] {
+            file.set_len(left).unwrap();
+            thread::sleep(Duration::from_micros(300));
+            file.set_len(bytes).unwrap();
+            file.write_all_at(good, 0).unwrap();
+            thread::sleep(Duration::from_millis(2));
+            cuts += 1;
+        }
+    }
+    cuts
+}
+
+#[test]
+fn no_tool_dies_of_a_file_that_is_cut_while_it_is_read() {
+    let stage = Stage::new("tools");
+    // Alive, so that all tools look at it; it does not touch its pages any more.
+    let ringmark = format!("mode=overwrite,{SIZES},guard=on");
+    let program = stage.start(EMIT, &ringmark, "3 3000 hold=600000");
+    let ring_file = stage.ring_file();
+    wait_for_events(&ring_file);
+    let good = fs::read(&ring_file).unwrap();
+    let pid = program.id();
+    let rounds = if is_long() { 200 } else { 6 };
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let cutter = scope.spawn(|| cut_and_mend(&ring_file, &good, &stop));
+        let mut failed = Vec::new();
+        let (mut runs, mut told) = (0, 0);
+        for _ in 0..rounds {
+            for arguments in [
+                "list".to_owned(),
+                "snapshot -o a.rmk".to_owned(),
+                format!("snapshot -o b.rmk -p {pid}"),
+                format!("stat --interval 20ms -p {pid}"),
+                format!("cat -p {pid}"),
+                format!("graph -p {pid}"),
+                format!("events -p {pid}"),
+                format!("cat --follow -n 5000 -p {pid}"),
+            ] {
+                let seconds = if arguments.contains("--follow") {
+                    "0.5"
+                } else {
+                    "8"
+                };
+                let done = within(&stage, &arguments, seconds);
+                runs += 1;
+                told += u64::from(done.stderr_text().contains("truncated"));
+                if !EXITS.contains(&done.code()) {
+                    failed.push((arguments, done.code(), done.stderr_text()));
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let cuts = cutter.join().unwrap();
+        println!("{runs} runs beside {cuts} cuts, {told} of them told so");
+        assert!(failed.is_empty(), "{failed:#?}");
+        assert!(told > 0);
+    });
+    drop(program.kill());
+}
+
+/// Runs a tool; one that goes on for ever is ended as a person would.
+fn within(stage: &Stage, arguments: &str, seconds: &str) -> Finished {
+    let mut command = stage.command("timeout");
+    command.args(["--preserve-status", "-s", "INT", seconds]);
+    command.arg(binary::path());
+    command.args(arguments.split_ascii_whitespace());
+    run(command.current_dir(stage.path(".")), SOON).unwrap()
+}
+
+fn wait_for_events(ring_file: &Path) {
+    let session = Session::open(ring_file, Access::Observe).unwrap();
+    wait_until(SOON, "three rings", || {
+        (ringmark_reader::SessionInfo::of(&session).rings.len() >= 3).then_some(())
+    });
+    thread::sleep(Duration::from_millis(50));
+}
+
+#[test]
+fn every_tool_names_what_was_cut_with_both_sizes() {
+    let stage = Stage::new("named");
+    let ringmark = format!("mode=overwrite,{SIZES},guard=on");
+    let program = stage.start(EMIT, &ringmark, "3 3000 hold=600000");
+    let ring_file = stage.ring_file();
+    wait_for_events(&ring_file);
+    let bytes = fs::metadata(&ring_file).unwrap().len();
+    let pid = program.id();
+    for left in [bytes / 2, 4096, 100, 0] {
+        set_len(&ring_file, left).unwrap();
+        for (arguments, code) in [
+            ("list".to_owned(), 0),
+            ("snapshot -o a.rmk".to_owned(), 4),
+            (format!("snapshot -o b.rmk -p {pid}"), 3),
+            (format!("stat --interval 20ms -p {pid}"), 3),
+            (format!("cat -p {pid}"), 3),
+            (format!("cat --follow -p {pid}"), 3),
+            (format!("graph -p {pid}"), 3),
+            (format!("events -p {pid}"), 3),
+            (format!("record -o c.rmk -p {pid}"), 3),
+        ] {
+            let done = within(&stage, &arguments, "2");
+            let said = done.stderr_text();
+            assert_eq!(done.code(), code, "{arguments}, {left} left: {said}");
+            let sizes = format!("{left} bytes");
+            let names = [
+                &*ring_file.file_name().unwrap().to_string_lossy(),
+                &sizes,
+                "truncated",
+            ];
+            assert!(
+                names.iter().all(|name| said.contains(name)),
+                "{arguments}: {said}"
+            );
+        }
+    }
+    drop(program.kill());
+}
+
+#[test]
+fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
+    for mode in modes() {
+        let stage = Stage::new("all");
+        let lossless = mode.contains("lossless");
+        let healthy = "mode=lossless,ring=4M,page=4K,session=64M,keep=always";
+        let whole = Traced::start(&stage, healthy, "whole");
+        let healthy = Session::open(&whole.ring_file, Access::Observe).unwrap();
+        let healthy = healthy.uuid();
+        let cut = Traced::start(&stage, &format!("{mode},guard=on,keep=always"), "cut");
+        let bytes = fs::metadata(&cut.ring_file).unwrap().len();
+        let mut command = tool(&stage, "record --all -o all.rmk --status-file status");
+        let all = Running::start(command.stdin(Stdio::null())).unwrap();
+        wait_until(SOON, "the recorder of all", || {
+            let written = fs::metadata(stage.path("all.rmk")).map_or(0, |m| m.len());
+            (written > 100 << 10).then_some(())
+        });
+        // One recorder consumes; the other one, of the library, only where that is allowed.
+        let library = stage.recorder(RECORDER, &stage.path("one.rmk"), Some(&cut.ring_file));
+        let follow = Running::start(&mut tool(
+            &stage,
+            &format!("cat --follow -p {}", cut.program.id()),
+        ));
+        thread::sleep(Duration::from_millis(100));
+        set_len(&cut.ring_file, bytes / 2).unwrap();
+        let (library, follow) = (library.unwrap(), follow.unwrap());
+        let library = library.finish(SOON);
+        let follow = follow.finish(SOON).expect_code(3);
+        for said in [library.stderr_text(), follow.stderr_text()] {
+            let is_busy = lossless && said.contains("already being recorded");
+            assert!(is_busy || said.contains("truncated"), "{mode}: {said}");
+        }
+        cut.expect_right(&mode);
+        whole.expect_right(&mode);
+        thread::sleep(Duration::from_millis(50));
+        all.signal(Signal::INT).unwrap();
+        let all = all.finish(SOON);
+        let said = all.stderr_text();
+        assert!(
+            all.code() == 1 && said.contains("truncated"),
+            "{}: {said}",
+            all.code()
+        );
+        let status = fs::read_to_string(stage.path("status")).unwrap();
+        assert!(
+            status.contains("truncated") && status.contains("\"complete\":false"),
+            "{status}"
+        );
+        let dump = decode(&[stage.path("all.rmk")]);
+        let sessions = dump.sessions.iter().map(|session| session.uuid);
+        assert_eq!(sessions.filter(|uuid| *uuid == healthy).count(), 1);
+        let account = Account::of(&dump);
+        let rings = account
+            .rings
+            .iter()
+            .filter(|((uuid, _), _)| *uuid == healthy);
+        let delivered: Vec<_> = rings.map(|(_, ring)| ring.delivered).collect();
+        assert_eq!(delivered, [EVENTS; THREADS as usize], "the whole session");
+    }
+}
+
+#[test]
+fn a_programs_own_faults_stay_its_own() {
+    for guard in ["guard=on", "guard=off"] {
+        for (how, expected) in [
+            ("default", ""),
+            ("plain", "faults=1 on_stack=true right_address=false\n"),
+            ("siginfo", "faults=1 on_stack=true right_address=true\n"),
+        ] {
+            let stage = Stage::new("own");
+            let ringmark = format!("mode=overwrite,{SIZES},control=off,{guard}");
+            let mut command = stage.program(OWN_SIGBUS, &ringmark);
+            command.arg(how).stdin(Stdio::piped());
+            let mut program = Running::start(&mut command).unwrap();
+            let ring_file = stage.ring_file();
+            thread::sleep(Duration::from_millis(30));
+            if guard == "guard=on" {
+                set_len(&ring_file, 8192).unwrap();
+            }
+            drop(program.child().stdin.take());
+            let done = program.finish(SOON);
+            let out = done.stdout_text();
+            let (first, rest) = out.split_once('\n').unwrap_or_default();
+            assert_eq!(
+                (first, rest),
+                ("emitted, faults=0", expected),
+                "{guard} {how}"
+            );
+            let killed = (how == "default").then_some(SIGBUS);
+            assert_eq!(done.status.signal(), killed, "{guard} {how}");
+        }
+    }
+}
