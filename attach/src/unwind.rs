@@ -38,6 +38,18 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// Its function and module are not known yet.
+    fn found(slot: Option<u64>, is_signal: bool, next: &[u64; 17]) -> Self {
+        let behind = next[STACK_POINTER];
+        Self {
+            pc: 0,
+            module: 0,
+            slot,
+            is_signal,
+            behind,
+        }
+    }
+
     /// An address inside the function: behind a call that never returns is another one.
     pub(crate) fn inside(&self, is_first: bool) -> u64 {
         self.pc - u64::from(!is_first)
@@ -126,12 +138,7 @@ impl Step<'_> {
         let row = fde
             .unwind_info_for_address(&section, &bases, context, at)
             .ok()?;
-        let cfa = match row.cfa() {
-            CfaRule::RegisterAndOffset { register, offset } => {
-                self.register(*register)?.wrapping_add_signed(*offset)
-            }
-            CfaRule::Expression(expression) => self.evaluate(expression, &section, None)?,
-        };
+        let cfa = self.cfa(row.cfa(), &section)?;
         let mut next = *self.state;
         next[STACK_POINTER] = cfa;
         let mut slot = None;
@@ -162,15 +169,16 @@ impl Step<'_> {
                 slot = Some(place);
             }
         }
-        let is_signal = fde.is_signal_trampoline();
-        let frame = Frame {
-            pc: 0,
-            module: 0,
-            slot,
-            is_signal,
-            behind: next[STACK_POINTER],
-        };
-        Some((next, frame))
+        Some((next, Frame::found(slot, fde.is_signal_trampoline(), &next)))
+    }
+
+    fn cfa(&self, rule: &CfaRule<usize>, section: &EhFrame<Slice<'_>>) -> Option<u64> {
+        match rule {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                Some(self.register(*register)?.wrapping_add_signed(*offset))
+            }
+            CfaRule::Expression(expression) => self.evaluate(expression, section, None),
+        }
     }
 
     fn register(&self, register: Register) -> Option<u64> {
