@@ -99,7 +99,7 @@ fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
             let stage = Stage::new("cut");
             let traced = Traced::start(&stage, &format!("{mode},guard=on"), "counters");
             let bytes = fs::metadata(&traced.ring_file).unwrap().len();
-            let left = if cut == 0 { 0 } else { bytes / cut & !4095 };
+            let left = bytes.checked_div(cut).unwrap_or(0) & !4095;
             set_len(&traced.ring_file, left).unwrap();
             thread::sleep(Duration::from_millis(50));
             set_len(&traced.ring_file, bytes).unwrap();

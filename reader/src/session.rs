@@ -127,7 +127,7 @@ impl Session {
     pub(crate) fn set_apart(&mut self) {
         let (dev, ino) = self.file_id();
         let claimed = u128::from_le_bytes(self.uuid.0);
-        let file = u128::from(dev) << 64 | u128::from(ino);
+        let file = (u128::from(dev) << 64) | u128::from(ino);
         self.uuid = Uuid((claimed ^ file.rotate_left(32) ^ 1).to_le_bytes());
     }
 

@@ -32,7 +32,9 @@ pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
     let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
         return Vec::new();
     };
-    let dead = files.into_iter().filter_map(|path| dead_session(path, owner));
+    let dead = files
+        .into_iter()
+        .filter_map(|path| dead_session(path, owner));
     dead.collect()
 }
 

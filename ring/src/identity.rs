@@ -150,7 +150,7 @@ pub(crate) fn is_mapped(who: &str, file: &File) -> bool {
 /// Whether maps name the device that `fstat` does. Those of stacked filesystems may not.
 fn has_device_in_maps(file: &File) -> bool {
     const TMPFS_MAGIC: i64 = 0x0102_1994;
-    rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type as i64 == TMPFS_MAGIC)
+    rustix::fs::fstatfs(file).is_ok_and(|about| about.f_type == TMPFS_MAGIC)
 }
 
 fn device_text(device: u64) -> String {

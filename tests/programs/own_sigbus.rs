@@ -21,8 +21,10 @@ static IS_ON_STACK: AtomicBool = AtomicBool::new(false);
 static MAP: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn siginfo(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel hands over what SA_SIGINFO promises; SIGBUS carries an address.
-    let address = unsafe { (*info).si_addr() };
+    // SAFETY: the kernel hands over what SA_SIGINFO promises.
+    let info = unsafe { &*info };
+    // SAFETY: SIGBUS carries an address.
+    let address = unsafe { info.si_addr() };
     ADDRESS.store(address as usize, Relaxed);
     plain(signal);
 }
@@ -100,8 +102,9 @@ fn main() {
     println!("emitted, faults={}", FAULTS.load(Relaxed));
     let page = cut_page();
     MAP.store(page as usize, Relaxed);
+    let place = page.wrapping_add(8);
     // SAFETY: one byte of a mapping; without a handler it ends the process, which is the point.
-    unsafe { page.add(8).write_volatile(1) };
+    unsafe { place.write_volatile(1) };
     emit();
     println!(
         "faults={} on_stack={} right_address={}",

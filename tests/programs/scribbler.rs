@@ -19,13 +19,13 @@ use zerocopy::FromBytes;
 fn own_file() -> File {
     let dir = std::env::var_os("RINGMARK_DIR").expect("RINGMARK_DIR");
     let stem = format!("{}-", std::process::id());
-    let entries = fs::read_dir(dir).expect("the session directory").flatten();
+    let mut entries = fs::read_dir(dir).expect("the session directory").flatten();
     let is_own = |entry: &fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         name.starts_with(&stem) && name.ends_with(".ring")
     };
-    let found = entries.filter(is_own).next().expect("a ring file");
+    let found = entries.find(is_own).expect("a ring file");
     let mut options = OpenOptions::new();
     options
         .read(true)
@@ -49,8 +49,8 @@ fn word(random: &mut Random, header: &SessionHeader) -> u64 {
         3 => 1 << random.below(64),
         // A place in the file, a geometry, a length of a record.
         4 => random.below(header.file_bytes) & !4095,
-        5 => 4096 << random.below(9) | random.below(300) << 32,
-        6 => random.below(1 << 32) | random.below(1 << 16) << 32,
+        5 => (4096 << random.below(9)) | (random.below(300) << 32),
+        6 => random.below(1 << 32) | (random.below(1 << 16) << 32),
         _ => random.below(header.file_bytes),
     }
 }
@@ -74,7 +74,7 @@ fn place(random: &mut Random, header: &SessionHeader) -> u64 {
     let at = from + (random.below(bytes) & !7);
     // Page headers and the first records lie at the starts of pages.
     if from == pages && random.below(2) == 0 {
-        return at & !4095 | random.below(256) & !7;
+        return (at & !4095) | (random.below(256) & !7);
     }
     at.min(header.file_bytes - 8)
 }
