@@ -41,6 +41,7 @@ const UNSAFE_FILES: &[&str] = &[
     "ring/src/reservation.rs",
     // Function tracer: the loader's lock and what it guards, writes into code and memory for
     // code, locks that a fork knows, the one engine, and what sites may call.
+    "function-tracer/shared-object/src/attach.rs",
     "function-tracer/shared-object/src/lib.rs",
     "function-tracer/shared-object/src/start.rs",
     "function-tracer/src/control/fork.rs",

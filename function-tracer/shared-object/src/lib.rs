@@ -1,6 +1,7 @@
 //! `libringmark_functions.so`: the function tracer's engine for programs that do not know it, by
 //! `LD_PRELOAD` or `dlopen`. Loading it does what [`start`] says; it is never unmapped.
 
+mod attach;
 mod start;
 
 use std::ffi::{CString, c_char, c_int, c_void};
