@@ -9,8 +9,8 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
     CODE_BYTES_MAX, EntryFrame, ExitFrame, Form, HOP_BYTES, PAD_BYTES, REACH_BYTES, Stub,
-    current_cpu, lands_on_entry, read, return_address, safe_distances, store_head, trap, write_hop,
-    write_pad,
+    current_cpu, has_shadow_stack, lands_on_entry, read, return_address, safe_distances,
+    store_head, trap, write_hop, write_pad,
 };
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use super::nodes::{self, Node};
 use super::own_stack;
-use crate::arch::return_address;
+use crate::arch::{has_shadow_stack, return_address};
 
 /// A call whose return address was replaced.
 #[repr(C)]
@@ -138,7 +138,9 @@ impl Block {
         node.bytes.store(bytes, Relaxed);
         self.first.store(node.first(), Relaxed);
         self.top.store(node.first(), Relaxed);
-        self.limit.store(node.limit(), Relaxed);
+        // Where the processor checks return addresses none is replaced: no place, no return.
+        let limit = if has_shadow_stack() { 0 } else { node.limit() };
+        self.limit.store(limit, Relaxed);
         self.stack.store(node.stack(), Relaxed);
         self.low.store(low, Relaxed);
         compiler_fence(Release); // The size says that the rest is there.

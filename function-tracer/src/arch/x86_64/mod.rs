@@ -13,7 +13,7 @@ mod store;
 pub(crate) use call_stubs::{Stub, return_address};
 pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, lands_on_entry, read};
-pub(crate) use frames::{EntryFrame, ExitFrame, current_cpu, trap};
+pub(crate) use frames::{EntryFrame, ExitFrame, current_cpu, has_shadow_stack, trap};
 pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
 pub(crate) use store::store_head;
 
