@@ -131,7 +131,8 @@ impl SlotLosses {
         if expected > seen {
             self.push(index, why, expected - seen);
         }
-        self.contradictions += seen.saturating_sub(expected);
+        let contradicted = seen.saturating_sub(expected);
+        self.contradictions = self.contradictions.saturating_add(contradicted);
     }
 }
 

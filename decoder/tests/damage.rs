@@ -297,3 +297,14 @@ fn pipes_give_what_they_like_and_may_break() {
         assert_eq!(said, if breaks { vec![wanted] } else { vec![] });
     }
 }
+
+#[test]
+fn counts_that_contradict_each_other_without_end_are_added_up_to_the_largest_number() {
+    let mut bytes = start(Mode::Lossless);
+    for (number, first_event) in [(0, u64::MAX), (1, 0), (2, 0)] {
+        let mut page = PageOf::new(number, first_event);
+        page.event(1, 16, &[number]).close().write(true, &mut bytes);
+    }
+    let sum = read(&bytes).unwrap().verify();
+    assert_eq!((sum.events, sum.contradictions), (3, u64::MAX));
+}
