@@ -1,5 +1,5 @@
 //! `libringmark_functions.so`: the function tracer's engine for programs that do not know it, by
-//! `LD_PRELOAD` or `dlopen`. Loading it does what [`start`] says; it is never unmapped.
+//! `LD_PRELOAD` or `dlopen`. Loading it does what `start` says; it is never unmapped.
 
 mod attach;
 mod start;
