@@ -1,5 +1,5 @@
 //! Bugs that a test can plant, to see that the single-step harness catches them. Only under
-//! `--cfg planted`; in any other build [`is`] is the constant `false` and nothing is left of them.
+//! `--cfg planted`; in any other build `is` is the constant `false` and nothing is left of them.
 
 /// A bug of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Finding sites: what the loader mapped ([`loader`]), what the files behind it say ([`elf`],
-//! [`maps`]), which entries of their tables are sites that can be believed ([`scan`]).
+//! Finding sites: what the loader mapped (`loader`), what the files behind it say (`elf`,
+//! `maps`), which entries of their tables are sites that can be believed (`scan`).
 
 pub(crate) mod elf;
 mod file;
