@@ -47,7 +47,8 @@ fn is_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|data| data.is_file())
 }
 
-fn log_skip(line: &str) {
+/// Says that something was not tested, and why; `./test` lists it at its end.
+pub fn log_skip(line: &str) {
     eprintln!("skipped: {line}");
     let Some(path) = env::var_os("RINGMARK_SKIP_LOG") else {
         return;
