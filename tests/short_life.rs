@@ -3,7 +3,7 @@
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::{decode, read};
 use ringmark_tests::stage::{SOON, Stage, stop_recorder};
-use ringmark_tests::{is_long, wait_until};
+use ringmark_tests::{is_long, ringmark, run, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
@@ -63,4 +63,23 @@ fn a_clean_exit_leaves_what_keep_says() {
         emit_ten(&stage, ringmark);
         assert_eq!(stage.ring_files().len(), usize::from(stays), "{ringmark}");
     }
+}
+
+/// Many more than the directory keeps of dead sessions, and the recorder looks away meanwhile.
+#[test]
+fn what_a_recorder_comes_for_is_not_cleaned_away_before() {
+    let stage = Stage::new("awaited");
+    let dump = stage.path("a.rmk");
+    let script = format!(
+        "kill -STOP $PPID; i=0; while [ $i -lt 60 ]; do '{EMIT}' 4 5 & i=$((i+1)); done; wait; \
+         kill -CONT $PPID"
+    );
+    let mut command = stage.command(ringmark().get_program());
+    command.args(["record", "-o"]).arg(&dump);
+    command.args(["--", "sh", "-c", &script]);
+    let _ = run(&mut command, SOON).unwrap().expect_code(0);
+    let decoded = decode(&[dump]);
+    let account = Account::of(&decoded);
+    assert_eq!(decoded.sessions.len(), 60);
+    assert_eq!((account.lost(), account.delivered()), (0, 60 * 20));
 }

@@ -1,8 +1,11 @@
 //! Removing sessions whose process is gone: oldest first, beyond a cap.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::session::SessionHeader;
 
 use crate::clock;
 use crate::identity::{self, Liveness};
@@ -22,6 +25,8 @@ pub struct DeadSession {
     /// Time of the last change of the file, in ns since 1970. Writes through the map are none: it is
     /// about when the session started.
     pub changed_ns: i128,
+    /// A recorder started its program and comes for it (tag `run=…`), unless it was killed.
+    pub is_awaited: bool,
 }
 
 /// Dead sessions in `dir`, in no order. Files that are no ring files, that belong to somebody else
@@ -49,15 +54,32 @@ fn dead_session(path: PathBuf, owner: u32) -> Option<DeadSession> {
         .ok()?;
     let dead = identity::liveness(&header, &file) == Liveness::Dead;
     dead.then(|| DeadSession {
+        is_awaited: is_awaited(&header, &file, about.mtime()),
         path,
         bytes: about.blocks() * 512,
         changed_ns: i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec()),
     })
 }
 
+/// A recorder that has not come by then was killed.
+const AWAITED_SECONDS: i64 = 3600;
+
+fn is_awaited(header: &SessionHeader, file: &fs::File, changed_s: i64) -> bool {
+    let now = (clock::realtime_ns() / 1_000_000_000) as i64;
+    let mut bytes = vec![0; header.attributes_bytes.min(1 << 20) as usize];
+    let read = file.read_exact_at(&mut bytes, SessionHeader::BYTES as u64);
+    let mut attributes = Attributes::new(&bytes);
+    now - changed_s < AWAITED_SECONDS
+        && read.is_ok()
+        && attributes.any(|a| a.tag == tag::TAG && a.value.starts_with(b"run="))
+}
+
 /// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
 pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
-    let mut dead = dead_sessions(dir);
+    remove_oldest(dead_sessions(dir), keep_bytes)
+}
+
+fn remove_oldest(mut dead: Vec<DeadSession>, keep_bytes: u64) -> Vec<DeadSession> {
     let mut total: u64 = dead.iter().map(|d| d.bytes).sum();
     let mut removed = Vec::new();
     while total > keep_bytes {
@@ -73,7 +95,7 @@ pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
     removed
 }
 
-/// What a starting session of `own_bytes` does: looks closer only if the files would exceed the cap
+/// What a starting session of `own_bytes` does with sessions that no recorder comes for: looks closer only if the files would exceed the cap
 /// together with it, so that the dead stay under the cap when it dies, too. Returns the number of
 /// sessions removed.
 pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
@@ -85,7 +107,9 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     if total.saturating_add(own_bytes) <= DEAD_BYTES_MAX {
         0
     } else {
-        remove_beyond(dir, DEAD_BYTES_MAX / 2).len()
+        let mut dead = dead_sessions(dir);
+        dead.retain(|session| !session.is_awaited);
+        remove_oldest(dead, DEAD_BYTES_MAX / 2).len()
     }
 }
 

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 /// Mappings that can be guarded at once; more are not.
-const REGIONS_MAX: usize = 1024;
+const REGIONS_MAX: usize = 1 << 16;
 
 /// A guarded mapping. Free while `start` is 0. Relaxed is enough: who touches a mapping has learned
 /// its address from the thread that registered it before, and the handler runs on his thread.

@@ -116,6 +116,27 @@ fn other(events: u64) {
     }
 }
 
+/// Waits until the helper thread runs: the C library ends the process if a thread's first calls,
+/// before any code of ours, fail.
+fn wait_for_helper() {
+    let wanted = std::env::var("RINGMARK").unwrap_or_default();
+    if wanted.contains("control=off") || wanted == "0" {
+        return;
+    }
+    let is_helper = |entry: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(entry.path().join("comm"));
+        name.is_ok_and(|name| name.trim_end() == "ringmark")
+    };
+    let runs = || {
+        let mut tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
+        tasks.any(|entry| entry.is_ok_and(is_helper))
+    };
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while !runs() && std::time::Instant::now() < end {
+        thread::yield_now();
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let how = arguments.next().expect("a way");
@@ -131,6 +152,7 @@ fn main() {
     if !is_strict {
         thread::spawn(move || other(events));
         spin(&READY, 1);
+        wait_for_helper();
     }
     forbid(&how);
     GO.store(1, SeqCst);

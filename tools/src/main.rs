@@ -26,6 +26,9 @@ use output::report;
 fn main() -> ExitCode {
     // Without it a ring file that somebody truncates while it is read would end this process.
     let _ = ringmark_reader::guard::install();
+    // A file beyond the limit of its size is an error like a full disk. Children have the default.
+    let beyond = std::sync::Arc::default();
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, beyond);
     let exit = match cli::Cli::try_parse() {
         Ok(cli) => cli.command.run().unwrap_or_else(|error| report(&error)),
         Err(error) => cli::refuse(&error),
