@@ -232,8 +232,10 @@ class Decoded:
             self.uncommitted += page.uncommitted
             for index, tick, kind, payload in page.events:
                 seq = page.header["first_event"] + index
-                key = (time.wall(tick), session.header["session"], ring, number, index)
-                self.events.append((*key, seq, session, kind, payload))
+                wall = time.wall(tick)
+                when = wall if len(self.sessions) > 1 else tick
+                key = (when, session.header["session"], ring, number, index)
+                self.events.append((*key, wall, seq, session, kind, payload))
         for slot, pages in sorted(slots.items()):
             self._missing(session, slot, [page for _, page in sorted(pages.items())])
 
@@ -248,7 +250,7 @@ class Decoded:
             self.missing.append((session.name, slot, count))
 
     def lines(self):
-        for wall, _, ring, _, _, seq, session, kind, payload in self.events:
+        for _, _, ring, _, _, wall, seq, session, kind, payload in self.events:
             yield f"{session.name} {ring} {seq} {wall} {session.schema.show(kind, payload)}"
         for session in sorted(self.sessions.values(), key=lambda s: s.name):
             yield from lost_lines(session.name, session.lost, session.counters)
