@@ -198,8 +198,8 @@ class Decoded:
             self._add(block, content)
         self.discarded = self.uncommitted = 0
         self.events, self.missing = [], []
-        for session in self.sessions.values():
-            self._decode(session)
+        for number, session in enumerate(self.sessions.values()):
+            self._decode(number, session)
             self.damage += session.damage + session.schema.damage
         self.events.sort(key=lambda event: event[:5])
 
@@ -220,7 +220,7 @@ class Decoded:
         except Damaged as damage:
             self.damage.append(str(damage))
 
-    def _decode(self, session):
+    def _decode(self, session_number, session):
         time = Time(session.header, session.samples)
         slots = {}
         for (ring, number), (content, sealed) in session.pages.items():
@@ -233,9 +233,8 @@ class Decoded:
             for index, tick, kind, payload in page.events:
                 seq = page.header["first_event"] + index
                 wall = time.wall(tick)
-                when = wall if len(self.sessions) > 1 else tick
-                key = (when, session.header["session"], ring, number, index)
-                self.events.append((*key, wall, seq, session, kind, payload))
+                key = (wall, session_number, page.header["slot"], number, index)
+                self.events.append((*key, ring, seq, session, kind, payload))
         for slot, pages in sorted(slots.items()):
             self._missing(session, slot, [page for _, page in sorted(pages.items())])
 
@@ -250,7 +249,7 @@ class Decoded:
             self.missing.append((session.name, slot, count))
 
     def lines(self):
-        for _, _, ring, _, _, wall, seq, session, kind, payload in self.events:
+        for wall, *_, ring, seq, session, kind, payload in self.events:
             yield f"{session.name} {ring} {seq} {wall} {session.schema.show(kind, payload)}"
         for session in sorted(self.sessions.values(), key=lambda s: s.name):
             yield from lost_lines(session.name, session.lost, session.counters)
