@@ -43,6 +43,8 @@
 
 pub mod client;
 pub mod event;
+#[cfg(feature = "functions")]
+mod function_site;
 mod session;
 mod sites;
 mod thread_block;
@@ -50,10 +52,14 @@ mod thread_block;
 pub mod tracing;
 mod wiped;
 
+#[cfg(feature = "functions")]
+#[doc(hidden)]
+pub use function_site::function_site;
+
 pub use event::typed::{Event, Reserved, Written, emit, reserve};
 pub use event::{AsyncSpan, InSpan, Level, SpanGuard};
 pub use ringmark_format::session::{Clock, Mode};
-pub use ringmark_macros::{Event, instrument};
+pub use ringmark_macros::{Event, instrument, notrace, trace_fn};
 pub use session::{
     Builder, Fork, Keep, OptionError, Options, Session, StartError, attach_thread, start_from_env,
 };

@@ -47,11 +47,11 @@ impl Function {
     }
 }
 
-fn is(token: &TokenTree, word: &str) -> bool {
+pub(crate) fn is(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(ident) if ident == word)
 }
 
-fn is_punct(token: &TokenTree, character: char) -> bool {
+pub(crate) fn is_punct(token: &TokenTree, character: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
 }
 

@@ -1,4 +1,5 @@
-//! `#[derive(Event)]` and `#[instrument]`. Use them through `ringmark`, which explains the words.
+//! `#[derive(Event)]`, `#[instrument]` and `#[trace_fn]`. Use them through `ringmark`, which
+//! explains the words.
 //!
 //! What they generate holds no `unsafe`: a program may forbid it.
 #![forbid(unsafe_code)]
@@ -6,7 +7,9 @@
 mod event;
 mod function;
 mod instrument;
+mod items;
 mod options;
+mod trace_fn;
 
 use proc_macro::TokenStream;
 
@@ -42,6 +45,29 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn instrument(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(instrument::expand(options.into(), item.into()))
+}
+
+/// Leaves a site for the function tracer at the beginning of a function, or of every function of an
+/// `impl`, a `trait` or a `mod`: five bytes that do nothing until a tracer is started.
+///
+/// Without the feature `functions` of `ringmark` the attribute changes nothing and leaves no byte.
+/// With it the function is not inlined, for its calls could not be told from those around it; so
+/// it replaces `#[inline]`. Each instance of a generic function has a site of its own, unless the
+/// compiler merges instances that are alike. Closures have none.
+///
+/// On a function that can have no site, it is an error: a `const fn`, an `async fn` (whose call
+/// only makes a future: see [`macro@instrument`]), one that is always inlined or naked. In a block
+/// those stay as they are, and so does what `#[ringmark::notrace]` stands on.
+#[proc_macro_attribute]
+pub fn trace_fn(options: TokenStream, item: TokenStream) -> TokenStream {
+    let is_on = cfg!(feature = "functions");
+    finish(trace_fn::expand(options.into(), item.into(), is_on))
+}
+
+/// Keeps `#[trace_fn]` on the block around it from a function or block. Alone it does nothing.
+#[proc_macro_attribute]
+pub fn notrace(_options: TokenStream, item: TokenStream) -> TokenStream {
+    item
 }
 
 fn finish(expanded: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
