@@ -40,6 +40,11 @@ const UNSAFE_FILES: &[&str] = &[
     "ring/src/own_rings.rs",
     "ring/src/page_words.rs",
     "ring/src/reservation.rs",
+    // What C calls, and the types that it defines.
+    "c-api/src/lib.rs",
+    "c-api/src/record.rs",
+    "c-api/src/session.rs",
+    "c-api/src/types.rs",
     // Function tracer: the loader's lock and what it guards, writes into code and memory for
     // code, locks that a fork knows, the one engine, and what sites may call.
     "function-tracer/shared-object/src/attach.rs",
@@ -104,6 +109,7 @@ const TRACED: &[&str] = &[
     "ring/src/",
     "producer/src/",
     "function-tracer/src/",
+    "c-api/src/",
     "function-tracer/shared-object/src/",
 ];
 /// Exceptions there: (path, token).

@@ -1,9 +1,20 @@
 //! For libraries that bring record types of their own, such as a function tracer: they describe
 //! them in the schema, reserve records by [`crate::event::reserve_words`], and answer requests.
 
+pub use ringmark_ring::reservation::RawReservation;
+pub use ringmark_ring::writer::PAYLOAD_WORDS_MAX;
 pub use ringmark_ring::writer::offsets as writer_offsets;
 
+use crate::event::description::Description;
 use crate::session;
+
+/// Registers an event type that is no call site of a Rust macro: it is in the schema from now on,
+/// also in that of forked children, and on or off as the filter says. Once for each type.
+///
+/// Takes the lock of the control path: not for signal handlers.
+pub fn register(description: &Description<'_>) {
+    session::register_dynamic(description);
+}
 
 /// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
 /// on the session's helper thread; there is none with control off.

@@ -23,7 +23,69 @@ pub struct Reservation<'w> {
     words: u64,
 }
 
+/// What code that is not Rust needs to know to write a record, and to commit or discard it.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct RawReservation {
+    /// The writer; its `in_use` gets `outer` back after the commit.
+    pub writer: *const Writer,
+    /// What `in_use` was before.
+    pub outer: u64,
+    /// Where the commit is stored.
+    pub header: *const u64,
+    /// First payload word.
+    pub payload: *const u64,
+    /// What a commit stores.
+    pub commit: u64,
+    /// What a discard stores.
+    pub discard: u64,
+}
+
+impl RawReservation {
+    /// Commits the record.
+    ///
+    /// # Safety
+    /// It came from [`Reservation::into_raw`] or was made as that makes it, on this thread; it was
+    /// neither committed nor discarded.
+    pub unsafe fn commit(&self) {
+        // SAFETY: as the caller says.
+        unsafe { self.finish(self.commit) };
+    }
+
+    /// Gives the record up.
+    ///
+    /// # Safety
+    /// As [`RawReservation::commit`].
+    pub unsafe fn discard(&self) {
+        // SAFETY: as the caller says.
+        unsafe { self.finish(self.discard) };
+    }
+
+    unsafe fn finish(&self, header_word: u64) {
+        // SAFETY: the header word of a reservation, in a page that is mapped for ever.
+        let header = unsafe { &*self.header.cast::<AtomicU64>() };
+        // SAFETY: writers live for ever.
+        let writer = unsafe { &*self.writer };
+        header.store(header_word, order::commit_release()); // [W3]
+        writer.leave(self.outer);
+    }
+}
+
 impl<'w> Reservation<'w> {
+    /// Leaves commit or discard to the caller.
+    #[must_use]
+    pub fn into_raw(self) -> RawReservation {
+        let left = core::mem::ManuallyDrop::new(self);
+        RawReservation {
+            writer: left.writer,
+            outer: left.outer,
+            header: left.header.cast(),
+            payload: left.payload.cast(),
+            commit: left.commit,
+            discard: record::pack_span(record::DISCARD, left.words),
+        }
+    }
+
     /// The record of `words` words at `header`; storing `commit` there will commit it.
     #[inline(always)]
     pub(crate) fn new(

@@ -33,8 +33,8 @@ use crate::sync::AtomicU64;
 /// Nested losses in a row after which the thread goes on in another ring.
 pub const ABANDONED_AFTER: u64 = 1024;
 
-/// No page holds more; a larger wish must not wrap around the cursor.
-const PAYLOAD_WORDS_MAX: u64 = page::PAGE_BYTES_MAX as u64 / 8;
+/// No page holds more payload words; a larger wish must not wrap around the cursor.
+pub const PAYLOAD_WORDS_MAX: u64 = page::PAGE_BYTES_MAX as u64 / 8;
 
 /// The tick that a new page counts from, and its twin.
 #[derive(Debug, Clone, Copy, Default)]

@@ -62,14 +62,18 @@ pub struct Description<'a> {
     pub fixed_bytes: u32,
 }
 
-/// The word that an event looks at: its type id if it is on, else 0.
+/// The word that an event looks at: its type id if it is on, else 0. All zeros: off, no id.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct TypeState {
     enabled: AtomicU32,
     id: AtomicU32,
 }
 
 impl TypeState {
+    /// Where that word is, for code that is not Rust.
+    pub const ENABLED_OFFSET: usize = core::mem::offset_of!(TypeState, enabled);
+
     /// Off, no id.
     #[must_use]
     pub const fn new() -> Self {

@@ -18,6 +18,12 @@ pub struct Builder {
     options: Options,
 }
 
+impl From<Options> for Builder {
+    fn from(options: Options) -> Self {
+        Self { options }
+    }
+}
+
 macro_rules! setters {
     ($($(#[$meta:meta])* $name:ident: $type:ty;)*) => { $(
         $(#[$meta])*

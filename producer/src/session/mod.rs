@@ -29,6 +29,6 @@ pub(crate) use filter::glob;
 pub use life::start_from_env;
 pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use process::foreign_events;
-pub(crate) use registry::{answer_requests, append_written, on_idle};
+pub(crate) use registry::{answer_requests, append_written, on_idle, register_dynamic};
 #[cfg(feature = "tracing")]
-pub(crate) use registry::{is_wanted, level_max, listen, register_dynamic};
+pub(crate) use registry::{is_wanted, level_max, listen};

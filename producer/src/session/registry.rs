@@ -99,7 +99,6 @@ pub(super) fn unregister_all() {
 
 /// Registers an event type that was found at run time. Without a session it waits for one; its
 /// program may have children meanwhile.
-#[cfg_attr(not(feature = "tracing"), allow(dead_code))]
 pub(crate) fn register_dynamic(description: &Description<'_>) {
     process::install_fork_hooks();
     let mut registry = REGISTRY.lock();

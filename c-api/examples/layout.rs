@@ -1,0 +1,5 @@
+//! Prints `ringmark_layout.h`.
+
+fn main() {
+    print!("{}", ringmark_c::layout::text());
+}

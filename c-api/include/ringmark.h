@@ -1,0 +1,245 @@
+/* Ringmark for C11 and C++17 on Linux x86-64, gcc or clang.
+ *
+ *     RINGMARK_EVENT(request_done, "request.done", (u16, status), (str, path));
+ *     RINGMARK_SPAN(db_query, "db.query", (u32, rows));
+ *     RINGMARK_COUNTER(queue_depth, "queue.depth", u64);
+ *
+ *     int main(void) {
+ *         ringmark_start_from_env();
+ *         RINGMARK_SCOPE(db_query, 3);              // a span, until the end of the block
+ *         ringmark_event(request_done, 200, "/");   // evaluates its arguments only if it is on
+ *         ringmark_event(queue_depth, 7);
+ *     }
+ *
+ * The first three stand at file scope, and define a type for this file. Kinds of fields: u8 u16 u32
+ * u64 i8 i16 i32 i64 f32 f64 bool str (a string, or NULL: empty) bytes (a struct ringmark_bytes).
+ * Types are collected in a linker section and registered before main, or when their shared object is
+ * loaded, which then stays mapped; so tools can switch them before they first happen.
+ *
+ * An event that is on costs what it costs in Rust: all of it is in this header but what happens
+ * once a page, once a thread, or with another clock than the processor's counter. */
+#ifndef RINGMARK_H
+#define RINGMARK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ringmark_layout.h"
+
+#if !defined(__x86_64__) || !defined(__linux__) || !defined(__LP64__)
+#error "ringmark.h: Linux on x86-64 only"
+#endif
+
+#ifdef __cplusplus
+#define RINGMARK_ASSERT_ static_assert
+extern "C" {
+#else
+#define RINGMARK_ASSERT_ _Static_assert
+#endif
+
+#define RINGMARK_INLINE_ static inline __attribute__((always_inline, unused))
+#define RINGMARK_LIKELY_(x) __builtin_expect(!!(x), 1)
+
+/* ---- What the library does ------------------------------------------------------------------ */
+
+/* Starts a session; options as in the variable RINGMARK ("mode=lossless,ring=1M"), filter as in
+ * RINGMARK_FILTER; NULL: the defaults. 0: it runs. -1: tracing is off, the reason is in `error`, and
+ * the program can go on: every event does nothing. */
+int ringmark_start(const char *options, const char *filter, char *error, size_t error_bytes);
+/* As the environment says: RINGMARK, RINGMARK_FILTER, RINGMARK_TAGS. -1: not wanted, or not possible. */
+int ringmark_start_from_env(void);
+/* Gets this thread's ring ahead of its first event. -1: there is none. */
+int ringmark_attach_thread(void);
+/* Ends the session, for good. It also ends with the process. */
+void ringmark_close(void);
+/* Events that were not recorded because this process is a raw clone of a traced one. */
+uint64_t ringmark_foreign_events(void);
+
+/* ---- What both sides know ------------------------------------------------------------------- */
+
+struct ringmark_writer {
+    uintptr_t cursor;
+    uintptr_t end;
+    uint64_t in_use;
+    uint64_t tick_base;
+    uint64_t reservations;
+    uint64_t clock;
+};
+
+/* A reserved record: write its payload, then commit or discard it on this thread. */
+struct ringmark_reservation {
+    struct ringmark_writer *writer;
+    uint64_t outer;
+    uint64_t *header; /* NULL: the event is lost, and counted */
+    uint64_t *payload;
+    uint64_t commit;
+    uint64_t discard;
+};
+
+struct ringmark_field {
+    const char *name;
+    uint32_t offset;
+    uint32_t kind;
+    uint32_t semantic;
+    uint32_t reserved;
+};
+
+struct ringmark_type {
+    uint32_t enabled; /* its id if it is on, else 0 */
+    uint32_t id;
+    const char *name;
+    const char *target;
+    const char *category;
+    const char *file;
+    const struct ringmark_field *fields;
+    uint32_t field_count;
+    uint32_t line;
+    uint32_t level;
+    uint32_t shape;
+};
+
+#define RINGMARK_AT_(type, member, offset)                                                             \
+    RINGMARK_ASSERT_(offsetof(struct type, member) == (offset), "ringmark.h and ringmark_layout.h differ")
+RINGMARK_AT_(ringmark_writer, cursor, RINGMARK_WRITER_CURSOR);
+RINGMARK_AT_(ringmark_writer, end, RINGMARK_WRITER_END);
+RINGMARK_AT_(ringmark_writer, in_use, RINGMARK_WRITER_IN_USE);
+RINGMARK_AT_(ringmark_writer, tick_base, RINGMARK_WRITER_TICK_BASE);
+RINGMARK_AT_(ringmark_writer, reservations, RINGMARK_WRITER_RESERVATIONS);
+RINGMARK_AT_(ringmark_writer, clock, RINGMARK_WRITER_CLOCK);
+RINGMARK_AT_(ringmark_type, enabled, RINGMARK_TYPE_ENABLED);
+RINGMARK_AT_(ringmark_type, name, RINGMARK_TYPE_STATE_BYTES);
+RINGMARK_ASSERT_(sizeof(struct ringmark_type) == RINGMARK_TYPE_BYTES, "struct ringmark_type");
+RINGMARK_ASSERT_(sizeof(struct ringmark_field) == RINGMARK_FIELD_BYTES, "struct ringmark_field");
+RINGMARK_ASSERT_(sizeof(struct ringmark_reservation) == RINGMARK_RESERVATION_BYTES, "struct ringmark_reservation");
+
+/* The thread's own block; its first word is the thread's writer. */
+struct ringmark_thread_block {
+    struct ringmark_writer *writer;
+    uint64_t others[3];
+};
+extern __thread struct ringmark_thread_block ringmark_thread_block __attribute__((tls_model("initial-exec")));
+
+/* ---- Off the straight line ------------------------------------------------------------------ */
+
+void ringmark_reserve_slow(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words, uint64_t tick,
+                           uint32_t is_at) __attribute__((cold, nothrow));
+uint64_t ringmark_ticks_slow(void) __attribute__((cold, nothrow));
+int ringmark_register(uint64_t layout, struct ringmark_type *const *start, struct ringmark_type *const *stop);
+
+/* The same as functions, for callers that cannot have the inline ones. */
+void ringmark_reserve_call(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words)
+    __attribute__((nothrow));
+void ringmark_commit_call(const struct ringmark_reservation *of) __attribute__((nothrow));
+void ringmark_discard_call(const struct ringmark_reservation *of) __attribute__((nothrow));
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ---- The straight line ---------------------------------------------------------------------- */
+
+#define RINGMARK_LOAD_(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+#define RINGMARK_STORE_(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
+/* Between this thread and its signal handlers. */
+#define RINGMARK_FENCE_() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* The writer's reserve, as in ring/src/writer.rs. A NULL header: not the common case. */
+RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_writer *writer, uint32_t type,
+                                                           uint64_t payload_words, uint64_t now) {
+    struct ringmark_reservation it = {NULL, 0, NULL, NULL, 0, 0};
+    const uint64_t head_words = payload_words < RINGMARK_LONG ? 1 : 2;
+    const uint64_t words = head_words + payload_words;
+    const uint64_t outer = RINGMARK_LOAD_(writer->in_use);
+    RINGMARK_STORE_(writer->in_use, (uint64_t)1);
+    RINGMARK_FENCE_(); /* What follows is read after in_use is set: the page does not turn. */
+    const uint64_t ticks = now - RINGMARK_LOAD_(writer->tick_base);
+    const uintptr_t at = RINGMARK_LOAD_(writer->cursor);
+    const uintptr_t next = at + 8 * words;
+    if (RINGMARK_LIKELY_(payload_words <= RINGMARK_PAYLOAD_WORDS_MAX && next <= RINGMARK_LOAD_(writer->end) &&
+                         ticks <= UINT32_MAX)) {
+        uint64_t *const header = (uint64_t *)at;
+        uint64_t found = 0;
+        /* Not locked: only this thread and its handlers write here. */
+        __asm__ volatile("cmpxchgq %[busy], %[word]"
+                         : [found] "+&a"(found), [word] "+m"(*header)
+                         : [busy] "r"(RINGMARK_BUSY | words)
+                         : "cc", "memory");
+        if (RINGMARK_LIKELY_(found == 0)) {
+            __asm__ volatile("incq %[count]" : [count] "+m"(writer->reservations) : : "cc", "memory");
+            RINGMARK_STORE_(writer->cursor, next);
+            if (payload_words >= RINGMARK_LONG) {
+                RINGMARK_STORE_(header[1], payload_words);
+            }
+            it.writer = writer;
+            it.outer = outer;
+            it.header = header;
+            it.payload = header + head_words;
+            it.commit = ticks | (uint64_t)type << RINGMARK_TYPE_SHIFT |
+                        (payload_words < RINGMARK_LONG ? payload_words : RINGMARK_LONG) << RINGMARK_LENGTH_SHIFT;
+            it.discard = RINGMARK_DISCARD | words;
+            return it;
+        }
+    }
+    RINGMARK_FENCE_();
+    RINGMARK_STORE_(writer->in_use, outer);
+    return it;
+}
+
+/* Reserves a record of the type with this id. */
+RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve(uint32_t type, uint64_t payload_words) {
+    struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
+    if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->clock) == RINGMARK_CLOCK_TSC)) {
+        const struct ringmark_reservation it = ringmark_try_(writer, type, payload_words, __builtin_ia32_rdtsc());
+        if (RINGMARK_LIKELY_(it.header != NULL)) {
+            return it;
+        }
+    }
+    struct ringmark_reservation slow;
+    ringmark_reserve_slow(&slow, type, payload_words, 0, 0);
+    return slow;
+}
+
+/* The same for something that happened at a tick that the caller holds: see ringmark_ticks(). */
+RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_at(uint32_t type, uint64_t payload_words, uint64_t tick) {
+    struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
+    if (RINGMARK_LIKELY_(writer != NULL)) {
+        const struct ringmark_reservation it = ringmark_try_(writer, type, payload_words, tick);
+        if (RINGMARK_LIKELY_(it.header != NULL)) {
+            return it;
+        }
+    }
+    struct ringmark_reservation slow;
+    ringmark_reserve_slow(&slow, type, payload_words, tick, 1);
+    return slow;
+}
+
+RINGMARK_INLINE_ void ringmark_finish_(const struct ringmark_reservation *it, uint64_t header) {
+    __atomic_store_n(it->header, header, __ATOMIC_RELEASE);
+    RINGMARK_FENCE_();
+    RINGMARK_STORE_(it->writer->in_use, it->outer);
+}
+
+/* Commits a record: one store, after which every reader sees all of it. */
+RINGMARK_INLINE_ void ringmark_commit(const struct ringmark_reservation *it) { ringmark_finish_(it, it->commit); }
+
+/* Gives a record up. */
+RINGMARK_INLINE_ void ringmark_discard(const struct ringmark_reservation *it) { ringmark_finish_(it, it->discard); }
+
+/* Writes a payload word. */
+RINGMARK_INLINE_ void ringmark_set_word(const struct ringmark_reservation *it, uint64_t index, uint64_t value) {
+    RINGMARK_STORE_(it->payload[index], value);
+}
+
+/* The session's clock; 0 without a session. */
+RINGMARK_INLINE_ uint64_t ringmark_ticks(void) {
+    struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
+    if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->clock) == RINGMARK_CLOCK_TSC)) {
+        return __builtin_ia32_rdtsc();
+    }
+    return ringmark_ticks_slow();
+}
+
+#include "ringmark_events.h"
+
+#endif

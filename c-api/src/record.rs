@@ -1,0 +1,87 @@
+//! Records, off the straight line: and, for whoever cannot inline, all of them.
+
+use core::ptr;
+
+use ringmark::client::RawReservation;
+use ringmark::event::{Now, reserve_words};
+use ringmark_format::TypeId;
+
+use crate::caught;
+
+const NOTHING: RawReservation = RawReservation {
+    writer: ptr::null(),
+    outer: 0,
+    header: ptr::null(),
+    payload: ptr::null(),
+    commit: 0,
+    discard: 0,
+};
+
+/// Reserves a record; `to` gets null pointers if the event is lost, which is then counted.
+/// `is_at`: it happened at `tick`, else now.
+///
+/// # Safety
+/// `to` must be a place for a reservation.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_reserve_slow(
+    to: *mut RawReservation,
+    type_id: u32,
+    payload_words: u64,
+    tick: u64,
+    is_at: u32,
+) {
+    let now = if is_at == 0 {
+        Now::Clock
+    } else {
+        Now::At(tick)
+    };
+    let reserved = caught(NOTHING, || {
+        reserve_words(TypeId(type_id), payload_words, now).map_or(NOTHING, |r| r.into_raw())
+    });
+    // SAFETY: the caller's place.
+    unsafe { to.write(reserved) };
+}
+
+/// Reserves a record as [`ringmark_reserve_slow`] does, for callers without the inline path.
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_reserve_call(
+    to: *mut RawReservation,
+    type_id: u32,
+    payload_words: u64,
+) {
+    // SAFETY: as the caller says.
+    unsafe { ringmark_reserve_slow(to, type_id, payload_words, 0, 0) };
+}
+
+/// Commits a record.
+///
+/// # Safety
+/// `of` must be a reservation of this thread, neither committed nor discarded yet.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_commit_call(of: *const RawReservation) {
+    // SAFETY: the caller's reservation.
+    let reservation = unsafe { of.read() };
+    // SAFETY: as the caller says.
+    unsafe { reservation.commit() };
+}
+
+/// Gives a reservation up.
+///
+/// # Safety
+/// As [`ringmark_commit_call`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_discard_call(of: *const RawReservation) {
+    // SAFETY: the caller's reservation.
+    let reservation = unsafe { of.read() };
+    // SAFETY: as the caller says.
+    unsafe { reservation.discard() };
+}
+
+/// The session's clock in ticks; 0 without a session.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ringmark_ticks_slow() -> u64 {
+    caught(0, ringmark::ticks)
+}

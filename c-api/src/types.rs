@@ -1,0 +1,173 @@
+//! Event types that C code defines: static objects, to which the header leaves pointers in a linker
+//! section of each program and shared object. A constructor says where that section is.
+
+use core::ffi::{CStr, c_char, c_int};
+use core::ptr;
+use std::sync::Mutex;
+
+use ringmark::client;
+use ringmark::event::{Description, EventType, Field, Kind, Level, Place, Shape, TypeState};
+
+use crate::{caught, layout};
+
+/// `struct ringmark_field`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct CField {
+    name: *const c_char,
+    offset: u32,
+    kind: u32,
+    semantic: u32,
+    reserved: u32,
+}
+
+/// `struct ringmark_type`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct CType {
+    state: TypeState,
+    name: *const c_char,
+    target: *const c_char,
+    category: *const c_char,
+    file: *const c_char,
+    fields: *const CField,
+    field_count: u32,
+    line: u32,
+    level: u32,
+    shape: u32,
+}
+
+/// Where sections begin that were registered: each translation unit has a constructor, all of one
+/// module speak of the same section.
+static REGISTERED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Registers the event types from `start` to `stop`. Returns 0; 1 if the caller's header is of
+/// another version of the library: its events stay off.
+///
+/// # Safety
+/// Between the two lie pointers to types as `ringmark.h` defines them, or null.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_register(
+    layout: u64,
+    start: *const *const CType,
+    stop: *const *const CType,
+) -> c_int {
+    if layout != layout::number() {
+        return 1;
+    }
+    caught((), || {
+        let bytes = stop.addr().saturating_sub(start.addr());
+        if start.is_null() || bytes == 0 || is_registered(start.addr()) {
+            return;
+        }
+        keep_mapped(start);
+        let count = bytes / size_of::<*const CType>();
+        // SAFETY: the caller says what lies there; the module stays mapped.
+        let types = unsafe { core::slice::from_raw_parts(start, count) };
+        for place in types {
+            // SAFETY: as above: null, or a type that lives as long as the module.
+            if let Some(of) = unsafe { place.as_ref::<'static>() } {
+                register(of);
+            }
+        }
+    });
+    0
+}
+
+/// Whether a module came before; from now on it did.
+fn is_registered(start: usize) -> bool {
+    let Ok(mut all) = REGISTERED.lock() else {
+        return true;
+    };
+    let known = all.contains(&start);
+    if !known {
+        all.push(start);
+    }
+    known
+}
+
+/// Keeps the module of an address from being unmapped: the session looks at its types for ever.
+fn keep_mapped<T>(address: *const T) {
+    let mut about = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: writes to the place that it is given.
+    let found = unsafe { libc::dladdr(address.cast(), about.as_mut_ptr()) };
+    // SAFETY: all zeros are a valid one.
+    let about = unsafe { about.assume_init() };
+    if found == 0 || about.dli_fname.is_null() {
+        return;
+    }
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+    // SAFETY: a name that the loader gave; nothing is loaded. The program itself has no such name.
+    let _ = unsafe { libc::dlopen(about.dli_fname, flags) };
+}
+
+fn register(of: &'static CType) {
+    let fields: Vec<Field> = c_fields(of).iter().filter_map(field).collect();
+    let (Ok(level), Ok(shape)) = (u8::try_from(of.level), u8::try_from(of.shape)) else {
+        return;
+    };
+    let (Some(level), Some(shape)) = (Level::from_u8(level), Shape::from_u8(shape)) else {
+        return;
+    };
+    let event = EventType {
+        name: text(&of.name),
+        target: text(&of.target),
+        category: text(&of.category),
+        level,
+        shape,
+        file: text(&of.file),
+        line: of.line,
+        state: &of.state,
+    };
+    let ends = fields.iter().map(end);
+    client::register(&Description {
+        event,
+        fixed_bytes: ends.max().unwrap_or(0),
+        fields: &fields,
+    });
+}
+
+fn c_fields(of: &CType) -> &[CField] {
+    if of.fields.is_null() {
+        return &[];
+    }
+    // SAFETY: the header's macro counts the fields that it writes there.
+    unsafe { core::slice::from_raw_parts(of.fields, of.field_count as usize) }
+}
+
+fn field(of: &CField) -> Option<Field> {
+    Some(Field {
+        name: text(&of.name),
+        place: Place {
+            kind: Kind::from_u8(u8::try_from(of.kind).ok()?)?,
+            count: 0,
+            offset: of.offset,
+        },
+        semantic: of.semantic,
+        unit: if of.semantic == ringmark::event::description::semantic::DURATION {
+            "ticks"
+        } else {
+            ""
+        },
+        redacted: false,
+    })
+}
+
+fn end(field: &Field) -> u32 {
+    field.place.offset + field.place.kind.fixed_bytes() as u32
+}
+
+/// A text of a type; empty if it is no UTF-8.
+fn text(at: &*const c_char) -> &'static str {
+    if ptr::eq(*at, ptr::null()) {
+        return "";
+    }
+    // SAFETY: the header's macros write string literals there, which live as long as the module.
+    let bytes: &'static CStr = unsafe { CStr::from_ptr(*at) };
+    bytes.to_str().unwrap_or("")
+}
+
+/// Bytes of a type and of a field.
+pub(crate) fn sizes() -> [u64; 2] {
+    [size_of::<CType>() as u64, size_of::<CField>() as u64]
+}
