@@ -1,0 +1,87 @@
+"""The bars, each with its figure, and whether it is met. What was not measured is no pass."""
+
+from dataclasses import dataclass
+
+PASS, MISSED, NOT_MEASURED = "met", "MISSED", "NOT MEASURED"
+
+
+@dataclass
+class Bar:
+    id: str
+    what: str
+    figure: float | None
+    limit: float
+    is_least: bool = False
+    reason: str = ""
+
+    @property
+    def verdict(self):
+        if self.figure is None:
+            return NOT_MEASURED
+        is_met = self.figure >= self.limit if self.is_least else self.figure <= self.limit
+        return PASS if is_met else MISSED
+
+    def __str__(self):
+        sign = "≥" if self.is_least else "≤"
+        figure = "" if self.figure is None else f"{self.figure:.3g}"
+        text = f"{self.id:4} {self.what:68} {figure:>8}  bar {sign} {self.limit:<5} {self.verdict}"
+        return f"{text}: {self.reason}" if self.figure is None else text
+
+
+class Rows:
+    """Finds figures by the name of the race and of who ran in it."""
+
+    def __init__(self, rows):
+        self.rows = {(row.race, row.name): row for row in rows}
+
+    def median(self, race, name, what="ns"):
+        row = self.rows.get((race, name))
+        figures = getattr(row, what) if row else ()
+        return figures[1] if figures else None
+
+    def ratio(self, race, name, to, what="ns"):
+        of, base = self.median(race, name, what), self.median(race, to, what)
+        return of / base if of and base else None
+
+    def reason(self, race, name):
+        row = self.rows.get((race, name))
+        return row.reason if row else "not part of this run"
+
+    def losses(self, race, name):
+        """Emitted less delivered less reported as lost."""
+        row = self.rows.get((race, name))
+        if row is None or row.delivered is None:
+            return None
+        return abs(row.emitted - row.delivered - row.lost)
+
+
+def of_functions(all_rows):
+    """F1, F2, F4, P5, P12 for function sites."""
+    rows = Rows(all_rows)
+    for rival, least in (("uftrace -P .", 3.5), ("XRay FDR", 5), ("LTTng cyg-profile-fast", 3)):
+        for what, kind in (("ns", "windows"), ("long_ns", "long runs, CPU time")):
+            yield Bar("F1", f"times faster than {rival}, all on, {kind}",
+                      rows.ratio("on", rival, "Ringmark", what), least, True,
+                      rows.reason("on", rival))
+    yield Bar("F1", "funtrace: at most 1.1 of its time", None, 1.1, False,
+              "in no package registry, and it cannot be switched while a program runs")
+    ours = rows.rows.get(("on", "Ringmark"))
+    yield Bar("F1", "calls neither delivered nor counted as lost", rows.losses("on", "Ringmark"), 0)
+    off = ["Ringmark, not loaded", "Ringmark, loaded, off again", "Ringmark, another function on"]
+    for name in off:
+        yield Bar("F2", f"{name}: of plain, empty functions",
+                  rows.ratio("off", name, "plain"), 1.03, False, rows.reason("off", name))
+    for name in off:
+        mine, plain = rows.median("off", name), rows.median("off", "plain")
+        yield Bar("F2", f"{name}: ns per call more than plain",
+                  mine - plain if mine and plain else None, 0.5, False, rows.reason("off", name))
+    for name in off:
+        yield Bar("P5", f"{name}: of plain, a program of small functions",
+                  rows.ratio("off", name, "plain", "program_ns"), 1.02, False,
+                  rows.reason("off", name))
+    has_bytes = ours and ours.bytes and ours.delivered
+    yield Bar("F4", "bytes per call in the dump: 16 raw, at most 1 % of pages as in P10",
+              ours.bytes / ours.delivered if has_bytes else None, 16.16)
+    for verb in ("start", "stop"):
+        took = rows.median("switch", f"Ringmark, loaded, off again: {verb}")
+        yield Bar("P12", f"{verb} answered, ms, command included", took and took / 1e6, 5)

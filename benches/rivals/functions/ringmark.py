@@ -1,0 +1,93 @@
+"""Ringmark itself, and the same program without any tracer."""
+
+import json
+import os
+import re
+
+from race import NotMeasured, run, tree_bytes
+
+NAME = "Ringmark"
+
+
+def version():
+    return run([tool(), "--version"]).strip()
+
+
+def tool():
+    """The binary `ringmark`; benches/compare builds it."""
+    return os.environ["RINGMARK_TOOL"]
+
+
+class Plain:
+    """No tracer: what everything else is compared with."""
+
+    def __init__(self, name, binary):
+        self.name, self.binary = name, binary
+        self.config = f"{binary}: no tracer"
+
+    def start(self, stage):
+        return stage.worker([stage.binary(self.binary)])
+
+    def account(self, _worker):
+        return None
+
+
+class Recorded:
+    """Recorded to a file by `ringmark record`; `options` say what is traced."""
+
+    def __init__(self, name, options, has_calls):
+        self.name, self.options, self.has_calls = name, options, has_calls
+        self.config = f"sleds: ringmark record {' '.join(options)}, lossless mode, as it comes"
+
+    def start(self, stage):
+        self.dump = stage.directory / "calls.rmk"
+        command = [tool(), "record", *self.options, "-o", self.dump, "--", stage.binary("sleds")]
+        return stage.worker(command)
+
+    def account(self, worker):
+        if not self.has_calls:
+            return None
+        lines = run([tool(), "report", "--json", self.dump]).splitlines()
+        rows = [json.loads(line) for line in lines if line.startswith("{")]
+        delivered = sum(row["calls"] for row in rows if row.get("name", "").startswith("leaf_"))
+        lost = re.search(r"([\d,]+) lost", worker.said())
+        if lost is None:
+            raise NotMeasured(f"no count of losses: {worker.said()}")
+        return delivered, int(lost[1].replace(",", "")) // 2, tree_bytes(self.dump)
+
+
+class Loaded:
+    """The library is loaded and a session there; all functions were on once and are off again."""
+
+    name = "Ringmark, loaded, off again"
+    SWITCH = "the commands `ringmark trace start --all-functions` and `ringmark trace stop`"
+    config = "sleds: LD_PRELOAD, started and stopped by `ringmark trace`"
+
+    def start(self, stage):
+        library = os.environ["RINGMARK_LIB"]
+        env = {"LD_PRELOAD": f"{library}/libringmark_functions.so", "RINGMARK": "1"}
+        worker = stage.worker([stage.binary("sleds")], env)
+        self.pid = worker.process.pid
+        worker.order("c", 8)  # it runs, so its session is there
+        self.switch(True)
+        self.switch(False)
+        return worker
+
+    def switch(self, is_on):
+        what = ["start", "--all-functions", "--detach"] if is_on else ["stop"]
+        return run([tool(), "trace", *what, "-p", self.pid])
+
+    def account(self, _worker):
+        return None
+
+
+ON = [
+    Plain("plain", "plain"),
+    Recorded("Ringmark", ["--tracer", "graph", "--all-functions"], True),
+]
+OFF = [
+    Plain("plain", "plain"),
+    Plain("Ringmark, not loaded", "sleds"),
+    Loaded(),
+    Recorded("Ringmark, another function on", ["--tracer", "graph", "-F", "never_called"], False),
+]

@@ -1,0 +1,133 @@
+"""What all races share: traced processes that work when told to, short interleaved windows."""
+
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+
+ROUNDS = 300
+WINDOW_NS = 20_000
+WARM = 64  # calls before each window: WARM of functions/worker.c
+LIMIT_S = 120
+
+
+class NotMeasured(Exception):
+    """A rival that is not there or does not work, and why."""
+
+
+# Where the traced programs run, one at a time, and where everything else does.
+ALL = sorted(os.sched_getaffinity(0))
+CORE, OTHERS = ALL[-1], set(ALL[:-1]) or set(ALL)
+
+
+class Worker:
+    """A traced process. It is told what to do through one pipe and answers through another."""
+
+    def __init__(self, directory, command, env=None):
+        self.directory = Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        orders, answers = self.directory / "orders", self.directory / "answers"
+        for pipe in (orders, answers):
+            pipe.unlink(missing_ok=True)
+            os.mkfifo(pipe)
+        # Open for both, so that no open waits for the other side, which may never come.
+        self.orders = os.open(orders, os.O_RDWR)
+        self.answers = os.open(answers, os.O_RDWR)
+        self.calls = 0
+        self.log = open(self.directory / "log", "w")
+        self.process = subprocess.Popen(
+            [*map(str, command), orders, answers, str(CORE)], stdout=self.log, stderr=self.log,
+            stdin=subprocess.DEVNULL, cwd=self.directory, env={**os.environ, **(env or {})})
+
+    def order(self, verb, n):
+        """Has the process do `n` of something; the time it took in ns."""
+        os.write(self.orders, f"{verb} {n}\n".encode())
+        text = b""
+        deadline = time.monotonic() + LIMIT_S
+        while not text.endswith(b"\n"):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise NotMeasured(f"the traced program ended or hung: {self.said()}")
+            if select.select([self.answers], [], [], 0.2)[0]:
+                text += os.read(self.answers, 100)
+        if verb in "ct":
+            self.calls += n + WARM
+        return int(text)
+
+    def end(self):
+        """Ends the process, and whatever it runs under."""
+        if self.process.poll() is None:
+            os.write(self.orders, b"q 0\n")
+        try:
+            self.process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+        os.close(self.orders)
+        os.close(self.answers)
+
+    def said(self):
+        """The end of what was printed."""
+        return (self.directory / "log").read_text(errors="replace").strip()[-300:]
+
+
+def percentiles(values):
+    """p10, median, p90."""
+    values = sorted(values)
+    return tuple(values[len(values) * p // 100] for p in (10, 50, 90))
+
+
+def windows(entered, verb, rounds=ROUNDS, same=None):
+    """Short windows in turn; for each worker p10, median and p90 of ns per call. All windows
+    have the `same` size where it matters what is worked on, or else take the same time."""
+    if same:
+        return statistics(in_turn(entered, verb, lambda _: same, rounds))
+    first = in_turn(entered, verb, lambda _: 64, 5)
+    sizes = {name: max(8, int(WINDOW_NS / max(min(ns), 0.1)) // 8 * 8)
+             for name, ns in first.items()}
+    return statistics(in_turn(entered, verb, sizes.get, rounds))
+
+
+def long_runs(entered, calls, turns=3):
+    """Long runs in turn; for each worker the least, median and most thread CPU ns per call."""
+    return statistics(in_turn(entered, "t", lambda _: calls, turns))
+
+
+def in_turn(entered, verb, size, rounds):
+    """ns per call of every window; workers that fail leave the race."""
+    taken = {name: [] for name in entered.workers}
+    for _ in range(rounds):
+        for name, worker in list(entered.workers.items()):
+            try:
+                taken[name].append(worker.order(verb, size(name)) / size(name))
+            except NotMeasured as reason:
+                entered.drop(name, reason)
+    return {name: ns for name, ns in taken.items() if name in entered.workers}
+
+
+def statistics(taken):
+    return {name: percentiles(ns) for name, ns in taken.items()}
+
+
+def run(command, **options):
+    """Runs a tool to its end; what it printed. NotMeasured if it failed."""
+    command = [str(word) for word in command]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S * 5,
+                              stdin=subprocess.DEVNULL, **options)
+    except FileNotFoundError:
+        raise NotMeasured(f"{command[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise NotMeasured(f"{' '.join(command[:3])} did not end") from None
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[-300:]
+        raise NotMeasured(f"{' '.join(command[:3])} failed: {said}")
+    return done.stdout + done.stderr
+
+
+def tree_bytes(path):
+    """Bytes of a file, or of all files below a directory."""
+    path = Path(path)
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file())

@@ -1,0 +1,112 @@
+"""What is kept of a run: conditions, figures, bars, as Markdown and as CSV."""
+
+import csv
+import datetime
+import os
+import platform
+import re
+from pathlib import Path
+
+import race
+
+
+def load():
+    return " ".join(f"{value:.1f}" for value in os.getloadavg())
+
+
+def conditions(tracers):
+    """Machine, versions and load, as they are now."""
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    memory = re.search(r"MemTotal: *(\d+)", Path("/proc/meminfo").read_text())
+    found = {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": f"{cpu[1] if cpu else 'unknown'}, {os.cpu_count()} cores, "
+                   f"{int(memory[1]) >> 20} GiB",
+        "kernel": platform.release(),
+        "cores": f"traced programs on {race.CORE}, everything else on {sorted(race.OTHERS)}",
+        "load before": load(),
+    }
+    for tracer in tracers:
+        try:
+            found[tracer.NAME] = tracer.version()
+        except race.NotMeasured as reason:
+            found[tracer.NAME] = f"NOT MEASURED: {reason}"
+    return found
+
+
+def table(heads, lines):
+    """A Markdown table, numbers to the right."""
+    yield "| " + " | ".join(heads) + " |"
+    yield "| --- |" + " ---: |" * (len(heads) - 1)
+    for line in lines:
+        yield "| " + " | ".join(line) + " |"
+
+
+def three(values, scale=1):
+    """Median, then p10 and p90."""
+    if not values:
+        return ""
+    low, median, high = (f"{value / scale:.{2 if value / scale < 10 else 1}f}" for value in values)
+    return f"{median} ({low}–{high})"
+
+
+def number(value):
+    return "" if value is None else f"{value:,}"
+
+
+TITLES = {
+    "on": "Everything on, recorded to a file: ns per call, entry and exit",
+    "off": "Nothing on: ns per call, and ns per round of a program of small functions",
+    "switch": "From asking for a start or stop of everything to the answer: ms",
+}
+
+
+def races(rows):
+    """One table per race."""
+    for race_name in dict.fromkeys(row.race for row in rows):
+        of_race = [row for row in rows if row.race == race_name]
+        yield from ("", f"## {TITLES[race_name]}", "")
+        if race_name == "on":
+            heads = ["", "windows: median (p10–p90)", "long runs, CPU time", "calls", "delivered",
+                     "reported lost", "bytes per call"]
+            lines = ([row.name, three(row.ns) or "NOT MEASURED", three(row.long_ns),
+                      number(row.emitted), number(row.delivered), number(row.lost),
+                      f"{row.bytes / row.delivered:.1f}" if row.delivered else ""]
+                     for row in of_race)
+        elif race_name == "off":
+            heads = ["", "empty functions: median (p10–p90)", "program, round"]
+            lines = ([row.name, three(row.ns) or "NOT MEASURED", three(row.program_ns)]
+                     for row in of_race)
+        else:
+            heads = ["", "median (p10–p90)"]
+            lines = ([row.name, three(row.ns, 1e6)] for row in of_race)
+        yield from table(heads, lines)
+        yield ""
+        yield from dict.fromkeys(f"- {row.name.split(':')[0]}: {row.config}" for row in of_race)
+        yield from (f"- NOT MEASURED or in part: {row.name}: {row.reason}"
+                    for row in of_race if row.reason)
+
+
+def markdown(title, found, rows, found_bars):
+    lines = [f"# {title}, beside rivals", "", "Written by `benches/compare`.", ""]
+    lines += [f"- {name}: {value}" for name, value in found.items()]
+    lines += races(rows)
+    lines += ["", "## Bars", "", "```text", *map(str, found_bars), "```", ""]
+    return "\n".join(lines)
+
+
+def write(directory, name, text, rows):
+    directory.mkdir(exist_ok=True)
+    (directory / f"{name}.md").write_text(text)
+    with open(directory / f"{name}.csv", "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["race", "name", "figure", "p10", "median", "p90", "emitted", "delivered",
+                      "lost", "bytes", "config", "reason"])
+        for row in rows:
+            for figure in ("ns", "long_ns", "program_ns"):
+                if values := getattr(row, figure):
+                    out.writerow([row.race, row.name, figure, *(f"{v:.3f}" for v in values),
+                                  row.emitted, row.delivered, row.lost, row.bytes, row.config, ""])
+            if row.reason:
+                out.writerow([row.race, row.name, "", "", "", "", "", "", "", "", row.config,
+                              row.reason])

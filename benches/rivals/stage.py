@@ -1,0 +1,62 @@
+"""Where a race takes place: its files, its core, the traced program built for each tracer."""
+
+import subprocess
+from pathlib import Path
+
+from race import Worker, run
+
+HERE = Path(__file__).parent / "functions"
+CLANG = "clang-19 -O2"
+# How the traced functions are compiled; the loop around them never is instrumented.
+BUILDS = {
+    "plain": "gcc -O2",
+    "sleds": "gcc -O2 -fpatchable-function-entry=5",
+    "fentry": "gcc -O2 -pg -mfentry",
+    "instrument": "gcc -O2 -finstrument-functions",
+    "plain-clang": CLANG,
+    "xray": f"{CLANG} -fxray-instrument -fxray-instruction-threshold=1",
+}
+
+
+class Stage:
+    """Files of one contestant."""
+
+    def __init__(self, directory, binaries, daemons):
+        self.directory = directory
+        self.binaries, self.daemons = binaries, daemons
+
+    def binary(self, build):
+        """The traced program as `build` wants it; one that is there is built again."""
+        self.binaries.mkdir(parents=True, exist_ok=True)
+        program, work, main = (self.binaries / f"{build}{end}" for end in ("", ".work.o", ".main.o"))
+        run([*BUILDS[build].split(), "-c", HERE / "work.c", "-o", work])
+        run(["gcc", "-O2", "-c", HERE / "worker.c", "-o", main])
+        objects = [work, main]
+        link = ["gcc", "-pg"] if build == "fentry" else ["gcc"]
+        if build == "xray":
+            hooks = self.binaries / "hooks.o"
+            run(["clang++-19", "-O2", "-c", HERE / "xray_hooks.cc", "-o", hooks])
+            objects.append(hooks)
+            link = ["clang++-19", "-fxray-instrument"]
+        run([*link, *objects, "-o", program])
+        return program
+
+    def worker(self, command, env=None):
+        return Worker(self.directory, command, env)
+
+
+def end_daemons(daemons):
+    """Ends what contestants have started for themselves."""
+    for process in daemons.values():
+        if process is not None:
+            process.terminate()
+            process.wait()
+    daemons.clear()
+
+
+def installed(packages):
+    """Which of Debian's packages are missing."""
+    found = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${Status}\n", *packages],
+                           capture_output=True, text=True, check=False).stdout
+    there = {line.split()[0] for line in found.splitlines() if line.endswith(" installed")}
+    return [package for package in packages if package not in there]
