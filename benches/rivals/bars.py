@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import race
+
 PASS, MISSED, NOT_MEASURED = "met", "MISSED", "NOT MEASURED"
 
 
@@ -34,22 +36,22 @@ class Rows:
     def __init__(self, rows):
         self.rows = {(row.race, row.name): row for row in rows}
 
-    def median(self, race, name, what="ns"):
-        row = self.rows.get((race, name))
+    def median(self, title, name, what="ns"):
+        row = self.rows.get((title, name))
         figures = getattr(row, what) if row else ()
-        return figures[1] if figures else None
+        return race.percentiles(figures)[1] if figures else None
 
-    def ratio(self, race, name, to, what="ns"):
-        of, base = self.median(race, name, what), self.median(race, to, what)
+    def ratio(self, title, name, to, what="ns"):
+        of, base = self.median(title, name, what), self.median(title, to, what)
         return of / base if of and base else None
 
-    def reason(self, race, name):
-        row = self.rows.get((race, name))
+    def reason(self, title, name):
+        row = self.rows.get((title, name))
         return row.reason if row else "not part of this run"
 
-    def losses(self, race, name):
+    def losses(self, title, name):
         """Emitted less delivered less reported as lost."""
-        row = self.rows.get((race, name))
+        row = self.rows.get((title, name))
         if row is None or row.delivered is None:
             return None
         return abs(row.emitted - row.delivered - row.lost)

@@ -14,14 +14,14 @@ TRACERS = [ringmark, uftrace, lttng, xray]
 
 @dataclass
 class Row:
-    """What is known of a contestant. Times are p10, median and p90 in ns."""
+    """What is known of a contestant. Times are ns, one for each window."""
 
     race: str
     name: str
     config: str
-    ns: tuple = ()
-    long_ns: tuple = ()
-    program_ns: tuple = ()
+    ns: list = field(default_factory=list)
+    long_ns: list = field(default_factory=list)
+    program_ns: list = field(default_factory=list)
     emitted: int | None = None
     delivered: int | None = None
     lost: int | None = None
@@ -48,15 +48,16 @@ class Field:
 
     def store(self, what, figures):
         for name, values in figures.items():
-            setattr(self.rows[name], what, values)
+            getattr(self.rows[name], what).extend(values)
 
 
-def enter(title, contestants, place, daemons):
-    """Starts all contestants; those that do not start are out, with the reason."""
+def enter(title, contestants, place, daemons, rows=None):
+    """Starts all contestants; those that do not start are out, with the reason. Figures are
+    added to `rows`, if there are some."""
     entered = Field()
     for contestant in contestants:
         name = contestant.name
-        entered.rows[name] = Row(title, name, contestant.config)
+        entered.rows[name] = (rows or {}).get(name) or Row(title, name, contestant.config)
         stage = Stage(place / f"{title}-{len(entered.rows)}", place / "programs", daemons)
         try:
             worker = entered.workers[name] = contestant.start(stage)
@@ -92,14 +93,11 @@ def switches(entered, times):
         pair = {on: Row("switch", f"{name}: {'start' if on else 'stop'}", contestant.SWITCH)
                 for on in (True, False)}
         rows += pair.values()
-        taken = {on: [] for on in pair}
         try:
             for on in [True, False] * times:
                 begin = time.perf_counter_ns()
                 contestant.switch(on)
-                taken[on].append(time.perf_counter_ns() - begin)
-            for on, row in pair.items():
-                row.ns = race.percentiles(taken[on])
+                pair[on].ns.append(time.perf_counter_ns() - begin)
         except NotMeasured as reason:
             pair[True].reason = pair[False].reason = str(reason)
     return rows
@@ -111,8 +109,14 @@ def run_all(place, size, daemons):
     on.store("ns", race.windows(on, "c", size.rounds))
     on.store("long_ns", race.long_runs(on, size.long_calls))
     rows = leave(on)
-    off = enter("off", [c for t in TRACERS for c in t.OFF], place, daemons)
-    off.store("ns", race.windows(off, "c", size.rounds))
-    off.store("program_ns", race.windows(off, "p", size.rounds, same=PROGRAM_ROUNDS))
-    rows += switches(off, size.switches)
-    return rows + leave(off)
+    off_rows, switch_rows = {}, []
+    # Where the loader puts a program decides about a percent: several processes of each.
+    for _ in range(size.processes):
+        off = enter("off", [c for t in TRACERS for c in t.OFF], place, daemons, off_rows)
+        off_rows = off.rows
+        off.store("ns", race.windows(off, "c", size.rounds // size.processes))
+        off.store("program_ns", race.windows(off, "p", size.rounds // size.processes,
+                                             same=PROGRAM_ROUNDS))
+        switch_rows = switch_rows or switches(off, size.switches)
+        leave(off)
+    return rows + list(off_rows.values()) + switch_rows

@@ -79,19 +79,19 @@ def percentiles(values):
 
 
 def windows(entered, verb, rounds=ROUNDS, same=None):
-    """Short windows in turn; for each worker p10, median and p90 of ns per call. All windows
-    have the `same` size where it matters what is worked on, or else take the same time."""
+    """Short windows in turn; for each worker the ns per call of each. All windows have the
+    `same` size where it matters what is worked on, or else take the same time."""
     if same:
-        return statistics(in_turn(entered, verb, lambda _: same, rounds))
+        return in_turn(entered, verb, lambda _: same, rounds)
     first = in_turn(entered, verb, lambda _: 64, 5)
     sizes = {name: max(8, int(WINDOW_NS / max(min(ns), 0.1)) // 8 * 8)
              for name, ns in first.items()}
-    return statistics(in_turn(entered, verb, sizes.get, rounds))
+    return in_turn(entered, verb, sizes.get, rounds)
 
 
 def long_runs(entered, calls, turns=3):
-    """Long runs in turn; for each worker the least, median and most thread CPU ns per call."""
-    return statistics(in_turn(entered, "t", lambda _: calls, turns))
+    """Long runs in turn; for each worker the thread CPU ns per call of each."""
+    return in_turn(entered, "t", lambda _: calls, turns)
 
 
 def in_turn(entered, verb, size, rounds):
@@ -106,21 +106,17 @@ def in_turn(entered, verb, size, rounds):
     return {name: ns for name, ns in taken.items() if name in entered.workers}
 
 
-def statistics(taken):
-    return {name: percentiles(ns) for name, ns in taken.items()}
-
-
-def run(command, **options):
+def run(command, accept=(0,)):
     """Runs a tool to its end; what it printed. NotMeasured if it failed."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S * 5,
-                              stdin=subprocess.DEVNULL, **options)
+                              stdin=subprocess.DEVNULL, check=False)
     except FileNotFoundError:
         raise NotMeasured(f"{command[0]} is not installed") from None
     except subprocess.TimeoutExpired:
         raise NotMeasured(f"{' '.join(command[:3])} did not end") from None
-    if done.returncode != 0:
+    if done.returncode not in accept:
         said = (done.stderr or done.stdout).strip()[-300:]
         raise NotMeasured(f"{' '.join(command[:3])} failed: {said}")
     return done.stdout + done.stderr

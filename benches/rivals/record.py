@@ -46,7 +46,8 @@ def three(values, scale=1):
     """Median, then p10 and p90."""
     if not values:
         return ""
-    low, median, high = (f"{value / scale:.{2 if value / scale < 10 else 1}f}" for value in values)
+    values = (value / scale for value in race.percentiles(values))
+    low, median, high = (f"{value:.{2 if value < 10 else 1}f}" for value in values)
     return f"{median} ({low}–{high})"
 
 
@@ -105,7 +106,8 @@ def write(directory, name, text, rows):
         for row in rows:
             for figure in ("ns", "long_ns", "program_ns"):
                 if values := getattr(row, figure):
-                    out.writerow([row.race, row.name, figure, *(f"{v:.3f}" for v in values),
+                    three = (f"{value:.3f}" for value in race.percentiles(values))
+                    out.writerow([row.race, row.name, figure, *three,
                                   row.emitted, row.delivered, row.lost, row.bytes, row.config, ""])
             if row.reason:
                 out.writerow([row.race, row.name, "", "", "", "", "", "", "", "", row.config,

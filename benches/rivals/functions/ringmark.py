@@ -35,19 +35,20 @@ class Plain:
 class Recorded:
     """Recorded to a file by `ringmark record`; `options` say what is traced."""
 
-    def __init__(self, name, options, has_calls):
+    def __init__(self, name, options, settings="", has_calls=True):
         self.name, self.options, self.has_calls = name, options, has_calls
-        self.config = f"sleds: ringmark record {' '.join(options)}, lossless mode, as it comes"
+        self.settings = f"mode=lossless,ring=32M,session=64M{settings}"
+        self.config = f"sleds: RINGMARK={self.settings} ringmark record {' '.join(options)}"
 
     def start(self, stage):
         self.dump = stage.directory / "calls.rmk"
         command = [tool(), "record", *self.options, "-o", self.dump, "--", stage.binary("sleds")]
-        return stage.worker(command)
+        return stage.worker(command, {"RINGMARK": self.settings})
 
     def account(self, worker):
         if not self.has_calls:
             return None
-        lines = run([tool(), "report", "--json", self.dump]).splitlines()
+        lines = run([tool(), "report", "--json", self.dump], accept=(0, 1)).splitlines()
         rows = [json.loads(line) for line in lines if line.startswith("{")]
         delivered = sum(row["calls"] for row in rows if row.get("name", "").startswith("leaf_"))
         lost = re.search(r"([\d,]+) lost", worker.said())
@@ -83,11 +84,14 @@ class Loaded:
 
 ON = [
     Plain("plain", "plain"),
-    Recorded("Ringmark", ["--tracer", "graph", "--all-functions"], True),
+    Recorded("Ringmark", ["--tracer", "graph", "--all-functions"]),
+    Recorded("Ringmark, monotonic clock", ["--tracer", "graph", "--all-functions"],
+             ",clock=monotonic"),
 ]
 OFF = [
     Plain("plain", "plain"),
     Plain("Ringmark, not loaded", "sleds"),
     Loaded(),
-    Recorded("Ringmark, another function on", ["--tracer", "graph", "-F", "never_called"], False),
+    Recorded("Ringmark, another function on", ["--tracer", "graph", "-F", "never_called"],
+             has_calls=False),
 ]
