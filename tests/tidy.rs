@@ -61,6 +61,7 @@ const UNSAFE_FILES: &[&str] = &[
     // Its records: stubs and what they have pushed, open calls, tables that the stubs read.
     "function-tracer/src/arch/x86_64/call_stubs.rs",
     "function-tracer/src/arch/x86_64/frames.rs",
+    "function-tracer/src/arch/x86_64/inside_stub.rs",
     "function-tracer/src/record/nodes.rs",
     "function-tracer/src/record/open_calls.rs",
     "function-tracer/src/record/own_stack.rs",

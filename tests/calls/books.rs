@@ -56,9 +56,14 @@ impl std::fmt::Debug for Books {
     }
 }
 
-/// `scope::name<T>(parameters) [clone .part.0]` without what surrounds the name.
+/// `scope::name<T>(parameters) [clone .part.0]`, and `<type as trait>::name` of Rust, without what
+/// surrounds the name.
 fn plain_name(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name).replace("(anonymous namespace)::", "");
+    let name = match name.rsplit_once(">::") {
+        Some((front, last)) if front.starts_with('<') => last.to_owned(),
+        _ => name,
+    };
     let front = name.split(['(', ' ']).next().unwrap_or("");
     let last = front.rsplit("::").next().unwrap_or("");
     last.split('.').next().unwrap_or("").to_owned()

@@ -87,6 +87,15 @@ impl Program {
         Self { stage, path, build }
     }
 
+    /// A program that somebody else has built.
+    #[allow(dead_code, reason = "not for programs in C")]
+    #[must_use]
+    pub(crate) fn at(path: PathBuf) -> Self {
+        let stage = Stage::new("calls");
+        let build = path.display().to_string();
+        Self { stage, path, build }
+    }
+
     /// Its file name, by which filters name it.
     #[must_use]
     pub(crate) fn name(&self) -> String {

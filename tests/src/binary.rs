@@ -53,6 +53,16 @@ pub fn built(package: &str, name: &str) -> PathBuf {
     build_with(&["--package", package, "--bin", name], name)
 }
 
+/// The same with features of that package.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn built_with(package: &str, name: &str, features: &str) -> PathBuf {
+    let what = ["--package", package, "--bin", name, "--features", features];
+    build_with(&what, name)
+}
+
 /// The shared object `file` of a package, built in the same way.
 ///
 /// # Panics

@@ -8,8 +8,8 @@ mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    CODE_BYTES_MAX, EntryFrame, ExitFrame, Form, HOP_BYTES, PAD_BYTES, REACH_BYTES, Stub,
-    current_cpu, has_shadow_stack, lands_on_entry, read, return_address, safe_distances,
+    CODE_BYTES_MAX, EntryFrame, ExitFrame, Form, HOP_BYTES, PAD_BYTES, REACH_BYTES, ReturnPlace,
+    Stub, current_cpu, has_shadow_stack, lands_on_entry, read, return_address, safe_distances,
     store_head, trap, write_hop, write_pad,
 };
 
@@ -76,6 +76,8 @@ pub(crate) enum Origin {
     Patchable,
     /// `__mcount_loc`.
     Mcount,
+    /// `ringmark_functions`.
+    Inside,
     /// An entry or tail sled of `xray_instr_map`.
     SledEntry,
     /// An exit sled of `xray_instr_map`.

@@ -65,6 +65,14 @@ impl Plan {
         ..Self::CALLS
     };
 
+    /// What can be had of it at a site inside a function, where registers do not hold arguments.
+    pub(crate) fn inside(self) -> Self {
+        Self {
+            arguments: 0,
+            ..self
+        }
+    }
+
     /// What both want. Calls below a duration are left out only if both leave them out; of two
     /// callbacks the first counts.
     pub(crate) fn and(self, other: Self) -> Self {

@@ -33,15 +33,15 @@ fn record(type_id: u32, payload: &[u64]) {
 /// A call that the straight line left to us. The function has not begun.
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
-    let type_word = frame.type_word as u32;
+    let type_word = frame.type_word();
     let plan = plan::of(type_word & LAST_NUMBER);
     let slot = frame.slot_address();
     let prepared = block.prepare();
     if prepared && block.owns(slot) {
         drop_stale(block, slot);
-        drop_replaced(block, slot, frame.return_address);
+        drop_replaced(block, slot, frame.return_address());
     }
-    let caller = real_caller(block, slot, frame.return_address);
+    let caller = real_caller(block, slot, frame.return_address());
     if let Some(callback) = plan.callback {
         call_back(block, callback, frame.function(), caller);
     }
@@ -65,15 +65,20 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
 
 /// Replaces the return address.
 fn open(block: &Block, frame: &mut EntryFrame, slot: u64, caller: u64) -> bool {
-    let plan = plan::of(frame.type_word as u32 & LAST_NUMBER);
+    let plan = plan::of(frame.type_word() & LAST_NUMBER);
     let any_end = if plan.result || plan.min_ticks.is_some() {
-        u64::from(ANY_END)
+        ANY_END
     } else {
         0
     };
-    let opened = block.open(slot, caller, frame.type_word | any_end, ringmark::ticks());
+    let opened = block.open(
+        slot,
+        caller,
+        u64::from(frame.type_word() | any_end),
+        ringmark::ticks(),
+    );
     if opened {
-        frame.return_address = return_address();
+        frame.set_return_address(return_address());
     }
     opened
 }
@@ -174,8 +179,8 @@ pub(crate) extern "C" fn record_only(type_word: &u64) {
 
 /// The same for an entry with its caller, which is recorded without its return.
 pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
-    let caller = real_caller(block(), frame.slot_address(), frame.return_address);
-    record(frame.type_word as u32 | LOOSE_BIT, &[caller_word(caller)]);
+    let caller = real_caller(block(), frame.slot_address(), frame.return_address());
+    record(frame.type_word() | LOOSE_BIT, &[caller_word(caller)]);
 }
 
 /// Calls a callback, unless one is running on this thread.

@@ -1,4 +1,5 @@
-//! The function type of each site: a table that the stubs look the site's number up in.
+//! The function type of each site, and where functions have their return addresses: tables that
+//! the stubs look the site's number up in.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -10,12 +11,19 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 /// Start of the table; null before the first site is switched on.
 pub(crate) static TYPES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// Sites that the table holds. Untouched parts take no memory.
+/// Start of the table for sites inside functions: [`crate::arch::ReturnPlace::word`].
+pub(crate) static RETURN_PLACES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+
+/// Sites that a table holds. Untouched parts take no memory.
 pub(crate) const SITES_MAX: u32 = LAST_NUMBER + 1;
 
-/// Makes the table, once. `false`: there is no room.
+/// Makes the tables, once. `false`: there is no room.
 pub(crate) fn prepare() -> bool {
-    if !TYPES.load(Acquire).is_null() {
+    make(&TYPES) && make(&RETURN_PLACES)
+}
+
+fn make(table: &AtomicPtr<AtomicU32>) -> bool {
+    if !table.load(Acquire).is_null() {
         return true;
     }
     let bytes = SITES_MAX as usize * size_of::<u32>();
@@ -24,16 +32,25 @@ pub(crate) fn prepare() -> bool {
     // SAFETY: a new mapping.
     let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) };
     let Ok(start) = start else { return false };
-    let _ = TYPES.compare_exchange(ptr::null_mut(), start.cast(), Release, Relaxed);
+    let _ = table.compare_exchange(ptr::null_mut(), start.cast(), Release, Relaxed);
     true
 }
 
 /// Says which type the records of a site have from now on. The table must be there.
 pub(crate) fn set(site: u32, type_word: u32) {
+    set_in(&TYPES, site, type_word);
+}
+
+/// Says where the function of a site inside it has its return address. The table must be there.
+pub(crate) fn set_return_place(site: u32, word: u32) {
+    set_in(&RETURN_PLACES, site, word);
+}
+
+fn set_in(table: &AtomicPtr<AtomicU32>, site: u32, word: u32) {
     debug_assert!(site < SITES_MAX);
-    let start = TYPES.load(Acquire);
+    let start = table.load(Acquire);
     if site < SITES_MAX && !start.is_null() {
         // SAFETY: the table has `SITES_MAX` words and is never unmapped.
-        unsafe { &*start.wrapping_add(site as usize) }.store(type_word, Release);
+        unsafe { &*start.wrapping_add(site as usize) }.store(word, Release);
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 
+use super::frames::Frames;
 use super::unwind;
 
 /// A list of sites.
@@ -13,6 +14,7 @@ use super::unwind;
 pub(super) enum TableKind {
     Patchable,
     Mcount,
+    Inside,
     Xray,
 }
 
@@ -40,6 +42,8 @@ pub(crate) struct Contents {
     pub(super) symbols: Vec<Symbol>,
     pub(crate) build_id: Vec<u8>,
     pub(super) headers: Vec<[u64; 4]>,
+    /// For sites inside functions.
+    pub(super) frames: Option<Frames>,
 }
 
 type Elf<'a> = ElfFile64<'a, LittleEndian, &'a ReadCache<File>>;
@@ -60,6 +64,10 @@ pub(crate) fn read(path: &Path) -> Result<Contents, String> {
     if !contents.tables.is_empty() {
         contents.symbols = symbols(&elf);
     }
+    let mut tables = contents.tables.iter();
+    if tables.any(|table| table.kind == TableKind::Inside) {
+        contents.frames = Frames::of(&elf);
+    }
     Ok(contents)
 }
 
@@ -68,6 +76,7 @@ fn tables(elf: &Elf<'_>) -> Vec<Table> {
         let kind = match section.name_bytes().ok()? {
             b"__patchable_function_entries" => TableKind::Patchable,
             b"__mcount_loc" => TableKind::Mcount,
+            b"ringmark_functions" => TableKind::Inside,
             b"xray_instr_map" => TableKind::Xray,
             _ => return None,
         };

@@ -3,6 +3,7 @@
 
 pub(crate) mod elf;
 mod file;
+mod frames;
 pub(crate) mod loader;
 pub(crate) mod maps;
 mod names;
@@ -116,6 +117,9 @@ pub enum Reason {
     /// Neither a symbol nor an unwind entry begins at or near the site.
     #[error("no symbol or unwind entry says that a function begins here")]
     NoFunction,
+    /// The unwind table does not say where the function's return address is.
+    #[error("no unwind entry says where its return address is")]
+    NoFrame,
     /// The file behind the module.
     #[error("{0}")]
     File(String),

@@ -8,7 +8,7 @@ use super::loader::{Held, Loaded, Segment};
 use super::maps::{self, Line};
 use super::tables::{self, Entry};
 use super::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
-use crate::arch::{self, Form, Origin, State};
+use crate::arch::{self, Form, Origin, ReturnPlace, State};
 
 /// NOPs in front of a function that are looked over at most.
 const IN_FRONT_MAX: u64 = 64;
@@ -161,8 +161,10 @@ struct Believed {
     function: Function,
 }
 
-/// A site, or why it is none and what its function is called.
-type Found = Result<Believed, (Vec<u8>, Reason)>;
+/// What is found of a site, or why it is none and what its function is called.
+type Or<T> = Result<T, (Vec<u8>, Reason)>;
+
+type Found = Or<Believed>;
 
 struct Look<'a> {
     held: &'a Held<'a>,
@@ -183,7 +185,8 @@ impl Look<'_> {
             .ok()
             .and_then(|length| self.held.read(&self.module.segments, from, length));
         let code = code.ok_or((Vec::new(), Reason::Outside))?;
-        let (address, function) = match entry.function {
+        let around = self.around(entry)?;
+        let (address, function) = match entry.function.or(around.map(|(start, _)| start)) {
             Some(function) => (entry.at, function),
             None => self
                 .entry_of_function(entry, from, &code)
@@ -196,6 +199,7 @@ impl Look<'_> {
         let bytes = code.get(offset..).unwrap_or_default();
         let form =
             arch::read(bytes, address, entry.origin).map_err(|reason| (name(symbol), reason))?;
+        let form = around.map_or(form, |(_, place)| form.inside(place));
         let function = Function {
             address: function,
             size: symbol.map_or(0, |symbol| symbol.size),
@@ -206,6 +210,21 @@ impl Look<'_> {
             form,
             function,
         })
+    }
+
+    /// Of a site inside a function: where that begins, and where it has its return address.
+    fn around(&self, entry: &Entry) -> Or<Option<(u64, ReturnPlace)>> {
+        if entry.origin != Origin::Inside {
+            return Ok(None);
+        }
+        let in_file = entry.at.wrapping_sub(self.module.base);
+        let frames = self.contents.frames.as_ref();
+        let (start, place) = frames
+            .and_then(|frames| frames.around(in_file))
+            .ok_or((Vec::new(), Reason::NoFrame))?;
+        let symbol = self.contents.symbol(start);
+        let place = place.ok_or_else(|| (name(symbol), Reason::NoFrame))?;
+        Ok(Some((self.module.base.wrapping_add(start), place)))
     }
 
     /// Where the NOPs behind the beginning of a function are, and where the function begins: at

@@ -20,16 +20,23 @@ pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> Vec<Entry> {
     let origin = match table.kind {
         TableKind::Patchable => Origin::Patchable,
         TableKind::Mcount => Origin::Mcount,
+        TableKind::Inside => Origin::Inside,
         TableKind::Xray => return sleds(at, bytes),
     };
     let words = bytes.chunks_exact(8).map(word);
-    let entry = |at| Entry {
-        at,
+    // Those of sites inside functions say how far it is.
+    let is_relative = table.kind == TableKind::Inside;
+    let entry = |(place, word): (u64, u64)| Entry {
+        at: if is_relative {
+            place.wrapping_add(word)
+        } else {
+            word
+        },
         origin,
         kind: Kind::Entry,
         function: None,
     };
-    words.map(entry).collect()
+    (at..).step_by(8).zip(words).map(entry).collect()
 }
 
 fn word(bytes: &[u8]) -> u64 {
@@ -87,6 +94,11 @@ mod tests {
             found.iter().map(|entry| entry.at).collect::<Vec<_>>(),
             [0x10, 0x20]
         );
+
+        let distances = [0x10_u64, 0xffff_ffff_ffff_fff0].map(u64::to_le_bytes);
+        let found = entries(table(TableKind::Inside), 0x1000, &distances.concat());
+        let found: Vec<_> = found.iter().map(|entry| entry.at).collect();
+        assert_eq!(found, [0x1010, 0xff8]);
 
         let mut sled = [0x100_u64.to_le_bytes(), 0xf8_u64.to_le_bytes()].concat();
         sled.extend([1, 0, 2]);

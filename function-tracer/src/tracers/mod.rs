@@ -305,13 +305,25 @@ impl Tracers {
             self.tracers.iter_mut().for_each(|t| t.look_at(module));
             for (place, site) in module.sites.iter().enumerate() {
                 let wants = wants(&self.tracers, module.id, place);
+                let inside = site.form.return_place();
                 let now = wants.plan.and_then(|plan| {
+                    let plan = if inside.is_some() {
+                        plan.inside()
+                    } else {
+                        plan
+                    };
                     let number = self
                         .numbers
                         .function_type(module, site, wants.tracers, plan)?;
-                    let stub = stub(&plan);
+                    let stub = match inside {
+                        Some(_) => Stub::Inside,
+                        None => stub(&plan),
+                    };
                     Some(Use { number, stub })
                 });
+                if let Some(place) = inside {
+                    types::set_return_place(site.id.0, place.word());
+                }
                 if now != self.uses.get(&site.id).copied() {
                     wished.push((site.id, now));
                 }

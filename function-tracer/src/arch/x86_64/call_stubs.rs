@@ -12,6 +12,7 @@ use ringmark_format::record::{BUSY, pack_span};
 use ringmark_format::session::Clock;
 
 use super::frames::PUSHED_BELOW;
+use super::inside_stub::ringmark_enter_inside;
 use super::slow_way::RETURN_BYTES;
 use crate::record::nodes::NODES;
 use crate::record::open_calls::offsets as calls;
@@ -362,6 +363,8 @@ pub(crate) enum Stub {
     Callers,
     /// Whatever the plan says.
     Any,
+    /// The same at a site inside a function.
+    Inside,
 }
 
 impl Stub {
@@ -371,6 +374,7 @@ impl Stub {
             Self::Calls => ringmark_enter,
             Self::Callers => ringmark_enter_called,
             Self::Any => ringmark_enter_any,
+            Self::Inside => ringmark_enter_inside,
         };
         stub as usize as u64
     }

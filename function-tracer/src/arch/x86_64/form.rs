@@ -14,7 +14,7 @@
 //! must lie in one aligned word of 8.
 
 use super::distance::rest_head;
-use super::{nops, pad};
+use super::{ReturnPlace, nops, pad};
 use crate::arch::{Bytes, Edit, Origin, STEPS, State};
 use crate::sites::Reason;
 
@@ -38,6 +38,8 @@ pub(crate) struct Form {
     tail: Bytes,
     /// Threads may rest between its bytes.
     has_boundaries: bool,
+    /// Of a site inside a function.
+    return_place: Option<ReturnPlace>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,10 @@ pub(crate) fn read(code: &[u8], at: u64, origin: Origin) -> Result<Form, Reason>
                 Ok(form)
             }
         }
-        Origin::Mcount | Origin::Patchable => read_nops(code),
+        Origin::Inside if !code.starts_with(nops::of(CALL_BYTES)) => {
+            Err(Reason::NotNops(code.get(..8).unwrap_or(code).to_vec()))
+        }
+        Origin::Mcount | Origin::Patchable | Origin::Inside => read_nops(code),
     }
 }
 
@@ -136,7 +141,19 @@ impl Form {
             rest_body: Bytes::new(body),
             tail: Bytes::default(),
             has_boundaries: false,
+            return_place: None,
         }
+    }
+
+    /// The same for a site inside a function.
+    pub(crate) fn inside(mut self, place: ReturnPlace) -> Self {
+        self.return_place = Some(place);
+        self
+    }
+
+    /// Of a site inside a function: where it has its return address.
+    pub(crate) fn return_place(&self) -> Option<ReturnPlace> {
+        self.return_place
     }
 
     /// Whether threads may rest between the bytes, so that only the distances of
@@ -325,6 +342,19 @@ mod tests {
                 assert_eq!(code[..expected.len()], *expected, "{state:?}");
             }
             assert_eq!(code[bytes.len()..], BEHIND);
+        }
+    }
+
+    #[test]
+    fn inside_a_function_only_one_nop_is_a_site() {
+        let code = [0x0f, 0x1f, 0x44, 0x00, 0x00, 0x55];
+        let form = read(&code, 0x1000, Origin::Inside).unwrap();
+        assert!(!form.has_boundaries());
+        let opened = form.settled(DISTANCE).bytes(State::Rest, 0);
+        assert_eq!(*opened, code[..5]);
+        for other in [[0x90; 6], [0x0f, 0x1f, 0x44, 0x00, 0x08, 0x55]] {
+            let found = read(&other, 0x1000, Origin::Inside);
+            assert!(matches!(found, Err(Reason::NotNops(_))), "{found:?}");
         }
     }
 

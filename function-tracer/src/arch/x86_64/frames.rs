@@ -18,18 +18,43 @@ pub(crate) struct EntryFrame {
     rdx: u64,
     rcx: u64,
     rax: u64,
-    /// The function type.
-    pub(crate) type_word: u64,
+    /// The function type; in the upper half how far the slot is behind `site`.
+    type_word: u64,
     /// Behind the site.
     site: u64,
-    /// The slot: where the function returns to.
-    pub(crate) return_address: u64,
+    /// The slot, if the function has not begun.
+    first: u64,
 }
 
 impl EntryFrame {
+    /// The function type.
+    pub(crate) fn type_word(&self) -> u32 {
+        self.type_word as u32
+    }
+
+    fn slot(&self) -> *mut u64 {
+        let distance = (self.type_word >> 32) as usize;
+        core::ptr::from_ref(&self.first)
+            .wrapping_byte_add(distance)
+            .cast_mut()
+    }
+
     /// Address of the slot.
     pub(crate) fn slot_address(&self) -> u64 {
-        core::ptr::from_ref(&self.return_address) as u64
+        self.slot() as u64
+    }
+
+    /// What the slot holds: where the function returns to.
+    pub(crate) fn return_address(&self) -> u64 {
+        // SAFETY: at the function's beginning it is the word behind; inside, the unwind table of
+        // the function says that it is there.
+        unsafe { self.slot().read() }
+    }
+
+    /// Makes the function return to another address.
+    pub(crate) fn set_return_address(&mut self, to: u64) {
+        // SAFETY: as in `return_address`; the thread is in this function, nobody else writes there.
+        unsafe { self.slot().write(to) };
     }
 
     /// The integer arguments.

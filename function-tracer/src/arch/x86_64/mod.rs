@@ -5,8 +5,10 @@ mod call_stubs;
 mod distance;
 mod form;
 mod frames;
+mod inside_stub;
 mod nops;
 mod pad;
+mod return_place;
 mod slow_way;
 mod store;
 
@@ -15,6 +17,7 @@ pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, lands_on_entry, read};
 pub(crate) use frames::{EntryFrame, ExitFrame, current_cpu, has_shadow_stack, trap};
 pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
+pub(crate) use return_place::ReturnPlace;
 pub(crate) use store::store_head;
 
 /// A call reaches this far, less a margin for the instruction itself and the pad.

@@ -1,0 +1,62 @@
+//! What the pad of a site inside a function jumps to: `call_stubs` and `frames` say how.
+//!
+//! The function has begun, so its return address is further up: how far, is looked up with the
+//! site's number and put beside the type, where [`super::EntryFrame`] finds it.
+
+use super::frames::PUSHED_BELOW;
+use crate::record::slow;
+use crate::record::types::{RETURN_PLACES, TYPES};
+
+core::arch::global_asm!(
+    ".pushsection .text.ringmark_enter_inside,\"ax\",@progbits",
+    ".balign 64",
+    ".globl ringmark_enter_inside",
+    ".hidden ringmark_enter_inside",
+    ".type ringmark_enter_inside,@function",
+    "ringmark_enter_inside:",
+    ".cfi_startproc",
+    ".cfi_def_cfa_offset 16", // number, way back to the function
+    ".cfi_offset rip, -8",
+    "push rax",
+    "push rcx",
+    "push rdx",
+    "push rsi",
+    "push rdi",
+    ".cfi_adjust_cfa_offset 40",
+    // [rsp + 40] number, [rsp + 48] way back, [rsp + 56] the function's own
+    "mov eax, dword ptr [rsp + 40]",
+    "mov rdx, qword ptr [rip + {places}]",
+    "mov ecx, dword ptr [rdx + 4 * rax]",
+    "mov rdx, qword ptr [rip + {types}]",
+    "mov eax, dword ptr [rdx + 4 * rax]",
+    "test ecx, ecx",
+    "jns 1f",
+    "lea rcx, [rbp + 8 - 56]",
+    "sub rcx, rsp",
+    "1:",
+    "mov dword ptr [rsp + 40], eax",
+    "mov dword ptr [rsp + 44], ecx",
+    "lea rdi, [rsp - {below}]",
+    "lea rax, [rip + {slow_enter}]",
+    "call ringmark_slow",
+    "pop rdi",
+    "pop rsi",
+    "pop rdx",
+    "pop rcx",
+    "pop rax",
+    ".cfi_adjust_cfa_offset -40",
+    "lea rsp, [rsp + 8]",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_endproc",
+    ".size ringmark_enter_inside, .-ringmark_enter_inside",
+    ".popsection",
+    places = sym RETURN_PLACES,
+    types = sym TYPES,
+    below = const PUSHED_BELOW,
+    slow_enter = sym slow::enter,
+);
+
+unsafe extern "C" {
+    pub(super) fn ringmark_enter_inside();
+}
