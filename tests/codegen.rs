@@ -1,11 +1,10 @@
 //! The machine code of the event path: what the straight line must not hold, and a golden file of
-//! it. `RINGMARK_BLESS=1` writes the golden files anew; they are compared as text only under the
-//! compiler that wrote them, the rules hold under every one.
+//! it. The rules hold under every compiler.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use ringmark_tests::code::{Instruction, compare_with_golden, disassemble};
 use ringmark_tests::{require_tools, workspace_root};
 
 const FUNCTIONS: [&str; 3] = [
@@ -13,29 +12,6 @@ const FUNCTIONS: [&str; 3] = [
     "hot_path_event_empty",
     "hot_path_event_mixed",
 ];
-
-/// One instruction: offset in the function, text without offsets that the linker chooses.
-#[derive(Debug, Clone)]
-struct Instruction {
-    offset: u64,
-    text: String,
-}
-
-impl Instruction {
-    fn is(&self, mnemonic: &str) -> bool {
-        self.text.split_whitespace().next() == Some(mnemonic)
-    }
-
-    /// Where a jump within the function goes.
-    fn target(&self) -> Option<u64> {
-        let inside = self.text.rsplit_once("+0x")?.1.strip_suffix('>')?;
-        u64::from_str_radix(inside, 16).ok()
-    }
-
-    fn is_conditional_jump(&self) -> bool {
-        self.text.starts_with('j') && !self.is("jmp")
-    }
-}
 
 #[test]
 fn straight_line_has_no_lock_fence_or_call() {
@@ -88,58 +64,6 @@ fn build() -> PathBuf {
         "the example hot_path does not build"
     );
     target.join("release/examples/hot_path")
-}
-
-fn disassemble(program: &PathBuf, function: &str) -> Vec<Instruction> {
-    let mut objdump = Command::new("objdump");
-    objdump
-        .args(["-d", "--no-show-raw-insn", "-C"])
-        .arg(format!("--disassemble={function}"));
-    let output = objdump.arg(program).output().expect("objdump");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut code: Vec<Instruction> = text.lines().filter_map(parse).collect();
-    let start = code.first().expect("the function is in the program").offset;
-    code.iter_mut().for_each(|i| i.offset -= start);
-    while code
-        .last()
-        .is_some_and(|i| i.is("nop") || i.is("int3") || i.is("cs"))
-    {
-        code.pop();
-    }
-    code
-}
-
-/// `  1a2b:\tmov …` → offset and normalised text.
-fn parse(line: &str) -> Option<Instruction> {
-    let (address, text) = line.trim_start().split_once(":\t")?;
-    let offset = u64::from_str_radix(address, 16).ok()?;
-    let text = text.split('#').next()?.trim();
-    Some(Instruction {
-        offset,
-        text: normalise(text),
-    })
-}
-
-/// Drops what the linker decides: distances from the instruction pointer, thread-local offsets,
-/// absolute jump addresses.
-fn normalise(text: &str) -> String {
-    let words = text.split_whitespace().filter(|word| {
-        !(text.starts_with('j') && word.chars().all(|c| c.is_ascii_hexdigit()) && word.len() > 3)
-    });
-    let joined = words.collect::<Vec<_>>().join(" ");
-    let mut out = String::new();
-    let mut rest = joined.as_str();
-    while let Some(at) = rest.find("0x") {
-        let digits = rest[at + 2..]
-            .find(|c: char| !c.is_ascii_hexdigit())
-            .map_or(rest.len(), |n| at + 2 + n);
-        let linked = rest[digits..].starts_with("(%rip)")
-            || rest[at..digits].starts_with("0xffffffffffffff");
-        out.push_str(&rest[..at]);
-        out.push_str(if linked { "LINKED" } else { &rest[at..digits] });
-        rest = &rest[digits..];
-    }
-    out + rest
 }
 
 /// The instructions of an event that is on, in a warm ring, with the counter as clock: no branch
@@ -206,36 +130,4 @@ fn check_ways_out(function: &str, code: &[Instruction]) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-fn compare_with_golden(function: &str, code: &[Instruction]) {
-    let path = workspace_root()
-        .join("tests/golden")
-        .join(format!("{function}.x86-64"));
-    let lines = code
-        .iter()
-        .map(|i| format!("{:4x}  {}\n", i.offset, i.text))
-        .collect::<String>();
-    let text = format!("{}\n{lines}", compiler());
-    if std::env::var("RINGMARK_BLESS").is_ok_and(|v| v == "1") {
-        fs::write(&path, &text).expect("the golden file can be written");
-    }
-    let golden =
-        fs::read_to_string(&path).expect("the golden file; write it with RINGMARK_BLESS=1");
-    if golden.lines().next() == Some(compiler().as_str()) {
-        assert_eq!(
-            golden,
-            text,
-            "{}: RINGMARK_BLESS=1 accepts the new code",
-            path.display()
-        );
-    }
-}
-
-fn compiler() -> String {
-    let output = Command::new("rustc")
-        .arg("--version")
-        .output()
-        .expect("rustc");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

@@ -5,12 +5,24 @@
 #[allow(dead_code, reason = "its other half is for programs in C")]
 mod calls;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 
-use calls::{LOSSLESS, Program, own_counts};
-use ringmark_tests::binary::built_with;
+use self::calls::{LOSSLESS, Program, own_counts};
+use ringmark_reader::{Access, Session, control};
+use ringmark_tests::binary::{built, built_with};
+use ringmark_tests::code::{Instruction, compare_with_golden, disassemble, disassemble_all};
+use ringmark_tests::functions::{LIMIT, calls, library, ringmark, start, tool};
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
 
 const PACKAGE: &str = "ringmark-test-functions";
+/// In front of the names of its functions; types have it, too.
+const KINDS: &str = "ringmark_test_functions::kinds::";
+const LEAVES: &str = "ringmark_test_functions::leaves::";
+/// What a site is at rest.
+const NOP: &str = "nopl 0x0(%rax,%rax,1)";
 
 /// The program with sites.
 fn sites() -> PathBuf {
@@ -36,4 +48,247 @@ fn each_call_is_there_with_its_end() {
     }
     let falls = &functions["falls"];
     assert!(falls.unwound > 100 && falls.returned == 0, "{falls:?}");
+}
+
+/// At rest: no load, no branch, one NOP. A function that calls nobody aligns its stack, too, as if
+/// it did.
+#[test]
+fn a_site_is_one_nop() {
+    if !require_tools(&["objdump"]) {
+        return;
+    }
+    let (with, without) = (sites(), built(PACKAGE, "functions-plain"));
+    for (function, of_a_call) in [("leaf_sum", 2), ("leaf_calls", 0)] {
+        let name = format!("ringmark_test_functions::leaves::{function}");
+        let (with, without) = (disassemble(&with, &name), disassemble(&without, &name));
+        check_site(&with, &without, of_a_call).unwrap_or_else(|e| panic!("{function}: {e}"));
+        compare_with_golden(function, &with);
+    }
+}
+
+fn check_site(
+    with: &[Instruction],
+    without: &[Instruction],
+    of_a_call: usize,
+) -> Result<(), String> {
+    let nops = with.iter().filter(|i| i.text == NOP).count();
+    let aligns = |i: &&&Instruction| ["push %rax", "pop %rcx"].contains(&i.text.as_str());
+    let aligning = |code: &[Instruction]| code.iter().filter(|i| aligns(&i)).count();
+    let added = aligning(with).saturating_sub(aligning(without));
+    if (nops, added) != (1, of_a_call) {
+        return Err(format!("{nops} NOPs, {added} of a call: {with:?}"));
+    }
+    let rest = |code: &[Instruction]| {
+        let rest = code.iter().filter(|i| i.text != NOP && !aligns(&i));
+        // Where a jump goes to is another place now.
+        let texts = rest.map(|i| i.text.split('<').next().unwrap_or("").to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    let (with, without) = (rest(with), rest(without));
+    (with == without)
+        .then_some(())
+        .ok_or_else(|| format!("{with:#?}\ninstead of\n{without:#?}"))
+}
+
+#[test]
+fn a_load_or_a_branch_would_be_seen() {
+    let code = |texts: &[&str]| {
+        let one = |text: &&str| Instruction {
+            offset: 0,
+            text: (*text).to_owned(),
+        };
+        texts.iter().map(one).collect::<Vec<_>>()
+    };
+    let plain = code(&["add %rsi,%rax", "ret"]);
+    assert!(check_site(&code(&[NOP, "add %rsi,%rax", "ret"]), &plain, 0).is_ok());
+    let aligned = code(&["push %rax", NOP, "add %rsi,%rax", "pop %rcx", "ret"]);
+    assert!(check_site(&aligned, &plain, 2).is_ok());
+    assert!(check_site(&aligned, &plain, 0).is_err());
+    for bad in [
+        "cmpb $0x0,LINKED(%rip)",
+        "jne <a+0x9>",
+        NOP,
+        "mov (%rdi),%rax",
+    ] {
+        let with = code(&[NOP, bad, "add %rsi,%rax", "ret"]);
+        assert!(check_site(&with, &plain, 0).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn without_the_feature_no_byte_is_left() {
+    if !require_tools(&["objdump", "readelf"]) {
+        return;
+    }
+    let attribute = built_with(PACKAGE, "functions-attribute", "attribute");
+    let plain = built(PACKAGE, "functions-plain");
+    let code = |program| disassemble_all(program, "ringmark_test_functions::");
+    let (with, without) = (code(&attribute), code(&plain));
+    assert!(without.len() > 5, "{:?}", without.keys());
+    assert_eq!(format!("{with:#?}"), format!("{without:#?}"));
+    for (program, expected) in [(sites(), true), (attribute, false), (plain, false)] {
+        let mut readelf = Command::new("readelf");
+        let sections = run(readelf.arg("-SW").arg(&program), LIMIT).expect("readelf");
+        let found = sections.stdout_text().contains("ringmark_functions");
+        assert_eq!(found, expected, "{}", program.display());
+    }
+}
+
+/// `NAME() {` and `}` of each thread, below the graph's head.
+fn shapes(graph: &str) -> BTreeMap<String, String> {
+    let mut shapes = BTreeMap::new();
+    for line in graph.lines().skip(2) {
+        if let [_, tid, call] = line.splitn(3, '|').collect::<Vec<_>>()[..] {
+            let shape: &mut String = shapes.entry(tid.trim().to_owned()).or_default();
+            *shape += &format!(
+                "{}\n",
+                call.replace(KINDS, "")
+                    .replace(LEAVES, "")
+                    .get(1..)
+                    .unwrap_or("")
+            );
+        }
+    }
+    shapes
+}
+
+#[test]
+fn their_graph() {
+    let stage = Stage::new("fn-rust");
+    let dump = stage.path("run.rmk");
+    let mut command = tool(&stage);
+    let words = "run --tracer graph -F *kinds* --notrace *::all -N *::falls -o";
+    command.args(words.split(' ')).arg(&dump).arg("--");
+    let _ = run(command.arg(sites()).arg("1"), LIMIT)
+        .expect("it starts")
+        .expect_code(0);
+    let graph = ringmark(&stage, "graph -D 2", &[&dump]).expect_code(0);
+    let shapes = shapes(&graph.stdout_text());
+    assert_eq!(shapes.len(), 4, "{shapes:?}");
+    let leaf = |name: &str| format!("{name}() {{\n}}\n");
+    let outer = |name: &str, inner: &str| format!("{name}() {{\n  {inner}() {{\n  }}\n}}\n");
+    let begin = leaf("questions").repeat(2) + &leaf("leaves_early").repeat(2);
+    let methods = leaf("Shape::method")
+        + &outer("Form::provided", "<Shape as Form>::required")
+        + &leaf("<Shape as Form>::required")
+        + &leaf("module::in_module")
+        + &outer("module::below::deeper", "module::in_module");
+    for shape in shapes.values() {
+        let shape = shape.replace("generic() {\n}\n", "");
+        assert!(shape.starts_with(&begin), "{shape}");
+        assert!(shape.contains(&methods), "{shape}");
+        assert!(shape.ends_with(&leaf("Shape::by_value")), "{shape}");
+    }
+}
+
+/// The tool loads the library into the one that was started without it.
+#[test]
+fn they_are_switched_while_the_program_runs() {
+    for is_prepared in [true, false] {
+        let stage = Stage::new("fn-rust");
+        let program = if is_prepared {
+            start(&stage, &sites())
+        } else {
+            let mut command = stage.command(sites());
+            Running::start(command.args(["-1", "200"])).expect("it starts")
+        };
+        let pid = program.id();
+        let ask = |words: &str| {
+            let finished = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+            finished.expect_code(0).stdout_text()
+        };
+        let said = ask("start -F *::leaf_* --detach");
+        assert!(
+            said.contains("3 functions matched, 3 sites changed, 3 on"),
+            "{said}"
+        );
+        let dump = stage.path("now.rmk");
+        let names = || {
+            let snapshot = format!("snapshot -p {pid} -o");
+            let _ = ringmark(&stage, &snapshot, &[&dump]).expect_code(0);
+            let names = calls(&stage, "", &dump).into_keys();
+            names
+                .map(|name| name.replace(KINDS, "").replace(LEAVES, ""))
+                .collect::<Vec<_>>()
+        };
+        wait_until(SOON, "calls", || {
+            (names() == ["leaf_calls", "leaf_counted", "leaf_sum"]).then_some(())
+        });
+        assert!(ask("stop").ends_with("0 on; 0 refused\n"));
+    }
+}
+
+/// Its result is that of a run that nobody looks at.
+#[test]
+fn switching_changes_nothing() {
+    let rounds = if is_long() { "20000" } else { "2000" };
+    let expected = run(Command::new(sites()).arg(rounds), LIMIT).expect("it starts");
+    let stage = Stage::new("fn-rust");
+    let mut command = stage.command(sites());
+    command.env("RINGMARK", "mode=overwrite,ring=64K");
+    command.env("LD_PRELOAD", library()).args([rounds, "100"]);
+    let program = Running::start(&mut command).expect("it starts");
+    let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
+    let answered = ["start\nfilter=*@functions-sites", "stop"]
+        .iter()
+        .cycle()
+        .take_while(|verb| {
+            let answer = control::request(&session, &format!("trace {verb}"), LIMIT);
+            answer.is_ok_and(|answer| answer.status == 0)
+        });
+    let switched = answered.count();
+    let found = program.finish(LIMIT).expect_code(0);
+    println!("switched {switched} times");
+    assert!(switched > 10, "{switched}");
+    assert_eq!(found.stdout_text(), expected.stdout_text());
+    assert_eq!(own_counts(&found), own_counts(&expected));
+}
+
+#[test]
+fn a_function_without_an_unwind_entry_is_refused() {
+    if !require_tools(&["objcopy"]) {
+        return;
+    }
+    let stage = Stage::new("fn-rust");
+    let copy = stage.path("copy");
+    let mut objcopy = Command::new("objcopy");
+    objcopy.args(["--rename-section", ".eh_frame_hdr=.other"]);
+    let _ = run(objcopy.arg(sites()).arg(&copy), LIMIT)
+        .expect("objcopy")
+        .expect_code(0);
+    let why = ringmark(&stage, "functions --why *::leaf_sum", &[&copy]).expect_code(4);
+    let said = why.stdout_text();
+    let reason = "copy: no unwind entry says where its return address is";
+    assert!(said.contains(reason), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// What nightly compilers offer: the sites of C.
+#[test]
+fn the_compilers_own_sites() {
+    let stage = Stage::new("fn-rust");
+    let source = "#[inline(never)] fn leaf(n: u64) -> u64 { std::hint::black_box(n) * 3 }
+        fn main() { println!(\"{}\", (0..100).map(leaf).sum::<u64>()); }";
+    std::fs::write(stage.path("small.rs"), source).expect("a file");
+    let mut rustc = Command::new("rustc");
+    rustc
+        .env("RUSTC_BOOTSTRAP", "1")
+        .args(["-O", "-Zpatchable-function-entry=5"]);
+    let program = stage.path("small");
+    rustc.arg(stage.path("small.rs")).arg("-o").arg(&program);
+    let _ = run(&mut rustc, LIMIT).expect("rustc").expect_code(0);
+    let dump = stage.path("run.rmk");
+    let mut command = tool(&stage);
+    command
+        .args(["run", "--tracer", "graph", "-F", "small::*", "-o"])
+        .arg(&dump);
+    let _ = run(command.arg("--").arg(&program), LIMIT)
+        .expect("it starts")
+        .expect_code(0);
+    let found = calls(&stage, "", &dump);
+    assert_eq!(
+        (found["small::leaf"], found["small::main"]),
+        (100, 1),
+        "{found:?}"
+    );
 }

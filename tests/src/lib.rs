@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod binary;
+pub mod code;
 pub mod dirs;
 pub mod functions;
 pub mod left;

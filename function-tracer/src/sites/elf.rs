@@ -145,6 +145,13 @@ impl Contents {
         self.symbols.get(index)
     }
 
+    /// The function that `at` lies in.
+    pub(super) fn symbol_around(&self, at: u64) -> Option<&Symbol> {
+        let behind = self.symbols.partition_point(|symbol| symbol.at <= at);
+        let symbol = self.symbols.get(behind.checked_sub(1)?)?;
+        (at - symbol.at < symbol.size).then_some(symbol)
+    }
+
     /// The first function that begins behind `at`.
     pub(super) fn symbol_behind(&self, at: u64) -> Option<&Symbol> {
         let index = self.symbols.partition_point(|symbol| symbol.at <= at);

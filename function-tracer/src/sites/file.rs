@@ -61,7 +61,9 @@ pub fn in_file(path: &Path) -> Result<InFile, String> {
     let functions = symbols.filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
     let others = functions.filter(|s| s.address() != 0 && !known.contains(&s.address()));
     let names = others.filter_map(|s| s.name_bytes().ok());
-    found.others = names.map(<[u8]>::to_vec).collect();
+    let refused: BTreeSet<_> = found.refused.iter().map(|r| r.symbol.as_slice()).collect();
+    let others = names.filter(|name| !refused.contains(name));
+    found.others = others.map(<[u8]>::to_vec).collect();
     Ok(found)
 }
 

@@ -34,7 +34,7 @@ impl Frames {
 
     /// Where the function around `at` begins, and where its return address is when the
     /// instruction at `at` is next.
-    pub(super) fn around(&self, at: u64) -> Option<(u64, Option<ReturnPlace>)> {
+    pub(super) fn around(&self, at: u64) -> Option<(u64, ReturnPlace)> {
         let bases = BaseAddresses::default()
             .set_eh_frame_hdr(self.header.0)
             .set_eh_frame(self.entries.0);
@@ -48,13 +48,13 @@ impl Frames {
         let mut context = UnwindContext::new();
         let row = entry
             .unwind_info_for_address(&section, &bases, &mut context, at)
-            .ok();
-        let place = row.and_then(|row| match (row.cfa(), row.register(X86_64::RA)) {
+            .ok()?;
+        let place = match (row.cfa(), row.register(X86_64::RA)) {
             (CfaRule::RegisterAndOffset { register, offset }, RegisterRule::Offset(-8)) => {
-                ReturnPlace::of(register.0, *offset)
+                ReturnPlace::of(register.0, *offset)?
             }
-            _ => None,
-        });
+            _ => return None,
+        };
         Some((entry.initial_address(), place))
     }
 }

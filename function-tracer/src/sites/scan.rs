@@ -219,11 +219,9 @@ impl Look<'_> {
         }
         let in_file = entry.at.wrapping_sub(self.module.base);
         let frames = self.contents.frames.as_ref();
-        let (start, place) = frames
-            .and_then(|frames| frames.around(in_file))
-            .ok_or((Vec::new(), Reason::NoFrame))?;
-        let symbol = self.contents.symbol(start);
-        let place = place.ok_or_else(|| (name(symbol), Reason::NoFrame))?;
+        let found = frames.and_then(|frames| frames.around(in_file));
+        let (start, place) =
+            found.ok_or_else(|| (name(self.contents.symbol_around(in_file)), Reason::NoFrame))?;
         Ok(Some((self.module.base.wrapping_add(start), place)))
     }
 

@@ -181,7 +181,8 @@ fn list(rows: &[&Row], file: Option<&Path>) -> anyhow::Result<Exit> {
     if functions == 0
         && let Some(file) = file
     {
-        let text = "no patchable functions; rebuild with -fpatchable-function-entry=5";
+        let text = "no patchable functions; rebuild with -fpatchable-function-entry=5, \
+                    or in Rust with #[ringmark::trace_fn]";
         return Err(Failure::no_target(format!("{}: {text}", file.display())).into());
     }
     note(&format!(

@@ -136,6 +136,7 @@ fn obstacle(path: &Path) -> Option<String> {
     if takes_user || takes_group {
         return Some("is setuid or setgid: nothing can be preloaded".to_owned());
     }
-    let text = "no patchable functions; rebuild with -fpatchable-function-entry=5";
+    let text = "no patchable functions; rebuild with -fpatchable-function-entry=5, \
+                    or in Rust with #[ringmark::trace_fn]";
     found.functions.is_empty().then(|| text.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Functions of every kind that Rust has, which count their own calls: `rust-functions ROUNDS MS`
+//! Functions of every kind that Rust has, which count their own calls: `functions-sites ROUNDS US`
 //! prints a sum to stdout and `calls NAME NUMBER` to stderr, and waits so long between rounds.
 #![forbid(unsafe_code)]
 
@@ -32,9 +32,11 @@ impl Count {
 
 /// The program.
 pub fn run() {
-    let mut arguments = env::args().skip(1).map(|word| word.parse());
+    let mut arguments = env::args().skip(1).map(|word| word.parse::<i64>());
     let mut next = |otherwise| arguments.next().and_then(Result::ok).unwrap_or(otherwise);
-    let (rounds, pause) = (next(10), Duration::from_millis(next(0)));
+    // None are so many that the program runs until it is killed.
+    let rounds = u64::try_from(next(10)).unwrap_or(u64::MAX);
+    let pause = Duration::from_micros(next(0).unsigned_abs());
     panic::set_hook(Box::new(|_| {}));
     let mut sum = 0_u64;
     for round in 0..rounds {

@@ -1,0 +1,159 @@
+//! The machine code of functions, as `objdump` writes it: read, normalised, compared with golden
+//! files. `RINGMARK_BLESS=1` writes those anew; they are compared as text only under the compiler
+//! that wrote them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::workspace_root;
+
+/// One instruction: offset in the function, text without offsets that the linker chooses.
+#[derive(Debug, Clone)]
+pub struct Instruction {
+    /// Distance from the function's first byte.
+    pub offset: u64,
+    /// Mnemonic and operands.
+    pub text: String,
+}
+
+impl Instruction {
+    /// Whether this is its mnemonic.
+    #[must_use]
+    pub fn is(&self, mnemonic: &str) -> bool {
+        self.text.split_whitespace().next() == Some(mnemonic)
+    }
+
+    /// Where a jump within the function goes.
+    #[must_use]
+    pub fn target(&self) -> Option<u64> {
+        let inside = self.text.rsplit_once("+0x")?.1.strip_suffix('>')?;
+        u64::from_str_radix(inside, 16).ok()
+    }
+
+    /// Whether it jumps only sometimes.
+    #[must_use]
+    pub fn is_conditional_jump(&self) -> bool {
+        self.text.starts_with('j') && !self.is("jmp")
+    }
+}
+
+/// The code of one function.
+///
+/// # Panics
+/// When it is not there.
+#[must_use]
+pub fn disassemble(program: &Path, function: &str) -> Vec<Instruction> {
+    let text = objdump(program, &format!("--disassemble={function}"));
+    function_of(text.lines().filter_map(parse).collect())
+}
+
+/// The code of all functions with this in their names; several may have one name.
+///
+/// # Panics
+/// When `objdump` does not start.
+#[must_use]
+pub fn disassemble_all(program: &Path, part: &str) -> BTreeMap<String, Vec<Vec<Instruction>>> {
+    let mut functions: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for block in objdump(program, "-d").split("\n\n") {
+        let title = block.trim_start().lines().next().unwrap_or("");
+        let name = title
+            .split_once(" <")
+            .and_then(|(_, name)| name.strip_suffix(">:"));
+        if let Some(name) = name.filter(|name| name.contains(part)) {
+            let code = function_of(block.lines().filter_map(parse).collect());
+            functions.entry(name.to_owned()).or_default().push(code);
+        }
+    }
+    functions
+}
+
+fn objdump(program: &Path, what: &str) -> String {
+    let mut objdump = Command::new("objdump");
+    objdump.args(["-d", "--no-show-raw-insn", "-C", what]);
+    let output = objdump.arg(program).output().expect("objdump");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn function_of(mut code: Vec<Instruction>) -> Vec<Instruction> {
+    let start = code.first().expect("the function is in the program").offset;
+    code.iter_mut().for_each(|i| i.offset -= start);
+    while code
+        .last()
+        .is_some_and(|i| i.is("nop") || i.is("int3") || i.is("cs"))
+    {
+        code.pop();
+    }
+    code
+}
+
+/// `  1a2b:\tmov …` → offset and normalised text.
+fn parse(line: &str) -> Option<Instruction> {
+    let (address, text) = line.trim_start().split_once(":\t")?;
+    let offset = u64::from_str_radix(address, 16).ok()?;
+    let text = text.split('#').next()?.trim();
+    Some(Instruction {
+        offset,
+        text: normalise(text),
+    })
+}
+
+/// Drops what the linker decides: distances from the instruction pointer, thread-local offsets,
+/// absolute jump addresses.
+fn normalise(text: &str) -> String {
+    let jumps = text.starts_with('j') || text.starts_with("call ");
+    let words = text
+        .split_whitespace()
+        .filter(|word| !(jumps && word.chars().all(|c| c.is_ascii_hexdigit()) && word.len() > 3));
+    let joined = words.collect::<Vec<_>>().join(" ");
+    let mut out = String::new();
+    let mut rest = joined.as_str();
+    while let Some(at) = rest.find("0x") {
+        let digits = rest[at + 2..]
+            .find(|c: char| !c.is_ascii_hexdigit())
+            .map_or(rest.len(), |n| at + 2 + n);
+        let linked = rest[digits..].starts_with("(%rip)")
+            || rest[at..digits].starts_with("0xffffffffffffff");
+        out.push_str(&rest[..at]);
+        out.push_str(if linked { "LINKED" } else { &rest[at..digits] });
+        rest = &rest[digits..];
+    }
+    out + rest
+}
+
+/// Compares a function with `tests/golden/FUNCTION.x86-64`.
+///
+/// # Panics
+/// When it differs, under the compiler that wrote it.
+pub fn compare_with_golden(function: &str, code: &[Instruction]) {
+    let path = workspace_root()
+        .join("tests/golden")
+        .join(format!("{function}.x86-64"));
+    let lines = code
+        .iter()
+        .map(|i| format!("{:4x}  {}\n", i.offset, i.text))
+        .collect::<String>();
+    let text = format!("{}\n{lines}", compiler());
+    if std::env::var("RINGMARK_BLESS").is_ok_and(|v| v == "1") {
+        fs::write(&path, &text).expect("the golden file can be written");
+    }
+    let golden =
+        fs::read_to_string(&path).expect("the golden file; write it with RINGMARK_BLESS=1");
+    if golden.lines().next() == Some(compiler().as_str()) {
+        assert_eq!(
+            golden,
+            text,
+            "{}: RINGMARK_BLESS=1 accepts the new code",
+            path.display()
+        );
+    }
+}
+
+fn compiler() -> String {
+    let output = Command::new("rustc")
+        .arg("--version")
+        .output()
+        .expect("rustc");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
