@@ -87,3 +87,26 @@ def of_functions(all_rows):
     for verb in ("start", "stop"):
         took = rows.median("switch", f"Ringmark, loaded, off again: {verb}")
         yield Bar("P12", f"{verb} answered, ms, command included", took and took / 1e6, 5)
+
+
+def of_events(all_rows):
+    """P1, P2, P3 beside the rivals."""
+    rows = Rows(all_rows)
+    for ours in ("Ringmark, lossless", "Ringmark, overwrite"):
+        yield Bar("P1", f"{ours}: of rdtsc", rows.ratio("event", ours, "rdtsc"), 1.15)
+    ours = "Ringmark, lossless"
+    for rival, least in (("LTTng-UST", 5), ("Perfetto SDK", 10), ("dial9", 4),
+                         ("tracing + chrome", 20)):
+        yield Bar("P1", f"event, times faster than {rival}", rows.ratio("event", rival, ours),
+                  least, True, rows.reason("event", rival))
+    yield Bar("P1", "events neither delivered nor counted as lost", rows.losses("event", ours), 0,
+              False, rows.reason("event", ours))
+    yield Bar("P2", "no clock: of an rtrb push", rows.ratio("event", "Ringmark, no clock",
+              "rtrb push"), 2.2)
+    yield Bar("P3", "span: of rdtsc, two of which are needed",
+              rows.ratio("event", ours, "rdtsc", "span_ns") and
+              2 * rows.ratio("event", ours, "rdtsc", "span_ns"), 2.3)
+    for rival, least in (("Tracy", 2), ("fastrace", 2), ("Perfetto SDK", 7)):
+        yield Bar("P3", f"span, times faster than {rival}",
+                  rows.ratio("event", rival, ours, "span_ns"), least, True,
+                  rows.reason("event", rival))

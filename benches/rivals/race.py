@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROUNDS = 300
 WINDOW_NS = 20_000
-WARM = 64  # calls before each window: WARM of functions/worker.c
+WARM = 64  # calls before each window: as in functions/worker.c and src/lib.rs
 LIMIT_S = 120
 
 
@@ -78,29 +78,30 @@ def percentiles(values):
     return tuple(values[len(values) * p // 100] for p in (10, 50, 90))
 
 
-def windows(entered, verb, rounds=ROUNDS, same=None):
+def windows(entered, verb, rounds=ROUNDS, same=None, only=None):
     """Short windows in turn; for each worker the ns per call of each. All windows have the
     `same` size where it matters what is worked on, or else take the same time."""
     if same:
         return in_turn(entered, verb, lambda _: same, rounds)
-    first = in_turn(entered, verb, lambda _: 64, 5)
+    first = in_turn(entered, verb, lambda _: 64, 5, only)
     sizes = {name: max(8, int(WINDOW_NS / max(min(ns), 0.1)) // 8 * 8)
              for name, ns in first.items()}
-    return in_turn(entered, verb, sizes.get, rounds)
+    return in_turn(entered, verb, sizes.get, rounds, only)
 
 
-def long_runs(entered, calls, turns=3):
+def long_runs(entered, calls, turns=3, only=None):
     """Long runs in turn; for each worker the thread CPU ns per call of each."""
-    return in_turn(entered, "t", lambda _: calls, turns)
+    return in_turn(entered, "t", lambda _: calls, turns, only)
 
 
-def in_turn(entered, verb, size, rounds):
+def in_turn(entered, verb, size, rounds, only=None):
     """ns per call of every window; workers that fail leave the race."""
-    taken = {name: [] for name in entered.workers}
+    taken = {name: [] for name in entered.workers if only is None or name in only}
     for _ in range(rounds):
-        for name, worker in list(entered.workers.items()):
+        for name in [name for name in taken if name in entered.workers]:
             try:
-                taken[name].append(worker.order(verb, size(name)) / size(name))
+                took = entered.workers[name].order(verb, size(name))
+                taken[name].append(took / size(name))
             except NotMeasured as reason:
                 entered.drop(name, reason)
     return {name: ns for name, ns in taken.items() if name in entered.workers}

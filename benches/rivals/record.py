@@ -55,9 +55,15 @@ def number(value):
     return "" if value is None else f"{value:,}"
 
 
+def each(row):
+    """Bytes per call or event."""
+    return f"{row.bytes / row.delivered:.1f}" if row.bytes and row.delivered else ""
+
+
 TITLES = {
     "on": "Everything on, recorded to a file: ns per call, entry and exit",
     "off": "Nothing on: ns per call, and ns per round of a program of small functions",
+    "event": "One event with one u64, and a span of two such: ns",
     "switch": "From asking for a start or stop of everything to the answer: ms",
 }
 
@@ -72,7 +78,15 @@ def races(rows):
                      "reported lost", "bytes per call"]
             lines = ([row.name, three(row.ns) or "NOT MEASURED", three(row.long_ns),
                       number(row.emitted), number(row.delivered), number(row.lost),
-                      f"{row.bytes / row.delivered:.1f}" if row.delivered else ""]
+                      each(row)]
+                     for row in of_race)
+        elif race_name == "event":
+            heads = ["", "event: median (p10–p90)", "long runs, CPU time", "span", "events",
+                     "delivered", "reported lost", "bytes per event"]
+            lines = ([row.name, three(row.ns) or "NOT MEASURED", three(row.long_ns),
+                      three(row.span_ns), number(row.emitted), number(row.delivered),
+                      number(row.lost),
+                      each(row)]
                      for row in of_race)
         elif race_name == "off":
             heads = ["", "empty functions: median (p10–p90)", "program, round"]
@@ -104,7 +118,7 @@ def write(directory, name, text, rows):
         out.writerow(["race", "name", "figure", "p10", "median", "p90", "emitted", "delivered",
                       "lost", "bytes", "config", "reason"])
         for row in rows:
-            for figure in ("ns", "long_ns", "program_ns"):
+            for figure in ("ns", "long_ns", "program_ns", "span_ns"):
                 if values := getattr(row, figure):
                     three = (f"{value:.3f}" for value in race.percentiles(values))
                     out.writerow([row.race, row.name, figure, *three,

@@ -3,9 +3,10 @@
 import subprocess
 from pathlib import Path
 
-from race import Worker, run
+from race import NotMeasured, Worker, run
 
 HERE = Path(__file__).parent / "functions"
+EVENTS = Path(__file__).parent / "events"
 CLANG = "clang-19 -O2"
 # How the traced functions are compiled; the loop around them never is instrumented.
 BUILDS = {
@@ -26,7 +27,9 @@ class Stage:
         self.binaries, self.daemons = binaries, daemons
 
     def binary(self, build):
-        """The traced program as `build` wants it; one that is there is built again."""
+        """The traced program as `build` wants it."""
+        if build == "lttng_event":
+            return self.emitter(build, ["lttng_event.c"], [], ["-llttng-ust", "-ldl"])
         self.binaries.mkdir(parents=True, exist_ok=True)
         program, work, main = (self.binaries / f"{build}{end}" for end in ("", ".work.o", ".main.o"))
         run([*BUILDS[build].split(), "-c", HERE / "work.c", "-o", work])
@@ -39,6 +42,21 @@ class Stage:
             objects.append(hooks)
             link = ["clang++-19", "-fxray-instrument"]
         run([*link, *objects, "-o", program])
+        return program
+
+    def rival(self, name):
+        """A program of src/bin, which benches/compare has built."""
+        program = self.binaries.parent / "built" / name
+        if not program.exists():
+            raise NotMeasured(f"{name} was not built")
+        return program
+
+    def emitter(self, name, sources, flags, libraries):
+        """A C program that emits events."""
+        self.binaries.mkdir(parents=True, exist_ok=True)
+        program = self.binaries / name
+        sources = [*(EVENTS / source for source in sources), HERE / "worker.c", HERE / "work.c"]
+        run(["gcc", "-O2", f"-I{EVENTS}", *flags, *sources, "-o", program, *libraries])
         return program
 
     def worker(self, command, env=None):

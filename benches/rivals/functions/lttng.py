@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from dataclasses import dataclass
 
 from functions.ringmark import Plain
 from race import NotMeasured, run, tree_bytes
@@ -29,15 +30,25 @@ def daemon():
     return started
 
 
+@dataclass
 class Lttng:
-    """`is_on`: a session records everything. Otherwise only the library is loaded."""
+    """`is_on`: a session records everything. Otherwise it is stopped."""
+
+    name: str
+    is_on: bool
+    binary: str = "instrument"
+    preload: str = LIBRARY
+    events: str = "lttng_ust_cyg_profile_fast:*"
+    marker: str = "func_entry"
+    has_spans = False
 
     SWITCH = "the commands `lttng start` and `lttng stop`"
 
-    def __init__(self, name, is_on):
-        self.name, self.is_on = name, is_on
-        self.config = (f"instrument: -finstrument-functions, LD_PRELOAD={LIBRARY}, 8 sub-buffers "
-                       f"of 4 MiB per core, discard mode{'' if is_on else ', session stopped'}")
+    @property
+    def config(self):
+        preload = f", LD_PRELOAD={self.preload}" if self.preload else ""
+        return (f"{self.binary}{preload}, {self.events}, 8 sub-buffers of 4 MiB per core, "
+                f"discard mode{'' if self.is_on else ', session stopped'}")
 
     def start(self, stage):
         self.session, self.trace = f"ringmark-{self.name.replace(' ', '-')}", stage.directory / "ctf"
@@ -47,11 +58,13 @@ class Lttng:
         run(["lttng", "enable-channel", "-s", self.session, "-u", "--subbuf-size", "4M",
              "--num-subbuf", "8", "calls"])
         run(["lttng", "enable-event", "-s", self.session, "-u", "-c", "calls",
-             "lttng_ust_cyg_profile_fast:*"])
+             self.events])
         if self.is_on:
             self.switch(True)
-        env = {"LD_PRELOAD": LIBRARY, "LTTNG_UST_REGISTER_TIMEOUT": "30000"}
-        return stage.worker([stage.binary("instrument")], env)
+        env = {"LTTNG_UST_REGISTER_TIMEOUT": "30000"}
+        if self.preload:
+            env["LD_PRELOAD"] = self.preload
+        return stage.worker([stage.binary(self.binary)], env)
 
     def switch(self, is_on):
         return run(["lttng", "start" if is_on else "stop", self.session])
@@ -62,9 +75,12 @@ class Lttng:
         if not self.is_on:
             return None
         lost = re.search(r"(\d+) events? (?:were )?discarded", said)
-        events = run(["sh", "-c", f"babeltrace2 '{self.trace}' | grep -c 'func_entry\\|func_exit'"])
+        count = f"babeltrace2 '{self.trace}' | grep -c {self.marker}"
+        delivered = int(run(["sh", "-c", count]).split()[0])
         lost = int(lost[1]) if lost else 0
-        return int(events.split()[0]) // 2, lost // 2, tree_bytes(self.trace)
+        if self.marker == "func_entry":
+            lost //= 2  # of entries and exits together
+        return delivered, lost, tree_bytes(self.trace)
 
 
 ON = [Lttng("LTTng cyg-profile-fast", True)]

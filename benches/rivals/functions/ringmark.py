@@ -18,6 +18,20 @@ def tool():
     return os.environ["RINGMARK_TOOL"]
 
 
+def report(dump):
+    """What `ringmark report` says of functions and of event types."""
+    lines = run([tool(), "report", "--json", dump], accept=(0, 1)).splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def lost(worker):
+    """Events that `ringmark record` has reported as lost."""
+    found = re.search(r"([\d,]+) lost", worker.said())
+    if found is None:
+        raise NotMeasured(f"no count of losses: {worker.said()}")
+    return int(found[1].replace(",", ""))
+
+
 class Plain:
     """No tracer: what everything else is compared with."""
 
@@ -48,13 +62,8 @@ class Recorded:
     def account(self, worker):
         if not self.has_calls:
             return None
-        lines = run([tool(), "report", "--json", self.dump], accept=(0, 1)).splitlines()
-        rows = [json.loads(line) for line in lines if line.startswith("{")]
-        delivered = sum(row["calls"] for row in rows if row.get("name", "").startswith("leaf_"))
-        lost = re.search(r"([\d,]+) lost", worker.said())
-        if lost is None:
-            raise NotMeasured(f"no count of losses: {worker.said()}")
-        return delivered, int(lost[1].replace(",", "")) // 2, tree_bytes(self.dump)
+        calls = [row["calls"] for row in report(self.dump) if row.get("name", "")[:5] == "leaf_"]
+        return sum(calls), lost(worker) // 2, tree_bytes(self.dump)
 
 
 class Loaded:
