@@ -229,13 +229,13 @@ fn switching_changes_nothing() {
     command.env("LD_PRELOAD", library()).args([rounds, "100"]);
     let program = Running::start(&mut command).expect("it starts");
     let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
-    let answered = ["start\nfilter=*@functions-sites", "stop"]
-        .iter()
-        .cycle()
-        .take_while(|verb| {
-            let answer = control::request(&session, &format!("trace {verb}"), LIMIT);
-            answer.is_ok_and(|answer| answer.status == 0)
-        });
+    let is_done = |verb: &str| {
+        let answer = control::request(&session, &format!("trace {verb}"), LIMIT);
+        answer.is_ok_and(|answer| answer.status == 0)
+    };
+    wait_until(SOON, "an answer", || is_done("status").then_some(()));
+    let verbs = ["start\nfilter=*@functions-sites", "stop"];
+    let answered = verbs.iter().cycle().take_while(|verb| is_done(verb));
     let switched = answered.count();
     let found = program.finish(LIMIT).expect_code(0);
     println!("switched {switched} times");

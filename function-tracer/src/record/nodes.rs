@@ -163,6 +163,20 @@ fn reclaim() -> Option<&'static Node> {
     Some(node)
 }
 
+/// Takes the stack that this thread has now from nodes of threads that had it before: unwinders
+/// would look there for this thread's calls. One that has the same end cannot be running, even if
+/// it is not gone yet.
+pub(super) fn forget_stack(low: u64, bytes: u64) {
+    let end = low + bytes;
+    for node in all() {
+        let (other, length) = (node.low.load(Relaxed), node.bytes.load(Relaxed));
+        let is_other = length == 0 || other + length <= low || end <= other;
+        if !is_other && (other + length == end || has_ended(node.owner.load(Relaxed))) {
+            node.bytes.store(0, Relaxed);
+        }
+    }
+}
+
 fn map() -> Option<&'static Node> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -210,6 +224,7 @@ pub(super) fn remember(slot: u64, target: u64) {
 /// to another thread, and for a call that was believed left.
 pub(crate) fn find_anywhere(slot: u64) -> Option<u64> {
     let is_it = |call: &&OpenCall| call.slot.load(Relaxed) == slot;
+    let all = || all().filter(|node| node.bytes.load(Relaxed) != 0);
     let open = all().flat_map(|node| (SENTINELS..SENTINELS + PLACES).map(|i| node.call(i)));
     let left = all().flat_map(|node| {
         let count = node.calls_left.load(Relaxed);
@@ -263,6 +278,31 @@ mod tests {
         };
         let second = std::thread::spawn(again).join().unwrap();
         assert_eq!(first, second, "the ended thread's node");
+    }
+
+    /// A new thread may get the stack of one whose node is not free yet.
+    #[test]
+    fn a_stack_belongs_to_one_node() {
+        let _alone = IN_USE.lock().unwrap();
+        let older = map().unwrap();
+        let at = |low: u64, bytes: u64| {
+            older.low.store(low, Relaxed);
+            older.bytes.store(bytes, Relaxed);
+            older.call(SENTINELS).slot.store(0x5008, Relaxed);
+            forget_stack(0x4000, 0x2000);
+            let is_kept = older.bytes.load(Relaxed) != 0;
+            assert_eq!(find_anywhere(0x5008).is_some(), is_kept);
+            is_kept
+        };
+        assert!(!at(0x4000, 0x2000), "the same stack");
+        assert!(!at(0x5000, 0x1000), "a smaller one with the same end");
+        assert!(at(0x6000, 0x1000) && at(0x3000, 0x1000), "neighbours");
+        assert!(at(0x3000, 0x2000), "this thread runs");
+        let ended = std::thread::spawn(me).join().unwrap();
+        older.owner.store(ended, Relaxed);
+        assert!(!at(0x3000, 0x2000), "its thread has ended");
+        assert!(at(0x6000, 0x1000), "a neighbour's");
+        older.bytes.store(0, Relaxed);
     }
 
     #[test]

@@ -134,6 +134,7 @@ impl Block {
         let Some(node) = nodes::take() else {
             return false;
         };
+        nodes::forget_stack(low, bytes);
         node.low.store(low, Relaxed);
         node.bytes.store(bytes, Relaxed);
         self.first.store(node.first(), Relaxed);
