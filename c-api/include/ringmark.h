@@ -159,6 +159,9 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_write
     if (RINGMARK_LIKELY_(payload_words <= RINGMARK_PAYLOAD_WORDS_MAX && next <= RINGMARK_LOAD_(writer->end) &&
                          ticks <= UINT32_MAX)) {
         uint64_t *const header = (uint64_t *)at;
+        if (header == NULL) {
+            __builtin_unreachable(); /* It is below the end of a page. */
+        }
         uint64_t found = 0;
         /* Not locked: only this thread and its handlers write here. */
         __asm__ volatile("cmpxchgq %[busy], %[word]"
@@ -186,7 +189,16 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_write
     return it;
 }
 
-/* Reserves a record of the type with this id. */
+RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_else_(uint32_t type, uint64_t payload_words,
+                                                                    uint64_t tick, uint32_t is_at) {
+    struct ringmark_reservation slow;
+    ringmark_reserve_slow(&slow, type, payload_words, tick, is_at);
+    /* Field by field: else clang has the reservations of the straight line in memory, too. */
+    const struct ringmark_reservation it = {slow.writer, slow.outer, slow.header, slow.payload, slow.commit, slow.discard};
+    return it;
+}
+
+/* Reserves a record of the type with this id, which is not 0: see ringmark_is_on(). */
 RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve(uint32_t type, uint64_t payload_words) {
     struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
     if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->clock) == RINGMARK_CLOCK_TSC)) {
@@ -195,9 +207,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve(uint32_t type, uin
             return it;
         }
     }
-    struct ringmark_reservation slow;
-    ringmark_reserve_slow(&slow, type, payload_words, 0, 0);
-    return slow;
+    return ringmark_reserve_else_(type, payload_words, 0, 0);
 }
 
 /* The same for something that happened at a tick that the caller holds: see ringmark_ticks(). */
@@ -209,9 +219,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_at(uint32_t type, 
             return it;
         }
     }
-    struct ringmark_reservation slow;
-    ringmark_reserve_slow(&slow, type, payload_words, tick, 1);
-    return slow;
+    return ringmark_reserve_else_(type, payload_words, tick, 1);
 }
 
 RINGMARK_INLINE_ void ringmark_finish_(const struct ringmark_reservation *it, uint64_t header) {

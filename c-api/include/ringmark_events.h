@@ -267,14 +267,14 @@ RINGMARK_INLINE_ struct ringmark_span ringmark_begin_(uint32_t id) {
 #define RINGMARK_EMIT_1(ident)                                                                         \
     do {                                                                                               \
         const uint32_t ringmark_id_ = ringmark_is_on(ident);                                           \
-        if (ringmark_id_ != 0) {                                                                       \
+        if (RINGMARK_LIKELY_(ringmark_id_ != 0)) {                                                         \
             ringmark_record_##ident(ringmark_id_, 0);                                                  \
         }                                                                                              \
     } while (0)
 #define RINGMARK_EMIT_N(ident, ...)                                                                    \
     do {                                                                                               \
         const uint32_t ringmark_id_ = ringmark_is_on(ident);                                           \
-        if (ringmark_id_ != 0) {                                                                       \
+        if (RINGMARK_LIKELY_(ringmark_id_ != 0)) {                                                         \
             ringmark_record_##ident(ringmark_id_, 0, __VA_ARGS__);                                     \
         }                                                                                              \
     } while (0)
@@ -306,7 +306,7 @@ RINGMARK_INLINE_ struct ringmark_span ringmark_begin_(uint32_t id) {
                                  ? ringmark_enter_##ident(ringmark_is_on(ident), __VA_ARGS__)          \
                                  : ringmark_stay_##ident()
 #define RINGMARK_GUARD_(ident)                                                                         \
-    const struct ringmark_scope_##ident RINGMARK_CAT_(ringmark_guard_, __COUNTER__)                    \
+    const struct ringmark_scope_##ident RINGMARK_CAT_(ringmark_guard_, __LINE__)                    \
         __attribute__((cleanup(ringmark_leave_##ident), unused))
 
 /* ---- Registration ----------------------------------------------------------------------------- */

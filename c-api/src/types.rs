@@ -53,6 +53,7 @@ pub(crate) unsafe extern "C" fn ringmark_register(
     stop: *const *const CType,
 ) -> c_int {
     if layout != layout::number() {
+        caught((), report_other_version);
         return 1;
     }
     caught((), || {
@@ -72,6 +73,14 @@ pub(crate) unsafe extern "C" fn ringmark_register(
         }
     });
     0
+}
+
+/// As for every other reason why something is not traced.
+fn report_other_version() {
+    if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
+        let line = "ringmark: events of C code are off: it was compiled with ringmark.h of another version than libringmark\n";
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    }
 }
 
 /// Whether a module came before; from now on it did.

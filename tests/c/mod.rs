@@ -1,0 +1,115 @@
+//! C and C++ programs of tests: compiled against the header in the checkout and the built library.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use ringmark_tests::binary::{built_library, ringmark};
+use ringmark_tests::stage::Stage;
+use ringmark_tests::{recording, run, workspace_root};
+use serde_json::Value;
+
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// What every build must bear.
+const STRICT: &str = "-Wall -Wextra -Wpedantic -Werror -g";
+
+/// A compiler of C and one of C++.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compiler {
+    pub(crate) c: &'static str,
+    pub(crate) cxx: &'static str,
+}
+
+pub(crate) const GCC: Compiler = Compiler {
+    c: "gcc",
+    cxx: "g++",
+};
+
+/// The compilers that are here; gcc is.
+pub(crate) fn compilers() -> Vec<Compiler> {
+    let clang = Compiler {
+        c: "clang",
+        cxx: "clang++",
+    };
+    let has = |name| Command::new(name).arg("--version").output().is_ok();
+    let clang = Some(clang).filter(|clang| has(clang.c) && has(clang.cxx));
+    [GCC].into_iter().chain(clang).collect()
+}
+
+/// The built library, and under the names that an installation gives it.
+pub(crate) fn library_dir(stage: &Stage) -> PathBuf {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    let built = LIBRARY.get_or_init(|| built_library("ringmark-c", "libringmark_c.so"));
+    let dir = stage.path("lib");
+    if std::fs::create_dir(&dir).is_ok() {
+        for name in ["libringmark.so", "libringmark.so.0"] {
+            std::os::unix::fs::symlink(built, dir.join(name)).expect("a link");
+        }
+        let archive = built.with_extension("a");
+        std::os::unix::fs::symlink(archive, dir.join("libringmark.a")).expect("a link");
+    }
+    dir
+}
+
+/// Compiles files of `tests/programs/c`; those that end in `.cc`, or all with `-x c++` in `flags`,
+/// as C++17. They find the library of the stage, wherever they lie.
+pub(crate) fn compile(
+    stage: &Stage,
+    compiler: Compiler,
+    sources: &str,
+    flags: &str,
+    output: &str,
+) -> PathBuf {
+    let libraries = library_dir(stage);
+    let is_cxx = sources.contains(".cc") || flags.contains("-x c++");
+    let (name, standard) = if is_cxx {
+        (compiler.cxx, "-std=c++17")
+    } else {
+        (compiler.c, "-std=c11")
+    };
+    let root = workspace_root();
+    let path = stage.path(output);
+    let mut command = Command::new(name);
+    command.current_dir(root.join("tests/programs/c"));
+    command.args(STRICT.split_whitespace()).arg(standard);
+    command.arg("-I").arg(root.join("c-api/include"));
+    command.args(flags.split_whitespace());
+    command
+        .args(sources.split_whitespace())
+        .arg("-o")
+        .arg(&path);
+    command.args(["-x", "none", "-L"]).arg(&libraries);
+    command.arg(format!("-Wl,-rpath,{}", libraries.display()));
+    command.args(["-lringmark", "-lpthread", "-ldl", "-lm"]);
+    let _ = run(&mut command, LIMIT).expect(name).expect_code(0);
+    path
+}
+
+/// What a ring file holds, one line for each: name, kind, level, arguments as JSON in the order of
+/// their names. Losses are `lost CAUSE COUNT`.
+pub(crate) fn lines(stage: &Stage, ring_file: &Path) -> Vec<String> {
+    events(stage, ring_file).iter().map(line).collect()
+}
+
+/// The same as `ringmark cat --json` says it.
+pub(crate) fn events(stage: &Stage, ring_file: &Path) -> Vec<Value> {
+    let name = ring_file.file_stem().unwrap_or_default().to_string_lossy();
+    let dump = stage.path(&format!("{name}.rmk"));
+    recording::record(ring_file, &dump);
+    let mut cat = ringmark();
+    cat.args(["cat", "--json"]).arg(&dump);
+    let done = run(&mut cat, LIMIT).expect("ringmark");
+    assert!(done.code() <= 1, "{}", done.stderr_text());
+    let parse = |line: &str| serde_json::from_str(line).expect("a line of JSON");
+    done.stdout_text().lines().map(parse).collect()
+}
+
+fn line(event: &Value) -> String {
+    let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    if event["kind"] == "lost" {
+        return format!("lost {} {}", word("cause"), event["count"]);
+    }
+    let [name, kind, level] = ["name", "kind", "level"].map(word);
+    format!("{name} {kind} {level} {}", event["args"])
+}
