@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
@@ -91,7 +91,7 @@ pub(crate) fn ask_some(socket: &Path, count: u32) -> io::Result<()> {
 }
 
 fn ask_until(
-    socket: &PathBuf,
+    socket: &Path,
     is_over: &AtomicBool,
     next: &AtomicU32,
     pause: Duration,
