@@ -14,6 +14,12 @@ def load():
     return " ".join(f"{value:.1f}" for value in os.getloadavg())
 
 
+def revision():
+    """The commit that was measured, if it was one."""
+    said = race.run(["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"])
+    return said.strip()
+
+
 def conditions(tracers):
     """Machine, versions and load, as they are now."""
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
@@ -25,6 +31,7 @@ def conditions(tracers):
         "kernel": platform.release(),
         "cores": f"traced programs on {race.CORE}, everything else on {sorted(race.OTHERS)}",
         "load before": load(),
+        "revision": revision(),
     }
     for tracer in tracers:
         try:

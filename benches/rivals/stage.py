@@ -31,7 +31,8 @@ class Stage:
         if build == "lttng_event":
             return self.emitter(build, ["lttng_event.c"], [], ["-llttng-ust", "-ldl"])
         self.binaries.mkdir(parents=True, exist_ok=True)
-        program, work, main = (self.binaries / f"{build}{end}" for end in ("", ".work.o", ".main.o"))
+        program = self.binaries / build
+        work, main = (self.binaries / f"{build}.{part}.o" for part in ("work", "main"))
         run([*BUILDS[build].split(), "-c", HERE / "work.c", "-o", work])
         run(["gcc", "-O2", "-c", HERE / "worker.c", "-o", main])
         objects = [work, main]

@@ -51,7 +51,8 @@ class Lttng:
                 f"discard mode{'' if self.is_on else ', session stopped'}")
 
     def start(self, stage):
-        self.session, self.trace = f"ringmark-{self.name.replace(' ', '-')}", stage.directory / "ctf"
+        self.session = f"ringmark-{self.name.replace(' ', '-')}"
+        self.trace = stage.directory / "ctf"
         stage.daemons.setdefault(NAME, daemon())
         subprocess.run(["lttng", "destroy", self.session], capture_output=True, check=False)
         run(["lttng", "create", self.session, f"--output={self.trace}"])
