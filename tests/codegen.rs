@@ -1,11 +1,14 @@
 //! The machine code of the event path: what the straight line must not hold, and a golden file of
 //! it. The rules hold under every compiler.
 
-use std::path::PathBuf;
+mod c;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringmark_tests::code::{Instruction, compare_with_golden, disassemble};
-use ringmark_tests::{require_tools, workspace_root};
+use ringmark_tests::code::{Instruction, compare_with_golden, compare_with_golden_of, disassemble};
+use ringmark_tests::stage::Stage;
+use ringmark_tests::{require_tools, run, workspace_root};
 
 const FUNCTIONS: [&str; 3] = [
     "hot_path_event_u64",
@@ -26,6 +29,64 @@ fn straight_line_has_no_lock_fence_or_call() {
         check_ways_out(function, &code).unwrap_or_else(|error| panic!("{error}\n{code:#?}"));
         compare_with_golden(function, &code);
     }
+}
+
+#[test]
+fn straight_line_in_c_has_no_lock_fence_or_call() {
+    if !require_tools(&["gcc", "objdump"]) {
+        return;
+    }
+    let stage = Stage::new("codegen-c");
+    for compiler in c::compilers() {
+        let program = c::compile(&stage, compiler, "hot_path.c", "-O2", "hot_path");
+        for function in FUNCTIONS.map(|function| format!("c_{function}")) {
+            let code = disassemble(&program, &function);
+            let line = straight_line(&code);
+            check_straight_line(&function, &line).unwrap_or_else(|e| panic!("{e}\n{line:#?}"));
+            check_ways_out(&function, &code).unwrap_or_else(|e| panic!("{e}\n{code:#?}"));
+            if compiler.c == c::GCC.c {
+                compare_with_golden_of(compiler.c, &function, &code);
+            }
+        }
+    }
+}
+
+/// Counted by a simulator of the processor: the same on every machine.
+#[test]
+fn c_needs_no_more_instructions_than_rust() {
+    if !require_tools(&["gcc", "valgrind"]) {
+        return;
+    }
+    let stage = Stage::new("codegen-count");
+    let in_rust = build();
+    let in_c = c::compile(&stage, c::GCC, "hot_path.c", "-O2", "hot_path");
+    for function in FUNCTIONS {
+        let rust = instructions(&stage, &in_rust, function);
+        let c = instructions(&stage, &in_c, &format!("c_{function}"));
+        println!("{function}: {rust:.2} instructions an event in Rust, {c:.2} in C");
+        assert!(c > 20.0, "{function}: only {c} instructions: is it on?");
+        assert!(c <= rust * 1.02, "{function}: {c} in C, {rust} in Rust");
+    }
+}
+
+/// Instructions per call of a function that the program calls a thousand times, with what it calls:
+/// the first event of a thread and the turns of pages are among them.
+fn instructions(stage: &Stage, program: &Path, function: &str) -> f64 {
+    let mut command = stage.program("valgrind", "mode=overwrite,keep=never");
+    command.args(["--tool=callgrind", "--collect-atstart=no"]);
+    command.arg(format!("--toggle-collect={function}"));
+    command.arg(format!(
+        "--callgrind-out-file={}",
+        stage.path("out").display()
+    ));
+    command.arg(program);
+    let done = run(&mut command, c::LIMIT)
+        .expect("valgrind")
+        .expect_code(0);
+    let text = done.stderr_text();
+    let collected = text.split("Collected : ").nth(1);
+    let number = collected.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    number.unwrap_or_else(|| panic!("no count in {text}")) / 1000.0
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! C and C++ programs of tests: compiled against the header in the checkout and the built library.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use ringmark_tests::binary::{built_library, ringmark};
+use ringmark_tests::binary::built_library;
 use ringmark_tests::stage::Stage;
-use ringmark_tests::{recording, run, workspace_root};
-use serde_json::Value;
+use ringmark_tests::{run, workspace_root};
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// What every build must bear.
@@ -84,32 +83,4 @@ pub(crate) fn compile(
     command.args(["-lringmark", "-lpthread", "-ldl", "-lm"]);
     let _ = run(&mut command, LIMIT).expect(name).expect_code(0);
     path
-}
-
-/// What a ring file holds, one line for each: name, kind, level, arguments as JSON in the order of
-/// their names. Losses are `lost CAUSE COUNT`.
-pub(crate) fn lines(stage: &Stage, ring_file: &Path) -> Vec<String> {
-    events(stage, ring_file).iter().map(line).collect()
-}
-
-/// The same as `ringmark cat --json` says it.
-pub(crate) fn events(stage: &Stage, ring_file: &Path) -> Vec<Value> {
-    let name = ring_file.file_stem().unwrap_or_default().to_string_lossy();
-    let dump = stage.path(&format!("{name}.rmk"));
-    recording::record(ring_file, &dump);
-    let mut cat = ringmark();
-    cat.args(["cat", "--json"]).arg(&dump);
-    let done = run(&mut cat, LIMIT).expect("ringmark");
-    assert!(done.code() <= 1, "{}", done.stderr_text());
-    let parse = |line: &str| serde_json::from_str(line).expect("a line of JSON");
-    done.stdout_text().lines().map(parse).collect()
-}
-
-fn line(event: &Value) -> String {
-    let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
-    if event["kind"] == "lost" {
-        return format!("lost {} {}", word("cause"), event["count"]);
-    }
-    let [name, kind, level] = ["name", "kind", "level"].map(word);
-    format!("{name} {kind} {level} {}", event["args"])
 }

@@ -127,6 +127,14 @@ fn normalise(text: &str) -> String {
 /// # Panics
 /// When it differs, under the compiler that wrote it.
 pub fn compare_with_golden(function: &str, code: &[Instruction]) {
+    compare_with_golden_of("rustc", function, code);
+}
+
+/// The same for the code of another compiler.
+///
+/// # Panics
+/// As [`compare_with_golden`].
+pub fn compare_with_golden_of(compiler: &str, function: &str, code: &[Instruction]) {
     let path = workspace_root()
         .join("tests/golden")
         .join(format!("{function}.x86-64"));
@@ -134,13 +142,13 @@ pub fn compare_with_golden(function: &str, code: &[Instruction]) {
         .iter()
         .map(|i| format!("{:4x}  {}\n", i.offset, i.text))
         .collect::<String>();
-    let text = format!("{}\n{lines}", compiler());
+    let text = format!("{}\n{lines}", version_of(compiler));
     if std::env::var("RINGMARK_BLESS").is_ok_and(|v| v == "1") {
         fs::write(&path, &text).expect("the golden file can be written");
     }
     let golden =
         fs::read_to_string(&path).expect("the golden file; write it with RINGMARK_BLESS=1");
-    if golden.lines().next() == Some(compiler().as_str()) {
+    if golden.lines().next() == Some(version_of(compiler).as_str()) {
         assert_eq!(
             golden,
             text,
@@ -150,10 +158,10 @@ pub fn compare_with_golden(function: &str, code: &[Instruction]) {
     }
 }
 
-fn compiler() -> String {
-    let output = Command::new("rustc")
-        .arg("--version")
-        .output()
-        .expect("rustc");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+/// The first line of what a compiler says of itself.
+fn version_of(compiler: &str) -> String {
+    let output = Command::new(compiler).arg("--version").output();
+    let text = output.expect("the compiler").stdout;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    text.lines().next().unwrap_or_default().trim().to_owned()
 }
