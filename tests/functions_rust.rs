@@ -15,7 +15,7 @@ use ringmark_tests::binary::{built, built_with};
 use ringmark_tests::code::{Instruction, compare_with_golden, disassemble, disassemble_all};
 use ringmark_tests::functions::{LIMIT, calls, library, ringmark, start, tool};
 use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
+use ringmark_tests::{Running, is_long, require_tools, run, wait_until, workspace_root};
 
 const PACKAGE: &str = "ringmark-test-functions";
 /// In front of the names of its functions; types have it, too.
@@ -29,15 +29,53 @@ fn sites() -> PathBuf {
     built_with(PACKAGE, "functions-sites", "functions")
 }
 
+/// The same, built otherwise: what Cargo's configuration says of it.
+fn sites_with(configuration: &str) -> PathBuf {
+    let target = sites().with_file_name("functions-otherwise");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace_root());
+    cargo.args([
+        "build",
+        "-q",
+        "--release",
+        "--locked",
+        "-p",
+        PACKAGE,
+        "--features=functions",
+    ]);
+    cargo.args([
+        "--bin=functions-sites",
+        "--config",
+        configuration,
+        "--target-dir",
+    ]);
+    let _ = run(cargo.arg(&target), 10 * LIMIT)
+        .expect("cargo")
+        .expect_code(0);
+    target.join("release/functions-sites")
+}
+
 #[test]
 fn each_call_is_there_with_its_end() {
-    let program = Program::at(sites());
+    check_calls(sites(), "");
+    let others = [
+        "profile.release.opt-level=0",
+        "profile.release.lto='fat'",
+        "build.rustflags=['-Cforce-frame-pointers', '-Csymbol-mangling-version=v0']",
+    ];
+    for other in others.iter().take(if is_long() { others.len() } else { 0 }) {
+        check_calls(sites_with(other), other);
+    }
+}
+
+fn check_calls(program: PathBuf, build: &str) {
+    let program = Program::at(program);
     let wishes = "tracer=graph;filter=*@functions-sites";
     let traced = program.trace(LOSSLESS, wishes, "10");
-    println!("{:?}", traced.books);
-    traced.books.expect_closed("rust");
+    println!("{build} {:?}", traced.books);
+    traced.books.expect_closed(build);
     let own = own_counts(&traced.finished);
-    traced.books.expect_calls(&own, "rust");
+    traced.books.expect_calls(&own, build);
     let functions = &traced.books.functions;
     assert_eq!(functions.len(), own.len() + 2, "{functions:?}"); // Two leaves do not count.
     for (name, counts) in functions {

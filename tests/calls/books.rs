@@ -64,6 +64,11 @@ fn plain_name(name: &[u8]) -> String {
         Some((front, last)) if front.starts_with('<') => last.to_owned(),
         _ => name,
     };
+    // `name::<T>`, as newer symbols have it.
+    let name = match name.split_once("::<") {
+        Some((front, _)) => front.to_owned(),
+        None => name,
+    };
     let front = name.split(['(', ' ']).next().unwrap_or("");
     let last = front.rsplit("::").next().unwrap_or("");
     last.split('.').next().unwrap_or("").to_owned()
