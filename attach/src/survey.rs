@@ -87,15 +87,18 @@ impl Survey<'_> {
 
 /// What the code calls, or why it cannot.
 fn functions(modules: &[Module]) -> Result<Functions, &'static str> {
-    let is_musl = |module: &Module| module.path.contains("ld-musl");
-    if modules.iter().any(is_musl) {
-        return Err("its C library is musl, and the shared object needs glibc");
-    }
     let is_libc = |module: &&Module| module.owner == Owner::Libc || module.path.contains("/libdl");
     let find = |name| {
         let mut libc = modules.iter().filter(is_libc);
         libc.find_map(|module| module.function(name))
     };
+    let is_other = find("dlopen").is_some() && find("gnu_get_libc_version").is_none();
+    let is_musl = |module: &Module| module.path.contains("/ld-musl");
+    if is_other || modules.iter().any(is_musl) {
+        return Err(
+            "its C library is not glibc (musl, perhaps), and the shared object needs glibc",
+        );
+    }
     let all = || {
         Some(Functions {
             dlopen: find("dlopen")?,

@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
 
+use crate::arch::has_shadow_stack;
 use crate::engine::Engine;
 use crate::sites::demangled;
 use crate::tracers::{Outcome, Selection, Tracer, Tracers, candidate};
@@ -52,6 +53,9 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
     });
     let open = tracers.open_sites();
     let _ = writeln!(text, "sites={sites}\nopen={open}\nuntraceable={refused}");
+    // Where the processor checks return addresses none is replaced.
+    let shadow_stack = if has_shadow_stack() { "on" } else { "off" };
+    let _ = writeln!(text, "shadow_stack={shadow_stack}");
     for tracer in tracers.all() {
         if !push(&mut text, &line_of(tracer)) {
             break;

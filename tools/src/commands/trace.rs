@@ -183,7 +183,7 @@ const RENEW_EVERY: Duration = Duration::from_secs(1);
 impl Start {
     fn run(self) -> anyhow::Result<Exit> {
         self.names.check()?;
-        let target = Target::find(self.of.pid)?;
+        let target = Target::find_or_load(self.of.pid)?;
         if self.names.is_empty() {
             self.require_functions(&target)?;
         }
@@ -336,11 +336,33 @@ fn status(of: &Of) -> anyhow::Result<Exit> {
     table.write(&mut out, Style::detect())?;
     writeln!(
         out,
-        "{} of {} on; {} cannot be traced",
+        "{} of {} on; {} cannot be traced{}",
         count(answer.number("open")),
         counted(answer.number("sites"), "site"),
-        count(answer.number("untraceable"))
+        count(answer.number("untraceable")),
+        about_exits(answer.values("shadow_stack").next())
     )?;
     out.finish()?;
     Ok(Exit::FINE)
+}
+
+/// What is seen of a call. Older tracers do not say.
+fn about_exits(shadow_stack: Option<&str>) -> &'static str {
+    match shadow_stack {
+        Some("on") => "; entries only: shadow stacks are on (CET), so return addresses stay",
+        Some(_) => "; entries and exits",
+        None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_of_a_call() {
+        assert!(about_exits(Some("on")).starts_with("; entries only: shadow stacks are on"));
+        assert_eq!(about_exits(Some("off")), "; entries and exits");
+        assert_eq!(about_exits(None), "");
+    }
 }

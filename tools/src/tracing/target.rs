@@ -22,11 +22,24 @@ pub(crate) struct Target {
 pub(crate) struct Answer(String);
 
 impl Target {
-    /// Finds it; a process that has none gets the shared object loaded.
+    /// Finds it. Nothing is done to a process that has none.
     ///
     /// # Errors
     /// There is no such process, it has no session with tracers, or we may not.
     pub(crate) fn find(pid: u32) -> anyhow::Result<Self> {
+        let missing = || {
+            Failure::no_target(format!(
+                "pid {pid}: runs without the function tracer; 'ringmark trace start -p {pid}' loads it"
+            ))
+        };
+        Ok(Self::of(pid)?.ok_or_else(missing)?)
+    }
+
+    /// Finds it; a process that has none gets the shared object loaded.
+    ///
+    /// # Errors
+    /// As [`Target::find`], or it cannot be loaded.
+    pub(crate) fn find_or_load(pid: u32) -> anyhow::Result<Self> {
         if let Some(target) = Self::of(pid)? {
             return Ok(target);
         }

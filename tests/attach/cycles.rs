@@ -1,0 +1,81 @@
+//! Attach, start, stop and detach again and again, in programs that are nearly always inside the C
+//! library or the loader.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use ringmark_tests::functions::{LIMIT, compile, ringmark, tool};
+use ringmark_tests::stage::Stage;
+use ringmark_tests::{Finished, Running, is_long, require_tools, wait_until};
+
+use super::text::sites;
+
+const SLEDS: &str = "-O2 -fpatchable-function-entry=5";
+const KINDS: [&str; 4] = [
+    "malloc malloc malloc",
+    "printf printf",
+    "dlopen dlopen",
+    "malloc printf dlopen malloc printf dlopen",
+];
+/// A machine on which much else runs lets no thread come to a good place in time, once in a while:
+/// that is said, and asked again.
+const ATTEMPTS: usize = 5;
+
+#[test]
+fn cycles_in_programs_that_loop_in_the_c_library() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let cycles = if is_long() { 200 } else { 6 };
+    let stage = Stage::new("attach-cycles");
+    let program = compile(&stage, "attach_loop.c", "loop", SLEDS);
+    let shared = format!("{SLEDS} -shared -fPIC");
+    let plugin = compile(&stage, "attach_plugin.c", "plugin.so", &shared);
+    let _ = tool(&stage);
+    let (mut longest, mut again) = (Duration::ZERO, 0);
+    for cycle in 0..cycles {
+        let mut command = stage.command(&program);
+        command.arg("300").arg(&plugin);
+        command.args(KINDS[cycle % KINDS.len()].split(' '));
+        let mut target = Running::start(command.stdin(Stdio::piped())).expect("a target");
+        let pid = target.id();
+        let begun = Instant::now();
+        again += attach(&stage, pid);
+        longest = longest.max(begun.elapsed());
+        let ask = |words: &str| ringmark(&stage, &format!("{words} -p {pid}"), &[]);
+        let closed = || (sites(pid, &program).1 == 0).then_some(());
+        assert!(closed().is_some(), "sites are open after the first start");
+        // The same process, prepared now.
+        for _ in 0..2 {
+            let said = ask("trace start --all-functions --detach").expect_code(0);
+            assert!(said.stdout_text().contains(" matched, "), "{said:?}");
+            assert!(closed().is_none(), "no site is open");
+            let _ = ask("trace stop").expect_code(0);
+            wait_until(LIMIT, "closed sites", closed);
+        }
+        drop(target.child().stdin.take());
+        let text = target.finish(LIMIT).expect_code(0).stdout_text();
+        assert!(text.contains("ok "), "{text}");
+    }
+    println!(
+        "{cycles} cycles, 0 hangs; the longest attach, start, stop and detach took {longest:?}; {again} \
+         times no thread came to a place in time"
+    );
+}
+
+/// Loads, starts, stops and goes; says how often that was refused before.
+fn attach(stage: &Stage, pid: u32) -> usize {
+    let words = format!("trace start --all-functions --for 20ms -p {pid}");
+    let mut refused = Vec::new();
+    while refused.len() < ATTEMPTS {
+        let said: Finished = ringmark(stage, &words, &[]);
+        let text = said.stderr_text();
+        if said.code() == 0 {
+            assert!(text.contains("function tracer loaded by thread"), "{text}");
+            return refused.len();
+        }
+        assert!(text.contains("no thread came to a place where"), "{text}");
+        refused.push(text);
+    }
+    panic!("{refused:#?}");
+}

@@ -1,0 +1,144 @@
+//! What `trace start -p` says of programs that it cannot load anything into. They run on untouched.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use ringmark_tests::functions::{LIMIT, compile, ringmark, tool};
+use ringmark_tests::stage::Stage;
+use ringmark_tests::tools::log_skip;
+use ringmark_tests::{Finished, Running, require_tools, run};
+
+use super::server::Server;
+
+/// Waits for its input's end.
+const WAITS: &str = "#include <stdio.h>\nint main(void) { while (getchar() != EOF) {} puts(\"ok \"); \
+    return 0; }\n";
+const FILTERED: &str = "#include <linux/filter.h>\n#include <linux/seccomp.h>\n#include <stdio.h>\n\
+    #include <sys/prctl.h>\nint main(void) { struct sock_filter f = {6, 0, 0, 0x7fff0000};\n\
+    struct sock_fprog p = {1, &f}; prctl(38, 1, 0, 0, 0); prctl(22, 2, &p);\n\
+    while (getchar() != EOF) {} puts(\"ok \"); return 0; }\n";
+
+fn program(
+    stage: &Stage,
+    name: &str,
+    code: &str,
+    compiler: &str,
+    flags: &str,
+) -> std::path::PathBuf {
+    let source = stage.path(&format!("{name}.c"));
+    std::fs::write(&source, code).expect("a file");
+    let mut command = Command::new(compiler);
+    command.args(flags.split_whitespace()).arg(&source);
+    command.arg("-o").arg(stage.path(name));
+    let _ = run(&mut command, LIMIT).expect("a compiler").expect_code(0);
+    stage.path(name)
+}
+
+/// The tool ends with 4 and says this, and the program's code is as in its file.
+fn refused(stage: &Stage, program: &Path, expected: &[&str]) {
+    let mut command = stage.command(program);
+    let mut target = Running::start(command.stdin(Stdio::piped())).expect("a target");
+    // It is let come to its wait, by the way: nothing depends on it.
+    thread::sleep(Duration::from_millis(100));
+    let pid = target.id();
+    let before = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("a living process");
+    let words = format!("trace start --all-functions -p {pid}");
+    expect_said(&ringmark(stage, &words, &[]), expected);
+    let after = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("a living process");
+    assert_eq!(before, after, "its memory has changed");
+    drop(target.child().stdin.take());
+    let text = target.finish(LIMIT).expect_code(0).stdout_text();
+    assert!(text.contains("ok "), "{text}");
+}
+
+fn expect_said(said: &Finished, expected: &[&str]) {
+    let text = said.stderr_text();
+    println!("{}", text.trim());
+    assert_eq!(said.code(), 4, "{said:?}");
+    for expected in expected {
+        assert!(text.contains(expected), "no {expected:?} in {text}");
+    }
+}
+
+#[test]
+fn programs_that_cannot_be_loaded_into_are_refused_by_name() {
+    if !require_tools(&["gcc", "setpriv"]) {
+        return;
+    }
+    let stage = Stage::new("attach-told");
+    let flags = "-O2 -fpatchable-function-entry=5";
+    let linked = program(&stage, "static", WAITS, "gcc", &format!("{flags} -static"));
+    refused(&stage, &linked, &["statically linked"]);
+    let filtered = program(&stage, "filtered", FILTERED, "gcc", flags);
+    refused(&stage, &filtered, &["seccomp (mode 2)", "ringmark run"]);
+    let is_there = run(Command::new("musl-gcc").arg("--version"), LIMIT).is_ok();
+    if is_there {
+        let musl = program(&stage, "other_libc", WAITS, "musl-gcc", flags);
+        refused(&stage, &musl, &["not glibc (musl", "needs glibc"]);
+    } else {
+        log_skip("a program with musl: needs musl-gcc");
+    }
+}
+
+#[test]
+fn a_missing_permission_is_named() {
+    if !require_tools(&["gcc", "setpriv"]) {
+        return;
+    }
+    let stage = Stage::new("attach-permission");
+    let server = Server::start(&stage, 2);
+    let mut other = stage.command("setpriv");
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+    let tool = tool(&stage);
+    other
+        .arg(tool.get_program())
+        .envs(tool.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    other.args(["trace", "start", "--all-functions", "-p"]);
+    other.arg(server.pid().to_string());
+    let said = run(&mut other, LIMIT).expect("setpriv");
+    expect_said(&said, &["not permitted (run as its user or as root)"]);
+    server.finish();
+}
+
+/// Only a start loads anything. What keeps exits from being seen is said.
+#[test]
+fn the_status_of_a_program_that_was_not_prepared() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("attach-status");
+    let program = compile(&stage, "attach_workers.c", "workers", super::server::SLEDS);
+    let server = Server::run(&stage, &program, 2, None);
+    let words = format!("trace status -p {}", server.pid());
+    let maps = || std::fs::read_to_string(format!("/proc/{}/maps", server.pid()));
+    for words in ["trace status", "trace stop", "functions"] {
+        let words = format!("{words} -p {}", server.pid());
+        let said = ringmark(&stage, &words, &[]);
+        expect_said(&said, &["runs without the function tracer"]);
+        assert!(
+            !maps().expect("a process").contains("libringmark"),
+            "{words}"
+        );
+    }
+    let start = format!("trace start -F main --for 1ms -p {}", server.pid());
+    let _ = ringmark(&stage, &start, &[]).expect_code(0);
+    assert!(maps().expect("a process").contains("libringmark"));
+    let said = ringmark(&stage, &words, &[]).expect_code(0).stdout_text();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid()));
+    let status = status.expect("a living process");
+    let features = status
+        .lines()
+        .find(|line| line.starts_with("x86_Thread_features:"));
+    let is_checked =
+        features.is_some_and(|line| line.split_whitespace().any(|word| word == "shstk"));
+    println!("shadow stacks: {is_checked}\n{said}");
+    let expected = if is_checked {
+        "; entries only: shadow stacks are on"
+    } else {
+        "; entries and exits"
+    };
+    assert!(said.contains(expected), "{said}");
+    server.finish();
+}
