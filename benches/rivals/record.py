@@ -7,6 +7,7 @@ import platform
 import re
 from pathlib import Path
 
+import plot
 import race
 
 
@@ -112,15 +113,30 @@ def races(rows):
 def markdown(title, found, rows, found_bars):
     lines = [f"# {title}, beside rivals", "", "Written by `benches/compare`.", ""]
     lines += [f"- {name}: {value}" for name, value in found.items()]
-    lines += races(rows)
+    if isinstance(rows, list):
+        lines += races(rows)
+    else:
+        lines += (line for name, text in rows.items()
+                  for line in ("", f"## {name}", "", "```text", text.strip(), "```"))
     lines += ["", "## Bars", "", "```text", *map(str, found_bars), "```", ""]
     return "\n".join(lines)
 
 
 def write(directory, name, text, rows):
+    """Keeps a run; what is there is replaced."""
     directory.mkdir(exist_ok=True)
     (directory / f"{name}.md").write_text(text)
-    with open(directory / f"{name}.csv", "w", newline="") as file:
+    if not isinstance(rows, list):
+        return
+    for race_name, title in TITLES.items():
+        picture = plot.svg(title, [row for row in rows if row.race == race_name])
+        if picture and race_name != "switch":
+            (directory / f"{race_name}.svg").write_text(picture)
+    write_csv(directory / f"{name}.csv", rows)
+
+
+def write_csv(path, rows):
+    with open(path, "w", newline="") as file:
         out = csv.writer(file)
         out.writerow(["race", "name", "figure", "p10", "median", "p90", "emitted", "delivered",
                       "lost", "bytes", "config", "reason"])

@@ -1,0 +1,35 @@
+"""The bars that Ringmark's own benches state: `cargo bench`, one run of each."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from bars import MISSED, Bar
+
+# "P1   what  0.993  bar 1.15  met", or with "p10 140.0 median 156.0 p90 160.0 M events/s".
+LINE = re.compile(r"^([A-Z]\d+) +(.*?) +(?:p10 .*?median +)?(-?[\d.]+)(?: p90 .*?)?  bar +([\d.]+)"
+                  r"  (met|MISSED)$", re.MULTILINE)
+ROOT = Path(__file__).resolve().parent.parent.parent
+NAMES = sorted(path.stem for path in (ROOT / "benches/benches").glob("*.rs"))
+
+
+def run_all(_place, _size, _daemons):
+    """What every bench has printed, by its name."""
+    printed = {}
+    for name in NAMES:
+        done = subprocess.run(["cargo", "bench", "-q", "-p", "ringmark-benches", "--bench", name],
+                              cwd=ROOT, capture_output=True, text=True, check=False)
+        printed[name] = done.stdout if done.returncode == 0 else ""
+    return printed
+
+
+def of_benches(printed):
+    """The bars in what was printed. A bench that printed none was not measured."""
+    for name, text in printed.items():
+        found = LINE.findall(text)
+        if not found:
+            yield Bar("", f"benches/benches/{name}.rs", None, 0, False, "it failed or states none")
+        for bar, what, figure, limit, verdict in found:
+            figure, limit = float(figure), float(limit)
+            is_least = (figure > limit) == (verdict != MISSED)
+            yield Bar(bar, f"{name}: {what}", figure, limit, is_least)
