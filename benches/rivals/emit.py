@@ -111,7 +111,8 @@ CONTESTANTS = [
     Dpdk(),
     Program("Tracy", "tracy", "no profiler connected: all stays in memory; an event is a plotted "
             "number"),
-    Program("fastrace", "fastrace", "events and spans without a value, counted by its reporter"),
+    Program("fastrace", "fastrace", "events and spans without a value, the cost of "
+            "their root included, counted by its reporter"),
     Program("dial9", "dial9", "segments on disk; a span is two events"),
     lttng.Lttng("LTTng-UST", True, "lttng_event", "", "ringmark_rival:*", "bench_event"),
     Program("Perfetto SDK", "perfetto", "service in the process, buffer of 64 MiB; losses are not "
