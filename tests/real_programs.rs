@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::{Calls, Dump, Ended, Output, Step};
-use ringmark_tests::functions::{SITES, library, ringmark, tool};
+use ringmark_tests::functions::{self, SITES, library, ringmark, tool};
 use ringmark_tests::random::Random;
 use ringmark_tests::stage::Stage;
 use ringmark_tests::tools::log_skip;
@@ -274,23 +274,9 @@ impl Program {
 /// The C files of a program, fetched once.
 fn sources(name: &str) -> Option<Vec<PathBuf>> {
     let here = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sources");
-    let mut fetch = Command::new(workspace_root().join("tests/programs/functions/fetch.sh"));
-    let fetched = run(fetch.arg(&here).arg(name), LIMIT).expect("sh");
-    if fetched.code() == 3 {
-        log_skip(&format!(
-            "real_programs: {}",
-            fetched.stderr_text().trim_end()
-        ));
-        return None;
-    }
-    let _ = fetched.expect_code(0);
-    let files = std::fs::read_dir(here.join(name)).expect("sources");
-    let files = files.flatten().map(|file| file.path());
-    Some(
-        files
-            .filter(|path| path.extension().is_some_and(|e| e == "c"))
-            .collect(),
-    )
+    let found = functions::sources(&here, name);
+    let skip = |reason: &String| log_skip(&format!("real_programs: {reason}"));
+    found.inspect_err(skip).ok()
 }
 
 /// Lines without a duration, `0.001s`, at their end.

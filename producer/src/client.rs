@@ -1,6 +1,7 @@
 //! For libraries that bring record types of their own, such as a function tracer: they describe
 //! them in the schema, reserve records by [`crate::event::reserve_words`], and answer requests.
 
+pub use ringmark_ring::clock::monotonic_ns;
 pub use ringmark_ring::reservation::RawReservation;
 pub use ringmark_ring::writer::PAYLOAD_WORDS_MAX;
 pub use ringmark_ring::writer::offsets as writer_offsets;

@@ -40,6 +40,28 @@ pub fn compile(stage: &Stage, source: &str, output: &str, flags: &str) -> PathBu
     stage.path(output)
 }
 
+/// The C files of a program of the distribution, fetched once into `here`. The error: why they are
+/// not there.
+///
+/// # Errors
+/// The distribution's sources cannot be fetched.
+///
+/// # Panics
+/// When what was fetched is not there.
+pub fn sources(here: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
+    let script = workspace_root().join("tests/programs/functions/fetch.sh");
+    let fetched = run(Command::new(script).arg(here).arg(name), 5 * LIMIT).expect("sh");
+    if fetched.code() == 3 {
+        return Err(fetched.stderr_text().trim_end().to_owned());
+    }
+    let _ = fetched.expect_code(0);
+    let files = std::fs::read_dir(here.join(name)).expect("sources");
+    let files = files.flatten().map(|file| file.path());
+    Ok(files
+        .filter(|path| path.extension().is_some_and(|e| e == "c"))
+        .collect())
+}
+
 /// `ringmark` on this stage, with its library.
 #[must_use]
 pub fn tool(stage: &Stage) -> Command {

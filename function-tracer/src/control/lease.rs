@@ -37,6 +37,5 @@ pub(super) fn expire(tracers: &mut Tracers) {
 }
 
 fn now_ms() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1000 + now.tv_nsec.cast_unsigned() / 1_000_000
+    ringmark::client::monotonic_ns() / 1_000_000
 }

@@ -18,3 +18,7 @@ pub(crate) mod region;
 pub(crate) mod room;
 mod sync;
 mod text;
+
+/// The system's pages. Not asked for: `rustix` looks for the answer in the kernel's page of code, and
+/// dies where a tool such as valgrind hides that.
+const PAGE_BYTES: usize = 4096;

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
+use super::PAGE_BYTES;
+
 /// A reserved range of addresses. Unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Region {
@@ -20,7 +22,7 @@ pub(crate) struct Region {
 }
 
 pub(crate) fn page_bytes() -> u64 {
-    rustix::param::page_size() as u64
+    PAGE_BYTES as u64
 }
 
 impl Region {
@@ -33,8 +35,8 @@ impl Region {
             unsafe { mmap_anonymous(range.start as *mut _, length, ProtFlags::empty(), flags) };
         let region = Self {
             start: at.ok()? as u64,
-            pages: length / rustix::param::page_size(),
-            is_filled: vec![false; length / rustix::param::page_size()],
+            pages: length / PAGE_BYTES,
+            is_filled: vec![false; length / PAGE_BYTES],
         };
         // Kernels that do not know the flag take the address as a hint.
         (region.start == range.start).then_some(region)
@@ -56,11 +58,8 @@ impl Region {
         let new: Vec<_> = wanted.iter().filter(is_new).copied().collect();
         for run in new.chunk_by(|a, b| a + 1 == *b) {
             let (first, pages) = (run[0], run[0]..run[0] + run.len());
-            let mut code = vec![TRAP; run.len() * rustix::param::page_size()];
-            for (page, bytes) in run
-                .iter()
-                .zip(code.chunks_exact_mut(rustix::param::page_size()))
-            {
+            let mut code = vec![TRAP; run.len() * PAGE_BYTES];
+            for (page, bytes) in run.iter().zip(code.chunks_exact_mut(PAGE_BYTES)) {
                 fill(*page, bytes)?;
             }
             self.protect(&pages, MprotectFlags::READ | MprotectFlags::WRITE)?;
@@ -105,7 +104,7 @@ impl Region {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let at = self.start + pages.start as u64 * page_bytes();
-        let length = pages.len() * rustix::param::page_size();
+        let length = pages.len() * PAGE_BYTES;
         // SAFETY: pages of this region, to which no reference leads.
         unsafe { mprotect(at as *mut _, length, flags)? };
         Ok(())
@@ -127,11 +126,6 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: this region's own memory. Who drops it knows that no site calls into it.
-        let _ = unsafe {
-            munmap(
-                self.start as *mut _,
-                self.pages * rustix::param::page_size(),
-            )
-        };
+        let _ = unsafe { munmap(self.start as *mut _, self.pages * PAGE_BYTES) };
     }
 }

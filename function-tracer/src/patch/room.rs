@@ -8,6 +8,7 @@
 use std::io;
 use std::ops::Range;
 
+use super::PAGE_BYTES;
 use super::region::{Region, page_bytes};
 use crate::arch::{self, HOP_BYTES, PAD_BYTES, REACH_BYTES};
 use crate::sites::maps;
@@ -65,7 +66,7 @@ impl Room {
     /// Makes the pads of the sites with these sorted indexes; `first` is the number of the
     /// module's first site.
     pub(crate) fn make_pads(&mut self, indexes: &[usize], first: u32) -> io::Result<()> {
-        let page = rustix::param::page_size();
+        let page = PAGE_BYTES;
         let on_page = page / PAD_BYTES;
         let mut pages: Vec<_> = indexes.iter().map(|index| index / on_page).collect();
         pages.dedup();

@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use rustix::io::Errno;
 use rustix::mm::{MprotectFlags, mprotect};
 
+use super::PAGE_BYTES;
 use crate::arch;
 use crate::sites::loader::{Held, Segment};
 
@@ -109,7 +110,7 @@ impl Drop for Window<'_> {
 }
 
 fn pages_of(span: &Range<u64>) -> Range<u64> {
-    let page = rustix::param::page_size() as u64;
+    let page = PAGE_BYTES as u64;
     span.start / page * page..span.end.next_multiple_of(page)
 }
 
