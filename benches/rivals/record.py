@@ -17,7 +17,10 @@ def load():
 
 def revision():
     """The commit that was measured, if it was one."""
-    said = race.run(["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"])
+    try:
+        said = race.run(["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"])
+    except race.NotMeasured:
+        return "unknown"
     return said.strip()
 
 
