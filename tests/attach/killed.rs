@@ -110,8 +110,8 @@ impl Scene {
     fn closed(&self, server: &Server) {
         wait_until(SOON, "every NOP back", || {
             let (all, open) = sites(server.pid(), &self.program);
-            assert!(all >= 6, "{all} sites");
-            (open == 0).then_some(())
+            // None are found in a process that has died.
+            (all >= 6 && open == 0).then_some(())
         });
     }
 
