@@ -36,9 +36,13 @@ class Worker:
         self.answers = os.open(answers, os.O_RDWR)
         self.calls = 0
         self.log = open(self.directory / "log", "w")
-        self.process = subprocess.Popen(
-            [*map(str, command), orders, answers, str(CORE)], stdout=self.log, stderr=self.log,
-            stdin=subprocess.DEVNULL, cwd=self.directory, env={**os.environ, **(env or {})})
+        try:
+            self.process = subprocess.Popen(
+                [*map(str, command), orders, answers, str(CORE)], stdout=self.log,
+                stderr=self.log, stdin=subprocess.DEVNULL, cwd=self.directory,
+                env={**os.environ, **(env or {})})
+        except OSError as error:
+            raise NotMeasured(f"{command[0]}: {error.strerror}") from None
 
     def order(self, verb, n):
         """Has the process do `n` of something; the time it took in ns."""
