@@ -16,12 +16,20 @@ use ringmark_tests::{Finished, is_long, recording, run, workspace_root};
 
 pub(crate) use books::Books;
 
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Nothing is lost, and the session stays.
 pub(crate) const LOSSLESS: &str = "mode=lossless,keep=always,ring=8M,session=64M";
 /// The same for many threads or processes.
 pub(crate) const SMALL: &str = "mode=lossless,keep=always,page=4K,ring=64K,session=128M";
+
+/// Sites at entries only, of any compiler: exits are seen by replaced return addresses.
+const ENTRIES: &str = "-fpatchable-function-entry=5";
+/// clang's sleds at entries and exits. Its own library for them is linked, and does nothing.
+pub(crate) const XRAY: &str = "-fxray-instrument -fxray-instruction-threshold=1";
+/// gcc's sites at entries and exits.
+pub(crate) const RETURNS: &str =
+    "-DNO_NESTED -pg -mfentry -mrecord-mcount -minstrument-return=nop5 -mrecord-return";
 
 /// Ways to build, all or a share.
 #[must_use]
@@ -32,20 +40,37 @@ pub(crate) fn builds() -> Vec<&'static str> {
     all.take(if is_long() { 6 } else { 3 }).collect()
 }
 
-/// The compilers for a source file that are here.
-fn compilers(source: &str) -> Vec<&'static str> {
-    let (gcc, clang) = if source.ends_with(".cc") {
-        ("g++", "clang++")
-    } else {
-        ("gcc", "clang")
+/// Compilers that are here, and what they are told beside what the source file needs.
+fn ways(source: &str) -> Vec<(String, String)> {
+    let (gcc, front) = match source.ends_with(".cc") {
+        true => ("g++", "--driver-mode=g++ "),
+        false => ("gcc", ""),
     };
-    let has_clang = Command::new(clang).arg("--version").output().is_ok();
-    let with_clang = has_clang && is_long() && source != "calls_plain.c"; // Nested functions: GNU C.
-    if with_clang {
-        vec![gcc, clang]
-    } else {
-        vec![gcc]
+    let of = |compiler: &str, sites: &str, builds: &[&str]| -> Vec<(String, String)> {
+        let flags = builds.iter().map(|build| format!("{build} {sites}"));
+        flags.map(|flags| (compiler.to_owned(), flags)).collect()
+    };
+    let mut ways = of(gcc, ENTRIES, &builds());
+    // Option -flto takes what -pg leaves at the places of calls for calls.
+    let returns = ["-O2 -fno-pie -no-pie -mnop-mcount", "-O0", "-O2"];
+    ways.extend(of(gcc, RETURNS, &returns[..if is_long() { 3 } else { 1 }]));
+    if let Some(clang) = clang() {
+        let share = if is_long() { builds() } else { vec!["-O2"] };
+        let front = format!("{front}-DNO_NESTED");
+        ways.extend(of(&clang, &format!("{front} {XRAY}"), &share));
+        if is_long() {
+            ways.extend(of(&clang, &format!("{front} {ENTRIES}"), &share));
+        }
     }
+    ways
+}
+
+/// Clang by whichever name it has here.
+#[must_use]
+pub(crate) fn clang() -> Option<String> {
+    let versions = (14..=22).rev().map(|version| format!("clang-{version}"));
+    let mut names = std::iter::once("clang".to_owned()).chain(versions);
+    names.find(|name| Command::new(name).arg("--version").output().is_ok())
 }
 
 /// A program that was built.
@@ -75,15 +100,32 @@ impl Program {
     pub(crate) fn new(compiler: &str, source: &str, flags: &str) -> Self {
         let stage = Stage::new("calls");
         let name = source.split('.').next().unwrap_or("program");
-        let path = stage.path(name);
-        let mut command = Command::new(compiler);
-        command.current_dir(workspace_root().join("tests/programs/functions"));
-        command.args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
-        command.arg("-fpatchable-function-entry=5");
-        command.args(flags.split_whitespace()).arg(source);
-        command.arg("-o").arg(&path).args(["-ldl", "-lm"]);
-        let _ = run(&mut command, LIMIT).expect("a compiler").expect_code(0);
-        let build = format!("{compiler} {source} {flags}");
+        let (path, object) = (stage.path(name), stage.path("program.o"));
+        let source = Path::new(source);
+        let has_sites = ["-fpatchable", "-fxray", "-pg"]
+            .iter()
+            .any(|f| flags.contains(f));
+        let flags = format!("{flags} {}", if has_sites { "" } else { ENTRIES });
+        let compile = |inputs: &[&Path], output: &Path, without: &str| {
+            let mut command = Command::new(compiler);
+            command.current_dir(workspace_root().join("tests/programs/functions"));
+            command.args(["-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+            command.args(flags.split_whitespace().filter(|flag| *flag != without));
+            command
+                .args(inputs)
+                .arg("-o")
+                .arg(output)
+                .args(["-ldl", "-lm"]);
+            let _ = run(&mut command, LIMIT).expect("a compiler").expect_code(0);
+        };
+        if flags.contains("-pg") {
+            // Linked with it, gprof would count with a timer's signals.
+            compile(&[Path::new("-c"), source], &object, "");
+            compile(&[&object], &path, "-pg");
+        } else {
+            compile(&[source], &path, "");
+        }
+        let build = format!("{compiler} {} {flags}", source.display());
         Self { stage, path, build }
     }
 
@@ -94,6 +136,20 @@ impl Program {
         let stage = Stage::new("calls");
         let build = path.display().to_string();
         Self { stage, path, build }
+    }
+
+    /// Where its sessions are.
+    #[allow(dead_code, reason = "asked where the tool is")]
+    #[must_use]
+    pub(crate) fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// Its file.
+    #[allow(dead_code, reason = "asked where the tool is")]
+    #[must_use]
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Its file name, by which filters name it.
@@ -113,29 +169,37 @@ impl Program {
         command
     }
 
-    /// What gdb says of the callers where the traced program enters `function`.
+    /// What gdb says of the callers where the traced program enters `function`: in the running
+    /// program, and in a core dump of it.
     ///
     /// # Panics
     /// When gdb does not end.
     #[must_use]
-    pub(crate) fn backtrace(&self, function: &str, wishes: &str) -> String {
+    pub(crate) fn backtraces(&self, function: &str, wishes: &str) -> [String; 2] {
+        let core = self.stage.path("core");
+        let set = |name: &str, value: &str| format!("set environment {name}={value}");
+        let before = [
+            set("RINGMARK", LOSSLESS),
+            set("RINGMARK_TRACE", wishes),
+            set("LD_PRELOAD", &tracer().display().to_string()),
+            "set startup-with-shell off".to_owned(),
+            "set breakpoint pending on".to_owned(),
+            "handle SIGUSR1 SIGUSR2 nostop noprint pass".to_owned(),
+            format!("break {function}"),
+            "run".to_owned(),
+            "bt".to_owned(),
+            format!("generate-core-file {}", core.display()),
+        ];
+        let before: Vec<_> = before.iter().map(String::as_str).collect();
+        [self.gdb(&before, &[]), self.gdb(&["bt"], &[&core])]
+    }
+
+    fn gdb(&self, commands: &[&str], also: &[&Path]) -> String {
         let mut gdb = self.stage.command("gdb");
-        let mut say = |command: &str| {
+        for command in commands {
             gdb.args(["-ex", command]);
-        };
-        say(&format!("set environment RINGMARK={LOSSLESS}"));
-        say(&format!("set environment RINGMARK_TRACE={wishes}"));
-        say(&format!(
-            "set environment LD_PRELOAD={}",
-            tracer().display()
-        ));
-        say("set startup-with-shell off");
-        say("set breakpoint pending on");
-        say("handle SIGUSR1 SIGUSR2 nostop noprint pass");
-        say(&format!("break {function}"));
-        say("run");
-        say("bt");
-        gdb.args(["-q", "-nx", "-batch"]).arg(&self.path);
+        }
+        gdb.args(["-q", "-nx", "-batch"]).arg(&self.path).args(also);
         run(&mut gdb, LIMIT).expect("gdb").stdout_text()
     }
 
@@ -196,15 +260,13 @@ pub(crate) fn check_all(
     arguments: &str,
     check: impl Fn(&Traced, &BTreeMap<String, u64>, &str),
 ) {
-    for compiler in compilers(source) {
-        for build in builds() {
-            let program = Program::new(compiler, source, &format!("{build} {flags}"));
-            let wishes = format!("tracer=graph;filter=*@{}", program.name());
-            let traced = program.trace(ringmark, &wishes, arguments);
-            println!("{}: {:?}", program.build, traced.books);
-            let own = own_counts(&traced.finished);
-            check(&traced, &own, &program.build);
-        }
+    for (compiler, way) in ways(source) {
+        let program = Program::new(&compiler, source, &format!("{way} {flags}"));
+        let wishes = format!("tracer=graph;filter=*@{}", program.name());
+        let traced = program.trace(ringmark, &wishes, arguments);
+        println!("{}: {:?}", program.build, traced.books);
+        let own = own_counts(&traced.finished);
+        check(&traced, &own, &program.build);
     }
 }
 

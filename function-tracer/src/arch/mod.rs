@@ -9,8 +9,8 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
     CODE_BYTES_MAX, EntryFrame, ExitFrame, Form, HOP_BYTES, PAD_BYTES, REACH_BYTES, ReturnPlace,
-    Stub, current_cpu, has_shadow_stack, lands_on_entry, read, return_address, safe_distances,
-    store_head, trap, write_hop, write_pad,
+    SledFrame, Stub, current_cpu, has_shadow_stack, is_return, lands_on_entry, read,
+    return_address, safe_distances, store_head, trap, write_hop, write_pad,
 };
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -78,6 +78,8 @@ pub(crate) enum Origin {
     Mcount,
     /// `ringmark_functions`.
     Inside,
+    /// `__return_loc`.
+    Return,
     /// An entry or tail sled of `xray_instr_map`.
     SledEntry,
     /// An exit sled of `xray_instr_map`.

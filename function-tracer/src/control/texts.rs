@@ -6,7 +6,7 @@ use ringmark_format::mailbox::TEXT_BYTES_MAX;
 
 use crate::arch::has_shadow_stack;
 use crate::engine::Engine;
-use crate::sites::demangled;
+use crate::sites::{Kind, demangled};
 use crate::tracers::{Outcome, Selection, Tracer, Tracers, candidate};
 
 /// Kept free for the last line.
@@ -52,7 +52,12 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
         (s + module.sites.len(), r + module.refused.len())
     });
     let open = tracers.open_sites();
-    let _ = writeln!(text, "sites={sites}\nopen={open}\nuntraceable={refused}");
+    let functions = engine.modules().flat_map(|module| &module.functions);
+    let sleds = functions.filter(|function| function.has_exits).count();
+    let _ = writeln!(
+        text,
+        "sites={sites}\nopen={open}\nuntraceable={refused}\nsleds={sleds}"
+    );
     // Where the processor checks return addresses none is replaced.
     let shadow_stack = if has_shadow_stack() { "on" } else { "off" };
     let _ = writeln!(text, "shadow_stack={shadow_stack}");
@@ -104,16 +109,22 @@ pub(super) fn functions(
     for module in engine.modules() {
         let path = module.path.display().to_string();
         let mut named = false;
-        for site in &module.sites {
+        for site in module.sites.iter().filter(|s| s.kind == Kind::Entry) {
             let wanted = |(): ()| {
                 let candidate = candidate(module, site);
                 selection.is_empty() || selection.wants(&candidate)
             };
             let line = |(): ()| {
-                let symbol = module.function(site).map_or(&[][..], |f| &f.symbol);
+                let function = module.function(site);
+                let symbol = function.map_or(&[][..], |f| &f.symbol);
                 let state = if site.is_open() { "on" } else { "off" };
-                let size = module.function(site).map_or(0, |f| f.size);
-                format!("{state} {:x} {size} {}", site.address, one_line(symbol))
+                let size = function.map_or(0, |f| f.size);
+                let exits = match function.is_some_and(|f| f.has_exits) {
+                    true => "sleds",
+                    false => "address",
+                };
+                let (at, name) = (site.address, one_line(symbol));
+                format!("{state} {at:x} {size} {exits} {name}")
             };
             if !page.take(&path, &mut named, wanted, line) {
                 return page.end();

@@ -61,7 +61,7 @@ impl Node {
 
     /// Address of the last place, which stays free: the unwinders' search ends in it at the latest.
     pub(super) fn limit(&self) -> u64 {
-        self.first() + ((PLACES - 1) * size_of::<OpenCall>()) as u64
+        last_place(self.first())
     }
 
     /// Top of the stack for the slow way.
@@ -96,6 +96,11 @@ impl Node {
         }
         self.calls_left.store(0, Relaxed);
     }
+}
+
+/// Address of the last place of the node whose first place this is.
+pub(super) fn last_place(first: u64) -> u64 {
+    first + ((PLACES - 1) * size_of::<OpenCall>()) as u64
 }
 
 fn me() -> u64 {
@@ -263,7 +268,7 @@ mod tests {
             assert!(block.owns(slot));
             assert_eq!(block.innermost().slot.load(Relaxed), u64::MAX - 1);
             for inner in 0..500 {
-                assert!(block.open(slot - inner, 1, 2, 3));
+                assert!(block.open(slot - inner, 1, 2, 3, block.last_place()));
             }
             assert_eq!(find_anywhere(slot), Some(1));
             assert_eq!(find_anywhere(slot - 499), Some(1));

@@ -89,16 +89,29 @@ impl Block {
         }
     }
 
-    /// Opens a call. `false`: there are too many.
-    pub(crate) fn open(&self, slot: u64, target: u64, type_word: u64, tick: u64) -> bool {
+    /// Where places end, for calls whose return address stays.
+    pub(crate) fn last_place(&self) -> u64 {
+        nodes::last_place(self.first.load(Relaxed))
+    }
+
+    /// Opens a call in a place before `limit`, which must be one of this thread's. `false`: there are
+    /// too many.
+    pub(crate) fn open(
+        &self,
+        slot: u64,
+        target: u64,
+        type_word: u64,
+        tick: u64,
+        limit: u64,
+    ) -> bool {
         let top = self.top.load(Relaxed);
-        if top >= self.limit.load(Relaxed) {
+        if top >= limit {
             return false;
         }
         self.top.store(top + size_of::<OpenCall>() as u64, Relaxed);
         compiler_fence(Release); // The place is taken before it is filled.
         let place = top as *const OpenCall;
-        // SAFETY: `top` was below `limit`, so it is a place of the thread's node.
+        // SAFETY: `top` was below the thread's limit, so it is a place of the thread's node.
         let call = unsafe { &*place };
         call.target.store(target, Relaxed);
         call.type_word.store(type_word, Relaxed);
@@ -208,7 +221,7 @@ mod tests {
     fn there_is_an_end_of_places() {
         with_node(|block| {
             let opened = (0..)
-                .take_while(|n| block.open(100_000 - n, 1, 2, 3))
+                .take_while(|n| block.open(100_000 - n, 1, 2, 3, block.last_place()))
                 .count();
             assert_eq!(opened, nodes::PLACES - 1);
             (0..opened).for_each(|_| assert!(block.close(block.innermost())));
@@ -220,12 +233,12 @@ mod tests {
     fn a_place_that_is_not_filled_is_passed_over_and_goes_with_the_call_around_it() {
         with_node(|block| {
             let first = block.top.load(Relaxed);
-            assert!(block.open(1000, 1, 2, 3));
+            assert!(block.open(1000, 1, 2, 3, block.last_place()));
             // A handler comes after a place was taken, opens a call of its own and jumps away.
             let taken = block.top.load(Relaxed) + size_of::<OpenCall>() as u64;
             block.top.store(taken, Relaxed);
             assert_eq!(block.innermost().slot.load(Relaxed), 1000);
-            assert!(block.open(500, 1, 2, 3));
+            assert!(block.open(500, 1, 2, 3, block.last_place()));
             assert_eq!(block.innermost().slot.load(Relaxed), 500);
             assert!(block.close(block.innermost()));
             assert_eq!(block.top.load(Relaxed), taken);

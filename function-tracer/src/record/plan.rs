@@ -14,6 +14,8 @@ pub(crate) struct Plan {
     pub(crate) record: bool,
     /// Its return is recorded.
     pub(crate) exit: bool,
+    /// By sites at all its exits; else its return address is replaced.
+    pub(crate) sleds: bool,
     /// Its entry carries the caller and the CPU.
     pub(crate) caller: bool,
     /// So many integer arguments are recorded, at most six; behind the caller.
@@ -51,11 +53,18 @@ impl Plan {
     pub(crate) const CALLS: Self = Self {
         record: true,
         exit: true,
+        sleds: false,
         caller: false,
         arguments: 0,
         result: false,
         min_ticks: None,
         callback: None,
+    };
+
+    /// The same where all exits are sites.
+    pub(crate) const CALLS_WITH_SLEDS: Self = Self {
+        sleds: true,
+        ..Self::CALLS
     };
 
     /// Entry with its caller, no exit: what the other straight line does.
@@ -84,6 +93,7 @@ impl Plan {
         Self {
             record: self.record || other.record,
             exit: self.exit || other.exit,
+            sleds: self.sleds || other.sleds,
             caller: self.caller || other.caller,
             arguments: self.arguments.max(other.arguments),
             result: self.result || other.result,

@@ -10,10 +10,14 @@ use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};
 use super::nodes::find_anywhere;
 use super::open_calls::{Block, OpenCall, block, put_back};
 use super::plan::{self, Callback, Plan};
-use crate::arch::{EntryFrame, ExitFrame, current_cpu, return_address};
+use crate::arch::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address};
 
 /// Set in an open call's type beside the type's 24 bits: its end is no plain record.
 pub(crate) const ANY_END: u32 = 1 << 30;
+
+/// Set in an open call's type beside the type's 24 bits: its exits are sites, its return address is
+/// its own.
+pub(crate) const SLEDS: u32 = 1 << 29;
 
 /// The bits of a type.
 const TYPE_MASK: u32 = (1 << 24) - 1;
@@ -63,7 +67,7 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     }
 }
 
-/// Replaces the return address.
+/// Replaces the return address, unless the exits are sites.
 fn open(block: &Block, frame: &mut EntryFrame, slot: u64, caller: u64) -> bool {
     let plan = plan::of(frame.type_word() & LAST_NUMBER);
     let any_end = if plan.result || plan.min_ticks.is_some() {
@@ -71,13 +75,14 @@ fn open(block: &Block, frame: &mut EntryFrame, slot: u64, caller: u64) -> bool {
     } else {
         0
     };
-    let opened = block.open(
-        slot,
-        caller,
-        u64::from(frame.type_word() | any_end),
-        ringmark::ticks(),
-    );
-    if opened {
+    let sleds = if plan.sleds { SLEDS } else { 0 };
+    let type_word = u64::from(frame.type_word() | any_end | sleds);
+    let limit = match plan.sleds {
+        true => block.last_place(),
+        false => block.limit.load(Relaxed),
+    };
+    let opened = block.open(slot, caller, type_word, ringmark::ticks(), limit);
+    if opened && !plan.sleds {
         frame.set_return_address(return_address());
     }
     opened
@@ -115,16 +120,28 @@ fn drop_stale(block: &Block, slot: u64) {
     }
 }
 
-/// So was a call with the same slot, if its return address is not there any more.
+/// So was a call with the same slot, if its return address is not there any more, or one of its
+/// exits would have ended it.
 fn drop_replaced(block: &Block, slot: u64, found: u64) {
-    while found != return_address() && block.innermost().slot.load(Relaxed) == slot {
-        leave_behind(block, block.innermost(), slot);
+    loop {
+        let call = block.innermost();
+        let is_left = found != return_address() || has_sleds(call);
+        if call.slot.load(Relaxed) != slot || !is_left {
+            return;
+        }
+        leave_behind(block, call, slot);
     }
+}
+
+fn has_sleds(call: &OpenCall) -> bool {
+    call.type_word.load(Relaxed) & u64::from(SLEDS) != 0
 }
 
 /// Ends a call that will not return.
 fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
-    put_back(call, slot);
+    if !has_sleds(call) {
+        put_back(call, slot);
+    }
     let type_word = call.type_word.load(Relaxed) as u32;
     let entered = call.tick.load(Relaxed);
     if block.close(call) {
@@ -169,6 +186,42 @@ pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
     match target.or_else(|| find_anywhere(slot)) {
         Some(target) => frame.return_address = target,
         None => crate::arch::trap(),
+    }
+}
+
+/// An exit in the place of a return that the straight line left to us.
+pub(crate) extern "C" fn leave_sled(frame: &SledFrame) {
+    leave_by_site(frame.slot_address(), Some(frame.result()));
+}
+
+/// The same in front of a return.
+pub(crate) extern "C" fn leave_called(frame: &EntryFrame) {
+    leave_by_site(frame.slot_address(), Some(frame.result()));
+}
+
+/// The same in front of a jump: what will be returned is not known.
+pub(crate) extern "C" fn leave_tail(frame: &EntryFrame) {
+    leave_by_site(frame.slot_address(), None);
+}
+
+/// Ends the calls with this slot whose exits are sites. There may be none: the function was entered
+/// before it was traced, or too deep.
+fn leave_by_site(slot: u64, result: Option<u64>) {
+    let block = block();
+    if !block.owns(slot) {
+        return;
+    }
+    drop_stale(block, slot);
+    loop {
+        let call = block.innermost();
+        if call.slot.load(Relaxed) != slot || !has_sleds(call) {
+            return;
+        }
+        let type_word = call.type_word.load(Relaxed) as u32;
+        let entered = call.tick.load(Relaxed);
+        if block.close(call) {
+            end(type_word, entered, result);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the file behind a module says: where its tables of sites are, and its functions.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
@@ -15,6 +16,7 @@ pub(super) enum TableKind {
     Patchable,
     Mcount,
     Inside,
+    Return,
     Xray,
 }
 
@@ -34,12 +36,16 @@ pub(super) struct Symbol {
     pub(super) name: Vec<u8>,
 }
 
+/// Of pieces of functions that lie elsewhere, by address: where their functions may begin.
+pub(super) type Parts = BTreeMap<u64, Vec<u64>>;
+
 /// What is wanted of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(super) tables: Vec<Table>,
     /// By address; one for each.
     pub(super) symbols: Vec<Symbol>,
+    pub(super) parts: Parts,
     pub(crate) build_id: Vec<u8>,
     pub(super) headers: Vec<[u64; 4]>,
     /// For sites inside functions.
@@ -63,6 +69,9 @@ pub(crate) fn read(path: &Path) -> Result<Contents, String> {
     };
     if !contents.tables.is_empty() {
         contents.symbols = symbols(&elf);
+        contents.parts = parts(&contents.symbols);
+        // One for each address: the first.
+        contents.symbols.dedup_by_key(|symbol| symbol.at);
     }
     let mut tables = contents.tables.iter();
     if tables.any(|table| table.kind == TableKind::Inside) {
@@ -77,6 +86,7 @@ fn tables(elf: &Elf<'_>) -> Vec<Table> {
             b"__patchable_function_entries" => TableKind::Patchable,
             b"__mcount_loc" => TableKind::Mcount,
             b"ringmark_functions" => TableKind::Inside,
+            b"__return_loc" => TableKind::Return,
             b"xray_instr_map" => TableKind::Xray,
             _ => return None,
         };
@@ -131,8 +141,28 @@ fn symbols(elf: &Elf<'_>) -> Vec<Symbol> {
             &b.name,
         ))
     });
-    symbols.dedup_by_key(|symbol| symbol.at);
     symbols
+}
+
+/// `name.cold` is a part of `name`; of several functions with that name, any may be meant.
+fn parts(symbols: &[Symbol]) -> Parts {
+    const SUFFIX: &[u8] = b".cold";
+    let whole = |symbol: &Symbol| {
+        let mut places = symbol.name.windows(SUFFIX.len());
+        let at = places.position(|part| part == SUFFIX)?;
+        Some((symbol.name[..at].to_vec(), symbol.at))
+    };
+    let (mut parts, mut of_name) = (BTreeMap::new(), BTreeMap::<_, Vec<u64>>::new());
+    for (name, part) in symbols.iter().filter_map(whole) {
+        parts.insert(part, Vec::new());
+        of_name.entry(name).or_default().push(part);
+    }
+    for symbol in symbols {
+        for part in of_name.get(&symbol.name).into_iter().flatten() {
+            parts.entry(*part).or_default().push(symbol.at);
+        }
+    }
+    parts
 }
 
 impl Contents {

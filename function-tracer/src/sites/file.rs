@@ -10,13 +10,17 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SymbolKind};
 
 use super::loader::{self, Loaded, Segment};
-use super::{Function, Module, ModuleId, Refused, scan};
+use super::{Function, Kind, Module, ModuleId, Refused, scan};
 
 /// Larger images are not laid out.
 const IMAGE_BYTES_MAX: u64 = 4 << 30;
 const PAGE: usize = 4096;
 /// Tables of absolute addresses.
-const TABLES: [&str; 2] = ["__patchable_function_entries", "__mcount_loc"];
+const TABLES: [&str; 3] = [
+    "__patchable_function_entries",
+    "__mcount_loc",
+    "__return_loc",
+];
 
 /// What could be traced in a file. Addresses are those in the file.
 #[derive(Debug, Default)]
@@ -70,7 +74,11 @@ pub fn in_file(path: &Path) -> Result<InFile, String> {
 impl InFile {
     fn take(&mut self, module: Module, base: u64) {
         let in_file = |address: u64| address.wrapping_sub(base);
-        self.functions = module.functions;
+        let entered = module.sites.iter().filter(|site| site.kind == Kind::Entry);
+        let entered: BTreeSet<_> = entered.map(|site| site.function as usize).collect();
+        let functions = module.functions.into_iter().enumerate();
+        let functions = functions.filter(|(place, _)| entered.contains(place));
+        self.functions = functions.map(|(_, function)| function).collect();
         self.refused = module.refused;
         for function in &mut self.functions {
             function.address = in_file(function.address);

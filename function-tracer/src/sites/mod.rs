@@ -2,6 +2,7 @@
 //! `maps`), which entries of their tables are sites that can be believed (`scan`).
 
 pub(crate) mod elf;
+mod exits;
 mod file;
 mod frames;
 pub(crate) mod loader;
@@ -36,6 +37,8 @@ pub enum Kind {
     Entry,
     /// A return. The site jumps: its target returns for the function.
     Exit,
+    /// A return. The site calls.
+    BeforeReturn,
     /// A jump that ends the function with a call of another.
     TailExit,
 }
@@ -80,6 +83,8 @@ pub struct Function {
     pub size: u64,
     /// As in the symbol table, mangled; empty where the file has no symbol of it.
     pub symbol: Vec<u8>,
+    /// All its exits are sites: no return address has to be replaced to see them.
+    pub has_exits: bool,
 }
 
 /// A table's entry that is no site, or a table that cannot be read.

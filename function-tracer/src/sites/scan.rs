@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::elf::{self, Contents, Symbol};
+use super::elf::{self, Contents, Parts, Symbol};
 use super::loader::{Held, Loaded, Segment};
 use super::maps::{self, Line};
 use super::tables::{self, Entry};
-use super::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
+use super::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId, exits};
 use crate::arch::{self, Form, Origin, ReturnPlace, State};
 
 /// NOPs in front of a function that are looked over at most.
@@ -104,7 +104,7 @@ impl Draft {
             .iter()
             .map(|entry| (entry, look.at(entry)))
             .collect();
-        let is_ready = module.take(found, next);
+        let is_ready = module.take(found, next, &contents.parts);
         (module, is_ready)
     }
 }
@@ -157,6 +157,7 @@ fn memory_build_id(held: &Held<'_>, segments: &[Segment], notes: &[(u64, u64)]) 
 /// A site that can be believed.
 struct Believed {
     address: u64,
+    kind: Kind,
     form: Form,
     function: Function,
 }
@@ -186,8 +187,10 @@ impl Look<'_> {
             .and_then(|length| self.held.read(&self.module.segments, from, length));
         let code = code.ok_or((Vec::new(), Reason::Outside))?;
         let around = self.around(entry)?;
-        let (address, function) = match entry.function.or(around.map(|(start, _)| start)) {
+        let start = entry.function.or(around.map(|(start, _)| start));
+        let (address, function) = match start.or_else(|| self.around_exit(entry)) {
             Some(function) => (entry.at, function),
+            None if entry.kind != Kind::Entry => return Err((Vec::new(), Reason::NoFunction)),
             None => self
                 .entry_of_function(entry, from, &code)
                 .ok_or((Vec::new(), Reason::NoFunction))?,
@@ -204,9 +207,16 @@ impl Look<'_> {
             address: function,
             size: symbol.map_or(0, |symbol| symbol.size),
             symbol: name(symbol),
+            has_exits: false,
+        };
+        let behind = bytes.get(form.call_end() as usize..).unwrap_or_default();
+        let kind = match entry.kind {
+            Kind::BeforeReturn if !arch::is_return(behind) => Kind::TailExit,
+            kind => kind,
         };
         Ok(Believed {
             address,
+            kind,
             form,
             function,
         })
@@ -223,6 +233,14 @@ impl Look<'_> {
         let (start, place) =
             found.ok_or_else(|| (name(self.contents.symbol_around(in_file)), Reason::NoFrame))?;
         Ok(Some((self.module.base.wrapping_add(start), place)))
+    }
+
+    /// Of an exit: where the function begins that it is in.
+    fn around_exit(&self, entry: &Entry) -> Option<u64> {
+        let base = self.module.base;
+        let symbol = self.contents.symbol_around(entry.at.wrapping_sub(base));
+        let symbol = symbol.filter(|_| entry.kind != Kind::Entry)?;
+        Some(base.wrapping_add(symbol.at))
     }
 
     /// Where the NOPs behind the beginning of a function are, and where the function begins: at
@@ -247,6 +265,13 @@ impl Look<'_> {
     }
 }
 
+/// The form of some site.
+#[cfg(test)]
+pub(super) fn any_form() -> Form {
+    let nops = [0x0f, 0x1f, 0x44, 0, 0, 0xc3];
+    arch::read(&nops, 0, Origin::Patchable).expect("a NOP of five bytes")
+}
+
 fn name(symbol: Option<&Symbol>) -> Vec<u8> {
     symbol.map(|symbol| symbol.name.clone()).unwrap_or_default()
 }
@@ -263,23 +288,28 @@ impl Module {
 
     /// Sorts what was found into sites and refusals. False when every entry points nowhere: the
     /// loader has not relocated the table yet.
-    fn take(&mut self, found: Vec<(&Entry, Found)>, next: u32) -> bool {
+    fn take(&mut self, found: Vec<(&Entry, Found)>, next: u32, parts: &Parts) -> bool {
         let outside = |found: &Result<_, (_, Reason)>| matches!(found, Err((_, Reason::Outside)));
         let is_ready = found.is_empty() || !found.iter().all(|(_, found)| outside(found));
-        let mut believed = Vec::new();
+        let (mut believed, mut refused_exits) = (Vec::new(), Vec::new());
         for (entry, found) in found {
             match found {
-                Ok(found) => believed.push((entry.kind, found)),
-                Err((symbol, reason)) => self.refused.push(Refused {
-                    address: entry.at,
-                    symbol,
-                    reason,
-                }),
+                Ok(found) => believed.push(found),
+                Err((symbol, reason)) => {
+                    if entry.kind != Kind::Entry {
+                        refused_exits.push(entry.function);
+                    }
+                    self.refused.push(Refused {
+                        address: entry.at,
+                        symbol,
+                        reason,
+                    });
+                }
             }
         }
-        believed.sort_by_key(|(_, found)| found.address);
-        believed.dedup_by_key(|(_, found)| found.address);
-        let functions = believed.iter().map(|(_, found)| found.function.clone());
+        believed.sort_by_key(|found| found.address);
+        believed.dedup_by_key(|found| found.address);
+        let functions = believed.iter().map(|found| found.function.clone());
         self.functions = functions.collect();
         self.functions.sort_by_key(|function| function.address);
         self.functions.dedup_by_key(|function| function.address);
@@ -287,16 +317,26 @@ impl Module {
             self.functions
                 .partition_point(|function| function.address < at)
         };
-        let site = |(id, (kind, found)): (u32, (Kind, Believed))| Site {
+        let site = |(id, found): (u32, Believed)| Site {
             id: SiteId(id),
             address: found.address,
-            kind,
+            kind: found.kind,
             function: u32::try_from(index(found.function.address)).unwrap_or(u32::MAX),
             form: found.form,
             state: State::Rest,
             distance: 0,
         };
         self.sites = (next..).zip(believed).map(site).collect();
+        let parts_of = parts.iter().map(|(part, owners)| {
+            let owners: Vec<_> = owners
+                .iter()
+                .map(|at| self.base.wrapping_add(*at))
+                .collect();
+            (self.base.wrapping_add(*part), owners)
+        });
+        let owners: Parts = parts_of.collect();
+        let owners = |at| owners.get(&at).map(Vec::as_slice);
+        exits::mark(&mut self.functions, &self.sites, &refused_exits, owners);
         is_ready
     }
 

@@ -17,10 +17,11 @@ pub(super) struct Entry {
 
 /// Decodes a table that lies at `at`.
 pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> Vec<Entry> {
-    let origin = match table.kind {
-        TableKind::Patchable => Origin::Patchable,
-        TableKind::Mcount => Origin::Mcount,
-        TableKind::Inside => Origin::Inside,
+    let (origin, kind) = match table.kind {
+        TableKind::Patchable => (Origin::Patchable, Kind::Entry),
+        TableKind::Mcount => (Origin::Mcount, Kind::Entry),
+        TableKind::Inside => (Origin::Inside, Kind::Entry),
+        TableKind::Return => (Origin::Return, Kind::BeforeReturn),
         TableKind::Xray => return sleds(at, bytes),
     };
     let words = bytes.chunks_exact(8).map(word);
@@ -33,7 +34,7 @@ pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> Vec<Entry> {
             word
         },
         origin,
-        kind: Kind::Entry,
+        kind,
         function: None,
     };
     (at..).step_by(8).zip(words).map(entry).collect()

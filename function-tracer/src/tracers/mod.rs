@@ -3,6 +3,7 @@
 //! selections → what is wanted of each site → its type → its stub. A site that nobody wants does
 //! nothing; one that several want is recorded once, under a type that says who they are.
 
+mod order;
 mod schema;
 mod tracer;
 
@@ -18,8 +19,9 @@ use crate::process::with_engine;
 use crate::record::plan::Plan;
 use crate::record::types;
 pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
-use crate::sites::{ModuleId, SiteId, demangled};
+use crate::sites::{Kind, ModuleId, SiteId, demangled};
 use crate::target::Target;
+use order::Refusals;
 use schema::Numbers;
 pub(crate) use tracer::candidate;
 use tracer::plan;
@@ -307,18 +309,15 @@ impl Tracers {
                 let wants = wants(&self.tracers, module.id, place);
                 let inside = site.form.return_place();
                 let now = wants.plan.and_then(|plan| {
-                    let plan = if inside.is_some() {
-                        plan.inside()
-                    } else {
-                        plan
+                    let sleds = plan.exit && module.function(site).is_some_and(|f| f.has_exits);
+                    let plan = Plan { sleds, ..plan };
+                    let (plan, stub) = match inside {
+                        Some(_) => (plan.inside(), Stub::Inside),
+                        None => (plan, stub(&plan, site.kind)?),
                     };
                     let number = self
                         .numbers
                         .function_type(module, site, wants.tracers, plan)?;
-                    let stub = match inside {
-                        Some(_) => Stub::Inside,
-                        None => stub(&plan),
-                    };
                     Some(Use { number, stub })
                 });
                 if let Some(place) = inside {
@@ -370,13 +369,14 @@ impl Tracers {
             // SAFETY: the stubs keep to the rules and are part of this library.
             unsafe { Target::new(now.stub.address()) }
         };
-        let wishes: Vec<_> = wished
-            .iter()
-            .map(|(site, now)| (*site, now.map(target)))
-            .collect();
-        let report = engine.switch(&wishes);
-        outcome.patched = report.done;
-        let refused: BTreeMap<SiteId, Refusal> = report.refused.into_iter().collect();
+        let mut refused = Refusals::new();
+        for mut part in order::parts(engine, &wished) {
+            order::refuse_without_exit(engine, &mut part, &mut refused);
+            let wishes = part.iter().map(|(site, now)| (*site, now.map(target)));
+            let report = engine.switch(&wishes.collect::<Vec<_>>());
+            outcome.patched += report.done;
+            refused.extend(report.refused);
+        }
         for (site, now) in wished {
             match (refused.get(&site), now) {
                 (Some(why), _) => outcome.refused.push((name_of(engine, site), why.clone())),
@@ -407,11 +407,16 @@ fn wants(tracers: &[Tracer], module: ModuleId, place: usize) -> Wants {
     all
 }
 
-/// The shortest way that does what the plan says.
-fn stub(plan: &Plan) -> Stub {
-    match *plan {
-        Plan::CALLS => Stub::Calls,
-        Plan::CALLERS => Stub::Callers,
-        _ => Stub::Any,
+/// The shortest way that does what the plan says at such a site; `None`: nothing is to be done.
+fn stub(plan: &Plan, kind: Kind) -> Option<Stub> {
+    let exit = |stub| plan.sleds.then_some(stub);
+    match (kind, *plan) {
+        (Kind::Exit, _) => exit(Stub::Exit),
+        (Kind::BeforeReturn, _) => exit(Stub::BeforeReturn),
+        (Kind::TailExit, _) => exit(Stub::TailExit),
+        (Kind::Entry, Plan::CALLS) => Some(Stub::Calls),
+        (Kind::Entry, Plan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
+        (Kind::Entry, Plan::CALLERS) => Some(Stub::Callers),
+        (Kind::Entry, _) => Some(Stub::Any),
     }
 }

@@ -114,11 +114,10 @@ impl Tracer {
         if self.matches.contains_key(&module.id) {
             return;
         }
-        let wants = |site: &Site| {
-            site.kind == Kind::Entry && self.options.selection.wants(&candidate(module, site))
-        };
+        let wants = |site: &Site| self.options.selection.wants(&candidate(module, site));
         let sites: Vec<_> = module.sites.iter().map(wants).collect();
-        let count = sites.iter().filter(|wanted| **wanted).count();
+        let entries = module.sites.iter().map(|site| site.kind == Kind::Entry);
+        let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();
         self.matches.insert(module.id, Matches { sites, count });
     }
 }
@@ -142,6 +141,7 @@ pub(super) fn plan(options: &Options) -> Plan {
         exit: matches!(options.kind, TracerKind::Graph | TracerKind::Profile)
             || options.result
             || options.min_ns.is_some(),
+        sleds: false,
         caller: options.kind == TracerKind::Function || options.arguments > 0,
         arguments: options.arguments.min(6),
         result: options.result,

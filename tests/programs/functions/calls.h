@@ -12,9 +12,20 @@ struct counter {
 extern struct counter __start_counters[], __stop_counters[];
 
 // A function that is never traced.
-#define QUIET __attribute__((patchable_function_entry(0), noinline, unused))
+#ifdef __clang__
+#define UNTRACED patchable_function_entry(0), xray_never_instrument
+#else
+#define UNTRACED patchable_function_entry(0), no_instrument_function
+#endif
+#define QUIET __attribute__((UNTRACED, noinline, unused))
 // A function that is traced, and does not become part of its caller.
 #define TRACED __attribute__((noinline))
+// The same, and it gets all its arguments, whatever the compiler knows of them.
+#ifdef __clang__
+#define WHOLE __attribute__((noinline, used))
+#else
+#define WHOLE __attribute__((noipa))
+#endif
 // First statement of a traced function.
 #define COUNT()                                                                               \
     do {                                                                                      \

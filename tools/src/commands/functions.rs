@@ -15,7 +15,8 @@ use crate::tracing::target::Target;
 #[command(override_usage = "ringmark functions [OPTIONS] <-p PID|FILE> [PATTERN]")]
 #[command(after_help = "\
 One line per function: address, size in bytes, name, module; of a process also whether it is
-traced now.
+traced now. Behind 'sleds' its exits are sites (XRay, -minstrument-return): its return address is
+left alone.
 
 Examples:
   ringmark functions ./server 'parse_*'
@@ -40,6 +41,8 @@ struct Row {
     size: u64,
     name: String,
     module: String,
+    /// All its exits are sites.
+    has_exits: bool,
     /// Why it cannot be traced.
     reason: Option<String>,
 }
@@ -112,16 +115,17 @@ fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
     }
 }
 
-/// `on ADDRESS SIZE NAME`, `off …`, or `no ADDRESS NAME<tab>REASON`.
+/// `on ADDRESS SIZE EXITS NAME`, `off …`, or `no ADDRESS NAME<tab>REASON`.
 fn row(line: &str, module: &str) -> Option<Row> {
     let (state, rest) = line.split_once(' ')?;
     let (address, rest) = rest.split_once(' ')?;
-    let (size, name, reason) = if state == "no" {
+    let (size, exits, name, reason) = if state == "no" {
         let (name, reason) = rest.split_once('\t')?;
-        (0, name, Some(reason.to_owned()))
+        (0, "", name, Some(reason.to_owned()))
     } else {
-        let (size, name) = rest.split_once(' ')?;
-        (size.parse().ok()?, name, None)
+        let (size, rest) = rest.split_once(' ')?;
+        let (exits, name) = rest.split_once(' ')?;
+        (size.parse().ok()?, exits, name, None)
     };
     Some(Row {
         state: state.to_owned(),
@@ -129,6 +133,7 @@ fn row(line: &str, module: &str) -> Option<Row> {
         size,
         name: name.to_owned(),
         module: module.to_owned(),
+        has_exits: exits == "sleds",
         reason,
     })
 }
@@ -141,20 +146,24 @@ fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
         others,
         ..
     } = in_file(path).map_err(|e| Failure::unreadable(format!("{}: {e}", path.display())))?;
-    let row = |address, size, symbol: &[u8], reason| Row {
+    let row = |address, symbol: &[u8]| Row {
         state: String::new(),
         address,
-        size,
+        size: 0,
         name: demangled(symbol).into_owned(),
         module: path.display().to_string(),
-        reason,
+        has_exits: false,
+        reason: None,
     };
-    let functions = functions
-        .iter()
-        .map(|f| row(f.address, f.size, &f.symbol, None));
-    let refused = refused
-        .iter()
-        .map(|r| row(r.address, 0, &r.symbol, Some(r.reason.to_string())));
+    let functions = functions.iter().map(|f| Row {
+        size: f.size,
+        has_exits: f.has_exits,
+        ..row(f.address, &f.symbol)
+    });
+    let refused = refused.iter().map(|r| Row {
+        reason: Some(r.reason.to_string()),
+        ..row(r.address, &r.symbol)
+    });
     let others = others.iter().map(|symbol| demangled(symbol).into_owned());
     Ok((functions.chain(refused).collect(), others.collect()))
 }
@@ -169,9 +178,10 @@ fn list(rows: &[&Row], file: Option<&Path>) -> anyhow::Result<Exit> {
             format!("{:<4}", row.state)
         };
         let (name, module) = (printable(&row.name), printable(&row.module));
+        let sleds = if row.has_exits { "  sleds" } else { "" };
         writeln!(
             out,
-            "{state}{:>12x} {:>6} {name}  {module}",
+            "{state}{:>12x} {:>6} {name}  {module}{sleds}",
             row.address, row.size
         )?;
     }
@@ -203,6 +213,7 @@ fn why(
     for row in rows {
         let (function, module) = (printable(&row.name), printable(&row.module));
         let text = match &row.reason {
+            None if row.has_exits => "can be traced, its exits by sleds",
             None => "can be traced",
             Some(reason) => &printable(reason),
         };

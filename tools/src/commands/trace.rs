@@ -342,6 +342,14 @@ fn status(of: &Of) -> anyhow::Result<Exit> {
         count(answer.number("untraceable")),
         about_exits(answer.values("shadow_stack").next())
     )?;
+    let sleds = answer.number("sleds");
+    if sleds > 0 {
+        let functions = counted(sleds, "function");
+        writeln!(
+            out,
+            "{functions} with sleds at all exits: return addresses left alone"
+        )?;
+    }
     out.finish()?;
     Ok(Exit::FINE)
 }

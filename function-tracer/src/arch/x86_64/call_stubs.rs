@@ -110,16 +110,27 @@ core::arch::global_asm!(
     "call ringmark_slow",
     ".endm",
     //
-    // Entry of a function whose return is wanted, too.
-    ".pushsection .text.ringmark_enter,\"ax\",@progbits",
+    ".macro ringmark_begins name, cfa",
+    ".pushsection .text.\\name,\"ax\",@progbits",
     ".balign 64",
-    ".globl ringmark_enter",
-    ".hidden ringmark_enter",
-    ".type ringmark_enter,@function",
-    "ringmark_enter:",
+    ".globl \\name",
+    ".hidden \\name",
+    ".type \\name,@function",
+    "\\name:",
     ".cfi_startproc",
-    ".cfi_def_cfa_offset 24", // number, way back to the function; the CFA is the function's
+    ".cfi_def_cfa_offset \\cfa",
     ".cfi_offset rip, -8",
+    ".endm",
+    ".macro ringmark_ends name",
+    ".cfi_endproc",
+    ".size \\name, .-\\name",
+    ".popsection",
+    ".endm",
+    //
+    // Entry of a function whose return is wanted, too: where `sleds` is 0, its return address is
+    // replaced, else its exits are sites.
+    ".macro ringmark_entry name, sleds",
+    "ringmark_begins \\name, 24", // number, way back to the function; the CFA is the function's
     "ringmark_push",
     // [rsp + 40] number, [rsp + 48] way back, [rsp + 56] the slot with the return address
     "ringmark_type 40",
@@ -140,10 +151,13 @@ core::arch::global_asm!(
     "mov qword ptr fs:[rdi + {top}], rdx",
     "mov rdx, qword ptr [rsi]",
     "mov qword ptr [rcx + {target}], rdx",
+    "or eax, \\sleds",
     "mov qword ptr [rcx + {type_word}], rax",
     "mov qword ptr [rcx + {slot}], rsi",
+    ".if \\sleds == 0",
     "lea rax, [rip + ringmark_return]",
     "mov qword ptr [rsi], rax",
+    ".endif",
     "1:",
     "ringmark_record 40, 4f",
     "5:",
@@ -163,20 +177,55 @@ core::arch::global_asm!(
     "4:",
     "ringmark_go {slow_record} rsp + 40",
     "jmp 5b",
-    ".cfi_endproc",
-    ".size ringmark_enter, .-ringmark_enter",
-    ".popsection",
+    "ringmark_ends \\name",
+    ".endm",
+    "ringmark_entry ringmark_enter, 0",
+    "ringmark_entry ringmark_enter_sleds, {sleds}",
+    //
+    // Exit of a function whose exits are sites; its slot is at [rsp + at] behind what is pushed.
+    ".macro ringmark_exit name, at, slow",
+    "ringmark_begins \\name, \\at - 32",
+    "ringmark_push",
+    "mov rdi, qword ptr [rip + ringmark_open_calls@gottpoff]",
+    "lea rsi, [rsp + \\at]",
+    "mov rdx, rsi",
+    "sub rdx, qword ptr fs:[rdi + {low}]",
+    "cmp rdx, qword ptr fs:[rdi + {bytes}]",
+    "jae 5f", // not the thread's own stack: the entry is recorded without its exit
+    "mov rcx, qword ptr fs:[rdi + {top}]",
+    "cmp rsi, qword ptr [rcx - {open_call} + {slot}]",
+    "jne 3f",
+    "cmp rsi, qword ptr [rcx - 2 * {open_call} + {slot}]",
+    "je 3f",
+    "mov rax, qword ptr [rcx - {open_call} + {type_word}]",
+    "xor eax, {sleds_exit}",
+    "test eax, {any_end}",
+    "jnz 3f",
+    "mov qword ptr [rsp + 40], rax",
+    "mov qword ptr [rcx - {open_call} + {slot}], 0",
+    "sub rcx, {open_call}",
+    "mov qword ptr fs:[rdi + {top}], rcx",
+    "ringmark_record 40, 4f",
+    "5:",
+    "ringmark_pop",
+    "lea rsp, [rsp + 8]",
+    ".cfi_adjust_cfa_offset -8",
+    "ret",
+    ".cfi_adjust_cfa_offset 48",
+    "3:",
+    "ringmark_go \\slow, rsp - {below}",
+    "jmp 5b",
+    "4:",
+    "ringmark_go {slow_record} rsp + 40",
+    "jmp 5b",
+    "ringmark_ends \\name",
+    ".endm",
+    "ringmark_exit ringmark_leave_sled, 48, {slow_leave_sled}", // it has jumped here
+    "ringmark_exit ringmark_leave_called, 56, {slow_leave_called}",
+    "ringmark_exit ringmark_leave_tail, 56, {slow_leave_tail}",
     //
     // Entry of a function of which only caller and CPU are wanted.
-    ".pushsection .text.ringmark_enter_called,\"ax\",@progbits",
-    ".balign 64",
-    ".globl ringmark_enter_called",
-    ".hidden ringmark_enter_called",
-    ".type ringmark_enter_called,@function",
-    "ringmark_enter_called:",
-    ".cfi_startproc",
-    ".cfi_def_cfa_offset 24",
-    ".cfi_offset rip, -8",
+    "ringmark_begins ringmark_enter_called, 24",
     "ringmark_push",
     "ringmark_type 40",
     "push r8",
@@ -230,20 +279,10 @@ core::arch::global_asm!(
     ".cfi_adjust_cfa_offset -16",
     "ringmark_go {slow_record_caller} rsp - {below}",
     "jmp 1b",
-    ".cfi_endproc",
-    ".size ringmark_enter_called, .-ringmark_enter_called",
-    ".popsection",
+    "ringmark_ends ringmark_enter_called",
     //
     // Entry of a function of which more is wanted.
-    ".pushsection .text.ringmark_enter_any,\"ax\",@progbits",
-    ".balign 64",
-    ".globl ringmark_enter_any",
-    ".hidden ringmark_enter_any",
-    ".type ringmark_enter_any,@function",
-    "ringmark_enter_any:",
-    ".cfi_startproc",
-    ".cfi_def_cfa_offset 24",
-    ".cfi_offset rip, -8",
+    "ringmark_begins ringmark_enter_any, 24",
     "ringmark_push",
     "ringmark_type 40",
     "ringmark_go {slow_enter} rsp - {below}",
@@ -251,9 +290,7 @@ core::arch::global_asm!(
     "lea rsp, [rsp + 8]",
     ".cfi_adjust_cfa_offset -8",
     "ret",
-    ".cfi_endproc",
-    ".size ringmark_enter_any, .-ringmark_enter_any",
-    ".popsection",
+    "ringmark_ends ringmark_enter_any",
     //
     // Where traced functions return to.
     ".pushsection .text.ringmark_return,\"ax\",@progbits",
@@ -334,7 +371,9 @@ core::arch::global_asm!(
     open_call = const calls::OPEN_CALL,
     loose = const LOOSE_BIT,
     exit = const EXIT_BIT,
-    any_end = const slow::ANY_END,
+    any_end = const slow::ANY_END | slow::SLEDS,
+    sleds = const slow::SLEDS,
+    sleds_exit = const slow::SLEDS | EXIT_BIT,
     one_word_loose = const LOOSE_BIT | 1 << 24,
     busy_two = const pack_span(BUSY, 2),
     caller_bits = const CALLER_BITS,
@@ -343,28 +382,43 @@ core::arch::global_asm!(
     return_bytes = const RETURN_BYTES,
     slow_enter = sym slow::enter,
     slow_leave = sym slow::leave,
+    slow_leave_sled = sym slow::leave_sled,
+    slow_leave_called = sym slow::leave_called,
+    slow_leave_tail = sym slow::leave_tail,
     slow_record = sym slow::record_only,
     slow_record_caller = sym slow::record_caller,
 );
 
 unsafe extern "C" {
     fn ringmark_enter();
+    fn ringmark_enter_sleds();
     fn ringmark_enter_called();
     fn ringmark_enter_any();
+    fn ringmark_leave_sled();
+    fn ringmark_leave_called();
+    fn ringmark_leave_tail();
     fn ringmark_return();
 }
 
 /// What a pad may jump to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stub {
-    /// Entry and exit are recorded.
+    /// Entry and exit are recorded: the return address is replaced.
     Calls,
+    /// Entry and exit are recorded: the exits are sites, too.
+    CallsWithSleds,
     /// The entry is recorded with its caller.
     Callers,
     /// Whatever the plan says.
     Any,
     /// The same at a site inside a function.
     Inside,
+    /// At a site in the place of a return.
+    Exit,
+    /// At a site in front of a return.
+    BeforeReturn,
+    /// At a site in front of a jump out of the function.
+    TailExit,
 }
 
 impl Stub {
@@ -372,9 +426,13 @@ impl Stub {
     pub(crate) fn address(self) -> u64 {
         let stub: unsafe extern "C" fn() = match self {
             Self::Calls => ringmark_enter,
+            Self::CallsWithSleds => ringmark_enter_sleds,
             Self::Callers => ringmark_enter_called,
             Self::Any => ringmark_enter_any,
             Self::Inside => ringmark_enter_inside,
+            Self::Exit => ringmark_leave_sled,
+            Self::BeforeReturn => ringmark_leave_called,
+            Self::TailExit => ringmark_leave_tail,
         };
         stub as usize as u64
     }

@@ -70,7 +70,7 @@ pub(crate) fn read(code: &[u8], at: u64, origin: Origin) -> Result<Form, Reason>
         Origin::Inside if !code.starts_with(nops::of(CALL_BYTES)) => {
             Err(Reason::NotNops(code.get(..8).unwrap_or(code).to_vec()))
         }
-        Origin::Mcount | Origin::Patchable | Origin::Inside => read_nops(code),
+        Origin::Mcount | Origin::Patchable | Origin::Inside | Origin::Return => read_nops(code),
     }
 }
 
@@ -109,6 +109,12 @@ fn read_nops(code: &[u8]) -> Result<Form, Reason> {
         run if run < CALL_BYTES => Err(Reason::FewNops(run)),
         _ => Err(Reason::BrokenNops(found())),
     }
+}
+
+/// Whether `code` returns from its function: `ret`, with or without a prefix.
+pub(crate) fn is_return(code: &[u8]) -> bool {
+    let code = code.strip_prefix(&[0xf3]).unwrap_or(code);
+    matches!(code.first(), Some(0xc2 | 0xc3))
 }
 
 /// Bytes of NOPs at the start of `code`.

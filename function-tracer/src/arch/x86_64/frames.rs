@@ -66,9 +66,44 @@ impl EntryFrame {
     pub(crate) fn function(&self) -> u64 {
         self.site
     }
+
+    /// At a site in front of a return: the integer that the function returns.
+    pub(crate) fn result(&self) -> u64 {
+        self.rax
+    }
 }
 
-/// At a function's return.
+/// At a site in the place of a return.
+#[repr(C)]
+pub(crate) struct SledFrame {
+    r9: u64,
+    r8: u64,
+    rbp: u64,
+    stub: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    rcx: u64,
+    rax: u64,
+    /// The site's number.
+    number: u64,
+    /// The slot: where the function returns to.
+    return_address: u64,
+}
+
+impl SledFrame {
+    /// Address of the slot.
+    pub(crate) fn slot_address(&self) -> u64 {
+        core::ptr::from_ref(&self.return_address) as u64
+    }
+
+    /// The integer that the function returns.
+    pub(crate) fn result(&self) -> u64 {
+        self.rax
+    }
+}
+
+/// At the return of a function whose return address was replaced.
 #[repr(C)]
 pub(crate) struct ExitFrame {
     r9: u64,

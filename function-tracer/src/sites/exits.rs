@@ -1,0 +1,85 @@
+//! Which functions have a site at every exit: compilers that mark exits mark all of a function.
+
+use std::collections::BTreeSet;
+
+use super::{Function, Kind, Site};
+
+/// Says so in `functions`, whose sites are `sites`. `refused` has the functions of exits that are no
+/// sites, `None` where it is not known which; `owners` says which functions a piece of code that lies
+/// elsewhere (`name.cold`) may be a part of.
+pub(super) fn mark<'o>(
+    functions: &mut [Function],
+    sites: &[Site],
+    refused: &[Option<u64>],
+    owners: impl Fn(u64) -> Option<&'o [u64]>,
+) {
+    let of_kind = |is_entry: bool| -> BTreeSet<u32> {
+        let sites = sites.iter().filter(|s| (s.kind == Kind::Entry) == is_entry);
+        sites.map(|site| site.function).collect()
+    };
+    let (entered, left) = (of_kind(true), of_kind(false));
+    let mut incomplete: BTreeSet<u64> = refused.iter().copied().flatten().collect();
+    let mut is_unknown = refused.contains(&None);
+    // Others are parts, or functions whose own entry is no site.
+    let others = left.difference(&entered).copied();
+    for other in others.filter_map(|place| functions.get(place as usize)) {
+        match owners(other.address) {
+            Some(owners) if !owners.is_empty() => incomplete.extend(owners),
+            Some(_) => is_unknown = true,
+            None => is_unknown |= other.symbol.is_empty(),
+        }
+    }
+    for (place, function) in (0..).zip(functions) {
+        let is_whole = entered.contains(&place) && left.contains(&place);
+        function.has_exits = is_whole && !is_unknown && !incomplete.contains(&function.address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SiteId, scan};
+    use super::*;
+    use crate::arch::State;
+
+    /// Of three functions at 0, 1 and 2.
+    fn marked(sites: &[(u32, Kind)], refused: &[Option<u64>], owners: Option<&[u64]>) -> [bool; 3] {
+        let mut functions = [0, 1, 2].map(|address| Function {
+            address,
+            size: 1,
+            symbol: b"name".to_vec(),
+            has_exits: false,
+        });
+        let site = |(function, kind): &(u32, Kind)| Site {
+            id: SiteId(0),
+            address: 0,
+            kind: *kind,
+            function: *function,
+            form: scan::any_form(),
+            state: State::Rest,
+            distance: 0,
+        };
+        let sites: Vec<_> = sites.iter().map(site).collect();
+        mark(&mut functions, &sites, refused, |_| owners);
+        functions.map(|function| function.has_exits)
+    }
+
+    #[test]
+    fn a_function_has_all_its_exits_or_counts_as_having_none() {
+        use Kind::{BeforeReturn, Entry, Exit, TailExit};
+        let sites = [(0, Entry), (0, Exit), (1, Entry), (2, Entry), (2, TailExit)];
+        assert_eq!(marked(&sites, &[], None), [true, false, true]);
+        assert_eq!(marked(&sites, &[Some(2)], None), [true, false, false]);
+        assert_eq!(marked(&sites, &[None], None), [false; 3]);
+        // The second one is a part of another, or its entry is no site.
+        let sites = [
+            (0, Entry),
+            (0, Exit),
+            (1, BeforeReturn),
+            (2, Entry),
+            (2, Exit),
+        ];
+        assert_eq!(marked(&sites, &[], Some(&[0, 7])), [false, false, true]);
+        assert_eq!(marked(&sites, &[], Some(&[])), [false; 3]);
+        assert_eq!(marked(&sites, &[], None), [true, false, true]);
+    }
+}
