@@ -8,6 +8,7 @@ mod calls;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use self::calls::{LOSSLESS, Program, own_counts};
 use ringmark_reader::{Access, Session, control};
@@ -268,7 +269,8 @@ fn switching_changes_nothing() {
     let program = Running::start(&mut command).expect("it starts");
     let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
     let is_done = |verb: &str| {
-        let answer = control::request(&session, &format!("trace {verb}"), LIMIT);
+        // The last one may wait in vain: the program ends some time.
+        let answer = control::request(&session, &format!("trace {verb}"), Duration::from_secs(5));
         answer.is_ok_and(|answer| answer.status == 0)
     };
     wait_until(SOON, "an answer", || is_done("status").then_some(()));

@@ -312,7 +312,7 @@ impl Tracers {
                     let sleds = plan.exit && module.function(site).is_some_and(|f| f.has_exits);
                     let plan = Plan { sleds, ..plan };
                     let (plan, stub) = match inside {
-                        Some(_) => (plan.inside(), Stub::Inside),
+                        Some(_) => (plan.inside(), inside_stub(&plan.inside())),
                         None => (plan, stub(&plan, site.kind)?),
                     };
                     let number = self
@@ -418,5 +418,12 @@ fn stub(plan: &Plan, kind: Kind) -> Option<Stub> {
         (Kind::Entry, Plan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
         (Kind::Entry, Plan::CALLERS) => Some(Stub::Callers),
         (Kind::Entry, _) => Some(Stub::Any),
+    }
+}
+
+fn inside_stub(plan: &Plan) -> Stub {
+    match *plan {
+        Plan::CALLS => Stub::CallsInside,
+        _ => Stub::AnyInside,
     }
 }

@@ -12,12 +12,12 @@ use ringmark_format::record::{BUSY, pack_span};
 use ringmark_format::session::Clock;
 
 use super::frames::PUSHED_BELOW;
-use super::inside_stub::ringmark_enter_inside;
+use super::inside_stub::ringmark_enter_any_inside;
 use super::slow_way::RETURN_BYTES;
 use crate::record::nodes::NODES;
 use crate::record::open_calls::offsets as calls;
 use crate::record::slow;
-use crate::record::types::TYPES;
+use crate::record::types::{RETURN_PLACES, TYPES};
 
 /// Bits of `TSC_AUX` that are the CPU's number; the others are its node.
 const CPU_MASK: u32 = 0xFFF;
@@ -127,15 +127,29 @@ core::arch::global_asm!(
     ".popsection",
     ".endm",
     //
-    // Entry of a function whose return is wanted, too: where `sleds` is 0, its return address is
-    // replaced, else its exits are sites.
-    ".macro ringmark_entry name, sleds",
-    "ringmark_begins \\name, 24", // number, way back to the function; the CFA is the function's
+    // Entry of a function whose return is wanted, too, at its beginning, or inside it. Where `sleds`
+    // is 0, its return address is replaced, else its exits are sites.
+    ".macro ringmark_entry name, inside, sleds",
+    "ringmark_begins \\name, 24 - 8 * \\inside", // number, way back; inside it has a frame of its own
     "ringmark_push",
-    // [rsp + 40] number, [rsp + 48] way back, [rsp + 56] the slot with the return address
+    // [rsp + 40] number, [rsp + 48] way back, [rsp + 56] the slot if the function has not begun
+    ".if \\inside",
+    "mov eax, dword ptr [rsp + 40]",
+    "mov rdx, qword ptr [rip + {places}]",
+    "mov esi, dword ptr [rdx + 4 * rax]",
     "ringmark_type 40",
-    "mov rdi, qword ptr [rip + ringmark_open_calls@gottpoff]",
+    "test esi, esi",
+    "jns 7f",
+    "lea rsi, [rbp + 8 - 56]",
+    "sub rsi, rsp",
+    "7:",
+    "mov dword ptr [rsp + 44], esi",
+    "lea rsi, [rsp + rsi + 56]",
+    ".else",
+    "ringmark_type 40",
     "lea rsi, [rsp + 56]",
+    ".endif",
+    "mov rdi, qword ptr [rip + ringmark_open_calls@gottpoff]",
     "mov rdx, rsi",
     "sub rdx, qword ptr fs:[rdi + {low}]",
     "cmp rdx, qword ptr fs:[rdi + {bytes}]",
@@ -179,8 +193,9 @@ core::arch::global_asm!(
     "jmp 5b",
     "ringmark_ends \\name",
     ".endm",
-    "ringmark_entry ringmark_enter, 0",
-    "ringmark_entry ringmark_enter_sleds, {sleds}",
+    "ringmark_entry ringmark_enter, 0, 0",
+    "ringmark_entry ringmark_enter_inside, 1, 0",
+    "ringmark_entry ringmark_enter_sleds, 0, {sleds}",
     //
     // Exit of a function whose exits are sites; its slot is at [rsp + at] behind what is pushed.
     ".macro ringmark_exit name, at, slow",
@@ -353,6 +368,7 @@ core::arch::global_asm!(
     ".popsection",
     block = const calls::BLOCK,
     types = sym TYPES,
+    places = sym RETURN_PLACES,
     nodes = sym NODES,
     clock = const writer::CLOCK,
     tsc = const Clock::Tsc as u32,
@@ -391,6 +407,7 @@ core::arch::global_asm!(
 
 unsafe extern "C" {
     fn ringmark_enter();
+    fn ringmark_enter_inside();
     fn ringmark_enter_sleds();
     fn ringmark_enter_called();
     fn ringmark_enter_any();
@@ -411,8 +428,10 @@ pub(crate) enum Stub {
     Callers,
     /// Whatever the plan says.
     Any,
-    /// The same at a site inside a function.
-    Inside,
+    /// As `Calls`, at a site inside a function.
+    CallsInside,
+    /// As `Any`, at a site inside a function.
+    AnyInside,
     /// At a site in the place of a return.
     Exit,
     /// At a site in front of a return.
@@ -429,7 +448,8 @@ impl Stub {
             Self::CallsWithSleds => ringmark_enter_sleds,
             Self::Callers => ringmark_enter_called,
             Self::Any => ringmark_enter_any,
-            Self::Inside => ringmark_enter_inside,
+            Self::CallsInside => ringmark_enter_inside,
+            Self::AnyInside => ringmark_enter_any_inside,
             Self::Exit => ringmark_leave_sled,
             Self::BeforeReturn => ringmark_leave_called,
             Self::TailExit => ringmark_leave_tail,

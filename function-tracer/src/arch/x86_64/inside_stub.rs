@@ -1,4 +1,5 @@
-//! What the pad of a site inside a function jumps to: `call_stubs` and `frames` say how.
+//! What the pad of a site inside a function jumps to, if more than its calls is wanted:
+//! `call_stubs` and `frames` say how.
 //!
 //! The function has begun, so its return address is further up: how far, is looked up with the
 //! site's number and put beside the type, where [`super::EntryFrame`] finds it.
@@ -8,12 +9,12 @@ use crate::record::slow;
 use crate::record::types::{RETURN_PLACES, TYPES};
 
 core::arch::global_asm!(
-    ".pushsection .text.ringmark_enter_inside,\"ax\",@progbits",
+    ".pushsection .text.ringmark_enter_any_inside,\"ax\",@progbits",
     ".balign 64",
-    ".globl ringmark_enter_inside",
-    ".hidden ringmark_enter_inside",
-    ".type ringmark_enter_inside,@function",
-    "ringmark_enter_inside:",
+    ".globl ringmark_enter_any_inside",
+    ".hidden ringmark_enter_any_inside",
+    ".type ringmark_enter_any_inside,@function",
+    "ringmark_enter_any_inside:",
     ".cfi_startproc",
     ".cfi_def_cfa_offset 16", // number, way back to the function
     ".cfi_offset rip, -8",
@@ -49,7 +50,7 @@ core::arch::global_asm!(
     ".cfi_adjust_cfa_offset -8",
     "ret",
     ".cfi_endproc",
-    ".size ringmark_enter_inside, .-ringmark_enter_inside",
+    ".size ringmark_enter_any_inside, .-ringmark_enter_any_inside",
     ".popsection",
     places = sym RETURN_PLACES,
     types = sym TYPES,
@@ -58,5 +59,5 @@ core::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    pub(super) fn ringmark_enter_inside();
+    pub(super) fn ringmark_enter_any_inside();
 }
