@@ -12,7 +12,6 @@ use ringmark_format::record::{BUSY, pack_span};
 use ringmark_format::session::Clock;
 
 use super::frames::PUSHED_BELOW;
-use super::inside_stub::ringmark_enter_any_inside;
 use super::slow_way::RETURN_BYTES;
 use crate::record::nodes::NODES;
 use crate::record::open_calls::offsets as calls;
@@ -406,56 +405,15 @@ core::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    fn ringmark_enter();
-    fn ringmark_enter_inside();
-    fn ringmark_enter_sleds();
-    fn ringmark_enter_called();
-    fn ringmark_enter_any();
-    fn ringmark_leave_sled();
-    fn ringmark_leave_called();
-    fn ringmark_leave_tail();
+    pub(super) fn ringmark_enter();
+    pub(super) fn ringmark_enter_inside();
+    pub(super) fn ringmark_enter_sleds();
+    pub(super) fn ringmark_enter_called();
+    pub(super) fn ringmark_enter_any();
+    pub(super) fn ringmark_leave_sled();
+    pub(super) fn ringmark_leave_called();
+    pub(super) fn ringmark_leave_tail();
     fn ringmark_return();
-}
-
-/// What a pad may jump to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stub {
-    /// Entry and exit are recorded: the return address is replaced.
-    Calls,
-    /// Entry and exit are recorded: the exits are sites, too.
-    CallsWithSleds,
-    /// The entry is recorded with its caller.
-    Callers,
-    /// Whatever the plan says.
-    Any,
-    /// As `Calls`, at a site inside a function.
-    CallsInside,
-    /// As `Any`, at a site inside a function.
-    AnyInside,
-    /// At a site in the place of a return.
-    Exit,
-    /// At a site in front of a return.
-    BeforeReturn,
-    /// At a site in front of a jump out of the function.
-    TailExit,
-}
-
-impl Stub {
-    /// Its address.
-    pub(crate) fn address(self) -> u64 {
-        let stub: unsafe extern "C" fn() = match self {
-            Self::Calls => ringmark_enter,
-            Self::CallsWithSleds => ringmark_enter_sleds,
-            Self::Callers => ringmark_enter_called,
-            Self::Any => ringmark_enter_any,
-            Self::CallsInside => ringmark_enter_inside,
-            Self::AnyInside => ringmark_enter_any_inside,
-            Self::Exit => ringmark_leave_sled,
-            Self::BeforeReturn => ringmark_leave_called,
-            Self::TailExit => ringmark_leave_tail,
-        };
-        stub as usize as u64
-    }
 }
 
 /// What stands in the place of a replaced return address.

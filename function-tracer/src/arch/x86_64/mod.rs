@@ -11,14 +11,16 @@ mod pad;
 mod return_place;
 mod slow_way;
 mod store;
+mod stub;
 
-pub(crate) use call_stubs::{Stub, return_address};
+pub(crate) use call_stubs::return_address;
 pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, is_return, lands_on_entry, read};
 pub(crate) use frames::{EntryFrame, ExitFrame, SledFrame, current_cpu, has_shadow_stack, trap};
 pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
 pub(crate) use return_place::ReturnPlace;
 pub(crate) use store::store_head;
+pub(crate) use stub::Stub;
 
 /// A call reaches this far, less a margin for the instruction itself and the pad.
 pub(crate) const REACH_BYTES: u64 = (1 << 31) - (1 << 16);
