@@ -48,6 +48,7 @@ const UNSAFE_FILES: &[&str] = &[
     // Function tracer: the loader's lock and what it guards, writes into code and memory for
     // code, locks that a fork knows, the one engine, and what sites may call.
     "function-tracer/shared-object/src/attach.rs",
+    "function-tracer/shared-object/src/callback.rs",
     "function-tracer/shared-object/src/lib.rs",
     "function-tracer/shared-object/src/start.rs",
     "function-tracer/src/control/fork.rs",
@@ -58,14 +59,17 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/process.rs",
     "function-tracer/src/sites/loader.rs",
     "function-tracer/src/target.rs",
+    // A function with a site of its own.
+    "function-tracer/tests/callback.rs",
     // Its records: stubs and what they have pushed, open calls, tables that the stubs read.
     "function-tracer/src/arch/x86_64/call_stubs.rs",
     "function-tracer/src/arch/x86_64/frames.rs",
     "function-tracer/src/arch/x86_64/inside_stub.rs",
+    "function-tracer/src/record/by_type.rs",
+    "function-tracer/src/record/callbacks.rs",
     "function-tracer/src/record/nodes.rs",
     "function-tracer/src/record/open_calls.rs",
     "function-tracer/src/record/own_stack.rs",
-    "function-tracer/src/record/plan.rs",
     "function-tracer/src/record/types.rs",
     "function-tracer/src/tracers/mod.rs",
     // The bridge's reference counts, and values that outlive a call of the visitor.

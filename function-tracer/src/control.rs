@@ -13,7 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::engine::{Engine, Threads};
 use crate::process::with_engine;
-use crate::tracers::{Options, PatternError, TracerError, TracerKind, Tracers};
+use crate::record::callbacks::Callback;
+use crate::tracers::{Options, PatternError, TracerError, TracerKind, Tracers, TriggerError};
 use wish::Wish;
 
 /// Why a request was not done.
@@ -25,6 +26,9 @@ pub enum RequestError {
     /// A name's pattern cannot be understood.
     #[error("{0}")]
     Pattern(#[from] PatternError),
+    /// A trigger cannot be understood.
+    #[error("{0}")]
+    Trigger(#[from] TriggerError),
     /// A value cannot be used.
     #[error("{key}: found {found:?}, expected {expected}")]
     Value {
@@ -40,20 +44,12 @@ pub enum RequestError {
     Key(String),
     /// No such verb.
     #[error(
-        "unknown verb {0:?}, expected start, stop, status, set, filter, notrace, remove, renew or functions"
+        "unknown verb {0:?}, expected start, stop, status, set, filter, notrace, trigger, snapshot, remove, renew or functions"
     )]
     Verb(String),
     /// A start that says nothing of functions.
     #[error("no functions were named: give filter=PATTERN, or filter=* for all")]
     NoFilter,
-    /// A tracer of this name has another kind.
-    #[error("the tracer {name:?} is of kind {kind}")]
-    OtherKind {
-        /// Its name.
-        name: String,
-        /// Its kind.
-        kind: &'static str,
-    },
 }
 
 static TRACERS: Mutex<Option<Tracers>> = Mutex::new(None);
@@ -96,6 +92,27 @@ fn install_with(threads: Threads) {
     drop(guard);
     ringmark::client::answer_requests("trace", answer);
     ringmark::client::on_idle(idle);
+}
+
+/// Says what a callback tracer of the program's own calls. Functions are chosen, and it is switched
+/// on and off, as with any tracer: by name, from the command line or through [`answer`], before this
+/// or after. Does [`install`] first.
+///
+/// ```
+/// use ringmark_function_tracer::{Callback, control};
+///
+/// fn entered(function: u64, caller: u64) {
+///     // Whatever a signal handler may do.
+/// }
+/// control::set_callback("mine", Some(Callback::new(entered)))?;
+/// # Ok::<(), ringmark_function_tracer::tracers::TracerError>(())
+/// ```
+///
+/// # Errors
+/// A tracer of this name is of another kind, or there are too many.
+pub fn set_callback(name: &str, callback: Option<Callback>) -> Result<(), TracerError> {
+    install();
+    with_tracers(|tracers| tracers.set_callback(name, callback))
 }
 
 /// Does [`install`] and starts what `wishes` say, before the program runs or, with
@@ -148,10 +165,11 @@ fn answer_verb<'a>(
             lease::begin(tracers, name, None);
             Ok(texts::report(&tracers.stop(name)?))
         }
-        "set" | "filter" | "notrace" => {
+        "set" | "filter" | "notrace" | "trigger" => {
             let outcome = tracers.set(name, |options| wish.change(options))?;
-            Ok(texts::report(&outcome))
+            Ok(texts::changed(&outcome, tracers.find(name)?))
         }
+        "snapshot" => Ok(texts::snapshots(&tracers.take_snapshots())),
         "remove" => {
             let found = tracers.find(name)?.name().to_owned();
             Ok(texts::report(&tracers.remove(&found)?))
@@ -179,10 +197,11 @@ fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> 
     let (tracer, lease_ms) = (wish.tracer, wish.lease_ms);
     match (tracers.find(tracer), tracer.zip(wish.kind)) {
         (Ok(found), Some((name, kind))) if found.options().kind != kind => {
-            return Err(RequestError::OtherKind {
+            return Err(TracerError::OtherKind {
                 name: name.to_owned(),
                 kind: found.options().kind.name(),
-            });
+            }
+            .into());
         }
         (Err(_), Some((name, kind))) => drop(tracers.register(name, Options::new(kind))?),
         _ => {}
@@ -193,7 +212,7 @@ fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> 
     }
     let outcome = tracers.start_with(tracer, |options| wish.change(options))?;
     lease::begin(tracers, tracer, lease_ms);
-    Ok(texts::report(&outcome))
+    Ok(texts::changed(&outcome, tracers.find(tracer)?))
 }
 
 /// Between requests: what nobody renewed ends, and modules come and go.

@@ -31,6 +31,6 @@ pub mod tracers;
 
 pub use engine::{Changes, Engine, Refusal, Report, Threads};
 pub use process::with_engine;
-pub use record::plan::Callback;
+pub use record::callbacks::Callback;
 pub use sites::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
 pub use target::Target;

@@ -2,6 +2,7 @@
 //! `LD_PRELOAD` or `dlopen`. Loading it does what `start` says; it is never unmapped.
 
 mod attach;
+mod callback;
 mod start;
 
 use std::ffi::{CString, c_char, c_int, c_void};

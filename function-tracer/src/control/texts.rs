@@ -6,8 +6,9 @@ use ringmark_format::mailbox::TEXT_BYTES_MAX;
 
 use crate::arch::has_shadow_stack;
 use crate::engine::Engine;
+use crate::record::nodes::not_called;
 use crate::sites::{Kind, demangled};
-use crate::tracers::{Outcome, Selection, Tracer, Tracers, candidate};
+use crate::tracers::{Outcome, Selection, Tracer, TracerKind, Tracers, candidate};
 
 /// Kept free for the last line.
 const LAST_LINE_BYTES: usize = 64;
@@ -28,6 +29,33 @@ pub(super) fn report(outcome: &Outcome) -> String {
         if !push(&mut text, &format_args!("refusal={name}: {why}")) {
             break;
         }
+    }
+    text
+}
+
+/// What a change of this tracer did.
+pub(super) fn changed(outcome: &Outcome, tracer: &Tracer) -> String {
+    let mut text = report(outcome);
+    for (n, trigger) in tracer.options().triggers.iter().enumerate() {
+        let line = format_args!("note=trigger {:?} is at no function", trigger.text());
+        if tracer.triggered(n) == 0 && !push(&mut text, &line) {
+            break;
+        }
+    }
+    if tracer.options().kind == TracerKind::Callback && !tracer.has_callback() {
+        push(
+            &mut text,
+            &"note=the program has not said what this tracer calls",
+        );
+    }
+    text
+}
+
+/// Tracers whose triggers wanted a snapshot.
+pub(super) fn snapshots(names: &[&str]) -> String {
+    let mut text = String::new();
+    for name in names {
+        push(&mut text, &format_args!("snapshot={name}"));
     }
     text
 }
@@ -61,12 +89,25 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
     // Where the processor checks return addresses none is replaced.
     let shadow_stack = if has_shadow_stack() { "on" } else { "off" };
     let _ = writeln!(text, "shadow_stack={shadow_stack}");
+    let not_called = not_called();
+    if not_called > 0 {
+        push(&mut text, &format_args!("not_called={not_called}"));
+    }
     for tracer in tracers.all() {
-        if !push(&mut text, &line_of(tracer)) {
+        if !push(&mut text, &line_of(tracer)) || !triggers_of(tracer, &mut text) {
             break;
         }
     }
     text
+}
+
+fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {
+    let mut triggers = tracer.options().triggers.iter().enumerate();
+    triggers.all(|(n, trigger)| {
+        let (name, functions) = (tracer.name(), tracer.triggered(n));
+        let line = format_args!("trigger={name} {functions} {}", trigger.text());
+        push(text, &line)
+    })
 }
 
 fn line_of(tracer: &Tracer) -> String {
@@ -88,6 +129,12 @@ fn line_of(tracer: &Tracer) -> String {
     );
     if let Some(ns) = options.min_ns {
         let _ = write!(line, " min_ns={ns}");
+    }
+    if tracer.is_paused() {
+        line.push_str(" paused=true");
+    }
+    if tracer.wants_snapshot() {
+        line.push_str(" snapshot=true");
     }
     line + " filter=" + &options.selection.text()
 }

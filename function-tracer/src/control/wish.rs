@@ -1,7 +1,7 @@
 //! What a request says, as `key=value` lines.
 
 use super::RequestError;
-use crate::tracers::{Options, Selection, Syntax, TracerKind};
+use crate::tracers::{Options, Selection, Syntax, TracerKind, Trigger};
 
 /// What one request or program start says about a tracer.
 #[derive(Debug, Default)]
@@ -13,6 +13,7 @@ pub(super) struct Wish<'a> {
     result: Option<bool>,
     min_bytes: Option<u64>,
     min_ns: Option<u64>,
+    triggers: Option<Vec<Trigger>>,
     pub(super) lease_ms: Option<u64>,
     /// Of a list: where it goes on.
     pub(super) from: usize,
@@ -36,6 +37,11 @@ impl<'a> Wish<'a> {
                 "args" => wish.arguments = Some(arguments(value)?),
                 "result" => wish.result = Some(value != "off"),
                 "min_ns" => wish.min_ns = Some(number("min_ns", value)?),
+                "trigger" if value == "none" => wish.triggers = Some(Vec::new()),
+                "trigger" => {
+                    let triggers = wish.triggers.get_or_insert_default();
+                    triggers.push(Trigger::parse(value, syntax)?);
+                }
                 "lease_ms" => wish.lease_ms = Some(number("lease_ms", value)?),
                 "from" => wish.from = number("from", value)? as usize,
                 "refused" => wish.refused = true,
@@ -62,13 +68,20 @@ impl<'a> Wish<'a> {
         options.arguments = self.arguments.unwrap_or(options.arguments);
         options.result = self.result.unwrap_or(options.result);
         options.min_ns = self.min_ns.or(options.min_ns).filter(|ns| *ns > 0);
+        if let Some(triggers) = self.triggers {
+            options.triggers = triggers;
+        }
     }
 }
 
 fn kind(text: &str) -> Result<TracerKind, RequestError> {
-    let kinds = [TracerKind::Function, TracerKind::Graph];
+    let kinds = [
+        TracerKind::Function,
+        TracerKind::Graph,
+        TracerKind::Callback,
+    ];
     let found = kinds.into_iter().find(|kind| kind.name() == text);
-    found.ok_or_else(|| wrong("kind", text, "function or graph"))
+    found.ok_or_else(|| wrong("kind", text, "function, graph or callback"))
 }
 
 fn syntax_of(text: &str) -> Result<Syntax, RequestError> {

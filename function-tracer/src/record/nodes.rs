@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU64};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
 
-use super::open_calls::{OpenCall, block};
+use super::open_calls::{Block, OpenCall, block};
+use crate::arch::count;
 
 /// Front of a thread's mapping.
 #[repr(C)]
@@ -27,7 +28,12 @@ pub(crate) struct Node {
     owner: AtomicU64,
     /// How many calls were left without a return.
     calls_left: AtomicU64,
+    /// How many calls of its threads called no callback because one was running.
+    not_called: AtomicU64,
 }
+
+/// The same where threads have no node.
+static NOT_CALLED: AtomicU64 = AtomicU64::new(0);
 
 /// Head of the list of nodes.
 pub(crate) static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
@@ -223,6 +229,25 @@ pub(super) fn remember(slot: u64, target: u64) {
         place.slot.store(slot, Relaxed);
         node.calls_left.store(count + 1, Relaxed);
     }
+}
+
+/// Counts a call of this thread that called no callback.
+pub(super) fn count_not_called(block: &Block) {
+    let first = block.first_place();
+    if first == 0 {
+        NOT_CALLED.fetch_add(1, Relaxed);
+        return;
+    }
+    let front = size_of::<Node>() + SENTINELS * size_of::<OpenCall>();
+    let node = (first - front as u64) as *const Node;
+    // SAFETY: the first place lies so far behind its node, which is never unmapped.
+    count(unsafe { &(*node).not_called });
+}
+
+/// Calls that called no callback because they came from one.
+pub(crate) fn not_called() -> u64 {
+    let of_nodes: u64 = all().map(|node| node.not_called.load(Relaxed)).sum();
+    of_nodes + NOT_CALLED.load(Relaxed)
 }
 
 /// Where a call returns to whose slot is `slot`, whichever thread opened it: for a stack that moved

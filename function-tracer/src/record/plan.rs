@@ -1,11 +1,8 @@
 //! What is done with the calls of each function type. Written before a site is switched on, found
 //! by the slow way with one load.
 
-use core::ptr;
-use core::sync::atomic::AtomicPtr;
-use core::sync::atomic::Ordering::{Acquire, Release};
-
-use ringmark_format::function::LAST_NUMBER;
+use super::by_type::ByType;
+use super::triggers::Actions;
 
 /// What is done with the calls of a function type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,28 +21,14 @@ pub(crate) struct Plan {
     pub(crate) result: bool,
     /// Only calls that took so many ticks are recorded, each as one record at its end.
     pub(crate) min_ticks: Option<u64>,
-    /// Called at each entry.
-    pub(crate) callback: Option<Callback>,
-}
-
-/// The function of a callback tracer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Callback(usize);
-
-impl Callback {
-    /// `function` gets an address in the function that was called, and the return address of the
-    /// call. It runs on the thread that called, on a small stack of ours, at every entry; entries
-    /// inside it are recorded, but call no callback.
-    #[must_use]
-    pub fn new(function: extern "C" fn(function: u64, caller: u64)) -> Self {
-        Self(function as usize)
-    }
-
-    pub(crate) fn call(self, function: u64, caller: u64) {
-        // SAFETY: made of such a function by `new`.
-        let callback: extern "C" fn(u64, u64) = unsafe { core::mem::transmute(self.0) };
-        callback(function, caller);
-    }
+    /// Tracers whose functions are called at each entry.
+    pub(crate) callbacks: u64,
+    /// Tracers that may pause, see `triggers`.
+    pub(crate) may_pause: u64,
+    /// What triggers do at an entry.
+    pub(crate) on_entry: Actions,
+    /// What they do at its end.
+    pub(crate) on_exit: Actions,
 }
 
 impl Plan {
@@ -58,7 +41,17 @@ impl Plan {
         arguments: 0,
         result: false,
         min_ticks: None,
-        callback: None,
+        callbacks: 0,
+        may_pause: 0,
+        on_entry: Actions::NONE,
+        on_exit: Actions::NONE,
+    };
+
+    /// Neither: a place for triggers.
+    pub(crate) const NOTHING: Self = Self {
+        record: false,
+        exit: false,
+        ..Self::CALLS
     };
 
     /// The same where all exits are sites.
@@ -82,8 +75,13 @@ impl Plan {
         }
     }
 
-    /// What both want. Calls below a duration are left out only if both leave them out; of two
-    /// callbacks the first counts.
+    /// Whether the end of a call is one record without payload, and nothing else.
+    pub(crate) fn has_plain_end(&self) -> bool {
+        let is_plain = !self.result && self.min_ticks.is_none() && self.on_exit == Actions::NONE;
+        is_plain && self.record && self.exit
+    }
+
+    /// What both want. Calls below a duration are left out only if both leave them out.
     pub(crate) fn and(self, other: Self) -> Self {
         let recording = |plan: Self| plan.record.then_some(plan.min_ticks);
         let min_ticks = match (recording(self), recording(other)) {
@@ -98,50 +96,31 @@ impl Plan {
             arguments: self.arguments.max(other.arguments),
             result: self.result || other.result,
             min_ticks,
-            callback: self.callback.or(other.callback),
+            callbacks: self.callbacks | other.callbacks,
+            may_pause: self.may_pause | other.may_pause,
+            on_entry: self.on_entry.and(other.on_entry),
+            on_exit: self.on_exit.and(other.on_exit),
         }
     }
 }
 
-/// Plans in chunks, so that few types take little memory.
-const CHUNK: usize = 4096;
-const CHUNKS: usize = (LAST_NUMBER as usize + 1) / CHUNK;
-
-struct Chunk([AtomicPtr<Plan>; CHUNK]);
-
-static CHUNK_POINTERS: [AtomicPtr<Chunk>; CHUNKS] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
+static PLANS: ByType<Plan> = ByType::new();
 
 /// The plan of the function type with this number. A type is switched on after its plan was set;
 /// should none be found, entry and exit are recorded.
 pub(crate) fn of(number: u32) -> Plan {
-    let place = (number & LAST_NUMBER) as usize;
-    let chunk = CHUNK_POINTERS[place / CHUNK].load(Acquire);
-    // SAFETY: null, or a chunk that was leaked.
-    let Some(chunk) = (unsafe { chunk.as_ref() }) else {
-        return Plan::CALLS;
-    };
-    let plan = chunk.0[place % CHUNK].load(Acquire);
-    // SAFETY: null, or a plan that was leaked.
-    unsafe { plan.as_ref() }.copied().unwrap_or(Plan::CALLS)
+    PLANS.get(number).copied().unwrap_or(Plan::CALLS)
 }
 
 /// Sets a type's plan, once. Only the control path comes here, one thread at a time.
 pub(crate) fn set(number: u32, plan: &'static Plan) {
-    let place = (number & LAST_NUMBER) as usize;
-    let pointer = &CHUNK_POINTERS[place / CHUNK];
-    if pointer.load(Acquire).is_null() {
-        let fresh = Chunk([const { AtomicPtr::new(ptr::null_mut()) }; CHUNK]);
-        pointer.store(Box::into_raw(Box::new(fresh)), Release);
-    }
-    // SAFETY: set above or before, and never freed.
-    if let Some(chunk) = unsafe { pointer.load(Acquire).as_ref() } {
-        chunk.0[place % CHUNK].store(ptr::from_ref(plan).cast_mut(), Release);
-    }
+    PLANS.set(number, plan);
 }
 
 #[cfg(test)]
 mod tests {
+    use ringmark_format::function::LAST_NUMBER;
+
     use super::*;
 
     #[test]
@@ -159,11 +138,15 @@ mod tests {
         let both = Plan::CALLS.and(Plan::CALLERS);
         assert!(both.exit && both.caller && both.record);
         let callback = Plan {
-            record: false,
-            exit: false,
-            ..Plan::CALLS
+            callbacks: 2,
+            ..Plan::NOTHING
         };
         assert_eq!(long.and(callback).min_ticks, Some(100));
+        let other = Plan {
+            callbacks: 8,
+            ..callback
+        };
+        assert_eq!(callback.and(other).callbacks, 10, "both are called");
     }
 
     #[test]

@@ -6,10 +6,13 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark::event::{Now, reserve_words};
 use ringmark_format::TypeId;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};
+use ringmark_format::record::FUNCTION_BIT;
 
+use super::callbacks;
 use super::nodes::find_anywhere;
 use super::open_calls::{Block, OpenCall, block, put_back};
-use super::plan::{self, Callback, Plan};
+use super::plan::{self, Plan};
+use super::triggers::{self, Actions};
 use crate::arch::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address};
 
 /// Set in an open call's type beside the type's 24 bits: its end is no plain record.
@@ -37,23 +40,28 @@ fn record(type_id: u32, payload: &[u64]) {
 /// A call that the straight line left to us. The function has not begun.
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
-    let type_word = frame.type_word();
-    let plan = plan::of(type_word & LAST_NUMBER);
     let slot = frame.slot_address();
     let prepared = block.prepare();
+    // First: the end of a call may have triggers, too.
     if prepared && block.owns(slot) {
         drop_stale(block, slot);
         drop_replaced(block, slot, frame.return_address());
     }
+    let Some((type_word, plan)) = wanted_now(frame.type_word()) else {
+        return;
+    };
     let caller = real_caller(block, slot, frame.return_address());
-    if let Some(callback) = plan.callback {
-        call_back(block, callback, frame.function(), caller);
+    if plan.callbacks != 0 {
+        callbacks::call(block, plan.callbacks, frame.function(), caller);
     }
-    let hooked = plan.exit && prepared && block.owns(slot) && open(block, frame, slot, caller);
+    let hooked = (plan.exit || plan.on_exit != Actions::NONE)
+        && prepared
+        && block.owns(slot)
+        && open(block, frame, (type_word, &plan), caller);
     if plan.min_ticks.is_some() || !plan.record {
         return; // Its record is written at its end, if at all.
     }
-    let loose = if hooked { 0 } else { LOOSE_BIT };
+    let loose = if hooked && plan.exit { 0 } else { LOOSE_BIT };
     if plan.caller || plan.arguments > 0 {
         let mut words = [0; 7];
         words[0] = caller_word(caller);
@@ -67,16 +75,25 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     }
 }
 
+/// Runs the triggers of an entry. Then says what is wanted of the call by those who do not pause.
+fn wanted_now(type_word: u32) -> Option<(u32, Plan)> {
+    let number = type_word & LAST_NUMBER;
+    let plan = plan::of(number);
+    plan.on_entry.run();
+    if plan.may_pause == 0 {
+        return Some((type_word, plan));
+    }
+    let number = triggers::type_now(number, plan.may_pause)?;
+    Some((FUNCTION_BIT | number, plan::of(number)))
+}
+
 /// Replaces the return address, unless the exits are sites.
-fn open(block: &Block, frame: &mut EntryFrame, slot: u64, caller: u64) -> bool {
-    let plan = plan::of(frame.type_word() & LAST_NUMBER);
-    let any_end = if plan.result || plan.min_ticks.is_some() {
-        ANY_END
-    } else {
-        0
-    };
+fn open(block: &Block, frame: &mut EntryFrame, what: (u32, &Plan), caller: u64) -> bool {
+    let (type_word, plan) = what;
+    let slot = frame.slot_address();
+    let any_end = if plan.has_plain_end() { 0 } else { ANY_END };
     let sleds = if plan.sleds { SLEDS } else { 0 };
-    let type_word = u64::from(frame.type_word() | any_end | sleds);
+    let type_word = u64::from(type_word | any_end | sleds);
     let limit = match plan.sleds {
         true => block.last_place(),
         false => block.limit.load(Relaxed),
@@ -149,9 +166,16 @@ fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
     }
 }
 
-/// Writes the record of an end, as the plan of the call's type says.
+/// Writes the record of an end, as the plan of the call's type says, and runs its triggers.
 fn end(type_word: u32, entered: u64, result: Option<u64>) {
     let plan: Plan = plan::of(type_word & LAST_NUMBER);
+    if plan.record && plan.exit {
+        record_end(&plan, type_word, entered, result);
+    }
+    plan.on_exit.run();
+}
+
+fn record_end(plan: &Plan, type_word: u32, entered: u64, result: Option<u64>) {
     let result = result.filter(|_| plan.result);
     let type_id = type_word | EXIT_BIT;
     match (plan.min_ticks, result) {
@@ -234,13 +258,4 @@ pub(crate) extern "C" fn record_only(type_word: &u64) {
 pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
     let caller = real_caller(block(), frame.slot_address(), frame.return_address());
     record(frame.type_word() | LOOSE_BIT, &[caller_word(caller)]);
-}
-
-/// Calls a callback, unless one is running on this thread.
-fn call_back(block: &Block, callback: Callback, function: u64, caller: u64) {
-    if block.busy.swap(1, Relaxed) != 0 {
-        return;
-    }
-    callback.call(function, caller);
-    block.busy.store(0, Relaxed);
 }

@@ -3,9 +3,12 @@
 //! selections → what is wanted of each site → its type → its stub. A site that nobody wants does
 //! nothing; one that several want is recorded once, under a type that says who they are.
 
+mod error;
 mod order;
 mod schema;
 mod tracer;
+mod triggers;
+mod wants;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,44 +19,19 @@ use ringmark_format::record::FUNCTION_BIT;
 use crate::arch::Stub;
 use crate::engine::{Engine, Refusal, Threads};
 use crate::process::with_engine;
+use crate::record::callbacks::{self, Callback};
 use crate::record::plan::Plan;
+use crate::record::triggers::{pause, take_snapshot};
 use crate::record::types;
 pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
 use crate::sites::{Kind, ModuleId, SiteId, demangled};
 use crate::target::Target;
+pub use error::TracerError;
 use order::Refusals;
 use schema::Numbers;
 pub(crate) use tracer::candidate;
-use tracer::plan;
 pub use tracer::{Options, Tracer};
-
-/// Why something was not done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TracerError {
-    /// There is no tracer at all, or none that is the default.
-    #[error("no tracer available")]
-    NoTracer,
-    /// No tracer of this name.
-    #[error("no tracer {name:?}; there are: {known}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names of all.
-        known: String,
-    },
-    /// A second tracer of this name.
-    #[error("there is a tracer {name:?} already")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
-    /// Numbers are not used again.
-    #[error("{TRACERS_MAX} tracers were registered, no more fit")]
-    TooMany,
-    /// The table of types could not be made.
-    #[error("no memory for the table of sites")]
-    NoMemory,
-}
+pub use triggers::{Action, Moment, Trigger, TriggerError};
 
 /// What a change of tracers did to the program's sites.
 #[derive(Debug, Default)]
@@ -77,12 +55,9 @@ struct Use {
     stub: Stub,
 }
 
-/// What all tracers together want of a function.
-#[derive(Debug, Default, Clone, Copy)]
-struct Wants {
-    tracers: u64,
-    plan: Option<Plan>,
-}
+/// Tracers with triggers that start or stop them: calls of a function have one type for each set of
+/// those that pause.
+const PAUSING_MAX: usize = 4;
 
 /// The tracers of this process and the sites that they share.
 #[derive(Debug)]
@@ -147,6 +122,37 @@ impl Tracers {
         Ok(number)
     }
 
+    /// Says what the callback tracer of this name calls from now on, also while it is on; the tracer
+    /// is registered if there is none. Nothing: then it calls nothing, on or off.
+    ///
+    /// # Errors
+    /// One of this name is of another kind, or there are too many.
+    pub fn set_callback(
+        &mut self,
+        name: &str,
+        callback: Option<Callback>,
+    ) -> Result<(), TracerError> {
+        let found = self.tracers.iter().find(|tracer| tracer.name == name);
+        let number = match found {
+            Some(tracer) if tracer.options.kind == TracerKind::Callback => tracer.number,
+            Some(tracer) => {
+                return Err(TracerError::OtherKind {
+                    name: name.to_owned(),
+                    kind: tracer.options.kind.name(),
+                });
+            }
+            None => self.register(name, Options::new(TracerKind::Callback))?,
+        };
+        callbacks::set(number, callback);
+        Ok(())
+    }
+
+    /// Names of the tracers whose triggers wanted a snapshot since this was asked last.
+    pub fn take_snapshots(&mut self) -> Vec<&str> {
+        let wanted = self.tracers.iter().filter(|t| take_snapshot(t.number));
+        wanted.map(|tracer| tracer.name.as_str()).collect()
+    }
+
     /// Takes a tracer away, and switches off what only it wanted.
     ///
     /// # Errors
@@ -162,7 +168,7 @@ impl Tracers {
     /// # Errors
     /// There is none, or none of this name.
     pub fn start(&mut self, name: Option<&str>) -> Result<Outcome, TracerError> {
-        self.change(name, |tracer| tracer.on = true)
+        self.change(name, |tracer| !std::mem::replace(&mut tracer.on, true))
     }
 
     /// Changes what a tracer wants and switches it on, at once.
@@ -175,9 +181,8 @@ impl Tracers {
         change: impl FnOnce(&mut Options),
     ) -> Result<Outcome, TracerError> {
         self.change(name, |tracer| {
-            tracer.matches.clear();
-            change(&mut tracer.options);
-            tracer.on = true;
+            let triggers = tracer.change(change);
+            triggers | !std::mem::replace(&mut tracer.on, true)
         })
     }
 
@@ -208,7 +213,10 @@ impl Tracers {
     /// # Errors
     /// As [`Tracers::start`].
     pub fn stop(&mut self, name: Option<&str>) -> Result<Outcome, TracerError> {
-        self.change(name, |tracer| tracer.on = false)
+        self.change(name, |tracer| {
+            tracer.on = false;
+            false
+        })
     }
 
     /// Changes what a tracer wants, on or off.
@@ -220,10 +228,7 @@ impl Tracers {
         name: Option<&str>,
         change: impl FnOnce(&mut Options),
     ) -> Result<Outcome, TracerError> {
-        self.change(name, |tracer| {
-            tracer.matches.clear();
-            change(&mut tracer.options);
-        })
+        self.change(name, |tracer| tracer.change(change))
     }
 
     /// Switches every tracer off.
@@ -277,14 +282,33 @@ impl Tracers {
         names.join(", ")
     }
 
+    /// `change` says whether the tracer waits anew for a trigger to start it.
     fn change(
         &mut self,
         name: Option<&str>,
-        change: impl FnOnce(&mut Tracer),
+        change: impl FnOnce(&mut Tracer) -> bool,
     ) -> Result<Outcome, TracerError> {
         let place = self.place(name)?;
-        change(&mut self.tracers[place]);
-        self.apply(Some(place))
+        let tracer = &mut self.tracers[place];
+        let before = (tracer.options.clone(), tracer.on);
+        let anew = change(tracer);
+        let (number, waits) = (tracer.number, tracer.waits());
+        let pausing = self.tracers.iter().filter(|t| t.on && t.may_pause());
+        if pausing.count() > PAUSING_MAX {
+            let tracer = &mut self.tracers[place];
+            (tracer.options, tracer.on) = before;
+            tracer.matches.clear();
+            return Err(TracerError::TooManyPausing);
+        }
+        if anew && waits {
+            pause(number, true);
+        }
+        let outcome = self.apply(Some(place));
+        if anew && !waits {
+            // Only now: all its triggers are there.
+            pause(number, false);
+        }
+        outcome
     }
 
     /// Makes every site do what the tracers want of it; counts the functions of one of them.
@@ -305,22 +329,9 @@ impl Tracers {
         let mut wished = Vec::new();
         for module in engine.modules() {
             self.tracers.iter_mut().for_each(|t| t.look_at(module));
-            for (place, site) in module.sites.iter().enumerate() {
-                let wants = wants(&self.tracers, module.id, place);
-                let inside = site.form.return_place();
-                let now = wants.plan.and_then(|plan| {
-                    let sleds = plan.exit && module.function(site).is_some_and(|f| f.has_exits);
-                    let plan = Plan { sleds, ..plan };
-                    let (plan, stub) = match inside {
-                        Some(_) => (plan.inside(), inside_stub(&plan.inside())),
-                        None => (plan, stub(&plan, site.kind)?),
-                    };
-                    let number = self
-                        .numbers
-                        .function_type(module, site, wants.tracers, plan)?;
-                    Some(Use { number, stub })
-                });
-                if let Some(place) = inside {
+            let uses = wants::uses(&self.tracers, module, &mut self.numbers);
+            for (site, now) in module.sites.iter().zip(uses) {
+                if let Some(place) = site.form.return_place() {
                     types::set_return_place(site.id.0, place.word());
                 }
                 if now != self.uses.get(&site.id).copied() {
@@ -396,17 +407,6 @@ fn name_of(engine: &Engine, id: SiteId) -> String {
     )
 }
 
-/// What the tracers want of one function together.
-fn wants(tracers: &[Tracer], module: ModuleId, place: usize) -> Wants {
-    let mut all = Wants::default();
-    for tracer in tracers.iter().filter(|t| t.wants(module, place)) {
-        all.tracers |= 1 << tracer.number;
-        let plan = plan(&tracer.options);
-        all.plan = Some(all.plan.map_or(plan, |before| before.and(plan)));
-    }
-    all
-}
-
 /// The shortest way that does what the plan says at such a site; `None`: nothing is to be done.
 fn stub(plan: &Plan, kind: Kind) -> Option<Stub> {
     let exit = |stub| plan.sleds.then_some(stub);
@@ -421,6 +421,7 @@ fn stub(plan: &Plan, kind: Kind) -> Option<Stub> {
     }
 }
 
+/// The same at a site inside a function.
 fn inside_stub(plan: &Plan) -> Stub {
     match *plan {
         Plan::CALLS => Stub::CallsInside,

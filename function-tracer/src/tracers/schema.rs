@@ -109,7 +109,9 @@ impl Numbers {
         self.next_type += 1;
         plan::set(number, self.plans[key.plan]);
         self.types.insert(key, number);
-        self.lengthen_row(number, key);
+        if plan.record {
+            self.lengthen_row(number, key);
+        }
         Some(number)
     }
 

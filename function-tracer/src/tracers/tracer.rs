@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use ringmark_format::function::TracerKind;
 
-use crate::record::plan::{Callback, Plan};
+use super::triggers::{self, Trigger};
+use crate::record::callbacks;
+use crate::record::plan::Plan;
+use crate::record::triggers::{Actions, is_paused, wants_snapshot};
 use crate::selection::{Candidate, Selection};
 use crate::sites::{Kind, Module, ModuleId, Site};
 
@@ -21,8 +24,8 @@ pub struct Options {
     pub result: bool,
     /// Only calls that take at least so many ns are recorded.
     pub min_ns: Option<u64>,
-    /// Of a callback tracer: what is called.
-    pub callback: Option<Callback>,
+    /// What starts and stops it, and asks for snapshots, while it is on.
+    pub triggers: Vec<Trigger>,
 }
 
 impl Options {
@@ -35,7 +38,7 @@ impl Options {
             arguments: 0,
             result: false,
             min_ns: None,
-            callback: None,
+            triggers: Vec::new(),
         }
     }
 }
@@ -59,6 +62,10 @@ pub struct Tracer {
 pub(super) struct Matches {
     sites: Vec<bool>,
     count: usize,
+    /// What triggers do at an entry and at its end, by the site's place.
+    triggers: BTreeMap<usize, (Actions, Actions)>,
+    /// How many functions each trigger is at.
+    triggered: Vec<usize>,
 }
 
 impl Tracer {
@@ -104,6 +111,57 @@ impl Tracer {
         self.matches.values().map(|matches| matches.count).sum()
     }
 
+    /// Whether it is on, but pauses until one of its triggers starts it.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.on && self.may_pause() && is_paused(self.number)
+    }
+
+    /// How many functions its n-th trigger is at, on or off.
+    #[must_use]
+    pub fn triggered(&self, n: usize) -> usize {
+        let of_modules = self.matches.values();
+        of_modules
+            .filter_map(|matches| matches.triggered.get(n))
+            .sum()
+    }
+
+    /// Whether one of its triggers wants a snapshot that nobody has fetched yet.
+    #[must_use]
+    pub fn wants_snapshot(&self) -> bool {
+        wants_snapshot(self.number)
+    }
+
+    /// Whether it calls a function of the program's.
+    #[must_use]
+    pub fn has_callback(&self) -> bool {
+        callbacks::is_set(self.number)
+    }
+
+    /// Changes what it wants. Says whether its triggers are others from now on.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Options)) -> bool {
+        let before = self.options.triggers.clone();
+        self.matches.clear();
+        change(&mut self.options);
+        !triggers::are_same(&before, &self.options.triggers)
+    }
+
+    /// Whether it is to pause until one of its triggers starts it.
+    pub(super) fn waits(&self) -> bool {
+        triggers::waits(&self.options.triggers)
+    }
+
+    /// Whether triggers start or stop it.
+    pub(super) fn may_pause(&self) -> bool {
+        triggers::may_pause(&self.options.triggers)
+    }
+
+    /// What its triggers do at a site.
+    pub(super) fn triggers_at(&self, module: ModuleId, place: usize) -> Option<(Actions, Actions)> {
+        let matches = self.matches.get(&module).filter(|_| self.on)?;
+        matches.triggers.get(&place).copied()
+    }
+
     pub(super) fn wants(&self, module: ModuleId, place: usize) -> bool {
         let matches = self.matches.get(&module).filter(|_| self.on);
         matches.is_some_and(|m| m.sites.get(place) == Some(&true))
@@ -118,7 +176,14 @@ impl Tracer {
         let sites: Vec<_> = module.sites.iter().map(wants).collect();
         let entries = module.sites.iter().map(|site| site.kind == Kind::Entry);
         let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();
-        self.matches.insert(module.id, Matches { sites, count });
+        let (triggers, triggered) = triggers::places(&self.options.triggers, self.number, module);
+        let matches = Matches {
+            sites,
+            count,
+            triggers,
+            triggered,
+        };
+        self.matches.insert(module.id, matches);
     }
 }
 
@@ -135,9 +200,11 @@ pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
 }
 
 /// What is done with a call for it.
-pub(super) fn plan(options: &Options) -> Plan {
+pub(super) fn plan(tracer: &Tracer) -> Plan {
+    let (options, bit) = (&tracer.options, 1 << tracer.number);
+    let is_callback = options.kind == TracerKind::Callback;
     Plan {
-        record: options.kind != TracerKind::Callback,
+        record: !is_callback,
         exit: matches!(options.kind, TracerKind::Graph | TracerKind::Profile)
             || options.result
             || options.min_ns.is_some(),
@@ -146,6 +213,8 @@ pub(super) fn plan(options: &Options) -> Plan {
         arguments: options.arguments.min(6),
         result: options.result,
         min_ticks: options.min_ns.and_then(ringmark::client::ticks_of_ns),
-        callback: options.callback,
+        callbacks: if is_callback { bit } else { 0 },
+        may_pause: if tracer.may_pause() { bit } else { 0 },
+        ..Plan::NOTHING
     }
 }

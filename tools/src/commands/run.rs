@@ -82,7 +82,7 @@ impl Args {
         } else if self.functions.tracer.is_some() {
             drop(out);
             note(
-                "no call of a function was recorded: does --filter match any that are called? 'ringmark functions FILE' lists those that can be",
+                "no call of a function was recorded: does --filter match any that are called, and does a trigger, if any, start it? 'ringmark functions FILE' lists those that can be",
             );
             out = io::stderr().lock();
         }

@@ -8,6 +8,8 @@ use ringmark_reader::{Access, Dump, Session, SnapshotFigures, find, snapshot};
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, duration, parse_duration, size};
 use crate::output::{Exit, Failure, note, printable};
+use crate::signals::Signals;
+use crate::tracing::target::Target;
 
 /// Copy what is in the rings now to a dump, without disturbing the programs
 #[derive(Debug, clap::Args)]
@@ -15,11 +17,16 @@ use crate::output::{Exit, Failure, note, printable};
 Meant for sessions in overwrite mode: their rings hold the last seconds. Sessions of processes
 that are dead are copied, too.
 
-Example: ringmark snapshot -p 812 --last 10s -o incident.rmk")]
+Examples:
+  ringmark snapshot -p 812 --last 10s -o incident.rmk
+  ringmark snapshot -p 812 --on-trigger -o incident.rmk")]
 pub(crate) struct Args {
     /// Only the sessions of this process; all sessions otherwise
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
+    /// Wait until a trigger of the process's function tracer wants it, see 'ringmark trace trigger'
+    #[arg(long, requires = "pid")]
+    on_trigger: bool,
     /// Only the last part: 10s, 500ms
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     last: Option<Duration>,
@@ -30,7 +37,11 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        // Open from here on: also what a process leaves that ends meanwhile.
         let sessions = self.sessions()?;
+        if let Some(pid) = self.pid.filter(|_| self.on_trigger) {
+            wait_for_trigger(pid)?;
+        }
         let to = destination(&self.output)?;
         let mut dump = Dump::create(&to, false)?;
         let (mut sum, number) = (SnapshotFigures::default(), sessions.len());
@@ -80,4 +91,37 @@ impl Args {
         }
         Ok(sessions)
     }
+}
+
+/// How often the process is asked.
+const ASK_EVERY: Duration = Duration::from_millis(5);
+
+/// Waits until a trigger wants a snapshot, or the process ends.
+fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
+    let target = Target::find(pid)?;
+    let signals = Signals::watch()?;
+    let status = target.ask("status", "")?;
+    if !status.values("trigger").any(|t| t.ends_with("=snapshot")) {
+        note(&format!("pid {pid}: no trigger wants a snapshot yet"));
+    }
+    while signals.received().is_none() {
+        let answer = match target.ask("snapshot", "") {
+            Err(_) if target.has_ended() => {
+                note(&format!(
+                    "pid {pid} has ended, and did not say that a trigger wanted a snapshot"
+                ));
+                return Ok(());
+            }
+            answer => answer?,
+        };
+        if let Some(tracer) = answer.values("snapshot").next() {
+            let tracer = printable(tracer);
+            note(&format!(
+                "pid {pid}: a trigger of {tracer} wants a snapshot"
+            ));
+            return Ok(());
+        }
+        std::thread::sleep(ASK_EVERY);
+    }
+    Err(Failure::no_target(format!("pid {pid}: no trigger wanted a snapshot")).into())
 }

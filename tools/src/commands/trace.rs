@@ -1,13 +1,18 @@
 //! `trace`: the function tracers of a running process.
 
+mod status;
+mod triggers;
+
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::output::units::{count, counted, parse_duration};
-use crate::output::{Exit, Failure, Sink, Style, Table, note, printable};
+use crate::output::{Exit, Failure, Sink, note};
 use crate::signals::Signals;
 use crate::tracing::options::{Detail, Names};
 use crate::tracing::target::{Answer, Target};
+use crate::tracing::triggers::Triggers;
+use status::{Line, status};
 
 /// Switch functions of a running process on and off
 #[derive(Debug, clap::Args)]
@@ -36,6 +41,8 @@ enum Verb {
     Filter(Patterns),
     /// Say which functions a tracer leaves out
     Notrace(Patterns),
+    /// Start and stop a tracer where functions are entered or left, or ask for a snapshot there
+    Trigger(triggers::Trigger),
     /// Change what a tracer records of a call
     Set(Set),
     /// Take a tracer away for good
@@ -58,10 +65,12 @@ struct Start {
     #[command(flatten)]
     of: Of,
     /// Make a tracer of this kind, unless the process has one of that name
-    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = ["function", "graph"])]
+    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = ["function", "graph", "callback"])]
     kind: Option<String>,
     #[command(flatten)]
     names: Names,
+    #[command(flatten)]
+    triggers: Triggers,
     #[command(flatten)]
     detail: Detail,
     /// End after this time
@@ -126,6 +135,7 @@ impl Args {
             Verb::Status(of) => status(&of),
             Verb::Filter(patterns) => patterns.run("filter"),
             Verb::Notrace(patterns) => patterns.run("notrace"),
+            Verb::Trigger(trigger) => trigger.run(),
             Verb::Set(set) if set.detail.is_empty() => {
                 Err(Failure::usage("nothing to set: expected --args, --result or --min-us").into())
             }
@@ -183,11 +193,13 @@ const RENEW_EVERY: Duration = Duration::from_secs(1);
 impl Start {
     fn run(self) -> anyhow::Result<Exit> {
         self.names.check()?;
+        self.triggers.check(self.names.syntax)?;
         let target = Target::find_or_load(self.of.pid)?;
         if self.names.is_empty() {
             self.require_functions(&target)?;
         }
         let mut lines = self.of.lines() + &self.names.lines() + &self.detail.lines();
+        lines += &self.triggers.lines(self.names.syntax);
         if let Some(kind) = &self.kind {
             lines += &format!("kind={kind}\n");
         }
@@ -270,107 +282,5 @@ impl Start {
             "pid {pid}: {names:?} matches no function; 'ringmark functions -p {pid}' lists them"
         ))
         .into()
-    }
-}
-
-/// A tracer as `status` says it.
-struct Line<'a> {
-    name: &'a str,
-    is_default: bool,
-    kind: &'a str,
-    state: &'a str,
-    functions: &'a str,
-    filter: &'a str,
-}
-
-impl<'a> Line<'a> {
-    /// `NAME key=value … filter=PATTERNS`.
-    fn of(text: &'a str) -> Option<Self> {
-        let (words, filter) = text.split_once(" filter=")?;
-        let name = words.split(' ').next()?;
-        let value = |key: &str| {
-            let mut pairs = words.split(' ').filter_map(|word| word.split_once('='));
-            pairs.find(|(k, _)| *k == key).map(|(_, value)| value)
-        };
-        Some(Self {
-            name,
-            is_default: value("default")? == "true",
-            kind: value("kind")?,
-            state: value("state")?,
-            functions: value("functions")?,
-            filter,
-        })
-    }
-}
-
-fn status(of: &Of) -> anyhow::Result<Exit> {
-    let target = Target::find(of.pid)?;
-    let answer = target.ask("status", "")?;
-    let lines = answer.values("tracer").filter_map(Line::of);
-    let wanted = |line: &Line<'_>| of.tracer.as_ref().is_none_or(|name| line.name == name);
-    let lines: Vec<_> = lines.filter(wanted).collect();
-    if lines.is_empty() {
-        let name = of.tracer.as_ref();
-        let text = name.map_or("no tracer available".to_owned(), |name| {
-            format!("no tracer {name:?}")
-        });
-        return Err(Failure::no_target(format!("pid {}: {text}", of.pid)).into());
-    }
-    let mut table = Table::new(&["TRACER", "KIND", "STATE", ">FUNCTIONS", "FILTER"]);
-    for line in lines {
-        let name = if line.is_default {
-            format!("{} (default)", line.name)
-        } else {
-            line.name.to_owned()
-        };
-        let cells = [
-            name.as_str(),
-            line.kind,
-            line.state,
-            line.functions,
-            line.filter,
-        ];
-        table.row(cells.map(printable).to_vec());
-    }
-    let mut out = Sink::direct();
-    table.write(&mut out, Style::detect())?;
-    writeln!(
-        out,
-        "{} of {} on; {} cannot be traced{}",
-        count(answer.number("open")),
-        counted(answer.number("sites"), "site"),
-        count(answer.number("untraceable")),
-        about_exits(answer.values("shadow_stack").next())
-    )?;
-    let sleds = answer.number("sleds");
-    if sleds > 0 {
-        let functions = counted(sleds, "function");
-        writeln!(
-            out,
-            "{functions} with sleds at all exits: return addresses left alone"
-        )?;
-    }
-    out.finish()?;
-    Ok(Exit::FINE)
-}
-
-/// What is seen of a call. Older tracers do not say.
-fn about_exits(shadow_stack: Option<&str>) -> &'static str {
-    match shadow_stack {
-        Some("on") => "; entries only: shadow stacks are on (CET), so return addresses stay",
-        Some(_) => "; entries and exits",
-        None => "",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_seen_of_a_call() {
-        assert!(about_exits(Some("on")).starts_with("; entries only: shadow stacks are on"));
-        assert_eq!(about_exits(Some("off")), "; entries and exits");
-        assert_eq!(about_exits(None), "");
     }
 }

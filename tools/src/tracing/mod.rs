@@ -4,3 +4,4 @@
 pub(crate) mod options;
 pub(crate) mod preload;
 pub(crate) mod target;
+pub(crate) mod triggers;

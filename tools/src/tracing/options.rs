@@ -35,6 +35,25 @@ pub(crate) enum Match {
     Regex,
 }
 
+impl From<Match> for Syntax {
+    fn from(from: Match) -> Self {
+        match from {
+            Match::Glob => Self::Glob,
+            Match::Regex => Self::Regex,
+        }
+    }
+}
+
+impl Match {
+    /// As a line of a request, for the patterns behind it.
+    pub(crate) fn line(self) -> &'static str {
+        match self {
+            Self::Glob => "match=glob\n",
+            Self::Regex => "match=regex\n",
+        }
+    }
+}
+
 /// What is recorded of a call.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Detail {
@@ -70,10 +89,7 @@ impl Names {
     /// # Errors
     /// What is wrong with which pattern.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let syntax = match self.syntax {
-            Match::Glob => Syntax::Glob,
-            Match::Regex => Syntax::Regex,
-        };
+        let syntax = self.syntax.into();
         for (option, patterns) in [("filter", &self.filter), ("notrace", &self.notrace)] {
             for pattern in patterns {
                 if pattern.contains('\n') {

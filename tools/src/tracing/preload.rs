@@ -8,6 +8,7 @@ use ringmark_function_tracer::sites::in_file;
 use rustix::process::{getegid, geteuid};
 
 use super::options::{Detail, Names};
+use super::triggers::Triggers;
 use crate::output::{Failure, note};
 
 /// Its file name.
@@ -30,6 +31,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     names: Names,
     #[command(flatten)]
+    triggers: Triggers,
+    #[command(flatten)]
     detail: Detail,
 }
 
@@ -40,7 +43,7 @@ impl Options {
     /// The options contradict each other, or the shared object is not there.
     pub(crate) fn preload(&self) -> Result<Option<Preload>, Failure> {
         let Some(tracer) = &self.tracer else {
-            if self.names.is_empty() && self.detail.is_empty() {
+            if self.names.is_empty() && self.detail.is_empty() && self.triggers.is_empty() {
                 return Ok(None);
             }
             return Err(Failure::usage(
@@ -48,9 +51,11 @@ impl Options {
             ));
         };
         self.names.require()?;
+        self.triggers.check(self.names.syntax)?;
         let wish = format!(
-            "tracer={tracer}\n{}{}",
+            "tracer={tracer}\n{}{}{}",
             self.names.lines(),
+            self.triggers.lines(self.names.syntax),
             self.detail.lines()
         );
         let library = library()?;

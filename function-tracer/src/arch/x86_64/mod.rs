@@ -16,7 +16,9 @@ mod stub;
 pub(crate) use call_stubs::return_address;
 pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, is_return, lands_on_entry, read};
-pub(crate) use frames::{EntryFrame, ExitFrame, SledFrame, current_cpu, has_shadow_stack, trap};
+pub(crate) use frames::{
+    EntryFrame, ExitFrame, SledFrame, count, current_cpu, has_shadow_stack, trap,
+};
 pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
 pub(crate) use return_place::ReturnPlace;
 pub(crate) use store::store_head;

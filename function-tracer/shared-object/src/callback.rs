@@ -1,0 +1,69 @@
+//! What programs call themselves; described in `include/ringmark_functions.h`.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ringmark_function_tracer::{Callback, control};
+
+type Entered = extern "C" fn(function: u64, caller: u64);
+
+/// Says what a callback tracer calls. Returns 0, or -1.
+///
+/// # Safety
+/// `name` must be null or a string, and `function` null or such a function, for ever.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_functions_callback(
+    name: *const c_char,
+    function: Option<Entered>,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let Some(name) = (unsafe { text(name) }) else {
+        return -1;
+    };
+    let is_word = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+    let work = || control::set_callback(&name, function.map(Callback::from_c));
+    match is_word.then(|| catch_unwind(AssertUnwindSafe(work))) {
+        Some(Ok(Ok(()))) => 0,
+        _ => -1,
+    }
+}
+
+/// Does what a request says. Returns 0, or -1.
+///
+/// # Safety
+/// `request` must be null or a string, and `answer` null or room for `bytes`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_functions_request(
+    request: *const c_char,
+    answer: *mut c_char,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let request = unsafe { text(request) }.unwrap_or_default();
+    let work = || {
+        control::install();
+        control::answer(&request)
+    };
+    let result = catch_unwind(AssertUnwindSafe(work));
+    let result = result.unwrap_or_else(|_| Err("an error of the tracer's own".to_owned()));
+    let (Ok(said) | Err(said)) = &result;
+    if !answer.is_null() && bytes > 0 {
+        let length = said.len().min(bytes - 1);
+        // SAFETY: the caller says that there is room.
+        unsafe { answer.copy_from_nonoverlapping(said.as_ptr().cast(), length) };
+        // SAFETY: as above; the last byte at most.
+        unsafe { answer.wrapping_add(length).write(0) };
+    }
+    if result.is_ok() { 0 } else { -1 }
+}
+
+/// # Safety
+/// It must be null or a string.
+unsafe fn text(text: *const c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller says so.
+    let text = unsafe { CStr::from_ptr(text) };
+    Some(text.to_string_lossy().into_owned())
+}

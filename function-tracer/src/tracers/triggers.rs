@@ -1,0 +1,183 @@
+//! Triggers: what a tracer does where functions are entered or left.
+
+use std::collections::BTreeMap;
+
+use super::candidate;
+use crate::record::triggers::Actions;
+use crate::selection::{Selection, Syntax};
+use crate::sites::{Kind, Module};
+
+/// When a trigger acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Before the function's first instruction.
+    Entry,
+    /// When it was left: by a return, or in another way, which may be noticed later.
+    Exit,
+}
+
+/// What a trigger does to its tracer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Calls that begin from now on are recorded.
+    Start,
+    /// Calls that begin from now on are not recorded.
+    Stop,
+    /// A snapshot is wanted, see `trace snapshot`.
+    Snapshot,
+}
+
+/// What is done where functions are entered or left.
+#[derive(Debug, Clone)]
+pub struct Trigger {
+    functions: Selection,
+    moment: Moment,
+    action: Action,
+    text: String,
+}
+
+/// A trigger that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("trigger {found:?}: {reason}")]
+pub struct TriggerError {
+    /// The trigger.
+    pub found: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Trigger {
+    /// `FUNCTION:entry=start`; the function is a pattern, `exit` and `stop` or `snapshot` are the
+    /// other words.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str, syntax: Syntax) -> Result<Self, TriggerError> {
+        let wrong = |reason: &str| TriggerError {
+            found: text.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let shape = || wrong("expected FUNCTION:entry=ACTION or FUNCTION:exit=ACTION");
+        let (front, action) = text.rsplit_once('=').ok_or_else(shape)?;
+        let (function, moment) = front.rsplit_once(':').ok_or_else(shape)?;
+        let moment = match moment {
+            "entry" => Moment::Entry,
+            "exit" => Moment::Exit,
+            _ => return Err(shape()),
+        };
+        let action = match action {
+            "start" => Action::Start,
+            "stop" => Action::Stop,
+            "snapshot" => Action::Snapshot,
+            _ => return Err(wrong("expected start, stop or snapshot behind '='")),
+        };
+        let mut functions = Selection::default();
+        let wanted = functions.want(function, syntax);
+        wanted.map_err(|error| wrong(&error.to_string()))?;
+        Ok(Self {
+            functions,
+            moment,
+            action,
+            text: text.to_owned(),
+        })
+    }
+
+    /// As its user wrote it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn actions(&self, tracer: u32) -> Actions {
+        let bit = |action| u64::from(self.action == action) << tracer;
+        Actions {
+            start: bit(Action::Start),
+            stop: bit(Action::Stop),
+            snapshot: bit(Action::Snapshot),
+        }
+    }
+}
+
+/// Whether one of them starts or stops.
+pub(super) fn may_pause(triggers: &[Trigger]) -> bool {
+    triggers.iter().any(|t| t.action != Action::Snapshot)
+}
+
+/// Whether a tracer that is switched on waits to be started by one of them.
+pub(super) fn waits(triggers: &[Trigger]) -> bool {
+    triggers.iter().any(|t| t.action == Action::Start)
+}
+
+/// Whether they are the same.
+pub(super) fn are_same(these: &[Trigger], those: &[Trigger]) -> bool {
+    let texts = |triggers: &[Trigger]| triggers.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+    texts(these) == texts(those)
+}
+
+/// What they do at each site of a module, at an entry and at its end; and how many functions each
+/// of them is at.
+pub(super) fn places(
+    triggers: &[Trigger],
+    tracer: u32,
+    module: &Module,
+) -> (BTreeMap<usize, (Actions, Actions)>, Vec<usize>) {
+    let mut places = BTreeMap::new();
+    let mut counts = vec![0; triggers.len()];
+    if triggers.is_empty() {
+        return (places, counts);
+    }
+    // At exits, too: they are open as long as the entry is.
+    for (place, site) in module.sites.iter().enumerate() {
+        let candidate = candidate(module, site);
+        let wanted = triggers.iter().zip(&mut counts);
+        for (trigger, count) in wanted.filter(|(t, _)| t.functions.wants(&candidate)) {
+            *count += usize::from(site.kind == Kind::Entry);
+            let (at_entry, at_exit): &mut (Actions, Actions) = places.entry(place).or_default();
+            let actions = match trigger.moment {
+                Moment::Entry => at_entry,
+                Moment::Exit => at_exit,
+            };
+            *actions = actions.and(trigger.actions(tracer));
+        }
+    }
+    (places, counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_triggers() {
+        let parse = |text| Trigger::parse(text, Syntax::Glob);
+        let trigger = parse("ns::f(a = b)@lib*:exit=snapshot").unwrap();
+        assert_eq!(trigger.moment, Moment::Exit);
+        assert_eq!(trigger.action, Action::Snapshot);
+        assert_eq!(trigger.functions.text(), "ns::f(a = b)@lib*");
+        assert_eq!(trigger.actions(3).snapshot, 8);
+        assert_eq!(trigger.actions(3).start, 0);
+        for wrong in [
+            "f",
+            "f:entry",
+            "f=start",
+            "f:return=start",
+            "f:entry=go",
+            ":entry=start",
+        ] {
+            let error = parse(wrong).unwrap_err();
+            assert_eq!(error.found, wrong);
+            assert!(error.reason.contains("expected"), "{error}");
+        }
+        assert!(Trigger::parse("(:entry=start", Syntax::Regex).is_err());
+    }
+
+    #[test]
+    fn what_makes_a_tracer_pause() {
+        let of = |text| vec![Trigger::parse(text, Syntax::Glob).unwrap()];
+        assert!(may_pause(&of("f:entry=start")) && waits(&of("f:entry=start")));
+        assert!(may_pause(&of("f:entry=stop")) && !waits(&of("f:entry=stop")));
+        assert!(!may_pause(&of("f:entry=snapshot")) && !may_pause(&[]));
+        assert!(are_same(&of("f:entry=stop"), &of("f:entry=stop")));
+        assert!(!are_same(&of("f:entry=stop"), &[]));
+    }
+}

@@ -1,0 +1,152 @@
+//! What all tracers together want of each function of a module.
+
+use super::schema::Numbers;
+use super::tracer::plan;
+use super::{Tracer, Use, inside_stub, stub};
+use crate::record::plan::Plan;
+use crate::record::triggers::{Actions, set_types};
+use crate::sites::{Module, ModuleId, Site};
+
+/// What all tracers together want of a function.
+#[derive(Debug, Default, Clone, Copy)]
+struct Wants {
+    tracers: u64,
+    plan: Option<Plan>,
+}
+
+impl Wants {
+    fn add(&mut self, plan: Plan) {
+        self.plan = Some(self.plan.map_or(plan, |before| before.and(plan)));
+    }
+}
+
+/// What each site of a module does for the tracers.
+pub(super) fn uses(tracers: &[Tracer], module: &Module, numbers: &mut Numbers) -> Vec<Option<Use>> {
+    let places = 0..module.sites.len();
+    let wants: Vec<_> = places.map(|n| wants(tracers, module.id, n)).collect();
+    let each = wants.iter().enumerate();
+    let uses: Vec<_> = each
+        .map(|(place, wants)| {
+            let site = module.sites.get(place)?;
+            let plan = at(module, site, wants.plan?);
+            let stub = match site.form.return_place() {
+                Some(_) => inside_stub(&plan),
+                None => stub(&plan, site.kind)?,
+            };
+            let number = number(module, numbers, place, *wants)?;
+            Some(Use { number, stub })
+        })
+        .collect();
+    describe_pauses(tracers, module, numbers, &wants, &uses);
+    uses
+}
+
+fn number(module: &Module, numbers: &mut Numbers, place: usize, wants: Wants) -> Option<u32> {
+    let site = module.sites.get(place)?;
+    let plan = at(module, site, wants.plan?);
+    numbers.function_type(module, site, wants.tracers, plan)
+}
+
+/// What can be had of a plan at such a site.
+fn at(module: &Module, site: &Site, plan: Plan) -> Plan {
+    let has_end = plan.exit || plan.on_exit != Actions::NONE;
+    let sleds = has_end && module.function(site).is_some_and(|f| f.has_exits);
+    let plan = Plan { sleds, ..plan };
+    match site.form.return_place() {
+        Some(_) => plan.inside(),
+        None => plan,
+    }
+}
+
+/// Gives types to the calls of functions that some tracers may pause for, for each set of those that
+/// do. One set after the other: types in a row take little room in the schema.
+fn describe_pauses(
+    tracers: &[Tracer],
+    module: &Module,
+    numbers: &mut Numbers,
+    wants: &[Wants],
+    uses: &[Option<Use>],
+) {
+    let may_pause = |wants: &Wants| wants.plan.map_or(0, |plan| plan.may_pause);
+    let all = wants.iter().fold(0, |all, wants| all | may_pause(wants));
+    let mut types: Vec<Vec<Option<u32>>> = uses
+        .iter()
+        .map(|used| vec![used.map(|used| used.number)])
+        .collect();
+    let mut pause = 0;
+    while pause != all {
+        pause = next_subset(pause, all);
+        for (place, wants) in wants.iter().enumerate() {
+            // Of a function's own sets the order is the same.
+            if may_pause(wants) & pause == pause {
+                let rest = without(tracers, module.id, place, pause);
+                types[place].push(number(module, numbers, place, rest));
+            }
+        }
+    }
+    for ((types, used), wants) in types.into_iter().zip(uses).zip(wants) {
+        if let Some(used) = used.filter(|_| may_pause(wants) != 0) {
+            set_types(used.number, types);
+        }
+    }
+}
+
+/// The next larger number whose bits are all in `all`.
+const fn next_subset(subset: u64, all: u64) -> u64 {
+    (subset | !all).wrapping_add(1) & all
+}
+
+/// What the tracers want of one function together.
+fn wants(tracers: &[Tracer], module: ModuleId, place: usize) -> Wants {
+    let mut all = wanted(tracers, module, place, 0);
+    let triggers = tracers.iter().filter_map(|t| t.triggers_at(module, place));
+    for (on_entry, on_exit) in triggers {
+        all.add(Plan {
+            on_entry,
+            on_exit,
+            ..Plan::NOTHING
+        });
+    }
+    all
+}
+
+/// What is left of it while some tracers pause. The triggers of the entry have run by then.
+fn without(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wants {
+    let mut rest = wanted(tracers, module, place, pause);
+    let triggers = tracers.iter().filter_map(|t| t.triggers_at(module, place));
+    for (_, on_exit) in triggers.filter(|(_, on_exit)| *on_exit != Actions::NONE) {
+        rest.add(Plan {
+            on_exit,
+            ..Plan::NOTHING
+        });
+    }
+    if let Some(plan) = &mut rest.plan {
+        plan.may_pause = 0;
+    }
+    rest
+}
+
+fn wanted(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wants {
+    let mut all = Wants::default();
+    let others = tracers.iter().filter(|t| pause >> t.number & 1 == 0);
+    for tracer in others.filter(|t| t.wants(module, place)) {
+        all.tracers |= 1 << tracer.number;
+        all.add(plan(tracer));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_set_of_tracers_in_order() {
+        let (mut set, mut sets) = (0, Vec::new());
+        while set != 0b1_0011 {
+            set = next_subset(set, 0b1_0011);
+            sets.push(set);
+        }
+        assert_eq!(sets, [1, 2, 3, 16, 17, 18, 19]);
+    }
+}

@@ -1,0 +1,356 @@
+//! Promise: a tracer records from one function's entry or end on, and up to another's, call for call
+//! in every thread; a function asks for a snapshot.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringmark_tests::functions::{
+    LIMIT, SITES, calls, compile, expect_error, library, ringmark, tool,
+};
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, is_long, require_tools, wait_until};
+use rustix::process::Signal;
+
+/// As in `triggers.c`.
+const INSIDE: u64 = 100;
+const OUTSIDE: u64 = 30;
+
+/// Threads and parts.
+fn size() -> (u64, u64) {
+    if is_long() { (8, 1000) } else { (4, 20) }
+}
+
+fn build(stage: &Stage) -> PathBuf {
+    compile(
+        stage,
+        "triggers.c",
+        "triggers",
+        &format!("{SITES} -pthread"),
+    )
+}
+
+/// Runs the program from start to end, traced as `words` say.
+fn record(stage: &Stage, program: &Path, words: &str) -> PathBuf {
+    let (threads, parts) = size();
+    let dump = stage.path("run.rmk");
+    let mut command = tool(stage);
+    command
+        .args(["run", "--tracer", "graph"])
+        .args(words.split_whitespace());
+    command.arg("-o").arg(&dump).arg("--").arg(program);
+    command.args([threads.to_string(), parts.to_string()]);
+    let finished = ringmark_tests::run(&mut command, LIMIT);
+    let _ = finished.expect("ringmark starts").expect_code(0);
+    let verify = ringmark(stage, "verify --json", &[&dump]).stdout_text();
+    let found: serde_json::Value = serde_json::from_str(&verify).expect("JSON");
+    assert_eq!(found["lost"], 0, "{verify}");
+    dump
+}
+
+fn expect_calls(found: &BTreeMap<String, u64>, expected: &[(&str, u64)], what: &str) {
+    let expected: BTreeMap<_, _> = expected
+        .iter()
+        .filter(|(_, calls)| *calls > 0)
+        .map(|(name, calls)| ((*name).to_owned(), *calls))
+        .collect();
+    assert_eq!(*found, expected, "{what}");
+}
+
+#[test]
+fn every_call_between_two_functions_and_no_other() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-between");
+    let program = build(&stage);
+    let (threads, parts) = size();
+    let inside = threads * parts * INSIDE;
+    let first = threads * OUTSIDE;
+    let later = inside + threads * (parts - 1) * OUTSIDE;
+    // Triggers, and calls of work, leaf, begin_part, leave_part, end_part, main.
+    let cases = [
+        (
+            "begin_part:entry=start end_part:entry=stop",
+            [inside, inside + 2 * parts, parts, parts, 0, 0],
+        ),
+        (
+            "begin_part:exit=start end_part:exit=stop",
+            [inside, inside + 2 * parts, 0, parts, parts, 0],
+        ),
+        // Every second of its calls ends by a jump.
+        (
+            "begin_part:exit=start leave_part:exit=stop",
+            [inside, inside + parts, 0, parts, 0, 0],
+        ),
+        (
+            "work@trig*:entry=start begin_part:entry=stop",
+            [0, 0, 0, 0, 0, 0],
+        ),
+        ("begin_part:entry=stop", [first, first, 0, 0, 0, 1]),
+        (
+            "begin_part:entry=start",
+            [later, later + 3 * parts, parts, parts, parts, 0],
+        ),
+    ];
+    for (triggers, expected) in cases {
+        let words: Vec<_> = triggers
+            .split(' ')
+            .map(|t| format!("--trigger {t}"))
+            .collect();
+        let dump = record(&stage, &program, &format!("--filter * {}", words.join(" ")));
+        let found = calls(&stage, "", &dump);
+        if triggers.starts_with("work") {
+            // Some thread starts it, then only the first part's end is certain.
+            assert!(
+                found["work"] >= first && !found.contains_key("begin_part"),
+                "{found:?}"
+            );
+            continue;
+        }
+        let names = [
+            "work",
+            "leaf",
+            "begin_part",
+            "leave_part",
+            "end_part",
+            "main",
+        ];
+        let expected: Vec<_> = names.into_iter().zip(expected).collect();
+        expect_calls(&found, &expected, triggers);
+    }
+    // The functions of the triggers need not be traced themselves.
+    let words = "--filter work --trigger begin_part:entry=start --trigger end_part:exit=stop";
+    let dump = record(&stage, &program, words);
+    expect_calls(&calls(&stage, "", &dump), &[("work", inside)], words);
+}
+
+#[test]
+fn each_tracer_has_its_own_triggers() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-own-triggers");
+    let program = build(&stage);
+    let (threads, parts) = size();
+    let wishes = "tracer=graph;filter=work;filter=leaf;\
+        trigger=begin_part:entry=start;trigger=end_part:entry=stop;\
+        tracer=all;kind=graph;filter=work;filter=end_part;\
+        tracer=between;kind=graph;filter=work;filter=leaf;args=1;\
+        trigger=begin_part:entry=stop;trigger=end_part:exit=start;\
+        tracer=never;kind=graph;filter=*;trigger=nowhere:entry=start";
+    let mut command = stage.command(&program);
+    command.env(
+        "RINGMARK",
+        "mode=lossless,keep=always,page=4K,ring=4M,session=64M",
+    );
+    command
+        .env("RINGMARK_TRACE", wishes)
+        .env("LD_PRELOAD", library());
+    command.args([threads.to_string(), parts.to_string()]);
+    let finished = ringmark_tests::run(&mut command, LIMIT);
+    let _ = finished.expect("it starts").expect_code(0);
+    let dump = stage.path("own.rmk");
+    let _ = ringmark(&stage, "snapshot -o", &[&dump]).expect_code(0);
+    let of = |tracer: &str| calls(&stage, &format!("--tracer {tracer}"), &dump);
+    let inside = threads * parts * INSIDE;
+    let outside = threads * (parts - 1) * OUTSIDE;
+    expect_calls(
+        &of("graph"),
+        &[("work", inside), ("leaf", inside + 2 * parts)],
+        "graph",
+    );
+    let all = inside + threads * parts * OUTSIDE;
+    expect_calls(&of("all"), &[("work", all), ("end_part", parts)], "all");
+    expect_calls(
+        &of("between"),
+        &[("work", outside), ("leaf", outside)],
+        "between",
+    );
+    expect_calls(&of("never"), &[], "never");
+}
+
+/// The program, in parts without end.
+fn endless(stage: &Stage, wishes: &str) -> Running {
+    let program = build(stage);
+    let mut command = stage.command(&program);
+    command.env("RINGMARK", "mode=overwrite,ring=1M");
+    command
+        .env("RINGMARK_TRACE", wishes)
+        .env("LD_PRELOAD", library());
+    command.args(["2", "-1", "1000"]);
+    let program = Running::start(&mut command).expect("it starts");
+    let _ = stage.ring_file();
+    program
+}
+
+#[test]
+fn triggers_of_a_running_program() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-triggers");
+    let program = endless(&stage, "");
+    let pid = program.id();
+    let ask = |words: &str| ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+    let said = |words: &str| ask(words).expect_code(0).stdout_text();
+    let noted = |words: &str| ask(words).expect_code(0).stderr_text();
+    assert_eq!(said("trigger"), "");
+    // Of a tracer that is off it changes no site.
+    assert!(said("trigger begin_part:entry=start end_part:entry=stop").contains(" 0 on;"));
+    let listed = "TRACER  FUNCTIONS  TRIGGER\n\
+        graph           1  begin_part:entry=start\n\
+        graph           1  end_part:entry=stop\n";
+    assert_eq!(said("trigger"), listed);
+    assert_eq!(said("trigger -T function"), "");
+    assert!(
+        said("start -F work --detach").starts_with("1 function matched, 3 sites changed, 3 on")
+    );
+    let status = said("status");
+    assert!(status.contains(listed), "{status}");
+    wait_until(SOON, "calls of parts", || {
+        let dump = stage.path("now.rmk");
+        let _ = ringmark(&stage, &format!("snapshot -p {pid} -o"), &[&dump]).expect_code(0);
+        calls(&stage, "", &dump).contains_key("work").then_some(())
+    });
+    // Others replace them; a tracer that waited for a start goes on without one.
+    assert!(
+        noted("trigger nothing:entry=start").contains("\"nothing:entry=start\" is at no function")
+    );
+    assert!(said("status").contains("  on, paused "));
+    assert!(said("trigger --none").contains("1 function matched, 1 site changed, 1 on;"));
+    assert!(!said("status").contains("paused"));
+    assert_eq!(said("trigger"), "");
+    // What a start with triggers opened is closed with it.
+    let _ = ask("stop").expect_code(0);
+    let mut holder = tool(&stage);
+    holder.args([
+        "trace",
+        "start",
+        "-F",
+        "work",
+        "--trigger",
+        "*_part:exit=stop",
+    ]);
+    let holder = Running::start(holder.args(["-p", &pid.to_string()])).expect("it starts");
+    wait_until(SOON, "the start", || {
+        said("status").contains("4 of 6 sites on").then_some(())
+    });
+    holder.signal(Signal::INT).expect("it lives");
+    let _ = holder.finish(SOON).expect_code(0);
+    assert!(said("status").contains("0 of 6 sites on"));
+    for (words, code, text) in [
+        ("trigger work", 2, "expected FUNCTION:entry=ACTION"),
+        (
+            "trigger work:entry=go",
+            2,
+            "expected start, stop or snapshot",
+        ),
+        (
+            "start -F work --trigger work:start",
+            2,
+            "expected FUNCTION:entry=ACTION",
+        ),
+        ("trigger -T nobody work:entry=stop", 4, "no tracer"),
+    ] {
+        expect_error(ask(words), code, text);
+    }
+    let _ = ask("trigger --none").expect_code(0);
+    // Each function has a type for each set of tracers that pause: there is an end of that.
+    for n in 0..4 {
+        let start =
+            format!("start -T t{n} --kind graph -F work --trigger work:entry=stop --detach");
+        let _ = ask(&start).expect_code(0);
+    }
+    let _ = ask("start -F work --detach").expect_code(0);
+    expect_error(
+        ask("start -F work --trigger work:exit=start --detach"),
+        4,
+        "4 tracers have triggers",
+    );
+    assert!(
+        !said("trigger").contains("graph"),
+        "what was refused is not there"
+    );
+    let _ = ask("remove -T t1").expect_code(0);
+    let _ = ask("trigger work:exit=start").expect_code(0);
+}
+
+/// Waits for a snapshot.
+fn waiter(stage: &Stage, program: &Running, dump: &Path) -> Running {
+    let mut command = tool(stage);
+    command.args([
+        "snapshot",
+        "--on-trigger",
+        "-p",
+        &program.id().to_string(),
+        "-o",
+    ]);
+    Running::start(command.arg(dump)).expect("it starts")
+}
+
+#[test]
+fn a_function_asks_for_a_snapshot() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-snapshot");
+    // From the first end of leave_part on nothing comes that could overwrite what was before it.
+    let wishes =
+        "tracer=graph;filter=*;trigger=leave_part:exit=stop;trigger=leave_part:exit=snapshot";
+    let program = endless(&stage, wishes);
+    let pid = program.id();
+    let wait = |waiter: Running| waiter.finish(SOON).expect_code(0).stderr_text();
+    let ask = |words: &str| {
+        let asked = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+        asked.expect_code(0).stdout_text()
+    };
+    let wants = || ask("status").contains("wants a snapshot");
+    // It is wanted until somebody takes it, once.
+    wait_until(SOON, "a wish", || wants().then_some(()));
+    let dump = stage.path("first.rmk");
+    let told = wait(waiter(&stage, &program, &dump));
+    assert!(
+        told.contains("a trigger of graph wants a snapshot"),
+        "{told}"
+    );
+    let work = 2 * (OUTSIDE + INSIDE);
+    let expected = [
+        ("work", work),
+        ("leaf", work + 2),
+        ("begin_part", 1),
+        ("leave_part", 1),
+    ];
+    expect_calls(&calls(&stage, "", &dump), &expected, "up to the trigger");
+    assert!(ask("status").contains("on, paused "), "it stopped");
+    // Somebody waits before it is wanted.
+    let dump = stage.path("second.rmk");
+    let _ = ask("trigger --none");
+    assert!(!wants());
+    let waiting = waiter(&stage, &program, &dump);
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!dump.exists());
+    let _ = ask("trigger begin_part:entry=snapshot");
+    let told = wait(waiting);
+    assert!(
+        told.contains("a trigger of graph wants a snapshot"),
+        "{told}"
+    );
+    assert!(calls(&stage, "", &dump)["work"] > 0);
+    // The program ends: what it leaves is there, too.
+    assert_eq!(program.kill().expect("it lives").code(), 137);
+    let stage = Stage::new("fn-snapshot-left");
+    let program = endless(&stage, "tracer=graph;filter=*");
+    let dump = stage.path("left.rmk");
+    let waiting = waiter(&stage, &program, &dump);
+    let pid = program.id();
+    wait_until(SOON, "calls", || {
+        let now = ringmark(&stage, &format!("graph -p {pid}"), &[]);
+        now.stdout_text().contains("end_part").then_some(())
+    });
+    assert_eq!(program.kill().expect("it lives").code(), 137);
+    assert!(wait(waiting).contains("has ended"));
+    assert!(calls(&stage, "", &dump)["work"] > 0);
+    let nobody = ringmark(&stage, "snapshot --on-trigger -o", &[&dump]);
+    expect_error(nobody, 2, "--pid");
+}

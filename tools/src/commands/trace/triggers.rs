@@ -1,0 +1,55 @@
+//! `trace trigger`: what starts and stops a tracer.
+
+use super::status::write_triggers;
+use super::{Of, change};
+use crate::output::{Exit, Sink};
+use crate::tracing::options::Match;
+use crate::tracing::target::Target;
+use crate::tracing::triggers::Triggers;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+FUNCTION:entry=start     calls are recorded from this one on; until then the tracer pauses
+FUNCTION:exit=stop       calls that begin after this one's end are not recorded
+FUNCTION:entry=snapshot  'ringmark snapshot -p PID --on-trigger' takes a copy of the rings
+
+A trigger acts on its tracer for all threads, as long as the tracer is on. Without TRIGGER they are
+listed.
+
+Example:
+  ringmark trace trigger -p 812 handle_request:entry=start handle_request:exit=stop")]
+pub(super) struct Trigger {
+    #[command(flatten)]
+    of: Of,
+    /// FUNCTION:entry=ACTION or FUNCTION:exit=ACTION; FUNCTION is NAME or NAME@MODULE, ACTION start,
+    /// stop or snapshot; they replace those before
+    #[arg(value_name = "TRIGGER")]
+    triggers: Vec<String>,
+    /// Take all away
+    #[arg(long, conflicts_with = "triggers")]
+    none: bool,
+    /// How functions are written
+    #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
+    syntax: Match,
+}
+
+impl Trigger {
+    pub(super) fn run(self) -> anyhow::Result<Exit> {
+        if self.none {
+            return change(&self.of, "trigger", "trigger=none\n");
+        }
+        let triggers = Triggers {
+            triggers: self.triggers,
+        };
+        if !triggers.is_empty() {
+            triggers.check(self.syntax)?;
+            return change(&self.of, "trigger", &triggers.lines(self.syntax));
+        }
+        let target = Target::find(self.of.pid)?;
+        let answer = target.ask("status", &self.of.lines())?;
+        let mut out = Sink::direct();
+        write_triggers(&mut out, &answer, self.of.tracer.as_deref())?;
+        out.finish()?;
+        Ok(Exit::FINE)
+    }
+}

@@ -1,0 +1,72 @@
+//! What starts and stops a tracer where functions are entered or left: as options, and as lines of
+//! a request.
+
+use ringmark_function_tracer::tracers::Trigger;
+
+use super::options::Match;
+use crate::output::Failure;
+
+/// Triggers of a tracer.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Triggers {
+    /// Record only from one function on, or up to one, or ask for a snapshot: FUNCTION:entry=start,
+    /// FUNCTION:exit=stop, FUNCTION:entry=snapshot; may be given several times
+    #[arg(long = "trigger", value_name = "TRIGGER")]
+    pub(crate) triggers: Vec<String>,
+}
+
+impl Triggers {
+    /// Whether none is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.triggers.is_empty()
+    }
+
+    /// Checks them, which also a program that is not there yet must understand.
+    ///
+    /// # Errors
+    /// What is wrong with which one.
+    pub(crate) fn check(&self, syntax: Match) -> Result<(), Failure> {
+        for text in &self.triggers {
+            if text.contains('\n') {
+                return Err(Failure::usage("a trigger cannot hold a line's end"));
+            }
+            let parsed = Trigger::parse(text, syntax.into());
+            parsed.map_err(|error| Failure::usage(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// As lines of a request.
+    pub(crate) fn lines(&self, syntax: Match) -> String {
+        let mut text = String::new();
+        if !self.is_empty() {
+            text += syntax.line();
+        }
+        for trigger in &self.triggers {
+            text += &format!("trigger={trigger}\n");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_as_lines() {
+        let triggers = |text: &str| Triggers {
+            triggers: vec![text.to_owned()],
+        };
+        let one = triggers("f*:entry=start");
+        assert!(one.check(Match::Glob).is_ok() && one.check(Match::Regex).is_ok());
+        assert_eq!(
+            one.lines(Match::Regex),
+            "match=regex\ntrigger=f*:entry=start\n"
+        );
+        assert_eq!(Triggers::default().lines(Match::Regex), "");
+        assert!(triggers("f:entry").check(Match::Glob).is_err());
+        assert!(triggers("f\n:entry=stop").check(Match::Glob).is_err());
+        assert!(triggers("(:entry=stop").check(Match::Regex).is_err());
+    }
+}
