@@ -17,8 +17,9 @@ const KINDS: [&str; 4] = [
     "dlopen dlopen",
     "malloc printf dlopen malloc printf dlopen",
 ];
-/// A machine on which much else runs lets no thread come to a good place in time, once in a while:
-/// that is said, and asked again.
+/// On a machine on which much else runs no thread comes to a good place in time, once in a while; or
+/// the loader's lock, which is not fair, is taken again and again by threads of the program: there its
+/// own second thread loads nothing either. That is said, and asked again.
 const ATTEMPTS: usize = 5;
 
 #[test]
@@ -59,7 +60,7 @@ fn cycles_in_programs_that_loop_in_the_c_library() {
     }
     println!(
         "{cycles} cycles, 0 hangs; the longest attach, start, stop and detach took {longest:?}; {again} \
-         times no thread came to a place in time"
+         times it was refused by name first"
     );
 }
 
@@ -71,10 +72,14 @@ fn attach(stage: &Stage, pid: u32) -> usize {
         let said: Finished = ringmark(stage, &words, &[]);
         let text = said.stderr_text();
         if said.code() == 0 {
-            assert!(text.contains("function tracer loaded by thread"), "{text}");
+            let is_loaded = text.contains("function tracer loaded by thread");
+            assert!(is_loaded || !refused.is_empty(), "{text}");
             return refused.len();
         }
-        assert!(text.contains("no thread came to a place where"), "{text}");
+        let is_named = ["no thread came to a place where", "has been in dlopen for"]
+            .iter()
+            .any(|named| text.contains(named));
+        assert!(is_named, "{text}");
         refused.push(text);
     }
     panic!("{refused:#?}");
