@@ -7,7 +7,9 @@ use std::sync::Arc;
 use ringmark_format::block::kind;
 use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
+use ringmark_format::stream::HostClock;
 use ringmark_format::{PageNumber, RingId, SlotIndex, Uuid};
+use zerocopy::FromBytes;
 
 use crate::block_reader::{Block, BlockReader, Item, page_id};
 use crate::damage::{Damage, Fault, PageId};
@@ -75,6 +77,7 @@ struct Partial {
     pages: BTreeMap<(u32, u64, u64), (Page, Place)>,
     counters: Option<Counters>,
     samples: Vec<Sample>,
+    host_clock: Option<HostClock>,
 }
 
 impl DumpBuilder {
@@ -150,6 +153,7 @@ impl DumpBuilder {
                 let joined = self.session(uuid, place).take_page(page, place)?;
                 self.dump.repeated += u64::from(joined == Some(Joined::Repeated));
             }
+            kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
             _ => self.dump.unknown_blocks += 1,
         }
         Ok(())
@@ -167,6 +171,7 @@ impl DumpBuilder {
                 pages: BTreeMap::new(),
                 counters: None,
                 samples: Vec::new(),
+                host_clock: None,
             });
         }
         &mut self.partial[index]
@@ -184,6 +189,22 @@ impl DumpBuilder {
 }
 
 impl Partial {
+    /// Of several measurements the best one counts.
+    fn take_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
+        let (new, _) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
+            what: "size of a HOST_CLOCK block",
+            found: content.len() as u64,
+            expected: HostClock::BYTES as u64,
+        })?;
+        if self
+            .host_clock
+            .is_none_or(|old| new.error_ns < old.error_ns)
+        {
+            self.host_clock = Some(new);
+        }
+        Ok(())
+    }
+
     fn take_counters(&mut self, new: Counters) {
         self.samples.extend(new.sample());
         let older = self.counters.as_ref().map(Counters::age);
@@ -219,7 +240,10 @@ impl Partial {
             Some(block) => (Some(block.header), block.attributes),
             None => (None, Vec::new()),
         };
-        let clock = SessionClock::new(header.as_ref(), self.samples);
+        let mut clock = SessionClock::new(header.as_ref(), self.samples);
+        if let Some(host) = &self.host_clock {
+            clock.shift(host.offset_ns);
+        }
         let json_piece = json::session_piece(self.uuid);
         let mut session = Session {
             uuid: self.uuid,
@@ -229,6 +253,7 @@ impl Partial {
             clock,
             slots,
             counters: self.counters,
+            host_clock: self.host_clock,
             json_piece,
             name: Vec::new(),
         };

@@ -43,6 +43,12 @@ impl SessionClock {
         }
     }
 
+    /// The host's realtime clock was ahead by this much, ns: wall times are without it.
+    pub(crate) fn shift(&mut self, offset_ns: i64) {
+        let back = offset_ns.checked_neg().unwrap_or(i64::MAX);
+        self.real_zero_ns = self.real_zero_ns.saturating_add_signed(back);
+    }
+
     /// ns since the session's start; 0 for what lies before.
     #[must_use]
     pub fn t_ns(&self, tick: u64) -> u64 {

@@ -73,6 +73,9 @@ pub mod tag {
     pub const NOTICE: u16 = 75;
     /// Session: the name of the process (`comm`).
     pub const PROCESS_NAME: u16 = 76;
+
+    /// Stream: what a collector without certificates knows its streamers by.
+    pub const TOKEN: u16 = 96;
 }
 
 /// Appends one attribute to `out`.

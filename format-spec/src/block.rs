@@ -15,6 +15,8 @@ pub mod kind {
     pub const COUNTERS: u16 = 4;
     /// Several blocks under one codec. Containers do not nest.
     pub const CONTAINER: u16 = 5;
+    /// How the clock of the session's host stood to the collector's.
+    pub const HOST_CLOCK: u16 = 6;
 }
 
 /// How a block's content is stored.

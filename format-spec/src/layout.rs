@@ -68,7 +68,7 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 17] {
+pub fn layout_table() -> [StructLayout; 26] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
@@ -87,6 +87,15 @@ pub fn layout_table() -> [StructLayout; 17] {
         crate::block::BlockHeader::LAYOUT,
         crate::counters::CountersHeader::LAYOUT,
         crate::counters::SlotCounters::LAYOUT,
+        crate::stream::HostClock::LAYOUT,
+        crate::stream::Hello::LAYOUT,
+        crate::stream::Welcome::LAYOUT,
+        crate::stream::Refused::LAYOUT,
+        crate::stream::Resume::LAYOUT,
+        crate::stream::ResumeSlot::LAYOUT,
+        crate::stream::Ack::LAYOUT,
+        crate::stream::Ping::LAYOUT,
+        crate::stream::Pong::LAYOUT,
     ]
 }
 

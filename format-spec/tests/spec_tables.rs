@@ -11,7 +11,9 @@ use ringmark_format::function::TracerKind;
 use ringmark_format::schema::{Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
-use ringmark_format::{block, clock, counters, function, layout_table, mailbox, page, record};
+use ringmark_format::{
+    block, clock, counters, function, layout_table, mailbox, page, record, stream,
+};
 use spec_text::{Row, named_tables, public_constants, table_after};
 
 type Tables = BTreeMap<String, Vec<Row>>;
@@ -135,7 +137,7 @@ fn is_enum(table: &str) -> bool {
 /// Constants of the modules in the source: the code cannot list them, its text can.
 fn source_constants() -> Tables {
     let mut tables = Tables::new();
-    for file in ["attribute", "block", "schema", "session", "slot"] {
+    for file in ["attribute", "block", "schema", "session", "slot", "stream"] {
         let source = read(&crate_dir().join("src").join(format!("{file}.rs")));
         for (module, name, value) in public_constants(&source) {
             if let Some(module) = module {
@@ -168,6 +170,8 @@ fn constants_of_modules_are_those_of_the_source() {
         "schema::semantic",
         "session::phase",
         "slot::state",
+        "stream::kind",
+        "stream::refusal",
     ];
     assert_eq!(
         code.keys().map(String::as_str).collect::<Vec<_>>(),
@@ -227,6 +231,10 @@ fn code_singles() -> Vec<Row> {
         single("counters::CAUSES", counters::CAUSES as u64),
         single("counters::FINAL", counters::FINAL),
         single("clock::SAMPLE_SPACING_TICKS", clock::SAMPLE_SPACING_TICKS),
+        single("stream::STREAM_MAJOR", stream::STREAM_MAJOR),
+        single("stream::STREAM_MINOR", stream::STREAM_MINOR),
+        single("stream::PING_EVERY_MS", stream::PING_EVERY_MS),
+        single("stream::SILENT_MS", stream::SILENT_MS),
     ]
 }
 

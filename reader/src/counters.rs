@@ -51,3 +51,21 @@ pub(crate) fn of_slot(index: u32, slot: &SlotView<'_>, events: u64) -> SlotCount
         lost: slot.lost(),
     }
 }
+
+/// Whether counters say anything that they did not say before.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    last: Vec<u8>,
+}
+
+impl News {
+    /// Whether these differ from the last ones in more than their clock sample.
+    pub(crate) fn are_in(&mut self, content: &[u8]) -> bool {
+        let after_sample = content.get(24..).unwrap_or_default();
+        if self.last == after_sample {
+            return false;
+        }
+        after_sample.clone_into(&mut self.last);
+        true
+    }
+}

@@ -215,6 +215,45 @@ impl SessionDrain {
         }
     }
 
+    /// How far every slot was taken, for [`SessionDrain::release_to`].
+    #[must_use]
+    pub fn taken(&self) -> Vec<(u32, u64)> {
+        let readers = self.slots.iter();
+        readers.map(|r| (r.index(), r.next())).collect()
+    }
+
+    /// What was taken up to these positions, which [`SessionDrain::taken`] gave, is safe
+    /// elsewhere: moves *consumed* over it, if this drain consumes.
+    pub fn release_to(&mut self, positions: &[(u32, u64)]) {
+        let consumes = self.consumes();
+        for &(index, page) in positions {
+            if let Some(reader) = self.slots.get_mut(index as usize) {
+                let slot = self.session.ring().slot(index);
+                reader.written_to(page, slot.as_ref().filter(|_| consumes));
+            }
+        }
+    }
+
+    /// Goes on behind what somebody else has already: pages before these, and the first
+    /// `schema_bytes` of the schema. Pages are released as by [`SessionDrain::release_to`].
+    pub fn resume(&mut self, positions: &[(u32, u64)], schema_bytes: u64) {
+        self.rewind();
+        self.follow_new_slots();
+        let ring = self.session.ring();
+        let there = positions.iter().filter_map(|&(index, page)| {
+            // Whoever said it may be wrong, or lie.
+            Some((index, page.min(ring.slot(index)?.produced())))
+        });
+        let there: Vec<_> = there.collect();
+        for &(index, page) in &there {
+            if let Some(reader) = self.slots.get_mut(index as usize) {
+                reader.skip_to(page);
+            }
+        }
+        self.release_to(&there);
+        self.schema_written = schema_bytes;
+    }
+
     /// What was taken since the last [`SessionDrain::release`] could not be written: a new pass
     /// takes it again.
     pub fn rewind(&mut self) {

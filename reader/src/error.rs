@@ -109,6 +109,14 @@ pub enum ReaderError {
         /// What the system said.
         source: io::Error,
     },
+    /// A collector cannot be reached, or refused us.
+    #[error("{address}: {source}")]
+    Collector {
+        /// Where it is.
+        address: String,
+        /// What it, or the system, said.
+        source: io::Error,
+    },
     /// A request to the traced process came to nothing.
     #[error("pid {pid}: {reason}")]
     Control {

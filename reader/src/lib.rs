@@ -15,6 +15,7 @@ pub mod dump;
 pub mod error;
 pub mod find;
 pub mod info;
+mod lifetime;
 pub mod notes;
 pub mod on_death;
 pub mod output;
@@ -24,6 +25,8 @@ pub mod selection;
 pub mod session;
 mod slot_reader;
 pub mod snapshot;
+#[cfg(feature = "stream")]
+pub mod stream;
 
 pub use batch::{BATCH_BYTES, Batch};
 pub use drain::{Fill, SessionDrain};

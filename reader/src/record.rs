@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
+use crate::counters::News;
 use crate::drain::SessionDrain;
 use crate::dump::Dump;
 use crate::error::ReaderError;
+use crate::lifetime::Lifetime;
 use crate::pace::Pace;
 use crate::selection::{Finder, Selection};
 use crate::session::Session;
@@ -18,10 +20,6 @@ use crate::session::Session;
 const SCAN_EVERY: Duration = Duration::from_millis(10);
 /// How often, while the first session of a program that was just started is expected.
 const SCAN_EXPECTING: Duration = Duration::from_millis(1);
-/// How often a quiet session's process is looked at thoroughly (has it become another program?).
-const LIVENESS_EVERY: Duration = Duration::from_millis(200);
-/// How long a closed session must be quiet before it counts as read to its end.
-const QUIET_AFTER_CLOSE: Duration = Duration::from_millis(5);
 
 /// What a recorder does besides its dump's own settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,9 +84,8 @@ pub struct Progress {
 #[derive(Debug)]
 struct Track {
     drain: SessionDrain,
-    closed_at: Option<Instant>,
-    looked_at: Instant,
-    last_counters: Vec<u8>,
+    lifetime: Lifetime,
+    news: News,
 }
 
 /// Records sessions into a dump.
@@ -314,9 +311,8 @@ impl Recorder {
         }
         self.tracks.push(Track {
             drain,
-            closed_at: None,
-            looked_at: Instant::now(),
-            last_counters: Vec::new(),
+            lifetime: Lifetime::new(),
+            news: News::default(),
         });
         Ok(())
     }
@@ -332,39 +328,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Whether no more events will come. Asked before a pass, so that the pass sees all of them.
     fn has_ended(&mut self, index: usize) -> bool {
         let track = &mut self.tracks[index];
-        let session = track.drain.session();
-        if session.ring().closed() && track.closed_at.is_none() {
-            track.closed_at = Some(Instant::now());
-        }
-        if track.looked_at.elapsed() >= LIVENESS_EVERY {
-            track.looked_at = Instant::now();
-            session.look_thoroughly();
-        }
-        session.ended()
+        track.lifetime.has_ended(track.drain.session())
     }
 
-    /// Whether an ended session was read to its end by the pass that moved `pages`: threads of a
-    /// closed session may still be inside an event.
     fn is_quiet(&self, index: usize, pages: u64) -> bool {
         let track = &self.tracks[index];
-        let settled = track
-            .closed_at
-            .is_some_and(|at| at.elapsed() >= QUIET_AFTER_CLOSE);
-        track.drain.session().process_ended() || (pages == 0 && settled)
-    }
-}
-
-impl Track {
-    /// Whether the counters differ from the last ones in more than their clock sample.
-    fn is_news(&mut self, content: &[u8]) -> bool {
-        let after_sample = content.get(24..).unwrap_or_default();
-        if self.last_counters == after_sample {
-            return false;
-        }
-        after_sample.clone_into(&mut self.last_counters);
-        true
+        track.lifetime.is_quiet(track.drain.session(), pages)
     }
 }

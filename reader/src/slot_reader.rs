@@ -197,6 +197,26 @@ impl SlotReader {
         }
     }
 
+    /// What was taken before `page` is written; with a slot, *consumed* moves over it.
+    pub(crate) fn written_to(&mut self, page: u64, slot: Option<&SlotView<'_>>) {
+        let page = page.min(self.next);
+        if page <= self.written {
+            return;
+        }
+        if let Some(slot) = slot {
+            slot.release(page);
+        }
+        self.written = page;
+        self.skipped_before = self.skipped;
+    }
+
+    /// Goes on at `page`, if that is further on.
+    pub(crate) fn skip_to(&mut self, page: u64) {
+        if self.at_oldest || page > self.next {
+            (self.next, self.at_oldest) = (page, false);
+        }
+    }
+
     /// What was taken since the last [`SlotReader::written`] was not written: take it again.
     pub(crate) fn rewind(&mut self) {
         self.next = self.written;

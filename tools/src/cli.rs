@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cat, clean, completions, demo, enable, events, functions, graph, list, man, record, report,
-    run, snapshot, stat, trace, verify,
+    cat, clean, collect, completions, demo, enable, events, functions, graph, list, man, record,
+    report, run, snapshot, stat, stream, trace, verify,
 };
 use crate::output::{Exit, note};
 
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     List(list::Args),
     Record(record::Args),
     Snapshot(snapshot::Args),
+    Stream(stream::Args),
+    Collect(collect::Args),
     Events(events::Args),
     Enable(enable::EnableArgs),
     Disable(enable::DisableArgs),
@@ -61,6 +63,8 @@ impl Command {
             Self::List(args) => args.run(),
             Self::Record(args) => args.run(),
             Self::Snapshot(args) => args.run(),
+            Self::Stream(args) => args.run(),
+            Self::Collect(args) => args.run(),
             Self::Events(args) => args.run(),
             Self::Enable(args) => args.run(),
             Self::Disable(args) => args.run(),

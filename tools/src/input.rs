@@ -53,13 +53,49 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
 
 fn read_quietly(files: &[PathBuf]) -> anyhow::Result<Dump> {
     let mut builder = DumpBuilder::new();
-    for path in files {
+    for path in &expanded(files)? {
         let (name, input) = open(path)?;
         builder
             .read(&name, input)
             .map_err(|damage| Failure::unreadable(damage.to_string()))?;
     }
     Ok(builder.finish())
+}
+
+/// The files themselves; in the place of a store's directory, the dumps below it.
+fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in files {
+        if !path.is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let unreadable = |what: String| Failure::unreadable(format!("{}: {what}", path.display()));
+        let found = dumps_below(path).map_err(|error| unreadable(error.to_string()))?;
+        if found.is_empty() {
+            return Err(unreadable("is a directory without dumps".to_owned()).into());
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// Files with the ending of dumps, as deep as a store is: `DAY/SERVICE/HOST/`.
+fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut directories = vec![(root.to_owned(), 0)];
+    while let Some((directory, depth)) = directories.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
+            if kind.is_dir() && depth < 3 {
+                directories.push((path, depth + 1));
+            } else if kind.is_file() && path.extension().is_some_and(|e| e == "rmk") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Opens an input for reading; its name for messages comes with it.

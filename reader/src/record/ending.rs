@@ -93,7 +93,7 @@ impl Recorder {
         self.batch.clear(u64::MAX);
         for track in &mut self.tracks {
             let content = track.drain.counters(false, Some(&mut self.batch))?;
-            if track.is_news(&content) {
+            if track.news.are_in(&content) {
                 let uuid = track.drain.session().uuid();
                 self.dump.add_counters(uuid, &content)?;
             }

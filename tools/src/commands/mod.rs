@@ -2,6 +2,7 @@
 
 pub(crate) mod cat;
 pub(crate) mod clean;
+pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod enable;
@@ -15,5 +16,6 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod stat;
+pub(crate) mod stream;
 pub(crate) mod trace;
 pub(crate) mod verify;

@@ -1,0 +1,57 @@
+//! The collector's own figures, as people's monitoring reads them.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! figures {
+    ($($(#[$meta:meta])* $name:ident $kind:literal $help:literal,)*) => {
+        /// Counters and gauges.
+        #[derive(Debug, Default)]
+        pub struct Figures { $($(#[$meta])* pub(crate) $name: AtomicU64,)* }
+
+        impl Figures {
+            /// All of them in Prometheus' text format.
+            #[must_use]
+            pub fn text(&self) -> String {
+                let mut text = String::new();
+                $(
+                    let name = concat!("ringmark_collector_", stringify!($name));
+                    let value = self.$name.load(Relaxed);
+                    let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}\n{name} {value}", $help, $kind);
+                )*
+                text
+            }
+
+            /// Their names and values.
+            #[must_use]
+            pub fn values(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name.load(Relaxed)),)*]
+            }
+        }
+    };
+}
+
+figures! {
+    connections "gauge" "Connections open now.",
+    connections_total "counter" "Connections accepted.",
+    refused_total "counter" "Connections refused or ended for what they said.",
+    received_bytes_total "counter" "Bytes of blocks received.",
+    stored_bytes_total "counter" "Bytes of blocks appended to segments.",
+    pages_total "counter" "Pages stored.",
+    repeated_pages_total "counter" "Pages that were there already and were not stored again.",
+    sessions_total "counter" "Sessions that the collector has met since it started.",
+    segments_total "counter" "Segments begun.",
+    segments_removed_total "counter" "Segments removed by retention.",
+    syncs_total "counter" "Calls that made segments durable.",
+    memory_bytes "gauge" "Bytes of large blocks being received.",
+}
+
+impl Figures {
+    pub(crate) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn take(counter: &AtomicU64, n: u64) {
+        counter.fetch_sub(n, Relaxed);
+    }
+}

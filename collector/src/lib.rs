@@ -1,0 +1,17 @@
+//! The collector: takes in the streams of many hosts and stores every page once.
+//!
+//! The way of the data: [`Collector`] accepts a connection, `Peer` greets it and reads its blocks,
+//! the [`store`] appends them to the segments of their session and makes them durable, then `Peer`
+//! acknowledges. The protocol stands in the specification, section 18.
+#![forbid(unsafe_code)]
+
+mod block;
+mod figures;
+mod listen;
+mod peer;
+mod server;
+pub mod store;
+mod words;
+
+pub use figures::Figures;
+pub use server::{Collector, CollectorError, CollectorOptions};

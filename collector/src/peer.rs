@@ -1,0 +1,403 @@
+//! One connection: greeted, its blocks taken in and stored, what is durable acknowledged.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ringmark_decoder::{BlockReader, Item};
+use ringmark_format::Uuid;
+use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::stream::{
+    self, HostClock, PING_EVERY_MS, Pong, SILENT_MS, STREAM_MAJOR, refusal,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
+
+use crate::block;
+use crate::figures::Figures;
+use crate::listen::Bytes;
+use crate::server::now_ns;
+use crate::store::{Shared, Store, StoreError, Sync, lock};
+use crate::words;
+
+/// Bytes that a streamer may have under way.
+const WINDOW: u64 = 8 << 20;
+/// Bytes after which what was received is made durable, whatever else waits.
+const ACK_BYTES: u64 = 1 << 20;
+/// How long to wait for more before what was received is made durable.
+const ACK_AFTER: Duration = Duration::from_millis(1);
+const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
+const PING_EVERY: Duration = Duration::from_millis(PING_EVERY_MS as u64);
+/// A connection's own buffer; blocks that are larger take from the memory of all.
+const BUFFER: usize = 16 << 10;
+/// Least speed of a large block, bytes per second: nobody holds memory for ever.
+const SLOWEST: u64 = 64 << 10;
+
+/// What all connections share.
+pub(crate) struct Common {
+    pub(crate) store: Store,
+    pub(crate) token: Option<Vec<u8>>,
+    pub(crate) figures: Arc<Figures>,
+    /// Memory for large blocks, bytes.
+    pub(crate) memory: Arc<Semaphore>,
+    pub(crate) draining: watch::Receiver<bool>,
+}
+
+/// Why a connection ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It said BYE, or went away.
+    Gone,
+    /// It was refused, for this reason.
+    Refused(u32, String),
+}
+
+impl From<std::io::Error> for End {
+    fn from(_: std::io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<StoreError> for End {
+    fn from(error: StoreError) -> Self {
+        let code = match &error {
+            StoreError::Io { .. } => refusal::STORE,
+            StoreError::Foreign { .. } => refusal::FOREIGN,
+            StoreError::Protocol { .. } => refusal::PROTOCOL,
+        };
+        Self::Refused(code, error.to_string())
+    }
+}
+
+fn wrong(what: impl Into<String>) -> End {
+    End::Refused(refusal::PROTOCOL, what.into())
+}
+
+/// A connection.
+pub(crate) struct Peer {
+    bytes: Box<dyn Bytes>,
+    common: Arc<Common>,
+    /// The host's name by its certificate.
+    certified: Option<String>,
+    host: String,
+    buffer: Vec<u8>,
+    permit: Option<OwnedSemaphorePermit>,
+    sessions: HashMap<Uuid, Shared>,
+    /// Sessions with something that is not durable.
+    touched: Vec<Uuid>,
+    received: u64,
+    durable: u64,
+    pings: u64,
+    clock: Option<HostClock>,
+}
+
+impl Peer {
+    pub(crate) fn new(
+        bytes: Box<dyn Bytes>,
+        common: Arc<Common>,
+        certified: Option<String>,
+    ) -> Self {
+        Self {
+            bytes,
+            common,
+            certified,
+            host: String::new(),
+            buffer: Vec::with_capacity(BUFFER),
+            permit: None,
+            sessions: HashMap::new(),
+            touched: Vec::new(),
+            received: 0,
+            durable: 0,
+            pings: 0,
+            clock: None,
+        }
+    }
+
+    /// Serves it to its end; says why it is refused.
+    pub(crate) async fn serve(mut self) -> End {
+        let end = match self.greet().await {
+            Ok(()) => match self.take_in().await {
+                Ok(()) => End::Gone,
+                Err(end) => end,
+            },
+            Err(end) => end,
+        };
+        if let End::Refused(code, why) = &end {
+            let refused = words::refused(*code, why);
+            let _ = timeout(SILENT, self.bytes.write_all(&refused)).await;
+            let _ = timeout(SILENT, self.bytes.shutdown()).await;
+        }
+        end
+    }
+
+    async fn greet(&mut self) -> Result<(), End> {
+        let deadline = TokioInstant::now() + SILENT;
+        let Some(header) = self.next_header(deadline).await? else {
+            return Err(End::Gone);
+        };
+        if header.kind != stream::kind::HELLO {
+            return Err(wrong(format!("kind {} first, expected HELLO", header.kind)));
+        }
+        self.fill(block::whole(&header), deadline).await?;
+        let content = block::content(&header, &self.buffer).map_err(wrong)?;
+        let hello = words::introduced(content).ok_or_else(|| wrong("HELLO is too short"))?;
+        self.drop_front(&header);
+        if hello.version_major > STREAM_MAJOR {
+            let found = hello.version_major;
+            let text = format!("protocol version {found}, expected at most {STREAM_MAJOR}");
+            return Err(End::Refused(refusal::VERSION, text));
+        }
+        let expected = self.common.token.as_deref().unwrap_or_default();
+        if self.certified.is_none() && !is_same(expected, &hello.token) {
+            return Err(End::Refused(
+                refusal::DENIED,
+                "the token is not ours".to_owned(),
+            ));
+        }
+        self.host = self.certified.clone().unwrap_or(hello.host);
+        let welcome = words::welcome(self.common.store.id(), now_ns(), WINDOW);
+        self.say(&welcome).await
+    }
+
+    async fn take_in(&mut self) -> Result<(), End> {
+        let mut ping_at = TokioInstant::now();
+        let mut heard_at = TokioInstant::now();
+        let mut draining = self.common.draining.clone();
+        let mut told = false;
+        loop {
+            while self.take_block().await? {
+                heard_at = TokioInstant::now();
+                if self.received - self.durable >= ACK_BYTES {
+                    self.acknowledge().await?;
+                }
+            }
+            if TokioInstant::now() >= ping_at {
+                self.ping().await?;
+                ping_at = TokioInstant::now() + PING_EVERY;
+            }
+            if *draining.borrow_and_update() && !told {
+                told = true;
+                self.say(&words::drain()).await?;
+            }
+            let mut until = ping_at.min(heard_at + SILENT);
+            if self.received > self.durable {
+                until = until.min(TokioInstant::now() + ACK_AFTER);
+            }
+            tokio::select! {
+                read = timeout_at(until, self.bytes.read_buf(&mut self.buffer)) => match read {
+                    Ok(Ok(0)) => return Err(End::Gone),
+                    Ok(Ok(_)) => heard_at = TokioInstant::now(),
+                    Ok(Err(error)) => return Err(error.into()),
+                    Err(_) if self.received > self.durable => self.acknowledge().await?,
+                    Err(_) if heard_at.elapsed() >= SILENT => return Err(End::Gone),
+                    Err(_) => {}
+                },
+                _ = draining.changed(), if !told => {}
+            }
+        }
+    }
+
+    /// Takes the block at the buffer's front, if it is there.
+    async fn take_block(&mut self) -> Result<bool, End> {
+        let Some(header) = block::header(&self.buffer).map_err(wrong)? else {
+            return Ok(false);
+        };
+        let whole = block::whole(&header);
+        if self.buffer.len() < whole {
+            // It is on its way: memory for it, and a bound on its time.
+            let seconds = whole as u64 / SLOWEST;
+            let deadline = TokioInstant::now() + SILENT + Duration::from_secs(seconds);
+            self.fill(whole, deadline).await?;
+        }
+        self.act(&header).await?;
+        self.drop_front(&header);
+        if header.kind < stream::kind::HELLO {
+            self.received += whole as u64;
+            Figures::add(&self.common.figures.received_bytes_total, whole as u64);
+        }
+        Ok(true)
+    }
+
+    async fn act(&mut self, header: &BlockHeader) -> Result<(), End> {
+        let whole = &self.buffer[..block::whole(header)];
+        let content = block::content(header, whole).map_err(wrong)?;
+        let uuid = Uuid(header.session);
+        match header.kind {
+            kind::SESSION => {
+                let session = self.common.store.session(uuid, &self.host, content)?;
+                let known = lock(&session).known();
+                if let Some(clock) = self.clock {
+                    lock(&session).add_clock(clock)?;
+                }
+                self.sessions.insert(uuid, session);
+                self.say(&words::resume(uuid, &known)).await
+            }
+            kind::CONTAINER => self.store_container(header),
+            stream::kind::PONG => {
+                let pong = words::pong(content).ok_or_else(|| wrong("PONG is too short"))?;
+                self.measure(&pong)
+            }
+            stream::kind::BYE => {
+                self.acknowledge().await?;
+                let _ = timeout(SILENT, self.bytes.shutdown()).await;
+                Err(End::Gone)
+            }
+            stream::kind::HELLO..=stream::kind::DRAIN => Err(wrong(format!(
+                "a message of kind {} out of place",
+                header.kind
+            ))),
+            _ => self.store_block(header),
+        }
+    }
+
+    fn session(&mut self, uuid: Uuid) -> Result<Shared, End> {
+        let found = self.sessions.get(&uuid).cloned();
+        let session = found.ok_or_else(|| wrong(format!("blocks of {uuid} without SESSION")))?;
+        if !self.touched.contains(&uuid) {
+            self.touched.push(uuid);
+        }
+        Ok(session)
+    }
+
+    fn store_block(&mut self, header: &BlockHeader) -> Result<(), End> {
+        let session = self.session(Uuid(header.session))?;
+        let whole = &self.buffer[..block::whole(header)];
+        let content = block::content(header, whole).map_err(wrong)?;
+        lock(&session).add(header, content, whole)?;
+        Ok(())
+    }
+
+    /// Stores the blocks of a container one by one: some of them may be there already.
+    fn store_container(&mut self, header: &BlockHeader) -> Result<(), End> {
+        let whole = self.buffer[..block::whole(header)].to_vec();
+        let mut reader = BlockReader::new("a container", whole.as_slice());
+        while let Some(item) = reader.next_item() {
+            let inner = match item {
+                Item::Block(inner) if inner.header.kind == kind::SESSION => {
+                    return Err(wrong("SESSION in a container"));
+                }
+                Item::Block(inner) => inner,
+                Item::Damage(damage) => return Err(wrong(damage.to_string())),
+            };
+            let session = self.session(Uuid(inner.header.session))?;
+            let mut block = Vec::with_capacity(block::whole(&inner.header));
+            let written =
+                ringmark_format::codec::write::block(&mut block, inner.header, inner.content);
+            written.map_err(|error| wrong(error.to_string()))?;
+            lock(&session).add(&inner.header, inner.content, &block)?;
+        }
+        Ok(())
+    }
+
+    /// The host's clock stands so to ours.
+    fn measure(&mut self, pong: &Pong) -> Result<(), End> {
+        let now = now_ns();
+        if pong.number == 0 || pong.number > self.pings || pong.ping_real_ns > now {
+            return Err(wrong("PONG answers no PING of ours"));
+        }
+        let middle = pong.ping_real_ns + (now - pong.ping_real_ns) / 2;
+        let clock = HostClock {
+            real_ns: now,
+            offset_ns: (pong.real_ns as i64).wrapping_sub(middle as i64),
+            error_ns: (now - pong.ping_real_ns).div_ceil(2),
+        };
+        if self.clock.is_none_or(|old| clock.error_ns < old.error_ns) {
+            self.clock = Some(clock);
+            for session in self.sessions.values() {
+                lock(session).add_clock(clock)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was received, and says so.
+    async fn acknowledge(&mut self) -> Result<(), End> {
+        let sessions: Vec<_> = self.touched.drain(..).collect();
+        let sessions: Vec<Shared> = sessions
+            .iter()
+            .filter_map(|uuid| self.sessions.get(uuid).cloned())
+            .collect();
+        if self.common.store.sync() == Sync::Disk {
+            let synced = tokio::task::spawn_blocking(move || {
+                sessions.iter().try_for_each(|session| lock(session).sync())
+            });
+            let synced = synced.await.map_err(|_| wrong("the sync was given up"))?;
+            synced?;
+        }
+        self.durable = self.received;
+        let ack = words::ack(self.durable, self.durable + WINDOW);
+        self.say(&ack).await
+    }
+
+    async fn ping(&mut self) -> Result<(), End> {
+        self.pings += 1;
+        let ping = words::ping(self.pings, now_ns());
+        self.say(&ping).await
+    }
+
+    /// Sends a message; a peer that does not read is gone.
+    async fn say(&mut self, message: &[u8]) -> Result<(), End> {
+        match timeout(SILENT, self.bytes.write_all(message)).await {
+            Ok(sent) => sent.map_err(End::from),
+            Err(_) => Err(End::Gone),
+        }
+    }
+
+    async fn next_header(&mut self, deadline: TokioInstant) -> Result<Option<BlockHeader>, End> {
+        loop {
+            if let Some(header) = block::header(&self.buffer).map_err(wrong)? {
+                return Ok(Some(header));
+            }
+            match timeout_at(deadline, self.bytes.read_buf(&mut self.buffer)).await {
+                Ok(Ok(0)) | Err(_) => return Ok(None),
+                Ok(read) => drop(read?),
+            }
+        }
+    }
+
+    /// Reads until `bytes` are in the buffer. More than a connection's own memory is taken from
+    /// that of all, in the order of asking.
+    async fn fill(&mut self, bytes: usize, deadline: TokioInstant) -> Result<(), End> {
+        if bytes > BUFFER && self.permit.is_none() {
+            let wanted = u32::try_from(bytes).unwrap_or(u32::MAX);
+            let permit = self.common.memory.clone().acquire_many_owned(wanted).await;
+            self.permit = Some(permit.map_err(|_| End::Gone)?);
+            Figures::add(&self.common.figures.memory_bytes, bytes as u64);
+        }
+        let begun = Instant::now();
+        self.buffer
+            .reserve_exact(bytes.saturating_sub(self.buffer.len()));
+        while self.buffer.len() < bytes {
+            match timeout_at(deadline, self.bytes.read_buf(&mut self.buffer)).await {
+                Ok(Ok(0)) => return Err(End::Gone),
+                Ok(read) => drop(read?),
+                Err(_) => {
+                    let (there, after) = (self.buffer.len(), begun.elapsed().as_secs());
+                    return Err(wrong(format!("{there} of {bytes} bytes after {after} s")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_front(&mut self, header: &BlockHeader) {
+        self.buffer.drain(..block::whole(header));
+        if let Some(permit) = self.permit.take() {
+            Figures::take(
+                &self.common.figures.memory_bytes,
+                permit.num_permits() as u64,
+            );
+            self.buffer.shrink_to(BUFFER);
+        }
+    }
+}
+
+/// Compared in a time that does not depend on where they differ.
+fn is_same(expected: &[u8], found: &[u8]) -> bool {
+    let differ = expected
+        .iter()
+        .zip(found)
+        .fold(0, |all, (a, b)| all | (a ^ b));
+    expected.is_empty() || (expected.len() == found.len() && differ == 0)
+}

@@ -1,0 +1,259 @@
+//! The collector as a whole: its listeners, its connections, its end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use ringmark_format::stream::refusal;
+use ringmark_reader::stream::Address;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::figures::Figures;
+use crate::listen::{Bytes, Listener};
+use crate::peer::{Common, End, Peer};
+use crate::store::{Store, StoreError, StoreOptions};
+use crate::words;
+
+/// How often old segments are closed and removed.
+const TIDY_EVERY: Duration = Duration::from_secs(10);
+/// Room for the largest block, and another one.
+const MEMORY_MIN: usize = 16 << 20;
+/// How long connections may take to say BYE after DRAIN.
+const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a collector does.
+#[derive(Debug, Clone)]
+pub struct CollectorOptions {
+    /// Where it listens.
+    pub listen: Vec<Address>,
+    /// Where it stores.
+    pub store: StoreOptions,
+    /// What streamers without certificates must show.
+    pub token: Option<String>,
+    /// Most connections.
+    pub connections: usize,
+    /// Memory for large blocks of all connections, bytes.
+    pub memory_bytes: usize,
+    /// Where its figures are served, `HOST:PORT`.
+    pub metrics: Option<String>,
+}
+
+/// Why a collector did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectorError {
+    /// The store cannot be used.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// It cannot listen there.
+    #[error("{address}: listen: {source}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The runtime did not start.
+    #[error("the runtime did not start: {0}")]
+    Runtime(io::Error),
+}
+
+/// A collector that listens.
+pub struct Collector {
+    listeners: Vec<Listener>,
+    metrics: Option<tokio::net::TcpListener>,
+    common: Arc<Common>,
+    drain: watch::Sender<bool>,
+    connections: Arc<Semaphore>,
+    most: u32,
+    notices: mpsc::UnboundedSender<String>,
+}
+
+impl Collector {
+    /// Opens the store and listens. What people should know comes through `notices`.
+    ///
+    /// # Errors
+    /// The store cannot be used, or an address not be listened at.
+    pub async fn start(
+        options: CollectorOptions,
+        notices: mpsc::UnboundedSender<String>,
+    ) -> Result<Self, CollectorError> {
+        let figures = Arc::new(Figures::default());
+        let store = Store::open(options.store.clone(), figures.clone())?;
+        let mut listeners = Vec::new();
+        for address in &options.listen {
+            let listener = Listener::bind(address).await.map_err(listen_at(address))?;
+            listeners.push(listener);
+        }
+        let metrics = match &options.metrics {
+            Some(place) => {
+                let bound = tokio::net::TcpListener::bind(place).await;
+                Some(bound.map_err(listen_at(place))?)
+            }
+            None => None,
+        };
+        let (drain, draining) = watch::channel(false);
+        let memory = options
+            .memory_bytes
+            .clamp(MEMORY_MIN, Semaphore::MAX_PERMITS);
+        Ok(Self {
+            listeners,
+            metrics,
+            common: Arc::new(Common {
+                store,
+                token: options.token.map(String::into_bytes),
+                figures,
+                memory: Arc::new(Semaphore::new(memory)),
+                draining,
+            }),
+            drain,
+            connections: Arc::new(Semaphore::new(options.connections)),
+            most: options.connections as u32,
+            notices,
+        })
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<Address> {
+        self.listeners.iter().flat_map(Listener::address).collect()
+    }
+
+    /// Where its figures are served.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<String> {
+        let at = self.metrics.as_ref()?.local_addr().ok()?;
+        Some(at.to_string())
+    }
+
+    /// Its figures.
+    #[must_use]
+    pub fn figures(&self) -> Arc<Figures> {
+        self.common.figures.clone()
+    }
+
+    /// Serves until `stop` resolves; then asks every streamer to go, and waits for them a while.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+        let mut tasks = Vec::new();
+        for listener in std::mem::take(&mut self.listeners) {
+            tasks.push(tokio::spawn(accept(
+                listener,
+                self.common.clone(),
+                self.connections.clone(),
+                self.notices.clone(),
+            )));
+        }
+        if let Some(listener) = self.metrics.take() {
+            tasks.push(tokio::spawn(serve_figures(
+                listener,
+                self.common.figures.clone(),
+            )));
+        }
+        tasks.push(tokio::spawn(tidy(
+            self.common.clone(),
+            self.notices.clone(),
+        )));
+        stop.await;
+        let _ = self.drain.send(true);
+        let _ = tokio::time::timeout(DRAIN_WITHIN, self.connections.acquire_many(self.most)).await;
+        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+}
+
+fn listen_at(address: &impl ToString) -> impl FnOnce(io::Error) -> CollectorError {
+    let address = address.to_string();
+    move |source| CollectorError::Listen { address, source }
+}
+
+async fn accept(
+    listener: Listener,
+    common: Arc<Common>,
+    connections: Arc<Semaphore>,
+    notices: mpsc::UnboundedSender<String>,
+) {
+    let mut draining = common.draining.clone();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = draining.changed() => return,
+        };
+        let (bytes, from) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                let _ = notices.send(format!("accept: {error}"));
+                // Out of descriptors: those that are open will be closed some time.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        Figures::add(&common.figures.connections_total, 1);
+        let Ok(permit) = connections.clone().try_acquire_owned() else {
+            Figures::add(&common.figures.refused_total, 1);
+            tokio::spawn(refuse(bytes));
+            continue;
+        };
+        let (common, notices) = (common.clone(), notices.clone());
+        tokio::spawn(async move {
+            let figures = common.figures.clone();
+            Figures::add(&figures.connections, 1);
+            if let End::Refused(_, why) = Peer::new(bytes, common, None).serve().await {
+                Figures::add(&figures.refused_total, 1);
+                let _ = notices.send(format!("{from}: {}", why.escape_debug()));
+            }
+            Figures::take(&figures.connections, 1);
+            drop(permit);
+        });
+    }
+}
+
+async fn refuse(mut bytes: Box<dyn Bytes>) {
+    let refused = words::refused(refusal::BUSY, "too many connections");
+    let say = async {
+        let _ = bytes.write_all(&refused).await;
+        let _ = bytes.shutdown().await;
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
+}
+
+async fn tidy(common: Arc<Common>, notices: mpsc::UnboundedSender<String>) {
+    loop {
+        tokio::time::sleep(TIDY_EVERY).await;
+        let common = common.clone();
+        let tidied = tokio::task::spawn_blocking(move || common.store.tidy());
+        for error in tidied.await.unwrap_or_default() {
+            let _ = notices.send(error.to_string());
+        }
+    }
+}
+
+/// Answers every request with the figures, as text.
+async fn serve_figures(listener: tokio::net::TcpListener, figures: Arc<Figures>) {
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let figures = figures.clone();
+        tokio::spawn(async move {
+            let answer = async {
+                let mut request = [0; 1024];
+                let read = stream.read(&mut request).await?;
+                let (status, text) = match request[..read].starts_with(b"GET /metrics") {
+                    true => ("200 OK", figures.text()),
+                    false => ("404 Not Found", "the figures are at /metrics\n".to_owned()),
+                };
+                let length = text.len();
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\n\
+                     Content-Length: {length}\r\nConnection: close\r\n\r\n"
+                );
+                stream.write_all(head.as_bytes()).await?;
+                stream.write_all(text.as_bytes()).await?;
+                stream.shutdown().await
+            };
+            let _ = tokio::time::timeout(Duration::from_secs(5), answer).await;
+        });
+    }
+}
+
+/// `CLOCK_REALTIME` in ns since 1970.
+pub(crate) fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}

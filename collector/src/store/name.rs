@@ -1,0 +1,123 @@
+//! Where a session's segments lie, and what they are called.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use ringmark_decoder::Stamper;
+use ringmark_format::Uuid;
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::session::SessionHeader;
+
+/// Ending of a segment's name.
+pub(super) const ENDING: &str = ".rmk";
+
+/// `DAY/SERVICE/HOST` of a session that begins now.
+pub(super) fn directory(host: &str, session: &[u8]) -> PathBuf {
+    let attributes = session.get(SessionHeader::BYTES..).unwrap_or_default();
+    let find = |tag| {
+        Attributes::new(attributes)
+            .find(tag)
+            .filter(|v| !v.is_empty())
+    };
+    let service = find(tag::SERVICE_NAME).or_else(|| find(tag::PROCESS_NAME));
+    let service = String::from_utf8_lossy(service.unwrap_or_default());
+    Path::new(&today()).join(safe(&service)).join(safe(host))
+}
+
+fn today() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let ns = now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+    String::from_utf8_lossy(&Stamper::default().stamp(ns)[..10]).into_owned()
+}
+
+/// A name of one directory, whatever a peer says: letters, digits, `.`, `_` and `-`, not hidden.
+pub(super) fn safe(text: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name: String = text
+        .chars()
+        .take(64)
+        .map(|c| if allowed(c) { c } else { '_' })
+        .collect();
+    match name.chars().next() {
+        None => "unnamed".to_owned(),
+        Some('.' | '-') => format!("_{name}"),
+        Some(_) => name,
+    }
+}
+
+/// The file of segment `number`.
+pub(super) fn segment(directory: &Path, session: Uuid, number: u32) -> PathBuf {
+    directory.join(format!("{session}.{number}{ENDING}"))
+}
+
+/// Session and number of a segment's file.
+pub(super) fn parse(file: &Path) -> Option<(Uuid, u32)> {
+    let name = file.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    let (uuid, number) = name.rsplit_once('.')?;
+    let digits: String = uuid.chars().filter(|c| *c != '-').collect();
+    let uuid = u128::from_str_radix(&digits, 16)
+        .ok()
+        .filter(|_| digits.len() == 32)?;
+    Some((Uuid(uuid.to_be_bytes()), number.parse().ok()?))
+}
+
+/// All segments below `root`.
+pub(super) fn segments(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut directories = vec![(root.to_owned(), 0)];
+    while let Some((directory, depth)) = directories.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() && depth < 3 {
+                directories.push((entry.path(), depth + 1));
+            } else if kind.is_file() && parse(&entry.path()).is_some() {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The directory of every session below `root`.
+pub(super) fn places(root: &Path) -> io::Result<HashMap<Uuid, PathBuf>> {
+    let mut places = HashMap::new();
+    for file in segments(root)? {
+        if let (Some((uuid, _)), Some(directory)) = (parse(&file), file.parent()) {
+            places.insert(uuid, directory.to_owned());
+        }
+    }
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_cannot_leave_the_store() {
+        for (said, name) in [
+            ("web-1", "web-1"),
+            ("../../etc", "_.._.._etc"),
+            ("..", "_.."),
+            ("a/b\0c\n", "a_b_c_"),
+            ("", "unnamed"),
+            ("ü", "_"),
+        ] {
+            assert_eq!(safe(said), name);
+        }
+        assert_eq!(safe(&"x".repeat(1000)).len(), 64);
+    }
+
+    #[test]
+    fn a_segments_name_is_read_back() {
+        let uuid = Uuid([7; 16]);
+        let file = segment(Path::new("/a"), uuid, 12);
+        assert_eq!(parse(&file), Some((uuid, 12)));
+        assert_eq!(parse(Path::new("/a/store.id")), None);
+        assert_eq!(parse(Path::new("/a/x.1.rmk")), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! A session found again in its files: where the collector, or the machine, stopped.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ringmark_decoder::{BlockReader, Fault, Item};
+use ringmark_format::Uuid;
+use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::stream::HostClock;
+use zerocopy::FromBytes;
+
+use super::segment::Segment;
+use super::session::StoredSession;
+use super::{StoreError, StoreOptions, io_at, name};
+use crate::figures::Figures;
+
+/// Reads the session's segments in `directory`, in order; cuts off what is not whole at the end of
+/// the last one and goes on with it.
+pub(super) fn session(
+    uuid: Uuid,
+    directory: &Path,
+    options: (StoreOptions, Arc<Figures>),
+) -> Result<StoredSession, StoreError> {
+    let host = directory.file_name().unwrap_or_default().to_string_lossy();
+    let mut session = StoredSession::new(uuid, &host, directory.to_owned(), &[], options);
+    let segments = segments(directory, uuid)?;
+    let newest = segments.last().map(|(number, _)| *number);
+    for (number, path) in segments {
+        let found = read(&path, number == newest.unwrap_or(0), &mut session)?;
+        session.number = number + 1;
+        if let Some(bytes) = found.filter(|_| Some(number) == newest) {
+            session.segment = Some(Segment::resume(&path, bytes)?);
+            // What lies in it may not be on the disk, although it was read.
+            session.dirty = true;
+        }
+    }
+    Ok(session)
+}
+
+fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreError> {
+    let files = std::fs::read_dir(directory).map_err(io_at("read", directory))?;
+    let mut found = Vec::new();
+    for file in files {
+        let path = file.map_err(io_at("read", directory))?.path();
+        if let Some((of, number)) = name::parse(&path)
+            && of == uuid
+        {
+            found.push((number, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Takes what a segment says. `is_last`: it was being written; what lies behind the first damage
+/// was never acknowledged as a whole, and does not count. Returns the bytes before that.
+fn read(
+    path: &Path,
+    is_last: bool,
+    session: &mut StoredSession,
+) -> Result<Option<u64>, StoreError> {
+    let file = File::open(path).map_err(io_at("open", path))?;
+    let mut reader = BlockReader::new(&path.display().to_string(), file);
+    while let Some(item) = reader.next_item() {
+        let damage = match item {
+            Item::Block(block) => {
+                take(&block.header, block.content, session)?;
+                continue;
+            }
+            Item::Damage(damage) => damage,
+        };
+        if is_last {
+            let is_cut = matches!(
+                damage.fault,
+                Fault::TruncatedHeader { .. } | Fault::TruncatedContent { .. }
+            );
+            if !is_cut {
+                keep_copy(path)?;
+            }
+            return Ok(Some(damage.offset));
+        }
+    }
+    Ok(is_last.then_some(reader.offset()))
+}
+
+/// What is about to be cut off is more than one block: somebody may want to look at it.
+fn keep_copy(path: &Path) -> Result<(), StoreError> {
+    let copy = path.with_extension("damaged");
+    let copied = std::fs::copy(path, &copy);
+    copied.map(drop).map_err(io_at("copy", path))
+}
+
+fn take(
+    header: &BlockHeader,
+    content: &[u8],
+    session: &mut StoredSession,
+) -> Result<(), StoreError> {
+    match header.kind {
+        kind::SESSION => session.content = content.to_vec(),
+        kind::SCHEMA => {
+            let known = session
+                .schema
+                .len()
+                .saturating_sub(header.page_number as usize);
+            session
+                .schema
+                .extend_from_slice(content.get(known..).unwrap_or_default());
+        }
+        kind::PAGE => {
+            let (_, slot) = session.is_new(header, content)?;
+            session.have(header, slot);
+        }
+        kind::HOST_CLOCK => {
+            session.clock = HostClock::read_from_prefix(content)
+                .ok()
+                .map(|(clock, _)| clock);
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! What is removed: the oldest segments, by age and by the size of the store.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use super::{StoreError, StoreOptions, io_at, name};
+
+/// What a store keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Retention {
+    /// Segments in all, bytes. The oldest go first.
+    pub bytes: Option<u64>,
+    /// Segments that were written last longer ago go.
+    pub age: Option<Duration>,
+}
+
+/// Removes what is not kept, but no segment that is written now. Returns how many were.
+pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> (u64, Vec<StoreError>) {
+    let Retention { bytes, age } = options.retention;
+    if bytes.is_none() && age.is_none() {
+        return (0, Vec::new());
+    }
+    let files = match name::segments(&options.root) {
+        Ok(files) => files,
+        Err(error) => return (0, vec![io_at("read", &options.root)(error)]),
+    };
+    let mut segments: Vec<(SystemTime, u64, PathBuf)> = files
+        .into_iter()
+        .filter_map(|path| {
+            let about = fs::metadata(&path).ok()?;
+            Some((about.modified().ok()?, about.len(), path))
+        })
+        .collect();
+    segments.sort();
+    let mut total: u64 = segments.iter().map(|(_, bytes, _)| bytes).sum();
+    let mut done = (0, Vec::new());
+    for (written, size, path) in segments {
+        let is_old = age.is_some_and(|age| written.elapsed().unwrap_or_default() > age);
+        let is_much = bytes.is_some_and(|bytes| total > bytes);
+        if !(is_old || is_much) || busy.contains(&path) {
+            continue;
+        }
+        match fs::remove_file(&path) {
+            Ok(()) => {
+                total -= size;
+                done.0 += 1;
+            }
+            Err(error) => done.1.push(io_at("remove", &path)(error)),
+        }
+    }
+    done
+}

@@ -1,0 +1,108 @@
+//! A segment being written: append-only, whole blocks.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::{StoreError, io_at};
+
+/// An open segment.
+#[derive(Debug)]
+pub(super) struct Segment {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+    begun: Instant,
+    broken: bool,
+}
+
+impl Segment {
+    /// A new segment that starts with `preamble`.
+    pub(super) fn create(path: &Path, preamble: &[u8]) -> Result<Self, StoreError> {
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).map_err(io_at("create", directory))?;
+        }
+        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        let file = file.map_err(io_at("create", path))?;
+        let mut segment = Self::over(file, path, 0);
+        segment.append(preamble)?;
+        Ok(segment)
+    }
+
+    /// Goes on with a segment that holds `bytes` valid bytes; what lies behind is cut off.
+    pub(super) fn resume(path: &Path, bytes: u64) -> Result<Self, StoreError> {
+        let open = || {
+            let mut file = OpenOptions::new().write(true).open(path)?;
+            file.set_len(bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok(file)
+        };
+        let file = open().map_err(io_at("open", path))?;
+        Ok(Self::over(file, path, bytes))
+    }
+
+    fn over(file: File, path: &Path, bytes: u64) -> Self {
+        Self {
+            file,
+            path: path.to_owned(),
+            bytes,
+            begun: Instant::now(),
+            broken: false,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// Whether part of a block lies at its end: it must not be written any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Appends whole blocks. On failure the segment is what it was.
+    pub(super) fn append(&mut self, blocks: &[u8]) -> Result<(), StoreError> {
+        let written = self.file.write_all(blocks);
+        if let Err(source) = written {
+            self.broken |= self.cut().is_err();
+            return Err(io_at("write", &self.path)(source));
+        }
+        self.bytes += blocks.len() as u64;
+        Ok(())
+    }
+
+    fn cut(&mut self) -> io::Result<()> {
+        self.file.set_len(self.bytes)?;
+        self.file.seek(SeekFrom::End(0)).map(drop)
+    }
+
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(io_at("sync", &self.path))
+    }
+
+    pub(super) fn into_file(self) -> File {
+        self.file
+    }
+}
+
+/// Returns when a new file's name is on the disk.
+pub(super) fn sync_name(path: &Path, root: &Path) -> io::Result<()> {
+    let mut directory = path.parent();
+    while let Some(here) = directory {
+        File::open(here)?.sync_all()?;
+        if here == root {
+            break;
+        }
+        directory = here.parent();
+    }
+    Ok(())
+}

@@ -1,0 +1,330 @@
+//! One session in the store: what is there of it, and how more is added, each page once.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ringmark_format::block::{BlockHeader, SEALED, kind};
+use ringmark_format::codec::write;
+use ringmark_format::page::PageHeader;
+use ringmark_format::stream::HostClock;
+use ringmark_format::{Uuid, align8};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::segment::{Segment, sync_name};
+use super::{StoreError, StoreOptions, io_at, name};
+use crate::figures::Figures;
+
+/// Most schema bytes that are kept of one session, to begin further segments with.
+const SCHEMA_BYTES_MAX: usize = 8 << 20;
+/// A clock measurement is worth a block when it halves the error.
+const BETTER: u64 = 2;
+
+/// What is there of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// Bytes of the schema stream.
+    pub schema_bytes: u64,
+    /// The page behind the last sealed one of each slot.
+    pub slots: Vec<(u32, u64)>,
+}
+
+/// A session in the store.
+#[derive(Debug)]
+pub struct StoredSession {
+    pub(super) uuid: Uuid,
+    pub(super) host: String,
+    pub(super) directory: PathBuf,
+    pub(super) content: Vec<u8>,
+    pub(super) schema: Vec<u8>,
+    pub(super) next: BTreeMap<u32, u64>,
+    pub(super) segment: Option<Segment>,
+    /// Number of the next segment.
+    pub(super) number: u32,
+    pub(super) clock: Option<HostClock>,
+    /// Whether the present segment was written since it was synced.
+    pub(super) dirty: bool,
+    /// Segments that were closed before they were synced.
+    closed: Vec<File>,
+    /// New files whose names were not synced.
+    named: Vec<PathBuf>,
+    options: StoreOptions,
+    figures: Arc<Figures>,
+}
+
+impl StoredSession {
+    pub(super) fn new(
+        uuid: Uuid,
+        host: &str,
+        directory: PathBuf,
+        content: &[u8],
+        (options, figures): (StoreOptions, Arc<Figures>),
+    ) -> Self {
+        Self {
+            uuid,
+            host: name::safe(host),
+            directory,
+            content: content.to_vec(),
+            schema: Vec::new(),
+            next: BTreeMap::new(),
+            segment: None,
+            number: 0,
+            clock: None,
+            dirty: false,
+            closed: Vec::new(),
+            named: Vec::new(),
+            options,
+            figures,
+        }
+    }
+
+    /// A host sent SESSION with this content.
+    pub(super) fn announced(&self, host: &str, content: &[u8]) -> Result<(), StoreError> {
+        if self.host != name::safe(host) {
+            return Err(StoreError::Foreign {
+                session: self.uuid,
+                owner: self.host.clone(),
+                host: host.to_owned(),
+            });
+        }
+        if self.content != content {
+            return Err(self.wrong("SESSION differs from the one that is stored"));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, what: impl Into<String>) -> StoreError {
+        StoreError::Protocol {
+            session: self.uuid,
+            what: what.into(),
+        }
+    }
+
+    /// What is there.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        Known {
+            schema_bytes: self.schema.len() as u64,
+            slots: self
+                .next
+                .iter()
+                .map(|(slot, next)| (*slot, *next))
+                .collect(),
+        }
+    }
+
+    /// Whether a file of it was ever written.
+    pub(super) fn is_stored(&self) -> bool {
+        self.number > 0
+    }
+
+    /// Where its files lie.
+    pub(super) fn place(&self) -> PathBuf {
+        self.directory.clone()
+    }
+
+    /// The segment that is written now.
+    #[must_use]
+    pub fn current(&self) -> Option<PathBuf> {
+        self.segment.as_ref().map(|s| s.path().to_owned())
+    }
+
+    /// Adds a whole checked block of any stored kind but SESSION and CONTAINER. Returns whether
+    /// it was new.
+    ///
+    /// # Errors
+    /// It contradicts what is there, or cannot be written.
+    pub fn add(
+        &mut self,
+        header: &BlockHeader,
+        content: &[u8],
+        block: &[u8],
+    ) -> Result<bool, StoreError> {
+        match header.kind {
+            kind::SCHEMA => self.add_schema(header.page_number, content, block),
+            kind::PAGE => self.add_page(header, content, block),
+            kind::COUNTERS => self.append(block).map(|()| true),
+            // Measured by us alone; of kinds that are not known nothing can be said.
+            _ => Ok(false),
+        }
+    }
+
+    fn add_schema(&mut self, offset: u64, piece: &[u8], block: &[u8]) -> Result<bool, StoreError> {
+        let have = self.schema.len() as u64;
+        if offset > have {
+            return Err(self.wrong(format!("schema at {offset}, expected at most {have}")));
+        }
+        let known = (have - offset) as usize;
+        let (old, new) = piece.split_at(known.min(piece.len()));
+        if self
+            .schema
+            .get(offset as usize..offset as usize + old.len())
+            != Some(old)
+        {
+            return Err(self.wrong("schema differs from what is stored"));
+        }
+        if new.is_empty() {
+            return Ok(false);
+        }
+        if self.schema.len() + new.len() > SCHEMA_BYTES_MAX {
+            let found = self.schema.len() + new.len();
+            return Err(self.wrong(format!(
+                "{found} bytes of schema, expected at most {SCHEMA_BYTES_MAX}"
+            )));
+        }
+        self.append(block)?;
+        self.schema.extend_from_slice(new);
+        Ok(true)
+    }
+
+    /// Whether a page is not there yet, and its slot.
+    pub(super) fn is_new(
+        &self,
+        header: &BlockHeader,
+        content: &[u8],
+    ) -> Result<(bool, u32), StoreError> {
+        let Ok((page, _)) = PageHeader::read_from_prefix(content) else {
+            return Err(self.wrong("a page without a header"));
+        };
+        if page.generation != header.page_number.wrapping_add(1) || page.ring_id != header.ring_id {
+            return Err(self.wrong("a page that is not the one that its block names"));
+        }
+        let next = self.next.get(&page.slot).copied().unwrap_or(0);
+        Ok((header.page_number >= next, page.slot))
+    }
+
+    fn add_page(
+        &mut self,
+        header: &BlockHeader,
+        content: &[u8],
+        block: &[u8],
+    ) -> Result<bool, StoreError> {
+        let (is_new, slot) = self.is_new(header, content)?;
+        if !is_new {
+            Figures::add(&self.figures.repeated_pages_total, 1);
+            return Ok(false);
+        }
+        self.append(block)?;
+        self.have(header, slot);
+        Figures::add(&self.figures.pages_total, 1);
+        Ok(true)
+    }
+
+    /// A page is there.
+    pub(super) fn have(&mut self, header: &BlockHeader, slot: u32) {
+        if header.flags & SEALED != 0 {
+            self.next.insert(slot, header.page_number.saturating_add(1));
+        }
+    }
+
+    /// A measurement of the host's clock: stored if it is much better than the last one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add_clock(&mut self, clock: HostClock) -> Result<(), StoreError> {
+        let is_better = |old: &HostClock| clock.error_ns < old.error_ns / BETTER;
+        if self.clock.as_ref().is_some_and(|old| !is_better(old)) {
+            return Ok(());
+        }
+        let mut block = Vec::new();
+        let header = write::header(kind::HOST_CLOCK, self.uuid);
+        if write::block(&mut block, header, clock.as_bytes()).is_ok() {
+            self.append(&block)?;
+            self.clock = Some(clock);
+        }
+        Ok(())
+    }
+
+    /// Appends a whole block to the present segment; begins a new one if it must.
+    fn append(&mut self, block: &[u8]) -> Result<(), StoreError> {
+        let full = |s: &Segment| s.bytes() + block.len() as u64 > self.options.segment_bytes;
+        if self
+            .segment
+            .as_ref()
+            .is_some_and(|s| s.is_broken() || full(s))
+        {
+            self.close();
+        }
+        if self.segment.is_none() {
+            self.begin()?;
+        }
+        let Some(segment) = &mut self.segment else {
+            return Ok(());
+        };
+        segment.append(block)?;
+        self.dirty = true;
+        Figures::add(&self.figures.stored_bytes_total, block.len() as u64);
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        let path = name::segment(&self.directory, self.uuid, self.number);
+        let segment = Segment::create(&path, &self.preamble())?;
+        self.number += 1;
+        self.segment = Some(segment);
+        self.named.push(path);
+        self.dirty = true;
+        Figures::add(&self.figures.segments_total, 1);
+        Ok(())
+    }
+
+    /// What every segment starts with, so that each can be read alone.
+    fn preamble(&self) -> Vec<u8> {
+        const PIECE: usize = 1 << 20;
+        let mut blocks = Vec::with_capacity(BlockHeader::BYTES + align8(self.content.len()));
+        // Both were taken from blocks: they fit into blocks.
+        let _ = write::session(&mut blocks, self.uuid, &self.content);
+        for (number, piece) in self.schema.chunks(PIECE).enumerate() {
+            let _ = write::schema(&mut blocks, self.uuid, (number * PIECE) as u64, piece);
+        }
+        if let Some(clock) = &self.clock {
+            let header = write::header(kind::HOST_CLOCK, self.uuid);
+            let _ = write::block(&mut blocks, header, clock.as_bytes());
+        }
+        blocks
+    }
+
+    fn close(&mut self) {
+        if let Some(segment) = self.segment.take()
+            && self.dirty
+        {
+            self.closed.push(segment.into_file());
+        }
+    }
+
+    /// Closes the present segment if it is old.
+    pub fn rotate_if_old(&mut self) {
+        let age = self.options.segment_age;
+        if self
+            .segment
+            .as_ref()
+            .is_some_and(|s| s.begun().elapsed() >= age)
+        {
+            self.close();
+        }
+    }
+
+    /// Returns when everything that was added is on the disk. The caller keeps the session locked
+    /// meanwhile: nobody else may take for durable what is on its way.
+    ///
+    /// # Errors
+    /// What `fsync` said; then all of it is tried again next time.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        let root = &self.options.root;
+        for file in &self.closed {
+            file.sync_data().map_err(io_at("sync", root))?;
+        }
+        if let Some(segment) = self.segment.as_ref().filter(|_| self.dirty) {
+            segment.sync()?;
+        }
+        for name in &self.named {
+            sync_name(name, root).map_err(io_at("sync", name))?;
+        }
+        self.closed.clear();
+        self.named.clear();
+        self.dirty = false;
+        Figures::add(&self.figures.syncs_total, 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! What a streamer and a collector say to each other, between the blocks of a dump. Every message
+//! is a block; its content starts with one of these structs.
+
+/// Kinds of blocks that are said on a connection only. They are never stored.
+pub mod kind {
+    /// Streamer, first of all: [`super::Hello`], then attributes.
+    pub const HELLO: u16 = 32;
+    /// Collector's answer: [`super::Welcome`], then attributes.
+    pub const WELCOME: u16 = 33;
+    /// Either side, the last block: [`super::Refused`], then the reason as text.
+    pub const REFUSED: u16 = 34;
+    /// Collector, after every SESSION block: [`super::Resume`], then [`super::ResumeSlot`]s.
+    pub const RESUME: u16 = 35;
+    /// Collector: [`super::Ack`].
+    pub const ACK: u16 = 36;
+    /// Collector: [`super::Ping`].
+    pub const PING: u16 = 37;
+    /// Streamer's answer: [`super::Pong`].
+    pub const PONG: u16 = 38;
+    /// Collector: it will close; say BYE and come back later. No content.
+    pub const DRAIN: u16 = 39;
+    /// Streamer: nothing follows; close when all is acknowledged. No content.
+    pub const BYE: u16 = 40;
+}
+
+/// Why a peer was refused; the text says it for people.
+pub mod refusal {
+    /// Not allowed: certificate or token.
+    pub const DENIED: u32 = 1;
+    /// A newer major version of the protocol.
+    pub const VERSION: u32 = 2;
+    /// Blocks that contradict the protocol.
+    pub const PROTOCOL: u32 = 3;
+    /// The session's uuid belongs to another host.
+    pub const FOREIGN: u32 = 4;
+    /// The store cannot be written.
+    pub const STORE: u32 = 5;
+    /// Too many connections.
+    pub const BUSY: u32 = 6;
+}
+
+/// Major version of the protocol.
+pub const STREAM_MAJOR: u16 = 1;
+/// Minor version of the protocol.
+pub const STREAM_MINOR: u16 = 0;
+/// How often a collector says something at least, in ms.
+pub const PING_EVERY_MS: u32 = 2000;
+/// After this long without a block, in ms, the other side is taken for gone.
+pub const SILENT_MS: u32 = 8000;
+
+layout! {
+    /// Content of a HELLO block; `attributes_bytes` bytes of attributes follow.
+    pub struct Hello: 48 {
+        /// [`STREAM_MAJOR`] of the streamer.
+        0 version_major: u16,
+        /// [`STREAM_MINOR`] of the streamer.
+        2 version_minor: u16,
+        /// Bytes of attributes behind this struct.
+        4 attributes_bytes: u32,
+        /// Identity of the host: its machine id.
+        8 host: [u8; 16],
+        /// The host's boot id.
+        24 boot_id: [u8; 16],
+        /// `CLOCK_REALTIME` of the host in ns since 1970.
+        40 real_ns: u64,
+    }
+}
+
+layout! {
+    /// Content of a WELCOME block; `attributes_bytes` bytes of attributes follow.
+    pub struct Welcome: 40 {
+        /// [`STREAM_MAJOR`] of the collector.
+        0 version_major: u16,
+        /// [`STREAM_MINOR`] of the collector.
+        2 version_minor: u16,
+        /// Bytes of attributes behind this struct.
+        4 attributes_bytes: u32,
+        /// Identity of the store.
+        8 collector: [u8; 16],
+        /// `CLOCK_REALTIME` of the collector in ns since 1970.
+        24 real_ns: u64,
+        /// As in [`Ack`].
+        32 credit: u64,
+    }
+}
+
+layout! {
+    /// Start of a REFUSED block's content; the reason follows as text.
+    pub struct Refused: 8 {
+        /// See [`refusal`].
+        0 code: u32,
+        /// Zero.
+        4 reserved: u32,
+    }
+}
+
+layout! {
+    /// Start of a RESUME block's content, for the session of the block: what is durable of it.
+    pub struct Resume: 16 {
+        /// Bytes of the schema stream, from its start.
+        0 schema_bytes: u64,
+        /// [`ResumeSlot`]s that follow.
+        8 slots: u32,
+        /// Zero.
+        12 reserved: u32,
+    }
+}
+
+layout! {
+    /// A slot in a RESUME block.
+    pub struct ResumeSlot: 16 {
+        /// Index in the ring directory.
+        0 slot: u32,
+        /// Zero.
+        4 reserved: u32,
+        /// Sealed pages before this one are durable, or will never be sent.
+        8 next_page: u64,
+    }
+}
+
+layout! {
+    /// Content of an ACK block. Counted are all bytes of blocks of kinds below HELLO that the
+    /// streamer has sent on this connection, headers and padding included.
+    pub struct Ack: 16 {
+        /// So many bytes are durable.
+        0 durable: u64,
+        /// So many bytes may be sent in all. Never less than in an earlier ACK.
+        8 credit: u64,
+    }
+}
+
+layout! {
+    /// Content of a PING block.
+    pub struct Ping: 16 {
+        /// Counted up from 1 on each connection.
+        0 number: u64,
+        /// `CLOCK_REALTIME` of the collector in ns since 1970.
+        8 real_ns: u64,
+    }
+}
+
+layout! {
+    /// Content of a PONG block.
+    pub struct Pong: 24 {
+        /// As in the PING.
+        0 number: u64,
+        /// As in the PING.
+        8 ping_real_ns: u64,
+        /// `CLOCK_REALTIME` of the host in ns since 1970.
+        16 real_ns: u64,
+    }
+}
+
+layout! {
+    /// Content of a HOST_CLOCK block, for the session of the block: how its host's realtime clock
+    /// stood to that of the collector. The latest one with the least error counts.
+    pub struct HostClock: 24 {
+        /// `CLOCK_REALTIME` of the collector in ns since 1970, when it was measured.
+        0 real_ns: u64,
+        /// Host's clock minus collector's, ns, two's complement.
+        8 offset_ns: i64,
+        /// How wrong `offset_ns` can be: half the round trip, ns.
+        16 error_ns: u64,
+    }
+}

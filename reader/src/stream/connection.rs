@@ -1,0 +1,276 @@
+//! A connection to a collector: greeting, credit, what is durable, pings.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+use ringmark_format::attribute::{self, tag};
+use ringmark_format::block::BlockHeader;
+use ringmark_format::codec::write;
+use ringmark_format::stream::{
+    Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome, kind,
+};
+use ringmark_format::{Uuid, align8};
+use ringmark_ring::{clock, identity};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::wire::{Message, SILENT, Wire};
+
+/// Who a streamer says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Introduction {
+    /// Name of the host.
+    pub host: String,
+    /// Identity of the host.
+    pub machine: [u8; 16],
+    /// What the collector knows its streamers by, without certificates.
+    pub token: Option<String>,
+    /// Added to the realtime clock that is told, ns: for tests of skewed hosts.
+    pub clock_offset_ns: i64,
+}
+
+impl Introduction {
+    /// This host.
+    #[must_use]
+    pub fn of_this_host() -> Self {
+        let uname = rustix::system::uname();
+        let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        Self {
+            host: uname.nodename().to_string_lossy().into_owned(),
+            machine: identity::parse_uuid(machine.trim()),
+            ..Self::default()
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock::realtime_ns().saturating_add_signed(self.clock_offset_ns)
+    }
+}
+
+/// What a collector said that its streamer must act on.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// This many bytes of the connection are durable.
+    Durable,
+    /// What is durable of a session.
+    Resume {
+        session: Uuid,
+        schema_bytes: u64,
+        slots: Vec<(u32, u64)>,
+    },
+    /// It will close.
+    Drain,
+}
+
+/// A connection whose greeting went well.
+pub(super) struct Connection {
+    wire: Wire,
+    introduction: Introduction,
+    sent: u64,
+    durable: u64,
+    credit: u64,
+    said: VecDeque<Said>,
+}
+
+impl Connection {
+    /// Says HELLO and waits for WELCOME.
+    pub(super) fn open(mut wire: Wire, introduction: &Introduction) -> io::Result<Self> {
+        wire.send(&hello(introduction))?;
+        let begun = Instant::now();
+        let credit = loop {
+            match wire.receive()? {
+                Some(message) if message.header.kind == kind::WELCOME => break welcomed(&message)?,
+                Some(message) if message.header.kind == kind::REFUSED => {
+                    return Err(refused(&message));
+                }
+                Some(message) => return Err(unexpected(&message)),
+                None if begun.elapsed() > SILENT => return Err(ErrorKind::TimedOut.into()),
+                None => wire.wait_input(Duration::from_millis(100))?,
+            }
+        };
+        Ok(Self {
+            wire,
+            introduction: introduction.clone(),
+            sent: 0,
+            durable: 0,
+            credit,
+            said: VecDeque::new(),
+        })
+    }
+
+    /// Bytes of blocks sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Of them, durable.
+    pub(super) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Bytes that may be sent now.
+    pub(super) fn room(&self) -> u64 {
+        self.credit.saturating_sub(self.sent)
+    }
+
+    /// Sends blocks of a dump; waits for credit if there is not enough.
+    pub(super) fn send(&mut self, blocks: &[u8]) -> io::Result<()> {
+        while self.room() < blocks.len() as u64 {
+            self.take_messages()?;
+            if self.room() < blocks.len() as u64 {
+                self.wire.wait_input(Duration::from_millis(100))?;
+            }
+        }
+        self.wire.send(blocks)?;
+        self.sent += blocks.len() as u64;
+        Ok(())
+    }
+
+    /// Waits a little for more credit.
+    pub(super) fn wait_for_room(&mut self) -> io::Result<()> {
+        self.take_messages()?;
+        if self.room() < super::track::ROOM {
+            self.wire.wait_input(Duration::from_millis(100))?;
+        }
+        Ok(())
+    }
+
+    /// Says a message without content.
+    pub(super) fn say(&mut self, kind: u16) -> io::Result<()> {
+        let mut block = Vec::new();
+        message(&mut block, kind, &[]);
+        self.wire.send(&block)
+    }
+
+    /// The next thing that the collector said.
+    pub(super) fn hear(&mut self) -> io::Result<Option<Said>> {
+        self.take_messages()?;
+        Ok(self.said.pop_front())
+    }
+
+    /// Waits until the collector says something, at most `most`.
+    pub(super) fn wait(&self, most: Duration) -> io::Result<()> {
+        self.wire.wait_input(most)
+    }
+
+    fn take_messages(&mut self) -> io::Result<()> {
+        while let Some(message) = self.wire.receive()? {
+            self.take(&message)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: &Message) -> io::Result<()> {
+        let content = message.content.as_slice();
+        match message.header.kind {
+            kind::ACK => {
+                let ack: Ack = read(content)?;
+                if ack.durable > self.sent || ack.durable < self.durable || ack.credit < self.credit
+                {
+                    return Err(contradiction("ACK"));
+                }
+                (self.durable, self.credit) = (ack.durable, ack.credit);
+                self.said.push_back(Said::Durable);
+            }
+            kind::PING => {
+                let ping: Ping = read(content)?;
+                let pong = Pong {
+                    number: ping.number,
+                    ping_real_ns: ping.real_ns,
+                    real_ns: self.introduction.now_ns(),
+                };
+                let mut block = Vec::new();
+                self::message(&mut block, kind::PONG, pong.as_bytes());
+                self.wire.send(&block)?;
+            }
+            kind::RESUME => self.said.push_back(resume(message)?),
+            kind::DRAIN => self.said.push_back(Said::Drain),
+            kind::REFUSED => return Err(refused(message)),
+            kind::HELLO | kind::WELCOME | kind::PONG | kind::BYE => {
+                return Err(unexpected(message));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn hello(introduction: &Introduction) -> Vec<u8> {
+    let mut attributes = Vec::new();
+    attribute::push(&mut attributes, tag::HOST, introduction.host.as_bytes());
+    if let Some(token) = &introduction.token {
+        attribute::push(&mut attributes, tag::TOKEN, token.as_bytes());
+    }
+    let hello = Hello {
+        version_major: STREAM_MAJOR,
+        version_minor: STREAM_MINOR,
+        attributes_bytes: attributes.len() as u32,
+        host: introduction.machine,
+        boot_id: identity::boot_id(),
+        real_ns: introduction.now_ns(),
+    };
+    let mut content = hello.as_bytes().to_vec();
+    content.extend_from_slice(&attributes);
+    let mut block = Vec::new();
+    message(&mut block, kind::HELLO, &content);
+    block
+}
+
+fn welcomed(message: &Message) -> io::Result<u64> {
+    let welcome: Welcome = read(&message.content)?;
+    if welcome.version_major > STREAM_MAJOR {
+        let found = welcome.version_major;
+        let text = format!("protocol version {found}, expected {STREAM_MAJOR}");
+        return Err(io::Error::new(ErrorKind::Unsupported, text));
+    }
+    Ok(welcome.credit)
+}
+
+fn resume(message: &Message) -> io::Result<Said> {
+    let resume: Resume = read(&message.content)?;
+    let mut slots = Vec::new();
+    let mut rest = message.content.get(Resume::BYTES..).unwrap_or_default();
+    for _ in 0..resume.slots {
+        let (slot, after) =
+            ResumeSlot::read_from_prefix(rest).map_err(|_| contradiction("RESUME"))?;
+        slots.push((slot.slot, slot.next_page));
+        rest = after;
+    }
+    Ok(Said::Resume {
+        session: Uuid(message.header.session),
+        schema_bytes: resume.schema_bytes,
+        slots,
+    })
+}
+
+/// What refused us, in its own words.
+fn refused(message: &Message) -> io::Error {
+    let text = message.content.get(Refused::BYTES..).unwrap_or_default();
+    let text = String::from_utf8_lossy(text).escape_debug().to_string();
+    io::Error::new(ErrorKind::PermissionDenied, format!("refused: {text}"))
+}
+
+fn unexpected(message: &Message) -> io::Error {
+    let text = format!("a message of kind {} out of place", message.header.kind);
+    io::Error::new(ErrorKind::InvalidData, text)
+}
+
+fn contradiction(what: &str) -> io::Error {
+    let text = format!("{what} contradicts what was said before");
+    io::Error::new(ErrorKind::InvalidData, text)
+}
+
+fn read<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable>(
+    content: &[u8],
+) -> io::Result<T> {
+    let read = T::read_from_prefix(content);
+    read.map(|(value, _)| value)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "a message is too short"))
+}
+
+/// Appends a message: a block without a session.
+fn message(out: &mut Vec<u8>, kind: u16, content: &[u8]) {
+    let header: BlockHeader = write::header(kind, Uuid([0; 16]));
+    let written = write::block(out, header, content);
+    debug_assert!(written.is_ok() && out.len() == BlockHeader::BYTES + align8(content.len()));
+}

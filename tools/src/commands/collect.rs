@@ -1,0 +1,144 @@
+//! `collect`: takes in the streams of many hosts.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use ringmark_collector::store::{Retention, StoreOptions, Sync};
+use ringmark_collector::{Collector, CollectorOptions};
+use ringmark_reader::stream::Address;
+
+use super::stream::read_token;
+use crate::output::units::{parse_duration, parse_size};
+use crate::output::{Exit, Failure, note, printable};
+use crate::signals::Signals;
+
+/// Collect the streams of many hosts in a store
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The store has a directory for each day, service and host; in it lie dumps, named by session, that
+all commands read: 'ringmark cat STORE'. What was acknowledged to a streamer is there for good.
+
+Examples:
+  ringmark collect --listen unix:///run/ringmark.sock --store /var/lib/ringmark
+  ringmark collect --listen tcp://127.0.0.1:7117 --token-file TOKEN --store traces --keep-size 20G")]
+pub(crate) struct Args {
+    /// Where to listen: tcp://HOST:PORT (port 0: any) or unix:///PATH; can be given again
+    #[arg(long, value_name = "ADDRESS", required = true)]
+    listen: Vec<Address>,
+    /// The directory to store in
+    #[arg(long, value_name = "DIR")]
+    store: PathBuf,
+    /// When a page counts as stored
+    #[arg(long, value_name = "WHEN", default_value = "disk")]
+    sync: When,
+    /// Streamers must show the first line of FILE
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Begin a new segment when one reaches SIZE
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
+    segment_size: u64,
+    /// Begin a new segment when one is this old
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
+    segment_age: Duration,
+    /// Remove the oldest segments when all are larger than SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    keep_size: Option<u64>,
+    /// Remove segments that are older than TIME
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    keep_age: Option<Duration>,
+    /// Most connections
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    connections: usize,
+    /// Memory for large blocks on their way in, of all connections
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
+    memory: u64,
+    /// Serve figures for Prometheus at http://HOST:PORT/metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+    /// Also listen unprotected on a network that others may reach
+    #[arg(long)]
+    allow_plain: bool,
+}
+
+/// When data is durable.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum When {
+    /// When the disk has it: it outlives a power loss
+    Disk,
+    /// When the kernel has it: it outlives the collector
+    Cache,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        for address in &self.listen {
+            if matches!(address, Address::Tcp(_)) && !self.allow_plain && !address.is_local() {
+                let text = format!(
+                    "{address}: anybody could send and read, expected a loopback address or --allow-plain"
+                );
+                return Err(Failure::usage(text).into());
+            }
+        }
+        let signals = Signals::watch().context("watching signals")?;
+        let options = self.options()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .context("starting the runtime")?;
+        runtime.block_on(serve(options, signals))?;
+        Ok(Exit::FINE)
+    }
+
+    fn options(self) -> anyhow::Result<CollectorOptions> {
+        Ok(CollectorOptions {
+            token: read_token(self.token_file.as_ref())?,
+            listen: self.listen,
+            store: StoreOptions {
+                root: self.store,
+                sync: match self.sync {
+                    When::Disk => Sync::Disk,
+                    When::Cache => Sync::Cache,
+                },
+                segment_bytes: self.segment_size,
+                segment_age: self.segment_age,
+                retention: Retention {
+                    bytes: self.keep_size,
+                    age: self.keep_age,
+                },
+            },
+            connections: self.connections,
+            memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
+            metrics: self.metrics,
+        })
+    }
+}
+
+async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()> {
+    let (notices, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let collector = Collector::start(options, notices)
+        .await
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    for address in collector.addresses() {
+        note(&format!("listening at {address}"));
+    }
+    if let Some(address) = collector.metrics_address() {
+        note(&format!("figures at http://{address}/metrics"));
+    }
+    tokio::spawn(async move {
+        while let Some(notice) = heard.recv().await {
+            note(&printable(&notice));
+        }
+    });
+    collector
+        .run(async move {
+            while !signals.stop.load(Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+    Ok(())
+}

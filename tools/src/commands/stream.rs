@@ -1,0 +1,187 @@
+//! `stream`: sessions to a collector while the programs run.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
+use ringmark_reader::{Codec, Selection};
+
+use crate::output::units::{count, counted, size};
+use crate::output::{Exit, Failure, note, printable};
+use crate::signals::Signals;
+
+/// How often the progress line changes.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// Stream programs to a collector while they run
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all>")]
+#[command(after_help = "\
+A page is given back to the program only when the collector has it for good; whatever is cut off in
+between is sent again, and stored once. While there is no collector the programs go on, and count
+what their rings cannot hold.
+Ctrl-C once sends what is there and ends, twice ends now.
+
+Examples:
+  ringmark stream --all --to unix:///run/ringmark.sock
+  ringmark stream -p 812 --to tcp://127.0.0.1:7117 --token-file /etc/ringmark.token")]
+pub(crate) struct Args {
+    /// Where the collector listens: tcp://HOST:PORT or unix:///PATH
+    #[arg(long, value_name = "ADDRESS")]
+    to: Address,
+    #[command(flatten)]
+    target: Target,
+    /// What the collector knows us by: the first line of FILE
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Name of this host in the store; the system's, unless given
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Compress pages with LZ4
+    #[arg(long)]
+    compress: bool,
+    /// Also over a network that others may hear
+    #[arg(long)]
+    allow_plain: bool,
+    /// Adds NS to the clock that is told, for trials of hosts with wrong clocks
+    #[arg(
+        long,
+        value_name = "NS",
+        hide = true,
+        allow_negative_numbers = true,
+        default_value_t = 0
+    )]
+    clock_offset: i64,
+}
+
+/// What to stream.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Target {
+    /// Stream a process that runs, by its pid
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Stream all sessions, present and future
+    #[arg(long)]
+    all: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        if matches!(self.to, Address::Tcp(_)) && !self.allow_plain && !self.to.is_local() {
+            let text = format!(
+                "{}: anybody on the way can read it, expected a loopback address or --allow-plain",
+                self.to
+            );
+            return Err(Failure::usage(text).into());
+        }
+        let signals = Signals::watch().context("watching signals")?;
+        let mut streamer = Streamer::new(self.options()?)?;
+        let mut display = Display::new();
+        let ended = streamer.run(&signals.stop, |streamer| display.show(streamer));
+        display.clear();
+        display.tell(&mut streamer);
+        let figures = streamer.figures();
+        note(&format!("{}: {}", self.to, summary(&figures)));
+        ended?;
+        Ok(Exit::lost_if(figures.lost > 0))
+    }
+
+    fn options(&self) -> anyhow::Result<StreamOptions> {
+        let mut introduction = Introduction::of_this_host();
+        introduction.token = read_token(self.token_file.as_ref())?;
+        introduction.clock_offset_ns = self.clock_offset;
+        if let Some(host) = &self.host {
+            introduction.host.clone_from(host);
+        }
+        Ok(StreamOptions {
+            selection: self.target.pid.map_or(Selection::All, Selection::Pid),
+            to: self.to.clone(),
+            introduction,
+            codec: if self.compress {
+                Codec::Lz4
+            } else {
+                Codec::None
+            },
+        })
+    }
+}
+
+/// The first line of a file.
+///
+/// # Errors
+/// It cannot be read, or is empty.
+pub(crate) fn read_token(file: Option<&PathBuf>) -> anyhow::Result<Option<String>> {
+    let Some(path) = file else { return Ok(None) };
+    let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    match text.lines().next().map(str::trim) {
+        Some(token) if !token.is_empty() => Ok(Some(token.to_owned())),
+        _ => Err(wrong("is empty, expected a token in its first line".to_owned()).into()),
+    }
+}
+
+fn summary(figures: &StreamFigures) -> String {
+    format!(
+        "{} done, {} pages, {} sent, {} lost",
+        counted(figures.sessions_done as u64, "session"),
+        count(figures.pages),
+        size(figures.sent),
+        count(figures.lost)
+    )
+}
+
+/// The progress line of a terminal, and notices.
+struct Display {
+    is_terminal: bool,
+    shown_at: Instant,
+    is_shown: bool,
+}
+
+impl Display {
+    fn new() -> Self {
+        Self {
+            is_terminal: io::stderr().is_terminal(),
+            shown_at: Instant::now(),
+            is_shown: false,
+        }
+    }
+
+    fn show(&mut self, streamer: &mut Streamer) {
+        self.tell(streamer);
+        if !self.is_terminal || self.shown_at.elapsed() < PROGRESS_EVERY {
+            return;
+        }
+        self.shown_at = Instant::now();
+        let f = streamer.figures();
+        let state = if f.connected {
+            "connected"
+        } else {
+            "no collector"
+        };
+        let text = format!(
+            "{state}, {}, {} sent, {} under way, {} lost",
+            counted(f.sessions_open as u64, "session"),
+            size(f.sent),
+            size(f.in_flight),
+            count(f.lost)
+        );
+        let _ = write!(io::stderr(), "\r\x1b[K{text}");
+        self.is_shown = true;
+    }
+
+    fn tell(&mut self, streamer: &mut Streamer) {
+        for notice in streamer.take_notices() {
+            self.clear();
+            note(&printable(&notice));
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
