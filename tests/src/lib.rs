@@ -6,10 +6,12 @@
 pub mod account;
 pub mod binary;
 pub mod code;
+pub mod collecting;
 pub mod dirs;
 pub mod functions;
 pub mod left;
 pub mod process;
+pub mod proxy;
 pub mod random;
 pub mod recording;
 pub mod shim;

@@ -22,8 +22,8 @@ use crate::selection::{Finder, Selection};
 const SCAN_EVERY: Duration = Duration::from_millis(10);
 /// How often counters are sent.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
-/// First and last wait before a collector is tried again.
-const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
+/// Longest wait before a collector is tried again.
+const RETRY_MAX: Duration = Duration::from_secs(5);
 /// How long the end of a stream may take: until all is durable.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
@@ -38,6 +38,8 @@ pub struct StreamOptions {
     pub introduction: Introduction,
     /// How pages are packed.
     pub codec: Codec,
+    /// How long to wait before a collector is tried again; doubled each time, up to 5 s.
+    pub retry: Duration,
 }
 
 /// Figures of a stream.
@@ -94,6 +96,7 @@ impl Streamer {
         let tracks = finder.first()?.into_iter().map(Track::new).collect();
         Ok(Self {
             open_ended: options.selection.is_open_ended(),
+            retry: options.retry,
             finder,
             tracks,
             options,
@@ -106,7 +109,6 @@ impl Streamer {
             notices: Vec::new(),
             scanned_at: None,
             counted_at: Instant::now(),
-            retry: RETRY[0],
             retry_at: Instant::now(),
             leaving: false,
         })
@@ -187,7 +189,7 @@ impl Streamer {
                 self.notices.push(format!("{}: connected", self.options.to));
                 self.connection = Some(connection);
                 self.done.connections += 1;
-                self.retry = RETRY[0];
+                self.retry = self.options.retry;
             }
             Err(error) => self.try_later(&error),
         }
@@ -322,7 +324,7 @@ impl Streamer {
         );
         self.notices.push(text);
         self.retry_at = Instant::now() + wait;
-        self.retry = (self.retry * 2).min(RETRY[1]);
+        self.retry = (self.retry * 2).min(RETRY_MAX);
     }
 
     fn wait(&mut self) {

@@ -12,6 +12,8 @@ use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::signals::Signals;
 
+/// How long to wait before a collector is tried again, at first.
+const RETRY: Duration = Duration::from_millis(100);
 /// How often the progress line changes.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
@@ -100,6 +102,7 @@ impl Args {
             selection: self.target.pid.map_or(Selection::All, Selection::Pid),
             to: self.to.clone(),
             introduction,
+            retry: RETRY,
             codec: if self.compress {
                 Codec::Lz4
             } else {

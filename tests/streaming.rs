@@ -1,0 +1,198 @@
+//! Promise: what a collector acknowledged is in its store for good, and each page is there once,
+//! wherever connections are cut and whoever is killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringmark_decoder::{Dump, Output};
+use ringmark_reader::Codec;
+use ringmark_tests::account::Account;
+use ringmark_tests::collecting::{Collecting, segments, stream};
+use ringmark_tests::proxy::{Fault, Proxy};
+use ringmark_tests::random::Random;
+use ringmark_tests::recording::{decode, read};
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, binary, is_long, wait_until};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const LONG: Duration = Duration::from_secs(120);
+
+/// A session of somewhat more than 64 KiB that has ended.
+fn ended_session(stage: &Stage) -> PathBuf {
+    let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+    let program = stage.start(EMIT, ringmark, "2 1300");
+    let _ = program.finish(SOON).expect_code(0);
+    stage.ring_file()
+}
+
+/// Every event of a session; reading releases it, so a copy is read.
+fn expected(stage: &Stage, ring_file: &Path) -> Vec<String> {
+    let copy = stage.path("expected.ring");
+    let _ = fs::copy(ring_file, &copy).unwrap();
+    let events = events(&read(&[copy]));
+    assert!(events.len() > 1500, "{} events", events.len());
+    events
+}
+
+/// Every event, as text that says all of it.
+fn events(dump: &Dump) -> Vec<String> {
+    let lines = dump.events().filter_map(|item| match item {
+        Output::Event(event) => {
+            let (ring, seq) = (event.ring(), event.seq);
+            Some(format!("{ring} {seq} {} {:?}", event.tick, event.payload))
+        }
+        Output::Lost(_) => None,
+    });
+    lines.collect()
+}
+
+/// A collector and a bad way to it, both new.
+struct Trial {
+    ring_file: PathBuf,
+    collecting: Collecting,
+    proxy: Proxy,
+    way: PathBuf,
+    directory: PathBuf,
+}
+
+impl Trial {
+    fn new(ring_file: &Path, at: &Path, plan: impl FnMut(u64) -> Fault + Send + 'static) -> Self {
+        let _ = fs::remove_dir_all(at);
+        fs::create_dir_all(at).unwrap();
+        let copy = at.join("copy.ring");
+        let _ = fs::copy(ring_file, &copy).unwrap();
+        let (socket, way) = (at.join("socket"), at.join("way"));
+        let collecting = Collecting::start(&socket, &at.join("store"));
+        Self {
+            ring_file: copy,
+            proxy: Proxy::start(&way, &socket, plan),
+            collecting,
+            way,
+            directory: at.to_owned(),
+        }
+    }
+
+    /// Streams it; the store then holds these events, each once. Connections, and bytes sent.
+    fn expect(self, expected: &[String], codec: Codec) -> (u64, u64) {
+        let sent = stream(&self.ring_file, &self.way, codec).sent;
+        let stored = self.collecting.stored();
+        let found = events(&stored);
+        let differs = found.iter().zip(expected).position(|(f, e)| f != e);
+        assert_eq!((found.len(), differs), (expected.len(), None));
+        assert_eq!((stored.repeated, stored.conflicts), (0, 0));
+        assert!(stored.damage.is_empty(), "{:?}", stored.damage);
+        let connections = self.proxy.connections();
+        drop((self.proxy, self.collecting));
+        let _ = fs::remove_dir_all(self.directory);
+        (connections, sent)
+    }
+}
+
+#[test]
+fn cut_at_any_byte() {
+    let stage = Stage::new("cut");
+    let ring_file = ended_session(&stage);
+    let expected = expected(&stage, &ring_file);
+    let trial = Trial::new(&ring_file, &stage.path("trial"), |_| Fault::NONE);
+    let (_, size) = trial.expect(&expected, Codec::None);
+    assert!(size > 60_000, "{size} bytes");
+    let step = if is_long() { 1 } else { 997 };
+    let (mut cuts, mut at) = (0, 0);
+    while at < size {
+        let cut = Fault {
+            cut_there: at,
+            ..Fault::NONE
+        };
+        let plan = move |n| if n == 0 { cut } else { Fault::NONE };
+        let trial = Trial::new(&ring_file, &stage.path("trial"), plan);
+        let (connections, _) = trial.expect(&expected, Codec::None);
+        assert_eq!(connections, 2, "cut at byte {at}");
+        (cuts, at) = (cuts + 1, at + step);
+    }
+    println!(
+        "cut at {cuts} bytes, each time {} events, each once",
+        expected.len()
+    );
+}
+
+/// Cuts in both directions, one after the other, with delays; compressed and not.
+#[test]
+fn random_faults() {
+    let stage = Stage::new("faults");
+    let ring_file = ended_session(&stage);
+    let expected = expected(&stage, &ring_file);
+    let mut random = Random::seeded();
+    let (rounds, mut total) = (if is_long() { 200 } else { 20 }, 0);
+    for round in 0..rounds {
+        let faults: Vec<_> = (0..random.below(6)).map(|_| fault(&mut random)).collect();
+        let plan = move |n: u64| faults.get(n as usize).copied().unwrap_or(Fault::NONE);
+        let codec = [Codec::None, Codec::Lz4][round % 2];
+        total += Trial::new(&ring_file, &stage.path("trial"), plan)
+            .expect(&expected, codec)
+            .0;
+    }
+    println!("{rounds} rounds, {total} connections, all events each once");
+}
+
+fn fault(random: &mut Random) -> Fault {
+    let mut bytes = |end| match random.below(3) {
+        0 => u64::MAX,
+        _ => random.below(end),
+    };
+    Fault {
+        cut_there: bytes(70_000),
+        cut_back: bytes(1500),
+        delay: Duration::from_micros(random.below(300)),
+        silent: false,
+    }
+}
+
+/// The collector and the streamer are killed in turn while the program runs.
+#[test]
+fn killed_in_turn() {
+    let stage = Stage::new("turns");
+    let (store, socket) = (stage.path("store"), stage.path("socket"));
+    let kills = if is_long() { 200 } else { 8 };
+    let ringmark = "mode=lossless,ring=4M,page=4K,session=32M";
+    let arguments = format!("2 100000000 burst=20 pause=2000 for={}", kills * 100 + 500);
+    let program = stage.start(EMIT, ringmark, &arguments);
+    let pid = program.id().to_string();
+    let _ = stage.ring_file();
+    let collector = || {
+        let mut command = stage.command(binary::path());
+        let listen = format!("unix://{}", socket.display());
+        command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
+        let running = Running::start(command.arg(&store)).unwrap();
+        wait_until(SOON, "a socket", || socket.exists().then_some(()));
+        running
+    };
+    let streamer = || {
+        let mut command = stage.command(binary::path());
+        let to = format!("unix://{}", socket.display());
+        Running::start(command.args(["stream", "-p", &pid, "--to", &to])).unwrap()
+    };
+    let mut running = [collector(), streamer()];
+    let mut random = Random::seeded();
+    for kill in 0..kills {
+        std::thread::sleep(Duration::from_millis(20 + random.below(80)));
+        let [first, second] = running;
+        running = if kill % 2 == 0 {
+            drop(first.kill().unwrap());
+            [collector(), second]
+        } else {
+            drop(second.kill().unwrap());
+            [first, streamer()]
+        };
+    }
+    let _ = program.finish(LONG).expect_code(0);
+    let [collector, streamer] = running;
+    let _ = streamer.finish(LONG).expect_code(0);
+    drop(collector.kill().unwrap());
+    let dump = decode(&segments(&store));
+    assert_eq!((dump.repeated, dump.conflicts), (0, 0));
+    let account = Account::of(&dump);
+    account.expect_no_errors();
+    println!("{kills} kills, {} events, each once", account.delivered());
+    assert!(account.delivered() > 1000 && account.lost() == 0);
+}
