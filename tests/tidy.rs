@@ -65,6 +65,7 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/arch/x86_64/call_stubs.rs",
     "function-tracer/src/arch/x86_64/frames.rs",
     "function-tracer/src/arch/x86_64/inside_stub.rs",
+    "function-tracer/src/arch/x86_64/stub.rs",
     "function-tracer/src/record/by_type.rs",
     "function-tracer/src/record/callbacks.rs",
     "function-tracer/src/record/nodes.rs",
