@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use ringmark_decoder::{Call, Ended, Event, Lost, Output, Step, event_text};
+use ringmark_decoder::{Call, Dump, Ended, Event, Lost, Output, Step, event_text};
 use ringmark_format::Uuid;
 
+use crate::call_json::{CallLines, Limits};
 use crate::calls::{self, CallOptions};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::{Exit, Failure, Sink, Style, printable};
@@ -18,9 +19,15 @@ use crate::{input, live};
 A closing brace carries the duration of its call in microseconds. Events stand between the calls
 as comments. With several threads each line says whose it is.
 
+--json prints a line per call where it ends, and those still open last: session, pid, tid, name,
+module, depth (calls around it), start_ns (since the session's start), duration_ns and self_ns
+(null where an end is not known), and ended: returned, unwound (exception, longjmp, end of thread),
+unseen (the end was not recorded) or open.
+
 Examples:
   ringmark graph run.rmk --min-us 100
-  ringmark graph -p 812 --depth 3 --tid 813")]
+  ringmark graph -p 812 --depth 3 --tid 813
+  ringmark graph run.rmk --json | jq 'select(.self_ns > 1000)'")]
 pub(crate) struct Args {
     /// Dumps to read together; '-' is standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
@@ -36,6 +43,9 @@ pub(crate) struct Args {
     /// Only calls that took at least this long, in microseconds
     #[arg(short = 't', long, value_name = "US")]
     min_us: Option<f64>,
+    /// One JSON object per call
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
@@ -49,16 +59,48 @@ impl Args {
                         or record with 'ringmark run --tracer graph -- CMD'";
             return Err(Failure::unreadable(what).into());
         }
-        let mut graph = Graph::default();
-        calls::walk(&dump, &self.calls, |item, steps, depth| {
-            graph.take(item, steps, depth as u32);
-        })?;
-        graph.hide(self.depth, self.min_us.map(|us| (us * 1000.0) as u64));
-        let mut out = Sink::paged();
-        graph.write(&mut out, Style::detect())?;
-        out.finish()?;
+        if self.json {
+            self.write_json(&dump)?;
+        } else {
+            self.write_text(&dump)?;
+        }
         let found = dump.verify();
         Ok(Exit::lost_if(found.lost > 0 || !found.damage.is_empty()))
+    }
+
+    fn min_ns(&self) -> Option<u64> {
+        self.min_us.map(|us| (us * 1000.0) as u64)
+    }
+
+    fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
+        let mut graph = Graph::default();
+        calls::walk(dump, &self.calls, |item, steps, depth| {
+            graph.take(item, steps, depth as u32);
+        })?;
+        graph.hide(self.depth, self.min_ns());
+        let mut out = Sink::paged();
+        graph.write(&mut out, Style::detect())?;
+        Ok(out.finish()?)
+    }
+
+    fn write_json(&self, dump: &Dump) -> anyhow::Result<()> {
+        let mut out = Sink::direct();
+        let mut lines = CallLines::new(Limits {
+            depth: self.depth,
+            min_ns: self.min_ns(),
+        });
+        let mut written = Ok(());
+        calls::walk(dump, &self.calls, |item, steps, _| {
+            let Output::Event(event) = item else { return };
+            for step in steps {
+                if written.is_ok() {
+                    written = lines.take(event, step, &mut out);
+                }
+            }
+        })?;
+        written?;
+        lines.finish(&mut out)?;
+        Ok(out.finish()?)
     }
 }
 
