@@ -31,6 +31,8 @@ const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
 const PING_EVERY: Duration = Duration::from_millis(PING_EVERY_MS as u64);
 /// A connection's own buffer; blocks that are larger take from the memory of all.
 const BUFFER: usize = 16 << 10;
+/// Most sessions that a connection may speak of.
+const SESSIONS_MAX: usize = 4096;
 /// Least speed of a large block, bytes per second: nobody holds memory for ever.
 const SLOWEST: u64 = 64 << 10;
 
@@ -225,12 +227,17 @@ impl Peer {
         let uuid = Uuid(header.session);
         match header.kind {
             kind::SESSION => {
+                if self.sessions.len() >= SESSIONS_MAX {
+                    return Err(wrong(format!("more than {SESSIONS_MAX} sessions")));
+                }
                 let session = self.common.store.session(uuid, &self.host, content)?;
-                let known = lock(&session).known();
                 if let Some(clock) = self.clock {
                     lock(&session).add_clock(clock)?;
                 }
-                self.sessions.insert(uuid, session);
+                self.sessions.insert(uuid, session.clone());
+                // Another connection, or one before a crash, stored what may not be durable yet.
+                let known = lock(&session).known();
+                self.make_durable(vec![session]).await?;
                 self.say(&words::resume(uuid, &known)).await
             }
             kind::CONTAINER => self.store_container(header),
@@ -318,16 +325,22 @@ impl Peer {
             .iter()
             .filter_map(|uuid| self.sessions.get(uuid).cloned())
             .collect();
-        if self.common.store.sync() == Sync::Disk {
-            let synced = tokio::task::spawn_blocking(move || {
-                sessions.iter().try_for_each(|session| lock(session).sync())
-            });
-            let synced = synced.await.map_err(|_| wrong("the sync was given up"))?;
-            synced?;
-        }
+        self.make_durable(sessions).await?;
         self.durable = self.received;
         let ack = words::ack(self.durable, self.durable + WINDOW);
         self.say(&ack).await
+    }
+
+    /// Makes durable what was stored of these sessions so far; other connections go on meanwhile.
+    async fn make_durable(&mut self, sessions: Vec<Shared>) -> Result<(), End> {
+        if self.common.store.sync() == Sync::Cache {
+            return Ok(());
+        }
+        let synced = tokio::task::spawn_blocking(move || {
+            sessions.iter().try_for_each(|session| lock(session).sync())
+        });
+        let synced = synced.await.map_err(|_| wrong("the sync was given up"))?;
+        Ok(synced?)
     }
 
     async fn ping(&mut self) -> Result<(), End> {

@@ -73,7 +73,10 @@ fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let unreadable = |what: String| Failure::unreadable(format!("{}: {what}", path.display()));
         let found = dumps_below(path).map_err(|error| unreadable(error.to_string()))?;
         if found.is_empty() {
-            return Err(unreadable("is a directory without dumps".to_owned()).into());
+            return Err(unreadable(
+                "is a directory without dumps, expected a dump or a store".to_owned(),
+            )
+            .into());
         }
         all.extend(found);
     }

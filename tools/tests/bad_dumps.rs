@@ -84,7 +84,10 @@ fn what_cannot_be_opened_is_named() {
     let _socket = UnixListener::bind(stage.path("socket")).unwrap();
     fs::create_dir(stage.path("directory")).unwrap();
     for (file, text) in [
-        ("directory", "is a directory, expected a dump"),
+        (
+            "directory",
+            "is a directory without dumps, expected a dump or a store",
+        ),
         ("socket", "is a socket, expected a dump"),
         ("missing", "cannot be opened: No such file or directory"),
     ] {

@@ -33,6 +33,8 @@ pub(super) fn session(
             session.segment = Some(Segment::resume(&path, bytes)?);
             // What lies in it may not be on the disk, although it was read.
             session.dirty = true;
+        } else {
+            session.found(File::open(&path).map_err(io_at("open", &path))?);
         }
     }
     Ok(session)

@@ -18,6 +18,10 @@ use crate::figures::Figures;
 
 /// Most schema bytes that are kept of one session, to begin further segments with.
 const SCHEMA_BYTES_MAX: usize = 8 << 20;
+/// Most bytes of a session's header and attributes.
+const SESSION_BYTES_MAX: usize = 256 << 10;
+/// Most slots of a session.
+const SLOTS_MAX: usize = 4096;
 /// A clock measurement is worth a block when it halves the error.
 const BETTER: u64 = 2;
 
@@ -90,6 +94,12 @@ impl StoredSession {
         }
         if self.content != content {
             return Err(self.wrong("SESSION differs from the one that is stored"));
+        }
+        if content.len() > SESSION_BYTES_MAX {
+            let found = content.len();
+            return Err(self.wrong(format!(
+                "SESSION of {found} bytes, expected at most {SESSION_BYTES_MAX}"
+            )));
         }
         Ok(())
     }
@@ -190,8 +200,11 @@ impl StoredSession {
         if page.generation != header.page_number.wrapping_add(1) || page.ring_id != header.ring_id {
             return Err(self.wrong("a page that is not the one that its block names"));
         }
-        let next = self.next.get(&page.slot).copied().unwrap_or(0);
-        Ok((header.page_number >= next, page.slot))
+        let next = self.next.get(&page.slot).copied();
+        if next.is_none() && self.next.len() >= SLOTS_MAX {
+            return Err(self.wrong(format!("pages of more than {SLOTS_MAX} slots")));
+        }
+        Ok((header.page_number >= next.unwrap_or(0), page.slot))
     }
 
     fn add_page(
@@ -209,6 +222,11 @@ impl StoredSession {
         self.have(header, slot);
         Figures::add(&self.figures.pages_total, 1);
         Ok(true)
+    }
+
+    /// A segment of it was found, that may not be on the disk.
+    pub(super) fn found(&mut self, segment: File) {
+        self.closed.push(segment);
     }
 
     /// A page is there.
