@@ -229,7 +229,7 @@ impl Program {
             let mut running = Running::start(command.args(work)).expect("it starts");
             let _ = self.stage.ring_file();
             while switches < goal && running.child().try_wait().expect("a child").is_none() {
-                if let Some(sites) = self.switch(running.id(), &mut random) {
+                if let Some(sites) = self.switch(running.id(), switches == 0, &mut random) {
                     (switches, changed) = (switches + 1, changed + sites);
                 }
             }
@@ -250,14 +250,17 @@ impl Program {
             self.name,
             took / runs
         );
-        assert!(changed > 100 * goal, "{changed} sites changed");
+        // The first switch alone is of all functions; the others may find nothing to change.
+        assert!(changed > 300, "{changed} sites changed");
     }
 
-    /// Switches once; `None` when the program had ended. Returns how many sites changed.
-    fn switch(&self, pid: u32, random: &mut Random) -> Option<u64> {
+    /// Switches once, everything on at first; `None` when the program had ended. Returns how many
+    /// sites changed.
+    fn switch(&self, pid: u32, is_first: bool, random: &mut Random) -> Option<u64> {
         let mut pattern = || PATTERNS[random.below(PATTERNS.len() as u64) as usize];
         let (one, other) = (pattern(), pattern());
         let verb = match random.below(4) {
+            _ if is_first => "start --detach --filter *".to_owned(),
             0 => "stop".to_owned(),
             1 => format!("notrace {other}"),
             2 => format!("filter {one}"),
