@@ -80,8 +80,6 @@ fn wrong(what: impl Into<String>) -> End {
 pub(crate) struct Peer {
     bytes: Box<dyn Bytes>,
     common: Arc<Common>,
-    /// The host's name by its certificate.
-    certified: Option<String>,
     host: String,
     buffer: Vec<u8>,
     permit: Option<OwnedSemaphorePermit>,
@@ -95,15 +93,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(
-        bytes: Box<dyn Bytes>,
-        common: Arc<Common>,
-        certified: Option<String>,
-    ) -> Self {
+    pub(crate) fn new(bytes: Box<dyn Bytes>, common: Arc<Common>) -> Self {
         Self {
             bytes,
             common,
-            certified,
             host: String::new(),
             buffer: Vec::with_capacity(BUFFER),
             permit: None,
@@ -151,13 +144,13 @@ impl Peer {
             return Err(End::Refused(refusal::VERSION, text));
         }
         let expected = self.common.token.as_deref().unwrap_or_default();
-        if self.certified.is_none() && !is_same(expected, &hello.token) {
+        if !is_same(expected, &hello.token) {
             return Err(End::Refused(
                 refusal::DENIED,
                 "the token is not ours".to_owned(),
             ));
         }
-        self.host = self.certified.clone().unwrap_or(hello.host);
+        self.host = hello.host;
         let welcome = words::welcome(self.common.store.id(), now_ns(), WINDOW);
         self.say(&welcome).await
     }

@@ -29,7 +29,7 @@ pub struct CollectorOptions {
     pub listen: Vec<Address>,
     /// Where it stores.
     pub store: StoreOptions,
-    /// What streamers without certificates must show.
+    /// What streamers must show.
     pub token: Option<String>,
     /// Most connections.
     pub connections: usize,
@@ -196,7 +196,7 @@ async fn accept(
         tokio::spawn(async move {
             let figures = common.figures.clone();
             Figures::add(&figures.connections, 1);
-            if let End::Refused(_, why) = Peer::new(bytes, common, None).serve().await {
+            if let End::Refused(_, why) = Peer::new(bytes, common).serve().await {
                 Figures::add(&figures.refused_total, 1);
                 let _ = notices.send(format!("{from}: {}", why.escape_debug()));
             }

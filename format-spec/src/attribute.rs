@@ -74,7 +74,7 @@ pub mod tag {
     /// Session: the name of the process (`comm`).
     pub const PROCESS_NAME: u16 = 76;
 
-    /// Stream: what a collector without certificates knows its streamers by.
+    /// Stream: what a collector knows its streamers by.
     pub const TOKEN: u16 = 96;
 }
 

@@ -25,7 +25,7 @@ pub mod kind {
 
 /// Why a peer was refused; the text says it for people.
 pub mod refusal {
-    /// Not allowed: certificate or token.
+    /// Not allowed: the token is not the collector's.
     pub const DENIED: u32 = 1;
     /// A newer major version of the protocol.
     pub const VERSION: u32 = 2;

@@ -1,4 +1,4 @@
-//! Where a collector is, and where one listens: `tcp://`, `tls://` or `unix://`.
+//! Where a collector is, and where one listens: `tcp://` or `unix://`.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,8 +10,6 @@ use std::str::FromStr;
 pub enum Address {
     /// `tcp://HOST:PORT`, unprotected.
     Tcp(String),
-    /// `tls://HOST:PORT`, certificates on both sides.
-    Tls(String),
     /// `unix://PATH`.
     Unix(PathBuf),
 }
@@ -20,22 +18,18 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "expected tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH";
+        let expected = "expected tcp://HOST:PORT or unix:///PATH";
         let wrong = |what: &str| format!("{text}: {what}, {expected}");
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no scheme"))?;
         match scheme {
             "unix" if rest.starts_with('/') => Ok(Self::Unix(rest.into())),
             "unix" => Err(wrong("the path is not absolute")),
-            "tcp" | "tls" => {
+            "tcp" => {
                 let (host, port) = rest.rsplit_once(':').ok_or_else(|| wrong("no port"))?;
                 if host.is_empty() || port.parse::<u16>().is_err() {
                     return Err(wrong("no host or no port number"));
                 }
-                let place = rest.to_owned();
-                Ok(match scheme {
-                    "tcp" => Self::Tcp(place),
-                    _ => Self::Tls(place),
-                })
+                Ok(Self::Tcp(rest.to_owned()))
             }
             _ => Err(wrong("unknown scheme")),
         }
@@ -46,7 +40,6 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(place) => write!(f, "tcp://{place}"),
-            Self::Tls(place) => write!(f, "tls://{place}"),
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
         }
     }
@@ -58,22 +51,10 @@ impl Address {
     pub fn is_local(&self) -> bool {
         match self {
             Self::Unix(_) => true,
-            Self::Tcp(place) | Self::Tls(place) => place.to_socket_addrs().is_ok_and(|found| {
+            Self::Tcp(place) => place.to_socket_addrs().is_ok_and(|found| {
                 let found: Vec<SocketAddr> = found.collect();
                 !found.is_empty() && found.iter().all(|at| at.ip().is_loopback())
             }),
-        }
-    }
-
-    /// The host's name, of a network address.
-    #[must_use]
-    pub fn host(&self) -> Option<&str> {
-        match self {
-            Self::Unix(_) => None,
-            Self::Tcp(place) | Self::Tls(place) => {
-                let host = place.rsplit_once(':')?.0;
-                Some(host.trim_start_matches('[').trim_end_matches(']'))
-            }
         }
     }
 }
@@ -86,20 +67,17 @@ mod tests {
     fn addresses_are_read_as_they_are_written() {
         for text in [
             "tcp://127.0.0.1:7",
-            "tls://a.example:443",
+            "tcp://a.example:443",
             "unix:///a b",
             "tcp://[::1]:7",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
-        assert_eq!(
-            "tls://[::1]:7".parse::<Address>().unwrap().host(),
-            Some("::1")
-        );
         for text in [
             "",
             "127.0.0.1:7",
             "http://a:7",
+            "tls://a:7",
             "tcp://a",
             "tcp://:7",
             "tcp://a:",

@@ -23,7 +23,7 @@ pub struct Introduction {
     pub host: String,
     /// Identity of the host.
     pub machine: [u8; 16],
-    /// What the collector knows its streamers by, without certificates.
+    /// What the collector knows its streamers by.
     pub token: Option<String>,
     /// Added to the realtime clock that is told, ns: for tests of skewed hosts.
     pub clock_offset_ns: i64,
