@@ -76,7 +76,7 @@ def of_functions(all_rows):
                       rows.ratio("on", rival, "Ringmark", what), least, True,
                       rows.reason("on", rival))
     yield Bar("F1", "funtrace: at most 1.1 of its time", None, 1.1, False,
-              "in no package registry, and it cannot be switched while a program runs")
+              "it cannot be switched while a program runs")
     ours = rows.rows.get(("on", "Ringmark"))
     yield Bar("F1", "calls neither delivered nor counted as lost", rows.losses("on", "Ringmark"), 0)
     off = ["Ringmark, not loaded", "Ringmark, loaded, off again", "Ringmark, another function on"]
