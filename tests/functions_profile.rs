@@ -1,10 +1,280 @@
-//! Promise: the calls of a dump as JSON are all there, and their times add up.
+//! Promise: times and counts of functions that are gathered in the traced process are those of its
+//! calls; the calls of a dump as JSON are the same.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
-use ringmark_tests::functions::{LIMIT, SITES, compile, ringmark, tool};
-use ringmark_tests::stage::Stage;
-use ringmark_tests::{require_tools, run};
+use ringmark_tests::functions::{
+    LIMIT, SITES, compile, expect_error, library, ringmark, start, tool,
+};
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
+
+type Functions = BTreeMap<String, serde_json::Value>;
+
+/// Functions as `report --json` says them.
+fn report(stage: &Stage, words: &str, files: &[&Path]) -> Functions {
+    let finished = ringmark(stage, &format!("report --json {words}"), files);
+    let text = finished.expect_code(0).stdout_text();
+    let objects = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let functions = objects.filter(|object| object["kind"] == "function");
+    let named =
+        |object: serde_json::Value| (object["name"].as_str().expect("a name").into(), object);
+    functions.map(named).collect()
+}
+
+fn number(object: &serde_json::Value, key: &str) -> u64 {
+    object[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{key}: {object}"))
+}
+
+fn calls_of(functions: &Functions) -> BTreeMap<String, u64> {
+    let calls = functions
+        .iter()
+        .map(|(name, f)| (name.clone(), number(f, "calls")));
+    calls.filter(|(_, calls)| *calls > 0).collect()
+}
+
+/// Calls as the program itself has counted them.
+type Own = BTreeMap<String, u64>;
+
+/// The program with its threads' work done, traced as `wishes` say, and its own counts.
+fn worked(stage: &Stage, wishes: &str) -> (Running, Own) {
+    let flags = "-O2 -fpatchable-function-entry=5 -pthread";
+    let program = compile(stage, "calls_profile.c", "calls_profile", flags);
+    let counts = stage.path("counts");
+    let mut command = stage.command(&program);
+    command.env("RINGMARK", "mode=lossless,keep=always,ring=4M,session=256M");
+    command.env("RINGMARK_TRACE", wishes);
+    command.env("LD_PRELOAD", library()).arg(&counts);
+    command.args(["4", if is_long() { "20000" } else { "500" }]);
+    let running = Running::start(&mut command).expect("it starts");
+    let text = wait_until(LIMIT, "the program's counts", || {
+        std::fs::read_to_string(&counts).ok()
+    });
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    let own = pairs.map(|(name, calls)| (name.to_owned(), calls.parse().expect("a number")));
+    (running, own.collect())
+}
+
+/// In every thread `worker` is around all the others: their own times are its total.
+fn expect_sums(functions: &Functions, around: &str) {
+    let sum = |key: &str| -> u64 { functions.values().map(|f| number(f, key)).sum() };
+    let total = number(&functions[around], "total_ns");
+    let rounding = functions.len() as u64;
+    assert!(
+        sum("self_ns").abs_diff(total) <= rounding,
+        "{} of {total} in {around}",
+        sum("self_ns")
+    );
+    for (name, f) in functions {
+        let (own, total) = (number(f, "self_ns"), number(f, "total_ns"));
+        assert!(own <= total, "{name}: {f}");
+        let (min, max) = (number(f, "min_ns"), number(f, "max_ns"));
+        let middle = ["p50_ns", "p99_ns"].map(|key| number(f, key));
+        let rising = [min, middle[0], middle[1], max];
+        assert!(rising.is_sorted(), "{name}: {rising:?}");
+        let in_histogram = f["histogram"].as_array().expect("pairs").iter();
+        let counted: u64 = in_histogram
+            .map(|pair| pair[1].as_u64().expect("calls"))
+            .sum();
+        assert_eq!(counted, number(f, "calls"), "{name}");
+    }
+}
+
+/// What the profile says of unwound calls, and of one that has not ended.
+fn expect_ends(functions: &Functions, own: &Own) {
+    assert_eq!(number(&functions["fall"], "not_returned"), own["fall"]);
+    assert_eq!(number(&functions["catches"], "not_returned"), 0);
+    let open: Vec<_> = functions
+        .iter()
+        .filter(|(_, f)| number(f, "open") > 0)
+        .collect();
+    let names: Vec<_> = open.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["main"]);
+}
+
+#[test]
+fn counts_are_exact_and_times_add_up() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-profile");
+    let some = "tracer=some;kind=profile;filter=worker;filter=leaf";
+    let (program, own) = worked(&stage, &format!("tracer=profile;filter=*;{some}"));
+    let of = |name: &str| report(&stage, &format!("-p {} --tracer {name}", program.id()), &[]);
+    let all = of("profile");
+    assert!(all.len() > 75, "an answer of several parts: {}", all.len());
+    assert_eq!(calls_of(&all), own);
+    expect_ends(&all, &own);
+    let mut ended = all.clone();
+    let main = ended.remove("main").expect("the call that has not ended");
+    assert_eq!((number(&main, "calls"), number(&main, "total_ns")), (0, 0));
+    expect_sums(&ended, "worker");
+    // Another tracer, which knows nothing of what is between its two functions.
+    let some = of("some");
+    assert_eq!(some.len(), 2);
+    assert!(some.iter().all(|(name, f)| number(f, "calls") == own[name]));
+    expect_sums(&some, "worker");
+    // Without a name both, and nothing else, for there are no records.
+    let text = ringmark(&stage, &format!("report -p {}", program.id()), &[]);
+    let text = text.expect_code(0).stdout_text();
+    assert_eq!(text.matches(" worker ").count(), 2, "{text}");
+    assert!(text.contains("~P50") && text.contains("~P99"), "{text}");
+    let refused = ringmark(
+        &stage,
+        &format!("report -p {} -T profile --tid 1", program.id()),
+        &[],
+    );
+    expect_error(refused, 2, "all threads");
+}
+
+#[test]
+fn a_graph_tracer_on_the_same_functions_says_the_same() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-both");
+    let (program, own) = worked(&stage, "tracer=profile;filter=*;tracer=graph;filter=*");
+    let of = |name: &str| report(&stage, &format!("-p {} --tracer {name}", program.id()), &[]);
+    let (mut profile, graph) = (of("profile"), of("graph"));
+    expect_ends(&profile, &own);
+    profile.remove("main");
+    assert_eq!(calls_of(&profile), own);
+    assert_eq!(calls_of(&profile), calls_of(&graph));
+    expect_sums(&profile, "worker");
+    for (name, f) in &profile {
+        let other = &graph[name];
+        assert_eq!(
+            number(f, "not_returned"),
+            number(other, "not_returned"),
+            "{name}"
+        );
+        for key in ["total_ns", "self_ns", "mean_ns", "max_ns"] {
+            let (a, b) = (number(f, key), number(other, key));
+            // Records say when in ns, the profile adds up ticks; both take the same ones.
+            let rounding =
+                2 * number(f, "calls") * (1 + u64::from(key == "self_ns")) + 2 + a / 1000;
+            assert!(
+                a.abs_diff(b) <= rounding,
+                "{name} {key}: {a}, {b} by records"
+            );
+        }
+        for key in ["p50_ns", "p99_ns"] {
+            let (a, b) = (number(f, key), number(other, key));
+            assert!(
+                a <= 2 * b + 2 && b <= 2 * a + 2,
+                "{name} {key}: {a}, {b} by records"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_profile_is_switched_while_the_program_runs_and_is_in_the_dump() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-profile-switch");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let program = start(&stage, &program);
+    let pid = program.id();
+    let ask = |words: &str| {
+        let finished = ringmark(&stage, &format!("trace {words} -p {pid} -T profile"), &[]);
+        finished.expect_code(0).stdout_text()
+    };
+    let now = || calls_of(&report(&stage, &format!("-p {pid} -T profile"), &[]));
+    let said = ask("start --filter leaf --filter middle --detach");
+    assert!(
+        said.starts_with("2 functions matched, 2 sites changed"),
+        "{said}"
+    );
+    wait_until(SOON, "calls", || (now().len() == 2).then_some(()));
+    ask("filter other");
+    wait_until(SOON, "another function", || {
+        now().contains_key("other").then_some(())
+    });
+    ask("stop");
+    // A call that was on its way ends meanwhile.
+    wait_until(SOON, "the end of calls", || {
+        let before = now();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        (now() == before).then_some(())
+    });
+    let before = now();
+    assert_eq!(
+        before.keys().collect::<Vec<_>>(),
+        ["leaf", "middle", "other"]
+    );
+    assert!(
+        before["leaf"].abs_diff(2 * before["middle"]) <= 2,
+        "{before:?}"
+    );
+    // Again: it goes on where it was.
+    ask("start --filter leaf --detach");
+    wait_until(SOON, "more calls", || {
+        (now()["leaf"] > before["leaf"]).then_some(())
+    });
+    assert_eq!(now()["other"], before["other"]);
+    ask("stop");
+    let dump = stage.path("now.rmk");
+    let snapshot = format!("snapshot -p {pid} -o");
+    let _ = ringmark(&stage, &snapshot, &[&dump]).expect_code(0);
+    let kept = calls_of(&report(&stage, "-T profile", &[&dump]));
+    let live = now();
+    assert_eq!(
+        kept.keys().collect::<Vec<_>>(),
+        live.keys().collect::<Vec<_>>()
+    );
+    assert!(
+        kept["leaf"].abs_diff(live["leaf"]) <= 1,
+        "{kept:?} {live:?}"
+    );
+    let refused = format!("trace start -p {pid} -T profile --kind graph -F leaf --detach");
+    expect_error(ringmark(&stage, &refused, &[]), 4, "is of kind profile");
+    drop(program);
+}
+
+#[test]
+fn a_profile_of_a_whole_run_is_in_its_dump() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-profile-run");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let dump = stage.path("run.rmk");
+    let mut command = tool(&stage);
+    let words = "run --tracer profile --all-functions -o";
+    command.args(words.split(' ')).arg(&dump);
+    command.arg("--").arg(&program).arg("1000");
+    let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let functions = report(&stage, "", &[&dump]);
+    let expected = [
+        ("leaf", 2000),
+        ("main", 1),
+        ("middle", 1000),
+        ("other", 1000),
+        ("outer", 1000),
+    ];
+    let expected = expected.map(|(name, calls)| (name.to_owned(), calls));
+    assert_eq!(calls_of(&functions), BTreeMap::from(expected));
+    expect_sums(&functions, "main");
+    let table = finished.stderr_text();
+    assert!(
+        table.contains("~P99") && table.contains(" outer "),
+        "{table}"
+    );
+    // There are no records.
+    expect_error(
+        ringmark(&stage, "graph", &[&dump]),
+        3,
+        "no function records",
+    );
+}
 
 /// Reads `graph --json` and prints what is in it: calls, depths, ends, and whether times add up.
 const READ_CALLS: &str = r#"

@@ -6,6 +6,7 @@
 
 mod fork;
 mod lease;
+mod profile;
 mod texts;
 mod wish;
 
@@ -14,7 +15,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::engine::{Engine, Threads};
 use crate::process::with_engine;
 use crate::record::callbacks::Callback;
-use crate::tracers::{Options, PatternError, TracerError, TracerKind, Tracers, TriggerError};
+use crate::tracers::{
+    Options, PatternError, Tracer, TracerError, TracerKind, Tracers, TriggerError,
+};
 use wish::Wish;
 
 /// Why a request was not done.
@@ -44,7 +47,7 @@ pub enum RequestError {
     Key(String),
     /// No such verb.
     #[error(
-        "unknown verb {0:?}, expected start, stop, status, set, filter, notrace, trigger, snapshot, remove, renew or functions"
+        "unknown verb {0:?}, expected start, stop, status, set, filter, notrace, trigger, snapshot, remove, renew, profile or functions"
     )]
     Verb(String),
     /// A start that says nothing of functions.
@@ -160,11 +163,8 @@ fn answer_verb<'a>(
     let name = wish.tracer;
     with_tracers(|tracers| match verb {
         "start" => start(tracers, wish),
-        "stop" if name == Some("*") => Ok(texts::report(&tracers.stop_all()?)),
-        "stop" => {
-            lease::begin(tracers, name, None);
-            Ok(texts::report(&tracers.stop(name)?))
-        }
+        "stop" => stop(tracers, name),
+        "profile" => gathered(tracers, &wish),
         "set" | "filter" | "notrace" | "trigger" => {
             let outcome = tracers.set(name, |options| wish.change(options))?;
             Ok(texts::changed(&outcome, tracers.find(name)?))
@@ -172,6 +172,10 @@ fn answer_verb<'a>(
         "snapshot" => Ok(texts::snapshots(&tracers.take_snapshots())),
         "remove" => {
             let found = tracers.find(name)?.name().to_owned();
+            if tracers.find(name)?.is_on() {
+                let _ = tracers.stop(name)?;
+                written(tracers, name)?;
+            }
             Ok(texts::report(&tracers.remove(&found)?))
         }
         "renew" => {
@@ -189,13 +193,59 @@ fn answer_verb<'a>(
     })
 }
 
+/// Switches a tracer off, or all of them.
+fn stop(tracers: &mut Tracers, name: Option<&str>) -> Result<String, RequestError> {
+    let is_meant = |tracer: &Tracer| match name {
+        Some("*") => true,
+        Some(name) => tracer.name() == name,
+        None => tracer.is_default(),
+    };
+    let on = tracers.all().iter().filter(|t| t.is_on() && is_meant(t));
+    let on: Vec<_> = on.map(|tracer| tracer.name().to_owned()).collect();
+    let outcome = if name == Some("*") {
+        tracers.stop_all()?
+    } else {
+        lease::begin(tracers, name, None);
+        tracers.stop(name)?
+    };
+    on.iter()
+        .try_for_each(|name| written(tracers, Some(name)))?;
+    Ok(texts::report(&outcome))
+}
+
+/// What a profile tracer has gathered.
+fn gathered(tracers: &Tracers, wish: &Wish<'_>) -> Result<String, RequestError> {
+    let tracer = tracers.find(wish.tracer)?;
+    match tracer.options().kind {
+        TracerKind::Profile => Ok(profile::answer(tracers, tracer, wish.from)),
+        kind => Err(TracerError::OtherKind {
+            name: tracer.name().to_owned(),
+            kind: kind.name(),
+        }
+        .into()),
+    }
+}
+
+/// Writes what a profile tracer that was stopped has gathered into the session.
+fn written(tracers: &Tracers, name: Option<&str>) -> Result<(), RequestError> {
+    profile::write(tracers, tracers.find(name)?);
+    Ok(())
+}
+
 fn engine<R>(work: impl FnOnce(&mut Engine) -> R) -> R {
     with_engine(Threads::Running, work)
 }
 
 fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> {
     let (tracer, lease_ms) = (wish.tracer, wish.lease_ms);
-    match (tracers.find(tracer), tracer.zip(wish.kind)) {
+    let by_name = TracerKind::Profile;
+    // The tracer `profile` is made when it is first named.
+    let kind = wish.kind.or_else(|| {
+        let is_new =
+            tracer.is_some_and(|name| name == by_name.name() && tracers.find(tracer).is_err());
+        is_new.then_some(by_name)
+    });
+    match (tracers.find(tracer), tracer.zip(kind)) {
         (Ok(found), Some((name, kind))) if found.options().kind != kind => {
             return Err(TracerError::OtherKind {
                 name: name.to_owned(),
@@ -209,6 +259,9 @@ fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> 
     let found = tracers.find(tracer)?;
     if !wish.selects(found.options()) {
         return Err(RequestError::NoFilter);
+    }
+    if found.options().kind == TracerKind::Profile {
+        profile::write_at_exit();
     }
     let outcome = tracers.start_with(tracer, |options| wish.change(options))?;
     lease::begin(tracers, tracer, lease_ms);

@@ -47,6 +47,12 @@ pub fn ticks_of_ns(ns: u64) -> Option<u64> {
     session::ticks_of_ns(ns)
 }
 
+/// Whether the session's clock is the processor's time stamp counter.
+#[must_use]
+pub fn is_counter() -> bool {
+    session::is_counter()
+}
+
 /// Whether all of `text` matches `pattern`: `*` is any bytes, `?` one. As filters of events do.
 #[must_use]
 pub fn glob(pattern: &[u8], text: &[u8]) -> bool {

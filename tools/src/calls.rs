@@ -38,6 +38,27 @@ impl CallOptions {
         )))
     }
 
+    /// The tracer that is meant, if one is named.
+    pub(crate) fn tracer(&self) -> Option<&str> {
+        self.tracer.as_deref()
+    }
+
+    /// Whether what this tracer wanted is meant.
+    pub(crate) fn names(&self, tracer: &str) -> bool {
+        self.tracer().is_none_or(|wanted| wanted == tracer)
+    }
+
+    /// # Errors
+    /// A thread is named, where all are counted together.
+    pub(crate) fn require_all_threads(&self) -> Result<(), Failure> {
+        if self.tid.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::usage(
+            "--tid: a profile counts all threads together",
+        ))
+    }
+
     /// Whether events of this thread are meant.
     pub(crate) fn wants(&self, event: &Event<'_>) -> bool {
         self.tid.is_empty() || self.tid.contains(&event.tid())

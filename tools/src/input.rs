@@ -23,18 +23,10 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads them all. Damage is told on standard error, and kept in the result.
-    ///
-    /// # Errors
-    /// One of them cannot be read, or is no dump.
-    pub(crate) fn read(&self) -> anyhow::Result<Dump> {
-        read(&self.files)
-    }
-
     /// Reads them all and says nothing of damage.
     ///
     /// # Errors
-    /// As [`Files::read`].
+    /// One of them cannot be read, or is no dump.
     pub(crate) fn read_quietly(&self) -> anyhow::Result<Dump> {
         read_quietly(&self.files)
     }

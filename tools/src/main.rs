@@ -14,6 +14,7 @@ mod inject;
 mod input;
 mod live;
 mod output;
+mod profile_table;
 mod recording;
 mod signals;
 mod tracing;

@@ -153,7 +153,7 @@ fn command_lines_that_contradict_themselves() {
     expect(
         stage.run(&["run", "--tracer", "x", "--", "true"]),
         2,
-        "[possible values: graph, function]",
+        "[possible values: graph, function, profile]",
     );
     expect(
         stage.run(&["record", "-o", "/", "--", "true"]),

@@ -9,6 +9,7 @@ use rustix::thread::{Timespec, nanosleep};
 use super::try_tracers;
 use crate::engine::Threads;
 use crate::process::with_engine;
+use crate::record::profile_tables::forget;
 use crate::tracers::Tracers;
 
 /// A fork waits for about a second at most: it may hold a lock that the request waits for.
@@ -28,7 +29,7 @@ pub(super) fn install(threads: Threads) {
     with_engine(threads, |_| ());
     INSTALLED.call_once(|| {
         // SAFETY: the handlers live as long as this code, which is never unloaded.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
     });
 }
 
@@ -42,6 +43,11 @@ extern "C" fn before() {
         // Cut short by a signal it is asked again all the same.
         let _ = nanosleep(&PAUSE);
     }
+}
+
+extern "C" fn after_in_child() {
+    forget();
+    after();
 }
 
 extern "C" fn after() {

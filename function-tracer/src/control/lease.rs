@@ -1,5 +1,6 @@
 //! How long a start holds: unless it is renewed in time, its sites are closed again.
 
+use super::profile;
 use crate::tracers::{TracerError, Tracers};
 
 /// From now on the tracer stays on for so long; `None`: until somebody stops it.
@@ -32,6 +33,9 @@ pub(super) fn expire(tracers: &mut Tracers) {
         tracers.hold(Some(&name), None);
         if tracers.stop(Some(&name)).is_err() {
             return;
+        }
+        if let Ok(tracer) = tracers.find(Some(&name)) {
+            profile::write(tracers, tracer);
         }
     }
 }

@@ -79,9 +79,10 @@ fn kind(text: &str) -> Result<TracerKind, RequestError> {
         TracerKind::Function,
         TracerKind::Graph,
         TracerKind::Callback,
+        TracerKind::Profile,
     ];
     let found = kinds.into_iter().find(|kind| kind.name() == text);
-    found.ok_or_else(|| wrong("kind", text, "function, graph or callback"))
+    found.ok_or_else(|| wrong("kind", text, "function, graph, callback or profile"))
 }
 
 fn syntax_of(text: &str) -> Result<Syntax, RequestError> {

@@ -7,6 +7,8 @@ pub(crate) mod nodes;
 pub(crate) mod open_calls;
 mod own_stack;
 pub(crate) mod plan;
+pub(crate) mod profile;
+pub(crate) mod profile_tables;
 pub(crate) mod slow;
 pub(crate) mod triggers;
 pub(crate) mod types;

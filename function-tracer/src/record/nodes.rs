@@ -13,7 +13,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU64};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
 
 use super::open_calls::{Block, OpenCall, block};
-use crate::arch::count;
+use super::profile_tables::{self, Table};
+use crate::arch::add;
 
 /// Front of a thread's mapping.
 #[repr(C)]
@@ -30,6 +31,8 @@ pub(crate) struct Node {
     calls_left: AtomicU64,
     /// How many calls of its threads called no callback because one was running.
     not_called: AtomicU64,
+    /// What its threads have counted, or null; stays when the node is taken over.
+    profile: AtomicPtr<Table>,
 }
 
 /// The same where threads have no node.
@@ -55,6 +58,11 @@ const GUARD_AT: usize = (LEFT_AT + LEFT * size_of::<OpenCall>()).next_multiple_o
 /// Size of a node's mapping.
 const NODE_BYTES: usize = GUARD_AT + PAGE + STACK_BYTES;
 
+/// From a node to its first place.
+const FRONT: usize = size_of::<Node>() + SENTINELS * size_of::<OpenCall>();
+/// From its table's address to its first place.
+pub(crate) const TABLE_BEFORE_FIRST: usize = FRONT - core::mem::offset_of!(Node, profile);
+
 impl Node {
     fn address(&self) -> u64 {
         ptr::from_ref(self) as u64
@@ -62,7 +70,7 @@ impl Node {
 
     /// Address of the first place for a call.
     pub(super) fn first(&self) -> u64 {
-        self.address() + (size_of::<Self>() + SENTINELS * size_of::<OpenCall>()) as u64
+        self.address() + FRONT as u64
     }
 
     /// Address of the last place, which stays free: the unwinders' search ends in it at the latest.
@@ -153,7 +161,23 @@ fn all() -> impl Iterator<Item = &'static Node> {
 
 /// A node for this thread, which has none.
 pub(super) fn take() -> Option<&'static Node> {
-    reclaim().or_else(map)
+    let node = reclaim().or_else(map)?;
+    profile_tables::prepare(&node.profile);
+    Some(node)
+}
+
+/// Where the profiles of all nodes are, or will be.
+pub(super) fn tables() -> impl Iterator<Item = &'static AtomicPtr<Table>> {
+    all().map(|node| &node.profile)
+}
+
+/// The profile of the node whose first place this is.
+pub(super) fn table_of(first: u64) -> Option<&'static Table> {
+    let node = first.checked_sub(FRONT as u64)? as *const Node;
+    // SAFETY: a node ends in front of its sentinels and is never unmapped.
+    let table = unsafe { &(*node).profile }.load(Acquire);
+    // SAFETY: null, or a table that is never unmapped.
+    unsafe { table.as_ref() }
 }
 
 /// A node whose thread has ended, emptied.
@@ -238,10 +262,9 @@ pub(super) fn count_not_called(block: &Block) {
         NOT_CALLED.fetch_add(1, Relaxed);
         return;
     }
-    let front = size_of::<Node>() + SENTINELS * size_of::<OpenCall>();
-    let node = (first - front as u64) as *const Node;
+    let node = (first - FRONT as u64) as *const Node;
     // SAFETY: the first place lies so far behind its node, which is never unmapped.
-    count(unsafe { &(*node).not_called });
+    add(unsafe { &(*node).not_called }, 1);
 }
 
 /// Calls that called no callback because they came from one.

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use super::nodes::{self, Node};
 use super::own_stack;
+use super::profile_tables::Table;
 use crate::arch::{has_shadow_stack, return_address};
 
 /// A call whose return address was replaced.
@@ -94,15 +95,26 @@ impl Block {
         nodes::last_place(self.first.load(Relaxed))
     }
 
-    /// Opens a call in a place before `limit`, which must be one of this thread's. `false`: there are
-    /// too many.
-    pub(crate) fn open(
+    #[cfg(test)]
+    pub(super) fn open(
         &self,
         slot: u64,
         target: u64,
         type_word: u64,
         tick: u64,
         limit: u64,
+    ) -> bool {
+        self.open_after([slot, target, type_word, tick], limit, |_| ())
+    }
+
+    /// Opens a call (slot, target, type, tick) in a place before `limit`, which must be one of this
+    /// thread's. `false`: there are too many. `before` is called with the number of its place,
+    /// before the call is there.
+    pub(super) fn open_after(
+        &self,
+        [slot, target, type_word, tick]: [u64; 4],
+        limit: u64,
+        before: impl FnOnce(usize),
     ) -> bool {
         let top = self.top.load(Relaxed);
         if top >= limit {
@@ -116,18 +128,39 @@ impl Block {
         call.target.store(target, Relaxed);
         call.type_word.store(type_word, Relaxed);
         call.tick.store(tick, Relaxed);
+        before(self.place(top));
         compiler_fence(Release); // Who finds the slot finds the rest.
         call.slot.store(slot, Relaxed);
         true
     }
 
-    /// Closes a call, the innermost one that is filled. `false`: somebody else did.
-    pub(crate) fn close(&self, call: &OpenCall) -> bool {
+    #[cfg(test)]
+    fn close(&self, call: &OpenCall) -> bool {
+        self.close_after(call, |_| ())
+    }
+
+    /// Closes a call, the innermost one that is filled. `false`: somebody else did. Else `before` is
+    /// called with the number of its place, which is given back after that.
+    pub(super) fn close_after(&self, call: &OpenCall, before: impl FnOnce(usize)) -> bool {
         // One instruction: a handler that finds the same call left behind must not end it, too.
         let is_mine = call.slot.swap(0, Relaxed) != 0;
+        let address = core::ptr::from_ref(call) as u64;
+        if is_mine {
+            before(self.place(address));
+        }
         compiler_fence(Release); // The place is empty before it is given back.
-        self.top.store(core::ptr::from_ref(call) as u64, Relaxed);
+        self.top.store(address, Relaxed);
         is_mine
+    }
+
+    /// Number of the place at this address.
+    fn place(&self, address: u64) -> usize {
+        (address - self.first.load(Relaxed)) as usize / size_of::<OpenCall>()
+    }
+
+    /// What this thread counts in, if it has it.
+    pub(super) fn table(&self) -> Option<&'static Table> {
+        nodes::table_of(self.first.load(Relaxed))
     }
 
     /// Gives this thread a node. `false`: it has none, and goes on without.
@@ -186,10 +219,12 @@ pub(crate) mod offsets {
     pub(crate) const LOW: usize = offset_of!(Block, low);
     pub(crate) const BYTES: usize = offset_of!(Block, bytes);
     pub(crate) const STACK: usize = offset_of!(Block, stack);
+    pub(crate) const FIRST: usize = offset_of!(Block, first);
     pub(crate) const BLOCK: usize = size_of::<Block>();
     pub(crate) const SLOT: usize = offset_of!(OpenCall, slot);
     pub(crate) const TARGET: usize = offset_of!(OpenCall, target);
     pub(crate) const TYPE_WORD: usize = offset_of!(OpenCall, type_word);
+    pub(crate) const TICK: usize = offset_of!(OpenCall, tick);
     pub(crate) const OPEN_CALL: usize = size_of::<OpenCall>();
     pub(crate) const NODE: usize = size_of::<Node>();
     pub(crate) const NODE_NEXT: usize = offset_of!(Node, next);

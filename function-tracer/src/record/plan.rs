@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub(crate) exit: bool,
     /// By sites at all its exits; else its return address is replaced.
     pub(crate) sleds: bool,
+    /// Its calls are counted in the thread's table.
+    pub(crate) profile: bool,
     /// Its entry carries the caller and the CPU.
     pub(crate) caller: bool,
     /// So many integer arguments are recorded, at most six; behind the caller.
@@ -37,6 +39,7 @@ impl Plan {
         record: true,
         exit: true,
         sleds: false,
+        profile: false,
         caller: false,
         arguments: 0,
         result: false,
@@ -67,6 +70,13 @@ impl Plan {
         ..Self::CALLS
     };
 
+    /// Counted, and nothing else.
+    pub(crate) const PROFILE: Self = Self {
+        record: false,
+        profile: true,
+        ..Self::CALLS
+    };
+
     /// What can be had of it at a site inside a function, where registers do not hold arguments.
     pub(crate) fn inside(self) -> Self {
         Self {
@@ -78,7 +88,7 @@ impl Plan {
     /// Whether the end of a call is one record without payload, and nothing else.
     pub(crate) fn has_plain_end(&self) -> bool {
         let is_plain = !self.result && self.min_ticks.is_none() && self.on_exit == Actions::NONE;
-        is_plain && self.record && self.exit
+        is_plain && self.record && self.exit && !self.profile
     }
 
     /// What both want. Calls below a duration are left out only if both leave them out.
@@ -92,6 +102,7 @@ impl Plan {
             record: self.record || other.record,
             exit: self.exit || other.exit,
             sleds: self.sleds || other.sleds,
+            profile: self.profile || other.profile,
             caller: self.caller || other.caller,
             arguments: self.arguments.max(other.arguments),
             result: self.result || other.result,

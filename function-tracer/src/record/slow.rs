@@ -12,6 +12,7 @@ use super::callbacks;
 use super::nodes::find_anywhere;
 use super::open_calls::{Block, OpenCall, block, put_back};
 use super::plan::{self, Plan};
+use super::profile;
 use super::triggers::{self, Actions};
 use crate::arch::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address};
 
@@ -22,14 +23,21 @@ pub(crate) const ANY_END: u32 = 1 << 30;
 /// its own.
 pub(crate) const SLEDS: u32 = 1 << 29;
 
+/// Set with `ANY_END`: its end is counted for one tracer, and nothing else.
+pub(crate) const PROFILED: u32 = 1 << 28;
+
 /// The bits of a type.
 const TYPE_MASK: u32 = (1 << 24) - 1;
 
 /// Writes one record.
 fn record(type_id: u32, payload: &[u64]) {
+    record_at(type_id, payload, Now::Clock);
+}
+
+fn record_at(type_id: u32, payload: &[u64], now: Now) {
     let words = payload.len() as u64;
     let type_id = TypeId(type_id & TYPE_MASK);
-    if let Some(mut reservation) = reserve_words(type_id, words, Now::Clock) {
+    if let Some(mut reservation) = reserve_words(type_id, words, now) {
         for (place, word) in payload.iter().enumerate() {
             reservation.set_word(place, *word);
         }
@@ -54,24 +62,27 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     if plan.callbacks != 0 {
         callbacks::call(block, plan.callbacks, frame.function(), caller);
     }
+    let tick = if plan.exit { ringmark::ticks() } else { 0 };
     let hooked = (plan.exit || plan.on_exit != Actions::NONE)
         && prepared
         && block.owns(slot)
-        && open(block, frame, (type_word, &plan), caller);
+        && open(block, frame, (type_word, &plan), (caller, tick));
+    if plan.profile && !hooked {
+        profile::pass(block, type_word & LAST_NUMBER);
+    }
     if plan.min_ticks.is_some() || !plan.record {
         return; // Its record is written at its end, if at all.
     }
     let loose = if hooked && plan.exit { 0 } else { LOOSE_BIT };
+    let now = plan.now(tick);
     if plan.caller || plan.arguments > 0 {
         let mut words = [0; 7];
         words[0] = caller_word(caller);
         words[1..].copy_from_slice(&frame.arguments());
-        record(
-            type_word | loose,
-            &words[..1 + usize::from(plan.arguments.min(6))],
-        );
+        let words = &words[..1 + usize::from(plan.arguments.min(6))];
+        record_at(type_word | loose, words, now);
     } else {
-        record(type_word | loose, &[]);
+        record_at(type_word | loose, &[], now);
     }
 }
 
@@ -88,8 +99,13 @@ fn wanted_now(type_word: u32) -> Option<(u32, Plan)> {
 }
 
 /// Replaces the return address, unless the exits are sites.
-fn open(block: &Block, frame: &mut EntryFrame, what: (u32, &Plan), caller: u64) -> bool {
-    let (type_word, plan) = what;
+fn open(
+    block: &Block,
+    frame: &mut EntryFrame,
+    (type_word, plan): (u32, &Plan),
+    (caller, tick): (u64, u64),
+) -> bool {
+    let number = type_word & LAST_NUMBER;
     let slot = frame.slot_address();
     let any_end = if plan.has_plain_end() { 0 } else { ANY_END };
     let sleds = if plan.sleds { SLEDS } else { 0 };
@@ -98,7 +114,11 @@ fn open(block: &Block, frame: &mut EntryFrame, what: (u32, &Plan), caller: u64) 
         true => block.last_place(),
         false => block.limit.load(Relaxed),
     };
-    let opened = block.open(slot, caller, type_word, ringmark::ticks(), limit);
+    let opened = block.open_after([slot, caller, type_word, tick], limit, |place| {
+        if plan.profile {
+            profile::enter(block, number, place);
+        }
+    });
     if opened && !plan.sleds {
         frame.set_return_address(return_address());
     }
@@ -159,23 +179,36 @@ fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
     if !has_sleds(call) {
         put_back(call, slot);
     }
+    finish(block, call, LOOSE_BIT, None);
+}
+
+/// Closes a call: it is counted, and its end recorded, by whoever is first.
+fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
     let type_word = call.type_word.load(Relaxed) as u32;
     let entered = call.tick.load(Relaxed);
-    if block.close(call) {
-        end(type_word | LOOSE_BIT, entered, None);
+    let number = type_word & LAST_NUMBER;
+    let plan = plan::of(number);
+    let tick = if plan.profile { ringmark::ticks() } else { 0 };
+    let is_mine = block.close_after(call, |place| {
+        if plan.profile {
+            let took = tick.saturating_sub(entered);
+            profile::leave(block, number, place, took, loose != 0);
+        }
+    });
+    if is_mine {
+        end(&plan, type_word | loose, (entered, plan.now(tick)), result);
     }
 }
 
 /// Writes the record of an end, as the plan of the call's type says, and runs its triggers.
-fn end(type_word: u32, entered: u64, result: Option<u64>) {
-    let plan: Plan = plan::of(type_word & LAST_NUMBER);
+fn end(plan: &Plan, type_word: u32, when: (u64, Now), result: Option<u64>) {
     if plan.record && plan.exit {
-        record_end(&plan, type_word, entered, result);
+        record_end(plan, type_word, when, result);
     }
     plan.on_exit.run();
 }
 
-fn record_end(plan: &Plan, type_word: u32, entered: u64, result: Option<u64>) {
+fn record_end(plan: &Plan, type_word: u32, (entered, now): (u64, Now), result: Option<u64>) {
     let result = result.filter(|_| plan.result);
     let type_id = type_word | EXIT_BIT;
     match (plan.min_ticks, result) {
@@ -185,8 +218,8 @@ fn record_end(plan: &Plan, type_word: u32, entered: u64, result: Option<u64>) {
                 record(type_id, &[took]);
             }
         }
-        (None, Some(result)) => record(type_id, &[result]),
-        (None, None) => record(type_id, &[]),
+        (None, Some(result)) => record_at(type_id, &[result], now),
+        (None, None) => record_at(type_id, &[], now),
     }
 }
 
@@ -200,11 +233,7 @@ pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
         while block.innermost().slot.load(Relaxed) == slot {
             let call = block.innermost();
             target = Some(call.target.load(Relaxed));
-            let type_word = call.type_word.load(Relaxed) as u32;
-            let entered = call.tick.load(Relaxed);
-            if block.close(call) {
-                end(type_word, entered, Some(frame.result()));
-            }
+            finish(block, call, 0, Some(frame.result()));
         }
     }
     match target.or_else(|| find_anywhere(slot)) {
@@ -241,11 +270,7 @@ fn leave_by_site(slot: u64, result: Option<u64>) {
         if call.slot.load(Relaxed) != slot || !has_sleds(call) {
             return;
         }
-        let type_word = call.type_word.load(Relaxed) as u32;
-        let entered = call.tick.load(Relaxed);
-        if block.close(call) {
-            end(type_word, entered, result);
-        }
+        finish(block, call, 0, result);
     }
 }
 
@@ -258,4 +283,14 @@ pub(crate) extern "C" fn record_only(type_word: &u64) {
 pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
     let caller = real_caller(block(), frame.slot_address(), frame.return_address());
     record(frame.type_word() | LOOSE_BIT, &[caller_word(caller)]);
+}
+
+impl Plan {
+    /// When a record of a call says it was: as the profile says it.
+    fn now(&self, tick: u64) -> Now {
+        match self.profile {
+            true => Now::At(tick),
+            false => Now::Clock,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use ringmark_format::function::TRACERS_MAX;
 
 use super::PAUSING_MAX;
+use crate::record::profile_tables::LANES;
 
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +31,9 @@ pub enum TracerError {
     /// Each function would need too many types.
     #[error("{PAUSING_MAX} tracers have triggers that start or stop them, no more can")]
     TooManyPausing,
+    /// Each profile tracer needs a place in every thread's table.
+    #[error("{LANES} profile tracers are there, no more fit: remove one")]
+    TooManyProfiles,
     /// It is of another kind.
     #[error("the tracer {name:?} is of kind {kind}")]
     OtherKind {

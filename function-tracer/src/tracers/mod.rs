@@ -5,6 +5,7 @@
 
 mod error;
 mod order;
+mod profiles;
 mod schema;
 mod tracer;
 mod triggers;
@@ -20,14 +21,15 @@ use crate::arch::Stub;
 use crate::engine::{Engine, Refusal, Threads};
 use crate::process::with_engine;
 use crate::record::callbacks::{self, Callback};
-use crate::record::plan::Plan;
+use crate::record::profile::Sum;
 use crate::record::triggers::{pause, take_snapshot};
 use crate::record::types;
 pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
-use crate::sites::{Kind, ModuleId, SiteId, demangled};
+use crate::sites::{ModuleId, SiteId, demangled};
 use crate::target::Target;
 pub use error::TracerError;
 use order::Refusals;
+pub(crate) use profiles::Names;
 use schema::Numbers;
 pub(crate) use tracer::candidate;
 pub use tracer::{Options, Tracer};
@@ -105,6 +107,9 @@ impl Tracers {
             return Err(TracerError::TooMany);
         }
         let number = self.next_number;
+        if options.kind == TracerKind::Profile && !self.numbers.profiles.add(number) {
+            return Err(TracerError::TooManyProfiles);
+        }
         self.next_number += 1;
         let is_default = self.tracers.is_empty();
         let text = options.selection.text();
@@ -159,8 +164,10 @@ impl Tracers {
     /// There is none of this name.
     pub fn remove(&mut self, name: &str) -> Result<Outcome, TracerError> {
         let place = self.place(Some(name))?;
-        self.tracers.remove(place);
-        self.apply(None)
+        let removed = self.tracers.remove(place);
+        let outcome = self.apply(None);
+        self.numbers.profiles.remove(removed.number);
+        outcome
     }
 
     /// Switches a tracer on; without a name the default one.
@@ -192,6 +199,11 @@ impl Tracers {
     /// As [`Tracers::start`].
     pub fn find(&self, name: Option<&str>) -> Result<&Tracer, TracerError> {
         self.place(name).map(|place| &self.tracers[place])
+    }
+
+    /// What the functions of a profile tracer have gathered, in an order that stays.
+    pub(crate) fn profile_of(&self, tracer: &Tracer) -> impl Iterator<Item = (&Names, Sum)> {
+        self.numbers.profiles.of(tracer.number)
     }
 
     /// Says until when a tracer stays on, in ms of the monotonic clock.
@@ -405,26 +417,4 @@ fn name_of(engine: &Engine, id: SiteId) -> String {
         || format!("site {}", id.0),
         |function| demangled(&function.symbol).into_owned(),
     )
-}
-
-/// The shortest way that does what the plan says at such a site; `None`: nothing is to be done.
-fn stub(plan: &Plan, kind: Kind) -> Option<Stub> {
-    let exit = |stub| plan.sleds.then_some(stub);
-    match (kind, *plan) {
-        (Kind::Exit, _) => exit(Stub::Exit),
-        (Kind::BeforeReturn, _) => exit(Stub::BeforeReturn),
-        (Kind::TailExit, _) => exit(Stub::TailExit),
-        (Kind::Entry, Plan::CALLS) => Some(Stub::Calls),
-        (Kind::Entry, Plan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
-        (Kind::Entry, Plan::CALLERS) => Some(Stub::Callers),
-        (Kind::Entry, _) => Some(Stub::Any),
-    }
-}
-
-/// The same at a site inside a function.
-fn inside_stub(plan: &Plan) -> Stub {
-    match *plan {
-        Plan::CALLS => Stub::CallsInside,
-        _ => Stub::AnyInside,
-    }
 }

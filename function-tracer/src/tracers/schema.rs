@@ -11,6 +11,7 @@ use ringmark_format::function::{
 use ringmark_format::schema::{EntryHeader, entry_kind};
 use zerocopy::IntoBytes;
 
+use super::profiles::Profiles;
 use crate::record::plan::{self, Plan};
 use crate::sites::{Module, ModuleId, Site};
 
@@ -34,6 +35,7 @@ pub(crate) struct Numbers {
     /// First of a row of new types whose functions follow each other.
     row: Option<(u32, Key, u32)>,
     entries: Vec<u8>,
+    pub(super) profiles: Profiles,
 }
 
 fn push(out: &mut Vec<u8>, kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) {
@@ -108,6 +110,10 @@ impl Numbers {
         let number = self.next_type;
         self.next_type += 1;
         plan::set(number, self.plans[key.plan]);
+        if plan.profile {
+            self.profiles
+                .describe(number, function, tracers, (module, site));
+        }
         self.types.insert(key, number);
         if plan.record {
             self.lengthen_row(number, key);

@@ -204,7 +204,8 @@ pub(super) fn plan(tracer: &Tracer) -> Plan {
     let (options, bit) = (&tracer.options, 1 << tracer.number);
     let is_callback = options.kind == TracerKind::Callback;
     Plan {
-        record: !is_callback,
+        record: !matches!(options.kind, TracerKind::Callback | TracerKind::Profile),
+        profile: options.kind == TracerKind::Profile,
         exit: matches!(options.kind, TracerKind::Graph | TracerKind::Profile)
             || options.result
             || options.min_ns.is_some(),

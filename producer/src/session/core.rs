@@ -74,6 +74,11 @@ fn now_cold() -> u64 {
     Core::current().map_or(0, |core| clock::ticks(core.clock))
 }
 
+/// Whether the session's clock is the time stamp counter.
+pub(crate) fn is_counter() -> bool {
+    Core::current().is_some_and(|core| core.clock == Clock::Tsc)
+}
+
 /// Ticks of the session's clock in `ns` nanoseconds.
 pub(crate) fn ticks_of_ns(ns: u64) -> Option<u64> {
     let rate = Core::current()?.rate;

@@ -23,7 +23,7 @@ pub(crate) use attach::reserve_slow;
 pub use builder::{Builder, Session};
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
-pub(crate) use core::{now, ticks_of_ns};
+pub(crate) use core::{is_counter, now, ticks_of_ns};
 pub use error::StartError;
 pub(crate) use filter::glob;
 pub use life::start_from_env;

@@ -7,16 +7,31 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::{Dump, FunctionTimes, Stats, TypeCount};
 
 use crate::calls::CallOptions;
-use crate::function_table;
-use crate::input::{self, Files};
+use crate::output::file::DEFAULT_FILE;
 use crate::output::units::{count, duration, size};
-use crate::output::{Exit, Failure, Sink, Style, Table, printable};
+use crate::output::{Exit, Failure, Sink, Style, Table, note, printable};
+use crate::profile_table::{self, Profile};
+use crate::tracing::target::Target;
+use crate::{function_table, input, live};
 
 /// Count events and calls, and sum up their durations
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Functions are listed with the most time of their own (SELF) first. A tracer of kind 'profile' counts
+in the process and writes no records: -p asks for what it has gathered, a dump holds that as of its
+last stop and of the program's exit (a process that was killed left nothing). Its percentiles, marked
+with ~, are taken from a histogram by powers of two and may be wrong by a factor of up to two.
+
+Examples:
+  ringmark report run.rmk --diff before.rmk
+  ringmark report -p 812 --tracer profile")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    files: Files,
+    /// Dumps to read together; '-' is standard input
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
+    files: Vec<PathBuf>,
+    /// Report what is in the rings of a process now, and what its profile tracers have gathered
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "diff")]
+    pid: Option<u32>,
     #[command(flatten)]
     calls: CallOptions,
     /// Compare the functions of FILE with those of this dump
@@ -27,10 +42,24 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What is reported.
+struct Found {
+    /// `None`: only profiles are.
+    dump: Option<Dump>,
+    profiles: Vec<Profile>,
+    is_whole: bool,
+}
+
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let dump = self.files.read()?;
-        let functions = function_table::times(&dump, &self.calls)?;
+        let found = match self.pid {
+            Some(pid) => self.ask(pid)?,
+            None => self.read()?,
+        };
+        let functions = match &found.dump {
+            Some(dump) => function_table::times(dump, &self.calls)?,
+            None => Vec::new(),
+        };
         let mut out = if self.json {
             Sink::direct()
         } else {
@@ -38,10 +67,48 @@ impl Args {
         };
         match &self.diff {
             Some(other) => self.compare(&functions, other, &mut out)?,
-            None => self.show(&functions, &dump, &mut out)?,
+            None => self.show(&functions, &found, &mut out)?,
         }
         out.finish()?;
-        Ok(Exit::lost_if(!dump.verify().is_clean()))
+        Ok(Exit::lost_if(!found.is_whole))
+    }
+
+    fn read(&self) -> anyhow::Result<Found> {
+        let dump = input::read(&self.files)?;
+        Ok(Found {
+            profiles: profile_table::in_dump(&dump, &self.calls),
+            is_whole: dump.verify().is_clean(),
+            dump: Some(dump),
+        })
+    }
+
+    /// Pages of living rings that a recorder has taken already are not missing.
+    fn ask(&self, pid: u32) -> anyhow::Result<Found> {
+        // Whom we may only watch, we do not ask.
+        let target = Target::of(pid).ok().flatten();
+        let ask = |target| profile_table::of_process(&target, &self.calls);
+        let profiles = target.map_or(Ok(Vec::new()), ask)?;
+        let uncounted = profiles.iter().map(|profile| profile.uncounted).max();
+        if let Some(calls) = uncounted.filter(|calls| *calls > 0) {
+            note(&format!("no memory to count {calls} calls"));
+        }
+        let mut is_whole = uncounted.unwrap_or(0) == 0;
+        if self.calls.tracer().is_some() && !profiles.is_empty() {
+            self.calls.require_all_threads()?;
+            return Ok(Found {
+                dump: None,
+                profiles,
+                is_whole,
+            });
+        }
+        let dump = live::snapshot(pid)?;
+        let verified = dump.verify();
+        is_whole &= verified.lost == 0 && verified.damage.is_empty();
+        Ok(Found {
+            dump: Some(dump),
+            profiles,
+            is_whole,
+        })
     }
 
     fn compare(
@@ -63,21 +130,32 @@ impl Args {
         Ok(function_table::changes_table(&changes).write(out, Style::detect())?)
     }
 
-    fn show(&self, functions: &[FunctionTimes], dump: &Dump, out: &mut Sink) -> anyhow::Result<()> {
-        let rows = rows(dump);
+    fn show(
+        &self,
+        functions: &[FunctionTimes],
+        found: &Found,
+        out: &mut Sink,
+    ) -> anyhow::Result<()> {
+        let rows = found.dump.as_ref().map(rows).unwrap_or_default();
         if self.json {
             let lines = functions.iter().map(function_table::json);
-            let mut lines = lines.chain(rows.iter().map(Row::json));
+            let profiles = found.profiles.iter().flat_map(Profile::json);
+            let mut lines = lines.chain(profiles).chain(rows.iter().map(Row::json));
             return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
         }
+        let mut tables = Vec::new();
         if !functions.is_empty() {
-            function_table::table(functions).write(out, Style::detect())?;
+            tables.push(function_table::table(functions));
         }
-        if !functions.is_empty() && !rows.is_empty() {
-            writeln!(out)?;
+        tables.extend(found.profiles.iter().map(Profile::table));
+        if tables.is_empty() || !rows.is_empty() {
+            tables.push(table(&rows));
         }
-        if functions.is_empty() || !rows.is_empty() {
-            table(&rows).write(out, Style::detect())?;
+        for (place, table) in tables.iter().enumerate() {
+            if place > 0 {
+                writeln!(out)?;
+            }
+            table.write(out, Style::detect())?;
         }
         Ok(())
     }
@@ -95,11 +173,15 @@ pub(crate) struct Row {
     took: Option<(u64, u64)>,
 }
 
-/// One row per event type, functions left out: those that took longest first, then the most frequent.
+/// One row per event type, functions and their profiles left out: those that took longest first,
+/// then the most frequent.
 pub(crate) fn rows(dump: &Dump) -> Vec<Row> {
     let mut rows: BTreeMap<_, Row> = BTreeMap::new();
     let types = Stats::collect(dump.events()).types.into_iter();
-    for of_type in types.filter(|of_type| of_type.ty.function.is_none()) {
+    for of_type in types.filter(|of_type| {
+        let ty = of_type.ty;
+        ty.function.is_none() && !profile_table::is_profile(&ty.name, &ty.target)
+    }) {
         let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
         rows.entry(key).or_default().add(&of_type);
     }

@@ -13,7 +13,7 @@ use crate::output::units::{count, counted, duration};
 use crate::output::{Exit, Style, note};
 use crate::recording::{self, Outcome};
 use crate::tracing::preload;
-use crate::{function_table, input};
+use crate::{function_table, input, profile_table};
 
 /// Record a program until it ends, then show a short summary
 #[derive(Debug, clap::Args)]
@@ -79,7 +79,12 @@ impl Args {
         let functions = function_table::times(&dump, &CallOptions::default())?;
         if !functions.is_empty() {
             function_table::table(&functions).write(&mut out, Style::none())?;
-        } else if self.functions.tracer.is_some() {
+        }
+        let profiles = profile_table::in_dump(&dump, &CallOptions::default());
+        for profile in &profiles {
+            profile.table().write(&mut out, Style::none())?;
+        }
+        if functions.is_empty() && profiles.is_empty() && self.functions.tracer.is_some() {
             drop(out);
             note(
                 "no call of a function was recorded: does --filter match any that are called, and does a trigger, if any, start it? 'ringmark functions FILE' lists those that can be",
@@ -87,7 +92,7 @@ impl Args {
             out = io::stderr().lock();
         }
         let rows = report::rows(&dump);
-        if functions.is_empty() || !rows.is_empty() {
+        if (functions.is_empty() && profiles.is_empty()) || !rows.is_empty() {
             report::table(&rows).write(&mut out, Style::none())?;
         }
         Ok(())

@@ -65,7 +65,7 @@ struct Start {
     #[command(flatten)]
     of: Of,
     /// Make a tracer of this kind, unless the process has one of that name
-    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = ["function", "graph", "callback"])]
+    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = ["function", "graph", "callback", "profile"])]
     kind: Option<String>,
     #[command(flatten)]
     names: Names,

@@ -25,8 +25,9 @@ pub(crate) struct Preload {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Functions")]
 pub(crate) struct Options {
-    /// Trace functions, too: 'graph' for calls and their durations, 'function' for calls and callers
-    #[arg(long, value_name = "TRACER", value_parser = ["graph", "function"])]
+    /// Trace functions, too: 'graph' for calls and their durations, 'function' for calls and callers,
+    /// 'profile' for counts and times kept in the program until it ends
+    #[arg(long, value_name = "TRACER", value_parser = ["graph", "function", "profile"])]
     pub(crate) tracer: Option<String>,
     #[command(flatten)]
     names: Names,
@@ -47,7 +48,7 @@ impl Options {
                 return Ok(None);
             }
             return Err(Failure::usage(
-                "functions are named, but no tracer: expected --tracer graph or --tracer function",
+                "functions are named, but no tracer: expected --tracer graph, function or profile",
             ));
         };
         self.names.require()?;

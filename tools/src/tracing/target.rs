@@ -50,7 +50,10 @@ impl Target {
     }
 
     /// The session that knows tracers: a program may have one of its own beside it.
-    fn of(pid: u32) -> anyhow::Result<Option<Self>> {
+    ///
+    /// # Errors
+    /// There is no such process, or we may not.
+    pub(crate) fn of(pid: u32) -> anyhow::Result<Option<Self>> {
         let places = match find::by_pid(pid) {
             Ok(places) => places,
             Err(ReaderError::NotTraced { .. }) => return Ok(None),

@@ -1,7 +1,7 @@
 //! What the stubs have pushed when the slow way begins, lowest address first.
 
+use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU8, AtomicU64};
 
 /// Bytes of the words that `ringmark_slow` pushes below a stub's: r9, r8, rbp, its return address.
 pub(crate) const PUSHED_BELOW: usize = 32;
@@ -166,18 +166,6 @@ pub(crate) fn has_shadow_stack() -> bool {
     let is_on = result == 0 && features & 1 != 0;
     ANSWER.store(u8::from(is_on), Relaxed);
     is_on
-}
-
-/// Adds one to a count of this thread's: handlers on it may do the same between any two instructions.
-pub(crate) fn count(number: &AtomicU64) {
-    // SAFETY: one instruction on a word that is there.
-    unsafe {
-        core::arch::asm!(
-            "inc qword ptr [{number}]",
-            number = in(reg) number.as_ptr(),
-            options(nostack),
-        );
-    }
 }
 
 /// Ends the process where going on would jump to nowhere.

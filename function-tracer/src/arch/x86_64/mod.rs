@@ -2,23 +2,24 @@
 //! its head only, between instructions of the same length that are right with any operand.
 
 mod call_stubs;
+mod counts;
 mod distance;
 mod form;
 mod frames;
 mod inside_stub;
 mod nops;
 mod pad;
+mod profile_stubs;
 mod return_place;
 mod slow_way;
 mod store;
 mod stub;
 
 pub(crate) use call_stubs::return_address;
+pub(crate) use counts::{add, raise};
 pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, is_return, lands_on_entry, read};
-pub(crate) use frames::{
-    EntryFrame, ExitFrame, SledFrame, count, current_cpu, has_shadow_stack, trap,
-};
+pub(crate) use frames::{EntryFrame, ExitFrame, SledFrame, current_cpu, has_shadow_stack, trap};
 pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
 pub(crate) use return_place::ReturnPlace;
 pub(crate) use store::store_head;

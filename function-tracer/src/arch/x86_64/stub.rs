@@ -5,6 +5,7 @@ use super::call_stubs::{
     ringmark_enter_sleds, ringmark_leave_called, ringmark_leave_sled, ringmark_leave_tail,
 };
 use super::inside_stub::ringmark_enter_any_inside;
+use super::profile_stubs::ringmark_enter_profile;
 
 /// What a pad may jump to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) enum Stub {
     CallsWithSleds,
     /// The entry is recorded with its caller.
     Callers,
+    /// Its calls are counted for one tracer.
+    Profile,
     /// Whatever the plan says.
     Any,
     /// As `Calls`, at a site inside a function.
@@ -36,6 +39,7 @@ impl Stub {
             Self::Calls => ringmark_enter,
             Self::CallsWithSleds => ringmark_enter_sleds,
             Self::Callers => ringmark_enter_called,
+            Self::Profile => ringmark_enter_profile,
             Self::Any => ringmark_enter_any,
             Self::CallsInside => ringmark_enter_inside,
             Self::AnyInside => ringmark_enter_any_inside,

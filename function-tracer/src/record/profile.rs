@@ -1,0 +1,146 @@
+//! Calls that are counted where they happen: each tracer's cell of the function gets their number
+//! and times, no record is written. Only the thread itself and its signal handlers write its table.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::open_calls::Block;
+use super::profile_tables::{self, BUCKETS, Cell, Inner, Lane, Table, Use, for_each_use, tables};
+use crate::arch::{add, raise};
+
+/// 16 times the number of a place, counted from 1.
+fn mark(place: usize) -> u64 {
+    (place as u64 + 1) << 4
+}
+
+fn inner(lane: &Lane, mark: u64) -> &Inner {
+    let last = lane.len() - 1;
+    &lane[((mark >> 4) as usize).min(last)]
+}
+
+/// The call outside `mark` that `from` leads to: what lies further in was left.
+fn outside(lane: &Lane, from: u64, mark: u64) -> u64 {
+    let mut outer = from;
+    while outer >= mark {
+        let next = inner(lane, outer).outer.load(Relaxed);
+        outer = if next < outer { next } else { 0 };
+    }
+    outer
+}
+
+fn with_cells(block: &Block, number: u32, mut to: impl FnMut(&Table, &Cell, Use)) {
+    let table = block.table();
+    for_each_use(number, |one| {
+        match table.and_then(|table| Some((table, table.cell(one.cell)?))) {
+            Some((table, cell)) => to(table, cell, one),
+            None => profile_tables::count_uncounted(),
+        }
+    });
+}
+
+/// A call begins whose end will be seen, in this place of the thread.
+pub(super) fn enter(block: &Block, number: u32, place: usize) {
+    let me = mark(place);
+    with_cells(block, number, |table, cell, one| {
+        let lane = &table.lanes[one.lane as usize];
+        let outer = outside(lane, lane[0].outer.load(Relaxed), me);
+        let call = inner(lane, me);
+        call.outer.store(outer, Relaxed);
+        call.inside.store(0, Relaxed);
+        lane[0].outer.store(me, Relaxed);
+        let outermost = cell.outermost.load(Relaxed);
+        if outermost == 0 || outermost >= me {
+            cell.outermost.store(me, Relaxed);
+        }
+        add(&cell.begun, 1);
+    });
+}
+
+/// A call begins whose end will not be seen.
+pub(super) fn pass(block: &Block, number: u32) {
+    with_cells(block, number, |_, cell, _| {
+        add(&cell.begun, 1);
+        add(&cell.loose, 1);
+    });
+}
+
+/// A call ends; its place is not given back yet.
+pub(super) fn leave(block: &Block, number: u32, place: usize, took: u64, unwound: bool) {
+    let me = mark(place);
+    with_cells(block, number, |table, cell, one| {
+        let lane = &table.lanes[one.lane as usize];
+        let call = inner(lane, me);
+        let outer = outside(lane, call.outer.load(Relaxed), me);
+        lane[0].outer.store(outer, Relaxed);
+        add(&inner(lane, outer).inside, took);
+        add(&cell.own, took.saturating_sub(call.inside.load(Relaxed)));
+        add(&cell.sum, took);
+        if cell.outermost.load(Relaxed) == me {
+            cell.outermost.store(0, Relaxed);
+            add(&cell.total, took);
+        }
+        raise(&cell.longest, took);
+        raise(&cell.shortest, !took);
+        let bucket = took.checked_ilog2().unwrap_or(0) as usize;
+        add(&cell.buckets[bucket.min(BUCKETS - 1)], 1);
+        add(&cell.unwound, u64::from(unwound));
+    });
+}
+
+/// What all threads together know of the calls of a function, in ticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) begun: u64,
+    pub(crate) unwound: u64,
+    pub(crate) loose: u64,
+    pub(crate) total: u64,
+    pub(crate) own: u64,
+    pub(crate) sum: u64,
+    pub(crate) shortest: Option<u64>,
+    pub(crate) longest: u64,
+    /// As in [`Cell::buckets`].
+    pub(crate) buckets: [u64; BUCKETS],
+}
+
+impl Sum {
+    /// Of the cell with this number. Calls that end meanwhile may be in part of it.
+    pub(crate) fn of(cell: u32) -> Self {
+        let mut sum = Self {
+            begun: 0,
+            unwound: 0,
+            loose: 0,
+            total: 0,
+            own: 0,
+            sum: 0,
+            shortest: None,
+            longest: 0,
+            buckets: [0; BUCKETS],
+        };
+        tables()
+            .filter_map(|table| table.cell(cell))
+            .for_each(|cell| sum.add(cell));
+        sum
+    }
+
+    fn add(&mut self, cell: &Cell) {
+        self.begun += cell.begun.load(Relaxed);
+        self.unwound += cell.unwound.load(Relaxed);
+        self.loose += cell.loose.load(Relaxed);
+        self.total += cell.total.load(Relaxed);
+        self.own += cell.own.load(Relaxed);
+        self.sum += cell.sum.load(Relaxed);
+        let shortest = cell.shortest.load(Relaxed);
+        if shortest != 0 {
+            let found = !shortest;
+            self.shortest = Some(self.shortest.map_or(found, |ticks| ticks.min(found)));
+        }
+        self.longest = self.longest.max(cell.longest.load(Relaxed));
+        for (all, bucket) in self.buckets.iter_mut().zip(&cell.buckets) {
+            *all += bucket.load(Relaxed);
+        }
+    }
+
+    /// Calls that have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}

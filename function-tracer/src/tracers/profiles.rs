@@ -1,0 +1,116 @@
+//! Which cells the profile tracers have: one for each function that one of them wanted.
+
+use std::collections::BTreeMap;
+
+use crate::record::profile::Sum;
+use crate::record::profile_tables::{CELLS_MAX, LANES, Use, make_room, set_uses};
+use crate::sites::{Module, Site, demangled};
+
+/// Names for people.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    pub(crate) function: String,
+    /// File name of its module.
+    pub(crate) module: String,
+}
+
+/// The cells of all profile tracers.
+#[derive(Debug, Default)]
+pub(crate) struct Profiles {
+    /// By lane the number of its tracer.
+    lanes: [Option<u32>; LANES],
+    /// By numbers of tracer and function.
+    cells: BTreeMap<(u32, u32), (u32, Names)>,
+    next_cell: u32,
+}
+
+impl Profiles {
+    /// Gives a tracer a lane. `false`: none is free.
+    pub(crate) fn add(&mut self, tracer: u32) -> bool {
+        let free = self.lanes.iter_mut().find(|lane| lane.is_none());
+        free.map(|lane| *lane = Some(tracer)).is_some()
+    }
+
+    /// Takes it back. Calls that are open count for nobody else: their cells are not used again.
+    pub(crate) fn remove(&mut self, tracer: u32) {
+        for lane in &mut self.lanes {
+            lane.take_if(|number| *number == tracer);
+        }
+        self.cells.retain(|(number, _), _| *number != tracer);
+    }
+
+    /// Says what calls of a function type are counted as. Cells are given out before its sites are
+    /// switched on, and have room in every thread then.
+    pub(crate) fn describe(
+        &mut self,
+        type_number: u32,
+        function: u32,
+        tracers: u64,
+        (module, site): (&Module, &Site),
+    ) {
+        let mut uses = Vec::new();
+        for lane in 0..LANES {
+            let wanted = |tracer: &u32| tracers & (1 << tracer) != 0;
+            let Some(tracer) = self.lanes[lane].filter(wanted) else {
+                continue;
+            };
+            if let Some(cell) = self.cell(tracer, function, (module, site)) {
+                let lane = lane as u32;
+                uses.push(Use { cell, lane });
+            }
+        }
+        make_room(self.next_cell as usize);
+        // Without memory for the table nothing is counted.
+        let _ = set_uses(type_number, uses);
+    }
+
+    fn cell(&mut self, tracer: u32, function: u32, of: (&Module, &Site)) -> Option<u32> {
+        if let Some((cell, _)) = self.cells.get(&(tracer, function)) {
+            return Some(*cell);
+        }
+        let cell = self.next_cell;
+        if cell as usize >= CELLS_MAX {
+            return None;
+        }
+        self.next_cell += 1;
+        let names = (cell, names(of));
+        self.cells.insert((tracer, function), names);
+        Some(cell)
+    }
+
+    /// What a tracer's functions have gathered, in an order that stays.
+    pub(crate) fn of(&self, tracer: u32) -> impl Iterator<Item = (&Names, Sum)> {
+        let all = self.cells.range((tracer, 0)..=(tracer, u32::MAX));
+        all.map(|(_, (cell, names))| (names, Sum::of(*cell)))
+    }
+}
+
+fn names((module, site): (&Module, &Site)) -> Names {
+    let symbol = module.function(site).map_or(&[][..], |f| &f.symbol);
+    let function = if symbol.is_empty() {
+        format!("{:#x}", site.address)
+    } else {
+        demangled(symbol).into_owned()
+    };
+    let file = module.path.file_name().unwrap_or_default();
+    let one_line = |text: &str| text.replace(['\n', '\t'], " ");
+    Names {
+        function: one_line(&function),
+        module: one_line(&file.to_string_lossy()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_given_back() {
+        let mut profiles = Profiles::default();
+        assert!((0..LANES as u32).all(|tracer| profiles.add(tracer)));
+        assert!(!profiles.add(40));
+        profiles.remove(3);
+        assert!(profiles.add(40));
+        assert!(!profiles.add(41));
+    }
+}
