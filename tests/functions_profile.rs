@@ -276,6 +276,56 @@ fn a_profile_of_a_whole_run_is_in_its_dump() {
     );
 }
 
+#[test]
+fn triggers_say_which_calls_are_counted() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-profile-triggers");
+    let flags = format!("{SITES} -pthread");
+    let program = compile(&stage, "triggers.c", "triggers", &flags);
+    let (threads, parts) = if is_long() { (8, 1000) } else { (4, 20) };
+    // The ends of end_part are counted, have a trigger, and nobody records them.
+    let wishes = "tracer=profile;filter=work;filter=leaf;filter=end_part;\
+        trigger=begin_part:entry=start;trigger=end_part:exit=stop;\
+        tracer=all;kind=profile;filter=*;\
+        tracer=graph;filter=work;trigger=begin_part:exit=stop;trigger=end_part:entry=start";
+    let mut command = stage.command(&program);
+    command.env("RINGMARK", "mode=lossless,keep=always,ring=4M,session=64M");
+    command
+        .env("RINGMARK_TRACE", wishes)
+        .env("LD_PRELOAD", library());
+    command.args([threads.to_string(), parts.to_string()]);
+    let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+    let dump = stage.path("all.rmk");
+    let _ = ringmark(&stage, "snapshot -o", &[&dump]).expect_code(0);
+    let of = |tracer: &str| report(&stage, &format!("-T {tracer}"), &[&dump]);
+    let expect = |functions: &Functions, expected: &[(&str, u64)]| {
+        let expected = expected.iter().map(|(name, n)| ((*name).to_owned(), *n));
+        assert_eq!(calls_of(functions), expected.collect());
+    };
+    // As in `triggers.c`.
+    let (inside, outside) = (threads * parts * 100, threads * parts * 30);
+    let between = [
+        ("work", inside),
+        ("leaf", inside + 3 * parts),
+        ("end_part", parts),
+    ];
+    expect(&of("profile"), &between);
+    let all = of("all");
+    let every = [
+        ("work", inside + outside),
+        ("leaf", inside + outside + 3 * parts),
+        ("begin_part", parts),
+        ("end_part", parts),
+        ("leave_part", parts),
+        ("main", 1),
+    ];
+    expect(&all, &every);
+    assert_eq!(number(&all["leave_part"], "not_returned"), parts / 2);
+    expect(&of("graph"), &[("work", outside - threads * 30)]);
+}
+
 /// Reads `graph --json` and prints what is in it: calls, depths, ends, and whether times add up.
 const READ_CALLS: &str = r#"
 import collections, json, sys
