@@ -311,8 +311,8 @@ fn triggers_say_which_calls_are_counted() {
         ("leaf", inside + 3 * parts),
         ("end_part", parts),
     ];
-    expect(&of("profile"), &between);
-    let all = of("all");
+    let (some, all) = (of("profile"), of("all"));
+    expect(&some, &between);
     let every = [
         ("work", inside + outside),
         ("leaf", inside + outside + 3 * parts),
@@ -323,6 +323,8 @@ fn triggers_say_which_calls_are_counted() {
     ];
     expect(&all, &every);
     assert_eq!(number(&all["leave_part"], "not_returned"), parts / 2);
+    let mut counted = some.values().chain(all.values());
+    assert!(counted.all(|f| number(f, "open") == 0), "{some:?} {all:?}");
     expect(&of("graph"), &[("work", outside - threads * 30)]);
 }
 
