@@ -24,6 +24,7 @@ const UNSAFE_FILES: &[&str] = &[
     "producer/src/session/control.rs",
     "producer/src/session/handler.rs",
     "producer/src/session/process.rs",
+    "producer/src/session/sample.rs",
     // The bridge from `tracing`: words that are there if counted, what a living span is.
     "producer/src/tracing/ids.rs",
     "producer/src/tracing/values.rs",
@@ -68,6 +69,7 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/arch/x86_64/call_stubs.rs",
     "function-tracer/src/arch/x86_64/frames.rs",
     "function-tracer/src/arch/x86_64/inside_stub.rs",
+    "function-tracer/src/arch/x86_64/measured.rs",
     "function-tracer/src/arch/x86_64/profile_stubs.rs",
     "function-tracer/src/arch/x86_64/stub.rs",
     "function-tracer/src/record/by_type.rs",
@@ -77,6 +79,7 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/open_calls.rs",
     "function-tracer/src/record/own_stack.rs",
     "function-tracer/src/record/types.rs",
+    "function-tracer/src/record/unwritten.rs",
     "function-tracer/src/tracers/mod.rs",
     // The bridge's reference counts, and values that outlive a call of the visitor.
     "producer/src/tracing/ids.rs",

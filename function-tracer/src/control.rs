@@ -180,7 +180,8 @@ fn answer_verb<'a>(
         }
         "renew" => {
             let state = lease::renew(tracers, name, wish.lease_ms)?;
-            Ok(format!("state={state}\n"))
+            let given_up = texts::given_up(tracers.find(name)?);
+            Ok(format!("state={state}\n{given_up}"))
         }
         "status" => Ok(engine(|engine| {
             engine.rescan();
@@ -202,15 +203,16 @@ fn stop(tracers: &mut Tracers, name: Option<&str>) -> Result<String, RequestErro
     };
     let on = tracers.all().iter().filter(|t| t.is_on() && is_meant(t));
     let on: Vec<_> = on.map(|tracer| tracer.name().to_owned()).collect();
-    let outcome = if name == Some("*") {
-        tracers.stop_all()?
+    let (outcome, given_up) = if name == Some("*") {
+        (tracers.stop_all()?, String::new())
     } else {
         lease::begin(tracers, name, None);
-        tracers.stop(name)?
+        let given_up = texts::given_up(tracers.find(name)?);
+        (tracers.stop(name)?, given_up)
     };
     on.iter()
         .try_for_each(|name| written(tracers, Some(name)))?;
-    Ok(texts::report(&outcome))
+    Ok(texts::report(&outcome) + &given_up)
 }
 
 /// What a profile tracer has gathered.
@@ -275,5 +277,6 @@ fn idle() {
     {
         lease::expire(tracers);
         tracers.follow_modules();
+        tracers.keep_budgets();
     }
 }

@@ -1,13 +1,14 @@
 //! For libraries that bring record types of their own, such as a function tracer: they describe
 //! them in the schema, reserve records by [`crate::event::reserve_words`], and answer requests.
 
-pub use ringmark_ring::clock::monotonic_ns;
+pub use ringmark_ring::clock::{cpu_ns, monotonic_ns};
 pub use ringmark_ring::reservation::RawReservation;
 pub use ringmark_ring::writer::PAYLOAD_WORDS_MAX;
 pub use ringmark_ring::writer::offsets as writer_offsets;
 
 use crate::event::description::Description;
 use crate::session;
+pub use crate::session::RingCounts;
 
 /// Registers an event type that is no call site of a Rust macro: it is in the schema from now on,
 /// also in that of forked children, and on or off as the filter says. Once for each type.
@@ -57,4 +58,27 @@ pub fn is_counter() -> bool {
 #[must_use]
 pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     session::glob(pattern, text)
+}
+
+/// How much was written into each ring of the session so far.
+#[must_use]
+pub fn ring_counts() -> Vec<RingCounts> {
+    session::ring_counts()
+}
+
+/// Calls `visit` with the type of each record in some of the pages of ring `ring` that were turned
+/// between two counts of it, and are still there; `pages` at most, spread over the time between.
+pub fn sample_types(
+    ring: u32,
+    turned: core::ops::Range<u64>,
+    pages: u32,
+    visit: &mut dyn FnMut(u32),
+) {
+    session::sample_types(ring, turned, pages, visit);
+}
+
+/// Runs `work`, which records as ever, but into memory that nobody reads: to measure what recording
+/// costs. For the thread that answers requests. `None`: there is no session, or no memory.
+pub fn without_trace<R>(work: impl FnOnce() -> R) -> Option<R> {
+    session::without_trace(work)
 }

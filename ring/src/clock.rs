@@ -75,6 +75,13 @@ pub fn realtime_ns() -> u64 {
     nanoseconds(ClockId::Realtime)
 }
 
+/// CPU time that the process has used, and how much of it the calling thread, in ns.
+#[must_use]
+pub fn cpu_ns() -> (u64, u64) {
+    let process = nanoseconds(ClockId::ProcessCPUTime);
+    (process, nanoseconds(ClockId::ThreadCPUTime))
+}
+
 #[inline]
 fn nanoseconds(clock: ClockId) -> u64 {
     if KERNEL_CODE.load(Relaxed) != THERE {

@@ -12,6 +12,8 @@ use crate::tracers::{Outcome, Selection, Tracer, TracerKind, Tracers, candidate}
 
 /// Kept free for the last line.
 const LAST_LINE_BYTES: usize = 64;
+/// Functions that are named, of those that were given up.
+const GIVEN_UP_MAX: usize = 32;
 
 /// What a change did.
 pub(super) fn report(outcome: &Outcome) -> String {
@@ -94,7 +96,9 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
         push(&mut text, &format_args!("not_called={not_called}"));
     }
     for tracer in tracers.all() {
-        if !push(&mut text, &line_of(tracer)) || !triggers_of(tracer, &mut text) {
+        let more = |text: &mut String| push_lines(text, &given_up(tracer));
+        if !push(&mut text, &line_of(tracer)) || !triggers_of(tracer, &mut text) || !more(&mut text)
+        {
             break;
         }
     }
@@ -108,6 +112,21 @@ fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {
         let line = format_args!("trigger={name} {functions} {}", trigger.text());
         push(text, &line)
     })
+}
+
+/// What a budget did not allow: the tracer, its functions' shares of the CPU time, and their names.
+pub(super) fn given_up(tracer: &Tracer) -> String {
+    let mut text = String::new();
+    for one in tracer.given_up().iter().take(GIVEN_UP_MAX) {
+        let (tracer, name) = (tracer.name(), one.function.replace('\n', " "));
+        let _ = writeln!(text, "given_up={tracer} {} {name}", one.ppm);
+    }
+    text
+}
+
+/// Adds lines; `false`: there is no room for all.
+fn push_lines(text: &mut String, lines: &str) -> bool {
+    lines.lines().all(|line| push(text, &line))
 }
 
 fn line_of(tracer: &Tracer) -> String {
@@ -135,6 +154,12 @@ fn line_of(tracer: &Tracer) -> String {
     }
     if tracer.wants_snapshot() {
         line.push_str(" snapshot=true");
+    }
+    if let Some(ppm) = options.budget_ppm {
+        let _ = write!(line, " budget_ppm={ppm}");
+    }
+    if let Some(ppm) = tracer.cost_ppm() {
+        let _ = write!(line, " cost_ppm={ppm}");
     }
     line + " filter=" + &options.selection.text()
 }

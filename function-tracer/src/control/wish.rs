@@ -14,6 +14,7 @@ pub(super) struct Wish<'a> {
     min_bytes: Option<u64>,
     min_ns: Option<u64>,
     triggers: Option<Vec<Trigger>>,
+    budget_ppm: Option<u64>,
     pub(super) lease_ms: Option<u64>,
     /// Of a list: where it goes on.
     pub(super) from: usize,
@@ -42,6 +43,7 @@ impl<'a> Wish<'a> {
                     let triggers = wish.triggers.get_or_insert_default();
                     triggers.push(Trigger::parse(value, syntax)?);
                 }
+                "budget_ppm" => wish.budget_ppm = Some(number("budget_ppm", value)?),
                 "lease_ms" => wish.lease_ms = Some(number("lease_ms", value)?),
                 "from" => wish.from = number("from", value)? as usize,
                 "refused" => wish.refused = true,
@@ -71,6 +73,8 @@ impl<'a> Wish<'a> {
         if let Some(triggers) = self.triggers {
             options.triggers = triggers;
         }
+        let budget = self.budget_ppm.or(options.budget_ppm);
+        options.budget_ppm = budget.filter(|ppm| *ppm > 0);
     }
 }
 

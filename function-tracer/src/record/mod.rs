@@ -12,3 +12,4 @@ pub(crate) mod profile_tables;
 pub(crate) mod slow;
 pub(crate) mod triggers;
 pub(crate) mod types;
+pub(crate) mod unwritten;

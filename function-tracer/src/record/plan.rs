@@ -91,6 +91,11 @@ impl Plan {
         is_plain && self.record && self.exit && !self.profile
     }
 
+    /// Whether each call has a record at its entry.
+    pub(crate) fn writes_entries(&self) -> bool {
+        self.record && self.min_ticks.is_none()
+    }
+
     /// What both want. Calls below a duration are left out only if both leave them out.
     pub(crate) fn and(self, other: Self) -> Self {
         let recording = |plan: Self| plan.record.then_some(plan.min_ticks);

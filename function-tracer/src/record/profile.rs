@@ -86,6 +86,12 @@ pub(super) fn leave(block: &Block, number: u32, place: usize, took: u64, unwound
     });
 }
 
+/// Calls of a cell in all threads.
+pub(crate) fn begun(cell: u32) -> u64 {
+    let cells = tables().filter_map(|table| table.cell(cell));
+    cells.map(|cell| cell.begun.load(Relaxed)).sum()
+}
+
 /// What all threads together know of the calls of a function, in ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sum {

@@ -14,6 +14,7 @@ use super::open_calls::{Block, OpenCall, block, put_back};
 use super::plan::{self, Plan};
 use super::profile;
 use super::triggers::{self, Actions};
+use super::unwritten;
 use crate::arch::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address};
 
 /// Set in an open call's type beside the type's 24 bits: its end is no plain record.
@@ -42,6 +43,8 @@ fn record_at(type_id: u32, payload: &[u64], now: Now) {
             reservation.set_word(place, *word);
         }
         reservation.commit();
+    } else if type_id.0 & EXIT_BIT == 0 {
+        unwritten::add(type_id.0 & LAST_NUMBER);
     }
 }
 
@@ -56,6 +59,7 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         drop_replaced(block, slot, frame.return_address());
     }
     let Some((type_word, plan)) = wanted_now(frame.type_word()) else {
+        unwritten::add(frame.type_word() & LAST_NUMBER);
         return;
     };
     let caller = real_caller(block, slot, frame.return_address());
@@ -70,7 +74,8 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     if plan.profile && !hooked {
         profile::pass(block, type_word & LAST_NUMBER);
     }
-    if plan.min_ticks.is_some() || !plan.record {
+    if !plan.writes_entries() {
+        unwritten::add(type_word & LAST_NUMBER);
         return; // Its record is written at its end, if at all.
     }
     let loose = if hooked && plan.exit { 0 } else { LOOSE_BIT };

@@ -3,10 +3,12 @@
 //! selections → what is wanted of each site → its type → its stub. A site that nobody wants does
 //! nothing; one that several want is recorded once, under a type that says who they are.
 
+mod budget;
 mod error;
 mod order;
 mod profiles;
 mod schema;
+mod stubs;
 mod tracer;
 mod triggers;
 mod wants;
@@ -27,6 +29,7 @@ use crate::record::types;
 pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
 use crate::sites::{ModuleId, SiteId, demangled};
 use crate::target::Target;
+pub use budget::GivenUp;
 pub use error::TracerError;
 use order::Refusals;
 pub(crate) use profiles::Names;
@@ -71,6 +74,9 @@ pub struct Tracers {
     uses: BTreeMap<SiteId, Use>,
     /// Modules that the tracers were asked about.
     seen: BTreeSet<ModuleId>,
+    /// What tracing costs, where somebody has a budget.
+    watch: Option<budget::Watch>,
+    costs: budget::Costs,
 }
 
 impl Tracers {
@@ -84,6 +90,8 @@ impl Tracers {
             numbers: Numbers::default(),
             uses: BTreeMap::new(),
             seen: BTreeSet::new(),
+            watch: None,
+            costs: budget::Costs::default(),
         }
     }
 
@@ -123,6 +131,8 @@ impl Tracers {
             is_default,
             held_until_ms: None,
             matches: BTreeMap::new(),
+            given_up: Vec::new(),
+            cost_ppm: None,
         });
         Ok(number)
     }
@@ -175,7 +185,10 @@ impl Tracers {
     /// # Errors
     /// There is none, or none of this name.
     pub fn start(&mut self, name: Option<&str>) -> Result<Outcome, TracerError> {
-        self.change(name, |tracer| !std::mem::replace(&mut tracer.on, true))
+        self.change(name, |tracer| {
+            tracer.begin_anew();
+            !std::mem::replace(&mut tracer.on, true)
+        })
     }
 
     /// Changes what a tracer wants and switches it on, at once.
@@ -309,7 +322,7 @@ impl Tracers {
         if pausing.count() > PAUSING_MAX {
             let tracer = &mut self.tracers[place];
             (tracer.options, tracer.on) = before;
-            tracer.matches.clear();
+            tracer.begin_anew();
             return Err(TracerError::TooManyPausing);
         }
         if anew && waits {

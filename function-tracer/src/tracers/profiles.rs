@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::profile::Sum;
+use crate::record::profile::{Sum, begun};
 use crate::record::profile_tables::{CELLS_MAX, LANES, Use, make_room, set_uses};
 use crate::sites::{Module, Site, demangled};
 
@@ -22,6 +22,8 @@ pub(crate) struct Profiles {
     /// By numbers of tracer and function.
     cells: BTreeMap<(u32, u32), (u32, Names)>,
     next_cell: u32,
+    /// The cell of calls that are made to measure them.
+    measured: Option<u32>,
 }
 
 impl Profiles {
@@ -68,14 +70,33 @@ impl Profiles {
         if let Some((cell, _)) = self.cells.get(&(tracer, function)) {
             return Some(*cell);
         }
-        let cell = self.next_cell;
-        if cell as usize >= CELLS_MAX {
-            return None;
-        }
-        self.next_cell += 1;
+        let cell = self.next_cell()?;
         let names = (cell, names(of));
         self.cells.insert((tracer, function), names);
         Some(cell)
+    }
+
+    fn next_cell(&mut self) -> Option<u32> {
+        let cell = self.next_cell;
+        self.next_cell += u32::from((cell as usize) < CELLS_MAX);
+        (cell != self.next_cell).then_some(cell)
+    }
+
+    /// Says that calls of a type are counted, and for nobody.
+    pub(crate) fn describe_measured(&mut self, type_number: u32) {
+        self.measured = self.measured.or_else(|| self.next_cell());
+        if let Some(cell) = self.measured {
+            make_room(self.next_cell as usize);
+            // Without memory it is measured without.
+            let _ = set_uses(type_number, vec![Use { cell, lane: 0 }]);
+        }
+    }
+
+    /// Calls so far, by numbers of tracer and function.
+    pub(crate) fn begun(&self) -> impl Iterator<Item = ((u32, u32), u64)> {
+        self.cells
+            .iter()
+            .map(|(key, (cell, _))| (*key, begun(*cell)))
     }
 
     /// What a tracer's functions have gathered, in an order that stays.

@@ -29,6 +29,8 @@ pub(crate) struct Numbers {
     modules: BTreeMap<ModuleId, u32>,
     functions: BTreeMap<(ModuleId, u32), u32>,
     types: BTreeMap<Key, u32>,
+    /// The same by number.
+    keys: Vec<Key>,
     next_type: u32,
     /// Each plan that was ever wanted, once.
     plans: Vec<&'static Plan>,
@@ -115,10 +117,22 @@ impl Numbers {
                 .describe(number, function, tracers, (module, site));
         }
         self.types.insert(key, number);
+        self.keys.push(key);
         if plan.record {
             self.lengthen_row(number, key);
         }
         Some(number)
+    }
+
+    /// How many types there are.
+    pub(crate) fn types(&self) -> u32 {
+        self.next_type
+    }
+
+    /// Which tracers want the records of a type, its function, and what is done with its calls.
+    pub(crate) fn wanted(&self, number: u32) -> Option<(u64, u32, &'static Plan)> {
+        let key = self.keys.get(number as usize)?;
+        Some((key.tracers, key.function, self.plans[key.plan]))
     }
 
     fn plan(&mut self, plan: Plan) -> usize {

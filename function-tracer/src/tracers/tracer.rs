@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ringmark_format::function::TracerKind;
 
+use super::budget::GivenUp;
 use super::triggers::{self, Trigger};
 use crate::record::callbacks;
 use crate::record::plan::Plan;
@@ -26,6 +27,9 @@ pub struct Options {
     pub min_ns: Option<u64>,
     /// What starts and stops it, and asks for snapshots, while it is on.
     pub triggers: Vec<Trigger>,
+    /// What it may cost, in millionths of the program's CPU time. When its calls cost more, its
+    /// hottest functions are left out until it is started or changed again.
+    pub budget_ppm: Option<u64>,
 }
 
 impl Options {
@@ -39,6 +43,7 @@ impl Options {
             result: false,
             min_ns: None,
             triggers: Vec::new(),
+            budget_ppm: None,
         }
     }
 }
@@ -55,6 +60,8 @@ pub struct Tracer {
     pub(super) held_until_ms: Option<u64>,
     /// Of each module which of its sites are wanted, as far as that was asked.
     pub(super) matches: BTreeMap<ModuleId, Matches>,
+    pub(super) given_up: Vec<GivenUp>,
+    pub(super) cost_ppm: Option<u64>,
 }
 
 /// Which sites of a module a selection wants, by their places in it.
@@ -141,7 +148,7 @@ impl Tracer {
     /// Changes what it wants. Says whether its triggers are others from now on.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut Options)) -> bool {
         let before = self.options.triggers.clone();
-        self.matches.clear();
+        self.begin_anew();
         change(&mut self.options);
         !triggers::are_same(&before, &self.options.triggers)
     }
@@ -160,6 +167,35 @@ impl Tracer {
     pub(super) fn triggers_at(&self, module: ModuleId, place: usize) -> Option<(Actions, Actions)> {
         let matches = self.matches.get(&module).filter(|_| self.on)?;
         matches.triggers.get(&place).copied()
+    }
+
+    /// Functions that its budget did not allow, since it was started or changed.
+    #[must_use]
+    pub fn given_up(&self) -> &[GivenUp] {
+        &self.given_up
+    }
+
+    /// What its calls cost lately, in millionths of the program's CPU time, where it has a budget.
+    #[must_use]
+    pub fn cost_ppm(&self) -> Option<u64> {
+        self.cost_ppm.filter(|_| self.on)
+    }
+
+    /// Everything it wants is asked anew, also what was given up.
+    pub(super) fn begin_anew(&mut self) {
+        self.matches.clear();
+        self.given_up.clear();
+        self.cost_ppm = None;
+    }
+
+    /// Does without the sites of one function.
+    pub(super) fn leave_out(&mut self, module: &Module, function: u32) {
+        let Some(matches) = self.matches.get_mut(&module.id) else {
+            return;
+        };
+        for (wanted, site) in matches.sites.iter_mut().zip(&module.sites) {
+            *wanted &= site.function != function;
+        }
     }
 
     pub(super) fn wants(&self, module: ModuleId, place: usize) -> bool {

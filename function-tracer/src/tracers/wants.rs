@@ -1,12 +1,12 @@
 //! What all tracers together want of each function of a module.
 
 use super::schema::Numbers;
+use super::stubs::{inside_stub, stub};
 use super::tracer::plan;
 use super::{Tracer, Use};
-use crate::arch::Stub;
 use crate::record::plan::Plan;
 use crate::record::triggers::{Actions, set_types};
-use crate::sites::{Kind, Module, ModuleId, Site};
+use crate::sites::{Module, ModuleId, Site};
 
 /// What all tracers together want of a function.
 #[derive(Debug, Default, Clone, Copy)]
@@ -135,30 +135,6 @@ fn wanted(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wan
         all.add(plan(tracer));
     }
     all
-}
-
-/// The shortest way that does what the plan says at such a site; `None`: nothing is to be done.
-fn stub(plan: &Plan, kind: Kind) -> Option<Stub> {
-    let exit = |stub| plan.sleds.then_some(stub);
-    match (kind, *plan) {
-        (Kind::Exit, _) => exit(Stub::Exit),
-        (Kind::BeforeReturn, _) => exit(Stub::BeforeReturn),
-        (Kind::TailExit, _) => exit(Stub::TailExit),
-        (Kind::Entry, Plan::CALLS) => Some(Stub::Calls),
-        (Kind::Entry, Plan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
-        (Kind::Entry, Plan::CALLERS) => Some(Stub::Callers),
-        // It reads the counter itself.
-        (Kind::Entry, Plan::PROFILE) if ringmark::client::is_counter() => Some(Stub::Profile),
-        (Kind::Entry, _) => Some(Stub::Any),
-    }
-}
-
-/// The same at a site inside a function.
-fn inside_stub(plan: &Plan) -> Stub {
-    match *plan {
-        Plan::CALLS => Stub::CallsInside,
-        _ => Stub::AnyInside,
-    }
 }
 
 #[cfg(test)]

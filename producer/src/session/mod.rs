@@ -17,6 +17,7 @@ mod options;
 mod process;
 mod registry;
 mod retry;
+mod sample;
 
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;
@@ -32,3 +33,5 @@ pub(crate) use process::foreign_events;
 pub(crate) use registry::{answer_requests, append_written, on_idle, register_dynamic};
 #[cfg(feature = "tracing")]
 pub(crate) use registry::{is_wanted, level_max, listen};
+pub use sample::RingCounts;
+pub(crate) use sample::{ring_counts, sample_types, without_trace};

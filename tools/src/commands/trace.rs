@@ -1,5 +1,6 @@
 //! `trace`: the function tracers of a running process.
 
+mod budget;
 mod status;
 mod triggers;
 
@@ -12,6 +13,7 @@ use crate::signals::Signals;
 use crate::tracing::options::{Detail, Names};
 use crate::tracing::target::{Answer, Target};
 use crate::tracing::triggers::Triggers;
+use budget::tell_given_up;
 use status::{Line, status};
 
 /// Switch functions of a running process on and off
@@ -136,9 +138,10 @@ impl Args {
             Verb::Filter(patterns) => patterns.run("filter"),
             Verb::Notrace(patterns) => patterns.run("notrace"),
             Verb::Trigger(trigger) => trigger.run(),
-            Verb::Set(set) if set.detail.is_empty() => {
-                Err(Failure::usage("nothing to set: expected --args, --result or --min-us").into())
-            }
+            Verb::Set(set) if set.detail.is_empty() => Err(Failure::usage(
+                "nothing to set: expected --args, --result, --min-us or --budget",
+            )
+            .into()),
             Verb::Set(set) => change(&set.of, "set", &set.detail.lines()),
         }
     }
@@ -219,9 +222,10 @@ impl Start {
             return Ok(Exit::FINE);
         }
         let renewal = self.of.lines() + &lease;
-        let exit = self.hold(&target, &renewal, &signals)?;
+        let (exit, told) = self.hold(&target, &renewal, &signals)?;
         if !target.has_ended() {
-            target.ask("stop", &self.of.lines())?;
+            let answer = target.ask("stop", &self.of.lines())?;
+            tell_given_up(&answer, told);
         }
         Ok(exit)
     }
@@ -244,10 +248,16 @@ impl Start {
         }
     }
 
-    /// Renews the start until it is to end.
-    fn hold(&self, target: &Target, renewal: &str, signals: &Signals) -> anyhow::Result<Exit> {
+    /// Renews the start until it is to end. Says also how many given up functions were told of.
+    fn hold(
+        &self,
+        target: &Target,
+        renewal: &str,
+        signals: &Signals,
+    ) -> anyhow::Result<(Exit, usize)> {
         let begun = Instant::now();
         let mut renewed = begun;
+        let mut told = 0;
         let is_over = || self.time.is_some_and(|time| begun.elapsed() >= time);
         while signals.received().is_none() && !is_over() {
             std::thread::sleep(Duration::from_millis(20));
@@ -260,6 +270,7 @@ impl Start {
             }
             renewed = Instant::now();
             let answer = target.ask("renew", renewal)?;
+            told += tell_given_up(&answer, told);
             match answer.values("state").next() {
                 Some("off") => {
                     note(&format!("{} was stopped", self.of.name()));
@@ -267,12 +278,12 @@ impl Start {
                 }
                 Some("detached") => {
                     note(&format!("{} was started for good", self.of.name()));
-                    return Ok(Exit::FINE);
+                    return Ok((Exit::FINE, told));
                 }
                 _ => {}
             }
         }
-        Ok(Exit::FINE)
+        Ok((Exit::FINE, told))
     }
 
     fn nothing_matches(&self) -> anyhow::Error {

@@ -55,7 +55,7 @@ impl Match {
 }
 
 /// What is recorded of a call.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub(crate) struct Detail {
     /// Record the first N integer arguments of each call
     #[arg(short = 'A', long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=6))]
@@ -66,6 +66,21 @@ pub(crate) struct Detail {
     /// Record only calls that take at least this long, in microseconds
     #[arg(short = 't', long, value_name = "US", value_parser = microseconds)]
     pub(crate) min_us: Option<u64>,
+    /// Switch the hottest functions off when tracing takes more of the program's CPU time than this,
+    /// such as 2%; 'off' takes the limit away
+    #[arg(long, value_name = "PERCENT", value_parser = budget)]
+    pub(crate) budget: Option<u64>,
+}
+
+/// Percents as millionths; 0: no limit.
+fn budget(text: &str) -> Result<u64, String> {
+    if text == "off" {
+        return Ok(0);
+    }
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    let percent = number.filter(|percent: &f64| (0.0001..=100.0).contains(percent));
+    let percent = percent.ok_or_else(|| format!("found {text:?}, expected percents or 'off'"))?;
+    Ok((percent * 1e4).round() as u64)
 }
 
 /// Microseconds as nanoseconds.
@@ -151,12 +166,15 @@ impl Detail {
         if let Some(ns) = self.min_us {
             let _ = writeln!(text, "min_ns={ns}");
         }
+        if let Some(ppm) = self.budget {
+            let _ = writeln!(text, "budget_ppm={ppm}");
+        }
         text
     }
 
     /// Whether nothing is said.
     pub(crate) fn is_empty(&self) -> bool {
-        self.args.is_none() && !self.result && self.min_us.is_none()
+        *self == Self::default()
     }
 }
 
@@ -190,5 +208,8 @@ mod tests {
         assert!(Names::default().require().is_err());
         assert_eq!(microseconds("1.5"), Ok(1500));
         assert!(microseconds("-1").is_err());
+        assert_eq!(budget("2%"), Ok(20_000));
+        assert_eq!((budget("0.5"), budget("off")), (Ok(5000), Ok(0)));
+        assert!(budget("0").is_err() && budget("200%").is_err());
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::Of;
+use super::budget::budgets;
 use crate::output::units::{count, counted};
 use crate::output::{Exit, Failure, Sink, Style, Table, printable};
 use crate::tracing::target::{Answer, Target};
@@ -16,6 +17,8 @@ pub(super) struct Line<'a> {
     is_paused: bool,
     wants_snapshot: bool,
     functions: &'a str,
+    pub(super) budget: Option<&'a str>,
+    pub(super) cost: Option<&'a str>,
     pub(super) filter: &'a str,
 }
 
@@ -36,6 +39,8 @@ impl<'a> Line<'a> {
             is_paused: value("paused").is_some(),
             wants_snapshot: value("snapshot").is_some(),
             functions: value("functions")?,
+            budget: value("budget_ppm"),
+            cost: value("cost_ppm"),
             filter,
         })
     }
@@ -104,6 +109,9 @@ pub(super) fn status(of: &Of) -> anyhow::Result<Exit> {
     let mut out = Sink::direct();
     table.write(&mut out, Style::detect())?;
     write_triggers(&mut out, &answer, of.tracer.as_deref())?;
+    for line in budgets(&answer, &lines) {
+        writeln!(out, "{line}")?;
+    }
     writeln!(
         out,
         "{} of {} on; {} cannot be traced{}",

@@ -1,0 +1,48 @@
+//! A function with a site of its own, whose calls say what a stub costs.
+
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::stub::Stub;
+use crate::record::types::SITES_MAX;
+
+/// The number of its site: the last one, which no module's site has in practice.
+pub(crate) const MEASURED_SITE: u32 = SITES_MAX - 1;
+
+/// What its pad jumps to.
+static TARGET: AtomicU64 = AtomicU64::new(0);
+
+core::arch::global_asm!(
+    ".pushsection .text.ringmark_measured,\"ax\",@progbits",
+    ".balign 64",
+    ".globl ringmark_measured",
+    ".hidden ringmark_measured",
+    ".type ringmark_measured,@function",
+    "ringmark_measured:",
+    ".cfi_startproc",
+    "call 2f",
+    "ret",
+    "2:", // as a pad
+    ".cfi_adjust_cfa_offset 8",
+    "push {site}",
+    ".cfi_adjust_cfa_offset 8",
+    "jmp qword ptr [rip + {target}]",
+    ".cfi_endproc",
+    ".size ringmark_measured, .-ringmark_measured",
+    ".popsection",
+    site = const MEASURED_SITE,
+    target = sym TARGET,
+);
+
+unsafe extern "C" {
+    fn ringmark_measured();
+}
+
+/// Calls it so often, with this stub behind its site. The site must have a type.
+pub(crate) fn call_measured(stub: Stub, calls: u32) {
+    TARGET.store(stub.address(), Relaxed);
+    for _ in 0..calls {
+        // SAFETY: takes nothing, returns nothing; its site calls a stub, which keeps to the rules.
+        unsafe { ringmark_measured() };
+    }
+}

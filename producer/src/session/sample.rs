@@ -1,0 +1,132 @@
+//! What a library may know of its own process's rings while they are written: how much, and of what
+//! types. And a ring that is none, for measuring.
+
+use core::ops::Range;
+use core::sync::atomic::AtomicU64;
+use std::sync::OnceLock;
+
+use ringmark_format::PageNumber;
+use ringmark_format::record::{self, Header};
+use ringmark_format::session::Mode;
+use ringmark_ring::observe::{HEADER_WORDS, PageRead, copy_open};
+use ringmark_ring::slot::SLOT_WORDS;
+use ringmark_ring::writer::Ring;
+use ringmark_ring::{SlotGeometry, SlotView, Writer};
+
+use super::core::Core;
+use crate::thread_block;
+
+/// How much was written into a ring, over all threads that had it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RingCounts {
+    /// Records.
+    pub records: u64,
+    /// Pages turned.
+    pub turned: u64,
+}
+
+/// Those of the session, in the order of their slots.
+pub(crate) fn ring_counts() -> Vec<RingCounts> {
+    let Some(core) = Core::current() else {
+        return Vec::new();
+    };
+    let counts = |index| {
+        Some(RingCounts {
+            records: core.wiped.writer(index)?.reservations(),
+            turned: core.file.slot(index)?.produced(),
+        })
+    };
+    let slots = 0..core.file.slots_used();
+    slots
+        .map(|index| counts(index).unwrap_or_default())
+        .collect()
+}
+
+/// See `client::sample_types`.
+pub(crate) fn sample_types(
+    index: u32,
+    turned: Range<u64>,
+    pages_max: u32,
+    visit: &mut dyn FnMut(u32),
+) {
+    let found = Core::current().and_then(|core| Some((core, core.file.slot(index)?.geometry())));
+    let Some((core, geometry)) = found else {
+        return;
+    };
+    let Some(pages) = core.file.pages(geometry).filter(|_| turned.end > 0) else {
+        return;
+    };
+    let page_words = geometry.page_bytes as usize / 8;
+    let mut copy = vec![0; page_words];
+    let newest = turned.end - 1;
+    let oldest_there = turned.end.saturating_sub(geometry.pages.into());
+    // The page before the first one was open when it was counted.
+    let oldest = turned.start.saturating_sub(1).max(oldest_there).min(newest);
+    let step = (newest - oldest) / u64::from(pages_max.max(1)) + 1;
+    for number in (oldest..=newest).rev().step_by(step as usize) {
+        let first = (number % u64::from(geometry.pages)) as usize * page_words;
+        let page = &pages[first..first + page_words];
+        if let PageRead::Copied(copied) = copy_open(page, PageNumber(number), &mut copy) {
+            types_in(&copy[..copied.words], visit);
+        }
+    }
+}
+
+fn types_in(copy: &[u64], visit: &mut dyn FnMut(u32)) {
+    let mut at = HEADER_WORDS;
+    while let Some(header) = copy.get(at) {
+        at += match record::unpack(*header) {
+            Header::Record {
+                type_id,
+                payload_words,
+                ..
+            } => {
+                visit(type_id.0);
+                let long = || copy.get(at + 1).map_or(u64::MAX, |words| words + 1);
+                1 + payload_words.unwrap_or_else(long).min(copy.len() as u64) as usize
+            }
+            Header::Busy(words) | Header::Discard(words) => words.max(1) as usize,
+            Header::Empty | Header::Pad => return,
+        };
+    }
+}
+
+/// Pages of the ring that nobody reads.
+const PAGES: u32 = 2;
+
+/// See `client::without_trace`.
+pub(crate) fn without_trace<R>(work: impl FnOnce() -> R) -> Option<R> {
+    static WRITER: OnceLock<Option<&'static Writer>> = OnceLock::new();
+    let writer = *WRITER.get_or_init(|| Core::current().and_then(private_writer));
+    let before = thread_block::writer();
+    thread_block::set_writer(Some(writer?));
+    let result = work();
+    thread_block::set_writer(before);
+    Some(result)
+}
+
+/// A writer like the session's, over memory of its own.
+fn private_writer(core: &Core) -> Option<&'static Writer> {
+    let zeroed = |words| -> &'static [AtomicU64] {
+        Box::leak((0..words).map(|_| AtomicU64::new(0)).collect())
+    };
+    let geometry = SlotGeometry {
+        pages_offset: 0,
+        page_bytes: core.options.page_bytes,
+        pages: PAGES,
+    };
+    let ring = Ring {
+        pages: zeroed(geometry.ring_bytes() as usize / 8),
+        geometry,
+        slot: SlotView::new(zeroed(SLOT_WORDS), zeroed(1).first()?)?,
+        slot_index: 0,
+        mode: Mode::Overwrite,
+        ring_id: 1,
+        tid: 0,
+        thread_name: [0; 16],
+    };
+    let writer: &'static Writer = Box::leak(Box::new(Writer::new()));
+    // SAFETY: nobody else knows the slot and the writer.
+    unsafe { writer.attach(ring, core.clock as u32) };
+    Some(writer)
+}
