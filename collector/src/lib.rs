@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod clocks;
 mod figures;
 mod listen;
 mod peer;

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
-use ringmark_format::stream::{
-    self, HostClock, PING_EVERY_MS, Pong, SILENT_MS, STREAM_MAJOR, refusal,
-};
+use ringmark_format::stream::{self, HostClock, Pong, SILENT_MS, STREAM_MAJOR, refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 
 use crate::block;
+use crate::clocks::Pings;
 use crate::figures::Figures;
 use crate::listen::Bytes;
 use crate::server::now_ns;
@@ -28,7 +27,6 @@ const ACK_BYTES: u64 = 1 << 20;
 /// How long to wait for more before what was received is made durable.
 const ACK_AFTER: Duration = Duration::from_millis(1);
 const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
-const PING_EVERY: Duration = Duration::from_millis(PING_EVERY_MS as u64);
 /// A connection's own buffer; blocks that are larger take from the memory of all.
 const BUFFER: usize = 16 << 10;
 /// Most sessions that a connection may speak of.
@@ -88,7 +86,7 @@ pub(crate) struct Peer {
     touched: Vec<Uuid>,
     received: u64,
     durable: u64,
-    pings: u64,
+    pings: Pings,
     clock: Option<HostClock>,
 }
 
@@ -104,7 +102,7 @@ impl Peer {
             touched: Vec::new(),
             received: 0,
             durable: 0,
-            pings: 0,
+            pings: Pings::default(),
             clock: None,
         }
     }
@@ -169,7 +167,7 @@ impl Peer {
             }
             if TokioInstant::now() >= ping_at {
                 self.ping().await?;
-                ping_at = TokioInstant::now() + PING_EVERY;
+                ping_at = TokioInstant::now() + self.pings.pause();
             }
             if *draining.borrow_and_update() && !told {
                 told = true;
@@ -292,17 +290,7 @@ impl Peer {
 
     /// The host's clock stands so to ours.
     fn measure(&mut self, pong: &Pong) -> Result<(), End> {
-        let now = now_ns();
-        if pong.number == 0 || pong.number > self.pings || pong.ping_real_ns > now {
-            return Err(wrong("PONG answers no PING of ours"));
-        }
-        let middle = pong.ping_real_ns + (now - pong.ping_real_ns) / 2;
-        let clock = HostClock {
-            real_ns: now,
-            offset_ns: (pong.real_ns as i64).wrapping_sub(middle as i64),
-            error_ns: (now - pong.ping_real_ns).div_ceil(2),
-        };
-        if self.clock.is_none_or(|old| clock.error_ns < old.error_ns) {
+        if let Some(clock) = self.pings.answered(pong).map_err(wrong)? {
             self.clock = Some(clock);
             for session in self.sessions.values() {
                 lock(session).add_clock(clock)?;
@@ -337,9 +325,8 @@ impl Peer {
     }
 
     async fn ping(&mut self) -> Result<(), End> {
-        self.pings += 1;
-        let ping = words::ping(self.pings, now_ns());
-        self.say(&ping).await
+        let (number, now) = self.pings.next();
+        self.say(&words::ping(number, now)).await
     }
 
     /// Sends a message; a peer that does not read is gone.

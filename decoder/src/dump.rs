@@ -77,7 +77,9 @@ struct Partial {
     pages: BTreeMap<(u32, u64, u64), (Page, Place)>,
     counters: Option<Counters>,
     samples: Vec<Sample>,
-    host_clock: Option<HostClock>,
+    host_clocks: Vec<HostClock>,
+    /// The streamer, or recorder, had the session's clocks: it sampled them.
+    shares_clocks: bool,
 }
 
 impl DumpBuilder {
@@ -171,7 +173,8 @@ impl DumpBuilder {
                 pages: BTreeMap::new(),
                 counters: None,
                 samples: Vec::new(),
-                host_clock: None,
+                host_clocks: Vec::new(),
+                shares_clocks: false,
             });
         }
         &mut self.partial[index]
@@ -189,23 +192,18 @@ impl DumpBuilder {
 }
 
 impl Partial {
-    /// Of several measurements the best one counts.
     fn take_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
         let (new, _) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
             what: "size of a HOST_CLOCK block",
             found: content.len() as u64,
             expected: HostClock::BYTES as u64,
         })?;
-        if self
-            .host_clock
-            .is_none_or(|old| new.error_ns < old.error_ns)
-        {
-            self.host_clock = Some(new);
-        }
+        self.host_clocks.push(new);
         Ok(())
     }
 
     fn take_counters(&mut self, new: Counters) {
+        self.shares_clocks |= new.sample().is_some();
         self.samples.extend(new.sample());
         let older = self.counters.as_ref().map(Counters::age);
         if older.is_none_or(|age| new.age() >= age) {
@@ -241,9 +239,7 @@ impl Partial {
             None => (None, Vec::new()),
         };
         let mut clock = SessionClock::new(header.as_ref(), self.samples);
-        if let Some(host) = &self.host_clock {
-            clock.shift(host.offset_ns);
-        }
+        clock.measured(&self.host_clocks, self.shares_clocks);
         let json_piece = json::session_piece(self.uuid);
         let mut session = Session {
             uuid: self.uuid,
@@ -253,7 +249,6 @@ impl Partial {
             clock,
             slots,
             counters: self.counters,
-            host_clock: self.host_clock,
             json_piece,
             name: Vec::new(),
         };

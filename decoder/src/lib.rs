@@ -30,6 +30,7 @@ mod filter;
 mod function_line;
 mod functions;
 mod glob;
+mod host_clock;
 mod input;
 mod join;
 mod json;

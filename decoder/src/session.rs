@@ -6,7 +6,6 @@ use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Sample;
 use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
 use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
-use ringmark_format::stream::HostClock;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
 use zerocopy::FromBytes;
 
@@ -33,9 +32,6 @@ pub struct Session {
     pub clock: SessionClock,
     /// Its slots that have pages, by index.
     pub slots: Vec<Slot>,
-    /// How its host's clock stood to that of the collector that stored it; wall times are on the
-    /// collector's.
-    pub host_clock: Option<HostClock>,
     /// Its latest counters.
     pub counters: Option<Counters>,
     pub(crate) json_piece: Vec<u8>,

@@ -2,6 +2,9 @@
 
 use ringmark_format::clock::{Rate, Sample, TickMap};
 use ringmark_format::session::SessionHeader;
+use ringmark_format::stream::HostClock;
+
+use crate::host_clock::HostMap;
 
 /// The time of one session.
 #[derive(Debug, Clone)]
@@ -11,6 +14,7 @@ pub struct SessionClock {
     pub mono_zero_ns: u64,
     /// `CLOCK_REALTIME` at the session's start, in ns since 1970.
     pub real_zero_ns: u64,
+    host: Option<HostMap>,
 }
 
 impl SessionClock {
@@ -26,6 +30,7 @@ impl SessionClock {
                 map: TickMap::new(zero, Rate::IDENTITY, Vec::new()),
                 mono_zero_ns: 0,
                 real_zero_ns: 0,
+                host: None,
             };
         };
         let zero = Sample {
@@ -40,13 +45,25 @@ impl SessionClock {
             map: TickMap::new(zero, rate, samples),
             mono_zero_ns: header.mono_zero_ns,
             real_zero_ns: header.real_zero_ns,
+            host: None,
         }
     }
 
-    /// The host's realtime clock was ahead by this much, ns: wall times are without it.
-    pub(crate) fn shift(&mut self, offset_ns: i64) {
-        let back = offset_ns.checked_neg().unwrap_or(i64::MAX);
-        self.real_zero_ns = self.real_zero_ns.saturating_add_signed(back);
+    /// A collector measured the host's clocks: wall times are on the collector's.
+    pub(crate) fn measured(&mut self, clocks: &[HostClock], shares_mono: bool) {
+        let zero = (self.mono_zero_ns, self.real_zero_ns);
+        if let Some(host) = HostMap::new(clocks, zero, shares_mono) {
+            self.real_zero_ns = host.real_ns(self.mono_zero_ns);
+            self.host = Some(host);
+        }
+    }
+
+    /// How wrong the wall time of this time since the session's start can be beside that of other
+    /// hosts, ns; `None`: nobody has measured.
+    #[must_use]
+    pub fn error_ns(&self, t_ns: u64) -> Option<u64> {
+        let mono_ns = self.mono_zero_ns.saturating_add(t_ns);
+        self.host.as_ref().map(|host| host.error_ns(mono_ns))
     }
 
     /// ns since the session's start; 0 for what lies before.
@@ -63,14 +80,21 @@ impl SessionClock {
         if t_ns != 0 {
             return self.wall_ns(t_ns);
         }
-        let before = self.mono_zero_ns.saturating_sub(self.map.mono_ns(tick));
+        let mono_ns = self.map.mono_ns(tick);
+        if let Some(host) = &self.host {
+            return host.real_ns(mono_ns);
+        }
+        let before = self.mono_zero_ns.saturating_sub(mono_ns);
         self.real_zero_ns.saturating_sub(before)
     }
 
     /// ns since 1970 of a time since the session's start.
     #[must_use]
-    pub const fn wall_ns(&self, t_ns: u64) -> u64 {
-        self.real_zero_ns.saturating_add(t_ns)
+    pub fn wall_ns(&self, t_ns: u64) -> u64 {
+        match &self.host {
+            Some(host) => host.real_ns(self.mono_zero_ns.saturating_add(t_ns)),
+            None => self.real_zero_ns.saturating_add(t_ns),
+        }
     }
 }
 

@@ -52,6 +52,9 @@ pub struct Verification {
     pub first_ns: Option<u64>,
     /// Latest event, ns since 1970.
     pub last_ns: Option<u64>,
+    /// How wrong the times of sessions of several hosts can be beside each other, ns, if their
+    /// collector measured.
+    pub clock_error_ns: Option<u64>,
     /// Nothing is damaged or missing, and every session's final counters are here: every event
     /// is delivered or counted.
     pub complete: bool,
@@ -150,6 +153,10 @@ impl Verification {
             self.uncommitted += counted.uncommitted;
             self.reserved += counted.reserved;
             if let Some((low, high)) = counted.ticks {
+                for tick in [low, high] {
+                    let error = session.clock.error_ns(session.clock.t_ns(tick));
+                    self.clock_error_ns = self.clock_error_ns.max(error);
+                }
                 let wall = |tick| session.clock.wall_of(tick, session.clock.t_ns(tick));
                 let (low, high) = (wall(low), wall(high));
                 self.first_ns = Some(self.first_ns.map_or(low, |ns| ns.min(low)));
@@ -223,6 +230,11 @@ impl Verification {
                 None => out.extend_from_slice(b"null"),
             }
         }
+        out.extend_from_slice(b",\"clock_error_ns\":");
+        match self.clock_error_ns {
+            Some(ns) => crate::number::json_unsigned(ns, &mut out),
+            None => out.extend_from_slice(b"null"),
+        }
         let complete = format!(",\"complete\":{}}}", self.complete);
         out.extend_from_slice(complete.as_bytes());
         String::from_utf8_lossy(&out).into_owned()
@@ -240,6 +252,9 @@ impl fmt::Display for Verification {
                     writeln!(lines, "  {cause}: {count}")?;
                 }
             }
+        }
+        if let Some(ns) = self.clock_error_ns {
+            writeln!(lines, "clock_error_ns: {ns}")?;
         }
         for (name, ns) in [("first", self.first_ns), ("last", self.last_ns)] {
             if let Some(ns) = ns {

@@ -47,6 +47,8 @@ pub const STREAM_MINOR: u16 = 0;
 pub const PING_EVERY_MS: u32 = 2000;
 /// After this long without a block, in ms, the other side is taken for gone.
 pub const SILENT_MS: u32 = 8000;
+/// The rates of two hosts' clocks differ by no more than this, in millionths.
+pub const HOST_DRIFT_PPM: u32 = 200;
 
 layout! {
     /// Content of a HELLO block; `attributes_bytes` bytes of attributes follow.
@@ -141,25 +143,29 @@ layout! {
 
 layout! {
     /// Content of a PONG block.
-    pub struct Pong: 24 {
+    pub struct Pong: 32 {
         /// As in the PING.
         0 number: u64,
         /// As in the PING.
         8 ping_real_ns: u64,
         /// `CLOCK_REALTIME` of the host in ns since 1970.
         16 real_ns: u64,
+        /// `CLOCK_MONOTONIC` of the host in ns.
+        24 mono_ns: u64,
     }
 }
 
 layout! {
-    /// Content of a HOST_CLOCK block, for the session of the block: how its host's realtime clock
-    /// stood to that of the collector. The latest one with the least error counts.
-    pub struct HostClock: 24 {
-        /// `CLOCK_REALTIME` of the collector in ns since 1970, when it was measured.
+    /// Content of a HOST_CLOCK block, for the session of the block: how its host's clocks stood to
+    /// that of the collector at one moment.
+    pub struct HostClock: 32 {
+        /// `CLOCK_REALTIME` of the collector in ns since 1970 at that moment.
         0 real_ns: u64,
-        /// Host's clock minus collector's, ns, two's complement.
+        /// `CLOCK_REALTIME` of the host minus `real_ns`, ns, two's complement.
         8 offset_ns: i64,
-        /// How wrong `offset_ns` can be: half the round trip, ns.
+        /// How wrong `real_ns` can be: half the round trip, ns.
         16 error_ns: u64,
+        /// `CLOCK_MONOTONIC` of the host at that moment, ns; 0: not known.
+        24 mono_ns: u64,
     }
 }

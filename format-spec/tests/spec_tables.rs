@@ -235,6 +235,7 @@ fn code_singles() -> Vec<Row> {
         single("stream::STREAM_MINOR", stream::STREAM_MINOR),
         single("stream::PING_EVERY_MS", stream::PING_EVERY_MS),
         single("stream::SILENT_MS", stream::SILENT_MS),
+        single("stream::HOST_DRIFT_PPM", stream::HOST_DRIFT_PPM),
     ]
 }
 

@@ -125,10 +125,21 @@ pub fn segments(root: &Path) -> Vec<PathBuf> {
 /// # Panics
 /// When it cannot be opened, or not all of it becomes durable.
 pub fn stream(ring_file: &Path, to: &Path, codec: Codec) -> StreamFigures {
+    stream_as("here", ring_file, to, codec)
+}
+
+/// The same from a host of this name.
+///
+/// # Panics
+/// As [`stream`].
+pub fn stream_as(host: &str, ring_file: &Path, to: &Path, codec: Codec) -> StreamFigures {
     let options = StreamOptions {
         selection: ringmark_reader::Selection::Path(ring_file.to_owned()),
         to: Address::Unix(to.to_owned()),
-        introduction: Introduction::of_this_host(),
+        introduction: Introduction {
+            host: host.to_owned(),
+            ..Introduction::of_this_host()
+        },
         codec,
         retry: Duration::from_millis(1),
     };

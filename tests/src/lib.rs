@@ -15,6 +15,7 @@ pub mod proxy;
 pub mod random;
 pub mod recording;
 pub mod shim;
+pub mod skew;
 pub mod stage;
 pub mod tidy;
 pub mod tools;

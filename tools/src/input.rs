@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, DumpBuilder};
+use ringmark_decoder::{Dump, DumpBuilder, Session, Verification};
 
 use crate::output::file::{DEFAULT_FILE, is_standard};
-use crate::output::units::counted;
+use crate::output::units::{counted, duration};
 use crate::output::{Failure, note};
 
 /// Most damages that are told one by one.
@@ -39,7 +39,9 @@ impl Files {
 pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
     let dump = read_quietly(files)?;
     tell_damage(&dump);
-    tell_backward(&dump);
+    let found = dump.verify();
+    tell_backward(&found);
+    tell_clocks(&dump, &found);
     Ok(dump)
 }
 
@@ -145,8 +147,7 @@ fn tell_damage(dump: &Dump) {
 }
 
 /// Says that order by time is not all there is to know.
-fn tell_backward(dump: &Dump) {
-    let found = dump.verify();
+fn tell_backward(found: &Verification) {
     if found.backward + found.clock_steps > 0 {
         note(&format!(
             "{} and {} go back in time; events are shown in the order of their times, which may not be that in which they happened",
@@ -154,6 +155,24 @@ fn tell_backward(dump: &Dump) {
             counted(found.clock_steps, "clock sample"),
         ));
     }
+}
+
+/// Says whose clock the times of several hosts are on, and how well that is known.
+fn tell_clocks(dump: &Dump, found: &Verification) {
+    let Some(error_ns) = found.clock_error_ns.filter(|_| dump.sessions.len() > 1) else {
+        return;
+    };
+    let is_unknown = |s: &&Session| s.clock.error_ns(0).is_none();
+    let unknown = dump.sessions.iter().filter(is_unknown).count();
+    let mut text = format!(
+        "times are on the collector's clock, each at most {} wrong",
+        duration(error_ns)
+    );
+    if unknown > 0 {
+        let sessions = counted(unknown as u64, "session");
+        text += &format!("; nobody measured the clock of {sessions}");
+    }
+    note(&text);
 }
 
 /// Pages in a dump.

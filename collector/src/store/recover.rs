@@ -114,9 +114,9 @@ fn take(
             session.have(header, slot);
         }
         kind::HOST_CLOCK => {
-            session.clock = HostClock::read_from_prefix(content)
-                .ok()
-                .map(|(clock, _)| clock);
+            if let Ok((clock, _)) = HostClock::read_from_prefix(content) {
+                session.clocks.stored(clock);
+            }
         }
         _ => {}
     }

@@ -14,6 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::segment::{Segment, sync_name};
 use super::{StoreError, StoreOptions, io_at, name};
+use crate::clocks::Kept;
 use crate::figures::Figures;
 
 /// Most schema bytes that are kept of one session, to begin further segments with.
@@ -22,8 +23,6 @@ const SCHEMA_BYTES_MAX: usize = 8 << 20;
 const SESSION_BYTES_MAX: usize = 256 << 10;
 /// Most slots of a session.
 const SLOTS_MAX: usize = 4096;
-/// A clock measurement is worth a block when it halves the error.
-const BETTER: u64 = 2;
 
 /// What is there of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,7 +45,7 @@ pub struct StoredSession {
     pub(super) segment: Option<Segment>,
     /// Number of the next segment.
     pub(super) number: u32,
-    pub(super) clock: Option<HostClock>,
+    pub(super) clocks: Kept,
     /// Whether the present segment was written since it was synced.
     pub(super) dirty: bool,
     /// Segments that were closed before they were synced.
@@ -74,7 +73,7 @@ impl StoredSession {
             next: BTreeMap::new(),
             segment: None,
             number: 0,
-            clock: None,
+            clocks: Kept::default(),
             dirty: false,
             closed: Vec::new(),
             named: Vec::new(),
@@ -219,6 +218,7 @@ impl StoredSession {
             return Ok(false);
         }
         self.append(block)?;
+        self.clocks.want();
         self.have(header, slot);
         Figures::add(&self.figures.pages_total, 1);
         Ok(true)
@@ -236,20 +236,19 @@ impl StoredSession {
         }
     }
 
-    /// A measurement of the host's clock: stored if it is much better than the last one.
+    /// A measurement of the host's clock: stored if those that are there do not say as much.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn add_clock(&mut self, clock: HostClock) -> Result<(), StoreError> {
-        let is_better = |old: &HostClock| clock.error_ns < old.error_ns / BETTER;
-        if self.clock.as_ref().is_some_and(|old| !is_better(old)) {
+        let Some(clock) = self.clocks.due(clock) else {
             return Ok(());
-        }
+        };
         let mut block = Vec::new();
         let header = write::header(kind::HOST_CLOCK, self.uuid);
         if write::block(&mut block, header, clock.as_bytes()).is_ok() {
             self.append(&block)?;
-            self.clock = Some(clock);
+            self.clocks.stored(clock);
         }
         Ok(())
     }
@@ -296,7 +295,7 @@ impl StoredSession {
         for (number, piece) in self.schema.chunks(PIECE).enumerate() {
             let _ = write::schema(&mut blocks, self.uuid, (number * PIECE) as u64, piece);
         }
-        if let Some(clock) = &self.clock {
+        if let Some(clock) = self.clocks.last() {
             let header = write::header(kind::HOST_CLOCK, self.uuid);
             let _ = write::block(&mut blocks, header, clock.as_bytes());
         }

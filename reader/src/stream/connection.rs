@@ -178,6 +178,7 @@ impl Connection {
                     number: ping.number,
                     ping_real_ns: ping.real_ns,
                     real_ns: self.introduction.now_ns(),
+                    mono_ns: clock::monotonic_ns(),
                 };
                 let mut block = Vec::new();
                 self::message(&mut block, kind::PONG, pong.as_bytes());
