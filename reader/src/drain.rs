@@ -102,10 +102,17 @@ impl SessionDrain {
     /// a record is published before the record.
     #[must_use]
     pub fn peek_schema(&self) -> Option<(u64, Vec<u8>)> {
-        let left = SCHEMA_BYTES_MAX.saturating_sub(self.schema_written);
+        let bytes = self.schema_at(self.schema_written)?;
+        Some((self.schema_written, bytes))
+    }
+
+    /// Published schema bytes from `offset` on, as [`SessionDrain::peek_schema`] gives them.
+    #[must_use]
+    pub fn schema_at(&self, offset: u64) -> Option<Vec<u8>> {
+        let left = SCHEMA_BYTES_MAX.saturating_sub(offset);
         let log = SchemaLog::new(self.session.ring());
-        let bytes = log.read_at_most(self.schema_written, left.min(SCHEMA_PIECE));
-        (!bytes.is_empty()).then_some((self.schema_written, bytes))
+        let bytes = log.read_at_most(offset, left.min(SCHEMA_PIECE));
+        (!bytes.is_empty()).then_some(bytes)
     }
 
     /// The first `bytes` of what [`SessionDrain::peek_schema`] returned are written.
@@ -245,13 +252,19 @@ impl SessionDrain {
             Some((index, page.min(ring.slot(index)?.produced())))
         });
         let there: Vec<_> = there.collect();
-        for &(index, page) in &there {
+        self.skip_to(&there);
+        self.release_to(&there);
+        self.schema_written = schema_bytes;
+    }
+
+    /// Goes on behind what was taken before a [`SessionDrain::rewind`], which nothing is released
+    /// of yet.
+    pub fn skip_to(&mut self, positions: &[(u32, u64)]) {
+        for &(index, page) in positions {
             if let Some(reader) = self.slots.get_mut(index as usize) {
                 reader.skip_to(page);
             }
         }
-        self.release_to(&there);
-        self.schema_written = schema_bytes;
     }
 
     /// What was taken since the last [`SessionDrain::release`] could not be written: a new pass
@@ -329,6 +342,18 @@ impl SessionDrain {
     #[must_use]
     pub fn fill_1024(&self) -> u32 {
         self.fill
+    }
+
+    /// How much of the fullest ring is sealed and not released, in 1/1024 of its pages.
+    #[must_use]
+    pub fn held_1024(&mut self) -> u32 {
+        self.follow_new_slots();
+        let ring = self.session.ring();
+        let held = self.slots.iter_mut().filter_map(|reader| {
+            let slot = ring.slot(reader.index())?;
+            reader.held_1024(ring, &slot)
+        });
+        held.max().unwrap_or(0)
     }
 
     fn follow_new_slots(&mut self) {

@@ -1,16 +1,15 @@
 //! A dump being written: its blocks in their order, its codec, its rotation.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use ringmark_format::block::{BlockHeader, codec};
 use ringmark_format::codec::{CodecError, write};
 use ringmark_format::{Uuid, align8};
 
+use crate::apart::Owners;
 use crate::batch::Batch;
 use crate::error::ReaderError;
 use crate::output::{Output, Rotation, create_next, rotate_files, rotated_path};
-use crate::session::Session;
 
 /// Where a dump goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +59,7 @@ pub struct Dump {
     bytes_max: Option<u64>,
     sync: bool,
     preambles: Vec<Preamble>,
-    /// Ring files by the uuids that their sessions have in this dump.
-    sessions: HashMap<Uuid, (u64, u64)>,
+    owners: Owners,
     /// Bytes of preambles and counters at the start of the present file.
     overhead: u64,
     closed_bytes: u64,
@@ -98,12 +96,17 @@ impl Dump {
             bytes_max: None,
             sync: false,
             preambles: Vec::new(),
-            sessions: HashMap::new(),
+            owners: Owners::default(),
             overhead: 0,
             closed_bytes: 0,
             files: 1,
             scratch: Vec::new(),
         }
+    }
+
+    /// Whose the uuids in this dump are.
+    pub(crate) fn owners(&mut self) -> &mut Owners {
+        &mut self.owners
     }
 
     /// Stores pages under this codec from now on.
@@ -143,19 +146,6 @@ impl Dump {
     #[must_use]
     pub fn name(&self) -> &str {
         self.output.name()
-    }
-
-    /// Makes sure that no two ring files share a uuid in this dump: the later one gets another.
-    /// Whether it was so.
-    pub(crate) fn keep_apart(&mut self, session: &mut Session) -> bool {
-        let file = session.file_id();
-        let claimed = session.uuid();
-        if *self.sessions.entry(claimed).or_insert(file) == file {
-            return false;
-        }
-        session.set_apart();
-        self.sessions.insert(session.uuid(), file);
-        true
     }
 
     /// Writes a SESSION block, and again at the start of every further file.

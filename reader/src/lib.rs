@@ -6,6 +6,7 @@
 //! Live memory is seen as atomic words only; nothing in it is believed that was loaded twice.
 #![forbid(unsafe_code)]
 
+mod apart;
 pub mod batch;
 pub mod clean;
 pub mod control;

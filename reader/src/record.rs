@@ -296,13 +296,8 @@ impl Recorder {
     }
 
     fn follow(&mut self, mut session: Session) -> Result<(), ReaderError> {
-        if self.dump.keep_apart(&mut session) {
-            self.notices.push(format!(
-                "{}: claims the uuid of another session; its events stand under {} in the dump",
-                session.path().display(),
-                session.uuid()
-            ));
-        }
+        self.notices
+            .extend(self.dump.owners().keep_apart(&mut session));
         let drain = SessionDrain::new(session);
         let uuid = drain.session().uuid();
         if let Err(error) = self.dump.add_session(uuid, &drain.session_content()) {

@@ -257,6 +257,20 @@ impl Session {
         Ok(())
     }
 
+    /// Removes the ring file, everything in it being elsewhere for good, if that is wanted: of a
+    /// lossless session that did not ask to be kept; with `any`, of any.
+    ///
+    /// # Errors
+    /// As [`Session::remove_file`].
+    pub(crate) fn remove_drained(&self, any: bool) -> Result<(), ReaderError> {
+        const KEEP_ALWAYS: u32 = 1;
+        let lossless = self.ring.geometry().mode == Mode::Lossless;
+        if any || (lossless && self.header().keep != KEEP_ALWAYS) {
+            self.remove_file()?;
+        }
+        Ok(())
+    }
+
     /// Removes the ring file, if its name still leads to this file.
     ///
     /// # Errors

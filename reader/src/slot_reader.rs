@@ -106,6 +106,13 @@ impl SlotReader {
         self.fill = self.fill.max(waiting as u32);
     }
 
+    /// Pages that are sealed and not written, in 1/1024 of the ring.
+    pub(crate) fn held_1024(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<u32> {
+        let pages = u64::from(self.geometry(file, slot)?.pages);
+        let held = slot.produced().saturating_sub(self.written).min(pages);
+        Some((held.saturating_sub(1) * 1024 / pages) as u32)
+    }
+
     fn geometry(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<SlotGeometry> {
         if matches!(slot.state(), state::FREE) {
             return None;

@@ -33,7 +33,7 @@ pub fn snapshot(
 ) -> Result<SnapshotFigures, ReaderError> {
     let start = Instant::now();
     let ended = session.ended();
-    dump.keep_apart(&mut session);
+    let _ = dump.owners().keep_apart(&mut session);
     let mut drain = SessionDrain::observing(session);
     // Where nobody can tell the session's time, too much is better than too little.
     if let (Some(last), Some(now)) = (last, drain.session().monotonic_ns()) {

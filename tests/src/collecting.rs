@@ -142,6 +142,7 @@ pub fn stream_as(host: &str, ring_file: &Path, to: &Path, codec: Codec) -> Strea
         },
         codec,
         retry: Duration::from_millis(1),
+        spill: None,
     };
     let mut streamer = Streamer::new(options).expect("a session");
     let streamed = streamer.run(&AtomicBool::new(false), |_| {});

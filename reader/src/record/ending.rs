@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use ringmark_format::session::Mode;
-
 use super::Recorder;
 use crate::drain::SessionDrain;
 use crate::error::ReaderError;
@@ -63,15 +61,11 @@ impl Recorder {
     }
 
     fn remove_if_wanted(&mut self, index: usize) {
-        const KEEP_ALWAYS: u32 = 1;
-        let session = self.tracks[index].drain.session();
-        let lossless = session.ring().geometry().mode == Mode::Lossless;
-        let kept = session.header().keep == KEEP_ALWAYS && !self.options.remove_kept;
-        let ours = lossless || self.options.remove_kept;
-        if !ours || !self.options.remove_drained || kept {
+        if !self.options.remove_drained {
             return;
         }
-        if let Err(error) = session.remove_file() {
+        let session = self.tracks[index].drain.session();
+        if let Err(error) = session.remove_drained(self.options.remove_kept) {
             self.notices.push(error.to_string());
         }
     }

@@ -69,6 +69,9 @@ pub(super) struct Connection {
     sent: u64,
     durable: u64,
     credit: u64,
+    /// Sent, and not allowed by the credit yet.
+    waiting: VecDeque<Vec<u8>>,
+    waiting_bytes: u64,
     said: VecDeque<Said>,
 }
 
@@ -94,6 +97,8 @@ impl Connection {
             sent: 0,
             durable: 0,
             credit,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
             said: VecDeque::new(),
         })
     }
@@ -110,27 +115,34 @@ impl Connection {
 
     /// Bytes that may be sent now.
     pub(super) fn room(&self) -> u64 {
-        self.credit.saturating_sub(self.sent)
+        match self.wire.is_full() {
+            true => 0,
+            false => self.credit.saturating_sub(self.sent),
+        }
     }
 
-    /// Sends blocks of a dump; waits for credit if there is not enough.
+    /// Sends whole blocks of a dump. What credit does not allow yet goes later: whoever sends a
+    /// lot asks for [`Connection::room`] first.
     pub(super) fn send(&mut self, blocks: &[u8]) -> io::Result<()> {
-        while self.room() < blocks.len() as u64 {
-            self.take_messages()?;
-            if self.room() < blocks.len() as u64 {
-                self.wire.wait_input(Duration::from_millis(100))?;
-            }
-        }
-        self.wire.send(blocks)?;
         self.sent += blocks.len() as u64;
+        if self.sent <= self.credit {
+            return self.wire.send(blocks);
+        }
+        self.waiting_bytes += blocks.len() as u64;
+        self.waiting.push_back(blocks.to_vec());
         Ok(())
     }
 
-    /// Waits a little for more credit.
-    pub(super) fn wait_for_room(&mut self) -> io::Result<()> {
-        self.take_messages()?;
-        if self.room() < super::track::ROOM {
-            self.wire.wait_input(Duration::from_millis(100))?;
+    /// Sends what waited for credit.
+    fn send_waiting(&mut self) -> io::Result<()> {
+        while let Some(blocks) = self.waiting.front() {
+            let behind = self.sent - self.waiting_bytes + blocks.len() as u64;
+            if behind > self.credit {
+                break;
+            }
+            self.wire.send(blocks)?;
+            self.waiting_bytes -= blocks.len() as u64;
+            self.waiting.pop_front();
         }
         Ok(())
     }
@@ -146,6 +158,11 @@ impl Connection {
     pub(super) fn hear(&mut self) -> io::Result<Option<Said>> {
         self.take_messages()?;
         Ok(self.said.pop_front())
+    }
+
+    /// Takes in what the collector said, and keeps it for [`Connection::hear`].
+    pub(super) fn listen(&mut self) -> io::Result<()> {
+        self.take_messages()
     }
 
     /// Waits until the collector says something, at most `most`.
@@ -165,12 +182,13 @@ impl Connection {
         match message.header.kind {
             kind::ACK => {
                 let ack: Ack = read(content)?;
-                if ack.durable > self.sent || ack.durable < self.durable || ack.credit < self.credit
-                {
+                let gone = self.sent - self.waiting_bytes;
+                if ack.durable > gone || ack.durable < self.durable || ack.credit < self.credit {
                     return Err(contradiction("ACK"));
                 }
                 (self.durable, self.credit) = (ack.durable, ack.credit);
                 self.said.push_back(Said::Durable);
+                self.send_waiting()?;
             }
             kind::PING => {
                 let ping: Ping = read(content)?;

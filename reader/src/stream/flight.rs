@@ -1,11 +1,39 @@
 //! What is under way to the collector: which pages may be released once which byte is durable.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 
+use super::spill::Spilled;
+
 /// Positions of a session's slots.
 pub(super) type Marks = Vec<(u32, u64)>;
+
+/// What is not needed any more when a batch is durable.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Landing {
+    /// Pages of rings before these.
+    pub(super) marks: Marks,
+    /// What waited on disk, before this.
+    pub(super) spilled: Option<Spilled>,
+}
+
+impl Landing {
+    pub(super) fn pages(marks: Marks) -> Self {
+        Self {
+            marks,
+            spilled: None,
+        }
+    }
+
+    pub(super) fn spilled(to: Spilled) -> Self {
+        Self {
+            marks: Marks::new(),
+            spilled: Some(to),
+        }
+    }
+}
 
 /// One batch under way.
 #[derive(Debug)]
@@ -13,7 +41,8 @@ struct Flight {
     /// Byte of the connection behind it.
     end: u64,
     session: Uuid,
-    marks: Marks,
+    begun: Instant,
+    landing: Landing,
 }
 
 /// Batches under way on one connection, in order.
@@ -24,22 +53,29 @@ pub(super) struct Flights {
 
 impl Flights {
     /// A batch went out; its last byte is the one before `end`.
-    pub(super) fn push(&mut self, end: u64, session: Uuid, marks: Marks) {
+    pub(super) fn push(&mut self, end: u64, session: Uuid, landing: Landing) {
         self.flights.push_back(Flight {
             end,
             session,
-            marks,
+            begun: Instant::now(),
+            landing,
         });
     }
 
+    /// How long the oldest batch of a session has been under way.
+    pub(super) fn age(&self, session: Uuid) -> Duration {
+        let oldest = self.flights.iter().find(|f| f.session == session);
+        oldest.map_or(Duration::ZERO, |f| f.begun.elapsed())
+    }
+
     /// The next batch that is durable when the first `durable` bytes are.
-    pub(super) fn landed(&mut self, durable: u64) -> Option<(Uuid, Marks)> {
+    pub(super) fn landed(&mut self, durable: u64) -> Option<(Uuid, Landing)> {
         let first = self.flights.front()?;
         if first.end > durable {
             return None;
         }
         let flight = self.flights.pop_front()?;
-        Some((flight.session, flight.marks))
+        Some((flight.session, flight.landing))
     }
 
     /// Whether something of this session is under way.
@@ -55,12 +91,16 @@ mod tests {
     #[test]
     fn a_batch_lands_when_its_last_byte_is_durable_and_not_before() {
         let (mut flights, session) = (Flights::default(), Uuid([1; 16]));
-        flights.push(10, session, vec![(0, 1)]);
-        flights.push(20, session, vec![(0, 2), (1, 1)]);
+        let pages = |marks: &[(u32, u64)]| Landing::pages(marks.to_vec());
+        flights.push(10, session, pages(&[(0, 1)]));
+        flights.push(20, session, pages(&[(0, 2), (1, 1)]));
         assert!(flights.landed(9).is_none());
-        assert_eq!(flights.landed(19), Some((session, vec![(0, 1)])));
+        assert_eq!(flights.landed(19), Some((session, pages(&[(0, 1)]))));
         assert!(flights.landed(19).is_none() && flights.holds(session));
-        assert_eq!(flights.landed(20), Some((session, vec![(0, 2), (1, 1)])));
+        assert_eq!(
+            flights.landed(20),
+            Some((session, pages(&[(0, 2), (1, 1)])))
+        );
         assert!(!flights.holds(session));
     }
 }

@@ -1,31 +1,34 @@
 //! Follows sessions and sends their pages to a collector, connecting anew whenever it must.
 
+mod finish;
+mod link;
+
+use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
-use ringmark_format::stream::kind;
 
 use super::address::Address;
-use super::connection::{Connection, Introduction, Said};
+use super::connection::{Connection, Introduction};
 use super::flight::Flights;
-use super::track::{Stage, Track, Trouble, Way};
-use super::wire::Wire;
+use super::spill::{Place, Spill, SpillOptions};
+use super::track::{Held, Stage, Track};
+use crate::apart::Owners;
 use crate::batch::Batch;
 use crate::dump::Codec;
 use crate::error::ReaderError;
 use crate::pace::Pace;
 use crate::selection::{Finder, Selection};
+use crate::session::Session;
 
 /// How often new sessions are looked for.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often counters are sent.
-const COUNTERS_EVERY: Duration = Duration::from_secs(1);
-/// Longest wait before a collector is tried again.
-const RETRY_MAX: Duration = Duration::from_secs(5);
-/// How long the end of a stream may take: until all is durable.
-const END_WITHIN: Duration = Duration::from_secs(10);
+/// How often a collector that is slow is looked at.
+const STALLED: Duration = Duration::from_millis(2);
 
 /// What is streamed, and where to.
 #[derive(Debug, Clone)]
@@ -40,6 +43,8 @@ pub struct StreamOptions {
     pub codec: Codec,
     /// How long to wait before a collector is tried again; doubled each time, up to 5 s.
     pub retry: Duration,
+    /// Where pages wait while the collector is away or slow.
+    pub spill: Option<SpillOptions>,
 }
 
 /// Figures of a stream.
@@ -53,6 +58,11 @@ pub struct StreamFigures {
     pub sent: u64,
     /// Bytes that are under way: sent, and not known to be durable.
     pub in_flight: u64,
+    /// Bytes that wait on disk.
+    pub spilled: u64,
+    /// How long the oldest page that is not durable has waited since it was taken, or since there
+    /// is no collector.
+    pub lag: Duration,
     /// Page blocks sent; those that were sent again count again.
     pub pages: u64,
     /// Sessions being streamed.
@@ -70,8 +80,19 @@ pub struct Streamer {
     options: StreamOptions,
     finder: Finder,
     open_ended: bool,
+    owners: Owners,
     tracks: Vec<Track>,
+    place: Option<Arc<Place>>,
+    /// What an earlier process left on disk, of sessions that were not found yet.
+    left: HashMap<Uuid, Spill>,
+    /// Told that the spill is full.
+    is_full: bool,
     connection: Option<Connection>,
+    /// A connection that comes about, or does not.
+    coming: Option<Receiver<io::Result<Connection>>>,
+    away_since: Instant,
+    /// The collector takes less than there is.
+    stalled: bool,
     flights: Flights,
     batch: Batch,
     scratch: Vec<u8>,
@@ -90,17 +111,30 @@ impl Streamer {
     /// collector need not.
     ///
     /// # Errors
-    /// They are not there, may not be read, or are recorded by another process.
+    /// They are not there, may not be read, or are recorded by another process; or the directory
+    /// for the spill cannot be used.
     pub fn new(options: StreamOptions) -> Result<Self, ReaderError> {
         let mut finder = Finder::new(options.selection.clone());
-        let tracks = finder.first()?.into_iter().map(Track::new).collect();
-        Ok(Self {
+        let first = finder.first()?;
+        let (place, left) = match options.spill.clone().map(Place::open).transpose()? {
+            Some((place, left)) => (Some(place), left),
+            None => (None, HashMap::new()),
+        };
+        let now = Instant::now();
+        let mut streamer = Self {
             open_ended: options.selection.is_open_ended(),
             retry: options.retry,
             finder,
-            tracks,
+            owners: Owners::default(),
+            tracks: Vec::new(),
+            place,
+            left,
+            is_full: false,
             options,
             connection: None,
+            coming: None,
+            away_since: now,
+            stalled: false,
             flights: Flights::default(),
             batch: Batch::new(),
             scratch: Vec::new(),
@@ -108,10 +142,14 @@ impl Streamer {
             done: StreamFigures::default(),
             notices: Vec::new(),
             scanned_at: None,
-            counted_at: Instant::now(),
-            retry_at: Instant::now(),
+            counted_at: now,
+            retry_at: now,
             leaving: false,
-        })
+        };
+        first
+            .into_iter()
+            .for_each(|session| streamer.follow(session));
+        Ok(streamer)
     }
 
     /// Streams until all selected sessions ended and are durable, or `stop` is set. `each` is
@@ -139,21 +177,36 @@ impl Streamer {
     #[must_use]
     pub fn figures(&self) -> StreamFigures {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
-        let drains = || self.tracks.iter().map(|t| &t.drain);
+        let drains = || self.tracks.iter().filter_map(Track::drain);
         let (sent, durable) = self
             .connection
             .as_ref()
             .map_or((0, 0), |c| (c.sent(), c.durable()));
+        let lags = self.tracks.iter().map(|track| self.lag(track));
         StreamFigures {
             connected: self.connection.is_some(),
             sent: self.done.sent + sent,
             in_flight: sent - durable,
+            spilled: self.place.as_ref().map_or(0, |place| place.used()),
+            lag: lags.max().unwrap_or_default(),
             sessions_open: self.tracks.len(),
             lost: sum(&mut drains().map(|d| d.lost())).saturating_add(self.done.lost),
             pages_skipped: sum(&mut drains().map(|d| d.pages_skipped()))
                 .saturating_add(self.done.pages_skipped),
             ..self.done.clone()
         }
+    }
+
+    fn lag(&self, track: &Track) -> Duration {
+        let spilled = track.spill.as_ref().map_or(Duration::ZERO, Spill::age);
+        let away = self.away().unwrap_or_default();
+        self.flights.age(track.uuid).max(spilled).max(away)
+    }
+
+    /// Since when there is no collector.
+    fn away(&self) -> Option<Duration> {
+        let is_away = self.connection.is_none();
+        is_away.then(|| self.away_since.elapsed())
     }
 
     /// What a person should know and has not been told yet.
@@ -163,11 +216,15 @@ impl Streamer {
 
     fn step(&mut self) {
         self.scan();
-        if self.connection.is_none() && Instant::now() >= self.retry_at {
-            self.connect();
-        }
+        self.connect();
         if let Err(error) = self.exchange() {
             self.hang_up(&error);
+        }
+        if let Some(away) = self.away() {
+            let mut index = 0;
+            while index < self.tracks.len() {
+                index += usize::from(self.hold(index, Some(away)));
+            }
         }
     }
 
@@ -175,248 +232,91 @@ impl Streamer {
         if self.scanned_at.is_some_and(|at| at.elapsed() < SCAN_EVERY) {
             return;
         }
-        self.scanned_at = Some(Instant::now());
+        let is_first = self.scanned_at.replace(Instant::now()).is_none();
         let (sessions, errors) = self.finder.news();
         self.notices.extend(errors.iter().map(ToString::to_string));
-        self.tracks.extend(sessions.into_iter().map(Track::new));
-    }
-
-    fn connect(&mut self) {
-        let opened = Wire::connect(&self.options.to)
-            .and_then(|wire| Connection::open(wire, &self.options.introduction));
-        match opened {
-            Ok(connection) => {
-                self.notices.push(format!("{}: connected", self.options.to));
-                self.connection = Some(connection);
-                self.done.connections += 1;
-                self.retry = self.options.retry;
-            }
-            Err(error) => self.try_later(&error),
+        sessions
+            .into_iter()
+            .for_each(|session| self.follow(session));
+        if is_first {
+            let left = std::mem::take(&mut self.left).into_iter();
+            let tracks = left.map(|(uuid, spill)| Track::left(uuid, Some(spill)));
+            self.tracks.extend(tracks);
         }
     }
 
-    /// Hears what the collector says, then sends what waits.
-    fn exchange(&mut self) -> io::Result<()> {
-        if self.connection.is_none() {
-            return Ok(());
+    fn follow(&mut self, mut session: Session) {
+        self.notices.extend(self.owners.keep_apart(&mut session));
+        let uuid = session.uuid();
+        if self.tracks.iter().any(|track| track.uuid == uuid) {
+            // What an earlier process left of it goes first.
+            self.finder.forget(session.path());
+            return;
         }
-        self.hear()?;
-        let mut index = 0;
-        while index < self.tracks.len() {
-            let sent = self.with(index, Track::advance)?;
-            self.done.pages += sent.unwrap_or(0);
-            self.pace
-                .saw(self.tracks.get(index).map_or(0, |t| t.drain.fill_1024()));
-            index += usize::from(sent.is_some());
-            self.hear()?;
-        }
-        if self.counted_at.elapsed() >= COUNTERS_EVERY {
-            self.counted_at = Instant::now();
-            let mut index = 0;
-            while index < self.tracks.len() {
-                index += usize::from(self.with(index, Track::count)?.is_some());
-            }
-        }
-        Ok(())
+        let new = || Some(Spill::new(self.place.clone()?, uuid));
+        let spill = self.left.remove(&uuid).or_else(new);
+        self.tracks.push(Track::new(session, spill));
     }
 
-    /// Has a track act on the connection. `None`: its file was truncated, it is gone.
-    fn with<R>(
-        &mut self,
-        index: usize,
-        act: impl FnOnce(&mut Track, &mut Way<'_>) -> Result<R, Trouble>,
-    ) -> io::Result<Option<R>> {
-        let Some(connection) = &mut self.connection else {
-            return Err(io::ErrorKind::NotConnected.into());
+    /// Has a track move pages to the spill, if it should. `false`: its file was truncated, it is
+    /// gone.
+    fn hold(&mut self, index: usize, away: Option<Duration>) -> bool {
+        let Some(track) = self.tracks.get_mut(index) else {
+            return false;
         };
-        let mut way = Way {
-            connection,
-            flights: &mut self.flights,
-            batch: &mut self.batch,
-            scratch: &mut self.scratch,
-            codec: self.options.codec,
+        match track.hold(away, &mut self.batch) {
+            Ok(held) => {
+                if !held.full {
+                    let fill = track.drain().map_or(0, |drain| drain.fill_1024());
+                    self.pace.saw(fill);
+                }
+                self.tell_if_full(&held);
+                true
+            }
+            Err(error) => {
+                self.drop_track(index, &error);
+                false
+            }
+        }
+    }
+
+    /// Told once, until it has become half empty.
+    fn tell_if_full(&mut self, held: &Held) {
+        let (Some(place), Some(options)) = (&self.place, &self.options.spill) else {
+            return;
         };
-        match act(&mut self.tracks[index], &mut way) {
-            Ok(done) => Ok(Some(done)),
-            Err(Trouble::Wire(error)) => Err(error),
-            Err(Trouble::Session(error)) => {
-                self.notices.push(error.to_string());
-                self.tracks.remove(index);
-                self.done.sessions_done += 1;
-                Ok(None)
-            }
+        let was_full = self.is_full && place.used() > options.bytes_max / 2;
+        self.is_full = was_full || held.full;
+        if was_full || !held.full {
+            return;
         }
-    }
-
-    fn hear(&mut self) -> io::Result<()> {
-        while let Some(connection) = &mut self.connection
-            && let Some(said) = connection.hear()?
-        {
-            let durable = connection.durable();
-            match said {
-                Said::Durable => self.release(durable),
-                Said::Resume {
-                    session,
-                    schema_bytes,
-                    slots,
-                } => {
-                    if let Some(track) = self.track(session) {
-                        track.resume(&slots, schema_bytes);
-                    }
-                }
-                Said::Drain if !self.leaving => {
-                    let text = "the collector asks to come back later";
-                    return Err(io::Error::other(text));
-                }
-                Said::Drain => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// What the collector has for good is released, and sessions that it has whole are done.
-    fn release(&mut self, durable: u64) {
-        while let Some((session, positions)) = self.flights.landed(durable) {
-            if let Some(track) = self.track(session) {
-                track.drain.release_to(&positions);
-            }
-        }
-        let mut index = 0;
-        while let Some(track) = self.tracks.get(index) {
-            if track.stage == Stage::Sent && !self.flights.holds(track.uuid()) {
-                self.done_with(index);
-            } else {
-                index += 1;
-            }
-        }
-    }
-
-    fn done_with(&mut self, index: usize) {
-        let track = self.tracks.remove(index);
-        if let Err(error) = track.remove_if_drained() {
-            self.notices.push(error.to_string());
-        }
-        self.done.sessions_done += 1;
-        let skipped = track.drain.pages_skipped();
-        self.done.lost = self.done.lost.saturating_add(track.drain.lost());
-        self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
-    }
-
-    fn track(&mut self, session: Uuid) -> Option<&mut Track> {
-        self.tracks.iter_mut().find(|t| t.uuid() == session)
-    }
-
-    fn hang_up(&mut self, error: &io::Error) {
-        if let Some(connection) = self.connection.take() {
-            self.done.sent += connection.sent();
-        }
-        self.flights = Flights::default();
-        self.tracks.iter_mut().for_each(Track::begin_again);
-        self.try_later(error);
-    }
-
-    fn try_later(&mut self, error: &io::Error) {
-        let wait = jittered(self.retry);
-        let text = format!(
-            "{}: {error}; again in {} ms",
-            self.options.to,
-            wait.as_millis()
-        );
+        let why = match &held.error {
+            Some(error) => error.to_string(),
+            None => format!("{}: the spill is full", options.directory.display()),
+        };
+        let text = format!("{why}; pages stay in their rings, what these cannot hold is counted");
         self.notices.push(text);
-        self.retry_at = Instant::now() + wait;
-        self.retry = (self.retry * 2).min(RETRY_MAX);
+    }
+
+    fn drop_track(&mut self, index: usize, error: &ReaderError) {
+        self.notices.push(error.to_string());
+        self.tracks.remove(index);
+        self.done.sessions_done += 1;
     }
 
     fn wait(&mut self) {
+        let streams = |t: &Track| matches!(t.stage, Stage::Streaming | Stage::Ending);
+        let is_idle = !self.tracks.iter().any(streams);
         if let Some(connection) = &self.connection
-            && !self.tracks.iter().any(|t| t.stage == Stage::Streaming)
+            && (is_idle || self.stalled)
         {
             // Nothing to look at but the collector.
-            let _ = connection.wait(SCAN_EVERY);
+            let most = if self.stalled { STALLED } else { SCAN_EVERY };
+            let _ = connection.wait(most);
             return;
         }
-        let watched = self.tracks.iter().filter_map(|t| t.drain.session().pidfd());
+        let drains = self.tracks.iter().filter_map(Track::drain);
+        let watched = drains.filter_map(|drain| drain.session().pidfd());
         self.pace.wait(watched);
     }
-
-    /// Sends what is there now, open pages included, and waits until it is durable.
-    fn finish(&mut self) -> Result<(), ReaderError> {
-        let deadline = Instant::now() + END_WITHIN;
-        self.leaving = true;
-        let mut said_bye = false;
-        while !(self.tracks.is_empty() && said_bye) {
-            let ended = self.end_tracks().and_then(|()| {
-                if self.tracks.is_empty()
-                    && let Some(connection) = &mut self.connection
-                {
-                    said_bye = true;
-                    connection.say(kind::BYE)?;
-                }
-                Ok(())
-            });
-            if let Err(error) = ended {
-                self.hang_up(&error);
-            }
-            if self.tracks.is_empty() && self.connection.is_none() {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                return Err(self.not_durable());
-            }
-            match &self.connection {
-                Some(connection) => drop(connection.wait(SCAN_EVERY)),
-                None => std::thread::sleep(SCAN_EVERY),
-            }
-        }
-        Ok(())
-    }
-
-    fn end_tracks(&mut self) -> io::Result<()> {
-        if self.connection.is_none() && Instant::now() >= self.retry_at {
-            self.connect();
-        }
-        if self.connection.is_none() {
-            return Ok(());
-        }
-        self.hear()?;
-        let mut index = 0;
-        while index < self.tracks.len() {
-            let stage = self.tracks[index].stage;
-            let sent = match stage {
-                Stage::Streaming => {
-                    let ended = self.tracks[index].drain.session().ended();
-                    self.with(index, |track, way| {
-                        let pages = track.advance(way)?;
-                        match track.stage {
-                            Stage::Streaming => Ok(pages + track.end(ended, way)?),
-                            _ => Ok(pages),
-                        }
-                    })?
-                }
-                _ => self.with(index, Track::advance)?,
-            };
-            self.done.pages += sent.unwrap_or(0);
-            index += usize::from(sent.is_some());
-        }
-        self.hear()
-    }
-
-    fn not_durable(&self) -> ReaderError {
-        let text = format!(
-            "{} sessions are not durable after {} s; what is not was not released",
-            self.tracks.len(),
-            END_WITHIN.as_secs()
-        );
-        ReaderError::Collector {
-            address: self.options.to.to_string(),
-            source: io::Error::new(io::ErrorKind::TimedOut, text),
-        }
-    }
-}
-
-/// Half to one and a half of it: streamers that were cut off together come back one by one.
-fn jittered(wait: Duration) -> Duration {
-    let noise = ringmark_ring::clock::realtime_ns() ^ u64::from(std::process::id()).rotate_left(20);
-    let part = noise.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-    wait / 2 + wait * part as u32 / 1024
 }

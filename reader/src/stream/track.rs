@@ -1,24 +1,28 @@
-//! One session being streamed.
+//! One session being streamed: announced, resumed, its pages sent, those that waited on disk first.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
-use ringmark_format::block::BlockHeader;
-use ringmark_format::codec::write;
-use ringmark_format::session::Mode;
-use ringmark_format::{Uuid, align8};
+use ringmark_format::Uuid;
 
-use super::connection::Connection;
-use super::flight::Flights;
+use super::flight::{Landing, Marks};
+use super::spill::Spill;
+use super::way::{Way, news_in};
 use crate::batch::Batch;
 use crate::counters::News;
 use crate::drain::{Fill, SessionDrain};
-use crate::dump::Codec;
 use crate::error::ReaderError;
 use crate::lifetime::Lifetime;
 use crate::session::Session;
 
-/// Least credit with which a batch is begun: a page of any size, its schema, counters.
-pub(super) const ROOM: u64 = 2 << 20;
+/// What of the fullest ring may wait for a slow collector before it goes to the spill, in 1/1024.
+const SLOW: u32 = 512;
+/// The same while the collector has just gone.
+const GONE: u32 = 256;
+/// After this long without a collector everything that is sealed goes to the spill: threads that
+/// come and go need the memory of their rings.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// How far a session has come on the present connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(super) enum Stage {
     Announced,
     /// Pages go.
     Streaming,
+    /// What is left goes, open pages included.
+    Ending,
     /// Everything was sent.
     Sent,
 }
@@ -53,184 +59,339 @@ impl From<ReaderError> for Trouble {
     }
 }
 
-/// Where blocks go on their way out.
-pub(super) struct Way<'a> {
-    pub(super) connection: &'a mut Connection,
-    pub(super) flights: &'a mut Flights,
-    pub(super) batch: &'a mut Batch,
-    pub(super) scratch: &'a mut Vec<u8>,
-    pub(super) codec: Codec,
+/// What a pass did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Pages sent.
+    pub(super) pages: u64,
+    /// All that waited was sent; else the collector is slower than we are.
+    pub(super) done: bool,
+}
+
+/// A session's ring file.
+#[derive(Debug)]
+pub(super) struct Ring {
+    pub(super) drain: SessionDrain,
+    lifetime: Lifetime,
+    news: News,
+    drained: bool,
+    /// It was taken anew from the oldest page on that is not released.
+    rewound: bool,
 }
 
 /// A session and how far it has come.
 #[derive(Debug)]
 pub(super) struct Track {
-    pub(super) drain: SessionDrain,
+    pub(super) uuid: Uuid,
     pub(super) stage: Stage,
-    lifetime: Lifetime,
-    news: News,
-    drained: bool,
+    /// `None`: only its spill is left.
+    pub(super) ring: Option<Ring>,
+    pub(super) spill: Option<Spill>,
+    /// Up to where its slots' pages were sent on this connection, or are durable.
+    have: BTreeMap<u32, u64>,
 }
 
 impl Track {
-    pub(super) fn new(session: Session) -> Self {
-        Self {
-            drain: SessionDrain::new(session),
-            stage: Stage::New,
+    /// A session that was found, with what of it waits on disk.
+    pub(super) fn new(session: Session, spill: Option<Spill>) -> Self {
+        let uuid = session.uuid();
+        let mut drain = SessionDrain::new(session);
+        if let Some(spill) = &spill {
+            // Whoever spilled it may have been killed before it released it.
+            drain.resume(&spill.ends(), 0);
+        }
+        let ring = Ring {
+            drain,
             lifetime: Lifetime::new(),
             news: News::default(),
             drained: false,
+            rewound: false,
+        };
+        Self {
+            ring: Some(ring),
+            ..Self::left(uuid, spill)
         }
     }
 
-    pub(super) fn uuid(&self) -> Uuid {
-        self.drain.session().uuid()
+    /// A session of which nothing but this is there.
+    pub(super) fn left(uuid: Uuid, spill: Option<Spill>) -> Self {
+        Self {
+            uuid,
+            stage: Stage::New,
+            ring: None,
+            spill,
+            have: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn drain(&self) -> Option<&SessionDrain> {
+        self.ring.as_ref().map(|ring| &ring.drain)
     }
 
     /// The connection is gone: what was not durable is taken again.
     pub(super) fn begin_again(&mut self) {
-        self.drain.rewind();
         self.stage = Stage::New;
-        self.news = News::default();
-        self.drained = false;
+        self.have.clear();
+        if let Some(spill) = &mut self.spill {
+            spill.rewind();
+        }
+        if let Some(ring) = &mut self.ring {
+            ring.drain.rewind();
+            (ring.news, ring.drained, ring.rewound) = (News::default(), false, false);
+        }
     }
 
     /// The collector says what it has.
     pub(super) fn resume(&mut self, positions: &[(u32, u64)], schema_bytes: u64) {
         if self.stage == Stage::Announced {
-            self.drain.resume(positions, schema_bytes);
+            self.have = positions.iter().copied().collect();
+            if let Some(ring) = &mut self.ring {
+                ring.drain.resume(positions, schema_bytes);
+            }
             self.stage = Stage::Streaming;
         }
     }
 
-    /// Moves it on: announces it, or sends what waits; returns the pages sent.
-    pub(super) fn advance(&mut self, way: &mut Way<'_>) -> Result<u64, Trouble> {
+    /// The collector has this for good.
+    pub(super) fn landed(&mut self, landed: &Landing) -> Result<(), ReaderError> {
+        if let Some(ring) = &mut self.ring {
+            ring.drain.release_to(&landed.marks);
+        }
+        match (&mut self.spill, landed.spilled) {
+            (Some(spill), Some(to)) => spill.free(to),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves it on: announces it, or sends what waits.
+    pub(super) fn advance(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
         match self.stage {
-            Stage::New => {
-                self.announce(way)?;
-                Ok(0)
-            }
-            Stage::Announced | Stage::Sent => Ok(0),
+            Stage::New => self.announce(way),
+            Stage::Announced | Stage::Sent => Ok(NOTHING),
             Stage::Streaming => self.stream(way),
+            Stage::Ending => self.end(way),
         }
     }
 
-    fn announce(&mut self, way: &mut Way<'_>) -> Result<(), Trouble> {
-        let mut block = Vec::new();
-        let content = self.drain.session_content();
-        fits(write::session(&mut block, self.uuid(), &content));
-        way.connection.send(&block)?;
+    fn announce(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+        let content = match (&self.ring, &self.spill) {
+            (Some(ring), _) => ring.drain.session_content(),
+            (None, spill) => spill
+                .iter()
+                .flat_map(Spill::session_content)
+                .copied()
+                .collect(),
+        };
+        way.send_session(self.uuid, &content)?;
         self.stage = Stage::Announced;
-        Ok(())
+        Ok(NOTHING)
     }
 
-    fn stream(&mut self, way: &mut Way<'_>) -> Result<u64, Trouble> {
-        self.drain.session().check_size()?;
-        let ended = self.lifetime.has_ended(self.drain.session());
-        let mut pages = self.pass(SessionDrain::fill, way)?;
-        if ended && self.lifetime.is_quiet(self.drain.session(), pages) {
-            pages += self.end(true, way)?;
+    fn stream(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+        let mut all = self.send_spilled(way)?;
+        let Some(ring) = &mut self.ring else {
+            if all.done {
+                self.stage = Stage::Sent;
+            }
+            return Ok(all);
+        };
+        ring.drain.session().check_size()?;
+        if !all.done {
+            return Ok(all);
         }
-        Ok(pages)
+        if std::mem::take(&mut ring.rewound) {
+            let have: Marks = self
+                .have
+                .iter()
+                .map(|(slot, page)| (*slot, *page))
+                .collect();
+            ring.drain.skip_to(&have);
+        }
+        let ended = ring.lifetime.has_ended(ring.drain.session());
+        let passed = self.pass(SessionDrain::fill, way)?;
+        all.pages += passed.pages;
+        all.done = passed.done;
+        let is_quiet = |ring: &Ring| ring.lifetime.is_quiet(ring.drain.session(), passed.pages);
+        if passed.done && ended && self.ring.as_ref().is_some_and(is_quiet) {
+            self.stage = Stage::Ending;
+            let end = self.end(way)?;
+            all = Passed {
+                pages: all.pages + end.pages,
+                ..end
+            };
+        }
+        Ok(all)
     }
 
     /// Sends open pages and the last counters.
-    pub(super) fn end(&mut self, ended: bool, way: &mut Way<'_>) -> Result<u64, Trouble> {
-        let pages = self.pass(SessionDrain::fill_open, way)?;
-        self.drained = ended && self.drain.is_drained();
-        let content = self.drain.counters(self.drained, None)?;
-        self.send_counters(&content, way)?;
-        let end = way.connection.sent();
-        way.flights.push(end, self.uuid(), self.drain.taken());
-        self.stage = Stage::Sent;
-        Ok(pages)
+    fn end(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+        let passed = self.pass(SessionDrain::fill_open, way)?;
+        if let Some(ring) = self.ring.as_mut().filter(|_| passed.done) {
+            let ended = ring.drain.session().ended();
+            ring.drained = ended && ring.drain.is_drained();
+            let content = ring.drain.counters(ring.drained, None)?;
+            way.send_counters(self.uuid, &content)?;
+            way.note(self.uuid, Landing::pages(ring.drain.taken()));
+            self.stage = Stage::Sent;
+        }
+        Ok(passed)
+    }
+
+    /// What is there now is all that is wanted of it.
+    pub(super) fn leave(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+        let passed = self.advance(way)?;
+        if self.stage == Stage::Streaming && passed.done {
+            self.stage = Stage::Ending;
+            let end = self.end(way)?;
+            let pages = passed.pages + end.pages;
+            return Ok(Passed { pages, ..end });
+        }
+        Ok(passed)
     }
 
     /// Fills and sends batches until a pass is done, or credit is short.
-    fn pass(&mut self, fill: FillPass, way: &mut Way<'_>) -> Result<u64, Trouble> {
+    fn pass(&mut self, fill: FillPass, way: &mut Way<'_>) -> Result<Passed, Trouble> {
         let mut pages = 0;
-        loop {
-            while way.connection.room() < ROOM {
-                way.connection.wait_for_room()?;
-            }
+        let Some(ring) = &mut self.ring else {
+            return Ok(NOTHING);
+        };
+        while way.has_room()? {
             way.batch.clear(u64::MAX);
-            let filled = fill(&mut self.drain, way.batch)?;
+            let filled = fill(&mut ring.drain, way.batch)?;
             pages += way.batch.pages();
-            self.send_batch(way)?;
+            way.send_schema(self.uuid, &mut ring.drain)?;
+            if !way.batch.is_empty() {
+                way.send_batch(self.uuid)?;
+                let taken = ring.drain.taken();
+                self.have.extend(taken.iter().copied());
+                way.note(self.uuid, Landing::pages(taken));
+            }
             if filled == Fill::PassDone {
-                return Ok(pages);
+                return Ok(Passed { pages, done: true });
             }
         }
+        Ok(Passed { pages, done: false })
     }
 
-    fn send_batch(&mut self, way: &mut Way<'_>) -> Result<(), Trouble> {
-        self.send_schema(way)?;
-        if way.batch.is_empty() {
-            return Ok(());
+    /// Sends what waits on disk, but what the collector has.
+    fn send_spilled(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+        let mut pages = 0;
+        let Some(spill) = &mut self.spill else {
+            return Ok(NOTHING);
+        };
+        while !spill.is_read() {
+            if !way.has_room()? {
+                return Ok(Passed { pages, done: false });
+            }
+            let piece = spill.read().unwrap_or_else(|error| {
+                way.notices.push(error.to_string());
+                Vec::new()
+            });
+            if let Some(ring) = &mut self.ring {
+                way.send_schema(self.uuid, &mut ring.drain)?;
+            }
+            let (new, count) = news_in(&piece, &mut self.have, self.ring.is_none());
+            way.send_blocks(self.uuid, &new)?;
+            way.note(self.uuid, Landing::spilled(spill.read_to()));
+            pages += count;
         }
-        let uuid = self.uuid();
-        let mut blocks = way.batch.bytes();
-        if way.codec != Codec::None {
-            way.scratch.clear();
-            let packed = write::container(way.scratch, uuid, way.codec as u8, blocks);
-            if packed.is_ok() {
-                blocks = way.scratch;
+        Ok(Passed { pages, done: true })
+    }
+
+    /// Moves sealed pages to the spill, if they should not wait in their rings any longer. `away`:
+    /// since when there is no collector; `None`: it is there, and slow. Pages that are under way
+    /// are taken again: they must be there when they are released.
+    pub(super) fn hold(
+        &mut self,
+        away: Option<Duration>,
+        batch: &mut Batch,
+    ) -> Result<Held, ReaderError> {
+        let ending = matches!(self.stage, Stage::Ending | Stage::Sent);
+        let (Some(ring), Some(spill)) = (&mut self.ring, &mut self.spill) else {
+            return Ok(Held::default());
+        };
+        ring.drain.session().check_size()?;
+        let held = ring.drain.held_1024();
+        let least = match away {
+            None => SLOW,
+            Some(away) if away < AWAY => GONE,
+            Some(_) => 1,
+        };
+        if ending || held < least {
+            return Ok(Held::default());
+        }
+        ring.drain.rewind();
+        ring.rewound = true;
+        let mut all = Held::default();
+        loop {
+            batch.clear(spill.room());
+            let filled = ring.drain.fill(batch)?;
+            if batch.is_empty() {
+                all.full = filled == Fill::BatchFull;
+                break;
+            }
+            match spill.append(&ring.drain, batch.bytes()) {
+                Ok(true) => {
+                    ring.drain.release();
+                    all.pages += batch.pages();
+                }
+                Ok(false) => all.full = true,
+                Err(error) => (all.full, all.error) = (true, Some(error)),
+            }
+            if all.full || filled == Fill::PassDone {
+                break;
             }
         }
-        way.connection.send(blocks)?;
-        let end = way.connection.sent();
-        way.flights.push(end, uuid, self.drain.taken());
-        Ok(())
-    }
-
-    fn send_schema(&mut self, way: &mut Way<'_>) -> Result<(), Trouble> {
-        while let Some((offset, bytes)) = self.drain.peek_schema() {
-            let mut block = Vec::with_capacity(BlockHeader::BYTES + align8(bytes.len()));
-            fits(write::schema(&mut block, self.uuid(), offset, &bytes));
-            way.connection.send(&block)?;
-            self.drain.schema_written(bytes.len());
+        if all.full {
+            ring.drain.rewind();
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Sends counters, if they say something new.
     pub(super) fn count(&mut self, way: &mut Way<'_>) -> Result<(), Trouble> {
-        if self.stage != Stage::Streaming {
+        let Some(ring) = self
+            .ring
+            .as_mut()
+            .filter(|_| self.stage == Stage::Streaming)
+        else {
             return Ok(());
-        }
-        self.drain.session().check_size()?;
+        };
+        ring.drain.session().check_size()?;
         way.batch.clear(u64::MAX);
-        let content = self.drain.counters(false, Some(way.batch))?;
-        if self.news.are_in(&content) {
-            self.send_counters(&content, way)?;
+        let content = ring.drain.counters(false, Some(way.batch))?;
+        if ring.news.are_in(&content) {
+            way.send_counters(self.uuid, &content)?;
         }
-        Ok(())
-    }
-
-    fn send_counters(&self, content: &[u8], way: &mut Way<'_>) -> Result<(), Trouble> {
-        let mut block = Vec::new();
-        fits(write::counters(&mut block, self.uuid(), content));
-        way.connection.send(&block)?;
         Ok(())
     }
 
     /// Everything is durable: removes the ring file of a lossless session that was read to its
     /// end, unless it asked to be kept.
     pub(super) fn remove_if_drained(&self) -> Result<(), ReaderError> {
-        const KEEP_ALWAYS: u32 = 1;
-        let session = self.drain.session();
-        let lossless = session.ring().geometry().mode == Mode::Lossless;
-        if lossless && self.drained && session.header().keep != KEEP_ALWAYS {
-            session.remove_file()?;
+        match &self.ring {
+            Some(ring) if ring.drained => ring.drain.session().remove_drained(false),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// A pass over a session: of sealed pages, or of what is left.
 type FillPass = fn(&mut SessionDrain, &mut Batch) -> Result<Fill, ReaderError>;
 
-/// Content that is bounded below the largest block by its makers.
-fn fits(written: Result<(), ringmark_format::codec::CodecError>) {
-    debug_assert!(written.is_ok(), "{written:?}");
+/// Nothing to send, nothing sent.
+const NOTHING: Passed = Passed {
+    pages: 0,
+    done: true,
+};
+
+/// What became of moving pages to the spill.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Pages that are in it now.
+    pub(super) pages: u64,
+    /// Not all of them are: they stay in their rings.
+    pub(super) full: bool,
+    /// Why, if not for want of room.
+    pub(super) error: Option<ReaderError>,
 }

@@ -1,4 +1,5 @@
-//! A connection's bytes: sent without ever waiting for ever, received as whole checked blocks.
+//! A connection's bytes: sent without waiting for a peer that does not take them, received as
+//! whole checked blocks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -6,21 +7,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use ringmark_format::align8;
-use ringmark_format::block::{BLOCK_MAGIC, BlockHeader};
-use ringmark_format::codec::crc32;
+use ringmark_format::block::BlockHeader;
 use ringmark_format::stream::SILENT_MS;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use zerocopy::{FromBytes, IntoBytes};
 
 use super::address::Address;
+use super::blocks;
 
 /// How long a connection may take to come about.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Silence after which the other side is taken for gone.
 pub(super) const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
 /// Largest content of a message: RESUME with every slot that there can be.
-const MESSAGE_BYTES_MAX: usize = 1 << 20;
+const MESSAGE_BYTES_MAX: u32 = 1 << 20;
+/// How long the system may take to take more of what is sent, before it is set aside.
+const PATIENCE: Duration = Duration::from_millis(5);
 const CHUNK: usize = 16 << 10;
 
 /// Bytes that go both ways, without blocking.
@@ -51,6 +52,8 @@ pub(super) struct Message {
 pub(super) struct Wire {
     bytes: Box<dyn Bytes>,
     input: Vec<u8>,
+    /// Sent, and not taken by the system yet.
+    output: Vec<u8>,
     heard_at: Instant,
     ended: bool,
 }
@@ -73,42 +76,78 @@ impl Wire {
         Self {
             bytes,
             input: Vec::new(),
+            output: Vec::new(),
             heard_at: Instant::now(),
             ended: false,
         }
     }
 
-    /// Sends all of it; meanwhile takes in what comes, so that two full pipes do not wait for
-    /// each other.
-    pub(super) fn send(&mut self, mut rest: &[u8]) -> io::Result<()> {
-        while !rest.is_empty() {
+    /// Sends it. What the system does not take soon waits here, and goes out when something is
+    /// received: whoever sends a lot asks [`Wire::is_full`] first.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.flush()?;
+        let mut rest = bytes;
+        while self.output.is_empty() && !rest.is_empty() {
+            rest = rest.get(self.write(rest)?..).unwrap_or_default();
+            if !rest.is_empty() && !self.wait(PollFlags::OUT, PATIENCE)? {
+                self.output.extend_from_slice(rest);
+                return Ok(());
+            }
+        }
+        self.output.extend_from_slice(rest);
+        self.flush()
+    }
+
+    /// Whether the system does not take what was sent.
+    pub(super) fn is_full(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let output = std::mem::take(&mut self.output);
+        let written = self.write(&output);
+        self.output = output;
+        self.output.drain(..written?);
+        match self.bytes.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what the system takes now.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
             match self.bytes.write(rest) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
+                Ok(written) => done += written,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.wait(PollFlags::IN | PollFlags::OUT, Duration::from_millis(100))?;
-                    self.take_in()?;
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
         }
-        self.bytes.flush()
+        Ok(done)
     }
 
-    /// Waits until something comes, at most `most`.
+    /// Waits until something comes, or goes if something waits to; at most `most`.
     pub(super) fn wait_input(&self, most: Duration) -> io::Result<()> {
-        self.wait(PollFlags::IN, most)
+        let out = match self.is_full() {
+            true => PollFlags::OUT,
+            false => PollFlags::empty(),
+        };
+        self.wait(PollFlags::IN | out, most).map(drop)
     }
 
-    fn wait(&self, events: PollFlags, most: Duration) -> io::Result<()> {
+    /// Whether it came about.
+    fn wait(&self, events: PollFlags, most: Duration) -> io::Result<bool> {
         let mut fds = [PollFd::from_borrowed_fd(self.bytes.fd(), events)];
         let time = Timespec {
             tv_sec: most.as_secs() as i64,
             tv_nsec: i64::from(most.subsec_nanos()),
         };
         match poll(&mut fds, Some(&time)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -118,6 +157,7 @@ impl Wire {
         if let Some(message) = self.next_message()? {
             return Ok(Some(message));
         }
+        self.flush()?;
         self.take_in()?;
         let message = self.next_message()?;
         if message.is_none() && self.ended {
@@ -131,7 +171,7 @@ impl Wire {
     }
 
     fn take_in(&mut self) -> io::Result<()> {
-        while self.input.len() < 2 * MESSAGE_BYTES_MAX && !self.ended {
+        while self.input.len() < 2 * MESSAGE_BYTES_MAX as usize && !self.ended {
             let old = self.input.len();
             self.input.resize(old + CHUNK, 0);
             let read = self.bytes.read(&mut self.input[old..]);
@@ -148,34 +188,13 @@ impl Wire {
     }
 
     fn next_message(&mut self) -> io::Result<Option<Message>> {
-        let Ok((header, rest)) = BlockHeader::read_from_prefix(&self.input) else {
+        let wrong = |what: String| io::Error::new(ErrorKind::InvalidData, what);
+        let found = blocks::first(&self.input, MESSAGE_BYTES_MAX).map_err(wrong)?;
+        let Some((header, content)) = found else {
             return Ok(None);
         };
-        let wrong = |what: String| io::Error::new(ErrorKind::InvalidData, what);
-        if header.magic != BLOCK_MAGIC {
-            let found = header.magic.escape_ascii();
-            return Err(wrong(format!(
-                "not a collector: said {found}, expected RMKB"
-            )));
-        }
-        if header.header_crc != crc32(&header.as_bytes()[..BlockHeader::BYTES - 4]) {
-            return Err(wrong("a message's checksum is wrong".to_owned()));
-        }
-        let bytes = header.stored_bytes as usize;
-        if bytes > MESSAGE_BYTES_MAX {
-            let text = format!("a message of {bytes} bytes, expected at most {MESSAGE_BYTES_MAX}");
-            return Err(wrong(text));
-        }
-        if rest.len() < align8(bytes) {
-            return Ok(None);
-        }
-        let content = rest[..bytes].to_vec();
-        if header.content_crc != crc32(&content) {
-            return Err(wrong(
-                "the checksum of a message's content is wrong".to_owned(),
-            ));
-        }
-        self.input.drain(..BlockHeader::BYTES + align8(bytes));
+        let content = content.to_vec();
+        self.input.drain(..blocks::whole(&header));
         Ok(Some(Message { header, content }))
     }
 }

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
+use ringmark_reader::stream::{
+    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer,
+};
 use ringmark_reader::{Codec, Selection};
 
-use crate::output::units::{count, counted, size};
+use crate::output::units::{count, counted, duration, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::signals::Signals;
 
@@ -22,8 +24,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 #[command(override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all>")]
 #[command(after_help = "\
 A page is given back to the program only when the collector has it for good; whatever is cut off in
-between is sent again, and stored once. While there is no collector the programs go on, and count
-what their rings cannot hold.
+between is sent again, and stored once. While the collector is away or slow, pages wait in their
+rings, and with --spill on disk: they are sent when it is back, by the next stream if this one is
+killed. They outlive a power loss no more than rings do. What neither can hold is counted as lost.
 Ctrl-C once sends what is there and ends, twice ends now.
 
 Examples:
@@ -41,6 +44,12 @@ pub(crate) struct Args {
     /// Name of this host in the store; the system's, unless given
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
+    /// Let pages wait in DIR while the collector is away or slow
+    #[arg(long, value_name = "DIR")]
+    spill: Option<PathBuf>,
+    /// Most bytes of pages that wait in DIR
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    spill_max: u64,
     /// Compress pages with LZ4
     #[arg(long)]
     compress: bool,
@@ -103,6 +112,10 @@ impl Args {
             to: self.to.clone(),
             introduction,
             retry: RETRY,
+            spill: self.spill.clone().map(|directory| SpillOptions {
+                directory,
+                bytes_max: self.spill_max,
+            }),
             codec: if self.compress {
                 Codec::Lz4
             } else {
@@ -165,10 +178,12 @@ impl Display {
             "no collector"
         };
         let text = format!(
-            "{state}, {}, {} sent, {} under way, {} lost",
+            "{state}, {}, {} sent, {} under way, {} spilled, {} behind, {} lost",
             counted(f.sessions_open as u64, "session"),
             size(f.sent),
             size(f.in_flight),
+            size(f.spilled),
+            duration(f.lag.as_nanos() as u64),
             count(f.lost)
         );
         let _ = write!(io::stderr(), "\r\x1b[K{text}");

@@ -1,0 +1,34 @@
+//! Sessions that claim the uuid of another: their events must stay apart, whoever lied.
+
+use std::collections::HashMap;
+
+use ringmark_format::Uuid;
+
+use crate::session::Session;
+
+/// Ring files by the uuids under which their sessions leave this process.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(HashMap<Uuid, (u64, u64)>);
+
+impl Owners {
+    /// Makes sure that no two ring files share a uuid: the later one gets another. If it was so,
+    /// what a person should know.
+    pub(crate) fn keep_apart(&mut self, session: &mut Session) -> Option<String> {
+        let file = session.file_id();
+        if *self.0.entry(session.uuid()).or_insert(file) == file {
+            return None;
+        }
+        Some(self.set_apart(session))
+    }
+
+    /// The session's uuid is somebody else's: it gets another.
+    pub(crate) fn set_apart(&mut self, session: &mut Session) -> String {
+        session.set_apart();
+        self.0.insert(session.uuid(), session.file_id());
+        format!(
+            "{}: claims the uuid of another session; its events stand under {}",
+            session.path().display(),
+            session.uuid()
+        )
+    }
+}

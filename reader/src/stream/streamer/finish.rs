@@ -1,0 +1,80 @@
+//! The end of a stream that was told to end.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringmark_format::stream::kind;
+
+use super::{SCAN_EVERY, Streamer};
+use crate::error::ReaderError;
+use crate::stream::track::Track;
+
+/// How long the end of a stream may take: until all is durable.
+const END_WITHIN: Duration = Duration::from_secs(10);
+
+impl Streamer {
+    /// Sends what is there now, open pages included, and waits until it is durable.
+    pub(super) fn finish(&mut self) -> Result<(), ReaderError> {
+        let deadline = Instant::now() + END_WITHIN;
+        self.leaving = true;
+        let mut said_bye = false;
+        while !(self.tracks.is_empty() && said_bye) {
+            let ended = self.leave().and_then(|()| {
+                if self.tracks.is_empty()
+                    && let Some(connection) = &mut self.connection
+                {
+                    said_bye = true;
+                    connection.say(kind::BYE)?;
+                }
+                Ok(())
+            });
+            if let Err(error) = ended {
+                self.hang_up(&error);
+            }
+            if self.tracks.is_empty() && self.connection.is_none() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(self.not_durable());
+            }
+            match &self.connection {
+                Some(connection) => drop(connection.wait(SCAN_EVERY)),
+                None => thread::sleep(SCAN_EVERY),
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.connect();
+        if self.connection.is_none() {
+            return Ok(());
+        }
+        self.hear()?;
+        let mut index = 0;
+        while index < self.tracks.len() {
+            let passed = self.with(index, Track::leave)?;
+            self.done.pages += passed.map_or(0, |passed| passed.pages);
+            index += usize::from(passed.is_some());
+        }
+        self.hear()
+    }
+
+    fn not_durable(&self) -> ReaderError {
+        let waits = self.options.spill.as_ref().map(|spill| {
+            let (bytes, directory) = (self.figures().spilled, spill.directory.display());
+            format!("; {bytes} bytes wait in {directory} for the next stream")
+        });
+        let text = format!(
+            "{} sessions are not durable after {} s; what is not was not released{}",
+            self.tracks.len(),
+            END_WITHIN.as_secs(),
+            waits.unwrap_or_default()
+        );
+        ReaderError::Collector {
+            address: self.options.to.to_string(),
+            source: io::Error::new(io::ErrorKind::TimedOut, text),
+        }
+    }
+}

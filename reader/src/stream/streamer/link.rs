@@ -1,0 +1,217 @@
+//! The connection: made, spoken over, given up and made again.
+
+use std::io;
+use std::sync::mpsc::{TryRecvError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringmark_format::Uuid;
+
+use super::Streamer;
+use crate::stream::connection::{Connection, Said};
+use crate::stream::flight::Flights;
+use crate::stream::track::{Stage, Track, Trouble};
+use crate::stream::way::Way;
+use crate::stream::wire::Wire;
+
+/// How often counters are sent.
+const COUNTERS_EVERY: Duration = Duration::from_secs(1);
+/// Longest wait before a collector is tried again.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+impl Streamer {
+    /// Makes a connection, if there is none. A collector may take seconds to answer, or never do:
+    /// meanwhile the rings are looked after.
+    pub(super) fn connect(&mut self) {
+        let Some(coming) = &self.coming else {
+            if self.connection.is_none() && Instant::now() >= self.retry_at {
+                self.begin_connecting();
+            }
+            return;
+        };
+        let opened = match coming.try_recv() {
+            Ok(opened) => opened,
+            Err(TryRecvError::Empty) => return,
+            Err(TryRecvError::Disconnected) => Err(io::ErrorKind::NotConnected.into()),
+        };
+        self.coming = None;
+        match opened {
+            Ok(connection) => {
+                self.notices.push(format!("{}: connected", self.options.to));
+                self.connection = Some(connection);
+                self.done.connections += 1;
+                self.retry = self.options.retry;
+            }
+            Err(error) => self.try_later(&error),
+        }
+    }
+
+    fn begin_connecting(&mut self) {
+        let (tell, coming) = channel();
+        let (to, introduction) = (self.options.to.clone(), self.options.introduction.clone());
+        let connect = move || {
+            let wire = Wire::connect(&to);
+            // Nobody is there to be told any more when the stream has ended.
+            let _ = tell.send(wire.and_then(|wire| Connection::open(wire, &introduction)));
+        };
+        match thread::Builder::new()
+            .name("connect".to_owned())
+            .spawn(connect)
+        {
+            Ok(_) => self.coming = Some(coming),
+            Err(error) => self.try_later(&error),
+        }
+    }
+
+    /// Hears what the collector says, then sends what waits.
+    pub(super) fn exchange(&mut self) -> io::Result<()> {
+        if self.connection.is_none() {
+            return Ok(());
+        }
+        self.hear()?;
+        if std::mem::take(&mut self.stalled) && !self.tracks.is_empty() {
+            // Whoever had to wait comes first.
+            self.tracks.rotate_left(1);
+        }
+        let mut index = 0;
+        while index < self.tracks.len() {
+            let Some(passed) = self.with(index, Track::advance)? else {
+                continue;
+            };
+            self.done.pages += passed.pages;
+            let drain = self.tracks.get(index).and_then(Track::drain);
+            self.pace.saw(drain.map_or(0, |drain| drain.fill_1024()));
+            self.stalled |= !passed.done;
+            index += usize::from(passed.done || self.hold(index, None));
+            self.hear()?;
+        }
+        if self.counted_at.elapsed() >= COUNTERS_EVERY {
+            self.counted_at = Instant::now();
+            let mut index = 0;
+            while index < self.tracks.len() {
+                index += usize::from(self.with(index, Track::count)?.is_some());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a track act on the connection. `None`: its file was truncated, it is gone.
+    pub(super) fn with<R>(
+        &mut self,
+        index: usize,
+        act: impl FnOnce(&mut Track, &mut Way<'_>) -> Result<R, Trouble>,
+    ) -> io::Result<Option<R>> {
+        let Some(connection) = &mut self.connection else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let mut way = Way {
+            connection,
+            flights: &mut self.flights,
+            batch: &mut self.batch,
+            scratch: &mut self.scratch,
+            codec: self.options.codec,
+            notices: &mut self.notices,
+        };
+        match act(&mut self.tracks[index], &mut way) {
+            Ok(done) => Ok(Some(done)),
+            Err(Trouble::Wire(error)) => Err(error),
+            Err(Trouble::Session(error)) => {
+                self.drop_track(index, &error);
+                Ok(None)
+            }
+        }
+    }
+
+    pub(super) fn hear(&mut self) -> io::Result<()> {
+        while let Some(connection) = &mut self.connection
+            && let Some(said) = connection.hear()?
+        {
+            match said {
+                Said::Durable => {}
+                Said::Resume {
+                    session,
+                    schema_bytes,
+                    slots,
+                } => {
+                    if let Some(track) = self.track(session) {
+                        track.resume(&slots, schema_bytes);
+                    }
+                }
+                Said::Drain if !self.leaving => {
+                    let text = "the collector asks to come back later";
+                    return Err(io::Error::other(text));
+                }
+                Said::Drain => {}
+            }
+        }
+        self.release();
+        Ok(())
+    }
+
+    /// What the collector has for good is released, and sessions that it has whole are done.
+    fn release(&mut self) {
+        let durable = self.connection.as_ref().map_or(0, Connection::durable);
+        while let Some((session, landing)) = self.flights.landed(durable) {
+            if let Some(track) = self.track(session)
+                && let Err(error) = track.landed(&landing)
+            {
+                self.notices.push(error.to_string());
+            }
+        }
+        let mut index = 0;
+        while let Some(track) = self.tracks.get(index) {
+            if track.stage == Stage::Sent && !self.flights.holds(track.uuid) {
+                self.done_with(index);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn done_with(&mut self, index: usize) {
+        let track = self.tracks.remove(index);
+        if let Err(error) = track.remove_if_drained() {
+            self.notices.push(error.to_string());
+        }
+        self.done.sessions_done += 1;
+        let (lost, skipped) = track
+            .drain()
+            .map_or((0, 0), |drain| (drain.lost(), drain.pages_skipped()));
+        self.done.lost = self.done.lost.saturating_add(lost);
+        self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
+    }
+
+    fn track(&mut self, session: Uuid) -> Option<&mut Track> {
+        self.tracks.iter_mut().find(|track| track.uuid == session)
+    }
+
+    pub(super) fn hang_up(&mut self, error: &io::Error) {
+        if let Some(connection) = self.connection.take() {
+            self.done.sent += connection.sent();
+            self.away_since = Instant::now();
+        }
+        self.stalled = false;
+        self.flights = Flights::default();
+        self.tracks.iter_mut().for_each(Track::begin_again);
+        self.try_later(error);
+    }
+
+    fn try_later(&mut self, error: &io::Error) {
+        let wait = jittered(self.retry);
+        let text = format!(
+            "{}: {error}; again in {} ms",
+            self.options.to,
+            wait.as_millis()
+        );
+        self.notices.push(text);
+        self.retry_at = Instant::now() + wait;
+        self.retry = (self.retry * 2).min(RETRY_MAX);
+    }
+}
+
+/// Half to one and a half of it: streamers that were cut off together come back one by one.
+fn jittered(wait: Duration) -> Duration {
+    let noise = ringmark_ring::clock::realtime_ns() ^ u64::from(std::process::id()).rotate_left(20);
+    let part = noise.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+    wait / 2 + wait * part as u32 / 1024
+}

@@ -1,0 +1,121 @@
+//! The way out of a session's blocks: over the connection, noted among what is under way.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use ringmark_format::Uuid;
+use ringmark_format::block::{CONTENT_BYTES_MAX, kind};
+use ringmark_format::codec::{CodecError, write};
+
+use super::blocks;
+use super::connection::Connection;
+use super::flight::{Flights, Landing};
+use super::spill::page_of;
+use crate::batch::Batch;
+use crate::drain::SessionDrain;
+use crate::dump::Codec;
+
+/// Least credit with which a batch is begun: a page of any size, its schema, counters.
+const ROOM: u64 = 2 << 20;
+
+/// Where blocks go on their way out.
+pub(super) struct Way<'a> {
+    pub(super) connection: &'a mut Connection,
+    pub(super) flights: &'a mut Flights,
+    pub(super) batch: &'a mut Batch,
+    pub(super) scratch: &'a mut Vec<u8>,
+    pub(super) codec: Codec,
+    pub(super) notices: &'a mut Vec<String>,
+}
+
+impl Way<'_> {
+    /// Whether a batch may be begun.
+    pub(super) fn has_room(&mut self) -> io::Result<bool> {
+        if self.connection.room() < ROOM {
+            self.connection.listen()?;
+        }
+        Ok(self.connection.room() >= ROOM)
+    }
+
+    pub(super) fn send_session(&mut self, uuid: Uuid, content: &[u8]) -> io::Result<()> {
+        let mut block = Vec::new();
+        fits(write::session(&mut block, uuid, content));
+        self.connection.send(&block)
+    }
+
+    /// Sends the schema that is published and was not sent.
+    pub(super) fn send_schema(&mut self, uuid: Uuid, drain: &mut SessionDrain) -> io::Result<()> {
+        while let Some((offset, bytes)) = drain.peek_schema() {
+            let mut block = Vec::new();
+            fits(write::schema(&mut block, uuid, offset, &bytes));
+            self.connection.send(&block)?;
+            drain.schema_written(bytes.len());
+        }
+        Ok(())
+    }
+
+    pub(super) fn send_counters(&mut self, uuid: Uuid, content: &[u8]) -> io::Result<()> {
+        let mut block = Vec::new();
+        fits(write::counters(&mut block, uuid, content));
+        self.connection.send(&block)
+    }
+
+    /// Sends the batch.
+    pub(super) fn send_batch(&mut self, uuid: Uuid) -> io::Result<()> {
+        let blocks = pack(self.codec, uuid, self.batch.bytes(), self.scratch);
+        self.connection.send(blocks)
+    }
+
+    /// Sends blocks that are pages, mostly.
+    pub(super) fn send_blocks(&mut self, uuid: Uuid, blocks: &[u8]) -> io::Result<()> {
+        let blocks = pack(self.codec, uuid, blocks, self.scratch);
+        self.connection.send(blocks)
+    }
+
+    /// What was sent last is under way.
+    pub(super) fn note(&mut self, uuid: Uuid, landing: Landing) {
+        self.flights.push(self.connection.sent(), uuid, landing);
+    }
+}
+
+fn pack<'b>(codec: Codec, uuid: Uuid, blocks: &'b [u8], scratch: &'b mut Vec<u8>) -> &'b [u8] {
+    if codec == Codec::None || blocks.is_empty() {
+        return blocks;
+    }
+    scratch.clear();
+    match write::container(scratch, uuid, codec as u8, blocks) {
+        Ok(()) => scratch,
+        Err(_) => blocks,
+    }
+}
+
+/// The blocks of a spilled piece that a collector which has `have` needs, and the pages in them;
+/// the schema only on wish. `have` moves on.
+pub(super) fn news_in(
+    piece: &[u8],
+    have: &mut BTreeMap<u32, u64>,
+    with_schema: bool,
+) -> (Vec<u8>, u64) {
+    let (mut rest, mut new, mut pages) = (piece, Vec::with_capacity(piece.len()), 0);
+    while let Ok(Some((header, content))) = blocks::first(rest, CONTENT_BYTES_MAX) {
+        let (block, behind) = rest.split_at(blocks::whole(&header));
+        rest = behind;
+        if let Some((slot, page)) = page_of(&header, content) {
+            let next = have.entry(slot).or_default();
+            if page < *next {
+                continue;
+            }
+            *next = page.saturating_add(1);
+            pages += 1;
+        } else if header.kind != kind::SCHEMA || !with_schema {
+            continue;
+        }
+        new.extend_from_slice(block);
+    }
+    (new, pages)
+}
+
+/// Content that is bounded below the largest block by its makers.
+fn fits(written: Result<(), CodecError>) {
+    debug_assert!(written.is_ok(), "{written:?}");
+}

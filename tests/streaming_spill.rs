@@ -1,0 +1,294 @@
+//! Promise: while the collector is away or slow, pages wait on disk: nothing is lost as long as
+//! they fit, what does not fit is counted, and a killed streamer's pages are sent by the next one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, thread};
+
+use ringmark_reader::Selection;
+use ringmark_reader::stream::{
+    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer,
+};
+use ringmark_tests::account::Account;
+use ringmark_tests::collecting::segments;
+use ringmark_tests::proxy::{Fault, Proxy};
+use ringmark_tests::recording::decode;
+use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::{Running, binary, is_long, wait_until};
+use rustix::process::Signal;
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const LONG: Duration = Duration::from_secs(180);
+
+/// A stage with a collector's socket and store, and a place to spill.
+struct Scene {
+    stage: Stage,
+    socket: PathBuf,
+    store: PathBuf,
+    spill: PathBuf,
+}
+
+impl Scene {
+    fn new(label: &str) -> Self {
+        let stage = Stage::new(label);
+        Self {
+            socket: stage.path("socket"),
+            store: stage.path("store"),
+            spill: stage.path("spill"),
+            stage,
+        }
+    }
+
+    fn collector(&self) -> Running {
+        let mut command = self.stage.command(binary::path());
+        let listen = format!("unix://{}", self.socket.display());
+        command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
+        let running = Running::start(command.arg(&self.store)).unwrap();
+        wait_until(SOON, "a socket", || self.socket.exists().then_some(()));
+        running
+    }
+
+    /// A streamer of all that is here.
+    fn streamer(&self, what: &[&str], spill_max: &str) -> Running {
+        let mut command = self.stage.command(binary::path());
+        let to = format!("unix://{}", self.socket.display());
+        command.args(["stream", "--to", &to, "--spill-max", spill_max, "--spill"]);
+        Running::start(command.arg(&self.spill).args(what)).unwrap()
+    }
+
+    fn options(&self, ring_file: &Path, to: &Path) -> StreamOptions {
+        StreamOptions {
+            selection: Selection::Path(ring_file.to_owned()),
+            to: Address::Unix(to.to_owned()),
+            introduction: Introduction::of_this_host(),
+            codec: ringmark_reader::Codec::None,
+            retry: Duration::from_millis(10),
+            spill: Some(SpillOptions {
+                directory: self.spill.clone(),
+                bytes_max: 4 << 30,
+            }),
+        }
+    }
+
+    fn spilled(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.spill).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+
+    fn spilled_bytes(&self) -> u64 {
+        let about = self
+            .spilled()
+            .into_iter()
+            .filter_map(|p| fs::metadata(p).ok());
+        about.map(|about| about.len()).sum()
+    }
+
+    /// What is stored; nothing waits any more.
+    fn account(&self) -> Account {
+        assert_eq!(self.spilled(), Vec::<PathBuf>::new());
+        let dump = decode(&segments(&self.store));
+        assert_eq!((dump.conflicts, dump.damage.len()), (0, 0));
+        let account = Account::of(&dump);
+        account.expect_no_errors();
+        account
+    }
+}
+
+/// Streams a ring file to its end; the largest figures on the way.
+fn stream(options: StreamOptions) -> StreamFigures {
+    let mut streamer = Streamer::new(options).unwrap();
+    let mut most = StreamFigures::default();
+    let never = std::sync::atomic::AtomicBool::new(false);
+    let ended = streamer.run(&never, |streamer| {
+        let now = streamer.figures();
+        most.spilled = most.spilled.max(now.spilled);
+        most.lag = most.lag.max(now.lag);
+        streamer
+            .take_notices()
+            .iter()
+            .for_each(|notice| println!("{notice}"));
+    });
+    ended.unwrap();
+    StreamFigures {
+        spilled: most.spilled,
+        lag: most.lag,
+        ..streamer.figures()
+    }
+}
+
+/// The collector stops for a while, and its connections stay open: what the rings cannot hold is
+/// spilled, and sent when it goes on.
+#[test]
+fn a_collector_that_pauses() {
+    let scene = Scene::new("pause");
+    let collector = scene.collector();
+    let seconds = if is_long() { 60 } else { 2 };
+    // 20 events of somewhat more than 1 KB each millisecond, at most.
+    let arguments = format!(
+        "2 100000000 bulk=1000 burst=10 pause=1000 for={}",
+        (seconds + 1) * 1000
+    );
+    let program = scene.stage.start(
+        EMIT,
+        "mode=lossless,ring=1M,page=64K,session=16M",
+        &arguments,
+    );
+    let options = scene.options(&scene.stage.ring_file(), &scene.socket);
+    let streaming = thread::spawn(move || stream(options));
+    thread::sleep(Duration::from_millis(300));
+    collector.signal(Signal::STOP).unwrap();
+    thread::sleep(Duration::from_secs(seconds));
+    collector.signal(Signal::CONT).unwrap();
+    let _ = program.finish(LONG).expect_code(0);
+    let figures = streaming.join().unwrap();
+    drop(collector.kill().unwrap());
+    let account = scene.account();
+    println!(
+        "{seconds} s: {} events, {} bytes waited at most, for {:?}, {} connections",
+        account.delivered(),
+        figures.spilled,
+        figures.lag,
+        figures.connections
+    );
+    assert!(figures.spilled > 1 << 20 && figures.lag > Duration::from_millis(500));
+    assert_eq!((account.lost(), figures.lost), (0, 0));
+}
+
+/// Without a collector, a streamer that is killed leaves its pages to the next one.
+#[test]
+fn a_killed_streamer_leaves_its_pages_to_the_next() {
+    let scene = Scene::new("killed");
+    let rounds = if is_long() { 40 } else { 4 };
+    let arguments = format!(
+        "2 100000000 bulk=1000 burst=10 pause=1000 for={}",
+        rounds * 600
+    );
+    let ringmark = "mode=lossless,ring=1M,page=64K,session=16M";
+    let program = scene.stage.start(EMIT, ringmark, &arguments);
+    let pid = program.id().to_string();
+    let _ = scene.stage.ring_file();
+    let mut spilled = 0;
+    for round in 0..rounds {
+        let streamer = scene.streamer(&["-p", &pid], "1G");
+        // Some are killed before they have seen anything, some in the middle.
+        thread::sleep(Duration::from_millis(100 * (round % 4 + 1)));
+        drop(streamer.kill().unwrap());
+        spilled = spilled.max(scene.spilled_bytes());
+    }
+    let streamer = scene.streamer(&["-p", &pid], "1G");
+    let _ = program.finish(LONG).expect_code(0);
+    let collector = scene.collector();
+    let _ = streamer.finish(LONG).expect_code(0);
+    drop(collector.kill().unwrap());
+    let account = scene.account();
+    println!(
+        "{} events, {spilled} bytes waited at most",
+        account.delivered()
+    );
+    assert!(account.delivered() > 1000 && account.lost() == 0 && spilled > 0);
+}
+
+/// The ring file is gone when the streamer comes: what was spilled is sent all the same.
+#[test]
+fn pages_outlive_their_ring_file() {
+    let scene = Scene::new("outlive");
+    let ringmark = "mode=lossless,ring=256K,page=4K,session=16M";
+    let program = scene
+        .stage
+        .start(EMIT, ringmark, "1 20000 burst=50 pause=1000 hold=60000");
+    let streamer = scene.streamer(&["--all"], "1G");
+    wait_until(SOON, "something waits", || {
+        (scene.spilled_bytes() > 100_000).then_some(())
+    });
+    drop((streamer.kill().unwrap(), program.kill().unwrap()));
+    let waits = Account::of(&decode(&scene.spilled()));
+    fs::remove_file(scene.stage.ring_file()).unwrap();
+    let streamer = scene.streamer(&["--all"], "1G");
+    let collector = scene.collector();
+    wait_until(SOON, "nothing waits", || {
+        scene.spilled().is_empty().then_some(())
+    });
+    streamer.signal(Signal::INT).unwrap();
+    let _ = streamer.finish(SOON).expect_code(0);
+    drop(collector.kill().unwrap());
+    let account = scene.account();
+    println!("{} events of a session that is gone", account.delivered());
+    assert_eq!(account.delivered(), waits.delivered());
+    assert!(account.delivered() > 0);
+}
+
+/// What fits neither in the spill nor in the rings is counted: every event is there or lost.
+#[test]
+fn a_full_spill_is_counted() {
+    for mode in ["lossless", "overwrite"] {
+        let scene = Scene::new(mode);
+        let counters = Counters::new(scene.stage.path("counters"));
+        let ringmark = format!("mode={mode},ring=256K,page=4K,session=16M,keep=always");
+        let arguments = format!(
+            "2 100000000 bulk=200 burst=20 pause=1000 {}",
+            counters.argument()
+        );
+        let program = scene.stage.start(EMIT, &ringmark, &arguments);
+        let pid = program.id().to_string();
+        let _ = scene.stage.ring_file();
+        let streamer = scene.streamer(&["-p", &pid], "2M");
+        let full = (2 << 20) - (64 << 10);
+        wait_until(LONG, "a full spill", || {
+            (scene.spilled_bytes() > full).then_some(())
+        });
+        let more = if is_long() { 200_000 } else { 4000 };
+        let then = counters.read(2);
+        wait_until(LONG, "rings that are full, too", || {
+            let now = counters.read(2);
+            let all = now.iter().zip(&then).all(|(now, then)| *now > then + more);
+            all.then_some(())
+        });
+        drop(program.kill().unwrap());
+        let waited = scene.spilled_bytes();
+        let collector = scene.collector();
+        let done = streamer.finish(LONG);
+        drop(collector.kill().unwrap());
+        let account = scene.account();
+        println!(
+            "{mode}: {} events, {} lost, {waited} bytes waited: {}",
+            account.delivered(),
+            account.lost(),
+            done.stderr_text()
+        );
+        assert!(waited <= 2 << 20 && done.stderr_text().contains("the spill is full"));
+        account.expect_ledger(&counters.ledger(2));
+        assert!(account.lost() > 0 && account.delivered() > 4000);
+    }
+}
+
+/// A connection falls silent and stays open: it is given up, and what was under way goes over the
+/// next one. Meanwhile the rings are looked after.
+#[test]
+fn a_silent_connection_is_given_up() {
+    let scene = Scene::new("silent");
+    let collector = scene.collector();
+    let way = scene.stage.path("way");
+    let silent = Fault {
+        cut_there: 300_000,
+        silent: true,
+        ..Fault::NONE
+    };
+    let plan = move |n| if n == 0 { silent } else { Fault::NONE };
+    let proxy = Proxy::start(&way, &scene.socket, plan);
+    let arguments = "2 100000000 bulk=1000 burst=10 pause=1000 for=3000";
+    let ringmark = "mode=lossless,ring=1M,page=64K,session=16M";
+    let program = scene.stage.start(EMIT, ringmark, arguments);
+    let figures = stream(scene.options(&scene.stage.ring_file(), &way));
+    let _ = program.finish(LONG).expect_code(0);
+    drop((collector.kill().unwrap(), proxy));
+    let account = scene.account();
+    println!(
+        "{} events, {} connections, {} bytes waited at most, for {:?}",
+        account.delivered(),
+        figures.connections,
+        figures.spilled,
+        figures.lag
+    );
+    assert_eq!((account.lost(), figures.connections), (0, 2));
+    assert!(account.delivered() > 1000);
+}
