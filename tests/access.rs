@@ -356,6 +356,18 @@ fn commands(pid: u32) -> Vec<String> {
     of_pid.chain(of_all.map(str::to_owned)).collect()
 }
 
+/// Those that load code into it or wait for a collector: root's would do so.
+fn commands_of_strangers(pid: u32) -> Vec<String> {
+    let all = [
+        "trace status -p",
+        "trace start --all-functions --detach -p",
+        "trace stop -p",
+        "functions -p",
+        "stream --to tcp://127.0.0.1:9 -p",
+    ];
+    all.map(|command| format!("{command} {pid}")).to_vec()
+}
+
 #[test]
 fn another_user_is_denied_and_root_is_not() {
     if !may_run() {
@@ -371,7 +383,11 @@ fn another_user_is_denied_and_root_is_not() {
             program.env("RINGMARK", format!("{RINGMARK}{memfd}"));
             let program = Running::start(&mut program).unwrap();
             wait_for_map(program.id());
-            for arguments in commands(program.id()) {
+            let mut commands = commands(program.id());
+            if owner == 0 {
+                commands.extend(commands_of_strangers(program.id()));
+            }
+            for arguments in commands {
                 let done = tool(&stage, NOBODY - owner, &dir, &arguments);
                 let text = format!("{arguments}: {}{}", done.stdout_text(), done.stderr_text());
                 if owner == NOBODY {

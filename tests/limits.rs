@@ -6,10 +6,12 @@ use std::path::Path;
 
 use ringmark_format::attribute::tag;
 use ringmark_tests::account::Account;
-use ringmark_tests::recording::read;
+use ringmark_tests::recording::{decode, read};
 use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{Finished, is_long, require_tools, run};
+use ringmark_tests::{Finished, Running, binary, is_long, require_tools, run, wait_until};
+use rustix::process::Signal;
 
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const ODD: &str = env!("CARGO_BIN_EXE_odd");
 const SESSIONS: [&str; 2] = [
     "mode=overwrite,keep=always",
@@ -162,5 +164,63 @@ fn a_daemon_that_closed_all_descriptors_keeps_its_files_and_its_trace() {
         assert_eq!(fs::read(&file).unwrap(), b"its own");
         let account = Account::of(&read(&stage.ring_files()));
         assert_eq!(account.delivered(), 2000, "{account:?}");
+    }
+}
+
+/// `record --all` that may have few files open.
+fn record_all(stage: &Stage, files: u32) -> Running {
+    let mut command = stage.command("prlimit");
+    command.arg(format!("--nofile={files}:{files}"));
+    command.arg(binary::path()).args(["record", "--all", "-o"]);
+    Running::start(command.arg(stage.path("all.rmk"))).unwrap()
+}
+
+#[test]
+fn a_recorder_out_of_descriptors_comes_back_to_what_it_left() {
+    if !require_tools(&["prlimit"]) {
+        return;
+    }
+    let stage = Stage::new("short-recorder");
+    let ringmark = "mode=lossless,control=off,ring=64K,session=1M";
+    let programs: Vec<_> = (0..12)
+        .map(|_| stage.start(EMIT, ringmark, "1 100"))
+        .collect();
+    for program in programs {
+        let _ = program.finish(SOON).expect_code(0);
+    }
+    assert_eq!(stage.ring_files().len(), 12);
+    let recorder = record_all(&stage, 16);
+    wait_until(3 * SOON, "every session to be recorded", || {
+        stage.ring_files().is_empty().then_some(())
+    });
+    recorder.signal(Signal::INT).unwrap();
+    let said = recorder.finish(SOON).expect_code(0).stderr_text();
+    assert!(said.contains("Too many open files"), "{said}");
+    let account = Account::of(&decode(&[stage.path("all.rmk")]));
+    assert_eq!((account.delivered(), account.lost()), (1200, 0));
+}
+
+#[test]
+fn sessions_left_out_for_want_of_descriptors_are_told() {
+    if !require_tools(&["prlimit"]) {
+        return;
+    }
+    let stage = Stage::new("short-recorder-live");
+    let start = |_| stage.start(EMIT, "control=off", "1 1000000000 burst=10 pause=1000");
+    let programs: Vec<_> = (0..12).map(start).collect();
+    wait_until(SOON, "every session", || {
+        (stage.ring_files().len() == 12).then_some(())
+    });
+    let recorder = record_all(&stage, 16);
+    wait_until(SOON, "a dump", || {
+        fs::metadata(stage.path("all.rmk"))
+            .ok()
+            .filter(|about| about.len() > 0)
+    });
+    recorder.signal(Signal::INT).unwrap();
+    let said = recorder.finish(SOON).expect_code(1).stderr_text();
+    assert!(said.contains("left out"), "{said}");
+    for program in programs {
+        drop(program.kill().unwrap());
     }
 }

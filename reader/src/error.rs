@@ -152,6 +152,22 @@ impl ReaderError {
         matches!(source, RingFileError::Starting)
     }
 
+    /// Whether descriptors or memory were short: look again later.
+    #[must_use]
+    pub fn is_shortage(&self) -> bool {
+        use rustix::io::Errno;
+        let source = match self {
+            Self::Io { source, .. } => source.raw_os_error(),
+            Self::RingFile {
+                source: RingFileError::Map(error),
+                ..
+            } => error.source.raw_os_error(),
+            _ => None,
+        };
+        let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+        source.is_some_and(|number| short.contains(&Errno::from_raw_os_error(number)))
+    }
+
     fn output_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Output { source, .. } | Self::NextFile { source, .. } => Some(source.kind()),

@@ -156,11 +156,19 @@ fn wrong_with(path: &Path) -> Option<ReaderError> {
 /// Ring files in all [`directories`]; what is [`refused`] is left out.
 #[must_use]
 pub fn all() -> Vec<Found> {
-    let mut found = Vec::new();
+    look().0
+}
+
+/// The same, and why some of the [`directories`] could not be looked into.
+pub(crate) fn look() -> (Vec<Found>, Vec<ReaderError>) {
+    let mut seen = (Vec::new(), Vec::new());
     for directory in directories() {
-        found.extend(in_directory(&directory).unwrap_or_default());
+        match in_directory(&directory) {
+            Ok(found) => seen.0.extend(found),
+            Err(error) => seen.1.push(error),
+        }
     }
-    found
+    seen
 }
 
 /// Sessions of a process, by the caller's number for it: live ones, else dead ones.

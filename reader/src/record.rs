@@ -72,6 +72,8 @@ pub struct Progress {
     pub sessions_done: usize,
     /// Those of them that ended because somebody truncated the ring file.
     pub sessions_cut: usize,
+    /// Sessions that are there and could not be opened, because descriptors or memory were short.
+    pub sessions_left_out: usize,
     /// Events that the sessions' producers lost since the sessions started.
     pub lost: u64,
     /// Pages that were overwritten, or gone, before they could be copied.
@@ -246,6 +248,7 @@ impl Recorder {
             bytes: self.dump.bytes(),
             files: self.dump.files(),
             sessions_open: self.tracks.len(),
+            sessions_left_out: self.finder.left_out(),
             lost: self.done.lost.saturating_add(lost),
             pages_skipped: self.done.pages_skipped.saturating_add(skipped),
             fill_percent: drains()

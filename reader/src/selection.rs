@@ -10,8 +10,9 @@ use crate::error::ReaderError;
 use crate::find::{self, Found};
 use crate::session::{Access, Session};
 
-/// How often a session that somebody else records is tried again.
-const BUSY_AGAIN: Duration = Duration::from_secs(1);
+/// How often a session is tried again that somebody else records, or for which descriptors or
+/// memory were short.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Which sessions to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +52,18 @@ impl Selection {
 pub(crate) struct Finder {
     selection: Selection,
     seen: HashSet<Found>,
-    /// Sessions that somebody else records, and when that was last seen.
-    busy: HashMap<Found, Instant>,
+    /// Sessions that could not be had yet.
+    waiting: HashMap<Found, Waiting>,
+    /// The directories could not be looked into for shortage, and this was told.
+    is_short: bool,
+}
+
+/// Why a session has to wait.
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    /// Descriptors or memory are short; else somebody else records it.
+    is_short: bool,
 }
 
 impl Finder {
@@ -60,7 +71,8 @@ impl Finder {
         Self {
             selection,
             seen: HashSet::new(),
-            busy: HashMap::new(),
+            waiting: HashMap::new(),
+            is_short: false,
         }
     }
 
@@ -92,17 +104,33 @@ impl Finder {
         if matches!(self.selection, Selection::Path(_)) {
             return Default::default();
         }
-        let places = find::all();
-        self.seen.retain(|place| places.contains(place));
-        self.busy.retain(|place, _| places.contains(place));
-        let mut news = (Vec::new(), Vec::new());
+        let (places, wrong) = find::look();
+        let mut news = (Vec::new(), self.told_once(wrong));
+        if !self.is_short {
+            self.seen.retain(|place| places.contains(place));
+            self.waiting.retain(|place, _| places.contains(place));
+        }
         for place in places {
-            let waits = |at: &Instant| at.elapsed() < BUSY_AGAIN;
-            if !self.seen.contains(&place) && !self.busy.get(&place).is_some_and(waits) {
+            let waits = |waiting: &Waiting| waiting.since.elapsed() < TRY_AGAIN;
+            if !self.seen.contains(&place) && !self.waiting.get(&place).is_some_and(waits) {
                 self.look_at(place, &mut news);
             }
         }
         news
+    }
+
+    /// Sessions that are there and were not had, because descriptors or memory were short.
+    pub(crate) fn left_out(&self) -> usize {
+        self.waiting.values().filter(|w| w.is_short).count()
+    }
+
+    /// Of what stood in the way of looking for sessions: shortage, if it is new. Directories that
+    /// are refused have been told at the start.
+    fn told_once(&mut self, wrong: Vec<ReaderError>) -> Vec<ReaderError> {
+        let mut short = wrong.into_iter().filter(ReaderError::is_shortage);
+        let first = short.next();
+        let was_short = std::mem::replace(&mut self.is_short, first.is_some());
+        first.into_iter().filter(|_| !was_short).collect()
     }
 
     /// Finds the session of this ring file anew next time.
@@ -111,28 +139,32 @@ impl Finder {
     }
 
     fn look_at(&mut self, place: Found, news: &mut (Vec<Session>, Vec<ReaderError>)) {
-        // Looked at first: only what is wanted is locked.
-        let wanted = match Session::open_found(&place, Access::Observe) {
-            Ok(session) => self.selection.wants(&session),
+        match self.open_wanted(&place) {
+            Ok(session) => news.0.extend(session),
             Err(error) if error.is_starting() => return,
-            Err(error) => {
-                news.1.push(error);
-                false
-            }
-        };
-        if wanted {
-            match Session::open_found(&place, Access::Consume) {
-                Ok(session) => news.0.push(session),
-                Err(error @ ReaderError::Busy { .. }) => {
-                    // Its recorder may be killed: then it is ours. Told once.
-                    if self.busy.insert(place, Instant::now()).is_none() {
-                        news.1.push(error);
-                    }
-                    return;
+            Err(error) if error.is_shortage() || matches!(error, ReaderError::Busy { .. }) => {
+                // Its recorder may be killed: then it is ours. Told once.
+                let waiting = Waiting {
+                    since: Instant::now(),
+                    is_short: error.is_shortage(),
+                };
+                if self.waiting.insert(place, waiting).is_none() {
+                    news.1.push(error);
                 }
-                Err(error) => news.1.push(error),
+                return;
             }
+            Err(error) => news.1.push(error),
         }
+        self.waiting.remove(&place);
         self.seen.insert(place);
+    }
+
+    /// Looked at first: only what is wanted is locked.
+    fn open_wanted(&self, place: &Found) -> Result<Option<Session>, ReaderError> {
+        let session = Session::open_found(place, Access::Observe)?;
+        match self.selection.wants(&session) {
+            true => Session::open_found(place, Access::Consume).map(Some),
+            false => Ok(None),
+        }
     }
 }

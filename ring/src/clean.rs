@@ -95,9 +95,9 @@ fn remove_oldest(mut dead: Vec<DeadSession>, keep_bytes: u64) -> Vec<DeadSession
     removed
 }
 
-/// What a starting session of `own_bytes` does with sessions that no recorder comes for: looks closer only if the files would exceed the cap
-/// together with it, so that the dead stay under the cap when it dies, too. Returns the number of
-/// sessions removed.
+/// What a starting session of `own_bytes` does with sessions that no recorder comes for: looks
+/// closer only if the files would exceed the cap together with it, so that the dead stay under the
+/// cap when it dies, too. Returns the number of sessions removed.
 pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     let mut total = 0;
     for path in session_dir::entries(dir).unwrap_or_default() {

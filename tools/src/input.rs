@@ -115,6 +115,9 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(String, Box<dyn io::Read>)> {
     if about.file_type().is_socket() {
         return Err(unreadable("is a socket, expected a dump".to_owned()).into());
     }
+    if about.file_type().is_char_device() {
+        return Err(unreadable("is a device, expected a dump".to_owned()).into());
+    }
     let file = File::open(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
     Ok((name, Box::new(file)))
 }

@@ -7,6 +7,7 @@ mod calls;
 mod child;
 mod cli;
 mod commands;
+mod descriptors;
 mod filter;
 mod follow;
 mod function_table;

@@ -11,6 +11,7 @@ use ringmark_reader::record::{Ended, Progress, RecordOptions, Recorder};
 use ringmark_reader::{Codec, DeathWatch, Dump, Selection, SessionInfo, on_death};
 
 use crate::child::{NotStarted, Traced, exit_code};
+use crate::descriptors;
 use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, note, printable, text};
 use crate::signals::Signals;
@@ -50,6 +51,7 @@ pub(crate) fn record(
     dump: Dump,
     options: RecordOptions,
 ) -> anyhow::Result<Outcome> {
+    descriptors::take_all();
     let signals = Signals::watch().context("watching signals")?;
     let mut recorder = Recorder::new(selection, dump, options)?;
     let mut display = Display::new(true);
@@ -150,8 +152,14 @@ fn outcome(
 ) -> anyhow::Result<Outcome> {
     let is_full = ended? == Ended::DumpFull;
     let progress = recorder.progress();
-    let incomplete = is_full || progress.files_removed > 0 || progress.sessions_cut > 0;
+    let left_out = progress.sessions_left_out;
+    let is_cut = progress.files_removed > 0 || progress.sessions_cut > 0;
+    let incomplete = is_full || is_cut || left_out > 0;
     let mut trouble = recorder.take_notices();
+    if left_out > 0 {
+        let sessions = counted(left_out as u64, "session");
+        trouble.push(format!("{sessions} left out: see above; raise 'ulimit -n'"));
+    }
     if progress.lost > 0 {
         trouble.push(format!("{} lost", counted(progress.lost, "event")));
     }
@@ -300,5 +308,11 @@ pub(crate) fn write_status(
         "lost": progress.lost,
         "trouble": trouble,
     });
-    std::fs::write(path, format!("{status}\n")).with_context(|| path.display().to_string())
+    let written = std::fs::write(path, format!("{status}\n"));
+    match written.with_context(|| path.display().to_string()) {
+        // The exit code is the program's.
+        Err(error) if outcome.command.is_some() => note(&text(&error)),
+        written => written?,
+    }
+    Ok(())
 }

@@ -89,6 +89,7 @@ fn what_cannot_be_opened_is_named() {
             "is a directory without dumps, expected a dump or a store",
         ),
         ("socket", "is a socket, expected a dump"),
+        ("/dev/zero", "is a device, expected a dump"),
         ("missing", "cannot be opened: No such file or directory"),
     ] {
         expect(

@@ -11,6 +11,7 @@ use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::Address;
 
 use super::stream::read_token;
+use crate::descriptors;
 use crate::output::units::{parse_duration, parse_size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::signals::Signals;
@@ -82,6 +83,7 @@ impl Args {
                 return Err(Failure::usage(text).into());
             }
         }
+        descriptors::take_all();
         let signals = Signals::watch().context("watching signals")?;
         let options = self.options()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -10,6 +10,7 @@ use ringmark_reader::stream::{
 };
 use ringmark_reader::{Codec, Selection};
 
+use crate::descriptors;
 use crate::output::units::{count, counted, duration, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::signals::Signals;
@@ -88,6 +89,7 @@ impl Args {
             );
             return Err(Failure::usage(text).into());
         }
+        descriptors::take_all();
         let signals = Signals::watch().context("watching signals")?;
         let mut streamer = Streamer::new(self.options()?)?;
         let mut display = Display::new();
