@@ -10,7 +10,7 @@ use ringmark_reader::{Access, Session};
 use ringmark_tests::Finished;
 use ringmark_tests::recording::read;
 use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{Running, run};
+use ringmark_tests::{Running, run, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const KNOBS: &str = env!("CARGO_BIN_EXE_knobs");
@@ -73,7 +73,10 @@ fn a_bad_value_means_off_and_says_why() {
             "ring: found \"8X\", expected bytes, with K, M or G",
         ),
         ("ring=99999999999999G", "ring: found"),
-        ("ring=1M,session=64K", "session: found"),
+        (
+            "ring=1M,session=64K",
+            "session: found \"65536\", expected at least one ring",
+        ),
         ("page=3000", "page: found \"3000\", expected a power of two"),
         ("page=2M", "page: found"),
         ("clock=sun", "clock: found \"sun\""),
@@ -131,6 +134,8 @@ fn each_option_reaches_the_session() {
         header("session=32M").file_bytes,
     );
     assert!(small < 2 << 20 && large >= 32 << 20, "{small} {large}");
+    // A session that is not said has room for four rings of the wanted size.
+    assert!(header("ring=32M,warm=1").file_bytes >= 256 << 20);
     assert_eq!(header("control=off").mailbox_offset, 0);
     assert_eq!(header(" mode=lossless , control=off ").mailbox_offset, 0);
     for clock in [Clock::Monotonic, Clock::Coarse, Clock::None] {
@@ -140,6 +145,19 @@ fn each_option_reaches_the_session() {
         );
     }
     assert_eq!(header("keep=never").keep, 2);
+}
+
+#[test]
+fn a_large_ring_needs_no_word_on_the_session() {
+    let stage = Stage::new("large");
+    let program = stage.start(EMIT, "ring=32M,warm=1", "0 10 hold=60000");
+    let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+    let ring = wait_until(SOON, "its ring", || {
+        let bytes = session.ring().slot(0)?.geometry().ring_bytes();
+        (bytes > 0).then_some(bytes)
+    });
+    assert_eq!(ring, 32 << 20, "as large as was said");
+    drop(program);
 }
 
 #[test]

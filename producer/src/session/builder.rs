@@ -43,8 +43,6 @@ impl Builder {
         page_bytes: u32;
         /// Wanted bytes of a ring; 256 KiB if not said.
         ring_bytes: u32;
-        /// Most bytes of the session; 16 MiB if not said.
-        session_bytes: u64;
         /// The clock; the time stamp counter if not said.
         clock: Clock;
         /// What happens to the ring file at exit.
@@ -65,6 +63,13 @@ impl Builder {
         /// ring file. Events behind the cut are lost without a count: nothing can be counted in a
         /// file that is gone, and the tools say that it was truncated.
         guard: bool;
+    }
+
+    /// Most bytes of the session; 16 MiB if not said, or eight rings where that is more.
+    #[must_use]
+    pub fn session_bytes(mut self, session_bytes: u64) -> Self {
+        self.options.session_bytes = Some(session_bytes);
+        self
     }
 
     /// `LEVEL` and `TARGET=LEVEL` directives, comma separated; everything is on if not said.

@@ -31,7 +31,7 @@ pub(super) fn create(options: Options) -> Result<(Core, Option<Helper>), StartEr
         notices.push("guard: the handler for SIGBUS could not be installed".to_owned());
     }
     if !options.memfd {
-        prepare_dir(&dir, options.session_bytes, &mut notices)?;
+        prepare_dir(&dir, options.session_bytes(), &mut notices)?;
     }
     let (clock, fell_back) = usable_clock(options.clock, &mut notices);
     let zero = first_sample(clock);
@@ -96,7 +96,7 @@ fn prepare_dir(dir: &Path, own_bytes: u64, notices: &mut Vec<String>) -> Result<
 
 /// Bytes that the rings may take.
 fn room(dir: &Path, options: &Options, notices: &mut Vec<String>) -> Result<u64, StartError> {
-    let (available, limit) = memory::cap(dir, options.session_bytes);
+    let (available, limit) = memory::cap(dir, options.session_bytes());
     let available = available & !4095;
     let needed = memory::RING_BYTES_MIN;
     if available < needed {

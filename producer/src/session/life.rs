@@ -140,7 +140,7 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
         () if running.mode != wanted.mode => differs("mode"),
         () if running.ring_bytes != wanted.ring_bytes => differs("ring"),
         () if running.page_bytes != wanted.page_bytes => differs("page"),
-        () if running.session_bytes != wanted.session_bytes => differs("session"),
+        () if running.session_bytes() != wanted.session_bytes() => differs("session"),
         () if running.clock != wanted.clock => differs("clock"),
         () if running.filter != wanted.filter => differs("filter"),
         () if running != wanted => differs("keep, control, warm, fork, memfd, guard or tags"),

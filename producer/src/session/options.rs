@@ -38,8 +38,8 @@ pub struct Options {
     pub page_bytes: u32,
     /// Wanted bytes of a ring.
     pub ring_bytes: u32,
-    /// Most bytes of the session.
-    pub session_bytes: u64,
+    /// Most bytes of the session, if they were said.
+    pub session_bytes: Option<u64>,
     /// Wanted clock.
     pub clock: Clock,
     /// What happens to the file.
@@ -66,7 +66,7 @@ impl Default for Options {
             mode: Mode::Overwrite,
             page_bytes: 64 << 10,
             ring_bytes: 256 << 10,
-            session_bytes: 16 << 20,
+            session_bytes: None,
             clock: Clock::Tsc,
             keep: Keep::Crash,
             control: true,
@@ -152,7 +152,7 @@ impl Options {
             }
             "page" => self.page_bytes = parse_bytes(key, value)?,
             "ring" => self.ring_bytes = parse_bytes(key, value)?,
-            "session" => self.session_bytes = parse_bytes(key, value)?,
+            "session" => self.session_bytes = Some(parse_bytes(key, value)?),
             "warm" => self.warm = value.parse().map_err(|_| wrong(key, value, "a number"))?,
             _ => {
                 let known =
@@ -172,6 +172,14 @@ impl Options {
         Directives::parse(text)
             .map(|_| ())
             .map_err(|error| wrong("filter", error.found, expected))
+    }
+
+    /// Most bytes of the session. If they were not said: as many as give four threads a ring of the
+    /// wanted size, which half of a session is for, and 16 MiB at least.
+    #[must_use]
+    pub fn session_bytes(&self) -> u64 {
+        let four_rings = 8 * u64::from(self.ring_bytes);
+        self.session_bytes.unwrap_or(four_rings.max(16 << 20))
     }
 
     /// Checks the numbers against each other.
@@ -194,15 +202,16 @@ impl Options {
                 "a multiple of 4K, at least 8K",
             ));
         }
-        if self.session_bytes < u64::from(self.ring_bytes) {
+        let session_bytes = self.session_bytes();
+        if session_bytes < u64::from(self.ring_bytes) {
             return Err(wrong(
                 "session",
-                self.session_bytes,
-                "at least the size of one ring",
+                session_bytes,
+                "at least one ring, twice one for a ring of the wanted size, or no session=",
             ));
         }
-        if self.session_bytes > 1 << 40 {
-            return Err(wrong("session", self.session_bytes, "at most 1T"));
+        if session_bytes > 1 << 40 {
+            return Err(wrong("session", session_bytes, "at most 1T"));
         }
         Ok(())
     }
