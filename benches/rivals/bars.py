@@ -8,6 +8,11 @@ import race
 PASS, MISSED, NOT_MEASURED = "met", "MISSED", "NOT MEASURED"
 
 
+def shown(figure):
+    """Three digits, or a whole number."""
+    return f"{figure:,.0f}" if abs(figure) >= 1000 else f"{figure:.3g}"
+
+
 @dataclass
 class Bar:
     id: str
@@ -26,8 +31,8 @@ class Bar:
 
     def __str__(self):
         sign = "≥" if self.is_least else "≤"
-        figure = "" if self.figure is None else f"{self.figure:.3g}"
-        text = f"{self.id:4} {self.what:68} {figure:>8}  bar {sign} {self.limit:<5} {self.verdict}"
+        figure = "" if self.figure is None else shown(self.figure)
+        text = f"{self.id:4} {self.what:68} {figure:>8}  bar {sign} {shown(self.limit):<5} {self.verdict}"
         return f"{text}: {self.reason}" if self.figure is None else text
 
 
@@ -120,3 +125,22 @@ def of_events(all_rows):
         yield Bar("P3", f"span, times faster than {rival}",
                   rows.ratio("event", rival, ours, "span_ns"), least, True,
                   rows.reason("event", rival))
+
+
+def of_reading(all_rows):
+    """P11 beside babeltrace2."""
+    rows = Rows(all_rows)
+    for what in ("decode only", "text"):
+        rival = f"babeltrace2, {what}"
+        yield Bar("P11", f"{what}: times the speed of babeltrace2",
+                  rows.ratio("decode", rival, f"Ringmark, {what}"), 10, True,
+                  rows.reason("decode", rival))
+
+
+def of_killed(all_rows):
+    """R1: what the healthy program emitted is there, and nothing of it is uncounted."""
+    ours = [row for row in all_rows if row.name.startswith("Ringmark")]
+    delivered = [row.delivered for row in ours]
+    worst = None if None in delivered or not ours else min(delivered)
+    yield Bar("R1", "after killed writers: events of a healthy one, worst of all runs", worst,
+              400_000, True, next((row.reason for row in ours if row.reason), "not run"))

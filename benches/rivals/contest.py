@@ -17,6 +17,10 @@ class Row:
     long_ns: list = field(default_factory=list)
     program_ns: list = field(default_factory=list)
     span_ns: list = field(default_factory=list)
+    lost_percent: list = field(default_factory=list)
+    each_bytes: list = field(default_factory=list)
+    # Where on a curve this is, if it is a point of one.
+    x: int | None = None
     emitted: int | None = None
     delivered: int | None = None
     lost: int | None = None

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import kernel
 import race
 from contest import enter, leave
 from functions import lttng, ringmark
@@ -12,7 +13,7 @@ from functions.ringmark import tool
 TITLE = "event"
 FULL_RING = "mode=lossless,ring=32M,session=64M"
 # The program of each in src/bin, by its feature.
-RUST = ["floor", "ours", "queue", "dial9", "fastrace", "tracy", "perfetto", "logger",
+RUST = ["floor", "ours", "queue", "grants", "dial9", "fastrace", "tracy", "perfetto", "logger",
         "tracing_fmt", "tracing_chrome"]
 
 
@@ -25,7 +26,7 @@ class Crates:
     def version():
         lock = (Path(__file__).parent / "Cargo.lock").read_text()
         found = re.findall(r'name = "(.*)"\nversion = "(.*)"', lock)
-        wanted = {"dial9", "env_logger", "fastrace", "log", "perfetto-sdk", "rtrb", "tracing",
+        wanted = {"bbqueue", "dial9", "env_logger", "fastrace", "log", "perfetto-sdk", "rtrb", "tracing",
                   "tracing-appender", "tracing-chrome", "tracing-subscriber", "tracy-client"}
         return ", ".join(f"{name} {version}" for name, version in found if name in wanted)
 
@@ -38,7 +39,7 @@ class DpdkVersion:
         return race.run(["pkg-config", "--modversion", "libdpdk"]).strip()
 
 
-TRACERS = [ringmark, lttng, Crates, DpdkVersion]
+TRACERS = [ringmark, lttng, Crates, DpdkVersion, kernel]
 
 
 @dataclass
@@ -108,29 +109,45 @@ CONTESTANTS = [
             env={"RINGMARK": "mode=overwrite,clock=none"}),
     Program("Ringmark, off", "ours", "no session"),
     Program("rtrb push", "queue", "a queue of 16 bytes, no clock", has_spans=False),
+    Program("bbqueue grant", "grants", "reserve and commit of 16 bytes in a queue, no clock",
+            has_spans=False),
     Dpdk(),
     Program("Tracy", "tracy", "no profiler connected: all stays in memory; an event is a plotted "
             "number"),
     Program("fastrace", "fastrace", "events and spans without a value, the cost of "
             "their root included, counted by its reporter"),
     Program("dial9", "dial9", "segments on disk; a span is two events"),
-    lttng.Lttng("LTTng-UST", True, "lttng_event", "", "ringmark_rival:*", "bench_event"),
+    lttng.events("LTTng-UST"),
     Program("Perfetto SDK", "perfetto", "service in the process, buffer of 64 MiB; losses are not "
             "read here"),
     Program("tracing + fmt + appender", "tracing_fmt", "non_blocking, drops when it is behind; "
             "spans are not written"),
     Program("tracing + chrome", "tracing_chrome", "with arguments, queue without a bound"),
     Program("log + env_logger", "logger", "to a file", has_spans=False),
+    kernel.Marker(),
+    kernel.Uprobe(),
 ]
+# In a race of its own: LTTng records an event in all its sessions.
+FLIGHT = [
+    Program("rdtsc", "floor", "the bare clock"),
+    Program("Ringmark, overwrite", "ours", "RINGMARK=mode=overwrite,ring=32M",
+            env={"RINGMARK": "mode=overwrite,ring=32M"}),
+    lttng.events("LTTng-UST, snapshot mode", is_snapshot=True),
+]
+# They are emptied between windows, and hold no long run.
+QUEUES = ["rtrb push", "bbqueue grant"]
 
 
 def run_all(place, size, daemons):
-    """The race of events; its rows."""
+    """The races of events; their rows."""
     entered = enter(TITLE, CONTESTANTS, place, daemons)
     entered.store("ns", race.windows(entered, "c", size.rounds))
     with_spans = [contestant.name for contestant in CONTESTANTS if contestant.has_spans]
     entered.store("span_ns", race.windows(entered, "s", size.rounds, only=with_spans))
-    # The queue holds no long run.
-    lasting = [contestant.name for contestant in CONTESTANTS if contestant.name != "rtrb push"]
+    lasting = [contestant.name for contestant in CONTESTANTS if contestant.name not in QUEUES]
     entered.store("long_ns", race.long_runs(entered, size.long_calls // 4, only=lasting))
-    return leave(entered)
+    rows = leave(entered)
+    flight = enter("flight", FLIGHT, place, daemons)
+    flight.store("ns", race.windows(flight, "c", size.rounds // 3))
+    flight.store("long_ns", race.long_runs(flight, size.long_calls // 4))
+    return rows + leave(flight)

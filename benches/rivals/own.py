@@ -1,9 +1,9 @@
 """The bars that Ringmark's own benches state: `cargo bench`, one run of each."""
 
 import re
-import subprocess
 from pathlib import Path
 
+import race
 from bars import MISSED, Bar
 
 # "P1   what  0.993  bar 1.15  met", or with "p10 140.0 median 156.0 p90 160.0 M events/s".
@@ -11,15 +11,16 @@ LINE = re.compile(r"^([A-Z]\d+) +(.*?) +(?:p10 .*?median +)?(-?[\d.]+)(?: p90 .*
                   r"  (met|MISSED)$", re.MULTILINE)
 ROOT = Path(__file__).resolve().parent.parent.parent
 NAMES = sorted(path.stem for path in (ROOT / "benches/benches").glob("*.rs"))
+LIMIT_S = 300
 
 
 def run_all(_place, _size, _daemons):
     """What every bench has printed, by its name."""
     printed = {}
     for name in NAMES:
-        done = subprocess.run(["cargo", "bench", "-q", "-p", "ringmark-benches", "--bench", name],
-                              cwd=ROOT, capture_output=True, text=True, check=False)
-        printed[name] = done.stdout if done.returncode == 0 else ""
+        race.progress(f"benches/benches/{name}.rs")
+        command = ["cargo", "bench", "-q", "-p", "ringmark-benches", "--bench", name]
+        printed[name] = race.finished(command, LIMIT_S, ROOT, race.environment()) or ""
     return printed
 
 

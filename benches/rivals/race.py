@@ -2,7 +2,9 @@
 
 import os
 import select
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +21,20 @@ class NotMeasured(Exception):
 # Where the traced programs run, one at a time, and where everything else does.
 ALL = sorted(os.sched_getaffinity(0))
 CORE, OTHERS = ALL[-1], set(ALL[:-1]) or set(ALL)
+
+
+BEGIN = time.monotonic()
+
+
+def progress(text):
+    """Says what is being done, for whoever waits."""
+    print(f"compare: {time.monotonic() - BEGIN:4.0f} s: {text}", file=sys.stderr, flush=True)
+
+
+def environment(**more):
+    """This process's, without settings of Ringmark that are not meant for whom it is given to."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("RINGMARK")}
+    return {**clean, **more}
 
 
 class Worker:
@@ -44,9 +60,13 @@ class Worker:
         except OSError as error:
             raise NotMeasured(f"{command[0]}: {error.strerror}") from None
 
+    def begin(self, verb, n):
+        """Has the process do `n` of something, and does not wait for it."""
+        os.write(self.orders, f"{verb} {n}\n".encode())
+
     def order(self, verb, n):
         """Has the process do `n` of something; the time it took in ns."""
-        os.write(self.orders, f"{verb} {n}\n".encode())
+        self.begin(verb, n)
         text = b""
         deadline = time.monotonic() + LIMIT_S
         while not text.endswith(b"\n"):
@@ -111,20 +131,41 @@ def in_turn(entered, verb, size, rounds, only=None):
     return {name: ns for name, ns in taken.items() if name in entered.workers}
 
 
-def run(command, accept=(0,)):
+def run(command, accept=(0,), limit_s=LIMIT_S):
     """Runs a tool to its end; what it printed. NotMeasured if it failed."""
     command = [str(word) for word in command]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S * 5,
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s,
                               stdin=subprocess.DEVNULL, check=False)
     except FileNotFoundError:
         raise NotMeasured(f"{command[0]} is not installed") from None
     except subprocess.TimeoutExpired:
-        raise NotMeasured(f"{' '.join(command[:3])} did not end") from None
+        raise NotMeasured(f"{' '.join(command[:3])} did not end in {limit_s} s") from None
     if done.returncode not in accept:
         said = (done.stderr or done.stdout).strip()[-300:]
         raise NotMeasured(f"{' '.join(command[:3])} failed: {said}")
     return done.stdout + done.stderr
+
+
+def finished(command, limit_s, directory, env):
+    """What a command has printed by its end; None if it failed or had to be ended, with all that
+    it has started."""
+    process = subprocess.Popen([str(word) for word in command], cwd=directory, env=env, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        said, _ = process.communicate(timeout=limit_s)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            progress(f"{command[0]} {command[1]} did not end within {limit_s} s")
+            return None
+        raise
+    if process.returncode != 0:
+        progress(f"{' '.join(map(str, command[:8]))} failed: {said.strip()[-1000:]}")
+        return None
+    return said
 
 
 def tree_bytes(path):

@@ -5,6 +5,7 @@ import datetime
 import os
 import platform
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import plot
@@ -66,16 +67,110 @@ def number(value):
     return "" if value is None else f"{value:,}"
 
 
+def unaccounted(row):
+    """Neither delivered nor reported as lost."""
+    return "" if row.delivered is None else number(row.emitted - row.delivered - row.lost)
+
+
+def per_second(row):
+    """Millions, by the median."""
+    return f"{1e3 / race.percentiles(row.ns)[1]:.1f}" if row.ns else ""
+
+
 def each(row):
     """Bytes per call or event."""
     return f"{row.bytes / row.delivered:.1f}" if row.bytes and row.delivered else ""
 
 
-TITLES = {
-    "on": "Everything on, recorded to a file: ns per call, entry and exit",
-    "off": "Nothing on: ns per call, and ns per round of a program of small functions",
-    "event": "One event with one u64, and a span of two such: ns",
-    "switch": "From asking for a start or stop of everything to the answer: ms",
+@dataclass
+class Table:
+    """What is shown of a race."""
+
+    title: str
+    columns: list
+    has_plot: bool = True
+
+    def svg(self, rows):
+        return plot.bars(self.title, rows)
+
+    def table(self, rows):
+        lines = ([row.name, *(value(row) for _, value in self.columns)] for row in rows)
+        return table(["", *(head for head, _ in self.columns)],
+                     ([name, first or "NOT MEASURED", *rest] for name, first, *rest in lines))
+
+
+@dataclass
+class Curve:
+    """A race whose contestants are points of curves."""
+
+    title: str
+    unit: str
+    shown_x: object
+    figure: str = "long_ns"
+    is_log: bool = False
+    has_plot: bool = True
+
+    def svg(self, rows):
+        """Low, median and high of each point, or None without any."""
+        series = {}
+        for row in rows:
+            if values := getattr(row, self.figure):
+                series.setdefault(row.name, []).append((row.x, *race.percentiles(values)))
+        return plot.curves(self.title, self.unit, series, self.shown_x, self.is_log) \
+            if series else None
+
+    def table(self, rows):
+        """A line for each x, a column for each curve."""
+        names = list(dict.fromkeys(row.name for row in rows))
+        figures = {(row.x, row.name): getattr(row, self.figure) for row in rows}
+        each_bytes = {row.x: row.each_bytes for row in rows if row.each_bytes}
+        heads = ["", *(f"{name}: {self.unit}, median (p10–p90)" for name in names)]
+        heads += ["bytes per event in the dump"] if each_bytes else []
+        lines = []
+        for x in dict.fromkeys(row.x for row in rows):
+            lines.append([self.shown_x(x), *(three(figures.get((x, name))) or "NOT MEASURED"
+                                             for name in names)])
+            lines[-1] += [three(each_bytes.get(x))] if each_bytes else []
+        return table(heads, lines)
+
+
+def times(head, figure="ns", scale=1):
+    return head, lambda row: three(getattr(row, figure), scale)
+
+
+CALLS = [("delivered", lambda row: number(row.delivered)),
+         ("reported lost", lambda row: number(row.lost))]
+TABLES = {
+    "on": Table("Everything on, recorded to a file: ns per call, entry and exit", [
+        times("windows: median (p10–p90)"), times("long runs, CPU time", "long_ns"),
+        ("calls", lambda row: number(row.emitted)), *CALLS, ("bytes per call", each)]),
+    "off": Table("Nothing on: ns per call, and ns per round of a program of small functions", [
+        times("empty functions: median (p10–p90)"), times("program, round", "program_ns")]),
+    "event": Table("One event with one u64, and a span of two such: ns", [
+        times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns"),
+        times("span", "span_ns"), ("events", lambda row: number(row.emitted)), *CALLS,
+        ("bytes per event", each)]),
+    "flight": Table("The same into 32 MiB in memory, the oldest overwritten, for snapshots: ns", [
+        times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns")],
+        has_plot=False),
+    "switch": Table("From asking for a start or stop of everything to the answer: ms",
+                    [times("median (p10–p90)", scale=1e6)], has_plot=False),
+    "decode": Table("The same events decoded by each: CPU ns per event", [
+        times("median (p10–p90)"), ("million events per CPU second", per_second),
+        ("events", lambda row: number(row.delivered))]),
+    "snapshot": Table("A snapshot of 8 MiB while the program writes, the whole command: ms",
+                      [times("median (p10–p90)", scale=1e6)], has_plot=False),
+    "threads": Curve("An event with one u64, by threads", "CPU ns", str),
+    "ring": Curve("An event with one u64, by the size of the ring", "CPU ns", plot.size),
+    "payload": Curve("An event, by the bytes of its payload", "CPU ns", plot.size, is_log=True),
+    "page": Curve("An event with one u64, by the size of the page", "CPU ns", plot.size),
+    "loss by ring": Curve("Lost of a thread that writes flat out beside a recorder, by the ring",
+                          "%", plot.size, "lost_percent"),
+    "loss by page": Curve("Lost of a thread that writes flat out beside a recorder, by the page",
+                          "%", plot.size, "lost_percent"),
+    "killed": Table("A healthy program after others were killed while they wrote: its events", [
+        ("emitted", lambda row: number(row.emitted)), *CALLS,
+        ("neither", lambda row: unaccounted(row))], has_plot=False),
 }
 
 
@@ -83,30 +178,9 @@ def races(rows):
     """One table per race."""
     for race_name in dict.fromkeys(row.race for row in rows):
         of_race = [row for row in rows if row.race == race_name]
-        yield from ("", f"## {TITLES[race_name]}", "")
-        if race_name == "on":
-            heads = ["", "windows: median (p10–p90)", "long runs, CPU time", "calls", "delivered",
-                     "reported lost", "bytes per call"]
-            lines = ([row.name, three(row.ns) or "NOT MEASURED", three(row.long_ns),
-                      number(row.emitted), number(row.delivered), number(row.lost),
-                      each(row)]
-                     for row in of_race)
-        elif race_name == "event":
-            heads = ["", "event: median (p10–p90)", "long runs, CPU time", "span", "events",
-                     "delivered", "reported lost", "bytes per event"]
-            lines = ([row.name, three(row.ns) or "NOT MEASURED", three(row.long_ns),
-                      three(row.span_ns), number(row.emitted), number(row.delivered),
-                      number(row.lost),
-                      each(row)]
-                     for row in of_race)
-        elif race_name == "off":
-            heads = ["", "empty functions: median (p10–p90)", "program, round"]
-            lines = ([row.name, three(row.ns) or "NOT MEASURED", three(row.program_ns)]
-                     for row in of_race)
-        else:
-            heads = ["", "median (p10–p90)"]
-            lines = ([row.name, three(row.ns, 1e6)] for row in of_race)
-        yield from table(heads, lines)
+        shown = TABLES[race_name]
+        yield from ("", f"## {shown.title}", "")
+        yield from shown.table(of_race)
         yield ""
         yield from dict.fromkeys(f"- {row.name.split(':')[0]}: {row.config}" for row in of_race)
         yield from (f"- NOT MEASURED or in part: {row.name}: {row.reason}"
@@ -114,7 +188,7 @@ def races(rows):
 
 
 def markdown(title, found, rows, found_bars):
-    lines = [f"# {title}, beside rivals", "", "Written by `benches/compare`.", ""]
+    lines = [f"# {title}", "", "Written by `benches/compare`.", ""]
     lines += [f"- {name}: {value}" for name, value in found.items()]
     if isinstance(rows, list):
         lines += races(rows)
@@ -131,24 +205,23 @@ def write(directory, name, text, rows):
     (directory / f"{name}.md").write_text(text)
     if not isinstance(rows, list):
         return
-    for race_name, title in TITLES.items():
-        picture = plot.svg(title, [row for row in rows if row.race == race_name])
-        if picture and race_name != "switch":
-            (directory / f"{race_name}.svg").write_text(picture)
+    for race_name, shown in TABLES.items():
+        picture = shown.svg([row for row in rows if row.race == race_name])
+        if picture and shown.has_plot:
+            (directory / f"{race_name.replace(' ', '-')}.svg").write_text(picture)
     write_csv(directory / f"{name}.csv", rows)
 
 
 def write_csv(path, rows):
     with open(path, "w", newline="") as file:
         out = csv.writer(file)
-        out.writerow(["race", "name", "figure", "p10", "median", "p90", "emitted", "delivered",
-                      "lost", "bytes", "config", "reason"])
+        out.writerow(["race", "name", "x", "figure", "p10", "median", "p90", "emitted",
+                      "delivered", "lost", "bytes", "config", "reason"])
         for row in rows:
-            for figure in ("ns", "long_ns", "program_ns", "span_ns"):
+            account = [row.emitted, row.delivered, row.lost, row.bytes, row.config]
+            for figure in ("ns", "long_ns", "program_ns", "span_ns", "lost_percent", "each_bytes"):
                 if values := getattr(row, figure):
-                    three = (f"{value:.3f}" for value in race.percentiles(values))
-                    out.writerow([row.race, row.name, figure, *three,
-                                  row.emitted, row.delivered, row.lost, row.bytes, row.config, ""])
-            if row.reason:
-                out.writerow([row.race, row.name, "", "", "", "", "", "", "", "", row.config,
-                              row.reason])
+                    figures = (f"{value:.3f}" for value in race.percentiles(values))
+                    out.writerow([row.race, row.name, row.x, figure, *figures, *account, ""])
+            if row.reason or not row.ns:
+                out.writerow([row.race, row.name, row.x, "", "", "", "", *account, row.reason])

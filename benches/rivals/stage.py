@@ -1,5 +1,7 @@
 """Where a race takes place: its files, its core, the traced program built for each tracer."""
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -67,8 +69,14 @@ class Stage:
 def end_daemons(daemons):
     """Ends what contestants have started for themselves."""
     for process in daemons.values():
-        if process is not None:
-            process.terminate()
+        if process is None:
+            continue
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            # And what it has started itself.
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     daemons.clear()
 

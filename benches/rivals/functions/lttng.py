@@ -23,7 +23,8 @@ def daemon():
         return None
     try:
         started = subprocess.Popen(["lttng-sessiond", "--no-kernel"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
     except FileNotFoundError:
         raise NotMeasured("lttng-sessiond is not installed") from None
     run(["timeout", "10", "sh", "-c", "until lttng list >/dev/null 2>&1; do sleep 0.1; done"])
@@ -40,6 +41,11 @@ class Lttng:
     preload: str = LIBRARY
     events: str = "lttng_ust_cyg_profile_fast:*"
     marker: str = "func_entry"
+    # MiB of each of the 8 sub-buffers of a core.
+    sub_buffer: int = 4
+    context: str = ""
+    # Kept in memory, the oldest overwritten, and written when asked.
+    is_snapshot: bool = False
     has_spans = False
 
     SWITCH = "the commands `lttng start` and `lttng stop`"
@@ -47,21 +53,31 @@ class Lttng:
     @property
     def config(self):
         preload = f", LD_PRELOAD={self.preload}" if self.preload else ""
-        return (f"{self.binary}{preload}, {self.events}, 8 sub-buffers of 4 MiB per core, "
-                f"discard mode{'' if self.is_on else ', session stopped'}")
+        mode = "snapshot mode" if self.is_snapshot else "discard mode"
+        return (f"{self.binary}{preload}, {self.events}, 8 sub-buffers of {self.sub_buffer} MiB "
+                f"per core, {mode}{'' if self.is_on else ', session stopped'}")
 
     def start(self, stage):
-        self.session = f"ringmark-{self.name.replace(' ', '-')}"
+        self.session = "ringmark-" + re.sub(r"\W+", "-", self.name)
         self.trace = stage.directory / "ctf"
         stage.daemons.setdefault(NAME, daemon())
         subprocess.run(["lttng", "destroy", self.session], capture_output=True, check=False)
-        run(["lttng", "create", self.session, f"--output={self.trace}"])
-        run(["lttng", "enable-channel", "-s", self.session, "-u", "--subbuf-size", "4M",
-             "--num-subbuf", "8", "calls"])
+        snapshot = ["--snapshot"] if self.is_snapshot else []
+        run(["lttng", "create", self.session, f"--output={self.trace}", *snapshot])
+        mode = "--overwrite" if self.is_snapshot else "--discard"
+        run(["lttng", "enable-channel", "-s", self.session, "-u", mode, "--subbuf-size",
+             f"{self.sub_buffer}M", "--num-subbuf", "8", "calls"])
         run(["lttng", "enable-event", "-s", self.session, "-u", "-c", "calls",
              self.events])
+        if self.context:
+            run(["lttng", "add-context", "-s", self.session, "-u", "-c", "calls", "-t",
+                 self.context])
         if self.is_on:
             self.switch(True)
+        return self.begin(stage)
+
+    def begin(self, stage):
+        """The traced program; the session is there."""
         env = {"LTTNG_UST_REGISTER_TIMEOUT": "30000"}
         if self.preload:
             env["LD_PRELOAD"] = self.preload
@@ -70,10 +86,13 @@ class Lttng:
     def switch(self, is_on):
         return run(["lttng", "start" if is_on else "stop", self.session])
 
+    def snapshot(self):
+        run(["lttng", "snapshot", "record", "-s", self.session])
+
     def account(self, _worker):
         said = run(["lttng", "stop", self.session]) if self.is_on else ""
         said += run(["lttng", "destroy", self.session])
-        if not self.is_on:
+        if not self.is_on or self.is_snapshot:
             return None
         lost = re.search(r"(\d+) events? (?:were )?discarded", said)
         count = f"babeltrace2 '{self.trace}' | grep -c {self.marker}"
@@ -82,6 +101,11 @@ class Lttng:
         if self.marker == "func_entry":
             lost //= 2  # of entries and exits together
         return delivered, lost, tree_bytes(self.trace)
+
+
+def events(name, **options):
+    """A program that emits events, recorded."""
+    return Lttng(name, True, "lttng_event", "", "ringmark_rival:*", "bench_event", **options)
 
 
 ON = [Lttng("LTTng cyg-profile-fast", True)]
