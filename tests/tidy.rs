@@ -72,6 +72,7 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/arch/x86_64/measured.rs",
     "function-tracer/src/arch/x86_64/profile_stubs.rs",
     "function-tracer/src/arch/x86_64/stub.rs",
+    "function-tracer/src/arch/x86_64/vectors.rs",
     "function-tracer/src/record/by_type.rs",
     "function-tracer/src/record/callbacks.rs",
     "function-tracer/src/record/nodes.rs",

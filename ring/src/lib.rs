@@ -50,6 +50,7 @@ pub mod control_lock;
 pub mod cross;
 pub mod directory;
 mod elsewhere;
+mod full;
 #[cfg(not(loom))]
 pub mod guard;
 pub mod identity;

@@ -237,7 +237,17 @@ impl<'m> SlotView<'m> {
 
     /// Counts one lost event. Only the owner thread may.
     pub fn count_lost(&self, cause: Cause) {
-        crate::cross::increment_shared(&self.words[word!(lost) + cause as usize]);
+        crate::cross::increment_shared(self.lost_word(cause));
+    }
+
+    /// Where events lost for a cause are counted.
+    pub(crate) fn lost_word(&self, cause: Cause) -> &'m AtomicU64 {
+        &self.words[word!(lost) + cause as usize]
+    }
+
+    /// Where the consumer says how many pages it has released.
+    pub(crate) fn consumed_word(&self) -> &'m AtomicU64 {
+        self.consumed
     }
 
     /// Writes the reservations counted at the seal.

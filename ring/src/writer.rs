@@ -23,6 +23,7 @@ use ringmark_format::session::Mode;
 use ringmark_format::slot::state;
 
 use crate::cross;
+use crate::full::Full;
 use crate::observe::HEADER_WORDS;
 use crate::page_words;
 use crate::planted::{self, Bug};
@@ -81,6 +82,7 @@ pub struct Writer {
     attached: Private,
     /// The next ring of the same thread; see `own_rings`.
     pub(crate) next: AtomicPtr<Writer>,
+    full: Full,
     ring: UnsafeCell<MaybeUninit<Ring>>,
 }
 
@@ -93,6 +95,7 @@ pub mod offsets {
     use core::mem::offset_of;
 
     use super::Writer;
+    pub use crate::full::offsets as full;
 
     /// Pointer to the word where the search for an empty one begins.
     pub const CURSOR: usize = offset_of!(Writer, cursor);
@@ -106,6 +109,10 @@ pub mod offsets {
     pub const RESERVATIONS: usize = offset_of!(Writer, reservations);
     /// u64: number of the clock; see `ringmark_format::session::Clock`.
     pub const CLOCK: usize = offset_of!(Writer, clock);
+    /// u64: nested losses in a row.
+    pub const NESTED_LOST: usize = offset_of!(Writer, nested_lost);
+    /// Where a full ring is remembered.
+    pub const FULL: usize = offset_of!(Writer, full);
 }
 
 impl Default for Writer {
@@ -129,6 +136,7 @@ impl Writer {
             nested_lost: Private::new(0),
             attached: Private::new(0),
             next: AtomicPtr::new(core::ptr::null_mut()),
+            full: Full::new(),
             ring: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -148,6 +156,7 @@ impl Writer {
         self.in_use.store(0, Relaxed);
         self.nested_lost.store(0, Relaxed);
         self.next.store(core::ptr::null_mut(), Relaxed);
+        self.full.forget();
         self.attached.store(1, Relaxed);
     }
 
@@ -350,9 +359,12 @@ impl Writer {
         let number = self.produced.load(Relaxed);
         let pages = u64::from(ring.geometry.pages);
         self.close_page();
-        if ring.mode == Mode::Lossless && number.wrapping_sub(ring.slot.consumed()) >= pages {
+        let consumed = ring.slot.consumed();
+        if ring.mode == Mode::Lossless && number.wrapping_sub(consumed) >= pages {
+            self.full.remember(&ring.slot, consumed);
             return Err(Cause::RingFull);
         }
+        self.full.forget();
         let page_words = ring.pages.len() / ring.geometry.pages as usize;
         let first = (number % pages) as usize * page_words;
         let page = &ring.pages[first..first + page_words];

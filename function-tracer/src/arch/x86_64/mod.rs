@@ -15,6 +15,7 @@ mod return_place;
 mod slow_way;
 mod store;
 mod stub;
+mod vectors;
 
 pub(crate) use call_stubs::return_address;
 pub(crate) use counts::{add, raise};

@@ -6,12 +6,9 @@
 //! given on its own, because unwinders tell frames apart by CFA, and this one and its caller have
 //! the same rsp. Who follows frame pointers alone finds the address of `ringmark_return` instead.
 
+use super::vectors::VECTORS_BYTES;
 use crate::record::open_calls::offsets as calls;
 
-/// Largest area of the standard format for the components of [`XSAVE_MASK`].
-const XSAVE_BYTES: usize = 2816;
-/// SSE, AVX and the three components of AVX-512. What is not enabled is left out.
-const XSAVE_MASK: u32 = 0xE6;
 /// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
 pub(super) const RETURN_BYTES: usize = 13;
 
@@ -49,29 +46,18 @@ core::arch::global_asm!(
     "1:",
     "push rcx",
     "mov r8, rsp",
-    "sub rsp, {xsave_bytes}",
+    "sub rsp, {vectors}",
     "and rsp, -64",
-    "xor eax, eax", // the area's header must be zero
-    "mov qword ptr [rsp + 512], rax",
-    "mov qword ptr [rsp + 520], rax",
-    "mov qword ptr [rsp + 528], rax",
-    "mov qword ptr [rsp + 536], rax",
-    "mov qword ptr [rsp + 544], rax",
-    "mov qword ptr [rsp + 552], rax",
-    "mov qword ptr [rsp + 560], rax",
-    "mov qword ptr [rsp + 568], rax",
-    "mov eax, {xsave_mask}",
-    "xor edx, edx",
-    "xsave64 [rsp]",
+    "mov rsi, rsp",
+    "call ringmark_save_vectors",
     "push r8",
     "push r8",
     "mov rdi, r12",
     "call rbx",
     "pop r8",
     "pop r8",
-    "mov eax, {xsave_mask}",
-    "xor edx, edx",
-    "xrstor64 [rsp]",
+    "mov rsi, rsp",
+    "call ringmark_load_vectors",
     "mov rcx, qword ptr [r8]",
     "lea rsp, [rbp - 40]",
     "test rcx, rcx",
@@ -164,8 +150,7 @@ core::arch::global_asm!(
     "5:",
     ".popsection",
     stack = const calls::STACK,
-    xsave_bytes = const XSAVE_BYTES,
-    xsave_mask = const XSAVE_MASK,
+    vectors = const VECTORS_BYTES,
     target = const calls::TARGET,
     open_call = const calls::OPEN_CALL,
     node = const calls::NODE,

@@ -6,6 +6,7 @@ use super::call_stubs::{
 };
 use super::inside_stub::ringmark_enter_any_inside;
 use super::profile_stubs::ringmark_enter_profile;
+use super::vectors;
 
 /// What a pad may jump to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +34,9 @@ pub(crate) enum Stub {
 }
 
 impl Stub {
-    /// Its address.
+    /// Its address. From then on it may be jumped to.
     pub(crate) fn address(self) -> u64 {
+        vectors::prepare();
         let stub: unsafe extern "C" fn() = match self {
             Self::Calls => ringmark_enter,
             Self::CallsWithSleds => ringmark_enter_sleds,

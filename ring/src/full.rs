@@ -1,0 +1,58 @@
+//! What a writer remembers of a ring that is full, so that assembly can count what is lost until a
+//! page is released, without a call.
+
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicPtr, AtomicU64 as Private};
+
+use ringmark_format::counters::Cause;
+
+use crate::slot::SlotView;
+use crate::sync::AtomicU64;
+
+/// Part of a writer, private like that. All zero bytes: not known to be full.
+#[repr(C)]
+pub(crate) struct Full {
+    consumed: AtomicPtr<AtomicU64>,
+    seen: Private,
+    lost: AtomicPtr<AtomicU64>,
+}
+
+/// Where assembly finds it, in bytes from its beginning. It does what `Writer::reserve_cold` does.
+pub mod offsets {
+    use core::mem::offset_of;
+
+    use super::Full;
+
+    /// Pointer to the slot's *consumed* while the ring is known to be full and no page is open;
+    /// else null.
+    pub const CONSUMED: usize = offset_of!(Full, consumed);
+    /// u64: the ring is full as long as *consumed* is this.
+    pub const SEEN: usize = offset_of!(Full, seen);
+    /// Pointer to the count of what is lost for it.
+    pub const LOST: usize = offset_of!(Full, lost);
+}
+
+impl Full {
+    pub(crate) const fn new() -> Self {
+        Self {
+            consumed: AtomicPtr::new(ptr::null_mut()),
+            seen: Private::new(0),
+            lost: AtomicPtr::new(ptr::null_mut()),
+        }
+    }
+
+    /// As long as *consumed* is `consumed`, nothing can be written.
+    pub(crate) fn remember(&self, slot: &SlotView<'static>, consumed: u64) {
+        let lost = ptr::from_ref(slot.lost_word(Cause::RingFull));
+        self.lost.store(lost.cast_mut(), Relaxed);
+        self.seen.store(consumed, Relaxed);
+        let word = ptr::from_ref(slot.consumed_word());
+        self.consumed.store(word.cast_mut(), Relaxed);
+    }
+
+    /// A page was opened.
+    pub(crate) fn forget(&self) {
+        self.consumed.store(ptr::null_mut(), Relaxed);
+    }
+}
