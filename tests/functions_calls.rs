@@ -3,8 +3,13 @@
 
 mod calls;
 
-use calls::{LOSSLESS, Program, SMALL, check, check_all, own_counts};
-use ringmark_tests::require_tools;
+use std::io::Write;
+use std::process::Stdio;
+
+use calls::{Books, LOSSLESS, Program, SMALL, check, check_all, own_counts};
+use ringmark_reader::{Access, Session, SessionInfo};
+use ringmark_tests::wait::wait_until;
+use ringmark_tests::{Running, is_long, recording, require_tools};
 
 const GRAPH: &str = "tracer=graph;filter=*";
 
@@ -134,6 +139,50 @@ fn a_full_ring() {
     let (open, lost) = (traced.books.open, &traced.books.lost);
     assert!(lost["ring full"] > 10_000, "{lost:?}");
     traced.books.expect_full(&own, open);
+}
+
+/// A ring that is full, given back and full again: what is lost meanwhile is counted to the call.
+#[test]
+fn a_ring_that_is_full_at_times() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let program = Program::new("gcc", "calls_switched.c", "-O2");
+    let mut command = program.command("mode=lossless,keep=always,page=4K,ring=16K", GRAPH);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = Running::start(&mut command).expect("it starts");
+    let ring_file = program.stage().ring_file();
+    let rounds = if is_long() { 200 } else { 10 };
+    let mut dumps = Vec::new();
+    let lost = || {
+        let session = Session::open(&ring_file, Access::Observe).expect("a session");
+        SessionInfo::of(&session).lost_total()
+    };
+    for round in 0..rounds {
+        let before = lost();
+        let mut input = running.child().stdin.as_ref().expect("a pipe");
+        input.write_all(b"x").expect("it reads");
+        wait_until(calls::LIMIT, "a full ring", || {
+            (lost() > before).then_some(())
+        });
+        let dump = program.stage().path(&format!("{round}.rmk"));
+        recording::record(&ring_file, &dump);
+        dumps.push(dump);
+    }
+    drop(running.child().stdin.take());
+    let finished = running.finish(calls::LIMIT).expect_code(0);
+    let last = program.stage().path("last.rmk");
+    recording::record(&ring_file, &last);
+    dumps.push(last);
+    let books = Books::of(&recording::decode(&dumps));
+    println!("{books:?}");
+    let sum = books.sum();
+    let found = sum.calls + sum.returned + sum.unwound;
+    // A ring of 16 KiB holds fewer than 2048 records.
+    assert!(found > 2048 * rounds / 2, "written again: {books:?}");
+    let is_only = books.lost.keys().all(|cause| *cause == "ring full");
+    assert!(is_only, "{books:?}");
+    books.expect_full(&own_counts(&finished), books.open);
 }
 
 /// Only what the filter names, with arguments and results; tail calls have the same result.

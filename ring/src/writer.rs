@@ -294,7 +294,7 @@ impl Writer {
                 return Err(Cause::Nested);
             }
             self.nested_lost.store(0, Relaxed);
-            self.turn(ring, base(now))?;
+            self.turn(ring, || base(now))?;
         }
     }
 
@@ -355,15 +355,17 @@ impl Writer {
     }
 
     /// Opens the next page. `in_use` is set and no reservation is under way on this thread.
-    fn turn(&self, ring: &Ring, base: ClockSample) -> Result<(), Cause> {
+    fn turn(&self, ring: &Ring, base: impl FnOnce() -> ClockSample) -> Result<(), Cause> {
         let number = self.produced.load(Relaxed);
         let pages = u64::from(ring.geometry.pages);
-        self.close_page();
         let consumed = ring.slot.consumed();
         if ring.mode == Mode::Lossless && number.wrapping_sub(consumed) >= pages {
+            self.close_page();
             self.full.remember(&ring.slot, consumed);
             return Err(Cause::RingFull);
         }
+        let base = base(); // The clock is asked while a handler still finds the page open.
+        self.close_page();
         self.full.forget();
         let page_words = ring.pages.len() / ring.geometry.pages as usize;
         let first = (number % pages) as usize * page_words;
