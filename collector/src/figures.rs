@@ -43,6 +43,7 @@ figures! {
     segments_total "counter" "Segments begun.",
     segments_removed_total "counter" "Segments removed by retention.",
     syncs_total "counter" "Calls that made segments durable.",
+    session_bytes "gauge" "Memory that remembered sessions take.",
     memory_bytes "gauge" "Bytes of large blocks being received.",
 }
 

@@ -9,6 +9,7 @@ mod block;
 mod clocks;
 mod figures;
 mod listen;
+mod memory;
 mod peer;
 mod server;
 pub mod store;

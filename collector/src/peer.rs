@@ -1,21 +1,24 @@
 //! One connection: greeted, its blocks taken in and stored, what is durable acknowledged.
 
+mod filling;
+
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, HostClock, Pong, SILENT_MS, STREAM_MAJOR, refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 
 use crate::block;
 use crate::clocks::Pings;
 use crate::figures::Figures;
 use crate::listen::Bytes;
+use crate::memory::{Memory, Part};
 use crate::server::now_ns;
 use crate::store::{Shared, Store, StoreError, Sync, lock};
 use crate::words;
@@ -39,8 +42,7 @@ pub(crate) struct Common {
     pub(crate) store: Store,
     pub(crate) token: Option<Vec<u8>>,
     pub(crate) figures: Arc<Figures>,
-    /// Memory for large blocks, bytes.
-    pub(crate) memory: Arc<Semaphore>,
+    pub(crate) memory: Memory,
     pub(crate) draining: watch::Receiver<bool>,
 }
 
@@ -64,6 +66,7 @@ impl From<StoreError> for End {
         let code = match &error {
             StoreError::Io { .. } => refusal::STORE,
             StoreError::Foreign { .. } => refusal::FOREIGN,
+            StoreError::Full { .. } => refusal::BUSY,
             StoreError::Protocol { .. } => refusal::PROTOCOL,
         };
         Self::Refused(code, error.to_string())
@@ -80,13 +83,15 @@ pub(crate) struct Peer {
     common: Arc<Common>,
     host: String,
     buffer: Vec<u8>,
-    permit: Option<OwnedSemaphorePermit>,
+    memory: Option<Part>,
     sessions: HashMap<Uuid, Shared>,
     /// Sessions with something that is not durable.
     touched: Vec<Uuid>,
     received: u64,
     durable: u64,
     pings: Pings,
+    /// When the next one is due; none before the greeting is over.
+    ping_at: Option<TokioInstant>,
     clock: Option<HostClock>,
 }
 
@@ -97,12 +102,13 @@ impl Peer {
             common,
             host: String::new(),
             buffer: Vec::with_capacity(BUFFER),
-            permit: None,
+            memory: None,
             sessions: HashMap::new(),
             touched: Vec::new(),
             received: 0,
             durable: 0,
             pings: Pings::default(),
+            ping_at: None,
             clock: None,
         }
     }
@@ -132,7 +138,13 @@ impl Peer {
         if header.kind != stream::kind::HELLO {
             return Err(wrong(format!("kind {} first, expected HELLO", header.kind)));
         }
-        self.fill(block::whole(&header), deadline).await?;
+        let whole = block::whole(&header);
+        if whole > BUFFER {
+            return Err(wrong(format!(
+                "HELLO of {whole} bytes, expected at most {BUFFER}"
+            )));
+        }
+        self.fill(whole, SILENT).await?;
         let content = block::content(&header, &self.buffer).map_err(wrong)?;
         let hello = words::introduced(content).ok_or_else(|| wrong("HELLO is too short"))?;
         self.drop_front(&header);
@@ -154,21 +166,22 @@ impl Peer {
     }
 
     async fn take_in(&mut self) -> Result<(), End> {
-        let mut ping_at = TokioInstant::now();
+        self.ping_at = Some(TokioInstant::now());
+        // When the last whole block came: single bytes are no sign of life.
         let mut heard_at = TokioInstant::now();
         let mut draining = self.common.draining.clone();
         let mut told = false;
         loop {
             while self.take_block().await? {
-                heard_at = TokioInstant::now();
                 if self.received - self.durable >= ACK_BYTES {
                     self.acknowledge().await?;
                 }
+                heard_at = TokioInstant::now();
             }
-            if TokioInstant::now() >= ping_at {
-                self.ping().await?;
-                ping_at = TokioInstant::now() + self.pings.pause();
+            if heard_at.elapsed() >= SILENT {
+                return Err(End::Gone);
             }
+            let ping_at = self.ping_if_due().await?;
             if *draining.borrow_and_update() && !told {
                 told = true;
                 self.say(&words::drain()).await?;
@@ -180,10 +193,13 @@ impl Peer {
             tokio::select! {
                 read = timeout_at(until, self.bytes.read_buf(&mut self.buffer)) => match read {
                     Ok(Ok(0)) => return Err(End::Gone),
-                    Ok(Ok(_)) => heard_at = TokioInstant::now(),
+                    Ok(Ok(_)) => {}
                     Ok(Err(error)) => return Err(error.into()),
-                    Err(_) if self.received > self.durable => self.acknowledge().await?,
-                    Err(_) if heard_at.elapsed() >= SILENT => return Err(End::Gone),
+                    Err(_) if self.received > self.durable => {
+                        self.acknowledge().await?;
+                        // Whatever that took was not their silence.
+                        heard_at = TokioInstant::now();
+                    }
                     Err(_) => {}
                 },
                 _ = draining.changed(), if !told => {}
@@ -200,8 +216,8 @@ impl Peer {
         if self.buffer.len() < whole {
             // It is on its way: memory for it, and a bound on its time.
             let seconds = whole as u64 / SLOWEST;
-            let deadline = TokioInstant::now() + SILENT + Duration::from_secs(seconds);
-            self.fill(whole, deadline).await?;
+            self.fill(whole, SILENT + Duration::from_secs(seconds))
+                .await?;
         }
         self.act(&header).await?;
         self.drop_front(&header);
@@ -218,18 +234,8 @@ impl Peer {
         let uuid = Uuid(header.session);
         match header.kind {
             kind::SESSION => {
-                if self.sessions.len() >= SESSIONS_MAX {
-                    return Err(wrong(format!("more than {SESSIONS_MAX} sessions")));
-                }
-                let session = self.common.store.session(uuid, &self.host, content)?;
-                if let Some(clock) = self.clock {
-                    lock(&session).add_clock(clock)?;
-                }
-                self.sessions.insert(uuid, session.clone());
-                // Another connection, or one before a crash, stored what may not be durable yet.
-                let known = lock(&session).known();
-                self.make_durable(vec![session]).await?;
-                self.say(&words::resume(uuid, &known)).await
+                let content = content.to_vec();
+                self.announced(uuid, content).await
             }
             kind::CONTAINER => self.store_container(header),
             stream::kind::PONG => {
@@ -249,6 +255,47 @@ impl Peer {
         }
     }
 
+    async fn announced(&mut self, uuid: Uuid, content: Vec<u8>) -> Result<(), End> {
+        if self.sessions.len() >= SESSIONS_MAX {
+            return Err(wrong(format!("more than {SESSIONS_MAX} sessions")));
+        }
+        if self.sessions.contains_key(&uuid) {
+            return Err(wrong(format!("SESSION of {uuid} a second time")));
+        }
+        // A session that was forgotten is read again, which takes its time.
+        let (common, host) = (self.common.clone(), self.host.clone());
+        let found =
+            tokio::task::spawn_blocking(move || common.store.session(uuid, &host, &content));
+        let session = found
+            .await
+            .map_err(|_| wrong("reading it was given up"))??;
+        if let Some(clock) = self.clock {
+            lock(&session).add_clock(clock)?;
+        }
+        self.sessions.insert(uuid, session.clone());
+        self.check_share()?;
+        // Another connection, or one before a crash, stored what may not be durable yet.
+        let known = lock(&session).known();
+        self.make_durable(vec![session]).await?;
+        self.say(&words::resume(uuid, &known)).await
+    }
+
+    /// One connection does not take the memory of all sessions.
+    fn check_share(&self) -> Result<(), End> {
+        let (found, most) = (
+            self.sessions
+                .values()
+                .map(|s| lock(s).remembered())
+                .sum::<u64>(),
+            self.common.store.share(),
+        );
+        if found <= most {
+            return Ok(());
+        }
+        let text = format!("sessions of {found} bytes on one connection, expected at most {most}");
+        Err(End::Refused(refusal::BUSY, text))
+    }
+
     fn session(&mut self, uuid: Uuid) -> Result<Shared, End> {
         let found = self.sessions.get(&uuid).cloned();
         let session = found.ok_or_else(|| wrong(format!("blocks of {uuid} without SESSION")))?;
@@ -263,6 +310,9 @@ impl Peer {
         let whole = &self.buffer[..block::whole(header)];
         let content = block::content(header, whole).map_err(wrong)?;
         lock(&session).add(header, content, whole)?;
+        if header.kind == kind::SCHEMA {
+            self.check_share()?;
+        }
         Ok(())
     }
 
@@ -324,9 +374,20 @@ impl Peer {
         Ok(synced?)
     }
 
-    async fn ping(&mut self) -> Result<(), End> {
-        let (number, now) = self.pings.next();
-        self.say(&words::ping(number, now)).await
+    /// Says PING if it is time; returns when it will be next.
+    async fn ping_if_due(&mut self) -> Result<TokioInstant, End> {
+        let now = TokioInstant::now();
+        match self.ping_at {
+            Some(at) if at > now => Ok(at),
+            None => Ok(now + SILENT),
+            Some(_) => {
+                let (number, real_ns) = self.pings.next();
+                self.say(&words::ping(number, real_ns)).await?;
+                let next = TokioInstant::now() + self.pings.pause();
+                self.ping_at = Some(next);
+                Ok(next)
+            }
+        }
     }
 
     /// Sends a message; a peer that does not read is gone.
@@ -334,54 +395,6 @@ impl Peer {
         match timeout(SILENT, self.bytes.write_all(message)).await {
             Ok(sent) => sent.map_err(End::from),
             Err(_) => Err(End::Gone),
-        }
-    }
-
-    async fn next_header(&mut self, deadline: TokioInstant) -> Result<Option<BlockHeader>, End> {
-        loop {
-            if let Some(header) = block::header(&self.buffer).map_err(wrong)? {
-                return Ok(Some(header));
-            }
-            match timeout_at(deadline, self.bytes.read_buf(&mut self.buffer)).await {
-                Ok(Ok(0)) | Err(_) => return Ok(None),
-                Ok(read) => drop(read?),
-            }
-        }
-    }
-
-    /// Reads until `bytes` are in the buffer. More than a connection's own memory is taken from
-    /// that of all, in the order of asking.
-    async fn fill(&mut self, bytes: usize, deadline: TokioInstant) -> Result<(), End> {
-        if bytes > BUFFER && self.permit.is_none() {
-            let wanted = u32::try_from(bytes).unwrap_or(u32::MAX);
-            let permit = self.common.memory.clone().acquire_many_owned(wanted).await;
-            self.permit = Some(permit.map_err(|_| End::Gone)?);
-            Figures::add(&self.common.figures.memory_bytes, bytes as u64);
-        }
-        let begun = Instant::now();
-        self.buffer
-            .reserve_exact(bytes.saturating_sub(self.buffer.len()));
-        while self.buffer.len() < bytes {
-            match timeout_at(deadline, self.bytes.read_buf(&mut self.buffer)).await {
-                Ok(Ok(0)) => return Err(End::Gone),
-                Ok(read) => drop(read?),
-                Err(_) => {
-                    let (there, after) = (self.buffer.len(), begun.elapsed().as_secs());
-                    return Err(wrong(format!("{there} of {bytes} bytes after {after} s")));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_front(&mut self, header: &BlockHeader) {
-        self.buffer.drain(..block::whole(header));
-        if let Some(permit) = self.permit.take() {
-            Figures::take(
-                &self.common.figures.memory_bytes,
-                permit.num_permits() as u64,
-            );
-            self.buffer.shrink_to(BUFFER);
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::figures::Figures;
 use crate::listen::{Bytes, Listener};
+use crate::memory::Memory;
 use crate::peer::{Common, End, Peer};
 use crate::store::{Store, StoreError, StoreOptions};
 use crate::words;
@@ -102,8 +103,8 @@ impl Collector {
             common: Arc::new(Common {
                 store,
                 token: options.token.map(String::into_bytes),
-                figures,
-                memory: Arc::new(Semaphore::new(memory)),
+                figures: figures.clone(),
+                memory: Memory::new(memory, figures),
                 draining,
             }),
             drain,

@@ -90,6 +90,7 @@ fn options(socket: &Path, root: &Path) -> CollectorOptions {
             segment_bytes: 1 << 30,
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),
+            session_bytes: 256 << 20,
         },
         token: None,
         connections: 4096,

@@ -10,6 +10,7 @@ pub mod collecting;
 pub mod dirs;
 pub mod functions;
 pub mod left;
+pub mod peer;
 pub mod process;
 pub mod proxy;
 pub mod random;

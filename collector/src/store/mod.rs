@@ -3,6 +3,7 @@
 //! `ROOT/2026-11-21/SERVICE/HOST/SESSION.N.rmk`. A session stays in the directory where it began.
 //! What a file holds is the truth: positions are found again by reading it.
 
+mod budget;
 mod name;
 mod recover;
 mod retention;
@@ -19,6 +20,8 @@ use std::time::Duration;
 use ringmark_format::Uuid;
 
 use crate::figures::Figures;
+use budget::Budget;
+use name::Places;
 pub use retention::Retention;
 pub use session::{Known, StoredSession};
 
@@ -45,6 +48,8 @@ pub struct StoreOptions {
     pub segment_age: Duration,
     /// What is removed.
     pub retention: Retention,
+    /// Memory for what is remembered of sessions, bytes; one connection gets an eighth.
+    pub session_bytes: u64,
 }
 
 /// Why something was not stored.
@@ -70,6 +75,12 @@ pub enum StoreError {
         /// Who sent it.
         host: String,
     },
+    /// Sessions take all the memory they may.
+    #[error("all sessions together would take more than {most} bytes of memory")]
+    Full {
+        /// What they may take, bytes.
+        most: u64,
+    },
     /// Blocks that contradict each other or the protocol.
     #[error("session {session}: {what}")]
     Protocol {
@@ -92,16 +103,28 @@ pub(crate) fn io_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error)
 /// A session that several connections may speak of.
 pub type Shared = Arc<Mutex<StoredSession>>;
 
+/// Sessions that can be found at the same time.
+const FINDING: usize = 64;
+
+/// What all sessions of a store share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    options: StoreOptions,
+    figures: Arc<Figures>,
+    budget: Arc<Budget>,
+}
+
 /// The store.
 #[derive(Debug)]
 pub struct Store {
-    options: StoreOptions,
+    context: Arc<Context>,
     id: [u8; 16],
     /// Sessions that were met since the collector started.
     open: Mutex<HashMap<Uuid, Shared>>,
     /// Where the sessions lie that are not open.
-    places: Mutex<HashMap<Uuid, PathBuf>>,
-    figures: Arc<Figures>,
+    places: Mutex<Places>,
+    /// Held while a session is being found: nobody finds it twice.
+    finding: [Mutex<()>; FINDING],
 }
 
 impl Store {
@@ -112,14 +135,19 @@ impl Store {
     pub fn open(options: StoreOptions, figures: Arc<Figures>) -> Result<Self, StoreError> {
         let root = options.root.clone();
         fs::create_dir_all(&root).map_err(io_at("create", &root))?;
-        let places = name::places(&root).map_err(io_at("read", &root))?;
+        let places = Places::read(&root).map_err(io_at("read", &root))?;
         let id = identity(&root)?;
+        let budget = Budget::new(options.session_bytes, figures.clone());
         Ok(Self {
-            options,
+            context: Arc::new(Context {
+                options,
+                figures,
+                budget,
+            }),
             id,
             open: Mutex::default(),
             places: Mutex::new(places),
-            figures,
+            finding: std::array::from_fn(|_| Mutex::default()),
         })
     }
 
@@ -132,24 +160,36 @@ impl Store {
     /// When data is durable.
     #[must_use]
     pub fn sync(&self) -> Sync {
-        self.options.sync
+        self.context.options.sync
     }
 
-    /// A host announces a session with the content of its SESSION block.
+    /// Memory that the sessions of one connection may take, bytes.
+    #[must_use]
+    pub fn share(&self) -> u64 {
+        self.context.options.session_bytes / 8
+    }
+
+    /// A host announces a session with the content of its SESSION block. May read its files.
     ///
     /// # Errors
-    /// It is another host's, contradicts what is stored, or cannot be written.
+    /// It is another host's, contradicts what is stored, or cannot be read or remembered.
     pub fn session(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<Shared, StoreError> {
-        let shared = {
-            let mut open = lock(&self.open);
-            match open.get(&uuid) {
-                Some(shared) => shared.clone(),
-                None => {
-                    let made = Arc::new(Mutex::new(self.find(uuid, host, content)?));
-                    Figures::add(&self.figures.sessions_total, 1);
-                    open.insert(uuid, made.clone());
-                    made
-                }
+        let _alone = lock(&self.finding[uuid.0[0] as usize % FINDING]);
+        let open = lock(&self.open).get(&uuid).cloned();
+        let shared = match open {
+            Some(shared) => shared,
+            None => {
+                let found = match self.find(uuid, host, content) {
+                    Err(StoreError::Full { .. }) => {
+                        self.forget_idle();
+                        self.find(uuid, host, content)?
+                    }
+                    found => found?,
+                };
+                let found = Arc::new(Mutex::new(found));
+                Figures::add(&self.context.figures.sessions_total, 1);
+                lock(&self.open).insert(uuid, found.clone());
+                found
             }
         };
         lock(&shared).announced(host, content)?;
@@ -157,12 +197,13 @@ impl Store {
     }
 
     fn find(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<StoredSession, StoreError> {
-        let options = (self.options.clone(), self.figures.clone());
-        if let Some(directory) = lock(&self.places).get(&uuid) {
-            return recover::session(uuid, directory, options);
+        let place = lock(&self.places).of(uuid);
+        if let Some(directory) = place {
+            return recover::session(uuid, &directory, &self.context);
         }
-        let directory = self.options.root.join(name::directory(host, content));
-        Ok(StoredSession::new(uuid, host, directory, content, options))
+        let directory = name::directory(host, content);
+        let directory = self.context.options.root.join(directory);
+        StoredSession::new(uuid, host, directory, content, &self.context)
     }
 
     /// Closes old segments and removes what retention does not keep.
@@ -175,9 +216,9 @@ impl Store {
             busy.extend(session.current());
         }
         self.forget_idle();
-        let removed = retention::enforce(&self.options, &busy);
-        Figures::add(&self.figures.segments_removed_total, removed.0);
-        removed.1
+        let (removed, errors) = retention::enforce(&self.context.options, &busy);
+        Figures::add(&self.context.figures.segments_removed_total, removed);
+        errors
     }
 
     /// Sessions that no connection speaks of any more take no memory: they are found again in
@@ -190,7 +231,7 @@ impl Store {
             }
             let session = lock(session);
             if session.is_stored() {
-                lock(&self.places).insert(*uuid, session.place());
+                lock(&self.places).insert(*uuid, &session.place());
             }
             false
         });

@@ -1,9 +1,10 @@
 //! Where a session's segments lie, and what they are called.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use ringmark_decoder::Stamper;
@@ -82,15 +83,45 @@ pub(super) fn segments(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The directory of every session below `root`.
-pub(super) fn places(root: &Path) -> io::Result<HashMap<Uuid, PathBuf>> {
-    let mut places = HashMap::new();
-    for file in segments(root)? {
-        if let (Some((uuid, _)), Some(directory)) = (parse(&file), file.parent()) {
-            places.insert(uuid, directory.to_owned());
+/// The directory of every session below a root; sessions of one directory share its name.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    directories: HashSet<Arc<Path>>,
+    sessions: HashMap<Uuid, Arc<Path>>,
+}
+
+impl Places {
+    pub(super) fn read(root: &Path) -> io::Result<Self> {
+        let mut places = Self::default();
+        for file in segments(root)? {
+            if let (Some((uuid, _)), Some(directory)) = (parse(&file), file.parent()) {
+                places.insert(uuid, directory);
+            }
         }
+        Ok(places)
     }
-    Ok(places)
+
+    pub(super) fn insert(&mut self, session: Uuid, directory: &Path) {
+        let known = self.directories.get(directory).cloned();
+        let directory = known.unwrap_or_else(|| {
+            let new: Arc<Path> = directory.into();
+            self.directories.insert(new.clone());
+            new
+        });
+        self.sessions.insert(session, directory);
+    }
+
+    /// Where a session lies; `None` also when its last segment was removed meanwhile.
+    pub(super) fn of(&mut self, session: Uuid) -> Option<Arc<Path>> {
+        let directory = self.sessions.get(&session)?.clone();
+        let has_it = |file: fs::DirEntry| parse(&file.path()).is_some_and(|(of, _)| of == session);
+        let mut files = fs::read_dir(&directory).into_iter().flatten().flatten();
+        if files.any(has_it) {
+            return Some(directory);
+        }
+        self.sessions.remove(&session);
+        None
+    }
 }
 
 #[cfg(test)]

@@ -12,18 +12,17 @@ use zerocopy::FromBytes;
 
 use super::segment::Segment;
 use super::session::StoredSession;
-use super::{StoreError, StoreOptions, io_at, name};
-use crate::figures::Figures;
+use super::{Context, StoreError, io_at, name};
 
 /// Reads the session's segments in `directory`, in order; cuts off what is not whole at the end of
 /// the last one and goes on with it.
 pub(super) fn session(
     uuid: Uuid,
     directory: &Path,
-    options: (StoreOptions, Arc<Figures>),
+    context: &Arc<Context>,
 ) -> Result<StoredSession, StoreError> {
     let host = directory.file_name().unwrap_or_default().to_string_lossy();
-    let mut session = StoredSession::new(uuid, &host, directory.to_owned(), &[], options);
+    let mut session = StoredSession::new(uuid, &host, directory.to_owned(), &[], context)?;
     let segments = segments(directory, uuid)?;
     let newest = segments.last().map(|(number, _)| *number);
     for (number, path) in segments {
@@ -37,6 +36,7 @@ pub(super) fn session(
             session.found(File::open(&path).map_err(io_at("open", &path))?);
         }
     }
+    session.charge_all()?;
     Ok(session)
 }
 

@@ -12,8 +12,9 @@ use ringmark_format::stream::HostClock;
 use ringmark_format::{Uuid, align8};
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::budget::{Charge, SLOT_BYTES};
 use super::segment::{Segment, sync_name};
-use super::{StoreError, StoreOptions, io_at, name};
+use super::{Context, StoreError, io_at, name};
 use crate::clocks::Kept;
 use crate::figures::Figures;
 
@@ -52,8 +53,8 @@ pub struct StoredSession {
     closed: Vec<File>,
     /// New files whose names were not synced.
     named: Vec<PathBuf>,
-    options: StoreOptions,
-    figures: Arc<Figures>,
+    charge: Charge,
+    context: Arc<Context>,
 }
 
 impl StoredSession {
@@ -62,9 +63,16 @@ impl StoredSession {
         host: &str,
         directory: PathBuf,
         content: &[u8],
-        (options, figures): (StoreOptions, Arc<Figures>),
-    ) -> Self {
-        Self {
+        context: &Arc<Context>,
+    ) -> Result<Self, StoreError> {
+        let found = content.len();
+        if found > SESSION_BYTES_MAX {
+            return Err(StoreError::Protocol {
+                session: uuid,
+                what: format!("SESSION of {found} bytes, expected at most {SESSION_BYTES_MAX}"),
+            });
+        }
+        Ok(Self {
             uuid,
             host: name::safe(host),
             directory,
@@ -77,9 +85,22 @@ impl StoredSession {
             dirty: false,
             closed: Vec::new(),
             named: Vec::new(),
-            options,
-            figures,
-        }
+            charge: Charge::new(&context.budget, content.len())?,
+            context: context.clone(),
+        })
+    }
+
+    /// Bytes that are remembered of it.
+    #[must_use]
+    pub fn remembered(&self) -> u64 {
+        self.charge.bytes()
+    }
+
+    /// Found again: what its files say is charged as a whole.
+    pub(super) fn charge_all(&mut self) -> Result<(), StoreError> {
+        let bytes = self.content.len() + self.schema.len();
+        let slots = self.next.len() as u64 * SLOT_BYTES;
+        self.charge.grow(bytes as u64 + slots)
     }
 
     /// A host sent SESSION with this content.
@@ -93,12 +114,6 @@ impl StoredSession {
         }
         if self.content != content {
             return Err(self.wrong("SESSION differs from the one that is stored"));
-        }
-        if content.len() > SESSION_BYTES_MAX {
-            let found = content.len();
-            return Err(self.wrong(format!(
-                "SESSION of {found} bytes, expected at most {SESSION_BYTES_MAX}"
-            )));
         }
         Ok(())
     }
@@ -182,6 +197,7 @@ impl StoredSession {
                 "{found} bytes of schema, expected at most {SCHEMA_BYTES_MAX}"
             )));
         }
+        self.charge.grow(new.len() as u64)?;
         self.append(block)?;
         self.schema.extend_from_slice(new);
         Ok(true)
@@ -214,13 +230,16 @@ impl StoredSession {
     ) -> Result<bool, StoreError> {
         let (is_new, slot) = self.is_new(header, content)?;
         if !is_new {
-            Figures::add(&self.figures.repeated_pages_total, 1);
+            Figures::add(&self.context.figures.repeated_pages_total, 1);
             return Ok(false);
+        }
+        if !self.next.contains_key(&slot) {
+            self.charge.grow(SLOT_BYTES)?;
         }
         self.append(block)?;
         self.clocks.want();
         self.have(header, slot);
-        Figures::add(&self.figures.pages_total, 1);
+        Figures::add(&self.context.figures.pages_total, 1);
         Ok(true)
     }
 
@@ -244,6 +263,11 @@ impl StoredSession {
         let Some(clock) = self.clocks.due(clock) else {
             return Ok(());
         };
+        if !self.is_stored() {
+            // A session that never sends a page needs no file; the first segment begins with this.
+            self.clocks.stored(clock);
+            return Ok(());
+        }
         let mut block = Vec::new();
         let header = write::header(kind::HOST_CLOCK, self.uuid);
         if write::block(&mut block, header, clock.as_bytes()).is_ok() {
@@ -255,7 +279,8 @@ impl StoredSession {
 
     /// Appends a whole block to the present segment; begins a new one if it must.
     fn append(&mut self, block: &[u8]) -> Result<(), StoreError> {
-        let full = |s: &Segment| s.bytes() + block.len() as u64 > self.options.segment_bytes;
+        let full =
+            |s: &Segment| s.bytes() + block.len() as u64 > self.context.options.segment_bytes;
         if self
             .segment
             .as_ref()
@@ -271,7 +296,7 @@ impl StoredSession {
         };
         segment.append(block)?;
         self.dirty = true;
-        Figures::add(&self.figures.stored_bytes_total, block.len() as u64);
+        Figures::add(&self.context.figures.stored_bytes_total, block.len() as u64);
         Ok(())
     }
 
@@ -282,7 +307,7 @@ impl StoredSession {
         self.segment = Some(segment);
         self.named.push(path);
         self.dirty = true;
-        Figures::add(&self.figures.segments_total, 1);
+        Figures::add(&self.context.figures.segments_total, 1);
         Ok(())
     }
 
@@ -312,7 +337,7 @@ impl StoredSession {
 
     /// Closes the present segment if it is old.
     pub fn rotate_if_old(&mut self) {
-        let age = self.options.segment_age;
+        let age = self.context.options.segment_age;
         if self
             .segment
             .as_ref()
@@ -328,7 +353,7 @@ impl StoredSession {
     /// # Errors
     /// What `fsync` said; then all of it is tried again next time.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        let root = &self.options.root;
+        let root = &self.context.options.root;
         for file in &self.closed {
             file.sync_data().map_err(io_at("sync", root))?;
         }
@@ -341,7 +366,7 @@ impl StoredSession {
         self.closed.clear();
         self.named.clear();
         self.dirty = false;
-        Figures::add(&self.figures.syncs_total, 1);
+        Figures::add(&self.context.figures.syncs_total, 1);
         Ok(())
     }
 }

@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// Memory for large blocks on their way in, of all connections
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     memory: u64,
+    /// Memory for what is remembered of sessions: their schema, what is there of them
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
+    session_memory: u64,
     /// Serve figures for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
@@ -63,6 +66,9 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_plain: bool,
 }
+
+/// Calls on the disk that may wait at the same time.
+const SYNCS_AT_ONCE: usize = 32;
 
 /// When data is durable.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -88,6 +94,7 @@ impl Args {
         let options = self.options()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            .max_blocking_threads(SYNCS_AT_ONCE)
             .enable_all()
             .build()
             .context("starting the runtime")?;
@@ -111,6 +118,7 @@ impl Args {
                     bytes: self.keep_size,
                     age: self.keep_age,
                 },
+                session_bytes: self.session_memory,
             },
             connections: self.connections,
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),

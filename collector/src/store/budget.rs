@@ -1,0 +1,80 @@
+//! The memory that remembered sessions may take, and who takes it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::StoreError;
+use crate::figures::Figures;
+
+/// What a session takes beside what it sends: its places in maps, its open segment.
+const SESSION_BYTES: u64 = 1024;
+/// What a slot takes.
+pub(super) const SLOT_BYTES: u64 = 64;
+
+/// Memory of all sessions of a store.
+#[derive(Debug)]
+pub(super) struct Budget {
+    most: u64,
+    figures: Arc<Figures>,
+}
+
+impl Budget {
+    pub(super) fn new(most: u64, figures: Arc<Figures>) -> Arc<Self> {
+        Arc::new(Self { most, figures })
+    }
+}
+
+/// One session's part; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Charge {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Charge {
+    /// A session that remembers `bytes`.
+    ///
+    /// # Errors
+    /// All together would remember too much.
+    pub(super) fn new(budget: &Arc<Budget>, bytes: usize) -> Result<Self, StoreError> {
+        let mut charge = Self {
+            budget: budget.clone(),
+            bytes: 0,
+        };
+        charge.grow(SESSION_BYTES + bytes as u64)?;
+        Ok(charge)
+    }
+
+    /// Bytes that it takes.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// So much more.
+    ///
+    /// # Errors
+    /// As [`Charge::new`].
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), StoreError> {
+        let all = &self.budget.figures.session_bytes;
+        let before = all.fetch_add(bytes, Relaxed);
+        self.bytes += bytes;
+        if before + bytes > self.budget.most {
+            self.shrink(bytes);
+            return Err(StoreError::Full {
+                most: self.budget.most,
+            });
+        }
+        Ok(())
+    }
+
+    fn shrink(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.budget.figures.session_bytes.fetch_sub(bytes, Relaxed);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.shrink(self.bytes);
+    }
+}

@@ -1,0 +1,204 @@
+//! A streamer in a few lines, that says to a collector what a test wants.
+
+use std::io;
+use std::path::Path;
+
+use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::codec::write;
+use ringmark_format::page::PageHeader;
+use ringmark_format::stream::{self, Ack, Hello, Ping, Pong, STREAM_MAJOR, Welcome};
+use ringmark_format::{PageNumber, RingId, Uuid, align8, attribute};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+/// Bytes of the pages that are sent.
+pub const PAGE: usize = 4096;
+
+/// A connection to a collector.
+#[derive(Debug)]
+pub struct Peer {
+    stream: UnixStream,
+    /// Bytes of blocks sent.
+    pub sent: u64,
+    /// Of them, durable.
+    pub durable: u64,
+    /// Bytes that may be sent in all.
+    pub credit: u64,
+    /// Whether it answers PING.
+    pub answers: bool,
+}
+
+/// A block of any kind.
+#[must_use]
+pub fn block(kind: u16, session: Uuid, content: &[u8]) -> Vec<u8> {
+    let mut block = Vec::new();
+    let written = write::block(&mut block, write::header(kind, session), content);
+    written.expect("a block of a usual size");
+    block
+}
+
+/// HELLO of a host.
+#[must_use]
+pub fn hello(host: &str) -> Vec<u8> {
+    let mut attributes = Vec::new();
+    attribute::push(&mut attributes, attribute::tag::HOST, host.as_bytes());
+    let hello = Hello {
+        version_major: STREAM_MAJOR,
+        attributes_bytes: attributes.len() as u32,
+        ..Hello::new_zeroed()
+    };
+    let content = [hello.as_bytes(), &attributes].concat();
+    block(stream::kind::HELLO, Uuid([0; 16]), &content)
+}
+
+/// SESSION of a session that says nothing of itself.
+#[must_use]
+pub fn session(session: Uuid) -> Vec<u8> {
+    block(kind::SESSION, session, &[0; 320])
+}
+
+/// A sealed page without events.
+#[must_use]
+pub fn page(session: Uuid, number: u64) -> Vec<u8> {
+    let header = PageHeader {
+        generation: number + 1,
+        ring_id: 1,
+        ..PageHeader::new_zeroed()
+    };
+    let mut content = header.as_bytes().to_vec();
+    content.resize(PAGE, 0);
+    let bytes = PAGE as u32;
+    let header = write::page_header(session, RingId(1), PageNumber(number), bytes, bytes, true);
+    let mut block = Vec::new();
+    write::block(&mut block, header, &content).expect("a page");
+    block
+}
+
+impl Peer {
+    /// A connection on which nothing was said.
+    ///
+    /// # Errors
+    /// Nobody listens.
+    pub async fn connect(socket: &Path) -> io::Result<Self> {
+        Ok(Self {
+            stream: UnixStream::connect(socket).await?,
+            sent: 0,
+            durable: 0,
+            credit: 0,
+            answers: true,
+        })
+    }
+
+    /// One that was greeted.
+    ///
+    /// # Errors
+    /// It was refused.
+    pub async fn greeted(socket: &Path, host: &str) -> io::Result<Self> {
+        let mut peer = Self::connect(socket).await?;
+        peer.say(&hello(host)).await?;
+        let (header, content) = peer.hear().await?;
+        let welcome = Welcome::read_from_prefix(&content);
+        match welcome {
+            Ok((welcome, _)) if header.kind == stream::kind::WELCOME => {
+                peer.credit = welcome.credit;
+                Ok(peer)
+            }
+            _ => Err(io::Error::other(format!("kind {}", header.kind))),
+        }
+    }
+
+    /// Sends bytes that no credit is needed for.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub async fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Sends blocks of a dump, as soon as there is credit.
+    ///
+    /// # Errors
+    /// As [`Peer::say`].
+    pub async fn send(&mut self, blocks: &[u8]) -> io::Result<()> {
+        while self.sent + blocks.len() as u64 > self.credit {
+            let _ = self.hear().await?;
+        }
+        self.sent += blocks.len() as u64;
+        self.say(blocks).await
+    }
+
+    /// The next thing that the collector says. PING is answered, ACK taken.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub async fn hear(&mut self) -> io::Result<(BlockHeader, Vec<u8>)> {
+        let mut header = [0; BlockHeader::BYTES];
+        self.stream.read_exact(&mut header).await?;
+        let (header, _) = BlockHeader::read_from_prefix(&header).expect("64 bytes");
+        let mut content = vec![0; align8(header.stored_bytes as usize)];
+        self.stream.read_exact(&mut content).await?;
+        content.truncate(header.stored_bytes as usize);
+        if header.kind == stream::kind::ACK {
+            let (ack, _) = Ack::read_from_prefix(&content).expect("a whole ACK");
+            (self.durable, self.credit) = (ack.durable, ack.credit);
+        } else if header.kind == stream::kind::PING && self.answers {
+            let (ping, _) = Ping::read_from_prefix(&content).expect("a whole PING");
+            let pong = Pong {
+                number: ping.number,
+                ping_real_ns: ping.real_ns,
+                ..Pong::new_zeroed()
+            };
+            let pong = block(stream::kind::PONG, Uuid([0; 16]), pong.as_bytes());
+            self.say(&pong).await?;
+        }
+        Ok((header, content))
+    }
+
+    /// Hears until this is said.
+    ///
+    /// # Errors
+    /// It was refused, or the connection is gone.
+    pub async fn hear_of(&mut self, kind: u16) -> io::Result<Vec<u8>> {
+        loop {
+            let (header, content) = self.hear().await?;
+            if header.kind == kind {
+                return Ok(content);
+            }
+            if header.kind == stream::kind::REFUSED {
+                let text = String::from_utf8_lossy(content.get(8..).unwrap_or_default());
+                return Err(io::Error::other(text.into_owned()));
+            }
+        }
+    }
+
+    /// Announces a session.
+    ///
+    /// # Errors
+    /// It was refused.
+    pub async fn announce(&mut self, uuid: Uuid) -> io::Result<()> {
+        self.send(&session(uuid)).await?;
+        self.hear_of(stream::kind::RESUME).await.map(drop)
+    }
+
+    /// Hears until everything that was sent is durable.
+    ///
+    /// # Errors
+    /// It was refused.
+    pub async fn settle(&mut self) -> io::Result<()> {
+        while self.durable < self.sent {
+            let _ = self.hear_of(stream::kind::ACK).await?;
+        }
+        Ok(())
+    }
+
+    /// Hears until the collector closes; what it said of why, if it did.
+    pub async fn end(&mut self) -> String {
+        loop {
+            match self.hear_of(u16::MAX).await {
+                Ok(_) => {}
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
+}
