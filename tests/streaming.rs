@@ -1,75 +1,22 @@
 //! Promise: what a collector acknowledged is in its store for good, and each page is there once,
 //! wherever connections are cut and whoever is killed.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ringmark_decoder::{BlockReader, Dump, Item, Output};
-use ringmark_format::block::{SEALED, kind};
 use ringmark_reader::Codec;
 use ringmark_tests::account::Account;
 use ringmark_tests::collecting::{Collecting, segments, stream};
 use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::random::Random;
-use ringmark_tests::recording::{decode, read};
+use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::stored::{ended_session, events, expected, repeated};
 use ringmark_tests::{Running, binary, is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const LONG: Duration = Duration::from_secs(120);
-
-/// A session of somewhat more than 64 KiB that has ended.
-fn ended_session(stage: &Stage) -> PathBuf {
-    let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
-    let program = stage.start(EMIT, ringmark, "2 1300");
-    let _ = program.finish(SOON).expect_code(0);
-    stage.ring_file()
-}
-
-/// Every event of a session; reading releases it, so a copy is read.
-fn expected(stage: &Stage, ring_file: &Path) -> Vec<String> {
-    let copy = stage.path("expected.ring");
-    let _ = fs::copy(ring_file, &copy).unwrap();
-    let events = events(&read(&[copy]));
-    assert!(events.len() > 1500, "{} events", events.len());
-    events
-}
-
-/// Every event, as text that says all of it.
-fn events(dump: &Dump) -> Vec<String> {
-    let lines = dump.events().filter_map(|item| match item {
-        Output::Event(event) => {
-            let (ring, seq) = (event.ring(), event.seq);
-            Some(format!("{ring} {seq} {} {:?}", event.tick, event.payload))
-        }
-        Output::Lost(_) => None,
-    });
-    // Sorted: what lies less than a nanosecond apart may change places with other clock samples.
-    let mut lines: Vec<_> = lines.collect();
-    lines.sort();
-    lines
-}
-
-/// Sealed pages that stand in a store more than once. Others may: their copies merge.
-fn repeated(segments: &[PathBuf]) -> usize {
-    let (mut pages, mut all) = (HashSet::new(), 0);
-    for path in segments {
-        let mut reader = BlockReader::new("segment", fs::File::open(path).unwrap());
-        while let Some(item) = reader.next_item() {
-            if let Item::Block(block) = item
-                && block.header.kind == kind::PAGE
-                && block.header.flags & SEALED != 0
-            {
-                let header = block.header;
-                let _ = pages.insert((header.session, header.ring_id, header.page_number));
-                all += 1;
-            }
-        }
-    }
-    all - pages.len()
-}
 
 /// A collector and a bad way to it, both new.
 struct Trial {
@@ -117,7 +64,7 @@ impl Trial {
 #[test]
 fn cut_at_any_byte() {
     let stage = Stage::new("cut");
-    let ring_file = ended_session(&stage);
+    let ring_file = ended_session(&stage, EMIT);
     let expected = expected(&stage, &ring_file);
     let trial = Trial::new(&ring_file, &stage.path("trial"), |_| Fault::NONE);
     let (_, size) = trial.expect(&expected, Codec::None);
@@ -145,7 +92,7 @@ fn cut_at_any_byte() {
 #[test]
 fn two_streams_of_one_session() {
     let stage = Stage::new("two");
-    let ring_file = ended_session(&stage);
+    let ring_file = ended_session(&stage, EMIT);
     let expected = expected(&stage, &ring_file);
     let slow = Fault {
         delay: Duration::from_millis(5),
@@ -167,7 +114,7 @@ fn two_streams_of_one_session() {
 #[test]
 fn random_faults() {
     let stage = Stage::new("faults");
-    let ring_file = ended_session(&stage);
+    let ring_file = ended_session(&stage, EMIT);
     let expected = expected(&stage, &ring_file);
     let mut random = Random::seeded();
     let (rounds, mut total) = (if is_long() { 200 } else { 20 }, 0);

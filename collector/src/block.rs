@@ -9,12 +9,18 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Largest content of a message from a streamer.
 const MESSAGE_BYTES_MAX: u32 = 64 << 10;
 
+/// How a TLS handshake begins.
+const TLS: [u8; 2] = [0x16, 3];
+
 /// The header at the front of `buffer`; `None`: not all of it is there.
 ///
 /// # Errors
 /// What is wrong with it.
 pub(crate) fn header(buffer: &[u8]) -> Result<Option<BlockHeader>, String> {
     let there = buffer.len().min(BLOCK_MAGIC.len());
+    if buffer.starts_with(&TLS) {
+        return Err("TLS came, expected tcp:// and not tls:// for this port".to_owned());
+    }
     if buffer[..there] != BLOCK_MAGIC[..there] {
         let found = buffer[..there].escape_ascii();
         return Err(format!(

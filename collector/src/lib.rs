@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+pub mod certs;
 mod clocks;
 mod figures;
 mod listen;

@@ -10,6 +10,7 @@ use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, HostClock, Pong, SILENT_MS, STREAM_MAJOR, refusal};
+use subtle::ConstantTimeEq;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
@@ -17,11 +18,11 @@ use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 use crate::block;
 use crate::clocks::Pings;
 use crate::figures::Figures;
-use crate::listen::Bytes;
+use crate::listen::{Bytes, Line, say_and_close};
 use crate::memory::{Memory, Part};
 use crate::server::now_ns;
 use crate::store::{Shared, Store, StoreError, Sync, lock};
-use crate::words;
+use crate::words::{self, Introduced};
 
 /// Bytes that a streamer may have under way.
 const WINDOW: u64 = 8 << 20;
@@ -41,6 +42,7 @@ const SLOWEST: u64 = 64 << 10;
 pub(crate) struct Common {
     pub(crate) store: Store,
     pub(crate) token: Option<Vec<u8>>,
+    pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,
     pub(crate) memory: Memory,
     pub(crate) draining: watch::Receiver<bool>,
@@ -77,9 +79,15 @@ fn wrong(what: impl Into<String>) -> End {
     End::Refused(refusal::PROTOCOL, what.into())
 }
 
+fn denied(what: String) -> End {
+    End::Refused(refusal::DENIED, what)
+}
+
 /// A connection.
 pub(crate) struct Peer {
     bytes: Box<dyn Bytes>,
+    /// The hosts that it has proved to be one of.
+    proved: Option<Vec<String>>,
     common: Arc<Common>,
     host: String,
     buffer: Vec<u8>,
@@ -96,9 +104,10 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(bytes: Box<dyn Bytes>, common: Arc<Common>) -> Self {
+    pub(crate) fn new(line: Line, common: Arc<Common>) -> Self {
         Self {
-            bytes,
+            bytes: line.bytes,
+            proved: line.hosts,
             common,
             host: String::new(),
             buffer: Vec::with_capacity(BUFFER),
@@ -123,9 +132,7 @@ impl Peer {
             Err(end) => end,
         };
         if let End::Refused(code, why) = &end {
-            let refused = words::refused(*code, why);
-            let _ = timeout(SILENT, self.bytes.write_all(&refused)).await;
-            let _ = timeout(SILENT, self.bytes.shutdown()).await;
+            say_and_close(self.bytes, &words::refused(*code, why)).await;
         }
         end
     }
@@ -153,16 +160,28 @@ impl Peer {
             let text = format!("protocol version {found}, expected at most {STREAM_MAJOR}");
             return Err(End::Refused(refusal::VERSION, text));
         }
-        let expected = self.common.token.as_deref().unwrap_or_default();
-        if !is_same(expected, &hello.token) {
-            return Err(End::Refused(
-                refusal::DENIED,
-                "the token is not ours".to_owned(),
-            ));
-        }
-        self.host = hello.host;
+        self.host = self.admit(&hello).map_err(denied)?;
         let welcome = words::welcome(self.common.store.id(), now_ns(), WINDOW);
         self.say(&welcome).await
+    }
+
+    /// The host that it may speak for: proved by its certificate, or by whoever has our token.
+    fn admit(&self, hello: &Introduced) -> Result<String, String> {
+        let said = &hello.host;
+        if let Some(proved) = &self.proved {
+            let named = proved.iter().find(|name| name.eq_ignore_ascii_case(said));
+            return named.cloned().ok_or_else(|| {
+                let names = proved.join(", ");
+                format!("the certificate is for host {names}, the streamer says it is {said}")
+            });
+        }
+        match &self.common.token {
+            Some(_) if hello.token.is_empty() => Err("a token is wanted (--token-file)".to_owned()),
+            Some(token) if !bool::from(token.ct_eq(&hello.token)) => {
+                Err("the token is not ours".to_owned())
+            }
+            _ => Ok(said.clone()),
+        }
     }
 
     async fn take_in(&mut self) -> Result<(), End> {
@@ -392,18 +411,13 @@ impl Peer {
 
     /// Sends a message; a peer that does not read is gone.
     async fn say(&mut self, message: &[u8]) -> Result<(), End> {
-        match timeout(SILENT, self.bytes.write_all(message)).await {
+        let say = async {
+            self.bytes.write_all(message).await?;
+            self.bytes.flush().await
+        };
+        match timeout(SILENT, say).await {
             Ok(sent) => sent.map_err(End::from),
             Err(_) => Err(End::Gone),
         }
     }
-}
-
-/// Compared in a time that does not depend on where they differ.
-fn is_same(expected: &[u8], found: &[u8]) -> bool {
-    let differ = expected
-        .iter()
-        .zip(found)
-        .fold(0, |all, (a, b)| all | (a ^ b));
-    expected.is_empty() || (expected.len() == found.len() && differ == 0)
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ringmark_format::stream::refusal;
-use ringmark_reader::stream::Address;
+use ringmark_reader::stream::{Address, Credentials};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::figures::Figures;
-use crate::listen::{Bytes, Listener};
+use crate::listen::{Incoming, Listener, say_and_close};
 use crate::memory::Memory;
 use crate::peer::{Common, End, Peer};
 use crate::store::{Store, StoreError, StoreOptions};
@@ -22,6 +22,8 @@ const TIDY_EVERY: Duration = Duration::from_secs(10);
 const MEMORY_MIN: usize = 16 << 20;
 /// How long connections may take to say BYE after DRAIN.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
+/// How long a handshake may take whose end is that there is no room.
+const REFUSE_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a collector does.
 #[derive(Debug, Clone)]
@@ -30,8 +32,12 @@ pub struct CollectorOptions {
     pub listen: Vec<Address>,
     /// Where it stores.
     pub store: StoreOptions,
-    /// What streamers must show.
+    /// What proves to streamers who we are, and whom we believe: for TLS.
+    pub credentials: Option<Credentials>,
+    /// What streamers must show that come without TLS.
     pub token: Option<String>,
+    /// How long a TLS handshake may take.
+    pub handshake_within: Duration,
     /// Most connections.
     pub connections: usize,
     /// Memory for large blocks of all connections, bytes.
@@ -83,8 +89,8 @@ impl Collector {
         let store = Store::open(options.store.clone(), figures.clone())?;
         let mut listeners = Vec::new();
         for address in &options.listen {
-            let listener = Listener::bind(address).await.map_err(listen_at(address))?;
-            listeners.push(listener);
+            let bound = Listener::bind(address, options.credentials.as_ref()).await;
+            listeners.push(bound.map_err(listen_at(address))?);
         }
         let metrics = match &options.metrics {
             Some(place) => {
@@ -103,6 +109,7 @@ impl Collector {
             common: Arc::new(Common {
                 store,
                 token: options.token.map(String::into_bytes),
+                handshake_within: options.handshake_within,
                 figures: figures.clone(),
                 memory: Memory::new(memory, figures),
                 draining,
@@ -178,7 +185,7 @@ async fn accept(
             accepted = listener.accept() => accepted,
             _ = draining.changed() => return,
         };
-        let (bytes, from) = match accepted {
+        let (incoming, from) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 let _ = notices.send(format!("accept: {error}"));
@@ -190,14 +197,18 @@ async fn accept(
         Figures::add(&common.figures.connections_total, 1);
         let Ok(permit) = connections.clone().try_acquire_owned() else {
             Figures::add(&common.figures.refused_total, 1);
-            tokio::spawn(refuse(bytes));
+            tokio::spawn(refuse(incoming));
             continue;
         };
         let (common, notices) = (common.clone(), notices.clone());
         tokio::spawn(async move {
             let figures = common.figures.clone();
             Figures::add(&figures.connections, 1);
-            if let End::Refused(_, why) = Peer::new(bytes, common).serve().await {
+            let end = match incoming.secure(common.handshake_within).await {
+                Ok(line) => Peer::new(line, common).serve().await,
+                Err(end) => end,
+            };
+            if let End::Refused(_, why) = end {
                 Figures::add(&figures.refused_total, 1);
                 let _ = notices.send(format!("{from}: {}", why.escape_debug()));
             }
@@ -207,13 +218,11 @@ async fn accept(
     }
 }
 
-async fn refuse(mut bytes: Box<dyn Bytes>) {
+async fn refuse(incoming: Incoming) {
     let refused = words::refused(refusal::BUSY, "too many connections");
-    let say = async {
-        let _ = bytes.write_all(&refused).await;
-        let _ = bytes.shutdown().await;
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(1), say).await;
+    if let Ok(line) = incoming.secure(REFUSE_WITHIN).await {
+        say_and_close(line.bytes, &refused).await;
+    }
 }
 
 async fn tidy(common: Arc<Common>, notices: mpsc::UnboundedSender<String>) {

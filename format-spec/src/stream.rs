@@ -25,7 +25,7 @@ pub mod kind {
 
 /// Why a peer was refused; the text says it for people.
 pub mod refusal {
-    /// Not allowed: the token is not the collector's.
+    /// Not allowed: a token that is not the collector's, a host that the certificate does not name, or no TLS.
     pub const DENIED: u32 = 1;
     /// A newer major version of the protocol.
     pub const VERSION: u32 = 2;

@@ -2,18 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringmark_collector::store::{Retention, StoreOptions, Sync};
 use ringmark_collector::{Collector, CollectorOptions, Figures};
 use ringmark_decoder::Dump;
-use ringmark_reader::Codec;
 use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
+use ringmark_reader::{Codec, Selection};
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::recording::decode;
+use crate::stage::SOON;
+use crate::wait_until;
 
 /// A collector that serves until it is dropped.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Collecting {
     runtime: Option<Runtime>,
     stop: Option<oneshot::Sender<()>>,
     figures: Arc<Figures>,
+    addresses: Vec<Address>,
+    notices: mpsc::UnboundedReceiver<String>,
     root: PathBuf,
 }
 
@@ -31,24 +35,57 @@ impl Collecting {
     /// When it cannot.
     #[must_use]
     pub fn start(socket: &Path, root: &Path) -> Self {
+        Self::with(options(Address::Unix(socket.to_owned()), root))
+    }
+
+    /// As the options say.
+    ///
+    /// # Panics
+    /// When it cannot.
+    #[must_use]
+    pub fn with(options: CollectorOptions) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime");
-        let (notices, _) = tokio::sync::mpsc::unbounded_channel();
-        let collector = runtime.block_on(Collector::start(options(socket, root), notices));
+        let (notices, heard) = mpsc::unbounded_channel();
+        let root = options.store.root.clone();
+        let collector = runtime.block_on(Collector::start(options, notices));
         let collector = collector.expect("a collector");
-        let figures = collector.figures();
+        let (figures, addresses) = (collector.figures(), collector.addresses());
         let (stop, stopped) = oneshot::channel();
         drop(runtime.spawn(collector.run(async move { drop(stopped.await) })));
         Self {
             runtime: Some(runtime),
             stop: Some(stop),
             figures,
-            root: root.to_owned(),
+            addresses,
+            notices: heard,
+            root,
         }
+    }
+
+    /// Where it listens, `HOST:PORT`.
+    ///
+    /// # Panics
+    /// When it listens at a unix socket.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.addresses[0] {
+            Address::Tcp(place) | Address::Tls(place) => place.clone(),
+            Address::Unix(path) => panic!("{}: a unix socket", path.display()),
+        }
+    }
+
+    /// The next thing that it tells people.
+    ///
+    /// # Panics
+    /// When nothing comes.
+    pub fn notice(&mut self) -> String {
+        let notices = &mut self.notices;
+        wait_until(SOON, "a notice", || notices.try_recv().ok())
     }
 
     /// One of its figures.
@@ -81,9 +118,11 @@ impl Drop for Collecting {
     }
 }
 
-fn options(socket: &Path, root: &Path) -> CollectorOptions {
+/// Of a collector that listens there and stores below `root`.
+#[must_use]
+pub fn options(listen: Address, root: &Path) -> CollectorOptions {
     CollectorOptions {
-        listen: vec![Address::Unix(socket.to_owned())],
+        listen: vec![listen],
         store: StoreOptions {
             root: root.to_owned(),
             sync: Sync::Cache,
@@ -92,7 +131,9 @@ fn options(socket: &Path, root: &Path) -> CollectorOptions {
             retention: Retention::default(),
             session_bytes: 256 << 20,
         },
+        credentials: None,
         token: None,
+        handshake_within: Duration::from_secs(8),
         connections: 4096,
         memory_bytes: 64 << 20,
         metrics: None,
@@ -121,6 +162,20 @@ pub fn segments(root: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Of a streamer.
+#[must_use]
+pub fn stream_options(selection: Selection, to: Address) -> StreamOptions {
+    StreamOptions {
+        selection,
+        to,
+        credentials: None,
+        introduction: Introduction::of_this_host(),
+        codec: Codec::None,
+        retry: Duration::from_millis(1),
+        spill: None,
+    }
+}
+
 /// Streams one ring file to its end, whatever becomes of the connections; the file stays.
 ///
 /// # Panics
@@ -134,19 +189,38 @@ pub fn stream(ring_file: &Path, to: &Path, codec: Codec) -> StreamFigures {
 /// # Panics
 /// As [`stream`].
 pub fn stream_as(host: &str, ring_file: &Path, to: &Path, codec: Codec) -> StreamFigures {
-    let options = StreamOptions {
-        selection: ringmark_reader::Selection::Path(ring_file.to_owned()),
-        to: Address::Unix(to.to_owned()),
-        introduction: Introduction {
-            host: host.to_owned(),
-            ..Introduction::of_this_host()
-        },
-        codec,
-        retry: Duration::from_millis(1),
-        spill: None,
-    };
+    let (selection, to) = (ring_file.to_owned(), Address::Unix(to.to_owned()));
+    let mut options = stream_options(Selection::Path(selection), to);
+    options.introduction.host = host.to_owned();
+    options.codec = codec;
+    stream_with(options)
+}
+
+/// Streams to the end, whatever becomes of the connections.
+///
+/// # Panics
+/// When the sessions cannot be opened, or not all of them become durable.
+pub fn stream_with(options: StreamOptions) -> StreamFigures {
     let mut streamer = Streamer::new(options).expect("a session");
     let streamed = streamer.run(&AtomicBool::new(false), |_| {});
     streamed.expect("everything is durable");
     streamer.figures()
+}
+
+/// The first thing that a streamer tells people which has no session to stream.
+///
+/// # Panics
+/// When it says nothing.
+#[must_use]
+pub fn first_notice(to: Address, change: impl FnOnce(&mut StreamOptions)) -> String {
+    let mut options = stream_options(Selection::Tag("there=none".to_owned()), to);
+    change(&mut options);
+    let mut streamer = Streamer::new(options).expect("a streamer");
+    let (stop, mut told) = (AtomicBool::new(false), Vec::new());
+    let streamed = streamer.run(&stop, |streamer| {
+        told.extend(streamer.take_notices());
+        stop.store(!told.is_empty(), Relaxed);
+    });
+    streamed.expect("nothing that could not become durable");
+    told.swap_remove(0)
 }

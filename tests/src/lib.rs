@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod binary;
+pub mod ca;
 pub mod code;
 pub mod collecting;
 pub mod dirs;
@@ -18,6 +19,7 @@ pub mod recording;
 pub mod shim;
 pub mod skew;
 pub mod stage;
+pub mod stored;
 pub mod tidy;
 pub mod tools;
 pub mod wait;

@@ -1,9 +1,9 @@
-//! A bad network between two unix sockets: connections that are cut, slow or silent, as a plan says.
+//! A bad network between two sockets: connections that are cut, slow or silent, as a plan says.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -32,10 +32,46 @@ impl Fault {
     };
 }
 
+/// A socket of either kind.
+trait Socket: Send + Sized + 'static {
+    fn again(&self) -> io::Result<Self>;
+    fn wait_at_most(&self, time: Duration) -> io::Result<()>;
+    fn close(&self);
+    fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize>;
+    fn write_whole(&self, bytes: &[u8]) -> io::Result<()>;
+}
+
+macro_rules! socket {
+    ($stream:ty) => {
+        impl Socket for $stream {
+            fn again(&self) -> io::Result<Self> {
+                self.try_clone()
+            }
+            fn wait_at_most(&self, time: Duration) -> io::Result<()> {
+                self.set_read_timeout(Some(time))
+            }
+            fn close(&self) {
+                let _ = self.shutdown(Shutdown::Both);
+            }
+            fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                Read::read(&mut &*self, buffer)
+            }
+            fn write_whole(&self, bytes: &[u8]) -> io::Result<()> {
+                Write::write_all(&mut &*self, bytes)
+            }
+        }
+    };
+}
+socket!(TcpStream);
+socket!(UnixStream);
+
+/// How the thread that accepts is woken.
+type Wake = Box<dyn Fn() + Send>;
+
 /// A proxy that runs until it is dropped.
-#[derive(Debug)]
 pub struct Proxy {
-    path: PathBuf,
+    wake: Wake,
+    port: u16,
     stop: Arc<AtomicBool>,
     connections: Arc<AtomicU64>,
     accepting: Option<JoinHandle<()>>,
@@ -46,34 +82,62 @@ impl Proxy {
     ///
     /// # Panics
     /// When it cannot listen.
-    pub fn start(
-        path: &Path,
-        to: &Path,
+    pub fn start(path: &Path, to: &Path, plan: impl FnMut(u64) -> Fault + Send + 'static) -> Self {
+        let listener = UnixListener::bind(path).expect("a socket");
+        let (path, to) = (path.to_owned(), to.to_owned());
+        let wake = Box::new(move || drop(UnixStream::connect(&path)));
+        let accept = move || Ok((listener.accept()?.0, UnixStream::connect(&to)));
+        Self::run(0, wake, accept, plan)
+    }
+
+    /// Listens at a port of its own and passes on to `to`, `HOST:PORT`.
+    ///
+    /// # Panics
+    /// When it cannot listen.
+    pub fn start_tcp(to: &str, plan: impl FnMut(u64) -> Fault + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let at = listener.local_addr().expect("an address");
+        let to = to.to_owned();
+        let wake = Box::new(move || drop(TcpStream::connect(at)));
+        let accept = move || Ok((listener.accept()?.0, TcpStream::connect(&to)));
+        Self::run(at.port(), wake, accept, plan)
+    }
+
+    fn run<S: Socket>(
+        port: u16,
+        wake: Wake,
+        accept: impl Fn() -> io::Result<(S, io::Result<S>)> + Send + 'static,
         mut plan: impl FnMut(u64) -> Fault + Send + 'static,
     ) -> Self {
-        let listener = UnixListener::bind(path).expect("a socket");
         let (stop, connections) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
         );
-        let (stopped, counted, to) = (stop.clone(), connections.clone(), to.to_owned());
+        let (stopped, counted) = (stop.clone(), connections.clone());
         let accepting = thread::spawn(move || {
-            while let Ok((near, _)) = listener.accept() {
+            while let Ok((near, far)) = accept() {
                 if stopped.load(Relaxed) {
                     break;
                 }
                 let fault = plan(counted.fetch_add(1, Relaxed));
-                if let Ok(far) = UnixStream::connect(&to) {
+                if let Ok(far) = far {
                     pass(&near, &far, fault, &stopped);
                 }
             }
         });
         Self {
-            path: path.to_owned(),
+            wake,
+            port,
             stop,
             connections,
             accepting: Some(accepting),
         }
+    }
+
+    /// Its port, if it has one.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Connections so far.
@@ -86,8 +150,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        // Wakes the one who accepts.
-        drop(UnixStream::connect(&self.path));
+        (self.wake)();
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }
@@ -95,9 +158,8 @@ impl Drop for Proxy {
 }
 
 /// Starts both directions of a connection.
-fn pass(near: &UnixStream, far: &UnixStream, fault: Fault, stop: &Arc<AtomicBool>) {
-    let pair =
-        |from: &UnixStream, to: &UnixStream| Some((from.try_clone().ok()?, to.try_clone().ok()?));
+fn pass<S: Socket>(near: &S, far: &S, fault: Fault, stop: &Arc<AtomicBool>) {
+    let pair = |from: &S, to: &S| Some((from.again().ok()?, to.again().ok()?));
     for (ends, cut) in [
         (pair(near, far), fault.cut_there),
         (pair(far, near), fault.cut_back),
@@ -109,11 +171,11 @@ fn pass(near: &UnixStream, far: &UnixStream, fault: Fault, stop: &Arc<AtomicBool
     }
 }
 
-fn copy(mut from: &UnixStream, mut to: &UnixStream, (cut, fault): (u64, Fault), stop: &AtomicBool) {
-    let _ = from.set_read_timeout(Some(Duration::from_millis(100)));
+fn copy<S: Socket>(from: &S, to: &S, (cut, fault): (u64, Fault), stop: &AtomicBool) {
+    let _ = from.wait_at_most(Duration::from_millis(100));
     let (mut passed, mut buffer) = (0, [0; 8192]);
     while !stop.load(Relaxed) {
-        let read = match from.read(&mut buffer) {
+        let read = match from.read_some(&mut buffer) {
             Ok(0) => break,
             Ok(read) => read,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
@@ -121,7 +183,7 @@ fn copy(mut from: &UnixStream, mut to: &UnixStream, (cut, fault): (u64, Fault), 
         };
         thread::sleep(fault.delay);
         let piece = read.min(usize::try_from(cut - passed).unwrap_or(usize::MAX));
-        if to.write_all(&buffer[..piece]).is_err() {
+        if to.write_whole(&buffer[..piece]).is_err() {
             break;
         }
         passed += piece as u64;
@@ -132,6 +194,6 @@ fn copy(mut from: &UnixStream, mut to: &UnixStream, (cut, fault): (u64, Fault), 
             break;
         }
     }
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
+    from.close();
+    to.close();
 }

@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cat, clean, collect, completions, demo, enable, events, functions, graph, list, man, record,
-    report, run, snapshot, stat, stream, trace, verify,
+    cat, certs, clean, collect, completions, demo, enable, events, functions, graph, list, man,
+    record, report, run, snapshot, stat, stream, trace, verify,
 };
 use crate::output::{Exit, note};
 
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Snapshot(snapshot::Args),
     Stream(stream::Args),
     Collect(collect::Args),
+    Certs(certs::Args),
     Events(events::Args),
     Enable(enable::EnableArgs),
     Disable(enable::DisableArgs),
@@ -65,6 +66,7 @@ impl Command {
             Self::Snapshot(args) => args.run(),
             Self::Stream(args) => args.run(),
             Self::Collect(args) => args.run(),
+            Self::Certs(args) => args.run(),
             Self::Events(args) => args.run(),
             Self::Enable(args) => args.run(),
             Self::Disable(args) => args.run(),

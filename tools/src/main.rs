@@ -16,6 +16,7 @@ mod input;
 mod live;
 mod output;
 mod profile_table;
+mod proof;
 mod recording;
 mod signals;
 mod tracing;

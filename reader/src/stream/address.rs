@@ -1,4 +1,4 @@
-//! Where a collector is, and where one listens: `tcp://` or `unix://`.
+//! Where a collector is, and where one listens: `tls://`, `tcp://` or `unix://`.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -8,6 +8,8 @@ use std::str::FromStr;
 /// A collector's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
+    /// `tls://HOST:PORT`: both sides prove who they are.
+    Tls(String),
     /// `tcp://HOST:PORT`, unprotected.
     Tcp(String),
     /// `unix://PATH`.
@@ -18,18 +20,22 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "expected tcp://HOST:PORT or unix:///PATH";
+        let expected = "expected tls://HOST:PORT, tcp://HOST:PORT or unix:///PATH";
         let wrong = |what: &str| format!("{text}: {what}, {expected}");
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no scheme"))?;
         match scheme {
             "unix" if rest.starts_with('/') => Ok(Self::Unix(rest.into())),
             "unix" => Err(wrong("the path is not absolute")),
-            "tcp" => {
+            "tls" | "tcp" => {
                 let (host, port) = rest.rsplit_once(':').ok_or_else(|| wrong("no port"))?;
                 if host.is_empty() || port.parse::<u16>().is_err() {
                     return Err(wrong("no host or no port number"));
                 }
-                Ok(Self::Tcp(rest.to_owned()))
+                let place = rest.to_owned();
+                Ok(match scheme {
+                    "tls" => Self::Tls(place),
+                    _ => Self::Tcp(place),
+                })
             }
             _ => Err(wrong("unknown scheme")),
         }
@@ -39,6 +45,7 @@ impl FromStr for Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Tls(place) => write!(f, "tls://{place}"),
             Self::Tcp(place) => write!(f, "tcp://{place}"),
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
         }
@@ -46,16 +53,14 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Whether whoever hears the wire is on this host. Looks names up.
+    /// Whether others than this host may hear and say what goes over it. Looks names up.
     #[must_use]
-    pub fn is_local(&self) -> bool {
-        match self {
-            Self::Unix(_) => true,
-            Self::Tcp(place) => place.to_socket_addrs().is_ok_and(|found| {
-                let found: Vec<SocketAddr> = found.collect();
-                !found.is_empty() && found.iter().all(|at| at.ip().is_loopback())
-            }),
-        }
+    pub fn is_exposed(&self) -> bool {
+        let Self::Tcp(place) = self else { return false };
+        !place.to_socket_addrs().is_ok_and(|found| {
+            let found: Vec<SocketAddr> = found.collect();
+            !found.is_empty() && found.iter().all(|at| at.ip().is_loopback())
+        })
     }
 }
 
@@ -67,6 +72,7 @@ mod tests {
     fn addresses_are_read_as_they_are_written() {
         for text in [
             "tcp://127.0.0.1:7",
+            "tls://a.example:443",
             "tcp://a.example:443",
             "unix:///a b",
             "tcp://[::1]:7",
@@ -77,7 +83,7 @@ mod tests {
             "",
             "127.0.0.1:7",
             "http://a:7",
-            "tls://a:7",
+            "tls://a",
             "tcp://a",
             "tcp://:7",
             "tcp://a:",
@@ -89,11 +95,16 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_and_unix_sockets_are_local() {
-        let is_local = |text: &str| text.parse::<Address>().unwrap().is_local();
-        assert!(
-            is_local("tcp://127.0.0.1:7") && is_local("unix:///a") && is_local("tcp://[::1]:7")
-        );
-        assert!(!is_local("tcp://192.0.2.1:7") && !is_local("tcp://0.0.0.0:7"));
+    fn plain_tcp_beyond_loopback_is_exposed() {
+        let is_exposed = |text: &str| text.parse::<Address>().unwrap().is_exposed();
+        for text in [
+            "tcp://127.0.0.1:7",
+            "tcp://[::1]:7",
+            "unix:///a",
+            "tls://192.0.2.1:7",
+        ] {
+            assert!(!is_exposed(text), "{text}");
+        }
+        assert!(is_exposed("tcp://192.0.2.1:7") && is_exposed("tcp://0.0.0.0:7"));
     }
 }

@@ -8,7 +8,11 @@
 mod address;
 mod blocks;
 mod connection;
+mod credentials;
+mod encrypted;
+mod explain;
 mod flight;
+mod secret;
 mod spill;
 mod streamer;
 mod track;
@@ -17,5 +21,8 @@ mod wire;
 
 pub use address::Address;
 pub use connection::Introduction;
+pub use credentials::{Credentials, hosts_of};
+pub use explain::explain;
+pub use secret::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use streamer::{StreamFigures, StreamOptions, Streamer};

@@ -14,6 +14,7 @@ use ringmark_format::Uuid;
 
 use super::address::Address;
 use super::connection::{Connection, Introduction};
+use super::credentials::Credentials;
 use super::flight::Flights;
 use super::spill::{Place, Spill, SpillOptions};
 use super::track::{Held, Stage, Track};
@@ -37,6 +38,8 @@ pub struct StreamOptions {
     pub selection: Selection,
     /// The collector.
     pub to: Address,
+    /// What proves it, over TLS.
+    pub credentials: Option<Credentials>,
     /// Who we say we are.
     pub introduction: Introduction,
     /// How pages are packed.

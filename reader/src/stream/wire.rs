@@ -13,6 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::address::Address;
 use super::blocks;
+use super::credentials::Credentials;
+use super::encrypted::Encrypted;
 
 /// How long a connection may take to come about.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -28,6 +30,11 @@ const CHUNK: usize = 16 << 10;
 pub(super) trait Bytes: Read + Write + Send {
     /// What to wait on.
     fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Whether bytes were taken that the system does not take yet.
+    fn holds_back(&self) -> bool {
+        false
+    }
 }
 
 impl Bytes for TcpStream {
@@ -59,8 +66,11 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Connects.
-    pub(super) fn connect(address: &Address) -> io::Result<Self> {
+    /// Connects; with `credentials` over TLS.
+    pub(super) fn connect(
+        address: &Address,
+        credentials: Option<&Credentials>,
+    ) -> io::Result<Self> {
         let bytes: Box<dyn Bytes> = match address {
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
@@ -68,6 +78,13 @@ impl Wire {
                 Box::new(stream)
             }
             Address::Tcp(place) => Box::new(connect_tcp(place)?),
+            Address::Tls(place) => {
+                let text = "tls:// needs a CA, a certificate and its key";
+                let missing = || io::Error::new(ErrorKind::InvalidInput, text);
+                let credentials = credentials.ok_or_else(missing)?;
+                let tcp = connect_tcp(place)?;
+                Box::new(Encrypted::over(tcp, place, credentials, SILENT)?)
+            }
         };
         Ok(Self::over(bytes))
     }
@@ -89,7 +106,7 @@ impl Wire {
         let mut rest = bytes;
         while self.output.is_empty() && !rest.is_empty() {
             rest = rest.get(self.write(rest)?..).unwrap_or_default();
-            if !rest.is_empty() && !self.wait(PollFlags::OUT, PATIENCE)? {
+            if !rest.is_empty() && !poll_for(self.bytes.fd(), PollFlags::OUT, PATIENCE)? {
                 self.output.extend_from_slice(rest);
                 return Ok(());
             }
@@ -100,7 +117,7 @@ impl Wire {
 
     /// Whether the system does not take what was sent.
     pub(super) fn is_full(&self) -> bool {
-        !self.output.is_empty()
+        !self.output.is_empty() || self.bytes.holds_back()
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -135,21 +152,7 @@ impl Wire {
             true => PollFlags::OUT,
             false => PollFlags::empty(),
         };
-        self.wait(PollFlags::IN | out, most).map(drop)
-    }
-
-    /// Whether it came about.
-    fn wait(&self, events: PollFlags, most: Duration) -> io::Result<bool> {
-        let mut fds = [PollFd::from_borrowed_fd(self.bytes.fd(), events)];
-        let time = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: i64::from(most.subsec_nanos()),
-        };
-        match poll(&mut fds, Some(&time)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        poll_for(self.bytes.fd(), PollFlags::IN | out, most).map(drop)
     }
 
     /// The next message, if one is there.
@@ -196,6 +199,20 @@ impl Wire {
         let content = content.to_vec();
         self.input.drain(..blocks::whole(&header));
         Ok(Some(Message { header, content }))
+    }
+}
+
+/// Waits for one of these events, at most `most`; whether it came.
+pub(super) fn poll_for(fd: BorrowedFd<'_>, events: PollFlags, most: Duration) -> io::Result<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, events)];
+    let time = Timespec {
+        tv_sec: most.as_secs() as i64,
+        tv_nsec: i64::from(most.subsec_nanos()),
+    };
+    match poll(&mut fds, Some(&time)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

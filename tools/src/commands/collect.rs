@@ -10,11 +10,14 @@ use ringmark_collector::store::{Retention, StoreOptions, Sync};
 use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::Address;
 
-use super::stream::read_token;
 use crate::descriptors;
 use crate::output::units::{parse_duration, parse_size};
 use crate::output::{Exit, Failure, note, printable};
+use crate::proof::Proof;
 use crate::signals::Signals;
+
+/// How long a TLS handshake may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(8);
 
 /// Collect the streams of many hosts in a store
 #[derive(Debug, clap::Args)]
@@ -24,9 +27,12 @@ all commands read: 'ringmark cat STORE'. What was acknowledged to a streamer is 
 
 Examples:
   ringmark collect --listen unix:///run/ringmark.sock --store /var/lib/ringmark
-  ringmark collect --listen tcp://127.0.0.1:7117 --token-file TOKEN --store traces --keep-size 20G")]
+  ringmark collect --listen tcp://127.0.0.1:7117 --token-file TOKEN --store traces --keep-size 20G
+  ringmark collect --listen tls://0.0.0.0:7117 --store /var/lib/ringmark \\
+      --ca /etc/ringmark/ca.pem --cert /etc/ringmark/cert.pem --key /etc/ringmark/key.pem")]
 pub(crate) struct Args {
-    /// Where to listen: tcp://HOST:PORT (port 0: any) or unix:///PATH; can be given again
+    /// Where to listen: tls://HOST:PORT, tcp://HOST:PORT (port 0: any) or unix:///PATH; can be
+    /// given again
     #[arg(long, value_name = "ADDRESS", required = true)]
     listen: Vec<Address>,
     /// The directory to store in
@@ -35,9 +41,8 @@ pub(crate) struct Args {
     /// When a page counts as stored
     #[arg(long, value_name = "WHEN", default_value = "disk")]
     sync: When,
-    /// Streamers must show the first line of FILE
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    proof: Proof,
     /// Begin a new segment when one reaches SIZE
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
     segment_size: u64,
@@ -62,9 +67,6 @@ pub(crate) struct Args {
     /// Serve figures for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
-    /// Also listen unprotected on a network that others may reach
-    #[arg(long)]
-    allow_plain: bool,
 }
 
 /// Calls on the disk that may wait at the same time.
@@ -81,14 +83,6 @@ enum When {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        for address in &self.listen {
-            if matches!(address, Address::Tcp(_)) && !self.allow_plain && !address.is_local() {
-                let text = format!(
-                    "{address}: anybody could send and read, expected a loopback address or --allow-plain"
-                );
-                return Err(Failure::usage(text).into());
-            }
-        }
         descriptors::take_all();
         let signals = Signals::watch().context("watching signals")?;
         let options = self.options()?;
@@ -103,8 +97,11 @@ impl Args {
     }
 
     fn options(self) -> anyhow::Result<CollectorOptions> {
+        let proven = self.proof.load(&self.listen)?;
         Ok(CollectorOptions {
-            token: read_token(self.token_file.as_ref())?,
+            credentials: proven.credentials,
+            token: proven.token,
+            handshake_within: HANDSHAKE_WITHIN,
             listen: self.listen,
             store: StoreOptions {
                 root: self.store,

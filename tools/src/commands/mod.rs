@@ -1,6 +1,7 @@
 //! One command, one file.
 
 pub(crate) mod cat;
+pub(crate) mod certs;
 pub(crate) mod clean;
 pub(crate) mod collect;
 pub(crate) mod completions;

@@ -12,7 +12,8 @@ use ringmark_reader::{Codec, Selection};
 
 use crate::descriptors;
 use crate::output::units::{count, counted, duration, parse_size, size};
-use crate::output::{Exit, Failure, note, printable};
+use crate::output::{Exit, note, printable};
+use crate::proof::Proof;
 use crate::signals::Signals;
 
 /// How long to wait before a collector is tried again, at first.
@@ -32,17 +33,18 @@ Ctrl-C once sends what is there and ends, twice ends now.
 
 Examples:
   ringmark stream --all --to unix:///run/ringmark.sock
-  ringmark stream -p 812 --to tcp://127.0.0.1:7117 --token-file /etc/ringmark.token")]
+  ringmark stream -p 812 --to tcp://127.0.0.1:7117 --token-file /etc/ringmark.token
+  ringmark stream --all --to tls://traces.example:7117 \\
+      --ca /etc/ringmark/ca.pem --cert /etc/ringmark/cert.pem --key /etc/ringmark/key.pem")]
 pub(crate) struct Args {
-    /// Where the collector listens: tcp://HOST:PORT or unix:///PATH
+    /// Where the collector listens: tls://HOST:PORT, tcp://HOST:PORT or unix:///PATH
     #[arg(long, value_name = "ADDRESS")]
     to: Address,
     #[command(flatten)]
     target: Target,
-    /// What the collector knows us by: the first line of FILE
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// Name of this host in the store; the system's, unless given
+    #[command(flatten)]
+    proof: Proof,
+    /// Name of this host in the store; if not given, the certificate's first, else the system's
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Let pages wait in DIR while the collector is away or slow
@@ -54,9 +56,6 @@ pub(crate) struct Args {
     /// Compress pages with LZ4
     #[arg(long)]
     compress: bool,
-    /// Also over a network that others may hear
-    #[arg(long)]
-    allow_plain: bool,
     /// Adds NS to the clock that is told, for trials of hosts with wrong clocks
     #[arg(
         long,
@@ -82,13 +81,6 @@ struct Target {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        if matches!(self.to, Address::Tcp(_)) && !self.allow_plain && !self.to.is_local() {
-            let text = format!(
-                "{}: anybody on the way can read it, expected a loopback address or --allow-plain",
-                self.to
-            );
-            return Err(Failure::usage(text).into());
-        }
         descriptors::take_all();
         let signals = Signals::watch().context("watching signals")?;
         let mut streamer = Streamer::new(self.options()?)?;
@@ -104,14 +96,17 @@ impl Args {
 
     fn options(&self) -> anyhow::Result<StreamOptions> {
         let mut introduction = Introduction::of_this_host();
-        introduction.token = read_token(self.token_file.as_ref())?;
+        let proven = self.proof.load(std::slice::from_ref(&self.to))?;
+        introduction.token = proven.token;
         introduction.clock_offset_ns = self.clock_offset;
-        if let Some(host) = &self.host {
+        let certified = proven.credentials.as_ref().and_then(|c| c.hosts().first());
+        if let Some(host) = self.host.as_ref().or(certified) {
             introduction.host.clone_from(host);
         }
         Ok(StreamOptions {
             selection: self.target.pid.map_or(Selection::All, Selection::Pid),
             to: self.to.clone(),
+            credentials: proven.credentials,
             introduction,
             retry: RETRY,
             spill: self.spill.clone().map(|directory| SpillOptions {
@@ -124,20 +119,6 @@ impl Args {
                 Codec::None
             },
         })
-    }
-}
-
-/// The first line of a file.
-///
-/// # Errors
-/// It cannot be read, or is empty.
-pub(crate) fn read_token(file: Option<&PathBuf>) -> anyhow::Result<Option<String>> {
-    let Some(path) = file else { return Ok(None) };
-    let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    match text.lines().next().map(str::trim) {
-        Some(token) if !token.is_empty() => Ok(Some(token.to_owned())),
-        _ => Err(wrong("is empty, expected a token in its first line".to_owned()).into()),
     }
 }
 

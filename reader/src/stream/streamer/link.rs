@@ -49,8 +49,9 @@ impl Streamer {
     fn begin_connecting(&mut self) {
         let (tell, coming) = channel();
         let (to, introduction) = (self.options.to.clone(), self.options.introduction.clone());
+        let credentials = self.options.credentials.clone();
         let connect = move || {
-            let wire = Wire::connect(&to);
+            let wire = Wire::connect(&to, credentials.as_ref());
             // Nobody is there to be told any more when the stream has ended.
             let _ = tell.send(wire.and_then(|wire| Connection::open(wire, &introduction)));
         };

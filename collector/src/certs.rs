@@ -1,0 +1,296 @@
+//! A small CA for a first deployment: one directory for each machine, to be copied there whole.
+//!
+//! `DIR/ca.pem` and `DIR/ca.key` stay; `DIR/collector/` and `DIR/hosts/NAME/` hold `ca.pem`,
+//! `cert.pem` and `key.pem` each. A collector's certificate is none for a host, nor the other way.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose as Purpose,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
+};
+use ringmark_reader::stream::hosts_of;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
+use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Why a certificate was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum CertsError {
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is one already.
+    #[error("{}: is there already, and nothing is overwritten; remove it to make a new one", path.display())]
+    Exists {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// It cannot be the name of a machine.
+    #[error("{name:?}: expected the name of a machine: letters, digits, '-', '_' and '.'")]
+    Name {
+        /// What was given.
+        name: String,
+    },
+    /// The CA is not one of ours, or has expired.
+    #[error("{}: cannot sign: {what}", path.display())]
+    Ca {
+        /// Its certificate.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The library said no.
+    #[error("making a certificate: {0}")]
+    Made(#[from] rcgen::Error),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> CertsError {
+    let path = path.to_owned();
+    |source| match source.kind() {
+        io::ErrorKind::AlreadyExists => CertsError::Exists { path },
+        _ => CertsError::Io { path, source },
+    }
+}
+
+/// From when until when a certificate is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// Since then.
+    pub from: SystemTime,
+    /// Until then.
+    pub until: SystemTime,
+}
+
+impl Validity {
+    /// So many days from now on; since yesterday, for machines whose clocks are behind.
+    #[must_use]
+    pub fn days(days: u32) -> Self {
+        let now = SystemTime::now();
+        Self {
+            from: now - DAY,
+            until: now + DAY * days,
+        }
+    }
+
+    fn apply(self, params: &mut CertificateParams) {
+        let date = |time: SystemTime| {
+            let since = time.duration_since(SystemTime::UNIX_EPOCH);
+            date_time_ymd(1970, 1, 1) + since.unwrap_or_default()
+        };
+        params.not_before = date(self.from);
+        params.not_after = date(self.until);
+    }
+}
+
+/// Makes a CA in `dir`.
+///
+/// # Errors
+/// There is one, or it cannot be written.
+pub fn ca(dir: &Path, validity: Validity) -> Result<(), CertsError> {
+    let key = KeyPair::generate()?;
+    let mut params = ca_params(&key);
+    validity.apply(&mut params);
+    let cert = params.self_signed(&key)?;
+    make_dir(dir)?;
+    write(&dir.join("ca.key"), &key.serialize_pem())?;
+    write(&dir.join("ca.pem"), &cert.pem())
+}
+
+/// Makes the certificate of a collector that streamers reach by these names and addresses.
+/// Returns the directory that holds it.
+///
+/// # Errors
+/// There is one, the CA cannot sign it, a name is none, or it cannot be written.
+pub fn collector(dir: &Path, names: &[String], validity: Validity) -> Result<PathBuf, CertsError> {
+    let to = dir.join("collector");
+    let made = signed(dir, names, Role::Collector, validity)?;
+    put(dir, &to, &made).map(|()| to)
+}
+
+/// Makes the certificate of a host that streams under this name. Returns the directory that
+/// holds it.
+///
+/// # Errors
+/// As with [`collector`].
+pub fn host(dir: &Path, name: &str, validity: Validity) -> Result<PathBuf, CertsError> {
+    let to = dir.join("hosts").join(name);
+    let names = [name.to_owned()];
+    let made = signed(dir, &names, Role::Host, validity)?;
+    if hosts_of(&[made.0.der().clone()]) != names {
+        return Err(not_a_name(name));
+    }
+    put(dir, &to, &made).map(|()| to)
+}
+
+#[derive(Clone, Copy)]
+enum Role {
+    Collector,
+    Host,
+}
+
+impl Role {
+    fn purpose(self) -> Purpose {
+        match self {
+            Self::Collector => Purpose::ServerAuth,
+            Self::Host => Purpose::ClientAuth,
+        }
+    }
+
+    fn usage(self) -> KeyUsage {
+        match self {
+            Self::Collector => KeyUsage::server_auth(),
+            Self::Host => KeyUsage::client_auth(),
+        }
+    }
+}
+
+type Made = (Certificate, KeyPair);
+
+fn not_a_name(name: &str) -> CertsError {
+    let name = name.to_owned();
+    CertsError::Name { name }
+}
+
+/// A name as a certificate has it. Not every byte that a certificate could hold: it will be a
+/// directory, here and in the store.
+fn subject(name: &str) -> Result<SanType, CertsError> {
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(SanType::IpAddress(address));
+    }
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_good) {
+        return Err(not_a_name(name));
+    }
+    let name = name.try_into().map_err(|_| not_a_name(name))?;
+    Ok(SanType::DnsName(name))
+}
+
+/// The CA of this key. Its name says which key it is, so two CAs are never taken for each other,
+/// and a key is enough to sign with.
+fn ca_params(key: &KeyPair) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let id = params.key_identifier(key);
+    let id: String = id.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let name = &mut params.distinguished_name;
+    name.push(DnType::CommonName, format!("Ringmark CA {id}"));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}
+
+fn signed(
+    dir: &Path,
+    names: &[String],
+    role: Role,
+    validity: Validity,
+) -> Result<Made, CertsError> {
+    let (ca_pem, ca_key) = (dir.join("ca.pem"), dir.join("ca.key"));
+    let subjects: Result<Vec<_>, _> = names.iter().map(|name| subject(name)).collect();
+    let read = |path: &Path| fs::read_to_string(path).map_err(at(path));
+    let ca_key = KeyPair::from_pem(&read(&ca_key)?)?;
+    let issuer = Issuer::new(ca_params(&ca_key), ca_key);
+
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::default();
+    params.subject_alt_names = subjects?;
+    let first = names.first().cloned().unwrap_or_default();
+    params.distinguished_name.push(DnType::CommonName, first);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![role.purpose()];
+    params.use_authority_key_identifier_extension = true;
+    validity.apply(&mut params);
+    let cert = params.signed_by(&key, &issuer)?;
+    check(&ca_pem, cert.der(), role, validity)?;
+    Ok((cert, key))
+}
+
+/// Whether those who believe the CA will believe the certificate, to its last second.
+fn check(
+    ca: &Path,
+    cert: &CertificateDer<'_>,
+    role: Role,
+    validity: Validity,
+) -> Result<(), CertsError> {
+    let wrong = |error: webpki::Error| {
+        let what = match error {
+            webpki::Error::CertExpired { .. } => {
+                "it ends before the new certificate would, expected fewer --days".to_owned()
+            }
+            error => format!("not made by 'ringmark certs ca' with the ca.key beside it: {error}"),
+        };
+        let path = ca.to_owned();
+        CertsError::Ca { path, what }
+    };
+    let not_pem = |_| wrong(webpki::Error::BadDer);
+    let pem = fs::read(ca).map_err(at(ca))?;
+    let root = CertificateDer::from_pem_slice(&pem).map_err(not_pem)?;
+    let anchors = [anchor_from_trusted_cert(&root).map_err(wrong)?];
+    let made = EndEntityCert::try_from(cert).map_err(wrong)?;
+    let until = validity.until.duration_since(SystemTime::UNIX_EPOCH);
+    let last = until
+        .unwrap_or_default()
+        .saturating_sub(Duration::from_secs(1));
+    let verified = made.verify_for_usage(
+        ALL_VERIFICATION_ALGS,
+        &anchors,
+        &[],
+        UnixTime::since_unix_epoch(last),
+        role.usage(),
+        None,
+        None,
+    );
+    verified.map(drop).map_err(wrong)
+}
+
+/// All of it, or nothing.
+fn put(dir: &Path, to: &Path, (cert, key): &Made) -> Result<(), CertsError> {
+    if let Some(parent) = to.parent() {
+        make_dir(parent)?;
+    }
+    make_new_dir(to).map_err(at(to))?;
+    let ca = dir.join("ca.pem");
+    let written = fs::read_to_string(&ca)
+        .map_err(at(&ca))
+        .and_then(|ca| write(&to.join("ca.pem"), &ca))
+        .and_then(|()| write(&to.join("cert.pem"), &cert.pem()))
+        .and_then(|()| write(&to.join("key.pem"), &key.serialize_pem()));
+    if written.is_err() {
+        let _ = fs::remove_dir_all(to);
+    }
+    written
+}
+
+fn make_dir(dir: &Path) -> Result<(), CertsError> {
+    let mut builder = DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(at(dir))
+}
+
+fn make_new_dir(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(dir)
+}
+
+/// Writes a file that only we may read, and that was not there.
+fn write(path: &Path, text: &str) -> Result<(), CertsError> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(path).map_err(at(path))?;
+    file.write_all(text.as_bytes()).map_err(at(path))?;
+    file.sync_all().map_err(at(path))
+}

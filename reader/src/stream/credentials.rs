@@ -1,0 +1,117 @@
+//! Who we are and whom we believe: certificate, key and CA, and what they make of TLS.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use super::secret::{self, CredentialsError, wrong};
+
+/// A CA, and a certificate with its key. TLS 1.3 only, both sides prove themselves, every
+/// connection anew.
+#[derive(Clone)]
+pub struct Credentials {
+    as_streamer: Arc<ClientConfig>,
+    as_collector: Arc<ServerConfig>,
+    hosts: Vec<String>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Credentials");
+        shown.field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    /// Reads PEM files: the CA whose certificates we believe, our certificate, and its key.
+    ///
+    /// # Errors
+    /// One cannot be read or holds something else, the key may be read by others, or it is not
+    /// the certificate's.
+    pub fn load(ca: &Path, cert: &Path, key: &Path) -> Result<Self, CredentialsError> {
+        let mut roots = RootCertStore::empty();
+        for root in certificates(ca)? {
+            roots.add(root).map_err(|e| wrong(ca, e))?;
+        }
+        let roots = Arc::new(roots);
+        let chain = certificates(cert)?;
+        let hosts = hosts_of(&chain);
+        let pem = secret::read(key)?;
+        let no_key = |e| wrong(key, format!("no private key in PEM: {e}"));
+        let secret = PrivateKeyDer::from_pem_slice(&pem).map_err(no_key)?;
+        let mismatch = |e| wrong(key, format!("not the key of {}: {e}", cert.display()));
+
+        let provider = Arc::new(ring::default_provider());
+        let mut as_streamer = client_of(&provider)
+            .map_err(|e| wrong(ca, e))?
+            .with_root_certificates(roots.clone())
+            .with_client_auth_cert(chain.clone(), secret.clone_key())
+            .map_err(mismatch)?;
+        as_streamer.resumption = Resumption::disabled();
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
+            .build()
+            .map_err(|e| wrong(ca, e))?;
+        let mut as_collector = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .map_err(|e| wrong(ca, e))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, secret)
+            .map_err(mismatch)?;
+        as_collector.session_storage = Arc::new(NoServerSessionStorage {});
+        as_collector.send_tls13_tickets = 0;
+        Ok(Self {
+            as_streamer: Arc::new(as_streamer),
+            as_collector: Arc::new(as_collector),
+            hosts,
+        })
+    }
+
+    /// The names in our certificate.
+    #[must_use]
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
+    }
+
+    /// For a collector's side of a connection.
+    #[must_use]
+    pub fn as_collector(&self) -> Arc<ServerConfig> {
+        self.as_collector.clone()
+    }
+
+    pub(super) fn as_streamer(&self) -> Arc<ClientConfig> {
+        self.as_streamer.clone()
+    }
+}
+
+type ClientBuilder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
+
+fn client_of(provider: &Arc<CryptoProvider>) -> Result<ClientBuilder, rustls::Error> {
+    ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13])
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
+    let pem = std::fs::read(path).map_err(|e| wrong(path, e))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(wrong(path, "no certificate in PEM")),
+        Err(error) => Err(wrong(path, format!("no certificate in PEM: {error}"))),
+    }
+}
+
+/// The names of hosts in the first certificate of a chain.
+#[must_use]
+pub fn hosts_of(chain: &[CertificateDer<'_>]) -> Vec<String> {
+    let first = chain.first();
+    let read = first.and_then(|der| webpki::EndEntityCert::try_from(der).ok());
+    read.map(|cert| cert.valid_dns_names().map(str::to_owned).collect())
+        .unwrap_or_default()
+}

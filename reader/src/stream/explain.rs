@@ -1,0 +1,69 @@
+//! What went wrong with TLS, in words for a person.
+
+use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+
+/// What went wrong with TLS; `other` is the other side.
+#[must_use]
+pub fn explain(error: &Error, other: &str) -> String {
+    match error {
+        Error::InvalidCertificate(wrong) => unacceptable(wrong, other),
+        Error::NoCertificatesPresented => format!("the {other} shows no certificate"),
+        Error::AlertReceived(alert) => told(*alert, other),
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            format!("the {other} does not speak TLS here")
+        }
+        Error::PeerIncompatible(why) => {
+            format!("the {other} speaks no TLS 1.3 that we do: {why:?}")
+        }
+        other => format!("TLS: {other}"),
+    }
+}
+
+/// We do not accept the other side's certificate.
+fn unacceptable(wrong: &CertificateError, other: &str) -> String {
+    use CertificateError as C;
+    let days = |seconds: u64| seconds / 86_400;
+    match wrong {
+        C::UnknownIssuer | C::BadSignature => {
+            format!("the {other}'s certificate is not from our CA")
+        }
+        C::ExpiredContext { time, not_after } => {
+            let ago = time.as_secs().saturating_sub(not_after.as_secs());
+            format!("the {other}'s certificate expired {} days ago", days(ago))
+        }
+        C::Expired => format!("the {other}'s certificate has expired"),
+        C::NotValidYet | C::NotValidYetContext { .. } => {
+            format!("the {other}'s certificate is not valid yet: is a clock wrong?")
+        }
+        C::NotValidForNameContext {
+            expected,
+            presented,
+        } => {
+            let (expected, presented) = (expected.to_str(), presented.join(", "));
+            format!("the {other}'s certificate is for {presented}, expected {expected}")
+        }
+        C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
+            format!("the certificate that the {other} shows is not one for a {other}")
+        }
+        wrong => format!("the {other}'s certificate: {wrong}"),
+    }
+}
+
+/// The other side says what is wrong.
+fn told(alert: AlertDescription, other: &str) -> String {
+    use AlertDescription as A;
+    match alert {
+        A::UnknownCA | A::DecryptError => {
+            format!("the {other} says that our certificate is not from its CA")
+        }
+        A::CertificateExpired => {
+            format!("the {other} says that our certificate has expired, or is not valid yet")
+        }
+        A::CertificateRequired => format!("the {other} wants a certificate, and we show none"),
+        A::BadCertificate | A::UnsupportedCertificate | A::CertificateUnknown => {
+            format!("the {other} does not accept our certificate: {alert:?}")
+        }
+        A::ProtocolVersion => format!("the {other} speaks no TLS 1.3"),
+        alert => format!("the {other} ended TLS: {alert:?}"),
+    }
+}

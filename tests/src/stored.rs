@@ -1,0 +1,75 @@
+//! What was streamed beside what is stored.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ringmark_decoder::{BlockReader, Dump, Item, Output};
+use ringmark_format::block::{SEALED, kind};
+
+use crate::recording::read;
+use crate::stage::{SOON, Stage};
+
+/// A session of somewhat more than 64 KiB that has ended; `emit` is the program of that name.
+///
+/// # Panics
+/// When the program does not end well.
+#[must_use]
+pub fn ended_session(stage: &Stage, emit: &str) -> PathBuf {
+    let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+    let program = stage.start(emit, ringmark, "2 1300");
+    let _ = program.finish(SOON).expect_code(0);
+    stage.ring_file()
+}
+
+/// Every event of a session; reading releases it, so a copy is read.
+///
+/// # Panics
+/// When there are few.
+#[must_use]
+pub fn expected(stage: &Stage, ring_file: &Path) -> Vec<String> {
+    let copy = stage.path("expected.ring");
+    let _ = fs::copy(ring_file, &copy).unwrap();
+    let events = events(&read(&[copy]));
+    assert!(events.len() > 1500, "{} events", events.len());
+    events
+}
+
+/// Every event, as text that says all of it.
+#[must_use]
+pub fn events(dump: &Dump) -> Vec<String> {
+    let lines = dump.events().filter_map(|item| match item {
+        Output::Event(event) => {
+            let (ring, seq) = (event.ring(), event.seq);
+            Some(format!("{ring} {seq} {} {:?}", event.tick, event.payload))
+        }
+        Output::Lost(_) => None,
+    });
+    // Sorted: what lies less than a nanosecond apart may change places with other clock samples.
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort();
+    lines
+}
+
+/// Sealed pages that stand in a store more than once. Others may: their copies merge.
+///
+/// # Panics
+/// When a segment cannot be read.
+#[must_use]
+pub fn repeated(segments: &[PathBuf]) -> usize {
+    let (mut pages, mut all) = (HashSet::new(), 0);
+    for path in segments {
+        let mut reader = BlockReader::new("segment", fs::File::open(path).unwrap());
+        while let Some(item) = reader.next_item() {
+            if let Item::Block(block) = item
+                && block.header.kind == kind::PAGE
+                && block.header.flags & SEALED != 0
+            {
+                let header = block.header;
+                let _ = pages.insert((header.session, header.ring_id, header.page_number));
+                all += 1;
+            }
+        }
+    }
+    all - pages.len()
+}

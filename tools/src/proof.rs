@@ -1,0 +1,77 @@
+//! What proves who streamer and collector are: certificates over TLS, else a token.
+
+use std::path::PathBuf;
+
+use ringmark_reader::stream::{Address, Credentials, CredentialsError, read_token};
+
+use crate::output::Failure;
+
+/// The options for it, the same on both sides.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Proof {
+    /// With tls://: believe certificates of the CA in FILE (PEM; see 'ringmark certs')
+    #[arg(long, value_name = "FILE", requires_all = ["cert", "key"])]
+    ca: Option<PathBuf>,
+    /// With tls://: the certificate that says who we are (PEM)
+    #[arg(long, value_name = "FILE", requires = "ca")]
+    cert: Option<PathBuf>,
+    /// With tls://: its private key (PEM), which nobody else may read
+    #[arg(long, value_name = "FILE", requires = "ca")]
+    key: Option<PathBuf>,
+    /// With tcp:// and unix://: streamers show the token in the first line of FILE, which nobody
+    /// else may read
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Allow tcp:// beyond loopback, where others can read and send
+    #[arg(long)]
+    allow_plain: bool,
+}
+
+/// What they hold.
+#[derive(Debug)]
+pub(crate) struct Proven {
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) token: Option<String>,
+}
+
+impl Proof {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// A file cannot be used, or the options do not fit the addresses.
+    pub(crate) fn load(&self, addresses: &[Address]) -> anyhow::Result<Proven> {
+        let is_tls = |address: &Address| matches!(address, Address::Tls(_));
+        let refuse = |text: String| Err(Failure::usage(text).into());
+        for address in addresses {
+            if address.is_exposed() && !self.allow_plain {
+                return refuse(format!(
+                    "{address}: others can read and send, expected tls://, a loopback address, or --allow-plain"
+                ));
+            }
+            if is_tls(address) && self.ca.is_none() {
+                return refuse(format!("{address}: expected --ca, --cert and --key"));
+            }
+        }
+        if self.ca.is_some() && !addresses.iter().any(is_tls) {
+            return refuse(
+                "--ca, --cert and --key: expected a tls:// address with them".to_owned(),
+            );
+        }
+        if self.token_file.is_some() && addresses.iter().all(is_tls) {
+            let text = "--token-file: certificates prove who speaks over tls://, expected none";
+            return refuse(text.to_owned());
+        }
+        let unusable = |error: CredentialsError| Failure::usage(error.to_string());
+        let credentials = match (&self.ca, &self.cert, &self.key) {
+            (Some(ca), Some(cert), Some(key)) => {
+                Some(Credentials::load(ca, cert, key).map_err(unusable)?)
+            }
+            _ => None,
+        };
+        let token = self.token_file.as_deref().map(read_token).transpose();
+        Ok(Proven {
+            credentials,
+            token: token.map_err(unusable)?,
+        })
+    }
+}
