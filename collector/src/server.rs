@@ -210,7 +210,7 @@ async fn accept(
             };
             if let End::Refused(_, why) = end {
                 Figures::add(&figures.refused_total, 1);
-                let _ = notices.send(format!("{from}: {}", why.escape_debug()));
+                let _ = notices.send(format!("{from}: {why}"));
             }
             Figures::take(&figures.connections, 1);
             drop(permit);

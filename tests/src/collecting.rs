@@ -214,6 +214,7 @@ pub fn stream_with(options: StreamOptions) -> StreamFigures {
 #[must_use]
 pub fn first_notice(to: Address, change: impl FnOnce(&mut StreamOptions)) -> String {
     let mut options = stream_options(Selection::Tag("there=none".to_owned()), to);
+    options.retry = Duration::from_secs(3600);
     change(&mut options);
     let mut streamer = Streamer::new(options).expect("a streamer");
     let (stop, mut told) = (AtomicBool::new(false), Vec::new());

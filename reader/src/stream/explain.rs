@@ -39,8 +39,9 @@ fn unacceptable(wrong: &CertificateError, other: &str) -> String {
             expected,
             presented,
         } => {
-            let (expected, presented) = (expected.to_str(), presented.join(", "));
-            format!("the {other}'s certificate is for {presented}, expected {expected}")
+            let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
+            let (expected, names) = (expected.to_str(), names.join(", "));
+            format!("the {other}'s certificate is for {names}, expected {expected}")
         }
         C::InvalidPurpose | C::InvalidPurposeContext { .. } => {
             format!("the certificate that the {other} shows is not one for a {other}")
@@ -66,4 +67,10 @@ fn told(alert: AlertDescription, other: &str) -> String {
         A::ProtocolVersion => format!("the {other} speaks no TLS 1.3"),
         alert => format!("the {other} ended TLS: {alert:?}"),
     }
+}
+
+/// `DnsName("a")` as `a`.
+fn bare(name: &str) -> &str {
+    let mut parts = name.split(['(', ')', '"']).filter(|part| !part.is_empty());
+    parts.nth(1).unwrap_or(name)
 }

@@ -93,7 +93,7 @@ impl Args {
                 )?;
                 writeln!(
                     out,
-                    "  ringmark collect --listen tls://0.0.0.0:7117 --store /var/lib/ringmark \\\\"
+                    "  ringmark collect --listen tls://0.0.0.0:7117 --store /var/lib/ringmark \\"
                 )?;
                 writeln!(out, "{FILES}")?;
                 writeln!(out, "Next: ringmark certs host {} NAME", dir.display())?;
@@ -109,10 +109,7 @@ impl Args {
                     out,
                     "Copy each to its machine as /etc/ringmark, and start there:"
                 )?;
-                writeln!(
-                    out,
-                    "  ringmark stream --all --to tls://COLLECTOR:7117 \\\\"
-                )?;
+                writeln!(out, "  ringmark stream --all --to tls://COLLECTOR:7117 \\")?;
                 writeln!(out, "{FILES}")?;
             }
         }
