@@ -59,6 +59,7 @@ impl Scene {
     fn options(&self, ring_file: &Path, to: &Path) -> StreamOptions {
         StreamOptions {
             selection: Selection::Path(ring_file.to_owned()),
+            credentials: None,
             to: Address::Unix(to.to_owned()),
             introduction: Introduction::of_this_host(),
             codec: ringmark_reader::Codec::None,
