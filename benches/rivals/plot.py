@@ -71,7 +71,7 @@ def bars(title, rows, figure="ns"):
 
 def curves(title, unit, series, shown_x, is_log=False):
     """Lines over values that double or so: `series` gives (x, low, median, high) by name."""
-    width, height, left, right, top, bottom = 640, 340, 58, 150, 48, 46
+    width, height, left, right, top, bottom = 640, 330, 58, 150, 56, 34
     every = sorted({point[0] for points in series.values() for point in points})
     most = max(point[3] for points in series.values() for point in points)
     least = min(point[1] for points in series.values() for point in points)
@@ -96,15 +96,19 @@ def curves(title, unit, series, shown_x, is_log=False):
     for value in every:
         out.append(f'<text x="{x(value):.1f}" y="{height - bottom + 18}" text-anchor="middle" '
                    f'fill="#666">{escape(shown_x(value))}</text>')
+    # The highest has its figure above, the others below: lines that meet stay readable.
+    highest = {value: max(point[2] for points in series.values() for point in points
+                          if point[0] == value) for value in every}
     ends = []
     for (name, points), line in zip(series.items(), (OURS, THEIRS, FLOOR, "#2e7d32")):
         path = " ".join(f"{x(at):.1f},{y(median):.1f}" for at, _, median, _ in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{line}" stroke-width="2"/>')
         for at, p10, median, p90 in points:
+            below = 0 if median == highest[at] else 25
             out.append(f'<line x1="{x(at):.1f}" x2="{x(at):.1f}" y1="{y(p10):.1f}" '
                        f'y2="{y(p90):.1f}" stroke="{line}" stroke-width="3" '
                        f'stroke-opacity="0.4"/><circle cx="{x(at):.1f}" cy="{y(median):.1f}" '
-                       f'r="3.5" fill="{line}"/><text x="{x(at):.1f}" y="{y(median) - 9:.1f}" '
+                       f'r="3.5" fill="{line}"/><text x="{x(at):.1f}" y="{y(median) - 9 + below:.1f}" '
                        f'text-anchor="middle" font-size="11" stroke="white" stroke-width="3" '
                        f'paint-order="stroke">{median:.3g}</text>')
         ends.append((y(points[-1][2]), name, line))

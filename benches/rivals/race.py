@@ -131,12 +131,13 @@ def in_turn(entered, verb, size, rounds, only=None):
     return {name: ns for name, ns in taken.items() if name in entered.workers}
 
 
-def run(command, accept=(0,), limit_s=LIMIT_S):
+def run(command, accept=(0,), limit_s=LIMIT_S, env=None):
     """Runs a tool to its end; what it printed. NotMeasured if it failed."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s,
-                              stdin=subprocess.DEVNULL, check=False)
+                              stdin=subprocess.DEVNULL, check=False,
+                              env={**os.environ, **(env or {})})
     except FileNotFoundError:
         raise NotMeasured(f"{command[0]} is not installed") from None
     except subprocess.TimeoutExpired:
@@ -148,8 +149,8 @@ def run(command, accept=(0,), limit_s=LIMIT_S):
 
 
 def finished(command, limit_s, directory, env):
-    """What a command has printed by its end; None if it failed or had to be ended, with all that
-    it has started."""
+    """What a command has printed by its end, and whether that was a good one. One that takes too
+    long is ended with all that it has started."""
     process = subprocess.Popen([str(word) for word in command], cwd=directory, env=env, text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, start_new_session=True)
@@ -159,13 +160,12 @@ def finished(command, limit_s, directory, env):
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
-            progress(f"{command[0]} {command[1]} did not end within {limit_s} s")
-            return None
+            progress(f"{' '.join(map(str, command[:8]))} did not end within {limit_s} s")
+            return "", False
         raise
     if process.returncode != 0:
         progress(f"{' '.join(map(str, command[:8]))} failed: {said.strip()[-1000:]}")
-        return None
-    return said
+    return said, process.returncode == 0
 
 
 def tree_bytes(path):

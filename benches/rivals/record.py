@@ -46,10 +46,10 @@ def conditions(tracers):
     return found
 
 
-def table(heads, lines):
-    """A Markdown table, numbers to the right."""
+def table(heads, lines, texts=1):
+    """A Markdown table, numbers to the right of the columns that are `texts`."""
     yield "| " + " | ".join(heads) + " |"
-    yield "| --- |" + " ---: |" * (len(heads) - 1)
+    yield "|" + " --- |" * texts + " ---: |" * (len(heads) - texts)
     for line in lines:
         yield "| " + " | ".join(line) + " |"
 

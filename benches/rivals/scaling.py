@@ -14,9 +14,8 @@ from race import NotMeasured, run, tree_bytes
 
 TRACERS = [ringmark]
 KIB = 1024
-TURNS = 5
-# Windows of all points take about as long.
-EVENTS = 200_000
+TURNS = 3
+EVENTS, RECORDED_EVENTS = 200_000, 2_000_000
 
 
 @dataclass
@@ -54,14 +53,25 @@ class Point:
     value: int
     clock: str
 
-    def words(self, program, mode):
-        """The command that measures it. The largest rings go round once before it counts."""
-        set_to = {**self.curve.defaults, self.curve.option: self.value}
-        record = 16 + (set_to["payload"] + 7) // 8 * 8
-        events = max(EVENTS // (1 + record // 256), 2 * set_to["ring"] // record + 1000)
-        return [program, *(set_to[key] for key in ("threads", "ring", "page", "payload")),
-                self.clock, mode, events // set_to["threads"] if self.curve.race == "threads"
-                else events]
+    @property
+    def set_to(self):
+        return {**self.curve.defaults, self.curve.option: self.value}
+
+    def settings(self, mode):
+        """A session in which every thread gets a ring of the wanted size, made before it asks."""
+        point = self.set_to
+        return {"RINGMARK": f"mode={mode},clock={self.clock},ring={point['ring']},"
+                            f"page={point['page']},warm={point['threads']},"
+                            f"session={(2 * point['threads'] + 2) * point['ring']}"}
+
+    def words(self, program):
+        """The command that measures it; half of its events go before what counts."""
+        point = self.set_to
+        record = 16 + (point["payload"] + 7) // 8 * 8
+        events = max(EVENTS // (1 + record // 256), 2 * point["ring"] // record + 1000)
+        if self.curve.race == "threads":
+            events //= point["threads"]
+        return [program, point["threads"], point["payload"], events]
 
     def row(self):
         config = ", ".join(f"{key} {value:,}" for key, value in self.curve.defaults.items()
@@ -87,7 +97,7 @@ def costs(program, turns):
         race.progress(f"scaling: turn {turn + 1} of {turns}, {len(points)} points")
         for point, row in dice.sample(list(zip(points, rows)), len(points)):
             try:
-                said = run(point.words(program, "overwrite")).split()
+                said = run(point.words(program), env=point.settings("overwrite")).split()
                 row.ns.append(float(said[1]))
                 row.long_ns.append(float(said[3]))
             except NotMeasured as reason:
@@ -104,8 +114,8 @@ def losses(program, place, turns):
         race.progress(f"scaling: recorded, turn {turn + 1} of {turns}")
         for point, row in dice.sample(list(zip(points, rows)), len(points)):
             try:
-                said = run([tool(), "record", "-o", dump, "--",
-                            *point.words(program, "lossless")[:-1], 2_000_000], accept=(0, 1))
+                said = run([tool(), "record", "-o", dump, "--", *point.words(program)[:-1],
+                            RECORDED_EVENTS], accept=(0, 1), env=point.settings("lossless"))
                 emitted = int(said.split()[4])
                 lost = int(re.search(r"([\d,]+) lost", said)[1].replace(",", ""))
                 row.lost_percent.append(100 * lost / emitted)

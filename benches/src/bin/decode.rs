@@ -20,15 +20,15 @@ fn main() -> ExitCode {
     }
     let dump = builder.finish();
     let (mut events, mut sum) = (0_u64, 0_u64);
-    for item in dump.events() {
-        let Output::Event(event) = item else { continue };
+    dump.events().for_each(|item| {
+        let Output::Event(event) = item else { return };
         events += 1;
         for (_, value) in event.args() {
             if let Value::U64(number) = value {
                 sum = sum.wrapping_add(number);
             }
         }
-    }
+    });
     println!("{events} {sum}");
     ExitCode::SUCCESS
 }

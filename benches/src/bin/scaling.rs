@@ -1,5 +1,5 @@
-//! One point of a curve: what an event costs with so many threads, rings and pages of that size and
-//! that payload. `benches/compare scaling` asks for the points in turn and draws the curves.
+//! One point of a curve: what an event costs with so many threads and that payload, in a session as
+//! `RINGMARK` says. `benches/compare scaling` asks for the points in turn and draws the curves.
 //!
 //! Prints p10, median and p90 of windows of 1000 events, and the CPU time of an event over all of
 //! them, in ns; then how many events there were.
@@ -10,11 +10,11 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark::{Clock, Mode, Session, attach_thread, event};
+use ringmark::{attach_thread, event};
 use ringmark_benches::{percentiles, pin, thread_cpu_seconds};
 
 const WINDOW: u64 = 1000;
-const USAGE: &str = "usage: scaling THREADS RING PAGE PAYLOAD CLOCK MODE EVENTS (sizes in bytes)";
+const USAGE: &str = "usage: RINGMARK=… scaling THREADS PAYLOAD EVENTS";
 
 /// What one thread has measured.
 struct Taken {
@@ -24,23 +24,27 @@ struct Taken {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let Some((point, events)) = Point::parse(&words) else {
+    let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let [threads, payload, events] = numbers[..] else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let threads = point.threads;
-    let _session = point.start();
+    let threads = threads as usize;
+    let _session = ringmark::start_from_env();
+    // Its helper thread makes rings ahead, and a recorder may be on its way.
+    thread::sleep(Duration::from_millis(100));
+    let payload = vec![7_u8; payload as usize];
     let barrier = Barrier::new(threads);
     let all: Vec<Taken> = thread::scope(|scope| {
         let started: Vec<_> = (0..threads)
             .map(|core| {
-                let (barrier, point) = (&barrier, &point);
+                let (barrier, payload) = (&barrier, &payload);
                 scope.spawn(move || {
                     // One thread leaves the first core to everybody else.
                     pin(core + usize::from(threads == 1));
                     assert!(attach_thread(), "a ring");
                     barrier.wait();
-                    point.measure(events)
+                    measure(payload, events)
                 })
             })
             .collect();
@@ -57,62 +61,13 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-struct Point {
-    threads: usize,
-    ring_bytes: u32,
-    page_bytes: u32,
-    payload: Vec<u8>,
-    clock: Clock,
-    mode: Mode,
-}
-
-impl Point {
-    /// With the events of each thread.
-    fn parse(words: &[String]) -> Option<(Self, u64)> {
-        let [threads, ring, page, payload, clock, mode, events] = words else {
-            return None;
-        };
-        let clocks = [Clock::Tsc, Clock::Monotonic, Clock::Coarse, Clock::None];
-        let modes = [Mode::Lossless, Mode::Overwrite];
-        let point = Self {
-            threads: threads.parse().ok()?,
-            ring_bytes: ring.parse().ok()?,
-            page_bytes: page.parse().ok()?,
-            payload: vec![7; payload.parse().ok()?],
-            clock: clocks.into_iter().find(|known| known.name() == clock)?,
-            mode: modes.into_iter().find(|known| known.name() == mode)?,
-        };
-        Some((point, events.parse().ok()?))
-    }
-
-    /// A session in which every thread gets a ring of the wanted size, made before it asks.
-    fn start(&self) -> Session {
-        let rings = 2 * (self.threads as u64 + 1) * u64::from(self.ring_bytes);
-        let session = Session::builder()
-            .mode(self.mode)
-            .clock(self.clock)
-            .page_bytes(self.page_bytes)
-            .ring_bytes(self.ring_bytes)
-            .session_bytes(rings)
-            .warm(self.threads as u32)
-            .start()
-            .expect("a session");
-        // The helper thread makes about a gigabyte of rings in a second.
-        thread::sleep(Duration::from_millis(20) + Duration::from_nanos(2 * rings));
-        session
-    }
-
-    fn measure(&self, events: u64) -> Taken {
-        match self.payload.len() {
-            0 => windows(events, |_| event!("scaling.empty")),
-            8 => windows(events, |i| event!("scaling.word", value = black_box(i))),
-            _ => {
-                let bytes: &[u8] = &self.payload;
-                windows(events, |_| {
-                    event!("scaling.bytes", value = black_box(bytes));
-                })
-            }
-        }
+fn measure(payload: &[u8], events: u64) -> Taken {
+    match payload.len() {
+        0 => windows(events, |_| event!("scaling.empty")),
+        8 => windows(events, |i| event!("scaling.word", value = black_box(i))),
+        _ => windows(events, |_| {
+            event!("scaling.bytes", value = black_box(payload));
+        }),
     }
 }
 

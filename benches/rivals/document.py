@@ -1,0 +1,157 @@
+"""The tables of PERFORMANCE.md, made from the records: the two cannot disagree."""
+
+import csv
+import re
+from pathlib import Path
+
+import board
+from record import table
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCUMENT, RECORD = ROOT / "PERFORMANCE.md", ROOT / "benches/record"
+BLOCK = re.compile(r"(<!-- record: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FACTS = ("date", "load before", "load after", "revision", "machine", "kernel")
+
+
+class Records:
+    """Medians and accounts by race, name and figure."""
+
+    def __init__(self, part):
+        self.rows = {}
+        path = RECORD / f"{part}.csv"
+        if path.exists():
+            with open(path, newline="") as file:
+                for row in csv.DictReader(file):
+                    self.rows.setdefault(row["race"], {}).setdefault(
+                        row["name"], {})[row["figure"]] = row
+
+    def of(self, race_name):
+        return self.rows.get(race_name, {})
+
+
+def median(figures, figure):
+    row = figures.get(figure)
+    return float(row["median"]) if row else None
+
+
+def short(value):
+    """Three digits."""
+    return "" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def account(figures, key):
+    value = next(iter(figures.values()))[key]
+    return f"{int(value):,}" if value else ""
+
+
+def faster(figures, ours, figure):
+    """How many times the time of ours."""
+    theirs, mine = median(figures, figure), median(ours, figure)
+    return short(theirs / mine) if theirs and mine else ""
+
+
+def each(figures):
+    """Bytes of a delivered one."""
+    row = next(iter(figures.values()))
+    if not (row["bytes"] and row["delivered"] and int(row["delivered"]) and int(row["bytes"])):
+        return ""
+    return f"{int(row['bytes']) / int(row['delivered']):.1f}"
+
+
+def neither(figures):
+    """Events that are neither delivered nor reported as lost."""
+    row = next(iter(figures.values()))
+    if not row["delivered"]:
+        return ""
+    return f"{int(row['emitted']) - int(row['delivered']) - int(row['lost'] or 0):,}"
+
+
+def functions():
+    on = Records("functions").of("on")
+    ours = on.get("Ringmark", {})
+    heads = ["", "ns per call", "of Ringmark's", "long runs, CPU ns", "of Ringmark's",
+             "reported lost", "bytes per call"]
+    lines = ([name, short(median(row, "ns")), faster(row, ours, "ns"),
+              short(median(row, "long_ns")), faster(row, ours, "long_ns"), account(row, "lost"),
+              each(row)] for name, row in on.items())
+    return table(heads, lines)
+
+
+def off():
+    rows = Records("functions").of("off")
+    lines = ([name, short(median(row, "ns")), short(median(row, "program_ns"))]
+             for name, row in rows.items())
+    return table(["", "ns per call", "ns per round of a program"], lines)
+
+
+def events():
+    rows = Records("events").of("event")
+    ours = rows.get("Ringmark, lossless", {})
+    heads = ["", "event, ns", "of Ringmark's", "span, ns", "of Ringmark's", "delivered",
+             "reported lost", "neither"]
+    lines = ([name, short(median(row, "ns")), faster(row, ours, "ns"),
+              short(median(row, "span_ns")), faster(row, ours, "span_ns"),
+              account(row, "delivered"), account(row, "lost"), neither(row)]
+             for name, row in rows.items())
+    return table(heads, lines)
+
+
+def flight():
+    rows = Records("events").of("flight")
+    lines = ([name, short(median(row, "ns")), short(median(row, "long_ns"))]
+             for name, row in rows.items())
+    return table(["", "event, ns", "long runs, CPU ns"], lines)
+
+
+def reading():
+    rows = Records("reading").of("decode")
+    lines = ([name, short(median(row, "ns")), short(1e3 / (median(row, "ns") or float("inf")))]
+             for name, row in rows.items())
+    return table(["", "CPU ns per event", "million events per CPU second"], lines)
+
+
+def snapshots():
+    rows = Records("reading").of("snapshot")
+    lines = ([name, short((median(row, "ns") or 0) / 1e6)] for name, row in rows.items())
+    return table(["", "ms"], lines)
+
+
+def killed():
+    rows = Records("killed").of("killed")
+    lines = ([name, account(row, "emitted"), account(row, "delivered"), account(row, "lost"),
+              neither(row)] for name, row in rows.items())
+    return table(["", "emitted", "delivered", "reported lost", "neither"], lines)
+
+
+def bars():
+    lines = ([line.id, line.what.replace("|", "\\|"), line.figures, line.bar,
+              line.verdict if line.verdict == "met" else f"**{line.verdict}**"]
+             for line in board.read(RECORD / "bars.csv"))
+    return table(["", "", "figure", "bar", ""], lines, texts=2)
+
+
+def conditions():
+    """When each part ran, and beside what."""
+    lines = []
+    for path in sorted(RECORD.glob("*.md")):
+        found = dict(re.findall(r"^- ([\w ]+): (.*)$", path.read_text(), re.MULTILINE))
+        lines.append([path.stem, *(found.get(fact, "") for fact in FACTS)])
+    return table(["", *FACTS], lines, texts=len(FACTS) + 1)
+
+
+MAKERS = {maker.__name__: maker for maker in (functions, off, events, flight, reading, snapshots,
+                                              killed, bars, conditions)}
+
+
+def made(text):
+    """The document with its tables as the records have them."""
+    return BLOCK.sub(lambda found: "\n".join(
+        [found[1], *MAKERS[found[2]](), "", found[3]]), text)
+
+
+def write():
+    DOCUMENT.write_text(made(DOCUMENT.read_text()))
+
+
+def is_current():
+    return DOCUMENT.read_text() == made(DOCUMENT.read_text())
