@@ -9,8 +9,8 @@ PASS, MISSED, NOT_MEASURED = "met", "MISSED", "NOT MEASURED"
 
 
 def shown(figure):
-    """Three digits, or a whole number."""
-    return f"{figure:,.0f}" if abs(figure) >= 1000 else f"{figure:.3g}"
+    """Four digits, or a whole number."""
+    return f"{figure:,.0f}" if abs(figure) >= 1000 else f"{figure:.4g}"
 
 
 @dataclass

@@ -40,8 +40,9 @@ def bars(title, rows, figure="ns"):
         return None
     found = {row.name: race.percentiles(getattr(row, figure)) for row in rows}
     figures = sorted(found.items(), key=lambda pair: pair[1][1])
-    low = math.floor(math.log10(min(three[0] for three in found.values())))
-    high = math.ceil(math.log10(max(three[2] for three in found.values())))
+    marks = log_marks(min(three[0] for three in found.values()),
+                      max(three[2] for three in found.values()))
+    low, high = math.log10(marks[0]), math.log10(marks[-1])
 
     def x(value):
         return LEFT + (math.log10(value) - low) / (high - low) * (WIDTH - LEFT - 80)
@@ -51,11 +52,11 @@ def bars(title, rows, figure="ns"):
     out.append('<text x="12" y="40" fill="#666">median, line from p10 to p90, logarithmic; '
                f'<tspan fill="{OURS}">Ringmark</tspan>, <tspan fill="{THEIRS}">rivals</tspan>, '
                f'<tspan fill="{FLOOR}">floors</tspan></text>')
-    for power in range(low, high + 1):
-        for step in (1, 2, 5) if power < high else (1,):
-            at, value = x(step * 10**power), step * 10**power
-            out.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 6}" y2="{height - 26}" '
-                       f'stroke="{"#bbb" if step == 1 else "#eee"}"/>')
+    for value in marks:
+        at, is_power = x(value), math.log10(value).is_integer()
+        out.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 6}" y2="{height - 26}" '
+                   f'stroke="{"#bbb" if is_power else "#eee"}"/>')
+        if is_power or len(marks) < 10:
             out.append(f'<text x="{at:.1f}" y="{height - 10}" text-anchor="middle" '
                        f'fill="#666">{value:g}</text>')
     for at, (name, (p10, median, p90)) in enumerate(figures):
@@ -133,7 +134,7 @@ def even_marks(most):
 def log_marks(least, most):
     """1, 2, 5 and so on, from below the least to above the most."""
     powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
-    marks = [step * 10**power for power in powers for step in (1, 2, 5)]
+    marks = [float(f"{step}e{power}") for power in powers for step in (1, 2, 5)]
     first = max(i for i, mark in enumerate(marks) if mark <= least)
     last = min(i for i, mark in enumerate(marks) if mark >= most)
     return marks[first:last + 1]

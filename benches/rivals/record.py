@@ -88,10 +88,11 @@ class Table:
 
     title: str
     columns: list
-    has_plot: bool = True
+    # Of the first column; without one there is none.
+    plot: str = ""
 
     def svg(self, rows):
-        return plot.bars(self.title, rows)
+        return plot.bars(self.plot, rows) if self.plot else None
 
     def table(self, rows):
         lines = ([row.name, *(value(row) for _, value in self.columns)] for row in rows)
@@ -108,7 +109,6 @@ class Curve:
     shown_x: object
     figure: str = "long_ns"
     is_log: bool = False
-    has_plot: bool = True
 
     def svg(self, rows):
         """Low, median and high of each point, or None without any."""
@@ -143,23 +143,25 @@ CALLS = [("delivered", lambda row: number(row.delivered)),
 TABLES = {
     "on": Table("Everything on, recorded to a file: ns per call, entry and exit", [
         times("windows: median (p10–p90)"), times("long runs, CPU time", "long_ns"),
-        ("calls", lambda row: number(row.emitted)), *CALLS, ("bytes per call", each)]),
+        ("calls", lambda row: number(row.emitted)), *CALLS, ("bytes per call", each)],
+        "Everything on, recorded to a file: ns per call, entry and exit"),
     "off": Table("Nothing on: ns per call, and ns per round of a program of small functions", [
-        times("empty functions: median (p10–p90)"), times("program, round", "program_ns")]),
+        times("empty functions: median (p10–p90)"), times("program, round", "program_ns")],
+        "Nothing on: ns per call of an empty function"),
     "event": Table("One event with one u64, and a span of two such: ns", [
         times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns"),
         times("span", "span_ns"), ("events", lambda row: number(row.emitted)), *CALLS,
-        ("bytes per event", each)]),
+        ("bytes per event", each)], "One event with one u64: ns"),
     "flight": Table("The same into 32 MiB in memory, the oldest overwritten, for snapshots: ns", [
-        times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns")],
-        has_plot=False),
+        times("event: median (p10–p90)"), times("long runs, CPU time", "long_ns")]),
     "switch": Table("From asking for a start or stop of everything to the answer: ms",
-                    [times("median (p10–p90)", scale=1e6)], has_plot=False),
+                    [times("median (p10–p90)", scale=1e6)]),
     "decode": Table("The same events decoded by each: CPU ns per event", [
         times("median (p10–p90)"), ("million events per CPU second", per_second),
-        ("events", lambda row: number(row.delivered))]),
+        ("events", lambda row: number(row.delivered))],
+        "The same events decoded by each: CPU ns per event"),
     "snapshot": Table("A snapshot of 8 MiB while the program writes, the whole command: ms",
-                      [times("median (p10–p90)", scale=1e6)], has_plot=False),
+                      [times("median (p10–p90)", scale=1e6)]),
     "threads": Curve("An event with one u64, by threads", "CPU ns", str),
     "ring": Curve("An event with one u64, by the size of the ring", "CPU ns", plot.size),
     "payload": Curve("An event, by the bytes of its payload", "CPU ns", plot.size, is_log=True),
@@ -170,7 +172,7 @@ TABLES = {
                           "%", plot.size, "lost_percent"),
     "killed": Table("A healthy program after others were killed while they wrote: its events", [
         ("emitted", lambda row: number(row.emitted)), *CALLS,
-        ("neither", lambda row: unaccounted(row))], has_plot=False),
+        ("neither", lambda row: unaccounted(row))]),
 }
 
 
@@ -207,7 +209,7 @@ def write(directory, name, text, rows):
         return
     for race_name, shown in TABLES.items():
         picture = shown.svg([row for row in rows if row.race == race_name])
-        if picture and shown.has_plot:
+        if picture:
             (directory / f"{race_name.replace(' ', '-')}.svg").write_text(picture)
     write_csv(directory / f"{name}.csv", rows)
 
