@@ -92,7 +92,7 @@ def curves(title, unit, series, shown_x, is_log=False):
         out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(mark):.1f}" '
                    f'y2="{y(mark):.1f}" stroke="#ddd"/><text x="{left - 8}" '
                    f'y="{y(mark) + 4:.1f}" text-anchor="end" fill="#666">{mark:g}</text>')
-    out.append(f'<text x="{left - 8}" y="{top - 8}" text-anchor="end" fill="#666">'
+    out.append(f'<text x="{left - 8}" y="{top - 20}" text-anchor="end" fill="#666">'
                f'{escape(unit)}</text>')
     for value in every:
         out.append(f'<text x="{x(value):.1f}" y="{height - bottom + 18}" text-anchor="middle" '
