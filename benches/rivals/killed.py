@@ -16,9 +16,9 @@ from stage import Stage, end_daemons
 
 TRACERS = [ringmark, lttng]
 # Programs that are killed in each run.
-KILLS = [10, 10, 10, 30]
+KILLS = [10, 10, 30]
 EVENTS = 400_000
-LIMIT_S = 10
+LIMIT_S = 8
 
 
 @dataclass
@@ -122,5 +122,5 @@ def run_all(place, size, _daemons):
             except NotMeasured as reason:
                 row.reason = str(reason)
             finally:
-                end_daemons(own)
+                end_daemons(own, limit_s=2)
     return rows

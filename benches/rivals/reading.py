@@ -16,8 +16,8 @@ from race import NotMeasured, run
 from stage import Stage
 
 TRACERS = [ringmark, lttng]
-EVENTS = 2_000_000
-TURNS = 7
+EVENTS = 1_000_000
+TURNS = 5
 SNAPSHOTS = 20
 OURS = "Ringmark"
 THEIRS = "babeltrace2"

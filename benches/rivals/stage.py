@@ -66,14 +66,14 @@ class Stage:
         return Worker(self.directory, command, env)
 
 
-def end_daemons(daemons):
-    """Ends what contestants have started for themselves."""
+def end_daemons(daemons, limit_s=20):
+    """Ends what contestants have started for themselves: by force, if it does not want to."""
     for process in daemons.values():
         if process is None:
             continue
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(limit_s)
         except subprocess.TimeoutExpired:
             # And what it has started itself.
             os.killpg(process.pid, signal.SIGKILL)

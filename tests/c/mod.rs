@@ -78,7 +78,7 @@ pub(crate) fn compile(
         .args(sources.split_whitespace())
         .arg("-o")
         .arg(&path);
-    command.args(["-x", "none", "-L"]).arg(&libraries);
+    command.arg("-L").arg(&libraries);
     command.arg(format!("-Wl,-rpath,{}", libraries.display()));
     command.args(["-lringmark", "-lpthread", "-ldl", "-lm"]);
     let _ = run(&mut command, LIMIT).expect(name).expect_code(0);
