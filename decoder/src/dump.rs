@@ -7,12 +7,14 @@ use std::sync::Arc;
 use ringmark_format::block::kind;
 use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
+use ringmark_format::store::IndexSlot;
 use ringmark_format::stream::HostClock;
 use ringmark_format::{PageNumber, RingId, SlotIndex, Uuid};
 use zerocopy::FromBytes;
 
 use crate::block_reader::{Block, BlockReader, Item, page_id};
 use crate::damage::{Damage, Fault, PageId};
+use crate::index::SegmentIndex;
 use crate::join::{Joined, join};
 use crate::page::Page;
 use crate::schema::{Pieces, Schema};
@@ -31,6 +33,8 @@ pub struct Dump {
     pub blocks: u64,
     /// Bytes that were read.
     pub bytes: u64,
+    /// Bytes of segments that were not read: see [`DumpBuilder::leave_out`].
+    pub left_out_bytes: u64,
     /// Pages that were there already, with nothing new.
     pub repeated: u64,
     /// Copies of pages that contradict another one; each is an item of `damage` too.
@@ -78,6 +82,7 @@ struct Partial {
     counters: Option<Counters>,
     samples: Vec<Sample>,
     host_clocks: Vec<HostClock>,
+    left_out: Vec<IndexSlot>,
     /// The streamer, or recorder, had the session's clocks: it sampled them.
     shares_clocks: bool,
 }
@@ -116,6 +121,18 @@ impl DumpBuilder {
             Some(damage) => Err(damage.clone()),
             None => Ok(()),
         }
+    }
+
+    /// A segment is not read: what its index says is there is not missing.
+    pub fn leave_out(&mut self, index: &SegmentIndex) {
+        let place = Place {
+            source: "an index".into(),
+            block: 0,
+            offset: 0,
+        };
+        let session = self.session(index.session, &place);
+        session.left_out.extend_from_slice(&index.slots);
+        self.dump.left_out_bytes += index.about.segment_bytes;
     }
 
     fn take(&mut self, source: &Arc<str>, block: &Block<'_>) {
@@ -174,6 +191,7 @@ impl DumpBuilder {
                 counters: None,
                 samples: Vec::new(),
                 host_clocks: Vec::new(),
+                left_out: Vec::new(),
                 shares_clocks: false,
             });
         }
@@ -183,7 +201,9 @@ impl DumpBuilder {
     /// Checks every page, reads the schema, fits the clocks.
     #[must_use]
     pub fn finish(mut self) -> Dump {
-        for partial in self.partial {
+        // Of a session of which nothing was read nothing is to be told.
+        let known = |p: &Partial| p.block.is_some() || p.left_out.is_empty() || !p.pages.is_empty();
+        for partial in self.partial.into_iter().filter(known) {
             let session = partial.finish(&mut self.dump.damage);
             self.dump.sessions.push(session);
         }
@@ -234,6 +254,8 @@ impl Partial {
         if schema.has(Shape::Span) {
             slots.iter_mut().for_each(|s| spans::contain(s, &schema));
         }
+        self.left_out
+            .sort_unstable_by_key(|s| (s.slot, s.first_event));
         let (header, attributes) = match self.block {
             Some(block) => (Some(block.header), block.attributes),
             None => (None, Vec::new()),
@@ -249,6 +271,7 @@ impl Partial {
             clock,
             slots,
             counters: self.counters,
+            left_out: self.left_out,
             json_piece,
             name: Vec::new(),
         };

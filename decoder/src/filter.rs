@@ -114,6 +114,12 @@ impl Filter {
         times && names && self.level.is_none() && self.conditions.is_empty()
     }
 
+    /// Whether it asks for a time.
+    #[must_use]
+    pub const fn has_time(&self) -> bool {
+        self.from.is_some() || self.to.is_some()
+    }
+
     /// Only from this time on.
     ///
     /// # Errors
@@ -203,6 +209,12 @@ impl Filter {
             Output::Event(event) => self.passes(event),
             Output::Lost(lost) => self.passes_lost(lost),
         }
+    }
+
+    /// Whether a time between these, since the session's start or since 1970, can pass.
+    pub(crate) fn times_may_pass(&self, t_ns: (u64, u64), wall_ns: (u64, u64)) -> bool {
+        self.from.is_none_or(|m| !m.is_after(t_ns.1, wall_ns.1))
+            && self.to.is_none_or(|m| m.is_after(t_ns.0, wall_ns.0))
     }
 
     fn time_passes(&self, t_ns: u64, wall_ns: u64) -> bool {

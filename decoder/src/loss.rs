@@ -3,6 +3,7 @@
 use ringmark_format::RingId;
 use ringmark_format::counters::{CAUSES, Cause};
 use ringmark_format::session::Mode;
+use ringmark_format::store::IndexSlot;
 
 use crate::page::Page;
 use crate::session::{Session, Slot};
@@ -88,16 +89,35 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
     };
     let mut losses = SlotLosses::default();
     let (mut events, mut lost) = (0u64, 0u64);
+    let mut left_out = left_out(session, slot.index.0).peekable();
     for (index, page) in slot.pages.iter().enumerate() {
         let header = &page.header;
+        while let Some(piece) = left_out.next_if(|p| p.first_event <= header.first_event) {
+            losses.pass(
+                index,
+                piece,
+                (&mut events, &mut lost, &mut causes),
+                gap(session),
+            );
+            // Both may hold parts of one page.
+            events = events.min(header.first_event);
+        }
         losses.not_here(index, header.first_event, events, gap(session));
         let now = header.lost_before.saturating_sub(lost);
         causes.take(now, |why, count| losses.push(index, why, count));
         lost = lost.max(header.lost_before);
         events = events.max(after(page));
     }
+    let end = slot.pages.len();
+    for piece in left_out {
+        losses.pass(
+            end,
+            piece,
+            (&mut events, &mut lost, &mut causes),
+            gap(session),
+        );
+    }
     if let Some(counters) = counters {
-        let end = slot.pages.len();
         let now = total(&counters.lost).saturating_sub(lost);
         causes.take(now, |why, count| losses.push(end, why, count));
         if session.is_final() {
@@ -122,7 +142,29 @@ fn gap(session: &Session) -> Why {
     }
 }
 
+/// What was not read of a slot, in order.
+fn left_out(session: &Session, slot: u32) -> impl Iterator<Item = &IndexSlot> {
+    session.left_out.iter().filter(move |s| s.slot == slot)
+}
+
 impl SlotLosses {
+    /// Goes over what was not read: what it holds is there, what was lost in it is not told.
+    fn pass(
+        &mut self,
+        index: usize,
+        piece: &IndexSlot,
+        (events, lost, causes): (&mut u64, &mut u64, &mut Causes),
+        gap: Why,
+    ) {
+        self.not_here(index, piece.first_event.max(*events), *events, gap);
+        let before = piece.first_lost.saturating_sub(*lost);
+        causes.take(before, |why, count| self.push(index, why, count));
+        let within = piece.last_lost.saturating_sub(piece.first_lost.max(*lost));
+        causes.take(within, |_, _| {});
+        *lost = (*lost).max(piece.last_lost);
+        *events = (*events).max(piece.end_event);
+    }
+
     fn push(&mut self, index: usize, why: Why, count: u64) {
         self.items.push((index, Loss { why, count }));
     }
@@ -145,7 +187,7 @@ pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
     by_cause(&counters.header.lost, None, &mut losses);
     for (index, slot) in &counters.slots {
         let place = session.slots.binary_search_by_key(index, |s| s.index.0);
-        if place.is_ok() {
+        if place.is_ok() || left_out(session, *index).next().is_some() {
             continue;
         }
         let ring = Some(RingId(slot.ring_id));

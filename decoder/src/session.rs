@@ -6,6 +6,7 @@ use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Sample;
 use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
 use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
+use ringmark_format::store::IndexSlot;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
 use zerocopy::FromBytes;
 
@@ -32,6 +33,8 @@ pub struct Session {
     pub clock: SessionClock,
     /// Its slots that have pages, by index.
     pub slots: Vec<Slot>,
+    /// What segments hold that were not read, by slot and position.
+    pub(crate) left_out: Vec<IndexSlot>,
     /// Its latest counters.
     pub counters: Option<Counters>,
     pub(crate) json_piece: Vec<u8>,

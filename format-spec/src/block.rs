@@ -17,6 +17,8 @@ pub mod kind {
     pub const CONTAINER: u16 = 5;
     /// How the clock of the session's host stood to the collector's.
     pub const HOST_CLOCK: u16 = 6;
+    /// What a segment of a store holds; in a file beside it, never in a dump.
+    pub const INDEX: u16 = 7;
 }
 
 /// How a block's content is stored.

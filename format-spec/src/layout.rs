@@ -68,7 +68,7 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 26] {
+pub fn layout_table() -> [StructLayout; 28] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
@@ -96,6 +96,8 @@ pub fn layout_table() -> [StructLayout; 26] {
         crate::stream::Ack::LAYOUT,
         crate::stream::Ping::LAYOUT,
         crate::stream::Pong::LAYOUT,
+        crate::store::Index::LAYOUT,
+        crate::store::IndexSlot::LAYOUT,
     ]
 }
 

@@ -30,6 +30,7 @@ pub mod record;
 pub mod schema;
 pub mod session;
 pub mod slot;
+pub mod store;
 pub mod stream;
 
 pub use ids::{PageNumber, RingId, SlotIndex, TypeId, Uuid};

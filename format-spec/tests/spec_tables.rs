@@ -12,7 +12,7 @@ use ringmark_format::schema::{Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, function, layout_table, mailbox, page, record, stream,
+    block, clock, counters, function, layout_table, mailbox, page, record, store, stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -236,6 +236,7 @@ fn code_singles() -> Vec<Row> {
         single("stream::PING_EVERY_MS", stream::PING_EVERY_MS),
         single("stream::SILENT_MS", stream::SILENT_MS),
         single("stream::HOST_DRIFT_PPM", stream::HOST_DRIFT_PPM),
+        single("store::INDEX_TAIL_BYTES", store::INDEX_TAIL_BYTES),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use ringmark_collector::store::{Retention, StoreOptions, Sync};
+use ringmark_collector::store::{Retention, StoreOptions, Sync, dumps_below};
 use ringmark_collector::{Collector, CollectorOptions, Figures};
 use ringmark_decoder::Dump;
 use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
@@ -146,20 +146,7 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
 /// When it cannot be read.
 #[must_use]
 pub fn segments(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut directories = vec![root.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(&directory).expect("a directory of the store") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|e| e == "rmk") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
+    dumps_below(root).expect("a store")
 }
 
 /// Of a streamer.

@@ -5,10 +5,11 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, DumpBuilder, Session, Verification};
+use ringmark_collector::store;
+use ringmark_decoder::{Dump, DumpBuilder, Filter, Session, Verification};
 
 use crate::output::file::{DEFAULT_FILE, is_standard};
-use crate::output::units::{counted, duration};
+use crate::output::units::{counted, duration, size};
 use crate::output::{Failure, note};
 
 /// Most damages that are told one by one.
@@ -37,7 +38,22 @@ impl Files {
 /// # Errors
 /// One of them cannot be read, or is no dump.
 pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
-    let dump = read_quietly(files)?;
+    read_for(files, &Filter::new())
+}
+
+/// The same for somebody who wants only what the filter lets pass: segments whose index says that
+/// they hold nothing of its time are left out.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_for(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
+    let dump = put_together(files, filter)?;
+    if dump.left_out_bytes > 0 {
+        note(&format!(
+            "{} of other times were not read",
+            size(dump.left_out_bytes)
+        ));
+    }
     tell_damage(&dump);
     let found = dump.verify();
     tell_backward(&found);
@@ -46,8 +62,19 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
 }
 
 fn read_quietly(files: &[PathBuf]) -> anyhow::Result<Dump> {
+    put_together(files, &Filter::new())
+}
+
+fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
     let mut builder = DumpBuilder::new();
     for path in &expanded(files)? {
+        if filter.has_time()
+            && let Some(index) = store::index::load(path)
+            && !index.may_pass(filter)
+        {
+            builder.leave_out(&index);
+            continue;
+        }
         let (name, input) = open(path)?;
         builder
             .read(&name, input)
@@ -65,7 +92,7 @@ fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             continue;
         }
         let unreadable = |what: String| Failure::unreadable(format!("{}: {what}", path.display()));
-        let found = dumps_below(path).map_err(|error| unreadable(error.to_string()))?;
+        let found = store::dumps_below(path).map_err(|error| unreadable(error.to_string()))?;
         if found.is_empty() {
             return Err(unreadable(
                 "is a directory without dumps, expected a dump or a store".to_owned(),
@@ -75,24 +102,6 @@ fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         all.extend(found);
     }
     Ok(all)
-}
-
-/// Files with the ending of dumps, as deep as a store is: `DAY/SERVICE/HOST/`.
-fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut directories = vec![(root.to_owned(), 0)];
-    while let Some((directory, depth)) = directories.pop() {
-        for entry in fs::read_dir(&directory)? {
-            let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
-            if kind.is_dir() && depth < 3 {
-                directories.push((path, depth + 1));
-            } else if kind.is_file() && path.extension().is_some_and(|e| e == "rmk") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Opens an input for reading; its name for messages comes with it.

@@ -1,9 +1,11 @@
 //! The store: one directory per day, service and host; in it the segments of sessions, each a dump.
 //!
 //! `ROOT/2026-11-21/SERVICE/HOST/SESSION.N.rmk`. A session stays in the directory where it began.
-//! What a file holds is the truth: positions are found again by reading it.
+//! What a file holds is the truth: positions are found again by reading it, or by its index, which is
+//! made from it when it is closed.
 
 mod budget;
+pub mod index;
 mod name;
 mod recover;
 mod retention;
@@ -15,13 +17,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 
 use crate::figures::Figures;
 use budget::Budget;
 use name::Places;
+pub use name::dumps_below;
 pub use retention::Retention;
 pub use session::{Known, StoredSession};
 
@@ -103,6 +106,8 @@ pub(crate) fn io_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error)
 /// A session that several connections may speak of.
 pub type Shared = Arc<Mutex<StoredSession>>;
 
+/// How long indexes are made at a time.
+const INDEX_FOR: Duration = Duration::from_secs(2);
 /// Sessions that can be found at the same time.
 const FINDING: usize = 64;
 
@@ -112,6 +117,8 @@ pub(crate) struct Context {
     options: StoreOptions,
     figures: Arc<Figures>,
     budget: Arc<Budget>,
+    /// Segments that are closed and have no index yet.
+    unindexed: Mutex<Vec<PathBuf>>,
 }
 
 /// The store.
@@ -135,7 +142,10 @@ impl Store {
     pub fn open(options: StoreOptions, figures: Arc<Figures>) -> Result<Self, StoreError> {
         let root = options.root.clone();
         fs::create_dir_all(&root).map_err(io_at("create", &root))?;
-        let places = Places::read(&root).map_err(io_at("read", &root))?;
+        let segments = name::segments(&root).map_err(io_at("read", &root))?;
+        let places = Places::of_segments(&segments);
+        let has_none = |segment: &PathBuf| !index::path(segment).exists();
+        let unindexed = segments.into_iter().filter(has_none).collect();
         let id = identity(&root)?;
         let budget = Budget::new(options.session_bytes, figures.clone());
         Ok(Self {
@@ -143,6 +153,7 @@ impl Store {
                 options,
                 figures,
                 budget,
+                unindexed: Mutex::new(unindexed),
             }),
             id,
             open: Mutex::default(),
@@ -216,8 +227,27 @@ impl Store {
             busy.extend(session.current());
         }
         self.forget_idle();
-        let (removed, errors) = retention::enforce(&self.context.options, &busy);
+        let (removed, mut errors) = retention::enforce(&self.context.options, &busy);
         Figures::add(&self.context.figures.segments_removed_total, removed);
+        errors.extend(self.make_indexes(&busy));
+        errors
+    }
+
+    /// Makes indexes of closed segments for a while; what is left comes next time.
+    fn make_indexes(&self, busy: &[PathBuf]) -> Vec<StoreError> {
+        let (begun, mut errors) = (Instant::now(), Vec::new());
+        while begun.elapsed() < INDEX_FOR {
+            let Some(segment) = lock(&self.context.unindexed).pop() else {
+                break;
+            };
+            // One that is written again comes again when it is closed.
+            if busy.contains(&segment) || !segment.exists() {
+                continue;
+            }
+            if let Err(error) = index::make(&segment) {
+                errors.push(io_at("index", &segment)(error));
+            }
+        }
         errors
     }
 
@@ -232,6 +262,7 @@ impl Store {
             let session = lock(session);
             if session.is_stored() {
                 lock(&self.places).insert(*uuid, &session.place());
+                lock(&self.context.unindexed).extend(session.current());
             }
             false
         });

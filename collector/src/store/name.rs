@@ -67,19 +67,30 @@ pub(super) fn parse(file: &Path) -> Option<(Uuid, u32)> {
 
 /// All segments below `root`.
 pub(super) fn segments(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = dumps_below(root)?;
+    found.retain(|path| parse(path).is_some());
+    Ok(found)
+}
+
+/// Files with the ending of dumps, as deep as a store is: `DAY/SERVICE/HOST/`; in the order of
+/// their names.
+///
+/// # Errors
+/// A directory cannot be read.
+pub fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut directories = vec![(root.to_owned(), 0)];
     while let Some((directory, depth)) = directories.pop() {
         for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            let kind = entry.file_type()?;
+            let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
             if kind.is_dir() && depth < 3 {
-                directories.push((entry.path(), depth + 1));
-            } else if kind.is_file() && parse(&entry.path()).is_some() {
-                found.push(entry.path());
+                directories.push((path, depth + 1));
+            } else if kind.is_file() && path.extension().is_some_and(|e| *e == ENDING[1..]) {
+                found.push(path);
             }
         }
     }
+    found.sort();
     Ok(found)
 }
 
@@ -91,14 +102,14 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn read(root: &Path) -> io::Result<Self> {
+    pub(super) fn of_segments(segments: &[PathBuf]) -> Self {
         let mut places = Self::default();
-        for file in segments(root)? {
-            if let (Some((uuid, _)), Some(directory)) = (parse(&file), file.parent()) {
+        for file in segments {
+            if let (Some((uuid, _)), Some(directory)) = (parse(file), file.parent()) {
                 places.insert(uuid, directory);
             }
         }
-        Ok(places)
+        places
     }
 
     pub(super) fn insert(&mut self, session: Uuid, directory: &Path) {

@@ -12,7 +12,7 @@ use zerocopy::FromBytes;
 
 use super::segment::Segment;
 use super::session::StoredSession;
-use super::{Context, StoreError, io_at, name};
+use super::{Context, StoreError, index, io_at, name};
 
 /// Reads the session's segments in `directory`, in order; cuts off what is not whole at the end of
 /// the last one and goes on with it.
@@ -25,8 +25,20 @@ pub(super) fn session(
     let mut session = StoredSession::new(uuid, &host, directory.to_owned(), &[], context)?;
     let segments = segments(directory, uuid)?;
     let newest = segments.last().map(|(number, _)| *number);
+    // The newest one begins with all that was known; if it has no beginning, none of them is left out.
+    let has_beginning = segments.last().is_some_and(|(_, path)| begins(path));
     for (number, path) in segments {
-        let found = read(&path, number == newest.unwrap_or(0), &mut session)?;
+        let is_last = Some(number) == newest;
+        if !is_last
+            && has_beginning
+            && let Some(index) = index::load(&path)
+        {
+            index.slots.iter().for_each(|slot| session.have_until(slot));
+            session.number = number + 1;
+            session.found(File::open(&path).map_err(io_at("open", &path))?);
+            continue;
+        }
+        let found = read(&path, is_last, &mut session)?;
         session.number = number + 1;
         if let Some(bytes) = found.filter(|_| Some(number) == newest) {
             session.segment = Some(Segment::resume(&path, bytes)?);
@@ -38,6 +50,15 @@ pub(super) fn session(
     }
     session.charge_all()?;
     Ok(session)
+}
+
+/// Whether a segment's first block is whole.
+fn begins(path: &Path) -> bool {
+    let file = File::open(path);
+    file.is_ok_and(|file| {
+        let mut reader = BlockReader::new("a segment", file);
+        matches!(reader.next_item(), Some(Item::Block(_)))
+    })
 }
 
 fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreError> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::{StoreError, StoreOptions, io_at, name};
+use super::{StoreError, StoreOptions, index, io_at, name};
 
 /// What a store keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,6 +43,9 @@ pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> (u64, Vec<Sto
         }
         match fs::remove_file(&path) {
             Ok(()) => {
+                // Beside it lie its index, and perhaps a copy of what was cut off.
+                let _ = fs::remove_file(index::path(&path));
+                let _ = fs::remove_file(path.with_extension("damaged"));
                 total -= size;
                 done.0 += 1;
             }

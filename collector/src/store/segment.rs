@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::{StoreError, io_at};
+use super::{StoreError, index, io_at};
 
 /// An open segment.
 #[derive(Debug)]
@@ -33,6 +33,12 @@ impl Segment {
     /// Goes on with a segment that holds `bytes` valid bytes; what lies behind is cut off.
     pub(super) fn resume(path: &Path, bytes: u64) -> Result<Self, StoreError> {
         let open = || {
+            // It will not be what its index says.
+            if let Err(error) = fs::remove_file(index::path(path))
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(error);
+            }
             let mut file = OpenOptions::new().write(true).open(path)?;
             file.set_len(bytes)?;
             file.seek(SeekFrom::End(0))?;

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use ringmark_format::block::{BlockHeader, SEALED, kind};
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
+use ringmark_format::store::IndexSlot;
 use ringmark_format::stream::HostClock;
 use ringmark_format::{Uuid, align8};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::budget::{Charge, SLOT_BYTES};
 use super::segment::{Segment, sync_name};
-use super::{Context, StoreError, io_at, name};
+use super::{Context, StoreError, io_at, lock, name};
 use crate::clocks::Kept;
 use crate::figures::Figures;
 
@@ -248,6 +249,12 @@ impl StoredSession {
         self.closed.push(segment);
     }
 
+    /// An index says so much of a slot.
+    pub(super) fn have_until(&mut self, slot: &IndexSlot) {
+        let next = self.next.entry(slot.slot).or_insert(0);
+        *next = (*next).max(slot.next_page);
+    }
+
     /// A page is there.
     pub(super) fn have(&mut self, header: &BlockHeader, slot: u32) {
         if header.flags & SEALED != 0 {
@@ -328,10 +335,11 @@ impl StoredSession {
     }
 
     fn close(&mut self) {
-        if let Some(segment) = self.segment.take()
-            && self.dirty
-        {
-            self.closed.push(segment.into_file());
+        if let Some(segment) = self.segment.take() {
+            lock(&self.context.unindexed).push(segment.path().to_owned());
+            if self.dirty {
+                self.closed.push(segment.into_file());
+            }
         }
     }
 

@@ -74,7 +74,7 @@ impl Args {
         }
         let dump = match self.pid {
             Some(pid) => live::snapshot(pid)?,
-            None => input::read(&self.files)?,
+            None => input::read_for(&self.files, &filter)?,
         };
         let mut out = if self.form.json {
             Sink::direct()

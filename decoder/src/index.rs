@@ -1,0 +1,199 @@
+//! What a segment of a store holds, short enough to be looked at instead of the segment.
+
+use std::collections::BTreeMap;
+
+use ringmark_format::Uuid;
+use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::clock::Sample;
+use ringmark_format::codec::write;
+use ringmark_format::store::{Index, IndexSlot};
+use ringmark_format::stream::HostClock;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::block_reader::{Block, BlockReader, Item};
+use crate::filter::Filter;
+use crate::page::Page;
+use crate::session::{Counters, SessionBlock};
+use crate::time::SessionClock;
+
+/// By how much a time may differ when more of the session is read than one segment.
+const SLACK_NS: u64 = 1_000_000_000;
+
+/// The index of one segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentIndex {
+    /// The session.
+    pub session: Uuid,
+    /// Size, end and times.
+    pub about: Index,
+    /// The slots that it has pages of.
+    pub slots: Vec<IndexSlot>,
+}
+
+impl SegmentIndex {
+    /// Reads an index; `None`: it is none, or damaged.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = BlockReader::new("an index", bytes);
+        let Some(Item::Block(block)) = reader.next_item() else {
+            return None;
+        };
+        if block.header.kind != kind::INDEX {
+            return None;
+        }
+        let (about, mut rest) = Index::read_from_prefix(block.content).ok()?;
+        let mut slots = Vec::new();
+        for _ in 0..about.slots {
+            let (slot, after) = IndexSlot::read_from_prefix(rest).ok()?;
+            slots.push(slot);
+            rest = after;
+        }
+        Some(Self {
+            session: Uuid(block.header.session),
+            about,
+            slots,
+        })
+    }
+
+    /// As it is stored.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let content = [self.about.as_bytes(), self.slots.as_bytes()].concat();
+        let mut block = Vec::with_capacity(BlockHeader::BYTES + content.len());
+        let header = write::header(kind::INDEX, self.session);
+        // Too many slots for a block: no index.
+        let _ = write::block(&mut block, header, &content);
+        block
+    }
+
+    /// Whether the segment may hold what the filter lets pass.
+    #[must_use]
+    pub fn may_pass(&self, filter: &Filter) -> bool {
+        let Index {
+            first_ns,
+            last_ns,
+            first_t_ns,
+            last_t_ns,
+            error_ns,
+            ..
+        } = self.about;
+        let slack = error_ns.saturating_add(SLACK_NS);
+        let wide = |first: u64, last: u64, by| (first.saturating_sub(by), last.saturating_add(by));
+        first_ns <= last_ns
+            && filter.times_may_pass(
+                wide(first_t_ns, last_t_ns, SLACK_NS),
+                wide(first_ns, last_ns, slack),
+            )
+    }
+}
+
+/// Makes the index of a segment out of its blocks, in memory that its pages do not take.
+#[derive(Debug, Default)]
+pub struct IndexBuilder {
+    session: Option<(Uuid, SessionBlock)>,
+    samples: Vec<Sample>,
+    clocks: Vec<HostClock>,
+    shares_clocks: bool,
+    ticks: Option<(u64, u64)>,
+    slots: BTreeMap<u32, IndexSlot>,
+}
+
+impl IndexBuilder {
+    /// Takes a block of the segment. `None`: it cannot be understood, there will be no index.
+    pub fn take(&mut self, block: &Block<'_>) -> Option<()> {
+        let content = block.content;
+        match block.header.kind {
+            kind::SESSION => {
+                let session = block.header.session;
+                self.session = Some((Uuid(session), SessionBlock::read(content, session).ok()?));
+            }
+            kind::COUNTERS => {
+                let sample = Counters::read(content).ok()?.sample();
+                self.shares_clocks |= sample.is_some();
+                self.samples.extend(sample);
+            }
+            kind::HOST_CLOCK => self
+                .clocks
+                .push(HostClock::read_from_prefix(content).ok()?.0),
+            kind::PAGE => self.take_page(Page::read(block).ok()?)?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn take_page(&mut self, mut page: Page) -> Option<()> {
+        if page.check(|_| {}).is_some() {
+            return None;
+        }
+        let header = &page.header;
+        if header.mono_base_ns != 0 {
+            self.samples.push(Sample {
+                tick: header.tick_base,
+                mono_ns: header.mono_base_ns,
+            });
+        }
+        // A loss before the page has the time of its start.
+        let (low, high) = page
+            .summary
+            .ticks
+            .unwrap_or((header.tick_base, header.tick_base));
+        let low = low.min(header.tick_base);
+        let old = self.ticks.unwrap_or((low, high));
+        self.ticks = Some((old.0.min(low), old.1.max(high)));
+        let end = header
+            .first_event
+            .saturating_add(page.summary.reservations());
+        let next = if page.sealed {
+            page.number.0.saturating_add(1)
+        } else {
+            0
+        };
+        let slot = self.slots.entry(header.slot).or_insert(IndexSlot {
+            slot: header.slot,
+            reserved: 0,
+            first_event: header.first_event,
+            end_event: end,
+            first_lost: header.lost_before,
+            last_lost: header.lost_before,
+            next_page: next,
+        });
+        slot.first_event = slot.first_event.min(header.first_event);
+        slot.end_event = slot.end_event.max(end);
+        slot.first_lost = slot.first_lost.min(header.lost_before);
+        slot.last_lost = slot.last_lost.max(header.lost_before);
+        slot.next_page = slot.next_page.max(next);
+        Some(())
+    }
+
+    /// The index of a segment of this size whose end has this checksum. `None`: it holds no
+    /// session.
+    #[must_use]
+    pub fn finish(self, segment_bytes: u64, tail_crc: u32) -> Option<SegmentIndex> {
+        let (session, block) = self.session?;
+        let mut clock = SessionClock::new(Some(&block.header), self.samples);
+        clock.measured(&self.clocks, self.shares_clocks);
+        let slots: Vec<_> = self.slots.into_values().collect();
+        let mut about = Index {
+            segment_bytes,
+            tail_crc,
+            slots: slots.len() as u32,
+            first_ns: u64::MAX,
+            last_ns: 0,
+            first_t_ns: u64::MAX,
+            last_t_ns: 0,
+            error_ns: 0,
+        };
+        if let Some((low, high)) = self.ticks {
+            (about.first_t_ns, about.last_t_ns) = (clock.t_ns(low), clock.t_ns(high));
+            about.first_ns = clock.wall_of(low, about.first_t_ns);
+            about.last_ns = clock.wall_of(high, about.last_t_ns);
+            let errors = [about.first_t_ns, about.last_t_ns].map(|t| clock.error_ns(t));
+            about.error_ns = errors.into_iter().flatten().max().unwrap_or(0);
+        }
+        Some(SegmentIndex {
+            session,
+            about,
+            slots,
+        })
+    }
+}

@@ -1,0 +1,304 @@
+//! Promise: a time is found in a store without reading what is of other times, by indexes that nobody has to believe;
+//! what is old or too much is removed, and nothing else.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use ringmark_collector::Figures;
+use ringmark_collector::store::{Retention, Store, StoreOptions, Sync};
+use ringmark_decoder::Stamper;
+use ringmark_reader::Codec;
+use ringmark_reader::stream::Address;
+use ringmark_tests::collecting::{Collecting, options, segments, stream};
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Finished, binary, run};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+
+/// Events that are emitted without a pause between them.
+const EDGE: usize = 20;
+
+/// A store of one session whose events take some seconds, in small segments with indexes.
+struct Filled {
+    stage: Stage,
+    store: PathBuf,
+    /// Earliest and latest event, ns since 1970.
+    times: (u64, u64),
+}
+
+impl Filled {
+    fn new(label: &str) -> Self {
+        let stage = Stage::new(label);
+        let ringmark = "mode=lossless,ring=4M,page=4K,session=16M,keep=always";
+        let program = stage.start(EMIT, ringmark, "1 8000 burst=20 pause=10000");
+        let _ = program.finish(SOON).expect_code(0);
+        let (socket, store) = (stage.path("socket"), stage.path("store"));
+        let mut collector = options(Address::Unix(socket.clone()), &store);
+        collector.store.segment_bytes = 24 << 10;
+        let collecting = Collecting::with(collector);
+        let _ = stream(&stage.ring_file(), &socket, Codec::None);
+        let found = collecting.stored().verify();
+        assert_eq!((found.events, found.is_clean()), (8000, true));
+        let filled = Self {
+            stage,
+            store,
+            times: (found.first_ns.unwrap(), found.last_ns.unwrap()),
+        };
+        drop(collecting);
+        filled.tidy(Retention::default());
+        filled
+    }
+
+    fn options(&self, retention: Retention) -> StoreOptions {
+        StoreOptions {
+            root: self.store.clone(),
+            sync: Sync::Cache,
+            segment_bytes: 24 << 10,
+            segment_age: Duration::from_secs(3600),
+            retention,
+            session_bytes: 1 << 20,
+        }
+    }
+
+    /// What a collector does from time to time.
+    fn tidy(&self, retention: Retention) {
+        let store = Store::open(self.options(retention), Arc::new(Figures::default()));
+        let errors = store.unwrap().tidy();
+        assert!(errors.is_empty(), "{errors:?}");
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let mut found = segments(&self.store);
+        found.sort_by_key(|path| number(path));
+        found
+    }
+
+    /// Looks for these parts of the whole time, in thousandths.
+    fn cat(&self, from: u64, to: u64) -> Finished {
+        let (first, last) = self.times;
+        let at = |part| stamp(first + (last - first) / 1000 * part);
+        let mut command = self.stage.command(binary::path());
+        command.arg("cat").arg(&self.store);
+        command.args(["--json", "--from", &at(from), "--to", &at(to)]);
+        run(&mut command, SOON).unwrap()
+    }
+}
+
+fn number(segment: &Path) -> u32 {
+    let name = segment.file_stem().unwrap().to_str().unwrap();
+    name.rsplit_once('.').unwrap().1.parse().unwrap()
+}
+
+fn index(segment: &Path) -> PathBuf {
+    segment.with_extension("idx")
+}
+
+fn stamp(ns: u64) -> String {
+    String::from_utf8(Stamper::default().stamp(ns).to_vec()).unwrap()
+}
+
+/// The numbers of the events that were shown.
+fn shown(cat: &Finished) -> Vec<u64> {
+    let text = cat.stdout_text();
+    let numbers = text.lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["args"]["seq"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{line}"))
+    });
+    numbers.collect()
+}
+
+/// Whether segments were left out.
+fn left_out(cat: &Finished) -> bool {
+    cat.stderr_text().contains("of other times were not read")
+}
+
+#[test]
+fn a_time_is_found_without_reading_the_rest() {
+    let filled = Filled::new("times");
+    let segments = filled.segments();
+    assert!(segments.len() >= 6, "{} segments", segments.len());
+    assert!(segments.iter().all(|path| index(path).exists()));
+    for (from, to) in [(0, 100), (450, 550), (930, 1001)] {
+        let quick = filled.cat(from, to).expect_code(0);
+        assert!(left_out(&quick), "{from}..{to}: {}", quick.stderr_text());
+        let found = shown(&quick);
+        // The truth: without indexes everything is read.
+        let hidden = hide(&segments);
+        let slow = filled.cat(from, to).expect_code(0);
+        unhide(&hidden);
+        assert!(!left_out(&slow));
+        // At the edges a nanosecond may differ: less of the session's clock was read.
+        let slow = shown(&slow);
+        let inside = &slow[EDGE..slow.len() - EDGE];
+        assert!(
+            found.windows(inside.len()).any(|part| part == inside),
+            "{from}..{to}: {found:?}"
+        );
+        assert!(found.len().abs_diff(slow.len()) <= 2 * EDGE);
+        assert!(found.len() > 200, "{} events", found.len());
+        println!(
+            "{from}..{to}: {} events; {}",
+            found.len(),
+            quick.stderr_text().trim()
+        );
+    }
+    // Nothing is read of what is left out: it may be unreadable.
+    let early = shown(&filled.cat(0, 100).expect_code(0));
+    for path in segments.iter().rev().take(2) {
+        let mut bytes = fs::read(path).unwrap();
+        bytes[100..2000].fill(0xEE);
+        fs::write(path, bytes).unwrap();
+    }
+    let again = filled.cat(0, 100).expect_code(0);
+    assert_eq!(shown(&again), early);
+    assert!(!again.stderr_text().contains("checksum"));
+    assert_eq!(filled.cat(0, 1001).code(), 1, "damage that is read is told");
+}
+
+fn hide(segments: &[PathBuf]) -> Vec<(PathBuf, Vec<u8>)> {
+    let take = |path: &PathBuf| {
+        let index = index(path);
+        let bytes = fs::read(&index).unwrap();
+        fs::remove_file(&index).unwrap();
+        (index, bytes)
+    };
+    segments.iter().map(take).collect()
+}
+
+fn unhide(hidden: &[(PathBuf, Vec<u8>)]) {
+    for (path, bytes) in hidden {
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn an_index_that_is_wrong_is_not_believed_and_one_that_is_gone_is_made_again() {
+    let filled = Filled::new("wrong");
+    let segments = filled.segments();
+    let late = shown(&filled.cat(930, 1001).expect_code(0));
+    let expect = |what: &str, is_left_out| {
+        let found = filled.cat(930, 1001).expect_code(0);
+        assert_eq!(
+            left_out(&found),
+            is_left_out,
+            "{what}: {}",
+            found.stderr_text()
+        );
+        assert_eq!(shown(&found), late, "{what}");
+    };
+    expect("as it is", true);
+    // Each index is that of the first segment: its session, its times, but not its end.
+    let kept: Vec<_> = segments
+        .iter()
+        .map(|path| fs::read(index(path)).unwrap())
+        .collect();
+    for path in &segments {
+        fs::write(index(path), &kept[0]).unwrap();
+    }
+    // All but the first one are read, late events among them.
+    expect("another segment's", true);
+    for at in [0, 70, 100] {
+        for (path, bytes) in segments.iter().zip(&kept) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 4;
+            fs::write(index(path), bytes).unwrap();
+        }
+        expect("damaged", false);
+    }
+    for path in &segments {
+        fs::write(index(path), b"").unwrap();
+    }
+    expect("empty", false);
+    for path in &segments {
+        fs::remove_file(index(path)).unwrap();
+    }
+    expect("gone", false);
+    filled.tidy(Retention::default());
+    expect("made again", true);
+    let made: Vec<_> = segments
+        .iter()
+        .map(|path| fs::read(index(path)).unwrap())
+        .collect();
+    assert_eq!(made, kept);
+    // A segment that grew is not what its index says.
+    let last = segments.last().unwrap();
+    let mut bytes = fs::read(last).unwrap();
+    bytes.extend_from_slice(&fs::read(&segments[0]).unwrap());
+    fs::write(&segments[0], bytes).unwrap();
+    let early = filled.cat(930, 1001);
+    assert_eq!(shown(&early), late, "{}", early.stderr_text());
+}
+
+#[test]
+fn a_session_that_goes_on_is_found_by_its_indexes() {
+    let filled = Filled::new("on");
+    let before = filled.segments();
+    let socket = filled.stage.path("again");
+    let mut collector = options(Address::Unix(socket.clone()), &filled.store);
+    collector.store.segment_bytes = 24 << 10;
+    // What a recovery need not read may even be gone: the index says what was there.
+    let bytes = fs::read(&before[1]).unwrap();
+    let mut torn = bytes.clone();
+    torn[100..1000].fill(0xEE);
+    fs::write(&before[1], torn).unwrap();
+    let collecting = Collecting::with(collector);
+    let figures = stream(&filled.stage.ring_file(), &socket, Codec::None);
+    assert_eq!(collecting.figure("pages_total"), 0, "{figures:?}");
+    drop(collecting);
+    fs::write(&before[1], bytes).unwrap();
+    assert_eq!(shown(&filled.cat(0, 1001).expect_code(0)).len(), 8000);
+}
+
+#[test]
+fn what_is_old_or_too_much_is_removed() {
+    let filled = Filled::new("old");
+    let all = filled.segments();
+    let now = SystemTime::now();
+    for (n, path) in all.iter().enumerate() {
+        let age = Duration::from_secs(60 * (all.len() - n) as u64);
+        File::options()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .set_modified(now - age)
+            .unwrap();
+    }
+    let size = |path: &PathBuf| fs::metadata(path).unwrap().len();
+    let keep: u64 = all[2..].iter().map(size).sum();
+    filled.tidy(Retention {
+        bytes: Some(keep),
+        age: None,
+    });
+    assert_eq!(filled.segments(), all[2..]);
+    assert!(!index(&all[0]).exists() && index(&all[2]).exists());
+    filled.tidy(Retention {
+        bytes: None,
+        age: Some(Duration::from_secs(60 * (all.len() - 3) as u64 - 30)),
+    });
+    assert_eq!(filled.segments(), all[4..]);
+    // What is left is read as ever; what is gone is told as missing.
+    let found = shown_events(&filled);
+    assert!(found.contains(&7999) && !found.contains(&0));
+    filled.tidy(Retention {
+        bytes: Some(0),
+        age: None,
+    });
+    assert!(filled.segments().is_empty());
+}
+
+fn shown_events(filled: &Filled) -> Vec<u64> {
+    let mut command = filled.stage.command(binary::path());
+    command.arg("cat").arg(&filled.store).arg("--json");
+    let cat = run(&mut command, SOON).unwrap();
+    let text = cat.stdout_text();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    lines
+        .filter_map(|line| line["args"]["seq"].as_u64())
+        .collect()
+}
