@@ -33,7 +33,9 @@ class Ours:
         self.stage = stage
 
     def victim(self):
-        return self.stage.worker([self.stage.rival("ours")], {"RINGMARK": "mode=lossless"})
+        # Where what they leave goes with the stage.
+        env = {"RINGMARK": "mode=lossless", "RINGMARK_DIR": str(self.stage.directory / "rings")}
+        return self.stage.worker([self.stage.rival("ours")], env)
 
     def healthy(self):
         self.recorded = Recorded("healthy", FULL_RING)
