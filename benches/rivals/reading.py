@@ -27,7 +27,7 @@ class Snapshot:
     """Overwrite mode, a ring of 8 MiB."""
 
     name, has_spans = OURS, False
-    settings = "mode=overwrite,ring=8M,session=64M"
+    settings = "mode=overwrite,ring=8M"
     config = f"RINGMARK={settings}, `ringmark snapshot`"
 
     def start(self, stage):
