@@ -12,7 +12,7 @@ use ringmark_tests::workspace_root;
 #[allow(dead_code, unreachable_pub, reason = "a crate of its own in fuzz/")]
 mod bodies;
 
-use bodies::{cli_patterns, dump_blocks, repair, ring_image, schema};
+use bodies::{cli_patterns, dump_blocks, repair, ring_image, schema, stream};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 
@@ -51,6 +51,11 @@ fn dumps() {
 #[test]
 fn ring_files() {
     replay(&corpus("ring_image"), 4, ring_image::run);
+}
+
+#[test]
+fn streams() {
+    replay(&corpus("stream"), 3, stream::run);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringmark_reader::Codec;
 use ringmark_tests::account::Account;
 use ringmark_tests::collecting::{Collecting, segments, stream};
-use ringmark_tests::proxy::{Fault, Proxy};
+use ringmark_tests::proxy::{Damage, Fault, How, Proxy};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{SOON, Stage};
@@ -138,8 +138,42 @@ fn fault(random: &mut Random) -> Fault {
         cut_there: bytes(70_000),
         cut_back: bytes(1500),
         delay: Duration::from_micros(random.below(300)),
-        silent: false,
+        at_a_time: [8192, 1000, 61][random.below(3) as usize],
+        ..Fault::NONE
     }
+}
+
+/// What no transport should do: bytes that are changed, lost, doubled or exchanged. They are refused by
+/// their checksum, come again on the next connection, and nothing wrong is stored.
+#[test]
+fn damaged_bytes() {
+    let stage = Stage::new("damaged");
+    let ring_file = ended_session(&stage, EMIT);
+    let expected = expected(&stage, &ring_file);
+    let mut random = Random::seeded();
+    let (rounds, mut again) = (if is_long() { 200 } else { 12 }, 0);
+    for round in 0..rounds {
+        let damage = Damage {
+            at: random.below(60_000),
+            bytes: 1 + random.below(500) as usize,
+            how: [How::Flip, How::Repeat, How::Swap, How::Lose][round % 4],
+        };
+        let first = Fault {
+            damage: Some(damage),
+            ..Fault::NONE
+        };
+        let plan = move |n| if n == 0 { first } else { Fault::NONE };
+        let trial = Trial::new(&ring_file, &stage.path("trial"), plan);
+        let (connections, _) = trial.expect(&expected, [Codec::None, Codec::Lz4][round / 4 % 2]);
+        // Padding may be changed, and equal bytes be exchanged, without anybody's harm.
+        again += u64::from(connections == 2);
+        assert!(connections <= 2, "{damage:?}: {connections} connections");
+    }
+    println!("{rounds} rounds, {again} times refused and resumed, all events each once");
+    assert!(
+        again * 2 > rounds as u64,
+        "{again} of {rounds} were noticed"
+    );
 }
 
 /// The collector and the streamer are killed in turn while the program runs.

@@ -14,6 +14,8 @@ mod memory;
 mod peer;
 mod server;
 pub mod store;
+#[doc(hidden)]
+pub mod trial;
 mod words;
 
 pub use figures::Figures;

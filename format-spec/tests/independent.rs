@@ -37,11 +37,13 @@ fn the_vectors_are_what_their_script_makes() {
 }
 
 #[test]
-fn the_tick_vectors_are_what_their_script_makes() {
-    let run = passes("format-spec/vectors", &["ticks.py"]);
-    let committed = std::fs::read(root().join("format-spec/vectors/ticks.txt"));
-    assert!(
-        run.stdout == committed.expect("ticks.txt"),
-        "ticks.txt is not what ticks.py writes"
-    );
+fn the_vectors_of_ticks_and_streams_are_what_their_scripts_make() {
+    for name in ["ticks", "stream"] {
+        let run = passes("format-spec/vectors", &[&format!("{name}.py")]);
+        let committed = std::fs::read(root().join(format!("format-spec/vectors/{name}.txt")));
+        assert!(
+            run.stdout == committed.expect("the vectors"),
+            "{name}.txt is not what {name}.py writes"
+        );
+    }
 }

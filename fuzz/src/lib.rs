@@ -7,3 +7,4 @@ pub mod dump_blocks;
 pub mod repair;
 pub mod ring_image;
 pub mod schema;
+pub mod stream;

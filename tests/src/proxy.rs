@@ -20,6 +20,65 @@ pub struct Fault {
     pub delay: Duration,
     /// Instead of being cut it falls silent: both sides stay open, nothing passes.
     pub silent: bool,
+    /// Most bytes that pass in one piece.
+    pub at_a_time: usize,
+    /// What becomes of bytes on their way there.
+    pub damage: Option<Damage>,
+}
+
+/// Bytes of a stream that do not arrive as they were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damage {
+    /// Which byte it begins with.
+    pub at: u64,
+    /// How many bytes are concerned, made odd: no whole block has an odd size.
+    pub bytes: usize,
+    /// What is done to them.
+    pub how: How,
+}
+
+/// What can be done to bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// One bit of the first is turned.
+    Flip,
+    /// They come twice.
+    Repeat,
+    /// They come behind as many that follow.
+    Swap,
+    /// They do not come.
+    Lose,
+}
+
+impl Damage {
+    /// Does it to a piece of which the first byte has this number.
+    fn apply(&self, piece: &mut Vec<u8>, first: u64) {
+        let Some(from) = self.at.checked_sub(first).map(|at| at as usize) else {
+            return;
+        };
+        // In the piece that its first byte is in.
+        let there = piece.len().saturating_sub(from);
+        let wanted = if self.how == How::Swap {
+            there / 2
+        } else {
+            there
+        };
+        let bytes = self.bytes.min(wanted);
+        if bytes == 0 {
+            return;
+        }
+        let bytes = (bytes - 1) | 1;
+        let bytes = if bytes > wanted { bytes - 2 } else { bytes };
+        match self.how {
+            How::Flip => piece[from] ^= 0x10,
+            How::Repeat => {
+                let again = piece[from..from + bytes].to_vec();
+                piece.splice(from..from, again);
+            }
+            How::Swap => piece[from..from + 2 * bytes].rotate_left(bytes),
+            How::Lose => drop(piece.drain(from..from + bytes)),
+        }
+    }
 }
 
 impl Fault {
@@ -29,6 +88,8 @@ impl Fault {
         cut_back: u64::MAX,
         delay: Duration::ZERO,
         silent: false,
+        at_a_time: 8192,
+        damage: None,
     };
 }
 
@@ -160,9 +221,13 @@ impl Drop for Proxy {
 /// Starts both directions of a connection.
 fn pass<S: Socket>(near: &S, far: &S, fault: Fault, stop: &Arc<AtomicBool>) {
     let pair = |from: &S, to: &S| Some((from.again().ok()?, to.again().ok()?));
-    for (ends, cut) in [
-        (pair(near, far), fault.cut_there),
-        (pair(far, near), fault.cut_back),
+    let back = Fault {
+        damage: None,
+        ..fault
+    };
+    for (ends, cut, fault) in [
+        (pair(near, far), fault.cut_there, fault),
+        (pair(far, near), fault.cut_back, back),
     ] {
         let stop = stop.clone();
         if let Some((from, to)) = ends {
@@ -173,7 +238,7 @@ fn pass<S: Socket>(near: &S, far: &S, fault: Fault, stop: &Arc<AtomicBool>) {
 
 fn copy<S: Socket>(from: &S, to: &S, (cut, fault): (u64, Fault), stop: &AtomicBool) {
     let _ = from.wait_at_most(Duration::from_millis(100));
-    let (mut passed, mut buffer) = (0, [0; 8192]);
+    let (mut passed, mut buffer) = (0, vec![0; fault.at_a_time]);
     while !stop.load(Relaxed) {
         let read = match from.read_some(&mut buffer) {
             Ok(0) => break,
@@ -183,7 +248,11 @@ fn copy<S: Socket>(from: &S, to: &S, (cut, fault): (u64, Fault), stop: &AtomicBo
         };
         thread::sleep(fault.delay);
         let piece = read.min(usize::try_from(cut - passed).unwrap_or(usize::MAX));
-        if to.write_whole(&buffer[..piece]).is_err() {
+        let mut bytes = buffer[..piece].to_vec();
+        if let Some(damage) = fault.damage {
+            damage.apply(&mut bytes, passed);
+        }
+        if to.write_whole(&bytes).is_err() {
             break;
         }
         passed += piece as u64;
