@@ -68,6 +68,7 @@ impl Scene {
                 directory: self.spill.clone(),
                 bytes_max: 4 << 30,
             }),
+            zero_copy: false,
         }
     }
 

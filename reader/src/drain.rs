@@ -175,6 +175,12 @@ impl SessionDrain {
         Fill::PassDone
     }
 
+    /// Where a page of a slot lies in the ring file, if that was looked at before.
+    #[must_use]
+    pub fn page_offset(&self, slot: u32, page: u64) -> Option<u64> {
+        self.slots.get(slot as usize)?.page_offset(page)
+    }
+
     /// Goes on with a pass over all slots: copies what is committed in open pages. Call it when
     /// [`SessionDrain::fill`] said that its pass is done.
     ///

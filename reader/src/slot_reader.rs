@@ -29,6 +29,9 @@ pub(crate) struct SlotReader {
     skipped_before: u64,
     /// Reservations in the slot, as last counted.
     pub(crate) events: u64,
+    /// The last page of a thread that has ended, when it was taken: what was not committed in it
+    /// is padding in the copy.
+    walked: Option<u64>,
     /// Most of the ring that was ever found waiting, in 1/1024.
     pub(crate) fill: u32,
 }
@@ -148,6 +151,7 @@ impl SlotReader {
             }
         };
         push_page(batch, session, waiting.geometry, self.next, copied, true);
+        self.walked = last_of_claim.then_some(self.next).or(self.walked);
         self.next += 1;
         Taken::Page
     }
@@ -248,6 +252,13 @@ impl SlotReader {
         if let Some(events) = events_through(batch, waiting.geometry, &copied) {
             self.events = self.events.max(events);
         }
+    }
+
+    /// Where page `number` lies in the file, just as it was copied.
+    pub(crate) fn page_offset(&self, number: u64) -> Option<u64> {
+        let geometry = self.geometry.filter(|_| self.walked != Some(number))?;
+        let index = number % u64::from(geometry.pages);
+        Some(geometry.pages_offset + index * u64::from(geometry.page_bytes))
     }
 
     pub(crate) fn index(&self) -> u32 {

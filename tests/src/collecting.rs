@@ -160,6 +160,7 @@ pub fn stream_options(selection: Selection, to: Address) -> StreamOptions {
         codec: Codec::None,
         retry: Duration::from_millis(1),
         spill: None,
+        zero_copy: false,
     }
 }
 

@@ -15,6 +15,7 @@ use ringmark_ring::{clock, identity};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::wire::{Message, SILENT, Wire};
+use super::zero_copy::Reference;
 
 /// Who a streamer says it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -131,6 +132,17 @@ impl Connection {
         self.waiting_bytes += blocks.len() as u64;
         self.waiting.push_back(blocks.to_vec());
         Ok(())
+    }
+
+    /// Whether pages can be sent by reference.
+    pub(super) fn takes_references(&self) -> bool {
+        self.wire.takes_references()
+    }
+
+    /// Sends a block whose content is sent by reference. To be called with room for it.
+    pub(super) fn send_page(&mut self, head: &[u8], content: Reference) -> io::Result<()> {
+        self.sent += (head.len() + content.bytes()) as u64;
+        self.wire.send_page(head, content)
     }
 
     /// Sends what waited for credit.

@@ -18,6 +18,7 @@ mod streamer;
 mod track;
 mod way;
 mod wire;
+mod zero_copy;
 
 pub use address::Address;
 pub use connection::Introduction;
@@ -26,3 +27,5 @@ pub use explain::explain;
 pub use secret::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use streamer::{StreamFigures, StreamOptions, Streamer};
+#[cfg(planted)]
+pub use zero_copy::RELEASE_WHEN_SENT;

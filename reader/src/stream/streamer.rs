@@ -48,6 +48,9 @@ pub struct StreamOptions {
     pub retry: Duration,
     /// Where pages wait while the collector is away or slow.
     pub spill: Option<SpillOptions>,
+    /// Sends pages of lossless sessions without copying them. Not together with a spill: it
+    /// releases pages that are under way.
+    pub zero_copy: bool,
 }
 
 /// Figures of a stream.
@@ -258,7 +261,9 @@ impl Streamer {
         }
         let new = || Some(Spill::new(self.place.clone()?, uuid));
         let spill = self.left.remove(&uuid).or_else(new);
-        self.tracks.push(Track::new(session, spill));
+        let mut track = Track::new(session, spill);
+        track.send_by_reference(self.options.zero_copy && self.place.is_none());
+        self.tracks.push(track);
     }
 
     /// Has a track move pages to the spill, if it should. `false`: its file was truncated, it is

@@ -1,7 +1,9 @@
 //! One session being streamed: announced, resumed, its pages sent, those that waited on disk first.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_format::Uuid;
@@ -9,6 +11,7 @@ use ringmark_format::Uuid;
 use super::flight::{Landing, Marks};
 use super::spill::Spill;
 use super::way::{Way, news_in};
+use super::zero_copy;
 use crate::batch::Batch;
 use crate::counters::News;
 use crate::drain::{Fill, SessionDrain};
@@ -16,6 +19,9 @@ use crate::error::ReaderError;
 use crate::lifetime::Lifetime;
 use crate::session::Session;
 
+/// Bytes that are copied at once, or one page if that is larger: they stay in the cache until they
+/// are summed and sent.
+const BATCH: u64 = 256 << 10;
 /// What of the fullest ring may wait for a slow collector before it goes to the spill, in 1/1024.
 const SLOW: u32 = 512;
 /// The same while the collector has just gone.
@@ -75,6 +81,8 @@ pub(super) struct Ring {
     lifetime: Lifetime,
     news: News,
     drained: bool,
+    /// The ring file, if its pages may be sent by reference.
+    by_reference: Option<Arc<File>>,
     /// It was taken anew from the oldest page on that is not released.
     rewound: bool,
 }
@@ -105,12 +113,30 @@ impl Track {
             lifetime: Lifetime::new(),
             news: News::default(),
             drained: false,
+            by_reference: None,
             rewound: false,
         };
         Self {
             ring: Some(ring),
             ..Self::left(uuid, spill)
         }
+    }
+
+    /// Has its pages sent by reference from now on, or not. Only what nobody overwrites before it
+    /// is released can be: pages of a lossless session.
+    pub(super) fn send_by_reference(&mut self, on: bool) {
+        if let Some(ring) = &mut self.ring {
+            let session = ring.drain.session();
+            let file = session.ring().file().try_clone().ok();
+            ring.by_reference = file.filter(|_| on && session.consumes()).map(Arc::new);
+        }
+    }
+
+    /// Whether its pages are sent by reference.
+    pub(super) fn is_sent_by_reference(&self) -> bool {
+        self.ring
+            .as_ref()
+            .is_some_and(|ring| ring.by_reference.is_some())
     }
 
     /// A session of which nothing but this is there.
@@ -256,12 +282,29 @@ impl Track {
             return Ok(NOTHING);
         };
         while way.has_room()? {
-            way.batch.clear(u64::MAX);
-            let filled = fill(&mut ring.drain, way.batch)?;
+            way.batch.clear(BATCH);
+            let mut filled = fill(&mut ring.drain, way.batch)?;
+            if filled == Fill::BatchFull && way.batch.is_empty() {
+                way.batch.clear(u64::MAX);
+                filled = fill(&mut ring.drain, way.batch)?;
+            }
             pages += way.batch.pages();
             way.send_schema(self.uuid, &mut ring.drain)?;
             if !way.batch.is_empty() {
-                way.send_batch(self.uuid)?;
+                match ring
+                    .by_reference
+                    .as_ref()
+                    .filter(|_| way.connection.takes_references())
+                {
+                    Some(file) => {
+                        let blocks = way.batch.bytes();
+                        zero_copy::send_batch(blocks, &ring.drain, file, way.connection)?;
+                        if zero_copy::releases_when_sent() {
+                            ring.drain.release();
+                        }
+                    }
+                    None => way.send_batch(self.uuid)?,
+                }
                 let taken = ring.drain.taken();
                 self.have.extend(taken.iter().copied());
                 way.note(self.uuid, Landing::pages(taken));
@@ -307,17 +350,21 @@ impl Track {
         batch: &mut Batch,
     ) -> Result<Held, ReaderError> {
         let ending = matches!(self.stage, Stage::Ending | Stage::Sent);
-        let (Some(ring), Some(spill)) = (&mut self.ring, &mut self.spill) else {
+        let Some(ring) = self.ring.as_mut().filter(|_| !ending) else {
             return Ok(Held::default());
         };
         ring.drain.session().check_size()?;
+        // Also has rings mapped in that are there before the connection is.
         let held = ring.drain.held_1024();
+        let Some(spill) = &mut self.spill else {
+            return Ok(Held::default());
+        };
         let least = match away {
             None => SLOW,
             Some(away) if away < AWAY => GONE,
             Some(_) => 1,
         };
-        if ending || held < least {
+        if held < least {
             return Ok(Held::default());
         }
         ring.drain.rewind();

@@ -1,6 +1,7 @@
 //! A connection's bytes: sent without waiting for a peer that does not take them, received as
 //! whole checked blocks.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,6 +16,7 @@ use super::address::Address;
 use super::blocks;
 use super::credentials::Credentials;
 use super::encrypted::Encrypted;
+use super::zero_copy::{Reference, send_more};
 
 /// How long a connection may take to come about.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -35,17 +37,30 @@ pub(super) trait Bytes: Read + Write + Send {
     fn holds_back(&self) -> bool {
         false
     }
+
+    /// The socket, if what is written to it goes there as it is.
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 impl Bytes for TcpStream {
     fn fd(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }
+
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
 }
 
 impl Bytes for UnixStream {
     fn fd(&self) -> BorrowedFd<'_> {
         self.as_fd()
+    }
+
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 }
 
@@ -55,12 +70,18 @@ pub(super) struct Message {
     pub(super) content: Vec<u8>,
 }
 
+/// Something that was sent and waits for the system.
+enum Piece {
+    Bytes(Vec<u8>),
+    Reference(Reference),
+}
+
 /// One connection.
 pub(super) struct Wire {
     bytes: Box<dyn Bytes>,
     input: Vec<u8>,
     /// Sent, and not taken by the system yet.
-    output: Vec<u8>,
+    output: VecDeque<Piece>,
     heard_at: Instant,
     ended: bool,
 }
@@ -93,7 +114,7 @@ impl Wire {
         Self {
             bytes,
             input: Vec::new(),
-            output: Vec::new(),
+            output: VecDeque::new(),
             heard_at: Instant::now(),
             ended: false,
         }
@@ -107,12 +128,42 @@ impl Wire {
         while self.output.is_empty() && !rest.is_empty() {
             rest = rest.get(self.write(rest)?..).unwrap_or_default();
             if !rest.is_empty() && !poll_for(self.bytes.fd(), PollFlags::OUT, PATIENCE)? {
-                self.output.extend_from_slice(rest);
+                break;
+            }
+        }
+        if !rest.is_empty() {
+            self.output.push_back(Piece::Bytes(rest.to_vec()));
+        }
+        self.flush()
+    }
+
+    /// Whether pages can be sent by reference.
+    pub(super) fn takes_references(&self) -> bool {
+        self.bytes.plain().is_some()
+    }
+
+    /// As [`Wire::send`], a block whose content is sent by reference.
+    pub(super) fn send_page(&mut self, head: &[u8], mut content: Reference) -> io::Result<()> {
+        self.flush()?;
+        let mut rest = head;
+        if let Some(fd) = self.bytes.plain().filter(|_| self.output.is_empty()) {
+            rest = head.get(send_more(fd, head)?..).unwrap_or_default();
+            let mut is_gone = false;
+            while rest.is_empty() && !is_gone {
+                is_gone = content.send(fd)?;
+                if !is_gone && !poll_for(self.bytes.fd(), PollFlags::OUT, PATIENCE)? {
+                    break;
+                }
+            }
+            if is_gone {
                 return Ok(());
             }
         }
-        self.output.extend_from_slice(rest);
-        self.flush()
+        if !rest.is_empty() {
+            self.output.push_back(Piece::Bytes(rest.to_vec()));
+        }
+        self.output.push_back(Piece::Reference(content));
+        Ok(())
     }
 
     /// Whether the system does not take what was sent.
@@ -121,10 +172,23 @@ impl Wire {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let output = std::mem::take(&mut self.output);
-        let written = self.write(&output);
-        self.output = output;
-        self.output.drain(..written?);
+        while let Some(mut piece) = self.output.pop_front() {
+            let is_gone = match &mut piece {
+                Piece::Bytes(bytes) => {
+                    let written = self.write(bytes)?;
+                    bytes.drain(..written);
+                    bytes.is_empty()
+                }
+                Piece::Reference(content) => {
+                    let fd = self.bytes.plain().ok_or(ErrorKind::Unsupported)?;
+                    content.send(fd)?
+                }
+            };
+            if !is_gone {
+                self.output.push_front(piece);
+                break;
+            }
+        }
         match self.bytes.flush() {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(()),
@@ -181,7 +245,12 @@ impl Wire {
             self.input.truncate(old + *read.as_ref().unwrap_or(&0));
             match read {
                 Ok(0) => self.ended = true,
-                Ok(_) => self.heard_at = Instant::now(),
+                Ok(read) => {
+                    self.heard_at = Instant::now();
+                    if read < CHUNK {
+                        break;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// Most bytes of pages that wait in DIR
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     spill_max: u64,
+    /// Send pages of lossless sessions without copying them
+    #[arg(long, conflicts_with_all = ["spill", "compress"])]
+    zero_copy: bool,
     /// Compress pages with LZ4
     #[arg(long)]
     compress: bool,
@@ -113,6 +116,7 @@ impl Args {
                 directory,
                 bytes_max: self.spill_max,
             }),
+            zero_copy: self.zero_copy,
             codec: if self.compress {
                 Codec::Lz4
             } else {

@@ -191,10 +191,23 @@ impl Streamer {
             self.done.sent += connection.sent();
             self.away_since = Instant::now();
         }
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            self.distrust();
+        }
         self.stalled = false;
         self.flights = Flights::default();
         self.tracks.iter_mut().for_each(Track::begin_again);
         self.try_later(error);
+    }
+
+    /// The collector refused what was under way. A page that its program changed after it was
+    /// sealed has another checksum than was sent: from now on such programs' pages are copied.
+    fn distrust(&mut self) {
+        for track in &mut self.tracks {
+            if track.is_sent_by_reference() && self.flights.holds(track.uuid) {
+                track.send_by_reference(false);
+            }
+        }
     }
 
     fn try_later(&mut self, error: &io::Error) {
