@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 
-use ringmark_reader::Selection;
 use ringmark_reader::stream::{
-    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, Streamer,
+    Address, Introduction, SpillOptions, StreamFigures, StreamOptions, StreamStatus, Streamer,
 };
+use ringmark_reader::{Access, Selection, Session};
 use ringmark_tests::account::Account;
 use ringmark_tests::collecting::segments;
 use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{Counters, SOON, Stage};
-use ringmark_tests::{Running, binary, is_long, wait_until};
+use ringmark_tests::{Running, binary, is_long, run, wait_until};
 use rustix::process::Signal;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+/// Rings that outlast a streamer that is not run for a while.
+const ROOMY: &str = "mode=lossless,ring=8M,page=64K,session=64M";
 const LONG: Duration = Duration::from_secs(180);
 
 /// A stage with a collector's socket and store, and a place to spill.
@@ -130,11 +132,7 @@ fn a_collector_that_pauses() {
         "2 100000000 bulk=1000 burst=10 pause=1000 for={}",
         (seconds + 1) * 1000
     );
-    let program = scene.stage.start(
-        EMIT,
-        "mode=lossless,ring=1M,page=64K,session=16M",
-        &arguments,
-    );
+    let program = scene.stage.start(EMIT, ROOMY, &arguments);
     let options = scene.options(&scene.stage.ring_file(), &scene.socket);
     let streaming = thread::spawn(move || stream(options));
     thread::sleep(Duration::from_millis(300));
@@ -161,24 +159,37 @@ fn a_collector_that_pauses() {
 fn a_killed_streamer_leaves_its_pages_to_the_next() {
     let scene = Scene::new("killed");
     let rounds = if is_long() { 40 } else { 4 };
-    let arguments = format!(
-        "2 100000000 bulk=1000 burst=10 pause=1000 for={}",
-        rounds * 600
-    );
-    let ringmark = "mode=lossless,ring=1M,page=64K,session=16M";
-    let program = scene.stage.start(EMIT, ringmark, &arguments);
+    let arguments = "2 100000000 bulk=1000 burst=5 pause=1000";
+    let ringmark = ROOMY;
+    let program = scene.stage.start(EMIT, ringmark, arguments);
     let pid = program.id().to_string();
-    let _ = scene.stage.ring_file();
+    let ring_file = scene.stage.ring_file();
     let mut spilled = 0;
     for round in 0..rounds {
         let streamer = scene.streamer(&["-p", &pid], "1G");
         // Some are killed before they have seen anything, some in the middle.
-        thread::sleep(Duration::from_millis(100 * (round % 4 + 1)));
+        if round % 2 == 1 {
+            wait_until(SOON, "more waits", || {
+                (scene.spilled_bytes() > spilled + 100_000).then_some(())
+            });
+        }
+        thread::sleep(Duration::from_millis(10 * (round % 7)));
         drop(streamer.kill().unwrap());
         spilled = spilled.max(scene.spilled_bytes());
     }
     let streamer = scene.streamer(&["-p", &pid], "1G");
-    let _ = program.finish(LONG).expect_code(0);
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    let status = wait_until(SOON, "what the streamer says", || {
+        StreamStatus::of(&session).filter(|status| status.spilled > 0)
+    });
+    assert!(!status.connected && status.in_flight == 0 && status.lost == 0);
+    let mut stat = scene.stage.command(binary::path());
+    stat.args(["stat", "--interval", "10ms", "-p", &pid]);
+    let stat = run(&mut stat, SOON).unwrap();
+    let text = stat.expect_code(0).stdout_text();
+    println!("{status:?}\n{text}");
+    assert!(text.contains("streamed to unix://") && text.contains("no collector"));
+    drop(program.kill().unwrap());
     let collector = scene.collector();
     let _ = streamer.finish(LONG).expect_code(0);
     drop(collector.kill().unwrap());
@@ -278,7 +289,7 @@ fn a_silent_connection_is_given_up() {
     let plan = move |n| if n == 0 { silent } else { Fault::NONE };
     let proxy = Proxy::start(&way, &scene.socket, plan);
     let arguments = "2 100000000 bulk=1000 burst=10 pause=1000 for=3000";
-    let ringmark = "mode=lossless,ring=1M,page=64K,session=16M";
+    let ringmark = ROOMY;
     let program = scene.stage.start(EMIT, ringmark, arguments);
     let figures = stream(scene.options(&scene.stage.ring_file(), &way));
     let _ = program.finish(LONG).expect_code(0);

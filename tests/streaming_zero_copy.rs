@@ -28,6 +28,7 @@ fn stream(ring_file: &Path, to: Address) -> (StreamFigures, Vec<String>) {
     let options = StreamOptions {
         selection: Selection::Path(ring_file.to_owned()),
         to,
+        credentials: None,
         introduction: Introduction::of_this_host(),
         codec: Codec::None,
         retry: Duration::from_millis(1),

@@ -238,7 +238,9 @@ impl Collecting {
                 segment_age: Duration::from_secs(3600),
                 retention: Retention::default(),
             },
+            credentials: None,
             token: None,
+            handshake_within: Duration::from_secs(8),
             connections: 16,
             memory_bytes: 64 << 20,
             metrics: None,
@@ -271,6 +273,7 @@ fn stream(to: &str, ring_file: &Path, zero_copy: bool) -> (u64, Duration, f64) {
     let options = StreamOptions {
         selection: Selection::Path(ring_file.to_owned()),
         to: to.parse().expect("an address"),
+        credentials: None,
         introduction: Introduction::of_this_host(),
         codec: Codec::None,
         retry: Duration::from_millis(10),

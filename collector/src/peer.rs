@@ -55,6 +55,27 @@ pub(crate) enum End {
     Gone,
     /// It was refused, for this reason.
     Refused(u32, String),
+    /// What it said of a session was refused.
+    RefusedSession(Uuid, u32, String),
+}
+
+impl End {
+    /// The message that says it; `None`: there is nothing to say.
+    fn message(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Gone => None,
+            Self::Refused(code, why) => Some(words::refused(Uuid([0; 16]), *code, why)),
+            Self::RefusedSession(session, code, why) => Some(words::refused(*session, *code, why)),
+        }
+    }
+
+    /// Why it was refused.
+    pub(crate) fn why(&self) -> Option<&str> {
+        match self {
+            Self::Gone => None,
+            Self::Refused(_, why) | Self::RefusedSession(_, _, why) => Some(why),
+        }
+    }
 }
 
 impl From<std::io::Error> for End {
@@ -71,7 +92,13 @@ impl From<StoreError> for End {
             StoreError::Full { .. } => refusal::BUSY,
             StoreError::Protocol { .. } => refusal::PROTOCOL,
         };
-        Self::Refused(code, error.to_string())
+        let why = error.to_string();
+        match error {
+            StoreError::Foreign { session, .. } | StoreError::Protocol { session, .. } => {
+                Self::RefusedSession(session, code, why)
+            }
+            _ => Self::Refused(code, why),
+        }
     }
 }
 
@@ -131,8 +158,8 @@ impl Peer {
             },
             Err(end) => end,
         };
-        if let End::Refused(code, why) = &end {
-            say_and_close(self.bytes, &words::refused(*code, why)).await;
+        if let Some(refused) = end.message() {
+            say_and_close(self.bytes, &refused).await;
         }
         end
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use ringmark_format::Uuid;
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,7 +13,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use crate::figures::Figures;
 use crate::listen::{Incoming, Listener, say_and_close};
 use crate::memory::Memory;
-use crate::peer::{Common, End, Peer};
+use crate::peer::{Common, Peer};
 use crate::store::{Store, StoreError, StoreOptions};
 use crate::words;
 
@@ -208,7 +209,7 @@ async fn accept(
                 Ok(line) => Peer::new(line, common).serve().await,
                 Err(end) => end,
             };
-            if let End::Refused(_, why) = end {
+            if let Some(why) = end.why() {
                 Figures::add(&figures.refused_total, 1);
                 let _ = notices.send(format!("{from}: {why}"));
             }
@@ -219,7 +220,7 @@ async fn accept(
 }
 
 async fn refuse(incoming: Incoming) {
-    let refused = words::refused(refusal::BUSY, "too many connections");
+    let refused = words::refused(Uuid([0; 16]), refusal::BUSY, "too many connections");
     if let Ok(line) = incoming.secure(REFUSE_WITHIN).await {
         say_and_close(line.bytes, &refused).await;
     }

@@ -45,10 +45,11 @@ pub(crate) fn welcome(store: [u8; 16], real_ns: u64, credit: u64) -> Vec<u8> {
     message(kind::WELCOME, Uuid([0; 16]), welcome.as_bytes())
 }
 
-pub(crate) fn refused(code: u32, why: &str) -> Vec<u8> {
+/// `session`: the one that is refused, or zeros.
+pub(crate) fn refused(session: Uuid, code: u32, why: &str) -> Vec<u8> {
     let refused = Refused { code, reserved: 0 };
     let content = [refused.as_bytes(), why.as_bytes()].concat();
-    message(kind::REFUSED, Uuid([0; 16]), &content)
+    message(kind::REFUSED, session, &content)
 }
 
 pub(crate) fn resume(session: Uuid, known: &Known) -> Vec<u8> {

@@ -7,7 +7,8 @@ pub mod kind {
     pub const HELLO: u16 = 32;
     /// Collector's answer: [`super::Welcome`], then attributes.
     pub const WELCOME: u16 = 33;
-    /// Either side, the last block: [`super::Refused`], then the reason as text.
+    /// Either side, the last block, for the session that is refused if it is one:
+    /// [`super::Refused`], then the reason as text.
     pub const REFUSED: u16 = 34;
     /// Collector, after every SESSION block: [`super::Resume`], then [`super::ResumeSlot`]s.
     pub const RESUME: u16 = 35;

@@ -116,13 +116,15 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
 /// No start takes longer, also where its process is out of our sight.
 const LEFTOVER_SECONDS: i64 = 60;
 
-/// Files that a process left behind when it died while starting, or said why it is off.
+/// Files that a process left behind when it died while starting, or said why it is off, and what
+/// its streamer said of it.
 fn remove_leftover(path: &Path) {
     let name = path
         .file_name()
         .map(|n| n.to_string_lossy())
         .unwrap_or_default();
-    if !name.ends_with(".starting") && !name.ends_with(".off") {
+    let endings = [".starting", ".off", ".stream", ".stream.new"];
+    if !endings.iter().any(|ending| name.ends_with(ending)) {
         return;
     }
     let pid: String = name.chars().take_while(char::is_ascii_digit).collect();

@@ -274,11 +274,23 @@ fn resume(message: &Message) -> io::Result<Said> {
     })
 }
 
+/// What the collector refused.
+#[derive(Debug, thiserror::Error)]
+#[error("refused: {why}")]
+pub(super) struct Refusal {
+    /// A session, if it is not all of us.
+    pub(super) session: Option<Uuid>,
+    why: String,
+}
+
 /// What refused us, in its own words.
 fn refused(message: &Message) -> io::Error {
     let text = message.content.get(Refused::BYTES..).unwrap_or_default();
-    let text = String::from_utf8_lossy(text).escape_debug().to_string();
-    io::Error::new(ErrorKind::PermissionDenied, format!("refused: {text}"))
+    let refusal = Refusal {
+        session: Some(Uuid(message.header.session)).filter(|session| *session != Uuid([0; 16])),
+        why: String::from_utf8_lossy(text).escape_debug().to_string(),
+    };
+    io::Error::new(ErrorKind::PermissionDenied, refusal)
 }
 
 fn unexpected(message: &Message) -> io::Error {

@@ -41,6 +41,7 @@ struct Flight {
     /// Byte of the connection behind it.
     end: u64,
     session: Uuid,
+    bytes: u64,
     begun: Instant,
     landing: Landing,
 }
@@ -49,14 +50,18 @@ struct Flight {
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     flights: VecDeque<Flight>,
+    /// The end of the last one that is durable.
+    landed: u64,
 }
 
 impl Flights {
     /// A batch went out; its last byte is the one before `end`.
     pub(super) fn push(&mut self, end: u64, session: Uuid, landing: Landing) {
+        let behind = self.flights.back().map_or(self.landed, |last| last.end);
         self.flights.push_back(Flight {
             end,
             session,
+            bytes: end.saturating_sub(behind),
             begun: Instant::now(),
             landing,
         });
@@ -75,7 +80,14 @@ impl Flights {
             return None;
         }
         let flight = self.flights.pop_front()?;
+        self.landed = flight.end;
         Some((flight.session, flight.landing))
+    }
+
+    /// Bytes of a session that are under way.
+    pub(super) fn bytes(&self, session: Uuid) -> u64 {
+        let its = self.flights.iter().filter(|f| f.session == session);
+        its.map(|f| f.bytes).sum()
     }
 
     /// Whether something of this session is under way.

@@ -14,6 +14,7 @@ mod explain;
 mod flight;
 mod secret;
 mod spill;
+mod status;
 mod streamer;
 mod track;
 mod way;
@@ -26,6 +27,7 @@ pub use credentials::{Credentials, hosts_of};
 pub use explain::explain;
 pub use secret::{CredentialsError, read_token};
 pub use spill::SpillOptions;
+pub use status::StreamStatus;
 pub use streamer::{StreamFigures, StreamOptions, Streamer};
 #[cfg(planted)]
 pub use zero_copy::RELEASE_WHEN_SENT;

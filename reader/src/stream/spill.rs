@@ -203,6 +203,11 @@ impl Spill {
         last.is_none_or(|part| (part.number, part.bytes) <= self.at)
     }
 
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
     /// How long the oldest of it may have waited.
     pub(super) fn age(&self) -> Duration {
         let begun = self.parts.front().map(|part| part.begun);

@@ -17,6 +17,7 @@ use super::connection::{Connection, Introduction};
 use super::credentials::Credentials;
 use super::flight::Flights;
 use super::spill::{Place, Spill, SpillOptions};
+use super::status::{self, StreamStatus};
 use super::track::{Held, Stage, Track};
 use crate::apart::Owners;
 use crate::batch::Batch;
@@ -28,6 +29,8 @@ use crate::session::Session;
 
 /// How often new sessions are looked for.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
+/// How often each session's stream says how it stands.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// How often a collector that is slow is looked at.
 const STALLED: Duration = Duration::from_millis(2);
 
@@ -106,6 +109,7 @@ pub struct Streamer {
     done: StreamFigures,
     notices: Vec<String>,
     scanned_at: Option<Instant>,
+    status_at: Option<Instant>,
     counted_at: Instant,
     retry: Duration,
     retry_at: Instant,
@@ -148,6 +152,7 @@ impl Streamer {
             done: StreamFigures::default(),
             notices: Vec::new(),
             scanned_at: None,
+            status_at: None,
             counted_at: now,
             retry_at: now,
             leaving: false,
@@ -223,6 +228,7 @@ impl Streamer {
     fn step(&mut self) {
         self.scan();
         self.connect();
+        self.say_status();
         if let Err(error) = self.exchange() {
             self.hang_up(&error);
         }
@@ -231,6 +237,26 @@ impl Streamer {
             while index < self.tracks.len() {
                 index += usize::from(self.hold(index, Some(away)));
             }
+        }
+    }
+
+    fn say_status(&mut self) {
+        if self.status_at.is_some_and(|at| at.elapsed() < STATUS_EVERY) {
+            return;
+        }
+        self.status_at = Some(Instant::now());
+        for track in &self.tracks {
+            let Some(drain) = track.drain() else { continue };
+            let status = StreamStatus {
+                to: self.options.to.to_string(),
+                connected: self.connection.is_some(),
+                in_flight: self.flights.bytes(track.uuid),
+                spilled: track.spill.as_ref().map_or(0, Spill::bytes),
+                lag_ms: self.lag(track).as_millis() as u64,
+                lost: drain.lost(),
+            };
+            // Where it cannot be said (a directory that is only read) the stream goes on.
+            let _ = status.say(drain.session());
         }
     }
 
@@ -308,7 +334,10 @@ impl Streamer {
 
     fn drop_track(&mut self, index: usize, error: &ReaderError) {
         self.notices.push(error.to_string());
-        self.tracks.remove(index);
+        let track = self.tracks.remove(index);
+        if let Some(drain) = track.drain() {
+            status::forget(drain.session());
+        }
         self.done.sessions_done += 1;
     }
 
@@ -326,5 +355,12 @@ impl Streamer {
         let drains = self.tracks.iter().filter_map(Track::drain);
         let watched = drains.filter_map(|drain| drain.session().pidfd());
         self.pace.wait(watched);
+    }
+}
+
+impl Drop for Streamer {
+    fn drop(&mut self) {
+        let drains = self.tracks.iter().filter_map(Track::drain);
+        drains.for_each(|drain| status::forget(drain.session()));
     }
 }

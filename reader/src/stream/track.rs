@@ -150,6 +150,11 @@ impl Track {
         }
     }
 
+    /// The session, to go on with it in another way.
+    pub(super) fn into_session(self) -> Option<Session> {
+        self.ring.map(|ring| ring.drain.into_session())
+    }
+
     pub(super) fn drain(&self) -> Option<&SessionDrain> {
         self.ring.as_ref().map(|ring| &ring.drain)
     }

@@ -247,7 +247,7 @@ impl Wire {
                 Ok(0) => self.ended = true,
                 Ok(read) => {
                     self.heard_at = Instant::now();
-                    if read < CHUNK {
+                    if read < CHUNK && self.bytes.plain().is_some() {
                         break;
                     }
                 }

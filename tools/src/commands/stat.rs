@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{Dump, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
+use ringmark_reader::stream::StreamStatus;
 use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
@@ -52,12 +53,16 @@ impl Args {
             let session = ringmark_reader::Session::open_found(&found, Access::Observe)?;
             let info = SessionInfo::of(&session);
             let rings = rings(&info, &before, &after, seconds);
+            let stream = StreamStatus::of(&session);
             if self.json {
                 rings
                     .iter()
-                    .try_for_each(|ring| writeln!(out, "{}", ring.json(&info)))?;
+                    .try_for_each(|ring| writeln!(out, "{}", ring.json(&info, stream.as_ref())))?;
             } else {
                 write_rings(&mut out, &info, &rings)?;
+                if let Some(stream) = &stream {
+                    write_stream(&mut out, stream)?;
+                }
             }
         }
         out.finish()?;
@@ -191,9 +196,37 @@ fn write_rings(out: &mut Sink, info: &SessionInfo, rings: &[RingRow]) -> anyhow:
     Ok(table.write(out, Style::detect())?)
 }
 
+fn write_stream(out: &mut Sink, stream: &StreamStatus) -> anyhow::Result<()> {
+    let state = if stream.connected {
+        "connected"
+    } else {
+        "no collector"
+    };
+    Ok(writeln!(
+        out,
+        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost",
+        printable(&stream.to),
+        size(stream.in_flight),
+        size(stream.spilled),
+        duration(stream.lag_ms.saturating_mul(1_000_000)),
+        count(stream.lost)
+    )?)
+}
+
 impl RingRow {
-    fn json(&self, info: &SessionInfo) -> serde_json::Value {
+    fn json(&self, info: &SessionInfo, stream: Option<&StreamStatus>) -> serde_json::Value {
+        let stream = stream.map(|stream| {
+            json!({
+                "to": stream.to,
+                "connected": stream.connected,
+                "in_flight": stream.in_flight,
+                "spilled": stream.spilled,
+                "lag_ms": stream.lag_ms,
+                "lost": stream.lost,
+            })
+        });
         json!({
+            "stream": stream,
             "v": 1,
             "session": info.uuid.to_string(),
             "tid": self.tid,

@@ -85,6 +85,13 @@ struct Target {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         descriptors::take_all();
+        if self.zero_copy && matches!(self.to, Address::Tls(_)) {
+            let text = format!(
+                "{}: --zero-copy sends pages as they are, expected tcp:// or unix://",
+                self.to
+            );
+            return Err(Failure::usage(text).into());
+        }
         let signals = Signals::watch().context("watching signals")?;
         let mut streamer = Streamer::new(self.options()?)?;
         let mut display = Display::new();

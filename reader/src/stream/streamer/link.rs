@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use ringmark_format::Uuid;
 
 use super::Streamer;
-use crate::stream::connection::{Connection, Said};
+use crate::stream::connection::{Connection, Refusal, Said};
 use crate::stream::flight::Flights;
+use crate::stream::status;
 use crate::stream::track::{Stage, Track, Trouble};
 use crate::stream::way::Way;
 use crate::stream::wire::Wire;
@@ -171,6 +172,9 @@ impl Streamer {
 
     fn done_with(&mut self, index: usize) {
         let track = self.tracks.remove(index);
+        if let Some(drain) = track.drain() {
+            status::forget(drain.session());
+        }
         if let Err(error) = track.remove_if_drained() {
             self.notices.push(error.to_string());
         }
@@ -197,7 +201,37 @@ impl Streamer {
         self.stalled = false;
         self.flights = Flights::default();
         self.tracks.iter_mut().for_each(Track::begin_again);
+        let refusal = error.get_ref().and_then(|e| e.downcast_ref::<Refusal>());
+        if let Some(session) = refusal.and_then(|refusal| refusal.session) {
+            self.part_with(session);
+        }
         self.try_later(error);
+    }
+
+    /// The collector refused this session: one that lies must not stop the others. Its uuid may be
+    /// somebody else's: it gets one of its own, and if that does not help, it is let go.
+    fn part_with(&mut self, session: Uuid) {
+        let Some(index) = self.tracks.iter().position(|track| track.uuid == session) else {
+            return;
+        };
+        let track = self.tracks.remove(index);
+        let uuid = track.uuid;
+        let Some(mut session) = track.into_session() else {
+            self.done.sessions_done += 1;
+            let text = format!("{uuid}: refused, what is left of it stays in the spill");
+            self.notices.push(text);
+            return;
+        };
+        let is_first = session.uuid() == Uuid(session.header().session);
+        if is_first {
+            self.notices.push(self.owners.set_apart(&mut session));
+            self.follow(session);
+        } else {
+            self.done.sessions_done += 1;
+            let path = session.path().display();
+            self.notices
+                .push(format!("{path}: refused again, it is not streamed"));
+        }
     }
 
     /// The collector refused what was under way. A page that its program changed after it was

@@ -1,0 +1,126 @@
+//! How a session's stream stands, said once a second in a file beside its ring file.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::session::Session;
+
+/// Most bytes of the file that are read.
+const BYTES_MAX: usize = 4096;
+/// A streamer that said nothing for so long is gone.
+const STALE: Duration = Duration::from_secs(5);
+
+/// How a session's stream stands, as its streamer last said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamStatus {
+    /// The collector.
+    pub to: String,
+    /// Whether there is a connection.
+    pub connected: bool,
+    /// Bytes that are under way: sent, and not known to be durable.
+    pub in_flight: u64,
+    /// Bytes that wait on disk.
+    pub spilled: u64,
+    /// How far the collector is behind, ms.
+    pub lag_ms: u64,
+    /// Events that the program lost.
+    pub lost: u64,
+}
+
+impl StreamStatus {
+    /// What the session's streamer says of it. `None`: it has none.
+    #[must_use]
+    pub fn of(session: &Session) -> Option<Self> {
+        let path = place(session)?;
+        let about = fs::symlink_metadata(&path).ok()?;
+        let age = about.modified().ok()?.elapsed().unwrap_or_default();
+        if !about.is_file() || age > STALE {
+            return None;
+        }
+        let mut bytes = fs::read(&path).ok()?;
+        bytes.truncate(BYTES_MAX);
+        Self::parse(&String::from_utf8_lossy(&bytes))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let value = |name| {
+            let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+            lines.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        let number = |name| value(name)?.parse::<u64>().ok();
+        Some(Self {
+            to: value("to")?.to_owned(),
+            connected: number("connected")? != 0,
+            in_flight: number("in_flight")?,
+            spilled: number("spilled")?,
+            lag_ms: number("lag_ms")?,
+            lost: number("lost")?,
+        })
+    }
+
+    fn text(&self) -> String {
+        let connected = u8::from(self.connected);
+        format!(
+            "to {}\nconnected {connected}\nin_flight {}\nspilled {}\nlag_ms {}\nlost {}\n",
+            self.to, self.in_flight, self.spilled, self.lag_ms, self.lost
+        )
+    }
+
+    /// Says it. The directory may be another user's: no link is followed.
+    pub(super) fn say(&self, session: &Session) -> io::Result<()> {
+        let Some(path) = place(session) else {
+            return Ok(());
+        };
+        let new = path.with_extension("stream.new");
+        let _ = fs::remove_file(&new);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(&new)?;
+        file.write_all(self.text().as_bytes())?;
+        fs::rename(&new, &path)
+    }
+}
+
+/// Nobody streams the session any more.
+pub(super) fn forget(session: &Session) {
+    if let Some(path) = place(session) {
+        // If it cannot be removed it is stale soon, and removed by a session that starts later.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The file; `None`: the ring file has no name of its own.
+fn place(session: &Session) -> Option<PathBuf> {
+    let path: &Path = session.path();
+    let is_named = path
+        .extension()
+        .is_some_and(|extension| extension == "ring");
+    is_named.then(|| path.with_extension("stream"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_read() {
+        let status = StreamStatus {
+            to: "tcp://a b:7".to_owned(),
+            connected: true,
+            in_flight: 1,
+            spilled: 2,
+            lag_ms: 3,
+            lost: 4,
+        };
+        assert_eq!(StreamStatus::parse(&status.text()), Some(status));
+        for text in ["", "to\n", "to x\nconnected 1\nin_flight -1\n"] {
+            assert_eq!(StreamStatus::parse(text), None, "{text}");
+        }
+    }
+}
