@@ -127,19 +127,20 @@ fn a_collector_that_pauses() {
     let scene = Scene::new("pause");
     let collector = scene.collector();
     let seconds = if is_long() { 60 } else { 2 };
-    // 20 events of somewhat more than 1 KB each millisecond, at most.
-    let arguments = format!(
-        "2 100000000 bulk=1000 burst=10 pause=1000 for={}",
-        (seconds + 1) * 1000
-    );
+    // Ten, or twenty, events of somewhat more than 1 KB each millisecond, at most.
+    let burst = if is_long() { 10 } else { 5 };
+    let arguments = format!("2 100000000 bulk=1000 burst={burst} pause=1000");
     let program = scene.stage.start(EMIT, ROOMY, &arguments);
     let options = scene.options(&scene.stage.ring_file(), &scene.socket);
     let streaming = thread::spawn(move || stream(options));
     thread::sleep(Duration::from_millis(300));
     collector.signal(Signal::STOP).unwrap();
     thread::sleep(Duration::from_secs(seconds));
+    wait_until(SOON, "something waits", || {
+        (scene.spilled_bytes() > 2 << 20).then_some(())
+    });
     collector.signal(Signal::CONT).unwrap();
-    let _ = program.finish(LONG).expect_code(0);
+    drop(program.kill().unwrap());
     let figures = streaming.join().unwrap();
     drop(collector.kill().unwrap());
     let account = scene.account();

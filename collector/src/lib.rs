@@ -8,6 +8,7 @@
 mod block;
 pub mod certs;
 mod clocks;
+mod end;
 mod figures;
 mod listen;
 mod memory;

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
-use crate::peer::End;
+use crate::end::End;
 use crate::words;
 
 /// How long what a refused peer still sends is read: closing at once would lose what was said.

@@ -17,11 +17,12 @@ use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 
 use crate::block;
 use crate::clocks::Pings;
+use crate::end::End;
 use crate::figures::Figures;
 use crate::listen::{Bytes, Line, say_and_close};
 use crate::memory::{Memory, Part};
 use crate::server::now_ns;
-use crate::store::{Shared, Store, StoreError, Sync, lock};
+use crate::store::{Shared, Store, Sync, lock};
 use crate::words::{self, Introduced};
 
 /// Bytes that a streamer may have under way.
@@ -46,60 +47,6 @@ pub(crate) struct Common {
     pub(crate) figures: Arc<Figures>,
     pub(crate) memory: Memory,
     pub(crate) draining: watch::Receiver<bool>,
-}
-
-/// Why a connection ended.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// It said BYE, or went away.
-    Gone,
-    /// It was refused, for this reason.
-    Refused(u32, String),
-    /// What it said of a session was refused.
-    RefusedSession(Uuid, u32, String),
-}
-
-impl End {
-    /// The message that says it; `None`: there is nothing to say.
-    fn message(&self) -> Option<Vec<u8>> {
-        match self {
-            Self::Gone => None,
-            Self::Refused(code, why) => Some(words::refused(Uuid([0; 16]), *code, why)),
-            Self::RefusedSession(session, code, why) => Some(words::refused(*session, *code, why)),
-        }
-    }
-
-    /// Why it was refused.
-    pub(crate) fn why(&self) -> Option<&str> {
-        match self {
-            Self::Gone => None,
-            Self::Refused(_, why) | Self::RefusedSession(_, _, why) => Some(why),
-        }
-    }
-}
-
-impl From<std::io::Error> for End {
-    fn from(_: std::io::Error) -> Self {
-        Self::Gone
-    }
-}
-
-impl From<StoreError> for End {
-    fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::Io { .. } => refusal::STORE,
-            StoreError::Foreign { .. } => refusal::FOREIGN,
-            StoreError::Full { .. } => refusal::BUSY,
-            StoreError::Protocol { .. } => refusal::PROTOCOL,
-        };
-        let why = error.to_string();
-        match error {
-            StoreError::Foreign { session, .. } | StoreError::Protocol { session, .. } => {
-                Self::RefusedSession(session, code, why)
-            }
-            _ => Self::Refused(code, why),
-        }
-    }
 }
 
 fn wrong(what: impl Into<String>) -> End {

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ringmark_format::Uuid;
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -220,7 +219,7 @@ async fn accept(
 }
 
 async fn refuse(incoming: Incoming) {
-    let refused = words::refused(Uuid([0; 16]), refusal::BUSY, "too many connections");
+    let refused = words::refused(refusal::BUSY, "too many connections");
     if let Ok(line) = incoming.secure(REFUSE_WITHIN).await {
         say_and_close(line.bytes, &refused).await;
     }

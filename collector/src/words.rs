@@ -45,8 +45,13 @@ pub(crate) fn welcome(store: [u8; 16], real_ns: u64, credit: u64) -> Vec<u8> {
     message(kind::WELCOME, Uuid([0; 16]), welcome.as_bytes())
 }
 
-/// `session`: the one that is refused, or zeros.
-pub(crate) fn refused(session: Uuid, code: u32, why: &str) -> Vec<u8> {
+/// All of the connection is refused.
+pub(crate) fn refused(code: u32, why: &str) -> Vec<u8> {
+    refused_session(Uuid([0; 16]), code, why)
+}
+
+/// What was said of this session is refused.
+pub(crate) fn refused_session(session: Uuid, code: u32, why: &str) -> Vec<u8> {
     let refused = Refused { code, reserved: 0 };
     let content = [refused.as_bytes(), why.as_bytes()].concat();
     message(kind::REFUSED, session, &content)

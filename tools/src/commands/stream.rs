@@ -12,7 +12,7 @@ use ringmark_reader::{Codec, Selection};
 
 use crate::descriptors;
 use crate::output::units::{count, counted, duration, parse_size, size};
-use crate::output::{Exit, note, printable};
+use crate::output::{Exit, Failure, note, printable};
 use crate::proof::Proof;
 use crate::signals::Signals;
 
