@@ -8,10 +8,11 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use crate::end::End;
 use crate::figures::Figures;
 use crate::listen::Line;
 use crate::memory::Memory;
-use crate::peer::{Common, End, Peer};
+use crate::peer::{Common, Peer};
 use crate::store::{Retention, Store, StoreOptions, Sync};
 
 /// Runs conversations one after the other.
@@ -57,7 +58,7 @@ impl Trial {
             hosts: None,
         };
         match self.runtime.block_on(Peer::new(line, common).serve()) {
-            End::Refused(_, why) => Ok(Some(why)),
+            End::Refused(_, why) | End::RefusedSession(_, _, why) => Ok(Some(why)),
             End::Gone => Ok(None),
         }
     }
