@@ -48,7 +48,9 @@ fn worked(stage: &Stage, wishes: &str) -> (Running, Own) {
     let program = compile(stage, "calls_profile.c", "calls_profile", flags);
     let counts = stage.path("counts");
     let mut command = stage.command(&program);
-    command.env("RINGMARK", "mode=lossless,keep=always,ring=4M,session=256M");
+    let ring = if is_long() { "32M" } else { "4M" };
+    let ringmark = format!("mode=lossless,keep=always,ring={ring},session=256M");
+    command.env("RINGMARK", ringmark);
     command.env("RINGMARK_TRACE", wishes);
     command.env("LD_PRELOAD", library()).arg(&counts);
     command.args(["4", if is_long() { "20000" } else { "500" }]);

@@ -46,14 +46,28 @@ fn lua() {
     }
 }
 
-/// Half a minute to make and half a minute to compile.
+/// SQLite's shell: half a minute to make and half a minute to compile.
 #[test]
 fn sqlite() {
     if !is_long() {
         return log_skip("real_programs: SQLite is for --long");
     }
-    let work = ["5", "100"].map(|size| ["--verify", "--size", size].map(String::from).to_vec());
-    if let Some(program) = Program::new("sqlite", "-DSQLITE_THREADSAFE=0", work) {
+    let script = workspace_root().join("tests/programs/functions/real_work.sql");
+    let work = ["5", "100"].map(|rounds| {
+        let size = format!(".parameter set :n {rounds}");
+        let read = format!(".read {}", script.display());
+        let words = [
+            "-batch",
+            "-init",
+            "/dev/null",
+            "-cmd",
+            &size,
+            ":memory:",
+            &read,
+        ];
+        words.map(String::from).to_vec()
+    });
+    if let Some(program) = Program::new("sqlite3", "-DSQLITE_THREADSAFE=0", work) {
         let account = program.expect_the_calls_that_callgrind_counts();
         assert!(account.unwound == 0 && account.open == 0, "{account:?}");
         program.expect_nothing_changes_while_switched();

@@ -51,8 +51,13 @@ fn ways(source: &str) -> Vec<(String, String)> {
         flags.map(|flags| (compiler.to_owned(), flags)).collect()
     };
     let mut ways = of(gcc, ENTRIES, &builds());
-    // Option -flto takes what -pg leaves at the places of calls for calls.
-    let returns = ["-O2 -fno-pie -no-pie -mnop-mcount", "-O0", "-O2"];
+    // Option -flto takes what -pg leaves at the places of calls for calls. Without -mnop-mcount that
+    // is a call of six bytes in a PIE, which is refused where its first two lie in two words.
+    let returns = [
+        "-O2 -fno-pie -no-pie -mnop-mcount",
+        "-O0 -falign-functions=16",
+        "-O2 -falign-functions=16",
+    ];
     ways.extend(of(gcc, RETURNS, &returns[..if is_long() { 3 } else { 1 }]));
     if let Some(clang) = clang() {
         let share = if is_long() { builds() } else { vec!["-O2"] };

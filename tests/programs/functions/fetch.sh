@@ -1,17 +1,17 @@
 #!/bin/sh
 # Sources from the archive of the distribution that this machine runs: of Lua 5.4 into
-# DIRECTORY/lua, of SQLite, made one file, and its speed test into DIRECTORY/sqlite, of hackbench
-# into DIRECTORY/hackbench, or of its descendant in the kernel's perf (139 MB to fetch) into
+# DIRECTORY/lua, of SQLite, made one file, and its shell into DIRECTORY/sqlite3, of hackbench into
+# DIRECTORY/hackbench, or of its descendant in the kernel's perf (139 MB to fetch) into
 # DIRECTORY/messaging. apt gets a configuration of its own; the system's is only read. Exit 3, with a
 # line of reason, where there is none.
 set -u
 
 case "$#:${2-}" in
 2:lua) package=lua5.4 needed= ;;
-2:sqlite) package=sqlite3 needed='tclsh make gcc' ;;
+2:sqlite3) package=sqlite3 needed='tclsh make gcc' ;;
 2:hackbench) package=rt-tests needed= ;;
 2:messaging) package=linux-source needed=dpkg-deb ;;
-*) echo "usage: fetch.sh DIRECTORY lua|sqlite|hackbench|messaging" >&2; exit 2 ;;
+*) echo "usage: fetch.sh DIRECTORY lua|sqlite3|hackbench|messaging" >&2; exit 2 ;;
 esac
 [ -d "$1/$2" ] && exit 0
 cannot() { echo "no sources of $package: $1" >&2; exit 3; }
@@ -69,10 +69,10 @@ lua)
     # Made by the distribution's rules: where modules lie. None is loaded.
     echo '#define DEB_HOST_MULTIARCH ""' >"$work/done/lua5.4-deb-multiarch.h"
     ;;
-sqlite)
-    { ./configure --disable-readline && make sqlite3.c; } >"$work/log" 2>&1 ||
+sqlite3)
+    { ./configure --disable-readline && make sqlite3.c shell.c; } >"$work/log" 2>&1 ||
         cannot "sqlite3.c is not made: $(tail -n 1 "$work/log")"
-    cp sqlite3.c sqlite3.h test/speedtest1.c "$work/done/" || cannot "no sqlite3.c"
+    cp sqlite3.c sqlite3.h shell.c "$work/done/" || cannot "no sqlite3.c"
     ;;
 messaging)
     # What perf has for it is in sched_messaging.h.

@@ -13,7 +13,7 @@ static long parts, pause_us;
 static jmp_buf back;
 
 // A traced function whose symbol is its name.
-#define PLACE __attribute__((noipa))
+#define PLACE WHOLE
 
 static PLACE unsigned long leaf(unsigned long n) {
     COUNT();
@@ -25,11 +25,11 @@ static PLACE unsigned long work(unsigned long n) {
 }
 static PLACE long begin_part(long part) {
     COUNT();
-    return leaf((unsigned long)part) + 1;
+    return (long)INNER(leaf((unsigned long)part)) + 1;
 }
 static PLACE long end_part(long part) {
     COUNT();
-    return leaf((unsigned long)part) + 2;
+    return (long)INNER(leaf((unsigned long)part)) + 2;
 }
 // Ends without a return in every second part.
 static PLACE void leave_part(long part) {

@@ -40,7 +40,12 @@ impl Args {
         // Open from here on: also what a process leaves that ends meanwhile.
         let sessions = self.sessions()?;
         if let Some(pid) = self.pid.filter(|_| self.on_trigger) {
-            wait_for_trigger(pid)?;
+            match wait_for_trigger(pid) {
+                Err(_) if sessions.iter().all(Session::ended) => note(&format!(
+                    "pid {pid} has ended, and did not say that a trigger wanted a snapshot"
+                )),
+                waited => waited?,
+            }
         }
         let to = destination(&self.output)?;
         let mut dump = Dump::create(&to, false)?;
@@ -96,7 +101,7 @@ impl Args {
 /// How often the process is asked.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits until a trigger wants a snapshot, or the process ends.
+/// Waits until a trigger wants a snapshot.
 fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
     let target = Target::find(pid)?;
     let signals = Signals::watch()?;
@@ -105,15 +110,7 @@ fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
         note(&format!("pid {pid}: no trigger wants a snapshot yet"));
     }
     while signals.received().is_none() {
-        let answer = match target.ask("snapshot", "") {
-            Err(_) if target.has_ended() => {
-                note(&format!(
-                    "pid {pid} has ended, and did not say that a trigger wanted a snapshot"
-                ));
-                return Ok(());
-            }
-            answer => answer?,
-        };
+        let answer = target.ask("snapshot", "")?;
         if let Some(tracer) = answer.values("snapshot").next() {
             let tracer = printable(tracer);
             note(&format!(
