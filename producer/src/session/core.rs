@@ -21,6 +21,8 @@ pub(crate) struct Core {
     pub(crate) rate: Rate,
     /// Bytes of the file that rings may take.
     pub(crate) cap: u64,
+    /// Where the half of them ends in which rings have the wanted size.
+    pub(crate) half: u64,
     /// Device and number of the file.
     pub(crate) inode: (u64, u64),
 }

@@ -67,6 +67,7 @@ pub(super) fn create(options: Options) -> Result<(Core, Option<Helper>), StartEr
         clock,
         rate,
         cap: file_bytes,
+        half: regions.end + cap / 2,
         inode,
         options,
     };

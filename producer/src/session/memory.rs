@@ -122,7 +122,7 @@ pub(super) fn has_room_ahead(core: &Core) -> bool {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))
         .load(Relaxed);
-    taken.saturating_add(2 * u64::from(core.options.ring_bytes)) <= core.cap / 2
+    taken.saturating_add(2 * u64::from(core.options.ring_bytes)) <= core.half
 }
 
 /// Takes a ring: of the wanted size while half of the session is free, then smaller and smaller
@@ -133,7 +133,7 @@ pub(crate) fn take_ring(core: &Core) -> Option<SlotGeometry> {
         .load(Relaxed);
     let left = core.cap.saturating_sub(taken);
     let wanted = u64::from(core.options.ring_bytes);
-    let mut bytes = if taken.saturating_add(wanted) <= core.cap / 2 {
+    let mut bytes = if taken.saturating_add(wanted) <= core.half {
         wanted
     } else {
         shrunk(wanted, left)
