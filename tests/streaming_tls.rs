@@ -10,10 +10,10 @@ use std::time::Duration;
 use ringmark_reader::Selection;
 use ringmark_tests::ca::{Ca, as_host, tls, tls_options};
 use ringmark_tests::collecting::{Collecting, segments, stream_options, stream_with};
-use ringmark_tests::is_long;
 use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::stored::{ended_session, events, expected, repeated};
+use ringmark_tests::{is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 
@@ -103,4 +103,28 @@ fn slow_handshakes_hold_nobody() {
     assert_eq!(slow.read(&mut [0; 16]).unwrap(), 0);
     let heard = collecting.notice();
     assert!(heard.contains("no TLS handshake within 0.1 s"), "{heard}");
+}
+
+/// What people's monitoring is told of each host.
+#[test]
+fn figures_of_a_host() {
+    let stage = Stage::new("tls_figures");
+    let ca = Ca::new(stage.path("ca"));
+    let ring_file = ended_session(&stage, EMIT);
+    let mut options = tls_options(ca.collector(), &stage.path("store"));
+    options.metrics = Some("127.0.0.1:0".to_owned());
+    let collecting = Collecting::with(options);
+    let mut options = stream_options(Selection::Path(ring_file), tls(collecting.place()));
+    as_host("web-1", ca.host("web-1"))(&mut options);
+    let sent = stream_with(options).sent;
+    let figures = wait_until(SOON, "the connection to end", || {
+        let figures = collecting.served_figures();
+        let ended = figures.contains("\nringmark_collector_host_connections{host=\"web-1\"} 0\n");
+        ended.then_some(figures)
+    });
+    for name in ["received", "durable"] {
+        let line =
+            format!("\nringmark_collector_host_{name}_bytes_total{{host=\"web-1\"}} {sent}\n");
+        assert!(figures.contains(&line), "{line}{figures}");
+    }
 }

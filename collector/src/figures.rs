@@ -3,11 +3,16 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::hosts::Hosts;
+
 macro_rules! figures {
     ($($(#[$meta:meta])* $name:ident $kind:literal $help:literal,)*) => {
         /// Counters and gauges.
         #[derive(Debug, Default)]
-        pub struct Figures { $($(#[$meta])* pub(crate) $name: AtomicU64,)* }
+        pub struct Figures {
+            $($(#[$meta])* pub(crate) $name: AtomicU64,)*
+            pub(crate) hosts: Hosts,
+        }
 
         impl Figures {
             /// All of them in Prometheus' text format.
@@ -19,6 +24,7 @@ macro_rules! figures {
                     let value = self.$name.load(Relaxed);
                     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}\n{name} {value}", $help, $kind);
                 )*
+                text.push_str(&self.hosts.text());
                 text
             }
 
@@ -42,6 +48,7 @@ figures! {
     sessions_total "counter" "Sessions that the collector has met since it started.",
     segments_total "counter" "Segments begun.",
     segments_removed_total "counter" "Segments removed by retention.",
+    store_bytes "gauge" "Bytes of all segments, looked at every 10 s.",
     syncs_total "counter" "Calls that made segments durable.",
     session_bytes "gauge" "Memory that remembered sessions take.",
     memory_bytes "gauge" "Bytes of large blocks being received.",
@@ -50,6 +57,10 @@ figures! {
 impl Figures {
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn set(gauge: &AtomicU64, n: u64) {
+        gauge.store(n, Relaxed);
     }
 
     pub(crate) fn take(counter: &AtomicU64, n: u64) {

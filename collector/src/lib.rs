@@ -10,6 +10,7 @@ pub mod certs;
 mod clocks;
 mod end;
 mod figures;
+mod hosts;
 mod listen;
 mod memory;
 mod peer;

@@ -19,6 +19,7 @@ use crate::block;
 use crate::clocks::Pings;
 use crate::end::End;
 use crate::figures::Figures;
+use crate::hosts::Presence;
 use crate::listen::{Bytes, Line, say_and_close};
 use crate::memory::{Memory, Part};
 use crate::server::now_ns;
@@ -64,6 +65,7 @@ pub(crate) struct Peer {
     proved: Option<Vec<String>>,
     common: Arc<Common>,
     host: String,
+    presence: Option<Presence>,
     buffer: Vec<u8>,
     memory: Option<Part>,
     sessions: HashMap<Uuid, Shared>,
@@ -84,6 +86,7 @@ impl Peer {
             proved: line.hosts,
             common,
             host: String::new(),
+            presence: None,
             buffer: Vec::with_capacity(BUFFER),
             memory: None,
             sessions: HashMap::new(),
@@ -135,6 +138,7 @@ impl Peer {
             return Err(End::Refused(refusal::VERSION, text));
         }
         self.host = self.admit(&hello).map_err(denied)?;
+        self.presence = Some(self.common.figures.hosts.welcome(&self.host));
         let welcome = words::welcome(self.common.store.id(), now_ns(), WINDOW);
         self.say(&welcome).await
     }
@@ -217,6 +221,7 @@ impl Peer {
         if header.kind < stream::kind::HELLO {
             self.received += whole as u64;
             Figures::add(&self.common.figures.received_bytes_total, whole as u64);
+            self.count(|presence| presence.received(whole as u64));
         }
         Ok(true)
     }
@@ -342,6 +347,12 @@ impl Peer {
         Ok(())
     }
 
+    fn count(&self, with: impl FnOnce(&Presence)) {
+        if let Some(presence) = &self.presence {
+            with(presence);
+        }
+    }
+
     /// Makes durable what was received, and says so.
     async fn acknowledge(&mut self) -> Result<(), End> {
         let sessions: Vec<_> = self.touched.drain(..).collect();
@@ -350,6 +361,8 @@ impl Peer {
             .filter_map(|uuid| self.sessions.get(uuid).cloned())
             .collect();
         self.make_durable(sessions).await?;
+        let durable = self.received - self.durable;
+        self.count(|presence| presence.acknowledged(durable));
         self.durable = self.received;
         let ack = words::ack(self.durable, self.durable + WINDOW);
         self.say(&ack).await

@@ -1,5 +1,7 @@
 //! A collector inside the test, and a streamer that sends one ring file to it.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -24,6 +26,7 @@ pub struct Collecting {
     stop: Option<oneshot::Sender<()>>,
     figures: Arc<Figures>,
     addresses: Vec<Address>,
+    metrics: Option<String>,
     notices: mpsc::UnboundedReceiver<String>,
     root: PathBuf,
 }
@@ -55,6 +58,7 @@ impl Collecting {
         let collector = runtime.block_on(Collector::start(options, notices));
         let collector = collector.expect("a collector");
         let (figures, addresses) = (collector.figures(), collector.addresses());
+        let metrics = collector.metrics_address();
         let (stop, stopped) = oneshot::channel();
         drop(runtime.spawn(collector.run(async move { drop(stopped.await) })));
         Self {
@@ -62,6 +66,7 @@ impl Collecting {
             stop: Some(stop),
             figures,
             addresses,
+            metrics,
             notices: heard,
             root,
         }
@@ -77,6 +82,24 @@ impl Collecting {
             Address::Tcp(place) | Address::Tls(place) => place.clone(),
             Address::Unix(path) => panic!("{}: a unix socket", path.display()),
         }
+    }
+
+    /// What it answers to somebody who asks for its figures.
+    ///
+    /// # Panics
+    /// When it serves none.
+    #[must_use]
+    pub fn served_figures(&self) -> String {
+        let place = self.metrics.as_ref().expect("a place to ask at");
+        let mut asking = TcpStream::connect(place).expect("a connection");
+        let request = asking.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+        let mut answer = String::new();
+        let answered = request.and_then(|()| asking.read_to_string(&mut answer));
+        assert!(
+            answered.is_ok() && answer.starts_with("HTTP/1.1 200 OK\r\n"),
+            "{answered:?}: {answer}"
+        );
+        answer
     }
 
     /// The next thing that it tells people.

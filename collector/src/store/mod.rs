@@ -25,6 +25,7 @@ use crate::figures::Figures;
 use budget::Budget;
 use name::Places;
 pub use name::dumps_below;
+pub(crate) use name::safe;
 pub use retention::Retention;
 pub use session::{Known, StoredSession};
 
@@ -227,8 +228,11 @@ impl Store {
             busy.extend(session.current());
         }
         self.forget_idle();
-        let (removed, mut errors) = retention::enforce(&self.context.options, &busy);
-        Figures::add(&self.context.figures.segments_removed_total, removed);
+        let enforced = retention::enforce(&self.context.options, &busy);
+        let figures = &self.context.figures;
+        Figures::add(&figures.segments_removed_total, enforced.removed);
+        Figures::set(&figures.store_bytes, enforced.bytes);
+        let mut errors = enforced.errors;
         errors.extend(self.make_indexes(&busy));
         errors
     }

@@ -35,7 +35,7 @@ fn today() -> String {
 }
 
 /// A name of one directory, whatever a peer says: letters, digits, `.`, `_` and `-`, not hidden.
-pub(super) fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String = text
         .chars()

@@ -15,16 +15,24 @@ pub struct Retention {
     pub age: Option<Duration>,
 }
 
-/// Removes what is not kept, but no segment that is written now. Returns how many were.
-pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> (u64, Vec<StoreError>) {
+/// What was found and done.
+#[derive(Debug, Default)]
+pub(super) struct Enforced {
+    /// Segments removed.
+    pub(super) removed: u64,
+    /// Bytes of those that are left.
+    pub(super) bytes: u64,
+    pub(super) errors: Vec<StoreError>,
+}
+
+/// Removes what is not kept, but no segment that is written now.
+pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> Enforced {
     let Retention { bytes, age } = options.retention;
-    if bytes.is_none() && age.is_none() {
-        return (0, Vec::new());
-    }
-    let files = match name::segments(&options.root) {
-        Ok(files) => files,
-        Err(error) => return (0, vec![io_at("read", &options.root)(error)]),
-    };
+    let mut done = Enforced::default();
+    let files = name::segments(&options.root).unwrap_or_else(|error| {
+        done.errors.push(io_at("read", &options.root)(error));
+        Vec::new()
+    });
     let mut segments: Vec<(SystemTime, u64, PathBuf)> = files
         .into_iter()
         .filter_map(|path| {
@@ -34,7 +42,6 @@ pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> (u64, Vec<Sto
         .collect();
     segments.sort();
     let mut total: u64 = segments.iter().map(|(_, bytes, _)| bytes).sum();
-    let mut done = (0, Vec::new());
     for (written, size, path) in segments {
         let is_old = age.is_some_and(|age| written.elapsed().unwrap_or_default() > age);
         let is_much = bytes.is_some_and(|bytes| total > bytes);
@@ -47,10 +54,11 @@ pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> (u64, Vec<Sto
                 let _ = fs::remove_file(index::path(&path));
                 let _ = fs::remove_file(path.with_extension("damaged"));
                 total -= size;
-                done.0 += 1;
+                done.removed += 1;
             }
-            Err(error) => done.1.push(io_at("remove", &path)(error)),
+            Err(error) => done.errors.push(io_at("remove", &path)(error)),
         }
     }
+    done.bytes = total;
     done
 }
