@@ -69,19 +69,31 @@ fn cut_at_any_byte() {
     let trial = Trial::new(&ring_file, &stage.path("trial"), |_| Fault::NONE);
     let (_, size) = trial.expect(&expected, Codec::None);
     assert!(size > 60_000, "{size} bytes");
-    let step = if is_long() { 1 } else { 997 };
-    let (mut cuts, mut at) = (0, 0);
-    while at < size {
-        let cut = Fault {
-            cut_there: at,
-            ..Fault::NONE
-        };
-        let plan = move |n| if n == 0 { cut } else { Fault::NONE };
-        let trial = Trial::new(&ring_file, &stage.path("trial"), plan);
-        let (connections, _) = trial.expect(&expected, Codec::None);
-        assert_eq!(connections, 2, "cut at byte {at}");
-        (cuts, at) = (cuts + 1, at + step);
-    }
+    let (step, workers) = if is_long() { (1, 16) } else { (997, 2) };
+    let cut_from = |worker: u64| {
+        let cuts = (worker * step..size).step_by((workers * step) as usize);
+        cuts.map(|at| {
+            let cut = Fault {
+                cut_there: at,
+                ..Fault::NONE
+            };
+            let plan = move |n| if n == 0 { cut } else { Fault::NONE };
+            let place = stage.path(&format!("trial-{worker}"));
+            let trial = Trial::new(&ring_file, &place, plan);
+            let (connections, _) = trial.expect(&expected, Codec::None);
+            assert_eq!(connections, 2, "cut at byte {at}");
+        })
+        .count()
+    };
+    let cuts: usize = std::thread::scope(|scope| {
+        let cut_from = &cut_from;
+        let start = |worker| scope.spawn(move || cut_from(worker));
+        let threads: Vec<_> = (0..workers).map(start).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
+    });
     println!(
         "cut at {cuts} bytes, each time {} events, each once",
         expected.len()

@@ -54,6 +54,12 @@ pub(crate) fn header(buffer: &[u8]) -> Result<Option<BlockHeader>, String> {
             header.kind
         ));
     }
+    if header.codec == codec::NONE && header.raw_bytes != header.stored_bytes {
+        return Err(format!(
+            "a block of kind {} without a codec, {} bytes of {} in it",
+            header.kind, header.stored_bytes, header.raw_bytes
+        ));
+    }
     Ok(Some(header))
 }
 
@@ -79,4 +85,28 @@ pub(crate) fn content<'a>(header: &BlockHeader, block: &'a [u8]) -> Result<&'a [
         ));
     }
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    #[test]
+    fn sizes_that_contradict_each_other_are_refused() {
+        let mut block = BlockHeader {
+            magic: BLOCK_MAGIC,
+            stored_bytes: 256,
+            raw_bytes: 256,
+            ..BlockHeader::new_zeroed()
+        };
+        let sealed = |mut block: BlockHeader| {
+            block.header_crc = crc32(&block.as_bytes()[..BlockHeader::BYTES - 4]);
+            header(block.as_bytes())
+        };
+        assert!(sealed(block).is_ok_and(|found| found.is_some()));
+        block.raw_bytes = 4105;
+        assert!(sealed(block).is_err_and(|why| why.contains("256 bytes of 4105")));
+    }
 }

@@ -26,8 +26,6 @@ pub struct Introduction {
     pub machine: [u8; 16],
     /// What the collector knows its streamers by.
     pub token: Option<String>,
-    /// Added to the realtime clock that is told, ns: for tests of skewed hosts.
-    pub clock_offset_ns: i64,
 }
 
 impl Introduction {
@@ -41,10 +39,6 @@ impl Introduction {
             machine: identity::parse_uuid(machine.trim()),
             ..Self::default()
         }
-    }
-
-    fn now_ns(&self) -> u64 {
-        clock::realtime_ns().saturating_add_signed(self.clock_offset_ns)
     }
 }
 
@@ -66,7 +60,6 @@ pub(super) enum Said {
 /// A connection whose greeting went well.
 pub(super) struct Connection {
     wire: Wire,
-    introduction: Introduction,
     sent: u64,
     durable: u64,
     credit: u64,
@@ -94,7 +87,6 @@ impl Connection {
         };
         Ok(Self {
             wire,
-            introduction: introduction.clone(),
             sent: 0,
             durable: 0,
             credit,
@@ -207,7 +199,7 @@ impl Connection {
                 let pong = Pong {
                     number: ping.number,
                     ping_real_ns: ping.real_ns,
-                    real_ns: self.introduction.now_ns(),
+                    real_ns: clock::realtime_ns(),
                     mono_ns: clock::monotonic_ns(),
                 };
                 let mut block = Vec::new();
@@ -238,7 +230,7 @@ fn hello(introduction: &Introduction) -> Vec<u8> {
         attributes_bytes: attributes.len() as u32,
         host: introduction.machine,
         boot_id: identity::boot_id(),
-        real_ns: introduction.now_ns(),
+        real_ns: clock::realtime_ns(),
     };
     let mut content = hello.as_bytes().to_vec();
     content.extend_from_slice(&attributes);

@@ -59,15 +59,6 @@ pub(crate) struct Args {
     /// Compress pages with LZ4
     #[arg(long)]
     compress: bool,
-    /// Adds NS to the clock that is told, for trials of hosts with wrong clocks
-    #[arg(
-        long,
-        value_name = "NS",
-        hide = true,
-        allow_negative_numbers = true,
-        default_value_t = 0
-    )]
-    clock_offset: i64,
 }
 
 /// What to stream.
@@ -108,7 +99,6 @@ impl Args {
         let mut introduction = Introduction::of_this_host();
         let proven = self.proof.load(std::slice::from_ref(&self.to))?;
         introduction.token = proven.token;
-        introduction.clock_offset_ns = self.clock_offset;
         let certified = proven.credentials.as_ref().and_then(|c| c.hosts().first());
         if let Some(host) = self.host.as_ref().or(certified) {
             introduction.host.clone_from(host);
