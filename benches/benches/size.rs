@@ -21,11 +21,12 @@ fn main() {
         let (bytes, _) = snapshot(&session, codec, &path);
         let events = events(&bytes);
         assert!(events > 0, "no events in the snapshot");
+        println!("{name}: {} bytes, {events} events", bytes.len());
         let each = bytes.len() as f64 / events as f64;
         missed |= each > most;
         print_bar(
             "P10",
-            &format!("bytes per event, {name} ({events} events)"),
+            &format!("bytes per event, {name}"),
             each,
             most,
             each <= most,
