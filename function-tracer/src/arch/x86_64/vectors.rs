@@ -187,6 +187,8 @@ mod tests {
     // rsi; edx says which. Without a function it puts them there at once. Returns which are in use.
     core::arch::global_asm!(
         ".pushsection .text.ringmark_test_vectors,\"ax\",@progbits",
+        ".globl ringmark_test_vectors", // the test may be in another object file
+        ".hidden ringmark_test_vectors",
         "ringmark_test_vectors:",
         "push rbx",
         "push r12",
@@ -216,6 +218,8 @@ mod tests {
         "pop rbx",
         "ret",
         // What the slow way calls: fills the registers that it is told from what lies behind.
+        ".globl ringmark_test_clobber",
+        ".hidden ringmark_test_clobber",
         "ringmark_test_clobber:",
         "mov eax, dword ptr [rdi]",
         "xor edx, edx",
