@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
-use ringmark_reader::{Codec, Selection};
+use ringmark_reader::stream::{Address, StreamFigures, StreamOptions, Streamer};
+use ringmark_reader::Selection;
 use ringmark_tests::account::{Account, expect_whole};
-use ringmark_tests::collecting::Collecting;
+use ringmark_tests::collecting::{Collecting, stream_options};
 use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::random::Random;
 use ringmark_tests::stage::{Counters, SOON, Stage};
@@ -26,14 +26,8 @@ const LONG: Duration = Duration::from_secs(120);
 
 fn stream(ring_file: &Path, to: Address) -> (StreamFigures, Vec<String>) {
     let options = StreamOptions {
-        selection: Selection::Path(ring_file.to_owned()),
-        to,
-        credentials: None,
-        introduction: Introduction::of_this_host(),
-        codec: Codec::None,
-        retry: Duration::from_millis(1),
-        spill: None,
         zero_copy: true,
+        ..stream_options(Selection::Path(ring_file.to_owned()), to)
     };
     let mut streamer = Streamer::new(options).unwrap();
     let mut notices = Vec::new();

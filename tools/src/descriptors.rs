@@ -2,6 +2,8 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::output::units::counted;
+
 /// Takes as many as the system allows: sessions and connections hold several each. Not for commands
 /// that start a program, which would inherit it.
 pub(crate) fn take_all() {
@@ -9,4 +11,13 @@ pub(crate) fn take_all() {
     limit.current = limit.maximum;
     // It stays as it is.
     let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// What to tell where so many sessions could not be opened.
+pub(crate) fn left_out(sessions: usize) -> Option<String> {
+    let text = || {
+        let sessions = counted(sessions as u64, "session");
+        format!("{sessions} left out: see above; raise 'ulimit -n'")
+    };
+    (sessions > 0).then(text)
 }

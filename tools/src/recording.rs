@@ -156,10 +156,7 @@ fn outcome(
     let is_cut = progress.files_removed > 0 || progress.sessions_cut > 0;
     let incomplete = is_full || is_cut || left_out > 0;
     let mut trouble = recorder.take_notices();
-    if left_out > 0 {
-        let sessions = counted(left_out as u64, "session");
-        trouble.push(format!("{sessions} left out: see above; raise 'ulimit -n'"));
-    }
+    trouble.extend(descriptors::left_out(left_out));
     if progress.lost > 0 {
         trouble.push(format!("{} lost", counted(progress.lost, "event")));
     }

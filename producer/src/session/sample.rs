@@ -82,7 +82,10 @@ fn types_in(copy: &[u64], visit: &mut dyn FnMut(u32)) {
                 ..
             } => {
                 visit(type_id.0);
-                let long = || copy.get(at + 1).map_or(u64::MAX, |words| words + 1);
+                let long = || {
+                    copy.get(at + 1)
+                        .map_or(u64::MAX, |words| words.saturating_add(1))
+                };
                 1 + payload_words.unwrap_or_else(long).min(copy.len() as u64) as usize
             }
             Header::Busy(words) | Header::Discard(words) => words.max(1) as usize,

@@ -78,6 +78,8 @@ pub struct StreamFigures {
     pub sessions_open: usize,
     /// Sessions whose every page is durable.
     pub sessions_done: usize,
+    /// Sessions that are there and could not be opened, because descriptors or memory were short.
+    pub sessions_left_out: usize,
     /// Events that the sessions' producers lost since the sessions started.
     pub lost: u64,
     /// Pages that were overwritten, or gone, before they could be sent.
@@ -201,6 +203,7 @@ impl Streamer {
             spilled: self.place.as_ref().map_or(0, |place| place.used()),
             lag: lags.max().unwrap_or_default(),
             sessions_open: self.tracks.len(),
+            sessions_left_out: self.finder.left_out(),
             lost: sum(&mut drains().map(|d| d.lost())).saturating_add(self.done.lost),
             pages_skipped: sum(&mut drains().map(|d| d.pages_skipped()))
                 .saturating_add(self.done.pages_skipped),

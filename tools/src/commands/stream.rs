@@ -92,7 +92,12 @@ impl Args {
         let figures = streamer.figures();
         note(&format!("{}: {}", self.to, summary(&figures)));
         ended?;
-        Ok(Exit::lost_if(figures.lost > 0))
+        if let Some(text) = descriptors::left_out(figures.sessions_left_out) {
+            note(&text);
+        }
+        Ok(Exit::lost_if(
+            figures.lost > 0 || figures.sessions_left_out > 0,
+        ))
     }
 
     fn options(&self) -> anyhow::Result<StreamOptions> {
