@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ringmark_reader::Codec;
+use ringmark_reader::stream::{Address, StreamOptions};
+use ringmark_reader::{Codec, Selection};
 use ringmark_tests::account::Account;
-use ringmark_tests::collecting::{Collecting, segments, stream};
+use ringmark_tests::collecting::{Collecting, segments, stream, stream_options, stream_with};
 use ringmark_tests::proxy::{Damage, Fault, How, Proxy};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::stored::{ended_session, events, expected, repeated};
 use ringmark_tests::{Running, binary, is_long, wait_until};
 
@@ -185,17 +186,61 @@ fn damaged_bytes() {
     assert!(again > 0, "none of {rounds} was noticed");
 }
 
-/// The collector and the streamer are killed in turn while the program runs.
+/// Events of threads that never fill a page arrive while these live; sealed pages then take the
+/// place of what came of them before.
+#[test]
+fn open_pages_arrive_too() {
+    let stage = Stage::new("open");
+    let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+    let program = stage.start(EMIT, ringmark, "2 500 burst=10 pause=10000 hold=600000");
+    let ring_file = stage.ring_file();
+    let socket = stage.path("socket");
+    let collecting = Collecting::start(&socket, &stage.path("store"));
+    let options = StreamOptions {
+        open_every: Duration::from_millis(20),
+        ..stream_options(Selection::Path(ring_file.clone()), Address::Unix(socket))
+    };
+    let streaming = std::thread::spawn(move || stream_with(options));
+    let mut seen = Vec::new();
+    wait_until(SOON, "the last event of each thread", || {
+        let events = Account::of(&collecting.stored()).delivered();
+        seen.push(events);
+        (events == 1000).then_some(())
+    });
+    drop(program.kill().unwrap());
+    let figures = streaming.join().unwrap();
+    let stored = collecting.stored();
+    let account = Account::of(&stored);
+    account.expect_no_errors();
+    assert_eq!(
+        (account.delivered(), account.lost(), stored.conflicts),
+        (1000, 0, 0)
+    );
+    let segments = segments(&stage.path("store"));
+    assert_eq!(repeated(&segments), 0, "sealed pages, each once");
+    seen.dedup();
+    println!("{} pages sent; events stored: {seen:?}", figures.pages);
+    assert!(
+        figures.pages < 1000,
+        "only what has changed: {}",
+        figures.pages
+    );
+}
+
+/// The collector and the streamer are killed in turn while the program runs, then the program.
 #[test]
 fn killed_in_turn() {
     let stage = Stage::new("turns");
     let (store, socket) = (stage.path("store"), stage.path("socket"));
     let kills = if is_long() { 200 } else { 8 };
+    // Built before the program starts, whose rings would be full by then.
+    let _ = binary::path();
     let ringmark = "mode=lossless,ring=4M,page=4K,session=32M";
-    let arguments = format!("2 100000000 burst=20 pause=2000 for={}", kills * 100 + 500);
+    let counters = Counters::new(stage.path("committed"));
+    let arguments = format!("2 100000000 burst=20 pause=2000 {}", counters.argument());
     let program = stage.start(EMIT, ringmark, &arguments);
     let pid = program.id().to_string();
-    let _ = stage.ring_file();
+    counters.wait_for(2);
     let collector = || {
         let mut command = stage.command(binary::path());
         let listen = format!("unix://{}", socket.display());
@@ -207,7 +252,13 @@ fn killed_in_turn() {
     let streamer = || {
         let mut command = stage.command(binary::path());
         let to = format!("unix://{}", socket.display());
-        Running::start(command.args(["stream", "-p", &pid, "--to", &to])).unwrap()
+        let often = ["--open-every", "10ms"];
+        Running::start(
+            command
+                .args(["stream", "-p", &pid, "--to", &to])
+                .args(often),
+        )
+        .unwrap()
     };
     let mut running = [collector(), streamer()];
     let mut random = Random::seeded();
@@ -222,7 +273,7 @@ fn killed_in_turn() {
             [first, streamer()]
         };
     }
-    let _ = program.finish(LONG).expect_code(0);
+    drop(program.kill().unwrap());
     let [collector, streamer] = running;
     let _ = streamer.finish(LONG).expect_code(0);
     drop(collector.kill().unwrap());
@@ -232,4 +283,19 @@ fn killed_in_turn() {
     account.expect_no_errors();
     println!("{kills} kills, {} events, each once", account.delivered());
     assert!(account.delivered() > 1000 && account.lost() == 0);
+    let ledger = counters.ledger(2);
+    let arrived = |thread: &(usize, &(u64, u64))| {
+        let rings = account
+            .rings
+            .values()
+            .filter(|ring| ring.thread == Some(thread.0 as u64));
+        let delivered: u64 = rings.map(|ring| ring.delivered).sum();
+        (thread.1.0..=thread.1.1).contains(&delivered)
+    };
+    let all = ledger.iter().enumerate().all(|thread| arrived(&thread));
+    assert!(
+        all,
+        "calls returned and begun: {ledger:?}, stored: {:?}",
+        account.rings
+    );
 }

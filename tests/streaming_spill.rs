@@ -66,6 +66,7 @@ impl Scene {
             introduction: Introduction::of_this_host(),
             codec: ringmark_reader::Codec::None,
             retry: Duration::from_millis(10),
+            open_every: SOON,
             spill: Some(SpillOptions {
                 directory: self.spill.clone(),
                 bytes_max: 4 << 30,

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use ringmark_reader::stream::{Address, StreamFigures, StreamOptions, Streamer};
 use ringmark_reader::Selection;
+use ringmark_reader::stream::{Address, StreamFigures, StreamOptions, Streamer};
 use ringmark_tests::account::{Account, expect_whole};
 use ringmark_tests::collecting::{Collecting, stream_options};
 use ringmark_tests::proxy::{Fault, Proxy};

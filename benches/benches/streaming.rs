@@ -277,6 +277,7 @@ fn stream(to: &str, ring_file: &Path, zero_copy: bool) -> (u64, Duration, f64) {
         introduction: Introduction::of_this_host(),
         codec: Codec::None,
         retry: Duration::from_millis(10),
+        open_every: Duration::from_secs(5),
         spill: None,
         zero_copy,
     };

@@ -139,7 +139,12 @@ fn read(ring_file: &Path) {
 fn drain(session: Session) {
     let mut drain = SessionDrain::new(session);
     let mut batch = Batch::new();
-    for fill in [SessionDrain::fill, SessionDrain::fill_open] {
+    for fill in [
+        SessionDrain::fill,
+        SessionDrain::fill_lingering,
+        SessionDrain::fill_lingering,
+        SessionDrain::fill_open,
+    ] {
         let mut batches = 0;
         loop {
             batch.clear(u64::MAX);

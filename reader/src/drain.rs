@@ -187,6 +187,21 @@ impl SessionDrain {
     /// # Errors
     /// As [`SessionDrain::fill`].
     pub fn fill_open(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
+        self.pass_open(batch, take_tail)
+    }
+
+    /// As [`SessionDrain::fill_open`], of the pages that the last such pass found open, too, and
+    /// that have changed since it took them: those of threads that write little.
+    ///
+    /// # Errors
+    /// As [`SessionDrain::fill`].
+    pub fn fill_lingering(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
+        self.pass_open(batch, |reader, ring, uuid, (waiting, _), batch| {
+            reader.take_lingering(ring, uuid, waiting, batch)
+        })
+    }
+
+    fn pass_open(&mut self, batch: &mut Batch, take: TakeOpen) -> Result<Fill, ReaderError> {
         if self.cursor == 0 {
             self.session.check_size()?;
             self.budget = self.session.ring().map().bytes();
@@ -204,7 +219,7 @@ impl SessionDrain {
                 })
             {
                 let end = *self.pass_end.get_or_insert(waiting.sealed_end);
-                match take_tail(reader, ring, uuid, (&waiting, end), batch) {
+                match take(reader, ring, uuid, (&waiting, end), batch) {
                     Taken::BatchFull => {
                         return self.session.check_whole().map(|()| Fill::BatchFull);
                     }
@@ -378,6 +393,10 @@ fn take_from(budget: &mut u64, bytes: u64) -> bool {
     *budget = left.unwrap_or(*budget);
     left.is_some()
 }
+
+/// Takes what a pass over open pages wants of one slot, which waits like this and was sealed up to
+/// there when the pass came by.
+type TakeOpen = fn(&mut SlotReader, &RingFile, Uuid, (&Waiting, u64), &mut Batch) -> Taken;
 
 /// Takes what is left of a slot: pages up to `end`, then the one behind them, which was open when
 /// the pass came by.

@@ -1,13 +1,13 @@
 //! One slot, page by page: which pages are there, where they lie, how far we are.
 
-use ringmark_format::codec::write;
+use ringmark_format::codec::{crc32, write};
 use ringmark_format::page::PageHeader;
 use ringmark_format::slot::state;
 use ringmark_format::{PageNumber, RingId, Uuid};
 use ringmark_ring::observe::{copy_open, copy_sealed, header};
 use ringmark_ring::sync::AtomicU64;
 use ringmark_ring::{PageCopy, PageRead, RingFile, SlotGeometry, SlotView};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::batch::Batch;
 
@@ -32,6 +32,9 @@ pub(crate) struct SlotReader {
     /// The last page of a thread that has ended, when it was taken: what was not committed in it
     /// is padding in the copy.
     walked: Option<u64>,
+    /// The open page of the last look at it, with the checksum of what was taken of it, if
+    /// anything was.
+    lingering: Option<(u64, Option<u32>)>,
     /// Most of the ring that was ever found waiting, in 1/1024.
     pub(crate) fill: u32,
 }
@@ -197,6 +200,36 @@ impl SlotReader {
         Taken::Page
     }
 
+    /// Copies the committed records of the open page if it was open at the last look, too, and
+    /// has changed since. The position stays.
+    pub(crate) fn take_lingering(
+        &mut self,
+        file: &RingFile,
+        session: Uuid,
+        waiting: &Waiting,
+        batch: &mut Batch,
+    ) -> Taken {
+        let page = self.next;
+        if waiting.ended || page + 1 != waiting.produced {
+            return Taken::Gone;
+        }
+        let Some((_, taken)) = self.lingering.filter(|(seen, _)| *seen == page) else {
+            self.lingering = Some((page, None));
+            return Taken::Gone;
+        };
+        let copied = match copy_page(file, waiting.geometry, page, batch, true) {
+            Ok(copied) => copied,
+            Err(taken) => return taken,
+        };
+        let sum = page_sum(batch, waiting.geometry, copied.words);
+        if copied.records == Some(0) || sum == taken {
+            return Taken::Gone;
+        }
+        push_page(batch, session, waiting.geometry, page, copied, false);
+        self.lingering = Some((page, sum));
+        Taken::Page
+    }
+
     /// Everything taken is written; with a slot, *consumed* moves over it.
     pub(crate) fn written(&mut self, slot: Option<&SlotView<'_>>) {
         self.skipped_before = self.skipped;
@@ -232,6 +265,7 @@ impl SlotReader {
     pub(crate) fn rewind(&mut self) {
         self.next = self.written;
         self.skipped = self.skipped_before;
+        self.lingering = None;
     }
 
     /// Counts the slot's reservations: as sealed, or up to the newest page's last record.
@@ -293,10 +327,15 @@ fn page_words(file: &RingFile, geometry: SlotGeometry, number: u64) -> Option<&[
 }
 
 fn page_header(batch: &mut Batch, geometry: SlotGeometry) -> Option<PageHeader> {
-    use zerocopy::IntoBytes;
     let place = batch.page_place(geometry.page_bytes)?;
     let (header, _) = PageHeader::read_from_prefix(place.as_bytes()).ok()?;
     Some(header)
+}
+
+/// Checksum of the first `words` words at the batch's page place.
+fn page_sum(batch: &mut Batch, geometry: SlotGeometry, words: usize) -> Option<u32> {
+    let place = batch.page_place(geometry.page_bytes)?;
+    Some(crc32(place.get(..words)?.as_bytes()))
 }
 
 fn events_through(batch: &mut Batch, geometry: SlotGeometry, copied: &PageCopy) -> Option<u64> {

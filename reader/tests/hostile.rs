@@ -102,7 +102,12 @@ fn drains_survive() {
             return false;
         };
         let mut drain = SessionDrain::new(session);
-        for fill in [SessionDrain::fill, SessionDrain::fill_open] {
+        for fill in [
+            SessionDrain::fill,
+            SessionDrain::fill_lingering,
+            SessionDrain::fill_lingering,
+            SessionDrain::fill_open,
+        ] {
             let mut batches = 0;
             loop {
                 batch.clear(u64::MAX);

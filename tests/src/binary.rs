@@ -77,6 +77,18 @@ fn build_with(what: &[&str], name: &str) -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace_root());
+    // What Cargo tells this test of its own package is no news for build scripts: some would be run
+    // anew, and all that stands on them be built anew.
+    let of_this_package = |name: &str| {
+        ["CARGO_PKG_", "CARGO_MANIFEST_"]
+            .iter()
+            .any(|p| name.starts_with(p))
+    };
+    for (name, _) in env::vars_os() {
+        if of_this_package(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
     command.args(["build", "--quiet"]).args(what);
     if profile_dir.ends_with("release") {
         command.arg("--release");

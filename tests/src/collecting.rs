@@ -182,6 +182,7 @@ pub fn stream_options(selection: Selection, to: Address) -> StreamOptions {
         introduction: Introduction::of_this_host(),
         codec: Codec::None,
         retry: Duration::from_millis(1),
+        open_every: SOON,
         spill: None,
         zero_copy: false,
     }

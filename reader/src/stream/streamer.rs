@@ -49,6 +49,9 @@ pub struct StreamOptions {
     pub codec: Codec,
     /// How long to wait before a collector is tried again; doubled each time, up to 5 s.
     pub retry: Duration,
+    /// How often what is committed in pages that are still open is sent. A page that is filled
+    /// sooner goes when it is sealed.
+    pub open_every: Duration,
     /// Where pages wait while the collector is away or slow.
     pub spill: Option<SpillOptions>,
     /// Sends pages of lossless sessions without copying them. Not together with a spill: it

@@ -1,12 +1,16 @@
 //! One session being streamed: announced, resumed, its pages sent, those that waited on disk first.
 
+mod hold;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use ringmark_format::Uuid;
+
+pub(super) use hold::Held;
 
 use super::flight::{Landing, Marks};
 use super::spill::Spill;
@@ -22,13 +26,6 @@ use crate::session::Session;
 /// Bytes that are copied at once, or one page if that is larger: they stay in the cache until they
 /// are summed and sent.
 const BATCH: u64 = 256 << 10;
-/// What of the fullest ring may wait for a slow collector before it goes to the spill, in 1/1024.
-const SLOW: u32 = 512;
-/// The same while the collector has just gone.
-const GONE: u32 = 256;
-/// After this long without a collector everything that is sealed goes to the spill: threads that
-/// come and go need the memory of their rings.
-const AWAY: Duration = Duration::from_secs(1);
 
 /// How far a session has come on the present connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +71,16 @@ pub(super) struct Passed {
     pub(super) done: bool,
 }
 
+impl Passed {
+    /// This, and then `next`.
+    fn and(self, next: Self) -> Self {
+        Self {
+            pages: self.pages + next.pages,
+            ..next
+        }
+    }
+}
+
 /// A session's ring file.
 #[derive(Debug)]
 pub(super) struct Ring {
@@ -85,6 +92,8 @@ pub(super) struct Ring {
     by_reference: Option<Arc<File>>,
     /// It was taken anew from the oldest page on that is not released.
     rewound: bool,
+    /// When its open pages were looked at last.
+    opened_at: Instant,
 }
 
 /// A session and how far it has come.
@@ -115,6 +124,7 @@ impl Track {
             drained: false,
             by_reference: None,
             rewound: false,
+            opened_at: Instant::now(),
         };
         Self {
             ring: Some(ring),
@@ -246,12 +256,24 @@ impl Track {
         if passed.done && ended && self.ring.as_ref().is_some_and(is_quiet) {
             self.stage = Stage::Ending;
             let end = self.end(way)?;
-            all = Passed {
-                pages: all.pages + end.pages,
-                ..end
-            };
+            all = all.and(end);
+        } else if passed.done {
+            all = all.and(self.linger(way)?);
         }
         Ok(all)
+    }
+
+    /// Sends what is in open pages, now and then: a thread that writes little seals none for long.
+    fn linger(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+        let is_due = |ring: &&mut Ring| ring.opened_at.elapsed() >= way.open_every;
+        if self.ring.as_mut().filter(is_due).is_none() {
+            return Ok(NOTHING);
+        }
+        let passed = self.pass(SessionDrain::fill_lingering, way)?;
+        if let Some(ring) = self.ring.as_mut().filter(|_| passed.done) {
+            ring.opened_at = Instant::now();
+        }
+        Ok(passed)
     }
 
     /// Sends open pages and the last counters.
@@ -273,9 +295,7 @@ impl Track {
         let passed = self.advance(way)?;
         if self.stage == Stage::Streaming && passed.done {
             self.stage = Stage::Ending;
-            let end = self.end(way)?;
-            let pages = passed.pages + end.pages;
-            return Ok(Passed { pages, ..end });
+            return Ok(passed.and(self.end(way)?));
         }
         Ok(passed)
     }
@@ -346,60 +366,6 @@ impl Track {
         Ok(Passed { pages, done: true })
     }
 
-    /// Moves sealed pages to the spill, if they should not wait in their rings any longer. `away`:
-    /// since when there is no collector; `None`: it is there, and slow. Pages that are under way
-    /// are taken again: they must be there when they are released.
-    pub(super) fn hold(
-        &mut self,
-        away: Option<Duration>,
-        batch: &mut Batch,
-    ) -> Result<Held, ReaderError> {
-        let ending = matches!(self.stage, Stage::Ending | Stage::Sent);
-        let Some(ring) = self.ring.as_mut().filter(|_| !ending) else {
-            return Ok(Held::default());
-        };
-        ring.drain.session().check_size()?;
-        // Also has rings mapped in that are there before the connection is.
-        let held = ring.drain.held_1024();
-        let Some(spill) = &mut self.spill else {
-            return Ok(Held::default());
-        };
-        let least = match away {
-            None => SLOW,
-            Some(away) if away < AWAY => GONE,
-            Some(_) => 1,
-        };
-        if held < least {
-            return Ok(Held::default());
-        }
-        ring.drain.rewind();
-        ring.rewound = true;
-        let mut all = Held::default();
-        loop {
-            batch.clear(spill.room());
-            let filled = ring.drain.fill(batch)?;
-            if batch.is_empty() {
-                all.full = filled == Fill::BatchFull;
-                break;
-            }
-            match spill.append(&ring.drain, batch.bytes()) {
-                Ok(true) => {
-                    ring.drain.release();
-                    all.pages += batch.pages();
-                }
-                Ok(false) => all.full = true,
-                Err(error) => (all.full, all.error) = (true, Some(error)),
-            }
-            if all.full || filled == Fill::PassDone {
-                break;
-            }
-        }
-        if all.full {
-            ring.drain.rewind();
-        }
-        Ok(all)
-    }
-
     /// Sends counters, if they say something new.
     pub(super) fn count(&mut self, way: &mut Way<'_>) -> Result<(), Trouble> {
         let Some(ring) = self
@@ -436,14 +402,3 @@ const NOTHING: Passed = Passed {
     pages: 0,
     done: true,
 };
-
-/// What became of moving pages to the spill.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    /// Pages that are in it now.
-    pub(super) pages: u64,
-    /// Not all of them are: they stay in their rings.
-    pub(super) full: bool,
-    /// Why, if not for want of room.
-    pub(super) error: Option<ReaderError>,
-}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::block::{CONTENT_BYTES_MAX, kind};
@@ -25,6 +26,8 @@ pub(super) struct Way<'a> {
     pub(super) batch: &'a mut Batch,
     pub(super) scratch: &'a mut Vec<u8>,
     pub(super) codec: Codec,
+    /// How often open pages are sent.
+    pub(super) open_every: Duration,
     pub(super) notices: &'a mut Vec<String>,
 }
 

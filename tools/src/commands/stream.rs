@@ -11,7 +11,7 @@ use ringmark_reader::stream::{
 use ringmark_reader::{Codec, Selection};
 
 use crate::descriptors;
-use crate::output::units::{count, counted, duration, parse_size, size};
+use crate::output::units::{count, counted, duration, parse_duration, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::proof::Proof;
 use crate::signals::Signals;
@@ -56,6 +56,10 @@ pub(crate) struct Args {
     /// Send pages of lossless sessions without copying them
     #[arg(long, conflicts_with_all = ["spill", "compress"])]
     zero_copy: bool,
+    /// How often to send what is in pages that are not full yet: what a thread that writes little
+    /// says is in the store after twice that at most
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    open_every: Duration,
     /// Compress pages with LZ4
     #[arg(long)]
     compress: bool,
@@ -114,6 +118,7 @@ impl Args {
             credentials: proven.credentials,
             introduction,
             retry: RETRY,
+            open_every: self.open_every,
             spill: self.spill.clone().map(|directory| SpillOptions {
                 directory,
                 bytes_max: self.spill_max,

@@ -112,6 +112,7 @@ impl Streamer {
             batch: &mut self.batch,
             scratch: &mut self.scratch,
             codec: self.options.codec,
+            open_every: self.options.open_every,
             notices: &mut self.notices,
         };
         match act(&mut self.tracks[index], &mut way) {
