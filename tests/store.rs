@@ -247,7 +247,8 @@ fn a_session_that_goes_on_is_found_by_its_indexes() {
     fs::write(&before[1], torn).unwrap();
     let collecting = Collecting::with(collector);
     let figures = stream(&filled.stage.ring_file(), &socket, Codec::None);
-    assert_eq!(collecting.figure("pages_total"), 0, "{figures:?}");
+    // A page that a thread of a process that exits had no time to seal may come again, no other.
+    assert!(collecting.figure("pages_total") <= 1, "{figures:?}");
     drop(collecting);
     fs::write(&before[1], bytes).unwrap();
     assert_eq!(shown(&filled.cat(0, 1001).expect_code(0)).len(), 8000);
