@@ -1,5 +1,6 @@
 //! One connection: greeted, its blocks taken in and stored, what is durable acknowledged.
 
+mod durable;
 mod filling;
 
 use std::collections::HashMap;
@@ -23,12 +24,13 @@ use crate::hosts::Presence;
 use crate::listen::{Bytes, Line, say_and_close};
 use crate::memory::{Memory, Part};
 use crate::server::now_ns;
-use crate::store::{Shared, Store, Sync, lock};
+use crate::store::{Shared, Store, lock};
 use crate::words::{self, Introduced};
+use durable::Syncing;
 
 /// Bytes that a streamer may have under way.
 const WINDOW: u64 = 8 << 20;
-/// Bytes after which what was received is made durable, whatever else waits.
+/// Bytes after which making durable what was received begins, whatever else waits.
 const ACK_BYTES: u64 = 1 << 20;
 /// How long to wait for more before what was received is made durable.
 const ACK_AFTER: Duration = Duration::from_millis(1);
@@ -69,10 +71,11 @@ pub(crate) struct Peer {
     buffer: Vec<u8>,
     memory: Option<Part>,
     sessions: HashMap<Uuid, Shared>,
-    /// Sessions with something that is not durable.
+    /// Sessions with something that is not durable, and not on its way there.
     touched: Vec<Uuid>,
     received: u64,
     durable: u64,
+    syncing: Option<Syncing>,
     pings: Pings,
     /// When the next one is due; none before the greeting is over.
     ping_at: Option<TokioInstant>,
@@ -93,6 +96,7 @@ impl Peer {
             touched: Vec::new(),
             received: 0,
             durable: 0,
+            syncing: None,
             pings: Pings::default(),
             ping_at: None,
             clock: None,
@@ -170,9 +174,7 @@ impl Peer {
         let mut told = false;
         loop {
             while self.take_block().await? {
-                if self.received - self.durable >= ACK_BYTES {
-                    self.acknowledge().await?;
-                }
+                self.sync_if_much().await?;
                 heard_at = TokioInstant::now();
             }
             if heard_at.elapsed() >= SILENT {
@@ -184,7 +186,7 @@ impl Peer {
                 self.say(&words::drain()).await?;
             }
             let mut until = ping_at.min(heard_at + SILENT);
-            if self.received > self.durable {
+            if self.is_to_sync() {
                 until = until.min(TokioInstant::now() + ACK_AFTER);
             }
             tokio::select! {
@@ -192,13 +194,9 @@ impl Peer {
                     Ok(Ok(0)) => return Err(End::Gone),
                     Ok(Ok(_)) => {}
                     Ok(Err(error)) => return Err(error.into()),
-                    Err(_) if self.received > self.durable => {
-                        self.acknowledge().await?;
-                        // Whatever that took was not their silence.
-                        heard_at = TokioInstant::now();
-                    }
-                    Err(_) => {}
+                    Err(_) => self.begin_sync().await?,
                 },
+                synced = durable::ended(&mut self.syncing) => self.acknowledge(synced?).await?,
                 _ = draining.changed(), if !told => {}
             }
         }
@@ -241,7 +239,7 @@ impl Peer {
                 self.measure(&pong)
             }
             stream::kind::BYE => {
-                self.acknowledge().await?;
+                self.sync_all().await?;
                 let _ = timeout(SILENT, self.bytes.shutdown()).await;
                 Err(End::Gone)
             }
@@ -274,7 +272,7 @@ impl Peer {
         self.check_share()?;
         // Another connection, or one before a crash, stored what may not be durable yet.
         let known = lock(&session).known();
-        self.make_durable(vec![session]).await?;
+        self.sync_session(session).await?;
         self.say(&words::resume(uuid, &known)).await
     }
 
@@ -351,33 +349,6 @@ impl Peer {
         if let Some(presence) = &self.presence {
             with(presence);
         }
-    }
-
-    /// Makes durable what was received, and says so.
-    async fn acknowledge(&mut self) -> Result<(), End> {
-        let sessions: Vec<_> = self.touched.drain(..).collect();
-        let sessions: Vec<Shared> = sessions
-            .iter()
-            .filter_map(|uuid| self.sessions.get(uuid).cloned())
-            .collect();
-        self.make_durable(sessions).await?;
-        let durable = self.received - self.durable;
-        self.count(|presence| presence.acknowledged(durable));
-        self.durable = self.received;
-        let ack = words::ack(self.durable, self.durable + WINDOW);
-        self.say(&ack).await
-    }
-
-    /// Makes durable what was stored of these sessions so far; other connections go on meanwhile.
-    async fn make_durable(&mut self, sessions: Vec<Shared>) -> Result<(), End> {
-        if self.common.store.sync() == Sync::Cache {
-            return Ok(());
-        }
-        let synced = tokio::task::spawn_blocking(move || {
-            sessions.iter().try_for_each(|session| lock(session).sync())
-        });
-        let synced = synced.await.map_err(|_| wrong("the sync was given up"))?;
-        Ok(synced?)
     }
 
     /// Says PING if it is time; returns when it will be next.

@@ -5,6 +5,7 @@
 //! made from it when it is closed.
 
 mod budget;
+mod durable;
 pub mod index;
 mod name;
 mod recover;
@@ -23,6 +24,7 @@ use ringmark_format::Uuid;
 
 use crate::figures::Figures;
 use budget::Budget;
+pub use durable::make_durable;
 use name::Places;
 pub use name::dumps_below;
 pub(crate) use name::safe;
@@ -188,6 +190,13 @@ impl Store {
     pub fn session(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<Shared, StoreError> {
         let _alone = lock(&self.finding[uuid.0[0] as usize % FINDING]);
         let open = lock(&self.open).get(&uuid).cloned();
+        let open = match open {
+            Some(shared) if lock(&shared).has_failed => {
+                self.give_up(uuid, &shared)?;
+                None
+            }
+            open => open,
+        };
         let shared = match open {
             Some(shared) => shared,
             None => {
@@ -208,10 +217,21 @@ impl Store {
         Ok(shared)
     }
 
+    /// A session whose sync failed is found again, with what is durable of it.
+    fn give_up(&self, uuid: Uuid, session: &Shared) -> Result<(), StoreError> {
+        let mut session = lock(session);
+        session.give_up()?;
+        lock(&self.places).insert(uuid, &session.place());
+        drop(lock(&self.open).remove(&uuid));
+        Ok(())
+    }
+
     fn find(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<StoredSession, StoreError> {
         let place = lock(&self.places).of(uuid);
-        if let Some(directory) = place {
-            return recover::session(uuid, &directory, &self.context);
+        if let Some(directory) = place
+            && let Some(found) = recover::session(uuid, &directory, &self.context)?
+        {
+            return Ok(found);
         }
         let directory = name::directory(host, content);
         let directory = self.context.options.root.join(directory);
@@ -263,7 +283,10 @@ impl Store {
             if Arc::strong_count(session) > 1 {
                 return true;
             }
-            let session = lock(session);
+            let mut session = lock(session);
+            if session.has_failed && session.give_up().is_err() {
+                return true;
+            }
             if session.is_stored() {
                 lock(&self.places).insert(*uuid, &session.place());
                 lock(&self.context.unindexed).extend(session.current());

@@ -1,6 +1,6 @@
 //! A session found again in its files: where the collector, or the machine, stopped.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::session::StoredSession;
 use super::{Context, StoreError, index, io_at, name};
 
 /// Reads the session's segments in `directory`, in order; cuts off what is not whole at the end of
-/// the last one and goes on with it.
+/// the last one and goes on with it. `None`: nothing is left of it.
 pub(super) fn session(
     uuid: Uuid,
     directory: &Path,
     context: &Arc<Context>,
-) -> Result<StoredSession, StoreError> {
+) -> Result<Option<StoredSession>, StoreError> {
     let host = directory.file_name().unwrap_or_default().to_string_lossy();
     let mut session = StoredSession::new(uuid, &host, directory.to_owned(), &[], context)?;
     let segments = segments(directory, uuid)?;
@@ -39,17 +39,20 @@ pub(super) fn session(
             continue;
         }
         let found = read(&path, is_last, &mut session)?;
+        if found == Some(0) {
+            // The power went before all of its beginning was on the disk.
+            fs::remove_file(&path).map_err(io_at("remove", &path))?;
+            continue;
+        }
         session.number = number + 1;
-        if let Some(bytes) = found.filter(|_| Some(number) == newest) {
-            session.segment = Some(Segment::resume(&path, bytes)?);
-            // What lies in it may not be on the disk, although it was read.
-            session.dirty = true;
+        if let Some(bytes) = found {
+            session.found_last(Segment::resume(&path, bytes)?);
         } else {
             session.found(File::open(&path).map_err(io_at("open", &path))?);
         }
     }
     session.charge_all()?;
-    Ok(session)
+    Ok(Some(session).filter(StoredSession::is_stored))
 }
 
 /// Whether a segment's first block is whole.
@@ -62,14 +65,18 @@ fn begins(path: &Path) -> bool {
 }
 
 fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreError> {
-    let files = std::fs::read_dir(directory).map_err(io_at("read", directory))?;
+    let files = fs::read_dir(directory).map_err(io_at("read", directory))?;
     let mut found = Vec::new();
     for file in files {
         let path = file.map_err(io_at("read", directory))?.path();
         if let Some((of, number)) = name::parse(&path)
             && of == uuid
         {
-            found.push((number, path));
+            // One that was cut, or whose content did not come to the disk before the power went.
+            match path.metadata().map_err(io_at("stat", &path))?.len() {
+                0 => fs::remove_file(&path).map_err(io_at("remove", &path))?,
+                _ => found.push((number, path)),
+            }
         }
     }
     found.sort();
@@ -110,7 +117,7 @@ fn read(
 /// What is about to be cut off is more than one block: somebody may want to look at it.
 fn keep_copy(path: &Path) -> Result<(), StoreError> {
     let copy = path.with_extension("damaged");
-    let copied = std::fs::copy(path, &copy);
+    let copied = fs::copy(path, &copy);
     copied.map(drop).map_err(io_at("copy", path))
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::{StoreError, index, io_at};
@@ -10,7 +11,8 @@ use super::{StoreError, index, io_at};
 /// An open segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    file: File,
+    /// Also of whoever syncs it meanwhile.
+    file: Arc<File>,
     path: PathBuf,
     bytes: u64,
     begun: Instant,
@@ -50,7 +52,7 @@ impl Segment {
 
     fn over(file: File, path: &Path, bytes: u64) -> Self {
         Self {
-            file,
+            file: Arc::new(file),
             path: path.to_owned(),
             bytes,
             begun: Instant::now(),
@@ -77,7 +79,7 @@ impl Segment {
 
     /// Appends whole blocks. On failure the segment is what it was.
     pub(super) fn append(&mut self, blocks: &[u8]) -> Result<(), StoreError> {
-        let written = self.file.write_all(blocks);
+        let written = (&*self.file).write_all(blocks);
         if let Err(source) = written {
             self.broken |= self.cut().is_err();
             return Err(io_at("write", &self.path)(source));
@@ -88,27 +90,10 @@ impl Segment {
 
     fn cut(&mut self) -> io::Result<()> {
         self.file.set_len(self.bytes)?;
-        self.file.seek(SeekFrom::End(0)).map(drop)
+        (&*self.file).seek(SeekFrom::End(0)).map(drop)
     }
 
-    pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.file.sync_data().map_err(io_at("sync", &self.path))
+    pub(super) fn file(&self) -> &Arc<File> {
+        &self.file
     }
-
-    pub(super) fn into_file(self) -> File {
-        self.file
-    }
-}
-
-/// Returns when a new file's name is on the disk.
-pub(super) fn sync_name(path: &Path, root: &Path) -> io::Result<()> {
-    let mut directory = path.parent();
-    while let Some(here) = directory {
-        File::open(here)?.sync_all()?;
-        if here == root {
-            break;
-        }
-        directory = here.parent();
-    }
-    Ok(())
 }

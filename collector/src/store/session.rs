@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ringmark_format::block::{BlockHeader, SEALED, kind};
 use ringmark_format::codec::write;
@@ -14,7 +15,8 @@ use ringmark_format::{Uuid, align8};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::budget::{Charge, SLOT_BYTES};
-use super::segment::{Segment, sync_name};
+use super::durable::Unsynced;
+use super::segment::Segment;
 use super::{Context, StoreError, io_at, lock, name};
 use crate::clocks::Kept;
 use crate::figures::Figures;
@@ -48,12 +50,11 @@ pub struct StoredSession {
     /// Number of the next segment.
     pub(super) number: u32,
     pub(super) clocks: Kept,
-    /// Whether the present segment was written since it was synced.
-    pub(super) dirty: bool,
-    /// Segments that were closed before they were synced.
-    closed: Vec<File>,
-    /// New files whose names were not synced.
-    named: Vec<PathBuf>,
+    pub(super) unsynced: Unsynced,
+    /// A sync failed: nothing can be added, and what is not durable must go.
+    pub(super) has_failed: bool,
+    /// Held by whoever syncs it.
+    syncing: Arc<Mutex<()>>,
     charge: Charge,
     context: Arc<Context>,
 }
@@ -83,9 +84,9 @@ impl StoredSession {
             segment: None,
             number: 0,
             clocks: Kept::default(),
-            dirty: false,
-            closed: Vec::new(),
-            named: Vec::new(),
+            unsynced: Unsynced::default(),
+            has_failed: false,
+            syncing: Arc::default(),
             charge: Charge::new(&context.budget, content.len())?,
             context: context.clone(),
         })
@@ -142,6 +143,34 @@ impl StoredSession {
     /// Whether a file of it was ever written.
     pub(super) fn is_stored(&self) -> bool {
         self.number > 0
+    }
+
+    /// What is to be synced now.
+    ///
+    /// # Errors
+    /// A sync of it failed.
+    pub(super) fn take_unsynced(&mut self) -> Result<Unsynced, StoreError> {
+        self.check()?;
+        Ok(std::mem::take(&mut self.unsynced))
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if !self.has_failed {
+            return Ok(());
+        }
+        let source = io::Error::other("a sync failed, it is found again");
+        Err(io_at("use", &self.directory)(source))
+    }
+
+    /// Its files are left with what is durable, to be found again.
+    pub(super) fn give_up(&mut self) -> Result<(), StoreError> {
+        self.segment = None;
+        self.unsynced.cut(&self.directory)
+    }
+
+    /// What whoever syncs it needs without having it locked.
+    pub(super) fn for_sync(&self) -> (Arc<Mutex<()>>, Arc<Context>) {
+        (self.syncing.clone(), self.context.clone())
     }
 
     /// Where its files lie.
@@ -246,7 +275,13 @@ impl StoredSession {
 
     /// A segment of it was found, that may not be on the disk.
     pub(super) fn found(&mut self, segment: File) {
-        self.closed.push(segment);
+        self.unsynced.writing(&Arc::new(segment), u64::MAX);
+    }
+
+    /// The same of its last one, which it goes on with.
+    pub(super) fn found_last(&mut self, segment: Segment) {
+        self.unsynced.writing(segment.file(), segment.bytes());
+        self.segment = Some(segment);
     }
 
     /// An index says so much of a slot.
@@ -286,6 +321,7 @@ impl StoredSession {
 
     /// Appends a whole block to the present segment; begins a new one if it must.
     fn append(&mut self, block: &[u8]) -> Result<(), StoreError> {
+        self.check()?;
         let full =
             |s: &Segment| s.bytes() + block.len() as u64 > self.context.options.segment_bytes;
         if self
@@ -301,8 +337,8 @@ impl StoredSession {
         let Some(segment) = &mut self.segment else {
             return Ok(());
         };
+        self.unsynced.writing(segment.file(), segment.bytes());
         segment.append(block)?;
-        self.dirty = true;
         Figures::add(&self.context.figures.stored_bytes_total, block.len() as u64);
         Ok(())
     }
@@ -311,9 +347,9 @@ impl StoredSession {
         let path = name::segment(&self.directory, self.uuid, self.number);
         let segment = Segment::create(&path, &self.preamble())?;
         self.number += 1;
+        self.unsynced.named(path);
+        self.unsynced.writing(segment.file(), 0);
         self.segment = Some(segment);
-        self.named.push(path);
-        self.dirty = true;
         Figures::add(&self.context.figures.segments_total, 1);
         Ok(())
     }
@@ -337,9 +373,6 @@ impl StoredSession {
     fn close(&mut self) {
         if let Some(segment) = self.segment.take() {
             lock(&self.context.unindexed).push(segment.path().to_owned());
-            if self.dirty {
-                self.closed.push(segment.into_file());
-            }
         }
     }
 
@@ -353,28 +386,5 @@ impl StoredSession {
         {
             self.close();
         }
-    }
-
-    /// Returns when everything that was added is on the disk. The caller keeps the session locked
-    /// meanwhile: nobody else may take for durable what is on its way.
-    ///
-    /// # Errors
-    /// What `fsync` said; then all of it is tried again next time.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
-        let root = &self.context.options.root;
-        for file in &self.closed {
-            file.sync_data().map_err(io_at("sync", root))?;
-        }
-        if let Some(segment) = self.segment.as_ref().filter(|_| self.dirty) {
-            segment.sync()?;
-        }
-        for name in &self.named {
-            sync_name(name, root).map_err(io_at("sync", name))?;
-        }
-        self.closed.clear();
-        self.named.clear();
-        self.dirty = false;
-        Figures::add(&self.context.figures.syncs_total, 1);
-        Ok(())
     }
 }
