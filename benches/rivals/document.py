@@ -123,6 +123,37 @@ def killed():
     return table(["", "emitted", "delivered", "reported lost", "neither"], lines)
 
 
+# Whom a stream is compared with: who sends the same bytes to the same peer or disk.
+BARE = {"streamer": "send loop", "streamer --zero-copy": "sendfile loop",
+        "streamer, TLS": "TLS send loop", "streamer, synced disk": "dd conv=fdatasync"}
+
+
+def streams():
+    rows = Records("benches").of("Streams and bare loops")
+    heads = ["", "MB/s: median (p10–p90)", "of the bare one's", "sender's CPU, ms per GB",
+             "of the bare one's"]
+    lines = []
+    for name, row in rows.items():
+        bare, line = rows.get(BARE.get(name), {}), [name]
+        for unit in ("MB/s", "ms CPU of the sender per GB"):
+            line += [three(row.get(unit)), ratio(row, bare, unit)]
+        lines.append(line)
+    return table(heads, lines)
+
+
+def three(row):
+    """Median, then p10 and p90."""
+    if not row:
+        return ""
+    low, middle, high = (f"{float(row[key]):.0f}" for key in ("p10", "median", "p90"))
+    return f"{middle} ({low}–{high})"
+
+
+def ratio(row, bare, unit):
+    mine, theirs = median(row, unit), median(bare, unit)
+    return f"{mine / theirs:.2f}" if mine and theirs else ""
+
+
 def bars():
     lines = ([line.id, line.what.replace("|", "\\|"), line.figures, line.bar,
               line.verdict if line.verdict == "met" else f"**{line.verdict}**"]
@@ -140,7 +171,7 @@ def conditions():
 
 
 MAKERS = {maker.__name__: maker for maker in (functions, off, events, flight, reading, snapshots,
-                                              killed, bars, conditions)}
+                                              killed, streams, bars, conditions)}
 
 
 def made(text):

@@ -9,9 +9,13 @@ from bars import MISSED, Bar
 # "P1   what  0.993  bar 1.15  met", or with "p10 140.0 median 156.0 p90 160.0 M events/s".
 LINE = re.compile(r"^([A-Z]\d+) +(.*?) +(?:p10 .*?median +)?(-?[\d.]+)(?: p90 .*?)?  bar +([\d.]+)"
                   r"  (met|MISSED)$", re.MULTILINE)
+# "A title (300 interleaved windows of 1000)", then a line of heads with the unit, then rows.
+TITLE = re.compile(r"^(\S.*) \(\d+ interleaved .*\)$")
+HEADS = re.compile(r"^ +p10 +median +p90  (.+)$")
+ROW = re.compile(r"^(\S.*?) +(-?[\d.]+) +(-?[\d.]+) +(-?[\d.]+)$")
 ROOT = Path(__file__).resolve().parent.parent.parent
 NAMES = sorted(path.stem for path in (ROOT / "benches/benches").glob("*.rs"))
-LIMIT_S = 300
+LIMIT_S = 600
 
 
 def run_all(_place, _size, _daemons):
@@ -23,6 +27,19 @@ def run_all(_place, _size, _daemons):
         said, is_done = race.finished(command, LIMIT_S, ROOT, race.environment())
         printed[name] = said if is_done else ""
     return printed
+
+
+def rows_of(printed):
+    """Title, name, unit, p10, median and p90 of each row in what was printed."""
+    for text in printed.values():
+        title = unit = None
+        for line in text.splitlines():
+            if found := TITLE.match(line):
+                title, unit = found[1], None
+            elif found := HEADS.match(line):
+                unit = found[1]
+            elif title and unit and (found := ROW.match(line)):
+                yield title, found[1], unit, *found.groups()[1:]
 
 
 def of_benches(printed):

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import own
 import plot
 import race
 
@@ -206,12 +207,24 @@ def write(directory, name, text, rows):
     directory.mkdir(exist_ok=True)
     (directory / f"{name}.md").write_text(text)
     if not isinstance(rows, list):
+        write_texts_csv(directory / f"{name}.csv", list(own.rows_of(rows)))
         return
     for race_name, shown in TABLES.items():
         picture = shown.svg([row for row in rows if row.race == race_name])
         if picture:
             (directory / f"{race_name.replace(' ', '-')}.svg").write_text(picture)
     write_csv(directory / f"{name}.csv", rows)
+
+
+def write_texts_csv(path, rows):
+    """The rows of benches that print tables; without any there is no file."""
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    with open(path, "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["race", "name", "figure", "p10", "median", "p90"])
+        out.writerows(rows)
 
 
 def write_csv(path, rows):

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod real;
+pub mod streaming;
 
 use std::hint::black_box;
 use std::process::Command;
@@ -42,9 +43,40 @@ impl<'a> Contestant<'a> {
     }
 }
 
+/// The figures of one contestant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    name: &'static str,
+    /// p10, median, p90.
+    figures: [f64; 3],
+}
+
+impl Row {
+    /// Of all that was measured.
+    #[must_use]
+    pub fn of(name: &'static str, values: Vec<f64>) -> Self {
+        Self {
+            name,
+            figures: percentiles(values),
+        }
+    }
+}
+
+/// Prints rows below what they are in; `benches/compare` reads them from this.
+pub fn print_rows(unit: &str, rows: &[Row]) {
+    println!(
+        "{:34} {:>8} {:>8} {:>8}  {unit}",
+        "", "p10", "median", "p90"
+    );
+    for row in rows {
+        let [p10, median, p90] = row.figures;
+        println!("{:34} {p10:8.2} {median:8.2} {p90:8.2}", row.name);
+    }
+}
+
 /// The figures of one run.
 pub struct Results {
-    rows: Vec<(&'static str, [f64; 3])>,
+    rows: Vec<Row>,
     missed: bool,
 }
 
@@ -59,14 +91,11 @@ pub fn race(title: &str, iterations: u64, mut contestants: Vec<Contestant<'_>>) 
         }
     }
     println!("\n{title} ({ROUNDS} interleaved windows of {iterations})");
-    println!("{:34} {:>8} {:>8} {:>8}  ns", "", "p10", "median", "p90");
     let rows: Vec<_> = contestants
         .into_iter()
-        .map(|c| (c.name, percentiles(c.ns)))
+        .map(|c| Row::of(c.name, c.ns))
         .collect();
-    for (name, [p10, median, p90]) in &rows {
-        println!("{name:34} {p10:8.2} {median:8.2} {p90:8.2}");
-    }
+    print_rows("ns", &rows);
     Results {
         rows,
         missed: false,
@@ -86,8 +115,8 @@ impl Results {
     pub fn median(&self, name: &str) -> f64 {
         self.rows
             .iter()
-            .find(|(n, _)| *n == name)
-            .map_or(f64::NAN, |(_, [_, median, _])| *median)
+            .find(|row| row.name == name)
+            .map_or(f64::NAN, |row| row.figures[1])
     }
 
     /// States a bar: `value` must be at most `most`.

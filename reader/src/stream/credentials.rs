@@ -86,7 +86,9 @@ impl Credentials {
         self.as_collector.clone()
     }
 
-    pub(super) fn as_streamer(&self) -> Arc<ClientConfig> {
+    /// For a streamer's side of a connection.
+    #[must_use]
+    pub fn as_streamer(&self) -> Arc<ClientConfig> {
         self.as_streamer.clone()
     }
 }
