@@ -1,7 +1,8 @@
 //! Calls of a dump, for the commands that show functions.
 
-use ringmark_decoder::{Dump, Event, Output, Session, Step};
+use ringmark_decoder::{Dump, Filter, Output, Session, Step};
 
+use crate::filter::TimeOptions;
 use crate::output::{Failure, printable};
 
 /// Which calls are meant.
@@ -13,6 +14,8 @@ pub(crate) struct CallOptions {
     /// Only this thread; may be given several times
     #[arg(long, value_name = "TID")]
     tid: Vec<u32>,
+    #[command(flatten)]
+    pub(crate) times: TimeOptions,
 }
 
 impl CallOptions {
@@ -49,19 +52,31 @@ impl CallOptions {
     }
 
     /// # Errors
-    /// A thread is named, where all are counted together.
-    pub(crate) fn require_all_threads(&self) -> Result<(), Failure> {
-        if self.tid.is_empty() {
-            return Ok(());
+    /// A thread or a time is named, where all are counted together.
+    pub(crate) fn require_all(&self) -> Result<(), Failure> {
+        if !self.tid.is_empty() {
+            let text = "--tid: a profile counts all threads together";
+            return Err(Failure::usage(text));
         }
-        Err(Failure::usage(
-            "--tid: a profile counts all threads together",
-        ))
+        if self.times.build()?.has_time() {
+            let text = "--from, --to: a profile counts the whole time together";
+            return Err(Failure::usage(text));
+        }
+        Ok(())
     }
 
-    /// Whether events of this thread are meant.
-    pub(crate) fn wants(&self, event: &Event<'_>) -> bool {
-        self.tid.is_empty() || self.tid.contains(&event.tid())
+    /// What lets the meant threads and times pass.
+    ///
+    /// # Errors
+    /// Text that is no time.
+    pub(crate) fn filter(&self) -> Result<Filter, Failure> {
+        let mut filter = self.times.build()?;
+        for tid in &self.tid {
+            filter
+                .tid(&tid.to_string())
+                .map_err(|error| Failure::usage(error.to_string()))?;
+        }
+        Ok(filter)
     }
 }
 
@@ -92,30 +107,30 @@ pub(crate) fn has_functions(dump: &Dump) -> bool {
     types.into_iter().any(|ty| ty.function.is_some())
 }
 
-/// Goes through the events in order; `to` gets each one, with what it means for the calls of its
-/// thread (nothing, for events that are no function records).
+/// Goes through the meant events in order; `to` gets each one, with what it means for the calls of
+/// its thread (nothing, for events that are no function records).
 pub(crate) fn walk<'d>(
     dump: &'d Dump,
     options: &CallOptions,
     mut to: impl FnMut(&Output<'d>, &[Step<'d>], usize),
 ) -> Result<(), Failure> {
-    let tracers = options.tracers(dump)?;
+    let (tracers, filter) = (options.tracers(dump)?, options.filter()?);
     let mut calls: Vec<_> = (0..dump.sessions.len())
         .map(|i| ringmark_decoder::Calls::new(tracers.as_ref().map(|bits| bits[i])))
         .collect();
     let place = |session: &Session| dump.sessions.iter().position(|s| std::ptr::eq(s, session));
     let mut steps = Vec::new();
     dump.events().for_each(|item| {
+        if !filter.passes_item(&item) {
+            return;
+        }
         steps.clear();
         let mut depth = 0;
-        if let Output::Event(event) = &item {
-            if !options.wants(event) {
-                return;
-            }
-            if let Some(calls) = place(event.session).and_then(|i| calls.get_mut(i)) {
-                depth = calls.depth(event);
-                calls.take(event, |step| steps.push(step));
-            }
+        if let Output::Event(event) = &item
+            && let Some(calls) = place(event.session).and_then(|i| calls.get_mut(i))
+        {
+            depth = calls.depth(event);
+            calls.take(event, |step| steps.push(step));
         }
         to(&item, &steps, depth);
     });

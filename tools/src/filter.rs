@@ -4,15 +4,44 @@ use ringmark_decoder::{Dump, Filter, FilterError};
 
 use crate::output::Failure;
 
-/// Conditions on events; all must hold.
+/// Which times are meant.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct FilterOptions {
+pub(crate) struct TimeOptions {
     /// Nothing before this: 1.5s after the session's start, or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// Nothing from this on
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
+}
+
+impl TimeOptions {
+    /// What lets these times pass.
+    ///
+    /// # Errors
+    /// Text that is no time.
+    pub(crate) fn build(&self) -> Result<Filter, Failure> {
+        self.try_build()
+            .map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    fn try_build(&self) -> Result<Filter, FilterError> {
+        let mut filter = Filter::new();
+        if let Some(from) = &self.from {
+            filter.from(from)?;
+        }
+        if let Some(to) = &self.to {
+            filter.to(to)?;
+        }
+        Ok(filter)
+    }
+}
+
+/// Conditions on events; all must hold.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct FilterOptions {
+    #[command(flatten)]
+    times: TimeOptions,
     /// Only this thread; may be given several times
     #[arg(long, value_name = "TID")]
     tid: Vec<String>,
@@ -38,13 +67,7 @@ impl FilterOptions {
     }
 
     fn try_build(&self) -> Result<Filter, FilterError> {
-        let mut filter = Filter::new();
-        if let Some(from) = &self.from {
-            filter.from(from)?;
-        }
-        if let Some(to) = &self.to {
-            filter.to(to)?;
-        }
+        let mut filter = self.times.try_build()?;
         for tid in &self.tid {
             filter.tid(tid)?;
         }

@@ -7,7 +7,7 @@ use ringmark_decoder::{Dump, Event, Output, Value};
 
 use crate::calls::CallOptions;
 use crate::output::units::{count, duration};
-use crate::output::{Table, printable};
+use crate::output::{Failure, Table, printable};
 use crate::tracing::target::Target;
 
 /// Name and target of the events.
@@ -227,11 +227,18 @@ pub(crate) fn of_process(target: &Target, options: &CallOptions) -> anyhow::Resu
         .collect()
 }
 
-/// The profiles in a dump: of each process, tracer and function what was said last.
-pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Vec<Profile> {
-    let mut last = BTreeMap::new();
+/// The profiles in a dump: of each process, tracer and function what was said last at the meant
+/// times.
+///
+/// # Errors
+/// Text that is no time.
+pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Result<Vec<Profile>, Failure> {
+    let (times, mut last) = (options.times.build()?, BTreeMap::new());
     dump.events().for_each(|item| {
         let Output::Event(event) = item else { return };
+        if !times.passes(&event) {
+            return;
+        }
         let Some((tracer, gathered)) = Gathered::of_event(&event) else {
             return;
         };
@@ -244,9 +251,9 @@ pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Vec<Profile> {
         }
     });
     let profiles = last.into_iter();
-    profiles
+    Ok(profiles
         .map(|((_, tracer), functions)| Profile::new(tracer, functions.into_values().collect(), 0))
-        .collect()
+        .collect())
 }
 
 #[cfg(test)]

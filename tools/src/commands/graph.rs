@@ -24,8 +24,11 @@ module, depth (calls around it), start_ns (since the session's start), duration_
 (null where an end is not known), and ended: returned, unwound (exception, longjmp, end of thread),
 unseen (the end was not recorded) or open.
 
+Of calls that began before --from only the end is seen, of those that end after --to the beginning.
+
 Examples:
   ringmark graph run.rmk --min-us 100
+  ringmark graph /var/lib/ringmark --from 2026-01-31T12:00:00Z --to 2026-01-31T12:00:01Z
   ringmark graph -p 812 --depth 3 --tid 813
   ringmark graph run.rmk --json | jq 'select(.self_ns > 1000)'")]
 pub(crate) struct Args {
@@ -52,7 +55,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let dump = match self.pid {
             Some(pid) => live::snapshot(pid)?,
-            None => input::read(&self.files)?,
+            None => input::read_for(&self.files, &self.calls.filter()?)?,
         };
         if !calls::has_functions(&dump) {
             let what = "no function records: start a tracer with 'ringmark trace start -p PID', \

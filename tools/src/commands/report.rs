@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, FunctionTimes, Stats, TypeCount};
+use ringmark_decoder::{Dump, Filter, FunctionTimes, Stats, TypeCount};
 
 use crate::calls::CallOptions;
 use crate::output::file::DEFAULT_FILE;
@@ -24,6 +24,7 @@ with ~, are taken from a histogram by powers of two and may be wrong by a factor
 
 Examples:
   ringmark report run.rmk --diff before.rmk
+  ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z --to 2026-01-31T13:00:00Z
   ringmark report -p 812 --tracer profile")]
 pub(crate) struct Args {
     /// Dumps to read together; '-' is standard input
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     pid: Option<u32>,
     #[command(flatten)]
     calls: CallOptions,
-    /// Compare the functions of FILE with those of this dump
+    /// Compare the functions of FILE with those of this dump, at the same times
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
     /// One JSON object per function and per event type
@@ -74,9 +75,9 @@ impl Args {
     }
 
     fn read(&self) -> anyhow::Result<Found> {
-        let dump = input::read(&self.files)?;
+        let dump = input::read_for(&self.files, &self.calls.filter()?)?;
         Ok(Found {
-            profiles: profile_table::in_dump(&dump, &self.calls),
+            profiles: profile_table::in_dump(&dump, &self.calls)?,
             is_whole: dump.verify().is_clean(),
             dump: Some(dump),
         })
@@ -94,7 +95,7 @@ impl Args {
         }
         let mut is_whole = uncounted.unwrap_or(0) == 0;
         if self.calls.tracer().is_some() && !profiles.is_empty() {
-            self.calls.require_all_threads()?;
+            self.calls.require_all()?;
             return Ok(Found {
                 dump: None,
                 profiles,
@@ -117,7 +118,7 @@ impl Args {
         other: &Path,
         out: &mut Sink,
     ) -> anyhow::Result<()> {
-        let other = input::read(&[other.to_owned()])?;
+        let other = input::read_for(&[other.to_owned()], &self.calls.filter()?)?;
         let after = function_table::times(&other, &self.calls)?;
         let changes = function_table::changes(before, &after);
         if changes.is_empty() {
@@ -136,7 +137,9 @@ impl Args {
         found: &Found,
         out: &mut Sink,
     ) -> anyhow::Result<()> {
-        let rows = found.dump.as_ref().map(rows).unwrap_or_default();
+        let filter = self.calls.filter()?;
+        let rows = found.dump.as_ref().map(|dump| rows(dump, &filter));
+        let rows = rows.unwrap_or_default();
         if self.json {
             let lines = functions.iter().map(function_table::json);
             let profiles = found.profiles.iter().flat_map(Profile::json);
@@ -173,11 +176,12 @@ pub(crate) struct Row {
     took: Option<(u64, u64)>,
 }
 
-/// One row per event type, functions and their profiles left out: those that took longest first,
-/// then the most frequent.
-pub(crate) fn rows(dump: &Dump) -> Vec<Row> {
+/// One row per type of the events that pass, functions and their profiles left out: those that took
+/// longest first, then the most frequent.
+pub(crate) fn rows(dump: &Dump, filter: &Filter) -> Vec<Row> {
     let mut rows: BTreeMap<_, Row> = BTreeMap::new();
-    let types = Stats::collect(dump.events()).types.into_iter();
+    let events = dump.events().filter(|item| filter.passes_item(item));
+    let types = Stats::collect(events).types.into_iter();
     for of_type in types.filter(|of_type| {
         let ty = of_type.ty;
         ty.function.is_none() && !profile_table::is_profile(&ty.name, &ty.target)

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use ringmark_decoder::Filter;
+
 use super::record::{self, DumpOptions};
 use super::report;
 use crate::calls::CallOptions;
@@ -80,7 +82,7 @@ impl Args {
         if !functions.is_empty() {
             function_table::table(&functions).write(&mut out, Style::none())?;
         }
-        let profiles = profile_table::in_dump(&dump, &CallOptions::default());
+        let profiles = profile_table::in_dump(&dump, &CallOptions::default())?;
         for profile in &profiles {
             profile.table().write(&mut out, Style::none())?;
         }
@@ -91,7 +93,7 @@ impl Args {
             );
             out = io::stderr().lock();
         }
-        let rows = report::rows(&dump);
+        let rows = report::rows(&dump, &Filter::new());
         if (functions.is_empty() && profiles.is_empty()) || !rows.is_empty() {
             report::table(&rows).write(&mut out, Style::none())?;
         }

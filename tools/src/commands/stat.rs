@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::{Dump, Session, Slot, Stamper};
+use ringmark_decoder::{Dump, Filter, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_reader::stream::StreamStatus;
@@ -87,7 +87,8 @@ impl Args {
         if !self.json {
             write!(out, "{found}")?;
             writeln!(out)?;
-            super::report::table(&super::report::rows(&dump)).write(&mut out, Style::detect())?;
+            let rows = super::report::rows(&dump, &Filter::new());
+            super::report::table(&rows).write(&mut out, Style::detect())?;
         }
         out.finish()?;
         Ok(Exit::lost_if(!found.is_clean()))
