@@ -66,8 +66,8 @@ fn read_quietly(files: &[PathBuf]) -> anyhow::Result<Dump> {
 }
 
 fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
-    let mut builder = DumpBuilder::new();
-    for path in &expanded(files)? {
+    let (mut builder, mut refused) = (DumpBuilder::new(), None);
+    for Input { path, is_segment } in &expanded(files)? {
         if filter.has_time()
             && let Some(index) = store::index::load(path)
             && !index.may_pass(filter)
@@ -75,20 +75,41 @@ fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
             builder.leave_out(&index);
             continue;
         }
+        // One that is just being begun holds nothing yet.
+        if *is_segment && fs::metadata(path).is_ok_and(|about| about.len() == 0) {
+            continue;
+        }
         let (name, input) = open(path)?;
-        builder
-            .read(&name, input)
-            .map_err(|damage| Failure::unreadable(damage.to_string()))?;
+        if let Err(damage) = builder.read(&name, input) {
+            let failure = Failure::unreadable(damage.to_string());
+            if !is_segment {
+                return Err(failure.into());
+            }
+            // Of a store the rest is shown, and this is told as damage.
+            refused = Some(failure);
+        }
     }
-    Ok(builder.finish())
+    let dump = builder.finish();
+    match refused {
+        Some(failure) if dump.blocks == 0 && dump.left_out_bytes == 0 => Err(failure.into()),
+        _ => Ok(dump),
+    }
+}
+
+/// What is to be read.
+struct Input {
+    path: PathBuf,
+    /// It was found in a store, nobody named it.
+    is_segment: bool,
 }
 
 /// The files themselves; in the place of a store's directory, the dumps below it.
-fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     let mut all = Vec::new();
     for path in files {
         if !path.is_dir() {
-            all.push(path.clone());
+            let (path, is_segment) = (path.clone(), false);
+            all.push(Input { path, is_segment });
             continue;
         }
         let unreadable = |what: String| Failure::unreadable(format!("{}: {what}", path.display()));
@@ -99,7 +120,11 @@ fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             )
             .into());
         }
-        all.extend(found);
+        let segment = |path| Input {
+            path,
+            is_segment: true,
+        };
+        all.extend(found.into_iter().map(segment));
     }
     Ok(all)
 }
