@@ -118,6 +118,8 @@ pub struct Streamer {
     counted_at: Instant,
     retry: Duration,
     retry_at: Instant,
+    /// Why there is no collector, and when that was told.
+    told: Option<(String, Instant)>,
     leaving: bool,
 }
 
@@ -160,6 +162,7 @@ impl Streamer {
             status_at: None,
             counted_at: now,
             retry_at: now,
+            told: None,
             leaving: false,
         };
         first

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -11,6 +11,7 @@ use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::Address;
 
 use crate::descriptors;
+use crate::output::repeats::Repeats;
 use crate::output::units::{parse_duration, parse_size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::proof::Proof;
@@ -71,6 +72,9 @@ pub(crate) struct Args {
 
 /// Calls on the disk that may wait at the same time.
 const SYNCS_AT_ONCE: usize = 32;
+
+/// How long the end waits for what is still to be told.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
 /// When data is durable.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -135,10 +139,13 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
     if let Some(address) = collector.metrics_address() {
         note(&format!("figures at http://{address}/metrics"));
     }
-    tokio::spawn(async move {
+    let told = tokio::spawn(async move {
+        let mut repeats = Repeats::default();
         while let Some(notice) = heard.recv().await {
-            note(&printable(&notice));
+            let texts = repeats.say(notice, Instant::now());
+            texts.iter().for_each(|text| note(&printable(text)));
         }
+        repeats.rest().iter().for_each(|text| note(text));
     });
     collector
         .run(async move {
@@ -147,5 +154,7 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
             }
         })
         .await;
+    // What is told last comes from connections that end now.
+    let _ = tokio::time::timeout(TOLD_WITHIN, told).await;
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod failure;
 pub(crate) mod file;
+pub(crate) mod repeats;
 mod sink;
 mod table;
 pub(crate) mod units;

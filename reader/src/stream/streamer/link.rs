@@ -19,6 +19,8 @@ use crate::stream::wire::Wire;
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 /// Longest wait before a collector is tried again.
 const RETRY_MAX: Duration = Duration::from_secs(5);
+/// How often it is told why there is no collector, while the reason is the same.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 impl Streamer {
     /// Makes a connection, if there is none. A collector may take seconds to answer, or never do:
@@ -42,6 +44,7 @@ impl Streamer {
                 self.connection = Some(connection);
                 self.done.connections += 1;
                 self.retry = self.options.retry;
+                self.told = None;
             }
             Err(error) => self.try_later(&error),
         }
@@ -247,12 +250,18 @@ impl Streamer {
 
     fn try_later(&mut self, error: &io::Error) {
         let wait = jittered(self.retry);
-        let text = format!(
-            "{}: {error}; again in {} ms",
-            self.options.to,
-            wait.as_millis()
-        );
-        self.notices.push(text);
+        let reason = error.to_string();
+        let is_known =
+            |(told, at): &(String, Instant)| *told == reason && at.elapsed() < TELL_EVERY;
+        if !self.told.as_ref().is_some_and(is_known) {
+            let most = RETRY_MAX.as_secs();
+            let text = format!(
+                "{}: {reason}; tried again, every {most} s in the end",
+                self.options.to
+            );
+            self.notices.push(text);
+            self.told = Some((reason, Instant::now()));
+        }
         self.retry_at = Instant::now() + wait;
         self.retry = (self.retry * 2).min(RETRY_MAX);
     }
