@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use ringmark_reader::{Access, Session};
 use ringmark_tests::binary;
+use ringmark_tests::process::SLEEPS;
 use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, require_tools, run};
 use rustix::process::geteuid;
@@ -20,12 +21,12 @@ const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
 const NOBODY: u32 = 65534;
 const RINGMARK: &str = "mode=overwrite,ring=64K,page=4K,session=1M";
 
-/// Nothing here may wait: a FIFO in place of a file would let it.
-const LIMIT: Duration = Duration::from_secs(10);
+/// Nothing here may wait: a FIFO in place of a file would let it, for ever.
+const LIMIT: Duration = SOON;
 
 fn may_run() -> bool {
     assert!(geteuid().is_root(), "needs root: to be two users");
-    require_tools(&["setpriv", "mkfifo", "timeout"])
+    require_tools(&["setpriv", "mkfifo"])
 }
 
 /// A command of `uid` that looks into `dir`.
@@ -44,15 +45,15 @@ fn command(stage: &Stage, uid: u32, dir: &Path, exe: &Path) -> Command {
 }
 
 fn tool(stage: &Stage, uid: u32, dir: &Path, arguments: &str) -> Finished {
-    // What would go on for ever is ended as a person does.
-    let mut command = command(stage, uid, dir, Path::new("timeout"));
-    let endless = ["record", "cat --follow"];
-    let is_endless = endless.iter().any(|name| arguments.starts_with(name));
-    let seconds = if is_endless { "0.8" } else { "8" };
-    command.args(["--preserve-status", "-s", "INT", seconds]);
-    command.arg(binary::path());
+    let mut command = command(stage, uid, dir, binary::path());
     command.args(arguments.split_ascii_whitespace());
-    run(command.current_dir(outputs(stage, uid)), LIMIT).unwrap()
+    let running = Running::start(command.current_dir(outputs(stage, uid))).unwrap();
+    // What would go on for ever is ended as a person does.
+    let endless = ["record", "cat --follow", "stream"];
+    if endless.iter().any(|name| arguments.starts_with(name)) {
+        return running.interrupt_after(Duration::from_millis(800), LIMIT);
+    }
+    running.finish(LIMIT)
 }
 
 /// A directory that this user may write dumps to.
@@ -210,7 +211,7 @@ fn a_wrong_file_is_refused_by_everybody_and_stands_in_nobodys_way() {
         let wrong = wrong_files(&dir, &elsewhere, uid);
         let mut healthy = command(&stage, uid, &dir, Path::new(EMIT));
         healthy
-            .args(["0", "10", "hold=60000"])
+            .args(["0", "10", "hold=600000"])
             .env("RINGMARK", RINGMARK);
         let healthy = Running::start(&mut healthy).unwrap();
         wait_for_session(&dir, healthy.id());
@@ -379,10 +380,11 @@ fn another_user_is_denied_and_root_is_not() {
             let stage = Stage::new("users");
             let dir = make_dir(&stage, "dir", owner, 0o700);
             let mut program = command(&stage, owner, &dir, Path::new(EMIT));
-            program.args(["0", "100", "hold=60000"]);
+            program.args(["0", "100", "hold=600000"]);
             program.env("RINGMARK", format!("{RINGMARK}{memfd}"));
             let program = Running::start(&mut program).unwrap();
-            wait_for_map(program.id());
+            // It has emitted all it emits.
+            program.wait_until_in(&SLEEPS);
             let mut commands = commands(program.id());
             if owner == 0 {
                 commands.extend(commands_of_strangers(program.id()));
@@ -417,14 +419,4 @@ fn another_user_is_denied_and_root_is_not() {
         }
     }
     println!("{denied} of {denied} commands of another user denied, {allowed} of root allowed");
-}
-
-/// Waits until the process maps its session, named or not.
-fn wait_for_map(pid: u32) {
-    ringmark_tests::wait_until(SOON, "its session", || {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        maps.contains(".ring").then_some(())
-    });
-    // The name comes with the map; events come after both.
-    std::thread::sleep(Duration::from_millis(50));
 }

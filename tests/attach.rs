@@ -10,12 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use ringmark_attach::{LoadError, Loaded, Options, Way, load};
-use ringmark_tests::process::Running;
+use ringmark_tests::process::{POLLS, READS_INPUT, Running};
 use ringmark_tests::{TempDir, is_long, require_tools, run, workspace_root};
 
-const END: Duration = Duration::from_secs(60);
+const END: Duration = Duration::from_secs(100);
 /// For a machine on which much else runs.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(40);
 const ARGUMENT: &std::ffi::CStr = c"abc";
 
 /// The built targets and the library.
@@ -52,10 +52,10 @@ impl Built {
         self.path("library.so")
     }
 
-    /// Starts a target with one thread of each kind, and lets it come to its work.
+    /// Starts a target with one thread of each kind, which is at its work then.
     fn target(&self, kinds: &str) -> Target {
         let mut command = Command::new(self.path("loop"));
-        command.arg("60").arg(self.path("plugin.so"));
+        command.arg("600").arg(self.path("plugin.so"));
         command.args(kinds.split(' '));
         Target::start(command)
     }
@@ -70,7 +70,8 @@ impl Target {
     fn start(mut command: Command) -> Self {
         command.stdin(Stdio::piped());
         let running = Running::start(&mut command).expect("a target");
-        thread::sleep(Duration::from_millis(100));
+        // Its first thread reads its input, or waits for it: everything before that is done.
+        running.wait_until_in(&[READS_INPUT, POLLS]);
         Self { running }
     }
 
@@ -181,7 +182,7 @@ fn a_server_under_load_fails_no_request() {
     let rounds = if is_long() { 10 } else { 2 };
     for _ in 0..rounds {
         let mut command = Command::new(built.path("server"));
-        command.args(["60", "6"]);
+        command.args(["600", "6"]);
         let target = Target::start(command);
         for _ in 0..3 {
             let loaded = load_into(&target, &built.library());
@@ -223,7 +224,7 @@ fn kill_at_each(built: &Built, kind: &str, calls: &str) -> usize {
         strace.arg(env!("CARGO_BIN_EXE_load"));
         strace.arg(target.pid().to_string());
         strace.arg(built.library());
-        strace.args(["10", "attach_library_start", "abc"]);
+        strace.args(["30", "attach_library_start", "abc"]);
         let code = run(&mut strace, END).expect("strace").code();
         if number % 2 == 0 {
             // The next tool finds nothing in its way.

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -39,7 +40,8 @@ impl Collector {
         command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
         command.arg(stage.path("store")).args(options);
         let running = Running::start(&mut command).unwrap();
-        wait_until(SOON, "a socket", || socket.exists().then_some(()));
+        // It is there before anybody listens at it.
+        wait_until(SOON, "a collector", || UnixStream::connect(&socket).ok());
         Self {
             running,
             socket,

@@ -2,7 +2,6 @@
 //! too; without control there is no thread of ours in it.
 
 use std::fs;
-use std::time::Duration;
 
 use ringmark_decoder::Output;
 use ringmark_reader::{Access, Session, control};
@@ -25,7 +24,7 @@ fn start(stage: &Stage) -> Running {
 
 fn ask(stage: &Stage, text: &str) -> String {
     let session = Session::open(&stage.ring_file(), Access::Control).unwrap();
-    let answer = control::request(&session, text, Duration::from_secs(5)).unwrap();
+    let answer = control::request(&session, text, SOON).unwrap();
     assert_eq!(answer.status, 0, "{text}: {}", answer.text);
     answer.text
 }
@@ -94,13 +93,13 @@ fn a_wrong_request_changes_nothing_and_says_why() {
         ("disable * colour=red", "unknown option \"colour=red\""),
         ("filter knobs=loud", "filter: found \"knobs=loud\""),
     ] {
-        let answer = control::request(&session, text, Duration::from_secs(5)).unwrap();
+        let answer = control::request(&session, text, SOON).unwrap();
         assert_eq!(answer.status, 1, "{text}");
         assert!(answer.text.contains(expected), "{text}: {}", answer.text);
     }
     wait_for_more(&stage, "knobs.trace");
     drop(program.kill().unwrap());
-    let error = control::request(&session, "ping", Duration::from_secs(5)).unwrap_err();
+    let error = control::request(&session, "ping", SOON).unwrap_err();
     assert!(error.to_string().contains("ended"), "{error}");
 }
 
@@ -144,7 +143,7 @@ fn a_helper_thread_only_with_control() {
         let tasks = fs::read_dir(format!("/proc/{}/task", program.id())).unwrap();
         assert_eq!(tasks.count(), expected, "control={control}");
         let session = Session::open(&stage.ring_file(), Access::Control).unwrap();
-        let answer = control::request(&session, "ping", Duration::from_secs(5));
+        let answer = control::request(&session, "ping", SOON);
         assert_eq!(answer.is_ok(), control == "on", "{answer:?}");
         drop(program.kill().unwrap());
     }

@@ -112,7 +112,7 @@ fn a_bad_value_means_off_and_says_why() {
 fn each_option_reaches_the_session() {
     let header = |ringmark: &str| -> SessionHeader {
         let stage = Stage::new("options");
-        let program = stage.start(EMIT, ringmark, "0 10 hold=60000");
+        let program = stage.start(EMIT, ringmark, "0 10 hold=600000");
         let header = *Session::open(&stage.ring_file(), Access::Observe)
             .unwrap()
             .header();
@@ -151,7 +151,7 @@ fn each_option_reaches_the_session() {
 fn rings_are_as_large_as_said_in_half_of_a_session() {
     for ringmark in ["ring=32M,warm=1", "ring=32M,session=64M,warm=1"] {
         let stage = Stage::new("large");
-        let program = stage.start(EMIT, ringmark, "0 10 hold=60000");
+        let program = stage.start(EMIT, ringmark, "0 10 hold=600000");
         let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
         let ring = wait_until(SOON, "its ring", || {
             let bytes = session.ring().slot(0)?.geometry().ring_bytes();
@@ -204,7 +204,7 @@ fn the_filter_speaks_of_levels_and_targets() {
 fn tags_and_the_service_are_attributes() {
     let stage = Stage::new("tags");
     let mut command = stage.program(EMIT, "mode=overwrite");
-    command.args(["0", "10", "hold=60000"]).envs([
+    command.args(["0", "10", "hold=600000"]).envs([
         ("RINGMARK_TAGS", "env=prod, zone=b ,,team=core"),
         ("OTEL_SERVICE_NAME", "shop"),
         (
@@ -225,7 +225,7 @@ fn tags_and_the_service_are_attributes() {
     assert_eq!(attribute(tag::EXECUTABLE), EMIT);
     assert_eq!(
         attribute(tag::COMMAND_LINE),
-        format!("{EMIT}\0{}\0{}\0{}\0", 0, 10, "hold=60000")
+        format!("{EMIT}\0{}\0{}\0{}\0", 0, 10, "hold=600000")
     );
     assert!(!attribute(tag::HOST).is_empty() && !attribute(tag::KERNEL).is_empty());
     drop(program);

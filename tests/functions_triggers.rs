@@ -12,7 +12,7 @@ use calls::{Program, RETURNS, XRAY, clang};
 use ringmark_tests::functions::{
     LIMIT, SITES, calls, compile, expect_error, library, ringmark, tool,
 };
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::stage::{SOON, Stage, wait_until_mapped};
 use ringmark_tests::{Running, is_long, require_tools, wait_until};
 use rustix::process::Signal;
 
@@ -350,6 +350,7 @@ fn a_function_asks_for_a_snapshot() {
     let _ = ask("trigger --none");
     assert!(!wants());
     let waiting = waiter(&stage, &program, &dump);
+    wait_until_mapped(&waiting, &stage.ring_file());
     std::thread::sleep(Duration::from_millis(50));
     assert!(!dump.exists());
     let _ = ask("trigger begin_part:entry=snapshot");
@@ -365,6 +366,7 @@ fn a_function_asks_for_a_snapshot() {
     let program = endless(&stage, "tracer=graph;filter=*");
     let dump = stage.path("left.rmk");
     let waiting = waiter(&stage, &program, &dump);
+    wait_until_mapped(&waiting, &stage.ring_file());
     let pid = program.id();
     wait_until(SOON, "calls", || {
         let now = ringmark(&stage, &format!("graph -p {pid}"), &[]);

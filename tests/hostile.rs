@@ -15,7 +15,7 @@ use ringmark_decoder::{DumpBuilder, JsonWriter};
 use ringmark_reader::{
     Access, Destination, Dump, ReaderError, RecordOptions, Recorder, Selection, Session,
 };
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{is_long, require_tools, run};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -51,8 +51,11 @@ impl Numbers {
 fn a_hostile_consumer_costs_events_and_nothing_else() {
     let stage = Stage::new("consumer");
     let ringmark = "mode=lossless,ring=32K,page=4K,session=4M,keep=always";
-    let program = stage.start(EMIT, ringmark, "4 300000 burst=1000 pause=500");
+    let counters = Counters::new(stage.path("counters"));
+    let arguments = format!("4 1000000000 burst=1000 pause=500 {}", counters.argument());
+    let program = stage.start(EMIT, ringmark, &arguments);
     let ring_file = stage.ring_file();
+    counters.wait_for(4);
     let header = *Session::open(&ring_file, Access::Observe).unwrap().header();
     let file = OpenOptions::new().write(true).open(&ring_file).unwrap();
     let mut numbers = Numbers(42);
@@ -65,6 +68,7 @@ fn a_hostile_consumer_costs_events_and_nothing_else() {
             .unwrap();
         writes += 1;
     }
+    counters.stop();
     let done = program.finish(3 * SOON).expect_code(0);
     assert_eq!(done.stderr_text(), "");
     assert!(writes > 1000);
@@ -229,8 +233,11 @@ fn a_program_whose_file_is_deleted_or_punched_goes_on() {
     for is_punched in [false, true] {
         let stage = Stage::new("gone");
         let ringmark = "mode=overwrite,ring=64K,page=4K,session=4M";
-        let program = stage.start(EMIT, ringmark, "3 200000 burst=1000 pause=1000");
+        let counters = Counters::new(stage.path("counters"));
+        let arguments = format!("3 1000000000 burst=1000 pause=1000 {}", counters.argument());
+        let program = stage.start(EMIT, ringmark, &arguments);
         let ring_file = stage.ring_file();
+        counters.wait_for(3);
         let bytes = fs::metadata(&ring_file).unwrap().len().to_string();
         if is_punched {
             for _ in 0..20 {
@@ -241,6 +248,10 @@ fn a_program_whose_file_is_deleted_or_punched_goes_on() {
         } else {
             fs::remove_file(&ring_file).unwrap();
         }
+        // Several times around its rings.
+        let sofar = counters.read(3).into_iter().max().unwrap();
+        counters.wait_for_each(3, sofar + 20_000);
+        counters.stop();
         let done = program.finish(SOON).expect_code(0);
         assert_eq!(
             (done.stdout_text(), done.stderr_text()),

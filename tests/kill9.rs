@@ -86,18 +86,19 @@ fn kill_loop(mode: &str) {
     let mut random = Random::seeded();
     for with_recorder in [false, true] {
         let mut hits = Hits::default();
-        for number in 0..kills {
+        // At least three of ten hit, however seldom the writers or the recorder get a processor.
+        let wanted = kills as u64 * 3 / 10;
+        for number in 0..10 * kills {
+            if number >= kills && hits.open >= wanted {
+                break;
+            }
             let ringmark = format!("mode={mode},ring=256K,page=16K,session=8M");
             let pause = Duration::from_micros(200 + random.below(20_000));
             kill_and_read(&mut hits, &ringmark, HOW[number % 2], pause, with_recorder);
         }
         println!("{mode}, with a recorder: {with_recorder}: {hits:?}");
-        let kills = hits.kills;
-        assert!(hits.in_flight * 10 >= kills * 3, "too few hits: {hits:?}");
-        assert!(
-            hits.open * 10 >= kills * 3,
-            "too few open records: {hits:?}"
-        );
+        assert!(hits.in_flight >= wanted, "too few hits: {hits:?}");
+        assert!(hits.open >= wanted, "too few open records: {hits:?}");
     }
 }
 

@@ -1,14 +1,16 @@
 //! Promise: in lossless mode emitted = delivered + lost, for every thread, to the event, and each
 //! loss stands where it happened; whatever becomes of the recorder.
 
+use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use ringmark_reader::{Access, Session, SessionInfo};
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::{decode, record};
-use ringmark_tests::stage::{SOON, Stage, stop_recorder};
-use ringmark_tests::{Running, is_long};
+use ringmark_tests::stage::{Counters, SOON, Stage, stop_recorder};
+use ringmark_tests::{Running, is_long, wait_until};
 use rustix::process::Signal;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -21,13 +23,29 @@ fn emit(stage: &Stage, ringmark: &str, arguments: &str) -> Running {
     stage.start(EMIT, ringmark, arguments)
 }
 
+/// Waits until half of each ring has been released.
+fn wait_for_room(session: &Session) {
+    wait_until(SOON, "the recorder", || {
+        let rings = SessionInfo::of(session).rings;
+        let has_room = rings.iter().all(|r| r.pages_filled * 2 <= r.pages);
+        has_room.then_some(())
+    });
+}
+
 #[test]
 fn every_event_is_delivered_or_counted() {
     let stage = Stage::new("lossless");
     let dump = stage.path("a.rmk");
     let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
     let ringmark = "mode=lossless,ring=1M,session=64M";
-    let program = emit(&stage, ringmark, &format!("{THREADS} {EVENTS}"));
+    let counters = Counters::new(stage.path("counters"));
+    let half = EVENTS / 2;
+    let arguments = format!("{THREADS} {EVENTS} gate={half} {}", counters.argument());
+    let program = emit(&stage, ringmark, &arguments);
+    let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+    counters.wait_for_each(THREADS, half);
+    wait_for_room(&session);
+    counters.go();
     let _ = program.finish(LONG).expect_code(0);
     let said = stop_recorder(recorder, LONG);
     let account = Account::of(&decode(&[dump]));
@@ -37,7 +55,7 @@ fn every_event_is_delivered_or_counted() {
         account.delivered(),
         account.lost()
     );
-    // The recorder takes what comes, at the very least a few times the rings' size.
+    // The recorder takes what comes, at the very least more than the rings hold once.
     assert!(account.delivered() > 400_000, "{}", account.delivered());
     assert!(stage.ring_files().is_empty(), "a drained session stays");
 }
@@ -48,11 +66,24 @@ fn a_program_at_human_speed_loses_nothing() {
     let dump = stage.path("a.rmk");
     let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
     let ringmark = "mode=lossless,ring=1M,session=64M";
-    let program = emit(&stage, ringmark, "8 100000 burst=500 pause=2000");
+    let counters = Counters::new(stage.path("counters"));
+    // A step is a quarter of a ring; two more fit when the next one may begin.
+    let (events, step) = (100_000, 10_000);
+    let arguments = format!(
+        "{THREADS} {events} gate={step} burst=500 pause=2000 {}",
+        counters.argument()
+    );
+    let program = emit(&stage, ringmark, &arguments);
+    let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+    for allowed in (step..=events).step_by(step as usize) {
+        counters.allow(allowed);
+        counters.wait_for_each(THREADS, allowed);
+        wait_for_room(&session);
+    }
     let _ = program.finish(LONG).expect_code(0);
     let _ = stop_recorder(recorder, LONG);
     let account = Account::of(&decode(&[dump]));
-    account.expect_exact(8, 100_000);
+    account.expect_exact(THREADS, events);
     assert_eq!(account.lost(), 0);
 }
 
@@ -61,14 +92,31 @@ fn the_reader_stands_still_for_two_seconds() {
     let stage = Stage::new("stopped");
     let dump = stage.path("a.rmk");
     let ringmark = "mode=lossless,ring=256K,session=64M";
-    let arguments = format!("{THREADS} {EVENTS} burst=250 pause=1500");
+    let counters = Counters::new(stage.path("counters"));
+    let arguments = format!(
+        "{THREADS} {EVENTS} gate=250000 burst=250 pause=1500 {}",
+        counters.argument()
+    );
     let program = emit(&stage, ringmark, &arguments);
     let ring_file = stage.ring_file();
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
     let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
-    thread::sleep(Duration::from_millis(300));
+    wait_until(SOON, "the recorder", || {
+        fs::metadata(&dump)
+            .ok()
+            .filter(|about| about.len() > 1 << 20)
+    });
     recorder.signal(Signal::STOP).unwrap();
     thread::sleep(Duration::from_secs(2));
+    wait_until(SOON, "a ring that is full", || {
+        let rings = SessionInfo::of(&session).rings;
+        rings
+            .iter()
+            .any(|ring| ring.lost.iter().any(|n| *n > 0))
+            .then_some(())
+    });
     recorder.signal(Signal::CONT).unwrap();
+    counters.go();
     let _ = program.finish(LONG).expect_code(0);
     let _ = recorder.finish(LONG).expect_code(0);
     let account = Account::of(&decode(&[dump]));

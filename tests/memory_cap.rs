@@ -9,7 +9,7 @@ use std::process::Command;
 use ringmark_format::attribute::tag;
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{Finished, require_tools, run};
 use rustix::process::geteuid;
 
@@ -107,14 +107,18 @@ fn a_tmpfs_that_fills_up_later_costs_events_and_nothing_else() {
     need_root("to mount a small tmpfs in a namespace of its own");
     let stage = Stage::new("later");
     let dump = stage.path("a.rmk");
-    // The session starts with room enough; when its threads start, there is none left.
+    let counters = Counters::new(stage.path("counters"));
+    // The session starts with room enough; when its threads emit, there is none left.
     let script = format!(
         "mount -t tmpfs -o size=8m,mode=0700 ringmark-test \"$DIR\"
-         RINGMARK=mode=lossless,control=off,warm=0,keep=always {EMIT} 12 {EVENTS} wait=300 &
+         RINGMARK=mode=lossless,control=off,warm=0,keep=always {EMIT} 12 {EVENTS} gate=0 {ledger} &
          while ! ls \"$DIR\"/*.ring > /dev/null 2>&1; do :; done
          head -c 9000000 /dev/zero > \"$DIR/fill\" 2> /dev/null || :
+         {go}
          wait $!
          {RECORDER} {dump} \"$DIR\"/*.ring > /dev/null < /dev/null",
+        ledger = counters.argument(),
+        go = counters.go_in_shell(),
         dump = dump.display()
     );
     expect_silent(in_own_mounts(&stage, &script));
@@ -248,7 +252,7 @@ fn links_foreign_owners_and_open_directories_are_refused() {
 #[test]
 fn ring_files_are_for_their_owner_alone() {
     let stage = Stage::new("mode");
-    let program = stage.start(EMIT, "1", "0 10 hold=60000");
+    let program = stage.start(EMIT, "1", "0 10 hold=600000");
     let about = fs::metadata(stage.ring_file()).unwrap();
     assert_eq!(about.mode() & 0o7777, 0o600);
     let dir = fs::metadata(stage.sessions()).unwrap();

@@ -12,7 +12,8 @@ use ringmark_ring::clean;
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
+use ringmark_tests::wait::shortest;
 use ringmark_tests::{Running, require_tools, run, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -20,6 +21,8 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const FORKS: &str = env!("CARGO_BIN_EXE_forks");
 const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
 const RINGMARK: &str = "mode=overwrite,ring=64K,page=4K,session=4M";
+/// How soon a dead process is found dead.
+const BAR: Duration = Duration::from_millis(50);
 
 /// A traced program as the first process of a pid namespace of its own.
 struct First {
@@ -62,10 +65,10 @@ fn two_first_processes_in_one_directory_are_not_mixed_up() {
         return;
     }
     assert!(geteuid().is_root(), "needs root: a pid namespace");
-    // How soon the kernel ends a process is its own business: the best of three counts.
-    let found = (0..3).map(|_| two_first_processes()).min().unwrap();
+    // How soon the kernel ends a process is its own business: the best of some counts.
+    let found = shortest(BAR, two_first_processes);
     println!("found dead after {found:?}");
-    assert!(found < Duration::from_millis(50), "{found:?}");
+    assert!(found < BAR, "{found:?}");
 }
 
 /// How long it took until the death of one of them was found.
@@ -165,9 +168,9 @@ fn one_elsewhere_is_dead_though_its_child_and_other_readers_hold_its_file() {
     if !require_tools(&["unshare"]) {
         return;
     }
-    let found = (0..3).map(|_| parent_elsewhere()).min().unwrap();
+    let found = shortest(BAR, parent_elsewhere);
     println!("found dead after {found:?}");
-    assert!(found < Duration::from_millis(50), "{found:?}");
+    assert!(found < BAR, "{found:?}");
 }
 
 /// How long it took until the death of a parent was found.
@@ -186,10 +189,7 @@ fn parent_elsewhere() -> Duration {
     });
     let dump = stage.path("a.rmk");
     let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
-    wait_until(SOON, "the recorder", || {
-        let maps = fs::read_to_string(format!("/proc/{}/maps", recorder.id())).unwrap();
-        maps.contains(".ring").then_some(())
-    });
+    wait_until_mapped(&recorder, &ring_file);
     assert!(!session.process_ended());
     kill_process(parent, Signal::KILL).unwrap();
     let killed = Instant::now();
@@ -206,21 +206,21 @@ fn a_pid_that_another_process_has_now_says_nothing() {
     }
     // The next process gets the pid behind the last one.
     let script = format!(
-        "{EMIT} 0 1000 hold=60000 & a=$!
+        "{EMIT} 0 1000 hold=600000 & a=$!
         until [ -e $RINGMARK_DIR/$a-*.ring ]; do :; done
         file=$(echo $RINGMARK_DIR/$a-*.ring)
         {RECORDER} --liveness $file
         kill -9 $a; wait $a
         echo $((a - 1)) > /proc/sys/kernel/ns_last_pid || exit 3
         $1 & b=$!
-        until [ $(ls $RINGMARK_DIR | wc -l) = $2 ]; do :; done
+        until [ $(ls $RINGMARK_DIR/*.ring | wc -l) = $2 ]; do :; done
         {RECORDER} --liveness $file
         echo $((a - b))
         [ $2 = 1 ] || {RECORDER} --liveness $(ls $RINGMARK_DIR/*.ring | grep -v $file)
         kill -9 $b"
     );
     // The next owner of the pid is a program that is not traced, or one that is.
-    let emit = format!("{EMIT} 0 1000 hold=60000");
+    let emit = format!("{EMIT} 0 1000 hold=600000");
     for (next, sessions, said) in [
         ("sleep 60", "1", "Alive false\nDead true\n0\n"),
         (&emit, "2", "Alive false\nDead true\n0\nAlive false\n"),
@@ -240,7 +240,7 @@ fn another_user_reads_nothing() {
     }
     assert!(geteuid().is_root(), "needs root: to run as another user");
     let stage = Stage::new("users");
-    let program = stage.start(EMIT, RINGMARK, "0 10 hold=60000");
+    let program = stage.start(EMIT, RINGMARK, "0 10 hold=600000");
     let ring_file = stage.ring_file();
     // Even where everybody may enter the directory, the file is its owner's.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

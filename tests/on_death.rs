@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Counters, SOON, Stage, stop_recorder};
+use ringmark_tests::stage::{Counters, SOON, Stage, stop_recorder, wait_until_mapped};
 use ringmark_tests::{Running, TempDir, require_tools, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -22,16 +22,6 @@ fn start_watch(mut command: Command, dumps: &Path) -> Running {
     fs::create_dir_all(dumps).unwrap();
     command.arg("--on-death").arg(dumps).stdin(Stdio::piped());
     Running::start(&mut command).unwrap()
-}
-
-/// Waits until the recorder maps the ring file with this inode.
-fn wait_until_held(watch: &Running, inode: u64) {
-    let maps = format!("/proc/{}/maps", watch.id());
-    let inode = format!(" {inode} ");
-    wait_until(SOON, "the recorder holds the session", || {
-        let text = fs::read_to_string(&maps).unwrap_or_default();
-        text.contains(&inode).then_some(())
-    });
 }
 
 /// The dump of the process with this pid in its own namespace, once it is written.
@@ -50,11 +40,6 @@ fn ends_with_counters(path: &Path) -> bool {
     dump.sessions.iter().any(|s| s.is_final())
 }
 
-fn inode(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).unwrap().ino()
-}
-
 #[test]
 fn a_killed_process_is_dumped_even_if_its_file_was_deleted() {
     for mode in ["overwrite", "lossless"] {
@@ -68,7 +53,7 @@ fn a_killed_process_is_dumped_even_if_its_file_was_deleted() {
         let pid = program.id();
         let ring_file = stage.ring_file();
         counters.wait_for(THREADS);
-        wait_until_held(&watch, inode(&ring_file));
+        wait_until_mapped(&watch, &ring_file);
         fs::remove_file(&ring_file).unwrap();
         thread::sleep(Duration::from_millis(10));
         drop(program.kill().unwrap());
@@ -83,10 +68,17 @@ fn a_clean_end_is_not_a_death() {
     let stage = Stage::new("clean");
     let dumps = stage.path("dumps");
     let watch = start_watch(stage.command(RECORDER), &dumps);
-    let program = stage.start(EMIT, "mode=overwrite", "1 1000 hold=300");
-    wait_until_held(&watch, inode(&stage.ring_file()));
+    let counters = Counters::new(stage.path("committed"));
+    let arguments = format!("1 1000 gate=500 {}", counters.argument());
+    let program = stage.start(EMIT, "mode=overwrite", &arguments);
+    wait_until_mapped(&watch, &stage.ring_file());
+    counters.go();
     let _ = program.finish(SOON).expect_code(0);
-    thread::sleep(Duration::from_millis(100));
+    let maps = format!("/proc/{}/maps", watch.id());
+    wait_until(SOON, "the recorder to let it go", || {
+        let maps = fs::read_to_string(&maps).unwrap();
+        (!maps.contains(".ring")).then_some(())
+    });
     let said = stop_recorder(watch, SOON);
     assert!(said.contains("Closed"), "{said}");
     assert_eq!(fs::read_dir(&dumps).unwrap().count(), 0);
@@ -149,7 +141,7 @@ fn a_container_dies_with_its_memory_and_is_dumped() {
             .join(ring_file.file_name().unwrap())
             .exists()
     );
-    wait_until_held(&watch, inode(&ring_file));
+    wait_until_mapped(&watch, &ring_file);
     let init = Pid::from_raw(init as i32).unwrap();
     kill_process(init, Signal::KILL).unwrap();
     drop(container);

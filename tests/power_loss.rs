@@ -10,10 +10,12 @@ use std::process::Command;
 use ringmark_decoder::{Dump, DumpBuilder, Output};
 use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::write::seal_header;
+use ringmark_reader::{Access, Session, SessionInfo};
 use ringmark_tests::account::number;
+use ringmark_tests::random::Random;
 use ringmark_tests::shim::{self, Call};
-use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{Running, binary, is_long, require_tools, run};
+use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
+use ringmark_tests::{Running, binary, is_long, require_tools, run, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -85,15 +87,18 @@ fn moments(calls: &[Call]) -> Vec<Moment> {
     moments
 }
 
-/// A recording of a program that emits now and then, one call after the other.
+/// A recording of a program that emits when the recorder has released all that there is: a batch for
+/// each turn of a page.
 fn recorded(options: &str) -> Vec<Call> {
     let stage = Stage::new("power");
     let shim = shim::build(&stage, "disk_shim");
     let ringmark = "mode=lossless,ring=64K,page=4K,session=1M,control=off,keep=always";
-    let program = stage.start(EMIT, ringmark, "2 1200 burst=60 pause=4000");
+    let counters = Counters::new(stage.path("counters"));
+    let arguments = format!("2 1200 gate=60 {}", counters.argument());
+    let program = stage.start(EMIT, ringmark, &arguments);
     let ring_file = stage.ring_file();
-    let session = ringmark_reader::Session::open(&ring_file, ringmark_reader::Access::Observe);
-    let consumed = session.unwrap().header().consumed_offset.to_string();
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    let consumed = session.header().consumed_offset.to_string();
     let (log, dump) = (stage.path("log"), stage.path("out/a.rmk"));
     std::fs::create_dir(stage.path("out")).unwrap();
     let mut command: Command = stage.command(binary::path());
@@ -106,6 +111,18 @@ fn recorded(options: &str) -> Vec<Call> {
     command.env("SHIM_LOG", &log).env("SHIM_RING", &ring_file);
     command.env("SHIM_CONSUMED", consumed);
     let recorder = Running::start(&mut command).unwrap();
+    wait_until_mapped(&recorder, &ring_file);
+    for allowed in (60..=1200).step_by(60) {
+        counters.allow(allowed);
+        counters.wait_for_each(2, allowed);
+        wait_until(SOON, "the release of all pages", || {
+            let rings = SessionInfo::of(&session).rings;
+            rings
+                .iter()
+                .all(|ring| ring.produced <= ring.consumed + 1)
+                .then_some(())
+        });
+    }
     let _ = program.finish(SOON).expect_code(0);
     let _ = recorder.finish(SOON).expect_code(0);
     shim::read_log(&log)
@@ -259,18 +276,6 @@ fn reachable<'a>(
     names.values().filter_map(|file| files.get(file))
 }
 
-/// A small generator of numbers; its seed is printed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % below.max(1) as u64) as usize
-    }
-}
-
 /// What became of a sector that was not synced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -349,14 +354,15 @@ fn images(moment: &Moment, random: &mut Random, by_chance: usize) -> Vec<Vec<Vec
                 ));
             }
             for _ in 0..by_chance {
-                let bytes = safe.len() + random.next(now.len() - safe.len() + 1);
-                let bytes = if random.next(2) == 0 {
+                let more = now.len() - safe.len() + 1;
+                let bytes = safe.len() + random.below(more as u64) as usize;
+                let bytes = if random.below(2) == 0 {
                     now.len()
                 } else {
                     bytes
                 };
                 add(image(&safe, &now, bytes, |_| {
-                    [Fate::New, Fate::Zero, Fate::Old][random.next(3)]
+                    [Fate::New, Fate::Zero, Fate::Old][random.below(3) as usize]
                 }));
             }
         }
@@ -371,11 +377,10 @@ fn check(
     by_chance: usize,
     spoil: impl Fn(&mut Vec<u8>),
 ) -> Result<usize, String> {
-    let seed = u64::from(std::process::id()) << 20 | 1;
-    let mut random = Random(seed);
+    let mut random = Random::seeded();
     let mut count = 0;
     for (index, moment) in moments(calls).iter().enumerate() {
-        let place = |error| format!("seed {seed}, after call {index}: {error}");
+        let place = |error| format!("after call {index}: {error}");
         let safe = truth.check_released(moment).map_err(place)?;
         for mut files in images(moment, &mut random, by_chance) {
             files.iter_mut().for_each(&spoil);
@@ -383,7 +388,7 @@ fn check(
             count += 1;
         }
     }
-    println!("seed {seed}: {count} images of {} moments", calls.len());
+    println!("{count} images of {} moments", calls.len());
     Ok(count)
 }
 

@@ -100,7 +100,9 @@ fn twenty_thousand_handlers_a_second_interrupt_everything() {
         if found.lost("ring full") == 0 {
             // Only handlers are lost to nesting, and only where a page is full.
             assert!(found.lost("nested") < handlers / 10);
-            assert!(found.lost("no ring") + found.lost("nested") + found.handlers >= handlers);
+            // Those of a thread that has no ring yet or gives it up are counted elsewhere.
+            let lost = ["nested", "no ring", "thread exited"].map(|cause| found.lost(cause));
+            assert!(lost.iter().sum::<u64>() + found.handlers >= handlers);
         }
     }
 }

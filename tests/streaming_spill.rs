@@ -128,13 +128,18 @@ fn a_collector_that_pauses() {
     let scene = Scene::new("pause");
     let collector = scene.collector();
     let seconds = if is_long() { 60 } else { 2 };
-    // Ten, or twenty, events of somewhat more than 1 KB each millisecond, at most.
-    let burst = if is_long() { 10 } else { 5 };
+    // Two, or twenty, events of somewhat more than 1 KB each millisecond, at most: the rings of the
+    // short form hold four seconds, for a streamer that gets no processor.
+    let burst = if is_long() { 10 } else { 1 };
     let arguments = format!("2 100000000 bulk=1000 burst={burst} pause=1000");
     let program = scene.stage.start(EMIT, ROOMY, &arguments);
     let options = scene.options(&scene.stage.ring_file(), &scene.socket);
     let streaming = thread::spawn(move || stream(options));
-    thread::sleep(Duration::from_millis(300));
+    wait_until(SOON, "something in the store", || {
+        let stored = segments(&scene.store);
+        let is_more = |path: &PathBuf| fs::metadata(path).is_ok_and(|m| m.len() > 100_000);
+        stored.iter().any(is_more).then_some(())
+    });
     collector.signal(Signal::STOP).unwrap();
     thread::sleep(Duration::from_secs(seconds));
     wait_until(SOON, "something waits", || {
@@ -161,7 +166,7 @@ fn a_collector_that_pauses() {
 fn a_killed_streamer_leaves_its_pages_to_the_next() {
     let scene = Scene::new("killed");
     let rounds = if is_long() { 40 } else { 4 };
-    let arguments = "2 100000000 bulk=1000 burst=5 pause=1000";
+    let arguments = "2 100000000 bulk=1000 burst=1 pause=1000";
     let ringmark = ROOMY;
     let program = scene.stage.start(EMIT, ringmark, arguments);
     let pid = program.id().to_string();
@@ -210,7 +215,7 @@ fn pages_outlive_their_ring_file() {
     let ringmark = "mode=lossless,ring=256K,page=4K,session=16M";
     let program = scene
         .stage
-        .start(EMIT, ringmark, "1 20000 burst=50 pause=1000 hold=60000");
+        .start(EMIT, ringmark, "1 20000 burst=50 pause=1000 hold=600000");
     let streamer = scene.streamer(&["--all"], "1G");
     wait_until(SOON, "something waits", || {
         (scene.spilled_bytes() > 100_000).then_some(())
@@ -290,7 +295,7 @@ fn a_silent_connection_is_given_up() {
     };
     let plan = move |n| if n == 0 { silent } else { Fault::NONE };
     let proxy = Proxy::start(&way, &scene.socket, plan);
-    let arguments = "2 100000000 bulk=1000 burst=10 pause=1000 for=3000";
+    let arguments = "2 100000000 bulk=1000 burst=1 pause=1000 for=3000";
     let ringmark = ROOMY;
     let program = scene.stage.start(EMIT, ringmark, arguments);
     let figures = stream(scene.options(&scene.stage.ring_file(), &way));

@@ -150,7 +150,9 @@ fn a_recorder_frees_the_rings_of_threads_that_ended() {
         account.delivered(),
         causes(&account)
     );
-    assert!(account.delivered() > serial() * EVENTS / 2);
+    // Several times what the session holds at once, 128 rings; how much depends on how often the
+    // recorder gets a processor.
+    assert!(account.delivered() > 5 * 128 * EVENTS);
 }
 
 #[test]

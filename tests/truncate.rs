@@ -2,20 +2,23 @@
 //! in a memfd, the program never notices; without it only two things end the program: a cut, and a
 //! punch into a filesystem that is full. Every tool lives, names what was cut, and exits as it should.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
+#[path = "truncate/tools.rs"]
+mod tools;
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use ringmark_reader::{Access, Session};
 use ringmark_tests::account::Account;
+use ringmark_tests::process::READS_INPUT;
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{Counters, SOON, Stage};
-use ringmark_tests::{Finished, Running, binary, is_long, require_tools, run, wait_until};
+use ringmark_tests::{Finished, Running, binary, require_tools, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -35,13 +38,23 @@ struct Traced {
 
 impl Traced {
     fn start(stage: &Stage, ringmark: &str, name: &str) -> Self {
+        Self::start_with(stage, ringmark, name, &[])
+    }
+
+    /// Waits behind its first events until it is let go on.
+    fn held(stage: &Stage, ringmark: &str) -> Self {
+        Self::start_with(stage, ringmark, "counters", &["gate=10000"])
+    }
+
+    fn start_with(stage: &Stage, ringmark: &str, name: &str, more: &[&str]) -> Self {
         let counters = Counters::new(stage.path(name));
         let before = stage.ring_files();
         let mut command = stage.program(EMIT, ringmark);
         let pace = ["burst=1000", "pause=2000"];
         command
             .args([THREADS.to_string(), EVENTS.to_string()])
-            .args(pace);
+            .args(pace)
+            .args(more);
         let program = Running::start(command.arg(counters.argument())).unwrap();
         counters.wait_for(THREADS);
         let mut new = stage.ring_files();
@@ -97,20 +110,24 @@ fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
     for mode in modes() {
         for cut in [0, 2, 256] {
             let stage = Stage::new("cut");
-            let traced = Traced::start(&stage, &format!("{mode},guard=on"), "counters");
+            let traced = Traced::held(&stage, &format!("{mode},guard=on"));
             let bytes = fs::metadata(&traced.ring_file).unwrap().len();
             let left = bytes.checked_div(cut).unwrap_or(0) & !4095;
-            set_len(&traced.ring_file, left).unwrap();
+            let file = OpenOptions::new().write(true).open(&traced.ring_file);
+            let file = file.unwrap();
+            file.set_len(left).unwrap();
+            traced.counters.go();
             thread::sleep(Duration::from_millis(50));
-            set_len(&traced.ring_file, bytes).unwrap();
+            file.set_len(bytes).unwrap();
             traced.expect_right(&format!("{mode}: {left} of {bytes} bytes left"));
         }
         let stage = Stage::new("sealed");
-        let traced = Traced::start(&stage, &format!("{mode},memfd=on"), "counters");
+        let traced = Traced::held(&stage, &format!("{mode},memfd=on"));
         for bytes in [0, 4096, 64 << 20] {
             let error = set_len(&traced.ring_file, bytes).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}");
         }
+        traced.counters.go();
         traced.expect_right("a memfd");
     }
 }
@@ -119,8 +136,9 @@ fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
 fn a_cut_ends_the_program_without_the_guard() {
     for mode in modes() {
         let stage = Stage::new("bare");
-        let traced = Traced::start(&stage, &mode, "counters");
+        let traced = Traced::held(&stage, &mode);
         set_len(&traced.ring_file, 0).unwrap();
+        traced.counters.go();
         let done = traced.program.finish(SOON);
         assert_eq!(
             done.status.signal(),
@@ -130,13 +148,14 @@ fn a_cut_ends_the_program_without_the_guard() {
     }
 }
 
-/// Punches the whole file, again and again for a while.
-fn punch(path: &Path, times: u32) {
-    let bytes = fs::metadata(path).unwrap().len().to_string();
+/// Punches the whole file, again and again for a while. It may have lost its name.
+fn punch(file: &File, times: u32) {
+    let bytes = file.metadata().unwrap().len().to_string();
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     for _ in 0..times {
         let mut punch = Command::new("fallocate");
         punch.args(["--punch-hole", "--offset", "0", "--length", &bytes]);
-        let _ = run(punch.arg(path), SOON).unwrap().expect_code(0);
+        let _ = run(punch.arg(&path), SOON).unwrap().expect_code(0);
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -149,11 +168,15 @@ fn deletion_and_punching_never_hurt() {
     for mode in modes() {
         for kind in ["guard=off", "guard=on", "memfd=on"] {
             let stage = Stage::new("gone");
-            let traced = Traced::start(&stage, &format!("{mode},{kind}"), "counters");
-            punch(&traced.ring_file, 10);
+            let traced = Traced::held(&stage, &format!("{mode},{kind}"));
+            let file = OpenOptions::new().write(true).open(&traced.ring_file);
+            let file = file.unwrap();
             if kind != "memfd=on" {
                 fs::remove_file(&traced.ring_file).unwrap();
             }
+            punch(&file, 1);
+            traced.counters.go();
+            punch(&file, 9);
             traced.expect_right(kind);
         }
     }
@@ -175,15 +198,17 @@ fn in_full_tmpfs(ringmark: &str, punched: bool) -> Finished {
     };
     let script = format!(
         "mount -t tmpfs -o size=8m,mode=0700 ringmark-test $RINGMARK_DIR
-         RINGMARK={ringmark} {EMIT} {THREADS} {EVENTS} burst=1000 pause=2000 {ledger} &
+         RINGMARK={ringmark} {EMIT} {THREADS} {EVENTS} gate=10000 burst=1000 pause=2000 {ledger} &
          file=$RINGMARK_DIR/$!-*.ring
          until ls $file > /dev/null 2>&1; do :; done
          file=$(echo $file)
          head -c 9000000 /dev/zero > $RINGMARK_DIR/fill 2> /dev/null || :
          {punch}
+         {go}
          code=0; wait $! || code=$?
          exit $code",
-        ledger = counters.argument()
+        ledger = counters.argument(),
+        go = counters.go_in_shell()
     );
     let mut command = stage.command("unshare");
     command.args(["--mount", "sh", "-euc", &script]);
@@ -218,139 +243,11 @@ fn a_full_filesystem_hurts_only_who_is_punched_without_the_guard() {
     }
 }
 
-/// What a tool may exit with beside a file that is cut: done, lost or damaged, unreadable; nobody
-/// knows the session of a file that is not whole; interrupted by this test.
-const EXITS: [i32; 5] = [0, 1, 3, 4, 130];
-
 fn tool(stage: &Stage, arguments: &str) -> Command {
     let mut command = stage.command(binary::path());
     command.args(arguments.split_ascii_whitespace());
     command.current_dir(stage.path("."));
     command
-}
-
-/// Cuts the file in changing ways, and makes it whole again, until told to stop.
-fn cut_and_mend(path: &Path, good: &[u8], stop: &AtomicBool) -> u64 {
-    let file = OpenOptions::new().write(true).open(path).unwrap();
-    let bytes = good.len() as u64;
-    let mut cuts = 0;
-    while !stop.load(Ordering::Relaxed) {
-        for left in [0, bytes / 2, 4096, 100, bytes - 1] {
-            file.set_len(left).unwrap();
-            thread::sleep(Duration::from_micros(300));
-            file.set_len(bytes).unwrap();
-            file.write_all_at(good, 0).unwrap();
-            thread::sleep(Duration::from_millis(2));
-            cuts += 1;
-        }
-    }
-    cuts
-}
-
-#[test]
-fn no_tool_dies_of_a_file_that_is_cut_while_it_is_read() {
-    let stage = Stage::new("tools");
-    // Alive, so that all tools look at it; it does not touch its pages any more.
-    let ringmark = format!("mode=overwrite,{SIZES},guard=on");
-    let program = stage.start(EMIT, &ringmark, "3 3000 hold=600000");
-    let ring_file = stage.ring_file();
-    wait_for_events(&ring_file);
-    let good = fs::read(&ring_file).unwrap();
-    let pid = program.id();
-    let rounds = if is_long() { 200 } else { 6 };
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let cutter = scope.spawn(|| cut_and_mend(&ring_file, &good, &stop));
-        let mut failed = Vec::new();
-        let (mut runs, mut told) = (0, 0);
-        for _ in 0..rounds {
-            for arguments in [
-                "list".to_owned(),
-                "snapshot -o a.rmk".to_owned(),
-                format!("snapshot -o b.rmk -p {pid}"),
-                format!("stat --interval 20ms -p {pid}"),
-                format!("cat -p {pid}"),
-                format!("graph -p {pid}"),
-                format!("events -p {pid}"),
-                format!("cat --follow -n 5000 -p {pid}"),
-            ] {
-                let seconds = if arguments.contains("--follow") {
-                    "0.5"
-                } else {
-                    "8"
-                };
-                let done = within(&stage, &arguments, seconds);
-                runs += 1;
-                told += u64::from(done.stderr_text().contains("truncated"));
-                if !EXITS.contains(&done.code()) {
-                    failed.push((arguments, done.code(), done.stderr_text()));
-                }
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-        let cuts = cutter.join().unwrap();
-        println!("{runs} runs beside {cuts} cuts, {told} of them told so");
-        assert!(failed.is_empty(), "{failed:#?}");
-        assert!(told > 0);
-    });
-    drop(program.kill());
-}
-
-/// Runs a tool; one that goes on for ever is ended as a person would.
-fn within(stage: &Stage, arguments: &str, seconds: &str) -> Finished {
-    let mut command = stage.command("timeout");
-    command.args(["--preserve-status", "-s", "INT", seconds]);
-    command.arg(binary::path());
-    command.args(arguments.split_ascii_whitespace());
-    run(command.current_dir(stage.path(".")), SOON).unwrap()
-}
-
-fn wait_for_events(ring_file: &Path) {
-    let session = Session::open(ring_file, Access::Observe).unwrap();
-    wait_until(SOON, "three rings", || {
-        (ringmark_reader::SessionInfo::of(&session).rings.len() >= 3).then_some(())
-    });
-    thread::sleep(Duration::from_millis(50));
-}
-
-#[test]
-fn every_tool_names_what_was_cut_with_both_sizes() {
-    let stage = Stage::new("named");
-    let ringmark = format!("mode=overwrite,{SIZES},guard=on");
-    let program = stage.start(EMIT, &ringmark, "3 3000 hold=600000");
-    let ring_file = stage.ring_file();
-    wait_for_events(&ring_file);
-    let bytes = fs::metadata(&ring_file).unwrap().len();
-    let pid = program.id();
-    for left in [bytes / 2, 4096, 100, 0] {
-        set_len(&ring_file, left).unwrap();
-        for (arguments, code) in [
-            ("list".to_owned(), 0),
-            ("snapshot -o a.rmk".to_owned(), 4),
-            (format!("snapshot -o b.rmk -p {pid}"), 3),
-            (format!("stat --interval 20ms -p {pid}"), 3),
-            (format!("cat -p {pid}"), 3),
-            (format!("cat --follow -p {pid}"), 3),
-            (format!("graph -p {pid}"), 3),
-            (format!("events -p {pid}"), 3),
-            (format!("record -o c.rmk -p {pid}"), 3),
-        ] {
-            let done = within(&stage, &arguments, "2");
-            let said = done.stderr_text();
-            assert_eq!(done.code(), code, "{arguments}, {left} left: {said}");
-            let sizes = format!("{left} bytes");
-            let names = [
-                &*ring_file.file_name().unwrap().to_string_lossy(),
-                &sizes,
-                "truncated",
-            ];
-            assert!(
-                names.iter().all(|name| said.contains(name)),
-                "{arguments}: {said}"
-            );
-        }
-    }
-    drop(program.kill());
 }
 
 #[test]
@@ -431,7 +328,7 @@ fn a_programs_own_faults_stay_its_own() {
             command.arg(how).stdin(Stdio::piped());
             let mut program = Running::start(&mut command).unwrap();
             let ring_file = stage.ring_file();
-            thread::sleep(Duration::from_millis(30));
+            program.wait_until_in(&[READS_INPUT]);
             if guard == "guard=on" {
                 set_len(&ring_file, 8192).unwrap();
             }

@@ -108,7 +108,7 @@ fn a_program_without_proc_is_alive_to_others_until_it_ends() {
         "mount -t proc -o hidepid=2 none /proc",
     ] {
         let stage = Stage::new("proc");
-        let script = format!("{hide}\nexec {EMIT} 2 1000 hold=60000");
+        let script = format!("{hide}\nexec {EMIT} 2 1000 hold=600000");
         let mut command = stage.program("unshare", "mode=overwrite");
         let program = Running::start(command.args(["--mount", "sh", "-euc", &script])).unwrap();
         let state = || {

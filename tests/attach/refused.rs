@@ -1,12 +1,10 @@
 //! What cannot be loaded into is refused by name, and runs on untouched.
 
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use ringmark_attach::{LoadError, load};
 use ringmark_tests::process::Running;
-use ringmark_tests::{require_tools, run};
+use ringmark_tests::{require_tools, run, wait_until};
 
 use super::{Built, END, Target, options};
 
@@ -43,6 +41,15 @@ fn kinds_of_programs() {
     target.finish();
 }
 
+/// Waits until the kernel says this of it.
+fn status_until(target: &Target, text: &str) {
+    let path = format!("/proc/{}/status", target.pid());
+    wait_until(END, text, || {
+        let status = std::fs::read_to_string(&path).expect("a living process");
+        status.contains(text).then_some(())
+    });
+}
+
 #[test]
 fn processes_that_are_not_there_or_not_ours() {
     if !require_tools(&["gcc", "setpriv", "strace"]) {
@@ -65,7 +72,8 @@ fn processes_that_are_not_there_or_not_ours() {
     let mut strace = Command::new("strace");
     strace.args(["-qq", "-o", "/dev/null", "-p", &target.pid().to_string()]);
     let tracer = Running::start(strace.stdin(Stdio::null())).expect("strace");
-    thread::sleep(Duration::from_millis(300));
+    let traced = format!("TracerPid:\t{}\n", tracer.id());
+    status_until(&target, &traced);
     let error = load(target.pid(), &built.library(), &options()).expect_err("traced");
     println!("{error}");
     let strace_id = tracer.id().cast_signed();
@@ -115,7 +123,7 @@ fn a_stopped_process() {
     let target = built.target("sum");
     let signal = |signal| target.running.signal(signal).expect("a signal");
     signal(rustix::process::Signal::STOP);
-    thread::sleep(Duration::from_millis(50));
+    status_until(&target, "State:\tT (stopped)\n");
     let text = refusal(target.pid(), &built);
     signal(rustix::process::Signal::CONT);
     assert!(text.contains("SIGCONT"), "{text}");

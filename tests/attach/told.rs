@@ -2,10 +2,9 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use ringmark_tests::functions::{LIMIT, compile, ringmark, tool};
+use ringmark_tests::process::READS_INPUT;
 use ringmark_tests::stage::Stage;
 use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Finished, Running, require_tools, run};
@@ -40,8 +39,7 @@ fn program(
 fn refused(stage: &Stage, program: &Path, expected: &[&str]) {
     let mut command = stage.command(program);
     let mut target = Running::start(command.stdin(Stdio::piped())).expect("a target");
-    // It is let come to its wait, by the way: nothing depends on it.
-    thread::sleep(Duration::from_millis(100));
+    target.wait_until_in(&[READS_INPUT]);
     let pid = target.id();
     let before = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("a living process");
     let words = format!("trace start --all-functions -p {pid}");

@@ -60,7 +60,7 @@ fn fork(is_clean: bool, child: impl FnOnce()) -> i32 {
     assert!(pid >= 0);
     if pid == 0 {
         // SAFETY: ends this process if it never comes back.
-        unsafe { libc::alarm(10) };
+        unsafe { libc::alarm(60) };
         child();
         if is_clean {
             std::process::exit(0);

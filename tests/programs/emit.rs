@@ -3,19 +3,25 @@
 //!
 //! `burst=N` and `pause=US`: pauses after every N events. `committed=FILE`: keeps each thread's
 //! ledger in a file of u64s: how many calls have returned, and 256 words on how many have begun.
-//! `shape=one`: one number per event instead of two. `bulk=BYTES`: that many more bytes in each.
-//! `slow=SPINS`: takes that long between reserving a record and committing it. `wait=MS`: waits between the session's start and the first event. `hold=MS`: lives on for that
-//! time after the last one. `for=MS`: no more events after that time.
+//! `gate=N`: each thread waits behind its first N events until word 510 of that file allows more in
+//! all; once word 511 is set, there are no more events. `shape=one`: one number per event instead of two.
+//! `bulk=BYTES`: that many more bytes in each. `slow=SPINS`: takes that long between reserving a
+//! record and committing it. `hold=MS`: lives on for that time after the last event. `for=MS`: no
+//! more events after that time.
 
 use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::os::fd::AsRawFd;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 use std::time::{Duration, Instant};
 use std::{ptr, slice, thread};
 
 use ringmark::{Event, event};
+
+/// Words of the shared page by which the test says what to do.
+const ALLOWED: usize = 510;
+const STOP: usize = 511;
 
 /// A page that is shared with the test: the kernel keeps it when this process is killed.
 fn shared_page(path: &str) -> &'static [AtomicU64] {
@@ -36,7 +42,7 @@ fn shared_page(path: &str) -> &'static [AtomicU64] {
         )
     };
     assert_ne!(page, libc::MAP_FAILED);
-    // SAFETY: 512 aligned words, mapped for ever; the test only reads the file.
+    // SAFETY: 512 aligned words, mapped for ever; the test writes the last two alone.
     unsafe { slice::from_raw_parts(page.cast(), 512) }
 }
 
@@ -45,7 +51,7 @@ struct Options {
     events: u64,
     burst: u64,
     pause: Duration,
-    wait: Duration,
+    gate: u64,
     hold: Duration,
     end: Option<Instant>,
     committed: Option<&'static [AtomicU64]>,
@@ -78,7 +84,7 @@ fn options() -> Options {
         events: number(),
         burst: u64::MAX,
         pause: Duration::ZERO,
-        wait: Duration::ZERO,
+        gate: u64::MAX,
         hold: Duration::ZERO,
         end: None,
         committed: None,
@@ -92,7 +98,7 @@ fn options() -> Options {
         match key {
             "burst" => options.burst = number(),
             "pause" => options.pause = Duration::from_micros(number()),
-            "wait" => options.wait = Duration::from_millis(number()),
+            "gate" => options.gate = number(),
             "for" => options.end = Some(Instant::now() + Duration::from_millis(number())),
             "hold" => options.hold = Duration::from_millis(number()),
             "committed" => options.committed = Some(shared_page(value)),
@@ -132,11 +138,31 @@ fn emit_slowly(spins: u64, thread: u64, seq: u64) {
     }
 }
 
+impl Options {
+    /// What the test has written there.
+    fn told(&self, word: usize) -> u64 {
+        self.committed.map_or(0, |page| page[word].load(Relaxed))
+    }
+
+    fn is_over(&self) -> bool {
+        self.told(STOP) != 0 || self.end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    fn wait_at_the_gate(&self, seq: u64) {
+        while seq >= self.gate.max(self.told(ALLOWED)) && !self.is_over() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 fn work(options: &Options, thread: u64) {
     let ledger = options.committed.map(|page| page.split_at(256));
     let ledger =
         ledger.map(|(returned, begun)| (&returned[thread as usize], &begun[thread as usize]));
     for seq in 0..options.events {
+        if seq >= options.gate {
+            options.wait_at_the_gate(seq);
+        }
         if let Some((_, begun)) = ledger {
             begun.store(seq + 1, Release);
         }
@@ -144,7 +170,7 @@ fn work(options: &Options, thread: u64) {
         if let Some((returned, _)) = ledger {
             returned.store(seq + 1, Release);
         }
-        if seq % 256 == 0 && options.end.is_some_and(|end| Instant::now() >= end) {
+        if seq % 256 == 0 && options.is_over() {
             break;
         }
         if (seq + 1).is_multiple_of(options.burst) {
@@ -156,7 +182,6 @@ fn work(options: &Options, thread: u64) {
 fn main() {
     let options = options();
     ringmark::start_from_env();
-    thread::sleep(options.wait);
     if options.threads == 0 {
         work(&options, 0);
     }

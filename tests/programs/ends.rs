@@ -10,6 +10,8 @@ use std::{mem, ptr, thread};
 use ringmark::event;
 
 static THREADS: AtomicU64 = AtomicU64::new(0);
+/// Threads that have emitted.
+static STARTED: AtomicU64 = AtomicU64::new(0);
 /// Events of all threads.
 static EMITTED: AtomicU64 = AtomicU64::new(0);
 
@@ -105,6 +107,8 @@ fn threads_of_c(body: Body, cancel: bool) {
 fn exit_from_thread() {
     for _ in 0..3 {
         thread::spawn(|| {
+            emit(10);
+            STARTED.fetch_add(1, Relaxed);
             loop {
                 emit(10);
                 thread::sleep(Duration::from_micros(50));
@@ -112,6 +116,9 @@ fn exit_from_thread() {
         });
     }
     let body = || {
+        while STARTED.load(Relaxed) < 3 {
+            thread::sleep(Duration::from_millis(1));
+        }
         thread::sleep(Duration::from_millis(20));
         emit(100);
         exit(0);

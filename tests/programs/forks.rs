@@ -1,7 +1,7 @@
 //! A traced program that has children, one way or another: `forks HOW [COUNT]`. Every event carries
 //! the pid of the process that emitted it, and its number there.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -127,7 +127,7 @@ fn starting(count: u64) {
             thread::sleep(Duration::from_micros(n * 37 % 4000));
             let child = fork(false, || {
                 // SAFETY: ends this process should it never come back.
-                unsafe { libc::alarm(3) };
+                unsafe { libc::alarm(30) };
                 ringmark::start_from_env();
             });
             wait(child);
@@ -145,8 +145,9 @@ fn starting(count: u64) {
 fn reserved(session: Session) {
     emit(EVENTS);
     let reserved = ringmark::reserve::<Reserved>();
+    let (mut told, mut tell) = std::io::pipe().expect("a pipe");
     let pid = fork(false, || {
-        thread::sleep(Duration::from_millis(300));
+        told.read_exact(&mut [0]).expect("a word of the parent");
         if let Some(place) = reserved {
             place.write(&Reserved { value: u64::MAX }).commit();
         }
@@ -155,10 +156,15 @@ fn reserved(session: Session) {
     });
     emit(50_000); // Several times around the ring.
     let before = std::fs::read(session.path()).expect("the ring file");
+    tell.write_all(b"!").expect("a child that listens");
     wait(pid);
     let after = std::fs::read(session.path()).expect("the ring file, still");
-    let changed = before.iter().zip(&after).filter(|(b, a)| b != a).count();
-    println!("{changed}");
+    let pairs = before.iter().zip(&after).enumerate();
+    let changed: Vec<_> = pairs.filter(|(_, (b, a))| b != a).collect();
+    println!("{}", changed.len());
+    if !changed.is_empty() {
+        eprintln!("place, before and after: {changed:x?}");
+    }
 }
 
 /// Starts itself again as another program (`vfork` and `exec` below it).

@@ -131,7 +131,7 @@ fn wait_for_helper() {
         let mut tasks = std::fs::read_dir("/proc/self/task").expect("tasks");
         tasks.any(|entry| entry.is_ok_and(is_helper))
     };
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !runs() && std::time::Instant::now() < end {
         thread::yield_now();
     }

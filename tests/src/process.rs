@@ -9,6 +9,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use crate::wait::wait_until;
+
+/// `read` from standard input, `poll`, and the two calls that sleep, for [`Running::wait_until_in`].
+pub const READS_INPUT: &str = "0 0x0 ";
+/// See [`READS_INPUT`].
+pub const POLLS: &str = "7 ";
+/// See [`READS_INPUT`].
+pub const SLEEPS: [&str; 2] = ["35 ", "230 "];
+
 /// What a finished child left behind.
 #[derive(Debug)]
 pub struct Finished {
@@ -43,17 +52,37 @@ impl Finished {
     /// Returns itself when the exit code is `code`.
     ///
     /// # Panics
-    /// With both outputs when it is not.
+    /// With both outputs when it is not, each shortened by [`excerpt`].
     #[must_use]
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
-        let (found, out, err) = (self.code(), self.stdout_text(), self.stderr_text());
-        assert!(
-            found == code,
-            "exit code {found}, expected {code}\nstdout:\n{out}\nstderr:\n{err}"
-        );
+        let found = self.code();
+        if found != code {
+            let (out, err) = (excerpt(&self.stdout), excerpt(&self.stderr));
+            panic!("exit code {found}, expected {code}\nstdout:\n{out}\nstderr:\n{err}");
+        }
         self
     }
+}
+
+/// Bytes that [`excerpt`] shows of each end.
+const SHOWN: usize = 4096;
+
+/// What a person is shown of an output when a test fails: all of it, or both its ends and the
+/// number of bytes between them. A dump of events would bury what went wrong.
+#[must_use]
+pub fn excerpt(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy;
+    if output.len() <= 2 * SHOWN {
+        return text(output).into_owned();
+    }
+    let left_out = output.len() - 2 * SHOWN;
+    let (head, tail) = (&output[..SHOWN], &output[output.len() - SHOWN..]);
+    format!(
+        "{}\n[{left_out} bytes left out]\n{}",
+        text(head),
+        text(tail)
+    )
 }
 
 /// Runs `command` to its end with nothing on standard input.
@@ -106,6 +135,22 @@ impl Running {
         &mut self.child
     }
 
+    /// Waits until the child's first thread waits in a system call: one of these beginnings of
+    /// `/proc/PID/syscall`, the number and the first arguments. What it does before is done then.
+    ///
+    /// # Panics
+    /// When it does not come there within a minute.
+    pub fn wait_until_in(&self, calls: &[&str]) {
+        let path = format!("/proc/{}/syscall", self.id());
+        wait_until(Duration::from_secs(60), "the program's own wait", || {
+            let found = std::fs::read_to_string(&path).unwrap_or_default();
+            calls
+                .iter()
+                .any(|call| found.starts_with(call))
+                .then_some(())
+        });
+    }
+
     /// Sends `signal` to the child alone.
     ///
     /// # Errors
@@ -120,10 +165,10 @@ impl Running {
     /// When the child is already reaped.
     ///
     /// # Panics
-    /// When the killed child does not end within 10 seconds.
+    /// When the killed child does not end within a minute.
     pub fn kill(self) -> io::Result<Finished> {
         self.signal(Signal::KILL)?;
-        Ok(self.finish(Duration::from_secs(10)))
+        Ok(self.finish(Duration::from_secs(60)))
     }
 
     /// Waits for the end.
@@ -132,18 +177,48 @@ impl Running {
     /// When the child runs longer than `timeout`, or its output cannot be collected; its process
     /// group is killed first.
     #[must_use]
-    pub fn finish(mut self, timeout: Duration) -> Finished {
+    pub fn finish(self, timeout: Duration) -> Finished {
+        self.finish_with(timeout, |_| {})
+    }
+
+    fn finish_with(mut self, timeout: Duration, mut meanwhile: impl FnMut(&Self)) -> Finished {
         let end = Instant::now() + timeout;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return self.outputs(status, end);
             }
+            meanwhile(&self);
             if Instant::now() >= end {
                 self.kill_group();
                 panic!("{} still runs after {timeout:?}", self.program);
             }
             thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Lets it run for `time`; if it goes on then, interrupts it as a person would. Not before it
+    /// watches for that: a signal that came earlier would end it without a word.
+    ///
+    /// # Panics
+    /// As [`Running::finish`].
+    #[must_use]
+    pub fn interrupt_after(self, time: Duration, timeout: Duration) -> Finished {
+        let (begun, mut is_told) = (Instant::now(), false);
+        self.finish_with(timeout, |child| {
+            if !is_told && begun.elapsed() >= time && child.watches_for(Signal::INT) {
+                is_told = child.signal(Signal::INT).is_ok();
+            }
+        })
+    }
+
+    /// Whether the child has a handler for this signal.
+    fn watches_for(&self, signal: Signal) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let handled = status.unwrap_or_default().lines().find_map(|line| {
+            let mask = line.strip_prefix("SigCgt:")?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        });
+        handled.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
     }
 
     /// Collects the outputs. A grandchild may hold them open after the child's end: it gets the
@@ -196,10 +271,9 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wait::wait_until;
     use rustix::process::test_kill_process;
 
-    const SECONDS: Duration = Duration::from_secs(10);
+    const SECONDS: Duration = Duration::from_secs(60);
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -218,9 +292,36 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "aaa\n[6809 bytes left out]\nb\nb\n")]
+    fn of_a_long_output_both_ends_are_shown() {
+        let done = run(
+            &mut shell("yes a | head -n 5000 | tr -d '\\n'; echo; yes b | head -n 5000; exit 1"),
+            SECONDS,
+        )
+        .unwrap();
+        let _ = done.expect_code(0);
+    }
+
+    #[test]
     fn a_signal_reads_as_128_plus_number() {
         let child = Running::start(&mut shell("exec sleep 60")).unwrap();
         assert_eq!(child.kill().unwrap().code(), 137);
+    }
+
+    #[test]
+    fn an_interrupt_waits_for_its_handler() {
+        let child = Running::start(Command::new("sleep").arg("0.2")).unwrap();
+        let _ = child
+            .interrupt_after(Duration::ZERO, SECONDS)
+            .expect_code(0);
+        // This shell has one from its start on, and then one that says so.
+        let script = "trap 'echo told; exit 5' INT; echo ready; read nothing";
+        let mut command = shell(script);
+        let mut child = Running::start(command.stdin(Stdio::piped())).unwrap();
+        let _input = child.child().stdin.take();
+        child.wait_until_in(&[READS_INPUT]);
+        let done = child.interrupt_after(Duration::ZERO, SECONDS);
+        assert_eq!(done.expect_code(5).stdout_text(), "ready\ntold\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::dirs::TempDir;
 use crate::process::Running;
 use crate::wait::wait_until;
 
-/// How long anything may take that should be there at once.
-pub const SOON: Duration = Duration::from_secs(20);
+/// How long anything may take that should be there at once, on a machine on which much else runs.
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// A directory for one test, removed when dropped.
 #[derive(Debug)]
@@ -129,7 +129,21 @@ impl Stage {
     }
 }
 
-/// A file of counters that a traced program shares with its test: it survives the program.
+/// Waits until a process maps this ring file: a recorder has opened it.
+///
+/// # Panics
+/// When it does not, or there is no such file.
+pub fn wait_until_mapped(by: &Running, ring_file: &Path) {
+    let inode = fs::metadata(ring_file).expect("a ring file").ino();
+    let (maps, inode) = (format!("/proc/{}/maps", by.id()), format!(" {inode} "));
+    wait_until(SOON, "the session to be opened", || {
+        let text = fs::read_to_string(&maps).unwrap_or_default();
+        text.contains(&inode).then_some(())
+    });
+}
+
+/// A file of counters that a traced program shares with its test: it survives the program. Words
+/// 510 and 511 are for what the test tells the program.
 #[derive(Debug)]
 pub struct Counters {
     path: PathBuf,
@@ -180,9 +194,55 @@ impl Counters {
     /// # Panics
     /// When they do not.
     pub fn wait_for(&self, count: u64) {
+        self.wait_for_each(count, 1);
+    }
+
+    /// Waits until each of the first `count` threads has committed that many events.
+    ///
+    /// # Panics
+    /// When they do not.
+    pub fn wait_for_each(&self, count: u64, events: u64) {
         wait_until(SOON, "every thread emits", || {
-            self.read(count).iter().all(|n| *n > 0).then_some(())
+            let all = self.read(count);
+            all.iter().all(|n| *n >= events).then_some(())
         });
+    }
+
+    /// Lets the threads of `emit` pass their gate.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn go(&self) {
+        self.allow(u64::MAX);
+    }
+
+    /// Lets each of them pass it for that many events in all.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn allow(&self, events: u64) {
+        self.set(510, events);
+    }
+
+    /// As [`Counters::go`], as a line of a shell script.
+    #[must_use]
+    pub fn go_in_shell(&self) -> String {
+        let file = self.path.display();
+        format!("printf 11111111 | dd of={file} bs=1 seek=4080 conv=notrunc status=none")
+    }
+
+    /// Lets the threads of `emit` come to their end.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn stop(&self) {
+        self.set(511, 1);
+    }
+
+    fn set(&self, word: u64, value: u64) {
+        let file = fs::OpenOptions::new().write(true).open(&self.path);
+        let set = file.and_then(|file| file.write_all_at(&value.to_le_bytes(), 8 * word));
+        set.expect("the file of counters");
     }
 }
 
