@@ -274,13 +274,13 @@ fn a_segment_whose_beginning_is_not_there_is_begun_again() {
         let _ = stream(&copy, &socket, Codec::None);
         drop(collecting);
         // As a power loss may leave it.
-        let file = fs::OpenOptions::new()
-            .write(true)
-            .open(&segments(&store)[0]);
+        let before = segments(&store);
+        let file = fs::OpenOptions::new().write(true).open(&before[0]);
         file.unwrap().set_len(left).unwrap();
         let collecting = Collecting::start(&socket, &store);
         let _ = stream(&ring_file, &socket, Codec::None);
         drop(collecting);
+        assert_eq!(segments(&store), before);
         check_store(&store, &expected);
     }
 }

@@ -175,6 +175,25 @@ impl SessionDrain {
         Fill::PassDone
     }
 
+    /// Bytes of all pages that a pass would take now. How full the fullest ring is then says
+    /// [`SessionDrain::fill_1024`].
+    pub fn waiting_bytes(&mut self) -> u64 {
+        self.follow_new_slots();
+        let ring = self.session.ring();
+        self.fill = 0;
+        let mut bytes: u64 = 0;
+        for reader in &mut self.slots {
+            let slot = ring.slot(reader.index());
+            if let Some(waiting) = slot.and_then(|slot| reader.waiting(ring, &slot)) {
+                let pages = waiting.sealed_end.saturating_sub(reader.next());
+                let page_bytes = u64::from(waiting.geometry.page_bytes);
+                bytes = bytes.saturating_add(pages.saturating_mul(page_bytes));
+            }
+            self.fill = self.fill.max(std::mem::take(&mut reader.fill));
+        }
+        bytes
+    }
+
     /// Where a page of a slot lies in the ring file, if that was looked at before.
     #[must_use]
     pub fn page_offset(&self, slot: u32, page: u64) -> Option<u64> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 
@@ -19,6 +19,7 @@ use super::zero_copy;
 use crate::batch::Batch;
 use crate::counters::News;
 use crate::drain::{Fill, SessionDrain};
+use crate::dump::Codec;
 use crate::error::ReaderError;
 use crate::lifetime::Lifetime;
 use crate::session::Session;
@@ -26,6 +27,13 @@ use crate::session::Session;
 /// Bytes that are copied at once, or one page if that is larger: they stay in the cache until they
 /// are summed and sent.
 const BATCH: u64 = 256 << 10;
+
+/// Bytes that are packed at once if so much comes soon and fits: less packs badly.
+const PACKED: u64 = 64 << 10;
+/// How long less than that waits for more.
+const PACKED_WITHIN: Duration = Duration::from_millis(100);
+/// What of the fullest ring may wait for it, in 1/1024.
+const CROWDED: u32 = 128;
 
 /// How far a session has come on the present connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +102,18 @@ pub(super) struct Ring {
     rewound: bool,
     /// When its open pages were looked at last.
     opened_at: Instant,
+    /// When all that waited was sent last, if nothing is left of that pass.
+    passed_at: Option<Instant>,
+}
+
+impl Ring {
+    /// Whether there is too little to be packed, and it can wait.
+    fn waits_for_more(&mut self) -> bool {
+        self.passed_at
+            .is_some_and(|at| at.elapsed() < PACKED_WITHIN)
+            && self.drain.waiting_bytes() < PACKED
+            && self.drain.fill_1024() < CROWDED
+    }
 }
 
 /// A session and how far it has come.
@@ -125,6 +145,7 @@ impl Track {
             by_reference: None,
             rewound: false,
             opened_at: Instant::now(),
+            passed_at: None,
         };
         Self {
             ring: Some(ring),
@@ -179,6 +200,7 @@ impl Track {
         if let Some(ring) = &mut self.ring {
             ring.drain.rewind();
             (ring.news, ring.drained, ring.rewound) = (News::default(), false, false);
+            ring.passed_at = None;
         }
     }
 
@@ -249,9 +271,15 @@ impl Track {
             ring.drain.skip_to(&have);
         }
         let ended = ring.lifetime.has_ended(ring.drain.session());
+        if !ended && way.codec != Codec::None && ring.waits_for_more() {
+            return Ok(all);
+        }
         let passed = self.pass(SessionDrain::fill, way)?;
         all.pages += passed.pages;
         all.done = passed.done;
+        if let Some(ring) = &mut self.ring {
+            ring.passed_at = passed.done.then(Instant::now);
+        }
         let is_quiet = |ring: &Ring| ring.lifetime.is_quiet(ring.drain.session(), passed.pages);
         if passed.done && ended && self.ring.as_ref().is_some_and(is_quiet) {
             self.stage = Stage::Ending;
@@ -292,6 +320,9 @@ impl Track {
 
     /// What is there now is all that is wanted of it.
     pub(super) fn leave(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+        if let Some(ring) = &mut self.ring {
+            ring.passed_at = None;
+        }
         let passed = self.advance(way)?;
         if self.stage == Stage::Streaming && passed.done {
             self.stage = Stage::Ending;
