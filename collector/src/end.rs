@@ -47,7 +47,7 @@ impl From<std::io::Error> for End {
 impl From<StoreError> for End {
     fn from(error: StoreError) -> Self {
         let code = match &error {
-            StoreError::Io { .. } => refusal::STORE,
+            StoreError::Io { .. } | StoreError::Taken { .. } => refusal::STORE,
             StoreError::Foreign { .. } => refusal::FOREIGN,
             StoreError::Full { .. } => refusal::BUSY,
             StoreError::Protocol { .. } => refusal::PROTOCOL,

@@ -1,11 +1,11 @@
 //! What was stored of a session is made durable, while more of it may come.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Shared, StoreError, io_at, lock};
+use super::{Shared, StoreError, io_at, lock, name};
 use crate::figures::Figures;
 
 /// What was written and may not be on the disk.
@@ -13,7 +13,7 @@ use crate::figures::Figures;
 pub(super) struct Unsynced {
     /// With the bytes of each before what was written to it.
     files: Vec<(Arc<File>, u64)>,
-    /// New files whose names may not be there.
+    /// New files that have no name yet, or whose names may not be there.
     names: Vec<PathBuf>,
 }
 
@@ -33,11 +33,14 @@ impl Unsynced {
         self.files.is_empty() && self.names.is_empty()
     }
 
+    /// A new file gets its name when it is on the disk, and with it what was written before: after
+    /// a loss of power only the last one that has a name may lack something.
     fn sync(&self, root: &Path) -> Result<(), StoreError> {
         for (file, _) in &self.files {
             file.sync_data().map_err(io_at("sync", root))?;
         }
         for name in &self.names {
+            fs::rename(name::unnamed(name), name).map_err(io_at("name", name))?;
             sync_name(name, root).map_err(io_at("sync", name))?;
         }
         Ok(())

@@ -6,6 +6,7 @@
 
 mod budget;
 mod durable;
+mod identity;
 pub mod index;
 mod name;
 mod recover;
@@ -25,6 +26,7 @@ use ringmark_format::Uuid;
 use crate::figures::Figures;
 use budget::Budget;
 pub use durable::make_durable;
+use identity::Identity;
 use name::Places;
 pub use name::dumps_below;
 pub(crate) use name::safe;
@@ -81,6 +83,14 @@ pub enum StoreError {
         /// Who sent it.
         host: String,
     },
+    /// Another collector stores there.
+    #[error("{}: another collector stores there, expected it to end within {} s", root.display(), within.as_secs())]
+    Taken {
+        /// The store.
+        root: PathBuf,
+        /// How long it was waited for.
+        within: Duration,
+    },
     /// Sessions take all the memory they may.
     #[error("all sessions together would take more than {most} bytes of memory")]
     Full {
@@ -128,7 +138,7 @@ pub(crate) struct Context {
 #[derive(Debug)]
 pub struct Store {
     context: Arc<Context>,
-    id: [u8; 16],
+    identity: Identity,
     /// Sessions that were met since the collector started.
     open: Mutex<HashMap<Uuid, Shared>>,
     /// Where the sessions lie that are not open.
@@ -141,15 +151,16 @@ impl Store {
     /// Opens the store, or makes one.
     ///
     /// # Errors
-    /// The directory cannot be made or read.
+    /// The directory cannot be made or read, or another collector has it.
     pub fn open(options: StoreOptions, figures: Arc<Figures>) -> Result<Self, StoreError> {
         let root = options.root.clone();
         fs::create_dir_all(&root).map_err(io_at("create", &root))?;
+        let identity = Identity::take(&root)?;
+        name::remove_unnamed(&root).map_err(io_at("clear", &root))?;
         let segments = name::segments(&root).map_err(io_at("read", &root))?;
         let places = Places::of_segments(&segments);
         let has_none = |segment: &PathBuf| !index::path(segment).exists();
         let unindexed = segments.into_iter().filter(has_none).collect();
-        let id = identity(&root)?;
         let budget = Budget::new(options.session_bytes, figures.clone());
         Ok(Self {
             context: Arc::new(Context {
@@ -158,7 +169,7 @@ impl Store {
                 budget,
                 unindexed: Mutex::new(unindexed),
             }),
-            id,
+            identity,
             open: Mutex::default(),
             places: Mutex::new(places),
             finding: std::array::from_fn(|_| Mutex::default()),
@@ -168,7 +179,7 @@ impl Store {
     /// Identity of the store.
     #[must_use]
     pub fn id(&self) -> [u8; 16] {
-        self.id
+        self.identity.id
     }
 
     /// When data is durable.
@@ -188,7 +199,7 @@ impl Store {
     /// # Errors
     /// It is another host's, contradicts what is stored, or cannot be read or remembered.
     pub fn session(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<Shared, StoreError> {
-        let _alone = lock(&self.finding[uuid.0[0] as usize % FINDING]);
+        let _alone = self.alone(uuid);
         let open = lock(&self.open).get(&uuid).cloned();
         let open = match open {
             Some(shared) if lock(&shared).has_failed => {
@@ -241,37 +252,72 @@ impl Store {
     /// Closes old segments and removes what retention does not keep.
     pub fn tidy(&self) -> Vec<StoreError> {
         let sessions: Vec<Shared> = lock(&self.open).values().cloned().collect();
-        let mut busy = Vec::new();
         for session in sessions {
-            let mut session = lock(&session);
-            session.rotate_if_old();
-            busy.extend(session.current());
+            lock(&session).rotate_if_old();
         }
         self.forget_idle();
-        let enforced = retention::enforce(&self.context.options, &busy);
+        let remove = |segment: &Path| self.remove(segment);
+        let enforced = retention::enforce(&self.context.options, remove);
         let figures = &self.context.figures;
         Figures::add(&figures.segments_removed_total, enforced.removed);
+        Figures::add(&figures.removed_bytes_total, enforced.removed_bytes);
         Figures::set(&figures.store_bytes, enforced.bytes);
         let mut errors = enforced.errors;
-        errors.extend(self.make_indexes(&busy));
+        errors.extend(self.make_indexes());
         errors
     }
 
+    /// Removes a segment, unless it is written or was not acknowledged: whether it is gone. Its
+    /// session may come back at any time: it is not found meanwhile.
+    fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
+        let Some((uuid, _)) = name::parse(segment) else {
+            return Ok(false);
+        };
+        let _alone = self.alone(uuid);
+        if self.asked(uuid, |session| session.has_use_for(segment)) {
+            return Ok(false);
+        }
+        fs::remove_file(segment).map_err(io_at("remove", segment))?;
+        // Beside it lie its index, and perhaps a copy of what was cut off.
+        let _ = fs::remove_file(index::path(segment));
+        let _ = fs::remove_file(segment.with_extension("damaged"));
+        Ok(true)
+    }
+
+    /// What an open session answers; `false` of any other.
+    fn asked(&self, uuid: Uuid, ask: impl FnOnce(&StoredSession) -> bool) -> bool {
+        let open = lock(&self.open).get(&uuid).cloned();
+        open.is_some_and(|session| ask(&lock(&session)))
+    }
+
+    /// While it is held, nobody finds this session.
+    fn alone(&self, uuid: Uuid) -> MutexGuard<'_, ()> {
+        lock(&self.finding[uuid.0[0] as usize % FINDING])
+    }
+
     /// Makes indexes of closed segments for a while; what is left comes next time.
-    fn make_indexes(&self, busy: &[PathBuf]) -> Vec<StoreError> {
-        let (begun, mut errors) = (Instant::now(), Vec::new());
+    fn make_indexes(&self) -> Vec<StoreError> {
+        let (begun, mut errors, mut unnamed) = (Instant::now(), Vec::new(), Vec::new());
         while begun.elapsed() < INDEX_FOR {
             let Some(segment) = lock(&self.context.unindexed).pop() else {
                 break;
             };
             // One that is written again comes again when it is closed.
-            if busy.contains(&segment) || !segment.exists() {
+            let of = name::parse(&segment).map(|(uuid, _)| uuid);
+            let is_written = of.is_some_and(|of| self.asked(of, |s| s.writes(&segment)));
+            if is_written {
                 continue;
             }
-            if let Err(error) = index::make(&segment) {
+            if name::unnamed(&segment).exists() {
+                unnamed.push(segment);
+            } else if segment.exists()
+                && let Err(error) = index::make(&segment)
+            {
                 errors.push(io_at("index", &segment)(error));
             }
         }
+        // Those that have no name yet come next time.
+        lock(&self.context.unindexed).extend(unnamed);
         errors
     }
 
@@ -299,19 +345,4 @@ impl Store {
 /// A thread that panicked held the lock: what it guards is checked before each write anyway.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The store's identity, made once.
-fn identity(root: &Path) -> Result<[u8; 16], StoreError> {
-    let path = root.join("store.id");
-    if let Ok(bytes) = fs::read(&path)
-        && let Ok(id) = bytes.try_into()
-    {
-        return Ok(id);
-    }
-    let mut id = [0; 16];
-    rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| io_at("getrandom", &path)(e.into()))?;
-    fs::write(&path, id).map_err(io_at("write", &path))?;
-    Ok(id)
 }

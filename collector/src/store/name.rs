@@ -14,6 +14,8 @@ use ringmark_format::session::SessionHeader;
 
 /// Ending of a segment's name.
 pub(super) const ENDING: &str = ".rmk";
+/// Ending of the name of a file that has none yet.
+const UNNAMED: &str = "new";
 
 /// `DAY/SERVICE/HOST` of a session that begins now.
 pub(super) fn directory(host: &str, session: &[u8]) -> PathBuf {
@@ -54,6 +56,11 @@ pub(super) fn segment(directory: &Path, session: Uuid, number: u32) -> PathBuf {
     directory.join(format!("{session}.{number}{ENDING}"))
 }
 
+/// Where a segment lies until it is durable with all before it, and gets its name.
+pub(super) fn unnamed(segment: &Path) -> PathBuf {
+    segment.with_extension(UNNAMED)
+}
+
 /// Session and number of a segment's file.
 pub(super) fn parse(file: &Path) -> Option<(Uuid, u32)> {
     let name = file.file_name()?.to_str()?.strip_suffix(ENDING)?;
@@ -78,6 +85,17 @@ pub(super) fn segments(root: &Path) -> io::Result<Vec<PathBuf>> {
 /// # Errors
 /// A directory cannot be read.
 pub fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    files_below(root, &ENDING[1..])
+}
+
+/// Removes what a collector left that was killed: nothing in it was acknowledged.
+pub(super) fn remove_unnamed(root: &Path) -> io::Result<()> {
+    files_below(root, UNNAMED)?
+        .iter()
+        .try_for_each(fs::remove_file)
+}
+
+fn files_below(root: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut directories = vec![(root.to_owned(), 0)];
     while let Some((directory, depth)) = directories.pop() {
@@ -85,7 +103,7 @@ pub fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
             let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
             if kind.is_dir() && depth < 3 {
                 directories.push((path, depth + 1));
-            } else if kind.is_file() && path.extension().is_some_and(|e| *e == ENDING[1..]) {
+            } else if kind.is_file() && path.extension().is_some_and(|e| e == ending) {
                 found.push(path);
             }
         }

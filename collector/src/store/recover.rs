@@ -15,7 +15,8 @@ use super::session::StoredSession;
 use super::{Context, StoreError, index, io_at, name};
 
 /// Reads the session's segments in `directory`, in order; cuts off what is not whole at the end of
-/// the last one and goes on with it. `None`: nothing is left of it.
+/// the last one and goes on with it. `None`: nothing is left of it. Only the last one may lack
+/// something: another one gets its name when those before it are durable.
 pub(super) fn session(
     uuid: Uuid,
     directory: &Path,
@@ -25,7 +26,7 @@ pub(super) fn session(
     let mut session = StoredSession::new(uuid, &host, directory.to_owned(), &[], context)?;
     let segments = segments(directory, uuid)?;
     let newest = segments.last().map(|(number, _)| *number);
-    // The newest one begins with all that was known; if it has no beginning, none of them is left out.
+    // The newest one begins with all that was known; if it may not, none of them is left out.
     let has_beginning = segments.last().is_some_and(|(_, path)| begins(path));
     for (number, path) in segments {
         let is_last = Some(number) == newest;
@@ -39,14 +40,14 @@ pub(super) fn session(
             continue;
         }
         let found = read(&path, is_last, &mut session)?;
-        if found == Some(0) {
-            // The power went before all of its beginning was on the disk.
+        if is_last && !found.begins_with_all(&session) {
+            // Nothing stands behind a beginning that is not whole: it is begun again.
             fs::remove_file(&path).map_err(io_at("remove", &path))?;
             continue;
         }
         session.number = number + 1;
-        if let Some(bytes) = found {
-            session.found_last(Segment::resume(&path, bytes)?);
+        if is_last {
+            session.found_last(Segment::resume(&path, found.bytes)?);
         } else {
             session.found(File::open(&path).map_err(io_at("open", &path))?);
         }
@@ -55,13 +56,18 @@ pub(super) fn session(
     Ok(Some(session).filter(StoredSession::is_stored))
 }
 
-/// Whether a segment's first block is whole.
+/// Whether a segment's beginning is whole: something stands behind it.
 fn begins(path: &Path) -> bool {
-    let file = File::open(path);
-    file.is_ok_and(|file| {
-        let mut reader = BlockReader::new("a segment", file);
-        matches!(reader.next_item(), Some(Item::Block(_)))
-    })
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let mut reader = BlockReader::new("a segment", file);
+    while let Some(Item::Block(block)) = reader.next_item() {
+        if matches!(block.header.kind, kind::PAGE | kind::COUNTERS) {
+            return true;
+        }
+    }
+    false
 }
 
 fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreError> {
@@ -83,19 +89,45 @@ fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreEr
     Ok(found)
 }
 
+/// What is there of a segment.
+#[derive(Debug, Default)]
+struct Found {
+    /// Bytes of whole blocks.
+    bytes: u64,
+    has_session: bool,
+    /// Schema bytes in it.
+    schema_bytes: usize,
+}
+
+impl Found {
+    /// Whether it can be read alone: what was known before stands in it.
+    fn begins_with_all(&self, session: &StoredSession) -> bool {
+        self.has_session && self.schema_bytes == session.schema.len()
+    }
+
+    fn take(&mut self, header: &BlockHeader, content: &[u8]) {
+        match header.kind {
+            kind::SESSION => self.has_session = true,
+            kind::SCHEMA => {
+                let end = header.page_number as usize + content.len();
+                self.schema_bytes = self.schema_bytes.max(end);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Takes what a segment says. `is_last`: it was being written; what lies behind the first damage
-/// was never acknowledged as a whole, and does not count. Returns the bytes before that.
-fn read(
-    path: &Path,
-    is_last: bool,
-    session: &mut StoredSession,
-) -> Result<Option<u64>, StoreError> {
+/// was never acknowledged as a whole, and does not count.
+fn read(path: &Path, is_last: bool, session: &mut StoredSession) -> Result<Found, StoreError> {
+    let mut found = Found::default();
     let file = File::open(path).map_err(io_at("open", path))?;
     let mut reader = BlockReader::new(&path.display().to_string(), file);
     while let Some(item) = reader.next_item() {
         let damage = match item {
             Item::Block(block) => {
                 take(&block.header, block.content, session)?;
+                found.take(&block.header, block.content);
                 continue;
             }
             Item::Damage(damage) => damage,
@@ -108,10 +140,12 @@ fn read(
             if !is_cut {
                 keep_copy(path)?;
             }
-            return Ok(Some(damage.offset));
+            found.bytes = damage.offset;
+            return Ok(found);
         }
     }
-    Ok(is_last.then_some(reader.offset()))
+    found.bytes = reader.offset();
+    Ok(found)
 }
 
 /// What is about to be cut off is more than one block: somebody may want to look at it.
@@ -132,10 +166,10 @@ fn take(
             let known = session
                 .schema
                 .len()
-                .saturating_sub(header.page_number as usize);
-            session
-                .schema
-                .extend_from_slice(content.get(known..).unwrap_or_default());
+                .checked_sub(header.page_number as usize);
+            // What stands behind a gap is no use.
+            let new = known.and_then(|known| content.get(known..));
+            session.schema.extend_from_slice(new.unwrap_or_default());
         }
         kind::PAGE => {
             let (_, slot) = session.is_new(header, content)?;

@@ -1,10 +1,10 @@
 //! What is removed: the oldest segments, by age and by the size of the store.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{StoreError, StoreOptions, index, io_at, name};
+use super::{StoreError, StoreOptions, io_at, name};
 
 /// What a store keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,13 +20,18 @@ pub struct Retention {
 pub(super) struct Enforced {
     /// Segments removed.
     pub(super) removed: u64,
+    /// Their bytes.
+    pub(super) removed_bytes: u64,
     /// Bytes of those that are left.
     pub(super) bytes: u64,
     pub(super) errors: Vec<StoreError>,
 }
 
-/// Removes what is not kept, but no segment that is written now.
-pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> Enforced {
+/// Finds what is not kept; `remove` removes a segment, or says that it must stay.
+pub(super) fn enforce(
+    options: &StoreOptions,
+    remove: impl Fn(&Path) -> Result<bool, StoreError>,
+) -> Enforced {
     let Retention { bytes, age } = options.retention;
     let mut done = Enforced::default();
     let files = name::segments(&options.root).unwrap_or_else(|error| {
@@ -45,18 +50,17 @@ pub(super) fn enforce(options: &StoreOptions, busy: &[PathBuf]) -> Enforced {
     for (written, size, path) in segments {
         let is_old = age.is_some_and(|age| written.elapsed().unwrap_or_default() > age);
         let is_much = bytes.is_some_and(|bytes| total > bytes);
-        if !(is_old || is_much) || busy.contains(&path) {
+        if !(is_old || is_much) {
             continue;
         }
-        match fs::remove_file(&path) {
-            Ok(()) => {
-                // Beside it lie its index, and perhaps a copy of what was cut off.
-                let _ = fs::remove_file(index::path(&path));
-                let _ = fs::remove_file(path.with_extension("damaged"));
+        match remove(&path) {
+            Ok(true) => {
                 total -= size;
                 done.removed += 1;
+                done.removed_bytes += size;
             }
-            Err(error) => done.errors.push(io_at("remove", &path)(error)),
+            Ok(false) => {}
+            Err(error) => done.errors.push(error),
         }
     }
     done.bytes = total;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{StoreError, index, io_at};
+use super::{StoreError, index, io_at, name};
 
 /// An open segment.
 #[derive(Debug)]
@@ -20,16 +20,31 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// A new segment that starts with `preamble`.
-    pub(super) fn create(path: &Path, preamble: &[u8]) -> Result<Self, StoreError> {
+    /// A new segment that starts with `preamble`; without its name, if that comes later.
+    pub(super) fn create(
+        path: &Path,
+        is_unnamed: bool,
+        preamble: &[u8],
+    ) -> Result<Self, StoreError> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory).map_err(io_at("create", directory))?;
         }
-        let file = OpenOptions::new().write(true).create_new(true).open(path);
+        let mut options = OpenOptions::new();
+        options.write(true);
+        let unnamed = name::unnamed(path);
+        let file = match is_unnamed {
+            // What a collector left that was killed before it acknowledged anything of it.
+            true => options.create(true).truncate(true).open(&unnamed),
+            false => options.create_new(true).open(path),
+        };
         let file = file.map_err(io_at("create", path))?;
         let mut segment = Self::over(file, path, 0);
-        segment.append(preamble)?;
-        Ok(segment)
+        let written = segment.append(preamble);
+        if written.is_err() {
+            // Its name is taken again next time.
+            let _ = fs::remove_file(if is_unnamed { &unnamed } else { path });
+        }
+        written.map(|()| segment)
     }
 
     /// Goes on with a segment that holds `bytes` valid bytes; what lies behind is cut off.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
 
 use ringmark_format::block::{BlockHeader, SEALED, kind};
 use ringmark_format::codec::write;
@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::budget::{Charge, SLOT_BYTES};
 use super::durable::Unsynced;
 use super::segment::Segment;
-use super::{Context, StoreError, io_at, lock, name};
+use super::{Context, StoreError, Sync, io_at, lock, name};
 use crate::clocks::Kept;
 use crate::figures::Figures;
 
@@ -55,6 +55,8 @@ pub struct StoredSession {
     pub(super) has_failed: bool,
     /// Held by whoever syncs it.
     syncing: Arc<Mutex<()>>,
+    /// Segments that were closed; the file is gone as soon as it is durable.
+    closed: Vec<(PathBuf, Weak<File>)>,
     charge: Charge,
     context: Arc<Context>,
 }
@@ -87,6 +89,7 @@ impl StoredSession {
             unsynced: Unsynced::default(),
             has_failed: false,
             syncing: Arc::default(),
+            closed: Vec::new(),
             charge: Charge::new(&context.budget, content.len())?,
             context: context.clone(),
         })
@@ -176,6 +179,18 @@ impl StoredSession {
     /// Where its files lie.
     pub(super) fn place(&self) -> PathBuf {
         self.directory.clone()
+    }
+
+    /// Whether a segment is written now, or holds what is not durable.
+    pub(super) fn has_use_for(&self, segment: &Path) -> bool {
+        let mut closed = self.closed.iter();
+        self.writes(segment)
+            || closed.any(|(path, file)| path == segment && file.strong_count() > 0)
+    }
+
+    /// Whether a segment is written now.
+    pub(super) fn writes(&self, segment: &Path) -> bool {
+        self.segment.as_ref().is_some_and(|s| s.path() == segment)
     }
 
     /// The segment that is written now.
@@ -275,12 +290,12 @@ impl StoredSession {
 
     /// A segment of it was found, that may not be on the disk.
     pub(super) fn found(&mut self, segment: File) {
-        self.unsynced.writing(&Arc::new(segment), u64::MAX);
+        self.writing(&Arc::new(segment), u64::MAX);
     }
 
     /// The same of its last one, which it goes on with.
     pub(super) fn found_last(&mut self, segment: Segment) {
-        self.unsynced.writing(segment.file(), segment.bytes());
+        self.writing(segment.file(), segment.bytes());
         self.segment = Some(segment);
     }
 
@@ -334,24 +349,42 @@ impl StoredSession {
         if self.segment.is_none() {
             self.begin()?;
         }
+        let is_synced = self.is_synced();
         let Some(segment) = &mut self.segment else {
             return Ok(());
         };
-        self.unsynced.writing(segment.file(), segment.bytes());
+        if is_synced {
+            self.unsynced.writing(segment.file(), segment.bytes());
+        }
         segment.append(block)?;
         Figures::add(&self.context.figures.stored_bytes_total, block.len() as u64);
         Ok(())
     }
 
+    /// Begins a segment. It gets its name when it is durable, and what was added before it.
     fn begin(&mut self) -> Result<(), StoreError> {
         let path = name::segment(&self.directory, self.uuid, self.number);
-        let segment = Segment::create(&path, &self.preamble())?;
+        let is_unnamed = self.is_synced();
+        let segment = Segment::create(&path, is_unnamed, &self.preamble())?;
         self.number += 1;
-        self.unsynced.named(path);
-        self.unsynced.writing(segment.file(), 0);
+        self.writing(segment.file(), 0);
+        if is_unnamed {
+            self.unsynced.named(path);
+        }
         self.segment = Some(segment);
         Figures::add(&self.context.figures.segments_total, 1);
         Ok(())
+    }
+
+    fn is_synced(&self) -> bool {
+        self.context.options.sync == Sync::Disk
+    }
+
+    /// A file of so many bytes is written, or was found: to be synced, if anything is.
+    fn writing(&mut self, file: &Arc<File>, bytes: u64) {
+        if self.is_synced() {
+            self.unsynced.writing(file, bytes);
+        }
     }
 
     /// What every segment starts with, so that each can be read alone.
@@ -373,6 +406,9 @@ impl StoredSession {
     fn close(&mut self) {
         if let Some(segment) = self.segment.take() {
             lock(&self.context.unindexed).push(segment.path().to_owned());
+            self.closed.retain(|(_, file)| file.strong_count() > 0);
+            let file = Arc::downgrade(segment.file());
+            self.closed.push((segment.path().to_owned(), file));
         }
     }
 
