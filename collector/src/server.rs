@@ -16,8 +16,8 @@ use crate::peer::{Common, Peer};
 use crate::store::{Store, StoreError, StoreOptions};
 use crate::words;
 
-/// How often old segments are closed and removed.
-const TIDY_EVERY: Duration = Duration::from_secs(10);
+/// How often old segments are closed and removed, at least and at most.
+const TIDY_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_millis(100)];
 /// Room for the largest block, and another one.
 const MEMORY_MIN: usize = 16 << 20;
 /// How long connections may take to say BYE after DRAIN.
@@ -73,6 +73,7 @@ pub struct Collector {
     drain: watch::Sender<bool>,
     connections: Arc<Semaphore>,
     most: u32,
+    tidy_every: Duration,
     notices: mpsc::UnboundedSender<String>,
 }
 
@@ -117,6 +118,7 @@ impl Collector {
             drain,
             connections: Arc::new(Semaphore::new(options.connections)),
             most: options.connections as u32,
+            tidy_every: tidy_every(&options.store),
             notices,
         })
     }
@@ -141,7 +143,8 @@ impl Collector {
     }
 
     /// Serves until `stop` resolves; then asks every streamer to go, and waits for them a while.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+    /// Returns how many connections had not ended by then.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> usize {
         let mut tasks = Vec::new();
         for listener in std::mem::take(&mut self.listeners) {
             tasks.push(tokio::spawn(accept(
@@ -159,13 +162,25 @@ impl Collector {
         }
         tasks.push(tokio::spawn(tidy(
             self.common.clone(),
+            self.tidy_every,
             self.notices.clone(),
         )));
         stop.await;
         let _ = self.drain.send(true);
-        let _ = tokio::time::timeout(DRAIN_WITHIN, self.connections.acquire_many(self.most)).await;
+        let all_gone = self.connections.acquire_many(self.most);
+        let ended = tokio::time::timeout(DRAIN_WITHIN, all_gone).await.is_ok();
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        let left = self.most as usize - self.connections.available_permits();
+        if ended { 0 } else { left }
     }
+}
+
+/// Often enough for what is to be closed or removed at some age.
+fn tidy_every(options: &StoreOptions) -> Duration {
+    let ages = [Some(options.segment_age), options.retention.age];
+    let [most, least] = TIDY_EVERY;
+    let shortest = ages.into_iter().flatten().fold(most, Duration::min);
+    shortest.max(least)
 }
 
 fn listen_at(address: &impl ToString) -> impl FnOnce(io::Error) -> CollectorError {
@@ -225,9 +240,9 @@ async fn refuse(incoming: Incoming) {
     }
 }
 
-async fn tidy(common: Arc<Common>, notices: mpsc::UnboundedSender<String>) {
+async fn tidy(common: Arc<Common>, every: Duration, notices: mpsc::UnboundedSender<String>) {
     loop {
-        tokio::time::sleep(TIDY_EVERY).await;
+        tokio::time::sleep(every).await;
         let common = common.clone();
         let tidied = tokio::task::spawn_blocking(move || common.store.tidy());
         for error in tidied.await.unwrap_or_default() {

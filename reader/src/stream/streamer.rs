@@ -121,6 +121,8 @@ pub struct Streamer {
     /// Why there is no collector, and when that was told.
     told: Option<(String, Instant)>,
     leaving: bool,
+    /// The collector asked us to go; since when we wait for its last word.
+    parting: Option<Instant>,
 }
 
 impl Streamer {
@@ -164,6 +166,7 @@ impl Streamer {
             retry_at: now,
             told: None,
             leaving: false,
+            parting: None,
         };
         first
             .into_iter()

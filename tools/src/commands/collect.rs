@@ -12,7 +12,7 @@ use ringmark_reader::stream::Address;
 
 use crate::descriptors;
 use crate::output::repeats::Repeats;
-use crate::output::units::{parse_duration, parse_size};
+use crate::output::units::{counted, parse_duration, parse_size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::proof::Proof;
 use crate::signals::Signals;
@@ -25,6 +25,9 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(8);
 #[command(after_help = "\
 The store has a directory for each day, service and host; in it lie dumps, named by session, that
 all commands read: 'ringmark cat STORE'. What was acknowledged to a streamer is there for good.
+Ctrl-C or SIGTERM once: streamers are told, what was received is acknowledged, at most 10 s later it
+ends; they come back to the next collector. Twice: it ends now, and what was not acknowledged comes
+again.
 
 Examples:
   ringmark collect --listen unix:///run/ringmark.sock --store /var/lib/ringmark
@@ -147,7 +150,7 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
         }
         repeats.rest().iter().for_each(|text| note(text));
     });
-    collector
+    let left = collector
         .run(async move {
             while !signals.stop.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -156,5 +159,11 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
         .await;
     // What is told last comes from connections that end now.
     let _ = tokio::time::timeout(TOLD_WITHIN, told).await;
+    if left > 0 {
+        note(&format!(
+            "{} had not ended in time; what was not acknowledged comes again",
+            counted(left as u64, "connection")
+        ));
+    }
     Ok(())
 }

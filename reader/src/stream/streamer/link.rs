@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
+use ringmark_format::stream::kind;
 
 use super::Streamer;
 use crate::stream::connection::{Connection, Refusal, Said};
@@ -17,6 +18,8 @@ use crate::stream::wire::Wire;
 
 /// How often counters are sent.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
+/// How long a collector that goes may take to make durable what it has.
+const PART_WITHIN: Duration = Duration::from_secs(10);
 /// Longest wait before a collector is tried again.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 /// How often it is told why there is no collector, while the reason is the same.
@@ -73,7 +76,11 @@ impl Streamer {
         if self.connection.is_none() {
             return Ok(());
         }
-        self.hear()?;
+        let heard = self.hear();
+        if let Some(since) = self.parting {
+            return self.part(since, heard);
+        }
+        heard?;
         if std::mem::take(&mut self.stalled) && !self.tracks.is_empty() {
             // Whoever had to wait comes first.
             self.tracks.rotate_left(1);
@@ -143,14 +150,33 @@ impl Streamer {
                         track.resume(&slots, schema_bytes);
                     }
                 }
-                Said::Drain if !self.leaving => {
-                    let text = "the collector asks to come back later";
-                    return Err(io::Error::other(text));
+                Said::Drain if !self.leaving && self.parting.is_none() => {
+                    connection.say(kind::BYE)?;
+                    self.parting = Some(Instant::now());
                 }
                 Said::Drain => {}
             }
         }
         self.release();
+        Ok(())
+    }
+
+    /// Sends nothing more to a collector that goes; when it has made durable what it has, or is
+    /// gone, the next one is looked for. Meanwhile the rings are looked after.
+    fn part(&mut self, since: Instant, heard: io::Result<()>) -> io::Result<()> {
+        // It may have closed behind its last word.
+        self.release();
+        let durable = |c: &Connection| c.durable() == c.sent();
+        if self.connection.as_ref().is_some_and(durable) || since.elapsed() > PART_WITHIN {
+            let text = "the collector asks to come back later";
+            return Err(io::Error::other(text));
+        }
+        heard?;
+        let mut index = 0;
+        while index < self.tracks.len() {
+            index += usize::from(self.hold(index, None));
+        }
+        self.stalled = true;
         Ok(())
     }
 
@@ -202,7 +228,7 @@ impl Streamer {
         if error.kind() == io::ErrorKind::PermissionDenied {
             self.distrust();
         }
-        self.stalled = false;
+        (self.stalled, self.parting) = (false, None);
         self.flights = Flights::default();
         self.tracks.iter_mut().for_each(Track::begin_again);
         let refusal = error.get_ref().and_then(|e| e.downcast_ref::<Refusal>());
@@ -220,10 +246,18 @@ impl Streamer {
         };
         let track = self.tracks.remove(index);
         let uuid = track.uuid;
+        if let Some(options) = &self.options.spill
+            && track.spill.as_ref().is_some_and(|spill| !spill.is_empty())
+        {
+            let place = options.directory.join(format!("{uuid}.*.rmk"));
+            let text = format!(
+                "{}: refused, it stays there for the next stream",
+                place.display()
+            );
+            self.notices.push(text);
+        }
         let Some(mut session) = track.into_session() else {
             self.done.sessions_done += 1;
-            let text = format!("{uuid}: refused, what is left of it stays in the spill");
-            self.notices.push(text);
             return;
         };
         let is_first = session.uuid() == Uuid(session.header().session);
