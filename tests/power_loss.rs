@@ -4,7 +4,7 @@
 //! The calls of a real recorder on its dump are logged with what it wrote and what it had released by then. From
 //! them come the files that a disk may hold after a loss of power at any of these moments.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
 
 use ringmark_decoder::{Dump, DumpBuilder, Output};
@@ -12,6 +12,7 @@ use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::write::seal_header;
 use ringmark_reader::{Access, Session, SessionInfo};
 use ringmark_tests::account::number;
+use ringmark_tests::disk::{Disk, Fate, Moment, behind, image, unsafe_sectors};
 use ringmark_tests::random::Random;
 use ringmark_tests::shim::{self, Call};
 use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
@@ -19,69 +20,25 @@ use ringmark_tests::{Running, binary, is_long, require_tools, run, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
-const SECTOR: usize = 512;
 
 /// Slot, page number in it, number in the page, thread, number of the event.
 type Shown = (u32, u64, u64, u64, u64);
 
-/// Names and files, as the running system sees them or as they are on the disk.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Disk {
-    names: BTreeMap<String, u32>,
-    files: HashMap<u32, Vec<u8>>,
+/// A moment of a recording, and the pages of each slot that were released by then.
+struct Released {
+    moment: Moment,
+    pages: [u64; 8],
 }
 
-/// A moment of a recording.
-struct Moment {
-    now: Disk,
-    /// What is on the disk whatever happens.
-    safe: Disk,
-    released: [u64; 8],
-}
-
-fn apply(call: &Call, now: &mut Disk, safe: &mut Disk) {
-    let name = || String::from_utf8_lossy(&call.data).into_owned();
-    match call.call() {
-        "open" => {
-            now.names.insert(name(), call.file);
-            now.files.insert(call.file, Vec::new());
-        }
-        "write" => {
-            let file = now.files.get_mut(&call.file).expect("an open file");
-            file.resize(call.offset as usize, 0);
-            file.extend_from_slice(&call.data);
-        }
-        "ftruncate" => {
-            let file = now.files.get_mut(&call.file).expect("an open file");
-            file.truncate(call.offset as usize);
-        }
-        "fdatasync" => {
-            let content = now.files[&call.file].clone();
-            safe.files.insert(call.file, content);
-        }
-        "rename" => {
-            let names = name();
-            let (from, to) = names.split_once('\0').expect("two names");
-            let file = now.names.remove(from).expect("a file");
-            now.names.insert(to.to_owned(), file);
-        }
-        "unlink" => drop(now.names.remove(&name())),
-        "fsync" => safe.names = now.names.clone(),
-        other => panic!("{other}"),
-    }
-}
-
-fn moments(calls: &[Call]) -> Vec<Moment> {
-    let (mut now, mut safe) = (Disk::default(), Disk::default());
-    let mut moments = Vec::new();
+fn moments(calls: &[Call]) -> Vec<Released> {
+    let (mut moment, mut moments) = (Moment::default(), Vec::new());
     for (index, call) in calls.iter().enumerate() {
-        apply(call, &mut now, &mut safe);
+        moment.apply(call);
         // What is released before the next call was released after this one.
         let next = calls.get(index + 1).unwrap_or(call);
-        moments.push(Moment {
-            now: now.clone(),
-            safe: safe.clone(),
-            released: next.consumed,
+        moments.push(Released {
+            moment: moment.clone(),
+            pages: next.consumed,
         });
     }
     moments
@@ -175,7 +132,7 @@ struct Truth {
 
 impl Truth {
     fn of(calls: &[Call]) -> Self {
-        let end = moments(calls).pop().expect("a recording").now;
+        let end = moments(calls).pop().expect("a recording").moment.now;
         let dump = decode(end.files.values());
         assert!(dump.damage.is_empty() && dump.verify().complete);
         let all = shown(&dump).unwrap();
@@ -203,9 +160,15 @@ impl Truth {
     }
 
     /// What is safe at a moment holds everything that was released by then.
-    fn check_released(&self, moment: &Moment) -> Result<BTreeSet<Shown>, String> {
-        let found = shown(&decode(reachable(&moment.safe.names, &moment.safe.files)))?;
-        let released = |e: &&Shown| e.1 < moment.released[e.0 as usize];
+    fn check_released(&self, at: &Released) -> Result<BTreeSet<Shown>, String> {
+        let files: Vec<_> = at
+            .moment
+            .safe
+            .reachable()
+            .map(|(_, file)| file.to_vec())
+            .collect();
+        let found = shown(&decode(&files))?;
+        let released = |e: &&Shown| e.1 < at.pages[e.0 as usize];
         match self
             .all
             .iter()
@@ -269,48 +232,6 @@ fn seal_again(bytes: &mut [u8]) {
     }
 }
 
-fn reachable<'a>(
-    names: &'a BTreeMap<String, u32>,
-    files: &'a HashMap<u32, Vec<u8>>,
-) -> impl Iterator<Item = &'a Vec<u8>> {
-    names.values().filter_map(|file| files.get(file))
-}
-
-/// What became of a sector that was not synced.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    New,
-    Zero,
-    /// What lay there before: of a file that grew, whatever the disk held.
-    Old,
-}
-
-/// The file with its unsynced sectors as `fate` says, and at most `bytes` long.
-fn image(safe: &[u8], now: &[u8], bytes: usize, mut fate: impl FnMut(usize) -> Fate) -> Vec<u8> {
-    let mut image = now[..bytes].to_vec();
-    let first = safe.len() / SECTOR;
-    for sector in first..bytes.div_ceil(SECTOR) {
-        let (from, to) = (sector * SECTOR, bytes.min((sector + 1) * SECTOR));
-        let kept = safe.len().clamp(from, to);
-        // A sector is written as a whole: what is synced in it stays.
-        match fate(sector - first) {
-            Fate::New => {}
-            Fate::Zero => image[kept..to].fill(0),
-            Fate::Old => {
-                let old: Vec<u8> = now
-                    .iter()
-                    .cycle()
-                    .skip(from / 2)
-                    .take(to - kept)
-                    .copied()
-                    .collect();
-                image[kept..to].copy_from_slice(&old);
-            }
-        }
-    }
-    image
-}
-
 /// The images of one moment: one sector at a time, all lengths, then by chance.
 fn images(moment: &Moment, random: &mut Random, by_chance: usize) -> Vec<Vec<Vec<u8>>> {
     let mut found = Vec::new();
@@ -336,7 +257,7 @@ fn images(moment: &Moment, random: &mut Random, by_chance: usize) -> Vec<Vec<Vec
                 };
                 found.push(files.iter().map(pick).collect());
             };
-            let sectors = now.len().div_ceil(SECTOR) - safe.len() / SECTOR;
+            let sectors = unsafe_sectors(&safe, &now);
             for sector in 0..sectors {
                 for bad in [Fate::Zero, Fate::Old] {
                     add(image(&safe, &now, now.len(), |s| {
@@ -346,12 +267,9 @@ fn images(moment: &Moment, random: &mut Random, by_chance: usize) -> Vec<Vec<Vec
                         if s == sector { Fate::New } else { bad }
                     }));
                 }
-                add(image(
-                    &safe,
-                    &now,
-                    now.len().min(safe.len() + sector * SECTOR),
-                    |_| Fate::New,
-                ));
+                add(image(&safe, &now, behind(&safe, &now, sector), |_| {
+                    Fate::New
+                }));
             }
             for _ in 0..by_chance {
                 let more = now.len() - safe.len() + 1;
@@ -379,10 +297,10 @@ fn check(
 ) -> Result<usize, String> {
     let mut random = Random::seeded();
     let mut count = 0;
-    for (index, moment) in moments(calls).iter().enumerate() {
+    for (index, at) in moments(calls).iter().enumerate() {
         let place = |error| format!("after call {index}: {error}");
-        let safe = truth.check_released(moment).map_err(place)?;
-        for mut files in images(moment, &mut random, by_chance) {
+        let safe = truth.check_released(at).map_err(place)?;
+        for mut files in images(&at.moment, &mut random, by_chance) {
             files.iter_mut().for_each(&spoil);
             truth.check_image(&files, &safe).map_err(place)?;
             count += 1;

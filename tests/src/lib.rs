@@ -9,6 +9,7 @@ pub mod ca;
 pub mod code;
 pub mod collecting;
 pub mod dirs;
+pub mod disk;
 pub mod functions;
 pub mod left;
 pub mod peer;

@@ -25,13 +25,14 @@ pub fn build(stage: &Stage, name: &str) -> PathBuf {
     library
 }
 
-/// One call on a dump, as `disk_shim.c` logs it.
+/// One call on a dump, as `disk_shim.c` logs it, or on a store, as `store_shim.c` does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     kind: u32,
-    /// Number of the file, from 1; 0 for calls on names and directories.
+    /// Number of the file; 0 for calls on names and directories; of what was said to a streamer, the
+    /// socket.
     pub file: u32,
-    /// Where a write went; the length of a file that was cut.
+    /// Where a write went; the length of a file that was cut; the kind of what was said.
     pub offset: u64,
     /// Pages that each slot's consumer had released before the call.
     pub consumed: [u64; 8],
@@ -39,7 +40,7 @@ pub struct Call {
     pub data: Vec<u8>,
 }
 
-const CALLS: [&str; 8] = [
+const CALLS: [&str; 10] = [
     "",
     "write",
     "fdatasync",
@@ -48,6 +49,8 @@ const CALLS: [&str; 8] = [
     "unlink",
     "open",
     "fsync",
+    "mkdir",
+    "said",
 ];
 
 impl Call {

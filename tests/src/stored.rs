@@ -57,6 +57,16 @@ pub fn events(dump: &Dump) -> Vec<String> {
 /// When a segment cannot be read.
 #[must_use]
 pub fn repeated(segments: &[PathBuf]) -> usize {
+    let (distinct, all) = sealed(segments);
+    all - distinct
+}
+
+/// Sealed pages of a store: those that differ, and all.
+///
+/// # Panics
+/// As [`repeated`].
+#[must_use]
+pub fn sealed(segments: &[PathBuf]) -> (usize, usize) {
     let (mut pages, mut all) = (HashSet::new(), 0);
     for path in segments {
         let mut reader = BlockReader::new("segment", fs::File::open(path).unwrap());
@@ -71,5 +81,5 @@ pub fn repeated(segments: &[PathBuf]) -> usize {
             }
         }
     }
-    all - pages.len()
+    (pages.len(), all)
 }

@@ -1,0 +1,317 @@
+//! Promise: a collector begins new segments when they are old or large, removes the oldest beyond what it keeps, and
+//! counts them; never one that is written or not acknowledged. Killed at any time, it finds what is there by indexes,
+//! and by reading where they say nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use ringmark_collector::Figures;
+use ringmark_collector::store::{Retention, Store, StoreOptions, Sync};
+use ringmark_decoder::Output;
+use ringmark_format::Uuid;
+use ringmark_format::block::BlockHeader;
+use ringmark_reader::stream::Address;
+use ringmark_tests::account::{Account, number};
+use ringmark_tests::collecting::{Collecting, options, segments};
+use ringmark_tests::peer::{Peer, page};
+use ringmark_tests::random::Random;
+use ringmark_tests::recording::decode;
+use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::stored::{repeated, sealed};
+use ringmark_tests::{Running, binary, is_long, wait_until};
+use rustix::process::Signal;
+use zerocopy::FromBytes;
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+const LONG: Duration = Duration::from_secs(120);
+const RING: &str = "mode=lossless,ring=4M,page=4K,session=32M";
+
+/// A program that emits, its streamer, and collectors one after the other.
+struct Scene {
+    stage: Stage,
+    store: PathBuf,
+    socket: PathBuf,
+    counters: Counters,
+}
+
+impl Scene {
+    fn new(label: &str) -> Self {
+        let stage = Stage::new(label);
+        Self {
+            store: stage.path("store"),
+            socket: stage.path("socket"),
+            counters: Counters::new(stage.path("counters")),
+            stage,
+        }
+    }
+
+    fn program(&self) -> Running {
+        let arguments = format!(
+            "2 100000000 burst=20 pause=2000 {}",
+            self.counters.argument()
+        );
+        let program = self.stage.start(EMIT, RING, &arguments);
+        let _ = self.stage.ring_file();
+        program
+    }
+
+    fn streamer(&self, program: &Running) -> Running {
+        let mut command = self.stage.command(binary::path());
+        let to = format!("unix://{}", self.socket.display());
+        command.args(["stream", "-p", &program.id().to_string(), "--to", &to]);
+        Running::start(&mut command).unwrap()
+    }
+
+    fn collector(&self, options: &str) -> Running {
+        let mut command = self.stage.command(binary::path());
+        let listen = format!("unix://{}", self.socket.display());
+        command.args(["collect", "--sync", "cache", "--listen", &listen]);
+        command
+            .args(options.split_ascii_whitespace())
+            .arg("--store")
+            .arg(&self.store);
+        let running = Running::start(&mut command).unwrap();
+        wait_until(LONG, "a socket", || self.socket.exists().then_some(()));
+        running
+    }
+
+    /// The events that are left of each thread: the last of them, without a hole.
+    fn expect_the_newest(&self) {
+        let mut left: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for item in decode(&segments(&self.store)).events() {
+            if let Output::Event(event) = item {
+                let thread = number(&event, "thread").unwrap();
+                left.entry(thread)
+                    .or_default()
+                    .push(number(&event, "seq").unwrap());
+            }
+        }
+        let ledger = self.counters.ledger(2);
+        for (thread, (returned, begun)) in ledger.into_iter().enumerate() {
+            let seqs = &left[&(thread as u64)];
+            let (first, last) = (seqs[0], *seqs.last().unwrap());
+            println!("thread {thread}: {first} to {last} of {begun} are left");
+            assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "a hole");
+            assert!(
+                (returned..=begun).contains(&(last + 1)),
+                "{last} of {returned} to {begun}"
+            );
+            assert!(first > 0, "nothing was removed");
+        }
+    }
+}
+
+/// A figure as a collector serves it.
+fn figure(place: &str, name: &str) -> u64 {
+    let mut asking = TcpStream::connect(place).unwrap();
+    asking.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    let _ = asking.read_to_string(&mut answer).unwrap();
+    let line = format!("ringmark_collector_{name} ");
+    let found = answer.lines().find_map(|text| text.strip_prefix(&line));
+    found
+        .unwrap_or_else(|| panic!("{name}: {answer}"))
+        .parse()
+        .unwrap()
+}
+
+/// A free port: nobody else takes it between here and there, as far as chance goes.
+fn port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// Waits until so many segments were removed, and counted; then another collector, that keeps all,
+/// takes the rest.
+fn expect_removed(options: &str, removed: u64) -> Scene {
+    let scene = Scene::new("retention");
+    let program = scene.program();
+    let metrics = port();
+    let collector = scene.collector(&format!("{options} --metrics {metrics}"));
+    let streamer = scene.streamer(&program);
+    wait_until(LONG, "segments that were removed", || {
+        (figure(&metrics, "segments_removed_total") >= removed).then_some(())
+    });
+    let sample = || ["segments_total", "segments_removed_total"].map(|name| figure(&metrics, name));
+    // All of it goes on meanwhile.
+    let [begun, removed] = wait_until(LONG, "figures that agree with the files", || {
+        let (before, left) = (sample(), segments(&scene.store).len() as u64);
+        (before == sample() && before[0] - before[1] == left).then_some(before)
+    });
+    let bytes = figure(&metrics, "removed_bytes_total");
+    println!("{options}: {begun} segments, {removed} of {bytes} bytes removed");
+    assert!(bytes > 0);
+    drop(collector.kill().unwrap());
+    let collector = scene.collector("");
+    drop(program.kill().unwrap());
+    let _ = streamer.finish(LONG).expect_code(0);
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(LONG).expect_code(0);
+    scene
+}
+
+#[test]
+fn what_is_old_goes() {
+    expect_removed("--segment-age 200ms --keep-age 1s", 3).expect_the_newest();
+}
+
+#[test]
+fn what_is_too_much_goes() {
+    let options = "--segment-age 300ms --segment-size 32K --keep-size 128K";
+    expect_removed(options, 10).expect_the_newest();
+}
+
+fn uuid(n: u8) -> Uuid {
+    Uuid([n + 1; 16])
+}
+
+/// A session that says nothing for longer than anything is kept goes on in the same segment.
+#[test]
+fn what_is_written_stays() {
+    let stage = Stage::new("stays");
+    let (socket, store) = (stage.path("socket"), stage.path("store"));
+    let mut with = options(Address::Unix(socket.clone()), &store);
+    with.store.retention = Retention {
+        bytes: Some(0),
+        age: Some(Duration::from_millis(50)),
+    };
+    let collecting = Collecting::with(with);
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut idle = Peer::greeted(&socket, "idle").await.unwrap();
+        idle.announce(uuid(0)).await.unwrap();
+        idle.send(&page(uuid(0), 0)).await.unwrap();
+        idle.settle().await.unwrap();
+        // Somebody who comes and goes: that what he leaves is removed shows that it was looked for.
+        for n in 1..=3 {
+            let mut guest = Peer::greeted(&socket, "guest").await.unwrap();
+            guest.announce(uuid(n)).await.unwrap();
+            guest.send(&page(uuid(n), 0)).await.unwrap();
+            guest.settle().await.unwrap();
+            drop(guest);
+            wait_until(LONG, "a segment that is removed", || {
+                (collecting.figure("segments_removed_total") >= u64::from(n)).then_some(())
+            });
+        }
+        idle.send(&page(uuid(0), 1)).await.unwrap();
+        idle.settle().await.unwrap();
+        assert_eq!(sealed(&segments(&store)), (2, 2));
+    });
+}
+
+/// Sessions that come back just when what they left is old: what they add is added to a file that is there.
+#[test]
+fn sessions_that_come_back() {
+    let stage = Stage::new("back");
+    let options = StoreOptions {
+        root: stage.path("store"),
+        sync: Sync::Cache,
+        segment_bytes: 1 << 20,
+        segment_age: Duration::from_secs(3600),
+        retention: Retention {
+            bytes: Some(0),
+            age: None,
+        },
+        session_bytes: 1 << 20,
+    };
+    let store = Store::open(options, Arc::new(Figures::default())).unwrap();
+    let (over, rounds) = (
+        AtomicBool::new(false),
+        if is_long() { 50_000 } else { 2000 },
+    );
+    std::thread::scope(|scope| {
+        let tidying = scope.spawn(|| {
+            while !over.load(Relaxed) {
+                assert!(store.tidy().is_empty());
+            }
+        });
+        for n in 0..rounds {
+            let block = page(uuid(0), n);
+            let (header, _) = BlockHeader::read_from_prefix(&block).unwrap();
+            let session = store.session(uuid(0), "here", &[0; 320]).unwrap();
+            let mut session = session.lock().unwrap();
+            assert!(
+                session
+                    .add(&header, &block[BlockHeader::BYTES..], &block)
+                    .unwrap()
+            );
+            let path = session.current().unwrap();
+            assert!(path.exists(), "round {n}: {} is gone", path.display());
+        }
+        over.store(true, Relaxed);
+        tidying.join().unwrap();
+    });
+}
+
+/// Spoils an index in one of the ways in which one can be wrong.
+fn spoil(index: &Path, how: u64, other: &[u8]) {
+    let mut bytes = fs::read(index).unwrap_or_default();
+    let at = (how as usize / 5) % bytes.len().max(1);
+    match how % 5 {
+        0 => bytes = other.to_vec(),
+        1 => bytes.clear(),
+        2 => bytes.truncate(at),
+        3 => bytes
+            .iter_mut()
+            .skip(at)
+            .take(1)
+            .for_each(|byte| *byte ^= 0x20),
+        _ => return drop(fs::remove_file(index)),
+    }
+    fs::write(index, bytes).unwrap();
+}
+
+/// Collectors are killed while a program runs, and indexes spoiled before the next one comes.
+#[test]
+fn killed_with_indexes_that_are_wrong() {
+    let scene = Scene::new("spoiled");
+    let rounds = if is_long() { 100 } else { 6 };
+    let options = "--segment-age 100ms --segment-size 24K";
+    let program = scene.program();
+    let mut collector = scene.collector(options);
+    let streamer = scene.streamer(&program);
+    let (mut random, mut spoiled) = (Random::seeded(), 0);
+    for _ in 0..rounds {
+        let before = segments(&scene.store).len();
+        wait_until(LONG, "more segments", || {
+            (segments(&scene.store).len() > before + 3).then_some(())
+        });
+        std::thread::sleep(Duration::from_millis(random.below(150)));
+        drop(collector.kill().unwrap());
+        let indexes: Vec<_> = segments(&scene.store)
+            .iter()
+            .map(|path| path.with_extension("idx"))
+            .collect();
+        let other = indexes
+            .iter()
+            .find_map(|path| fs::read(path).ok())
+            .unwrap_or_default();
+        for index in indexes.iter().filter(|path| path.exists()) {
+            if random.below(3) == 0 {
+                spoil(index, random.below(1000), &other);
+                spoiled += 1;
+            }
+        }
+        collector = scene.collector(options);
+    }
+    drop(program.kill().unwrap());
+    let _ = streamer.finish(LONG).expect_code(0);
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(SOON).expect_code(0);
+    let dump = decode(&segments(&scene.store));
+    assert_eq!((repeated(&segments(&scene.store)), dump.conflicts), (0, 0));
+    let account = Account::of(&dump);
+    account.expect_ledger(&scene.counters.ledger(2));
+    println!(
+        "{rounds} kills, {spoiled} indexes spoiled, {} events",
+        account.delivered()
+    );
+    assert!(account.lost() == 0 && spoiled > 0);
+}
