@@ -68,10 +68,13 @@ impl<'a> Step<'a> {
         behind.split([')', ' ']).next()?.parse().ok()
     }
 
-    /// The segment that it is about.
+    /// The segment that it is about, with its name or before it has one.
     fn segment(&self) -> Option<&'a str> {
         let (path, _) = self.rest.split_once('<')?.1.split_once('>')?;
-        path.ends_with(".rmk").then_some(path)
+        [".rmk", ".new"]
+            .iter()
+            .any(|end| path.ends_with(end))
+            .then_some(path)
     }
 
     /// What an acknowledgement says is durable.
