@@ -259,9 +259,8 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
         let whole = Traced::start(&stage, healthy, "whole");
         let healthy = Session::open(&whole.ring_file, Access::Observe).unwrap();
         let healthy = healthy.uuid();
-        let cut = Traced::start(&stage, &format!("{mode},guard=on,keep=always"), "cut");
         // It must not end before the cut, however long the tools take to start.
-        cut.program.signal(Signal::STOP).unwrap();
+        let cut = Traced::held(&stage, &format!("{mode},guard=on,keep=always"));
         let bytes = fs::metadata(&cut.ring_file).unwrap().len();
         let mut command = tool(&stage, "record --all -o all.rmk --status-file status");
         let all = Running::start(command.stdin(Stdio::null())).unwrap();
@@ -277,7 +276,7 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
         ));
         thread::sleep(Duration::from_millis(100));
         set_len(&cut.ring_file, bytes / 2).unwrap();
-        cut.program.signal(Signal::CONT).unwrap();
+        cut.counters.go();
         let (library, follow) = (library.unwrap(), follow.unwrap());
         let library = library.finish(SOON);
         let follow = follow.finish(SOON).expect_code(3);

@@ -84,11 +84,17 @@ impl Session {
         if !self.consumes() {
             return Ok(());
         }
-        let at = self.header().consumed_offset;
-        lock::hold_exclusive(self.ring.file(), at).map_err(|_| ReaderError::Busy {
-            path: self.path().to_owned(),
-            holder: holder_of(self.ring.file()),
-        })
+        let (file, at) = (self.ring.file(), self.header().consumed_offset);
+        let hold = || lock::hold_exclusive(file, at);
+        let Err(_) = hold() else { return Ok(()) };
+        let holder = holder_of(file);
+        // Gone before it could be named: a process that was forked from the last recorder, say, and
+        // has given up its files at exec.
+        if holder.is_none() && hold().is_ok() {
+            return Ok(());
+        }
+        let path = self.path().to_owned();
+        Err(ReaderError::Busy { path, holder })
     }
 
     /// The mapped ring file.
