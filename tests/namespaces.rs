@@ -163,6 +163,34 @@ fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
     assert_eq!(clean::dead_sessions(&stage.sessions()).len(), 1);
 }
 
+/// Containers are shown a boot id of their own: it says nothing of who lives.
+#[test]
+fn a_process_with_another_boot_id_is_alive() {
+    if !require_tools(&["unshare", "mount"]) {
+        return;
+    }
+    assert!(geteuid().is_root(), "needs root: a mount namespace");
+    let stage = Stage::new("boot");
+    let boot_id = "01234567-89ab-cdef-0123-456789abcdef";
+    let script = format!(
+        "echo {boot_id} > $1 && mount --bind $1 /proc/sys/kernel/random/boot_id &&
+        exec {EMIT} 0 1000 hold=60000"
+    );
+    let mut command = stage.program("unshare", RINGMARK);
+    command.args(["--mount", "sh", "-c", &script, "sh"]);
+    let program = Running::start(command.arg(stage.path("boot_id"))).unwrap();
+    let ring_file = stage.ring_file();
+    let session = Session::open(&ring_file, Access::Observe).unwrap();
+    assert_eq!(session.header().boot_id, identity::parse_uuid(boot_id));
+    session.look_thoroughly();
+    assert_eq!(session.liveness(), Liveness::Alive);
+    assert!(!session.process_ended() && session.shares_clocks());
+    assert_eq!(clean::dead_sessions(&stage.sessions()), []);
+    drop(program.kill().unwrap());
+    wait_until(SOON, "its death", || session.process_ended().then_some(()));
+    assert_eq!(clean::dead_sessions(&stage.sessions()).len(), 1);
+}
+
 #[test]
 fn one_elsewhere_is_dead_though_its_child_and_other_readers_hold_its_file() {
     if !require_tools(&["unshare"]) {

@@ -301,9 +301,7 @@ pub(crate) fn same_file(path: &Path, file: &File) -> bool {
 /// A pidfd of the session's process; `None` if it is dead, another process, or out of sight.
 fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     let header = &ring.geometry().header;
-    if header.boot_id != identity::boot_id()
-        || header.pid_namespace != identity::own_pid_namespace()
-    {
+    if header.pid_namespace != identity::own_pid_namespace() {
         return None;
     }
     let pid = Pid::from_raw(i32::try_from(header.pid).ok()?)?;
@@ -319,11 +317,11 @@ fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
 fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
     const TOLERANCE_NS: u64 = 1_000_000_000;
     let (header, clock) = (&ring.geometry().header, ring.geometry().clock);
-    if header.boot_id != identity::boot_id() {
-        return false;
-    }
     if is_seen {
         return identity::shares_clocks(&header.pid.to_string());
+    }
+    if header.boot_id != identity::boot_id() {
+        return false;
     }
     let now = clock::sample(clock);
     let expected = nominal_ns(header, now.tick);
