@@ -41,6 +41,16 @@ pub struct PageCopy {
     pub damaged: bool,
 }
 
+/// How far a walk over records came.
+#[derive(Debug, Default)]
+struct Walked {
+    words: usize,
+    records: u64,
+    damaged: bool,
+    /// Where the first record lay that was not committed.
+    first_busy: Option<usize>,
+}
+
 /// Copies a page that its writer has left (`number + 1 < produced`, or the claim has ended), as
 /// it is, into `copy`, which must be as large as the page.
 pub fn copy_sealed(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> PageRead {
@@ -61,8 +71,10 @@ pub fn copy_sealed(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> 
 
 /// Copies the committed records of a page that may still be written to.
 ///
-/// A record that is not committed yet keeps its BUSY header in the copy and has no payload. The
-/// headers in the copy are the values that the walk loaded; loading them again would tear.
+/// A record that is not committed yet keeps its BUSY header in the copy and has no payload. One that
+/// was committed before another one in the copy is there: what the walk found BUSY is looked at
+/// again, once. The headers in the copy are the values that were loaded last; loading them again
+/// would tear.
 pub fn copy_open(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> PageRead {
     if page.len() != copy.len() || page.len() < HEADER_WORDS || !is_at(page, number) {
         return PageRead::NotThere;
@@ -70,8 +82,15 @@ pub fn copy_open(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> Pa
     for (to, from) in copy.iter_mut().zip(&page[..HEADER_WORDS]) {
         *to = from.load(Relaxed);
     }
-    let walked = walk(page, copy);
-    keep(page, number, walked)
+    let (page_records, records) = (&page[HEADER_WORDS..], &mut copy[HEADER_WORDS..]);
+    let mut walked = walk(page_records, records);
+    look_again(page_records, records, &mut walked);
+    let copied = PageCopy {
+        words: HEADER_WORDS + walked.words,
+        records: Some(walked.records),
+        damaged: walked.damaged,
+    };
+    keep(page, number, copied)
 }
 
 /// The header of a page, if the page with this number is there.
@@ -117,30 +136,68 @@ fn keep(page: &[AtomicU64], number: PageNumber, copied: PageCopy) -> PageRead {
 }
 
 /// Copies record by record; returns how far it came.
-fn walk(page: &[AtomicU64], copy: &mut [u64]) -> PageCopy {
-    let mut at = HEADER_WORDS;
-    let mut records = 0;
-    let mut damaged = false;
-    while at < page.len() {
+fn walk(page: &[AtomicU64], copy: &mut [u64]) -> Walked {
+    let mut walked = Walked::default();
+    while walked.words < page.len() {
+        let at = walked.words;
         let header = page[at].load(order::header_acquire()); // [R2]
         let Some(words) = copied_words(header, &page[at..]) else {
-            damaged = header != 0;
+            walked.damaged = header != 0;
             break;
         };
         copy[at] = header;
         if record::unpack(header) == Header::Pad {
-            at += 1;
+            walked.words += 1;
             break;
         }
         copy_payload(header, &page[at..at + words], &mut copy[at..at + words]);
-        records += u64::from(!is_time_extend(header));
-        at += words;
+        walked.records += u64::from(!is_time_extend(header));
+        if let Header::Busy(_) = record::unpack(header) {
+            walked.first_busy.get_or_insert(at);
+        }
+        walked.words += words;
     }
-    PageCopy {
-        words: at,
-        records: Some(records),
-        damaged,
+    walked
+}
+
+/// Walks what was BUSY once more. A walk takes time: a record may be committed, and others behind
+/// it, before it comes to those.
+fn look_again(page: &[AtomicU64], copy: &mut [u64], walked: &mut Walked) {
+    let mut at = walked.first_busy.unwrap_or(walked.words);
+    while at < walked.words {
+        let words = words_in(&copy[at..]);
+        if let Header::Busy(_) = record::unpack(copy[at])
+            && at.saturating_add(words) < walked.words
+        {
+            let again = walk(&page[at..at + words], &mut copy[at..at + words]);
+            walked.records = walked.records.saturating_sub(1) + again.records;
+            if again.damaged || again.words != words {
+                (walked.words, walked.damaged) = (at + again.words, true);
+                return;
+            }
+        }
+        at = at.saturating_add(words);
     }
+}
+
+/// Words of the record at the start of a copy. Its lengths were bounded when it was made, but for a
+/// LONG one whose length somebody changed meanwhile.
+fn words_in(copy: &[u64]) -> usize {
+    let words = match record::unpack(copy[0]) {
+        Header::Empty | Header::Pad => 1,
+        Header::Busy(words) | Header::Discard(words) => words.max(1),
+        Header::Record {
+            payload_words: Some(words),
+            ..
+        } => 1 + words,
+        Header::Record {
+            payload_words: None,
+            ..
+        } => copy
+            .get(1)
+            .map_or(u64::MAX, |words| words.saturating_add(2)),
+    };
+    usize::try_from(words).unwrap_or(usize::MAX)
 }
 
 /// Words of the record that `header` starts; `None` for no record, or one that does not fit.

@@ -78,6 +78,24 @@ fn new_page() {
     );
 }
 
+/// A record that was committed before one that a copy shows is in that copy, too.
+fn no_hole_before_a_record() {
+    beside(
+        |m| (4..6).for_each(|i| m.emit(i).unwrap()),
+        4,
+        |m| {
+            let Some((copy, kept)) = open(m, 2) else {
+                return;
+            };
+            let is_busy = |at| matches!(record::unpack(copy[at]), record::Header::Busy(_));
+            let second = HEADER + 2;
+            if kept.words > second && copy[second] != 0 && !is_busy(second) {
+                assert!(!is_busy(HEADER), "{VIOLATED}: a hole before a record");
+            }
+        },
+    );
+}
+
 /// Page 2 comes and goes: its place becomes page 4 while it is copied.
 fn short_lived_page() {
     beside(
@@ -155,6 +173,11 @@ fn an_old_page_is_kept_whole_or_not_at_all() {
 #[test]
 fn a_new_page_is_never_seen_over_the_old_one() {
     holds("new page", new_page);
+}
+
+#[test]
+fn what_was_committed_before_is_there_too() {
+    holds("no hole", no_hole_before_a_record);
 }
 
 #[test]
