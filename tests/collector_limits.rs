@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,8 +12,9 @@ use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, kind};
 use ringmark_format::codec::write::{self, seal_header};
 use ringmark_format::stream::{self, Ping};
+use ringmark_tests::collecting::wait_for_listener;
 use ringmark_tests::peer::{Peer, block, hello, page, session};
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::stage::Stage;
 use ringmark_tests::{Running, binary, is_long, wait_until};
 use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
@@ -40,8 +40,7 @@ impl Collector {
         command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
         command.arg(stage.path("store")).args(options);
         let running = Running::start(&mut command).unwrap();
-        // It is there before anybody listens at it.
-        wait_until(SOON, "a collector", || UnixStream::connect(&socket).ok());
+        wait_for_listener(&socket);
         Self {
             running,
             socket,
@@ -86,6 +85,7 @@ async fn streamed(
 ) -> io::Result<()> {
     const BATCH: u64 = 4;
     let mut peer = Peer::greeted(socket, &format!("host-{number}")).await?;
+    let window = peer.credit;
     peer.announce(uuid(number)).await?;
     peer.settle().await?;
     let _ = all_here.wait().await;
@@ -99,6 +99,7 @@ async fn streamed(
         peer.settle().await?;
         durable.store(first + BATCH, Relaxed);
     }
+    assert_eq!(peer.credit, peer.durable + window, "credit is given back");
     peer.say(&block(stream::kind::BYE, Uuid([0; 16]), &[]))
         .await?;
     let _ = peer.end().await;
@@ -181,11 +182,14 @@ fn huge(kind: u16, session: Uuid) -> Vec<u8> {
 }
 
 const HUGE: &str = "huge lengths";
-const HOSTILE: [&str; 12] = [
+const DIFFERS: &str = "another SESSION of the same uuid";
+const HOSTILE: [&str; 14] = [
+    DIFFERS,
     "silent",
-    "a byte per second",
+    "silent later",
+    "a byte every 3 s",
     "half a HELLO",
-    "a byte per second later",
+    "a byte every 3 s later",
     "never reads",
     HUGE,
     "garbage",
@@ -206,14 +210,23 @@ async fn misbehave(socket: &Path, how: &str, number: usize) -> io::Result<String
         let mut peer = Peer::connect(socket).await?;
         return ended(&mut peer, &hello(&host)[..50]).await;
     }
-    if how == "a byte per second" {
+    if how == "a byte every 3 s" {
         let mut peer = Peer::connect(socket).await?;
         return Ok(drip(&mut peer, &hello(&host)).await);
     }
     let mut peer = Peer::greeted(socket, &host).await?;
     let own = uuid(1_000_000 + number);
     match how {
-        "a byte per second later" => Ok(drip(&mut peer, &page(own, 0)).await),
+        DIFFERS => {
+            peer.announce(own).await?;
+            let mut second = Peer::greeted(socket, &host).await?;
+            ended(&mut second, &block(kind::SESSION, own, &[1; 320])).await
+        }
+        "silent later" => {
+            peer.answers = false;
+            Ok(peer.end().await)
+        }
+        "a byte every 3 s later" => Ok(drip(&mut peer, &page(own, 0)).await),
         "never reads" => {
             // SESSION after SESSION: answers that nobody reads.
             let mut n = 0;
@@ -283,13 +296,13 @@ async fn announced(peer: &mut Peer, session: &[u8]) -> io::Result<()> {
     peer.hear_of(stream::kind::RESUME).await.map(drop)
 }
 
-/// One byte per second.
+/// One byte every 3 s: a block of them takes longer than the test waits.
 async fn drip(peer: &mut Peer, bytes: &[u8]) -> String {
     for byte in bytes {
         if peer.say(&[*byte]).await.is_err() {
             break;
         }
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(3)).await;
     }
     peer.end().await
 }
@@ -354,9 +367,31 @@ fn whoever_is_hostile_takes_nothing_from_the_others() {
         println!("{how}: ended after {after:?}: {said}");
         told.push((how, said));
     }
+    let is_told =
+        |(how, said): &(&str, String)| *how != DIFFERS || said.contains("SESSION differs");
+    assert!(told.iter().all(is_told), "{told:?}");
     let gave_way = |(how, said): &(&str, String)| *how == HUGE && said.contains("others wait");
     assert!(told.iter().any(gave_way), "nobody who is slow gave way");
     let (_, peak) = collector.memory();
     println!("{} KiB before, {} KiB at most", before >> 10, peak >> 10);
     assert!(peak - before < 120 * MIB, "{} KiB", peak >> 10);
+}
+
+#[test]
+fn no_more_connections_than_it_may_have() {
+    let collector = Collector::start(&["--connections", "3"]);
+    let runtime = runtime();
+    let mut peers = Vec::new();
+    let mut refused = 0;
+    for number in 0..6 {
+        let host = format!("host-{number}");
+        let greeting = Peer::greeted(&collector.socket, &host);
+        match runtime.block_on(async { timeout(LONG, greeting).await.expect("an answer") }) {
+            Ok(peer) => peers.push(peer),
+            Err(_) => refused += 1,
+        }
+    }
+    println!("{} welcomed, {refused} refused", peers.len());
+    // Whoever looked whether it listens may still be counted.
+    assert!((2..=3).contains(&peers.len()), "{} welcomed", peers.len());
 }

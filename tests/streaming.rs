@@ -8,7 +8,9 @@ use std::time::Duration;
 use ringmark_reader::stream::{Address, StreamOptions};
 use ringmark_reader::{Codec, Selection};
 use ringmark_tests::account::Account;
-use ringmark_tests::collecting::{Collecting, segments, stream, stream_options, stream_with};
+use ringmark_tests::collecting::{
+    Collecting, segments, stream, stream_options, stream_with, wait_for_listener,
+};
 use ringmark_tests::proxy::{Damage, Fault, How, Proxy};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
@@ -246,7 +248,7 @@ fn killed_in_turn() {
         let listen = format!("unix://{}", socket.display());
         command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
         let running = Running::start(command.arg(&store)).unwrap();
-        wait_until(SOON, "a socket", || socket.exists().then_some(()));
+        wait_for_listener(&socket);
         running
     };
     let streamer = || {

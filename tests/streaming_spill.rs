@@ -1,6 +1,7 @@
 //! Promise: while the collector is away or slow, pages wait on disk: nothing is lost as long as
 //! they fit, what does not fit is counted, and a killed streamer's pages are sent by the next one.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
@@ -10,7 +11,7 @@ use ringmark_reader::stream::{
 };
 use ringmark_reader::{Access, Selection, Session};
 use ringmark_tests::account::Account;
-use ringmark_tests::collecting::segments;
+use ringmark_tests::collecting::{segments, wait_for_listener};
 use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{Counters, SOON, Stage};
@@ -46,7 +47,7 @@ impl Scene {
         let listen = format!("unix://{}", self.socket.display());
         command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
         let running = Running::start(command.arg(&self.store)).unwrap();
-        wait_until(SOON, "a socket", || self.socket.exists().then_some(()));
+        wait_for_listener(&self.socket);
         running
     }
 
@@ -114,6 +115,7 @@ fn stream(options: StreamOptions) -> StreamFigures {
             .for_each(|notice| println!("{notice}"));
     });
     ended.unwrap();
+    assert_eq!(streamer.figures().spilled, 0, "what is gone is counted");
     StreamFigures {
         spilled: most.spilled,
         lag: most.lag,
@@ -237,6 +239,52 @@ fn pages_outlive_their_ring_file() {
     assert!(account.delivered() > 0);
 }
 
+/// Two sessions' pages are left, the end of a file torn off by the kill. The next streamer sends each to its own
+/// session; meanwhile nobody else may use the directory.
+#[test]
+fn sessions_are_left_to_the_next_and_not_mixed_up() {
+    let scene = Scene::new("left");
+    let ringmark = "mode=lossless,ring=1M,page=4K,session=16M,keep=always";
+    for events in [3000, 2500] {
+        let arguments = format!("0 {events} bulk=200");
+        let program = scene.stage.start(EMIT, ringmark, &arguments);
+        let _ = program.finish(SOON).expect_code(0);
+    }
+    let streamer = scene.streamer(&["--all"], "1G");
+    wait_until(SOON, "most of both waits", || {
+        (scene.spilled_bytes() > 1_000_000).then_some(())
+    });
+    let second = scene.streamer(&["--all"], "1G").finish(SOON);
+    let told = second.expect_code(4).stderr_text();
+    assert!(told.contains("does another stream use it?"), "{told}");
+    drop(streamer.kill().unwrap());
+    let waits = Account::of(&decode(&scene.spilled()));
+    waits.expect_no_errors();
+    let mut torn = scene.spilled();
+    torn.sort();
+    assert!(torn.len() >= 2, "{torn:?}");
+    for path in torn {
+        let block = fs::read(&path).unwrap();
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(&block[..300]).unwrap();
+    }
+    let collector = scene.collector();
+    // One of them is left without its ring file, the other one has it still.
+    let files = scene.stage.ring_files();
+    fs::remove_file(&files[0]).unwrap();
+    let figures = stream(scene.options(&files[1], &scene.socket));
+    drop(collector.kill().unwrap());
+    let account = scene.account();
+    let stored = decode(&segments(&scene.store));
+    println!(
+        "{} events, {} waited",
+        account.delivered(),
+        waits.delivered()
+    );
+    assert_eq!((stored.sessions.len(), figures.lost), (2, 0));
+    assert!(waits.delivered() > 3000 && account.delivered() >= waits.delivered());
+}
+
 /// What fits neither in the spill nor in the rings is counted: every event is there or lost.
 #[test]
 fn a_full_spill_is_counted() {
@@ -283,17 +331,11 @@ fn a_full_spill_is_counted() {
 
 /// A connection falls silent and stays open: it is given up, and what was under way goes over the
 /// next one. Meanwhile the rings are looked after.
-#[test]
-fn a_silent_connection_is_given_up() {
-    let scene = Scene::new("silent");
+fn expect_given_up(label: &str, fault: Fault) {
+    let scene = Scene::new(label);
     let collector = scene.collector();
     let way = scene.stage.path("way");
-    let silent = Fault {
-        cut_there: 300_000,
-        silent: true,
-        ..Fault::NONE
-    };
-    let plan = move |n| if n == 0 { silent } else { Fault::NONE };
+    let plan = move |n| if n == 0 { fault } else { Fault::NONE };
     let proxy = Proxy::start(&way, &scene.socket, plan);
     let arguments = "2 100000000 bulk=1000 burst=1 pause=1000 for=3000";
     let ringmark = ROOMY;
@@ -311,4 +353,68 @@ fn a_silent_connection_is_given_up() {
     );
     assert_eq!((account.lost(), figures.connections), (0, 2));
     assert!(account.delivered() > 1000);
+}
+
+/// The collector notices.
+#[test]
+fn a_silent_connection_is_given_up() {
+    expect_given_up(
+        "silent",
+        Fault {
+            cut_there: 300_000,
+            silent: true,
+            ..Fault::NONE
+        },
+    );
+}
+
+/// The streamer notices: it is heard, and hears nothing.
+#[test]
+fn a_collector_that_is_not_heard_is_given_up() {
+    expect_given_up(
+        "unheard",
+        Fault {
+            cut_back: 300,
+            silent: true,
+            ..Fault::NONE
+        },
+    );
+}
+
+/// What waits on disk stays there until it is durable: its connection is cut again and again.
+#[test]
+fn cut_while_the_spill_is_sent() {
+    let scene = Scene::new("cut");
+    let ringmark = "mode=lossless,ring=8M,page=16K,session=64M,keep=always";
+    let program = scene.stage.start(EMIT, ringmark, "0 3500 bulk=1000");
+    let _ = program.finish(SOON).expect_code(0);
+    let way = scene.stage.path("way");
+    let mut options = scene.options(&scene.stage.ring_file(), &way);
+    if let Some(spill) = &mut options.spill {
+        // Files of 256 KiB: one is removed while the next is sent.
+        spill.bytes_max = 4 << 20;
+    }
+    let streaming = thread::spawn(move || stream(options));
+    wait_until(SOON, "some of it waits", || {
+        (scene.spilled_bytes() > 1 << 20).then_some(())
+    });
+    let collector = scene.collector();
+    let plan = |n| Fault {
+        cut_there: if n < 8 {
+            300_000 + n * 250_000
+        } else {
+            u64::MAX
+        },
+        ..Fault::NONE
+    };
+    let proxy = Proxy::start(&way, &scene.socket, plan);
+    let figures = streaming.join().unwrap();
+    drop((collector.kill().unwrap(), proxy));
+    let account = scene.account();
+    println!(
+        "{} connections, {} bytes",
+        figures.connections, figures.sent
+    );
+    assert!(figures.connections > 3);
+    account.expect_exact(1, 3500);
 }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use ringmark_reader::Selection;
-use ringmark_reader::stream::{Address, StreamFigures, StreamOptions, Streamer};
+use ringmark_reader::stream::{Address, SpillOptions, StreamFigures, StreamOptions, Streamer};
 use ringmark_tests::account::{Account, expect_whole};
 use ringmark_tests::collecting::{Collecting, stream_options};
 use ringmark_tests::proxy::{Fault, Proxy};
@@ -24,9 +24,14 @@ use ringmark_tests::{is_long, wait_until};
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const LONG: Duration = Duration::from_secs(120);
 
-fn stream(ring_file: &Path, to: Address) -> (StreamFigures, Vec<String>) {
+fn stream(
+    ring_file: &Path,
+    to: Address,
+    spill: Option<SpillOptions>,
+) -> (StreamFigures, Vec<String>) {
     let options = StreamOptions {
         zero_copy: true,
+        spill,
         ..stream_options(Selection::Path(ring_file.to_owned()), to)
     };
     let mut streamer = Streamer::new(options).unwrap();
@@ -109,7 +114,7 @@ struct Trapped {
     notices: Vec<String>,
 }
 
-fn trap(stage: &Stage) -> Trapped {
+fn trap(stage: &Stage, mode: &str, spill: Option<SpillOptions>) -> Trapped {
     let socket = stage.path("socket");
     let collecting = Collecting::start(&socket, &stage.path("store"));
     let relay = Relay::start(socket);
@@ -118,10 +123,10 @@ fn trap(stage: &Stage) -> Trapped {
         "2 100000000 bulk=1000 burst=20 pause=500 {}",
         counters.argument()
     );
-    let ringmark = "mode=lossless,ring=1M,page=64K,session=16M,keep=always";
-    let program = stage.start(EMIT, ringmark, &arguments);
+    let ringmark = format!("mode={mode},ring=1M,page=64K,session=16M,keep=always");
+    let program = stage.start(EMIT, &ringmark, &arguments);
     let (ring_file, to) = (stage.ring_file(), relay.to.clone());
-    let streaming = thread::spawn(move || stream(&ring_file, to));
+    let streaming = thread::spawn(move || stream(&ring_file, to, spill));
     let rounds = if is_long() { 50 } else { 3 };
     for _ in 0..rounds {
         let before = collecting.figure("pages_total");
@@ -157,7 +162,7 @@ fn trap(stage: &Stage) -> Trapped {
 #[test]
 fn what_is_under_way_is_not_overwritten() {
     let stage = Stage::new("trap");
-    let trapped = trap(&stage);
+    let trapped = trap(&stage, "lossless", None);
     assert_eq!(trapped.refused, 0, "{:?}", trapped.notices);
     let stored = trapped.collecting.stored();
     let account = Account::of(&stored);
@@ -171,13 +176,34 @@ fn what_is_under_way_is_not_overwritten() {
     assert!(account.delivered() > 1000 && account.lost() > 1000);
 }
 
+/// Pages that may be overwritten before they are durable go as copies: those of a flight recorder, and those that a
+/// spill has.
+#[test]
+fn what_may_be_overwritten_is_copied() {
+    let stage = Stage::new("copied");
+    let spill = SpillOptions {
+        directory: stage.path("spill"),
+        bytes_max: 1 << 30,
+    };
+    for (mode, spill) in [("overwrite", None), ("lossless", Some(spill))] {
+        let stage = Stage::new(mode);
+        let trapped = trap(&stage, mode, spill);
+        assert_eq!(trapped.refused, 0, "{mode}: {:?}", trapped.notices);
+        let stored = trapped.collecting.stored();
+        let account = Account::of(&stored);
+        account.expect_no_errors();
+        account.expect_ledger(&trapped.ledger);
+        assert!(expect_whole(&stored) > 1000);
+    }
+}
+
 /// The test of the test: pages that are released when they are sent arrive changed.
 #[cfg(planted)]
 #[test]
 fn released_too_early_they_are_overwritten() {
     ringmark_reader::stream::RELEASE_WHEN_SENT.store(true, Relaxed);
     let stage = Stage::new("planted");
-    let trapped = trap(&stage);
+    let trapped = trap(&stage, "lossless", None);
     ringmark_reader::stream::RELEASE_WHEN_SENT.store(false, Relaxed);
     assert!(trapped.refused > 0, "it went unnoticed");
     let said = |text: &String| text.contains("checksum");
@@ -205,7 +231,7 @@ fn cut_connections() {
             cut_there: cuts.get(n as usize).copied().unwrap_or(u64::MAX),
             ..Fault::NONE
         });
-        let (figures, _) = stream(&copy, Address::Unix(way));
+        let (figures, _) = stream(&copy, Address::Unix(way), None);
         let stored = collecting.stored();
         assert_eq!((expect_whole(&stored), stored.conflicts), (6000, 0));
         Account::of(&stored).expect_exact(2, 3000);

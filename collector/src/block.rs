@@ -109,4 +109,28 @@ mod tests {
         block.raw_bytes = 4105;
         assert!(sealed(block).is_err_and(|why| why.contains("256 bytes of 4105")));
     }
+
+    #[test]
+    fn more_than_the_largest_block_is_refused() {
+        for (kind, most) in [
+            (kind::PAGE, CONTENT_BYTES_MAX),
+            (stream::kind::HELLO, MESSAGE_BYTES_MAX),
+        ] {
+            let of = |bytes| {
+                let mut block = BlockHeader {
+                    magic: BLOCK_MAGIC,
+                    kind,
+                    stored_bytes: bytes,
+                    raw_bytes: bytes,
+                    ..BlockHeader::new_zeroed()
+                };
+                block.header_crc = crc32(&block.as_bytes()[..BlockHeader::BYTES - 4]);
+                header(block.as_bytes())
+            };
+            assert!(of(most).is_ok());
+            for bytes in [most + 1, u32::MAX] {
+                assert!(of(bytes).is_err_and(|why| why.contains("expected at most")));
+            }
+        }
+    }
 }

@@ -163,6 +163,18 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
     }
 }
 
+/// Waits until somebody listens at a unix socket: its name is there a moment before that.
+///
+/// # Panics
+/// When nobody does.
+pub fn wait_for_listener(socket: &Path) {
+    wait_until(SOON, "somebody listens", || {
+        std::os::unix::net::UnixStream::connect(socket)
+            .ok()
+            .map(drop)
+    });
+}
+
 /// The segments of a store, in the order of their names.
 ///
 /// # Panics

@@ -21,6 +21,7 @@ pub mod shim;
 pub mod skew;
 pub mod stage;
 pub mod stored;
+pub mod taker;
 pub mod tidy;
 pub mod tools;
 pub mod wait;

@@ -78,3 +78,24 @@ impl Drop for Charge {
         self.shrink(self.bytes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sessions_take_is_bounded_and_given_back() {
+        let figures = Arc::new(Figures::default());
+        let budget = Budget::new(10 * SESSION_BYTES, figures.clone());
+        let taken = || figures.session_bytes.load(Relaxed);
+        let mut charges: Vec<_> = (0..5).map(|_| Charge::new(&budget, 500).unwrap()).collect();
+        let before = taken();
+        assert_eq!(before, 5 * (SESSION_BYTES + 500));
+        assert!(charges[0].grow(10 * SESSION_BYTES).is_err());
+        assert!(Charge::new(&budget, 10 * SESSION_BYTES as usize).is_err());
+        assert_eq!(taken(), before, "what is refused is not taken");
+        assert!(charges[0].grow(100).is_ok() && charges[0].bytes() == SESSION_BYTES + 600);
+        drop(charges);
+        assert_eq!(taken(), 0);
+    }
+}

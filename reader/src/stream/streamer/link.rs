@@ -307,3 +307,20 @@ fn jittered(wait: Duration) -> Duration {
     let part = noise.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
     wait / 2 + wait * part as u32 / 1024
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_differ_and_none_is_short() {
+        let wait = Duration::from_millis(100);
+        let waits: Vec<_> = (0..100).map(|_| jittered(wait)).collect();
+        let bounds = wait / 2..wait * 3 / 2;
+        assert!(
+            waits.iter().all(|found| bounds.contains(found)),
+            "{waits:?}"
+        );
+        assert!(waits.iter().any(|found| *found != waits[0]), "{waits:?}");
+    }
+}

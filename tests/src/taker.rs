@@ -1,0 +1,269 @@
+//! A collector in a few lines, that says to a streamer what a test wants.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ringmark_format::block::{BlockHeader, SEALED, kind};
+use ringmark_format::page::PageHeader;
+use ringmark_format::stream::{
+    self, Ack, Ping, Refused, Resume, ResumeSlot, STREAM_MAJOR, Welcome,
+};
+use ringmark_format::{Uuid, align8};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::peer::block;
+use crate::stage::SOON;
+
+/// Whoever says nothing for so long has nothing to say for now.
+const QUIET: Duration = Duration::from_millis(150);
+/// How often a streamer hears of us.
+const PING_EVERY: Duration = Duration::from_millis(500);
+
+/// A socket that streamers come to.
+#[derive(Debug)]
+pub struct Taker(UnixListener);
+
+/// A connection of one.
+#[derive(Debug)]
+pub struct Taking {
+    stream: UnixStream,
+    /// Bytes of blocks received.
+    pub received: u64,
+    credit: u64,
+    welcomed: bool,
+    pings: u64,
+    pinged_at: Instant,
+}
+
+/// What comes next of a connection.
+enum Next {
+    Said(Heard),
+    Nothing,
+    Closed,
+}
+
+/// What a streamer said.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    /// Its header.
+    pub header: BlockHeader,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// Bytes of blocks up to its end.
+    pub end: u64,
+}
+
+impl Heard {
+    /// Slot and number of the sealed page that it is, if it is one.
+    #[must_use]
+    pub fn page(&self) -> Option<(u32, u64)> {
+        let is_sealed = self.header.kind == kind::PAGE && self.header.flags & SEALED != 0;
+        let (page, _) = PageHeader::read_from_prefix(&self.content).ok()?;
+        is_sealed.then_some((page.slot, self.header.page_number))
+    }
+}
+
+impl Taker {
+    /// Listens.
+    ///
+    /// # Panics
+    /// When it cannot.
+    #[must_use]
+    pub fn at(socket: &Path) -> Self {
+        Self(UnixListener::bind(socket).expect("a socket"))
+    }
+
+    /// The next connection, whose HELLO was heard.
+    ///
+    /// # Panics
+    /// When it says something else.
+    #[must_use]
+    pub fn accept(&self) -> Taking {
+        let (stream, _) = self.0.accept().expect("a connection");
+        let mut taking = Taking {
+            stream,
+            received: 0,
+            credit: 0,
+            welcomed: false,
+            pings: 0,
+            pinged_at: Instant::now(),
+        };
+        let hello = taking.hear(SOON).expect("HELLO");
+        assert_eq!(hello.header.kind, stream::kind::HELLO);
+        taking
+    }
+
+    /// The same, welcomed with so much credit.
+    ///
+    /// # Panics
+    /// As [`Taker::accept`].
+    #[must_use]
+    pub fn welcome(&self, credit: u64) -> Taking {
+        let mut taking = self.accept();
+        (taking.credit, taking.welcomed) = (credit, true);
+        let welcome = Welcome {
+            version_major: STREAM_MAJOR,
+            credit,
+            ..Welcome::new_zeroed()
+        };
+        taking.say(stream::kind::WELCOME, Uuid([0; 16]), welcome.as_bytes());
+        taking
+    }
+}
+
+impl Taking {
+    /// Says a message.
+    ///
+    /// # Panics
+    /// When nobody listens any more.
+    pub fn say(&mut self, kind: u16, session: Uuid, content: &[u8]) {
+        let block = block(kind, session, content);
+        self.stream.write_all(&block).expect("a streamer");
+    }
+
+    /// Hears SESSION and says what is durable of it.
+    ///
+    /// # Panics
+    /// When something else is said.
+    pub fn resume(&mut self, schema_bytes: u64, slots: &[(u32, u64)]) {
+        let session = self.hear(SOON).expect("SESSION");
+        assert_eq!(session.header.kind, kind::SESSION);
+        let resume = Resume {
+            schema_bytes,
+            slots: slots.len() as u32,
+            reserved: 0,
+        };
+        let mut content = resume.as_bytes().to_vec();
+        for &(slot, next_page) in slots {
+            let slot = ResumeSlot {
+                slot,
+                reserved: 0,
+                next_page,
+            };
+            content.extend_from_slice(slot.as_bytes());
+        }
+        let session = Uuid(session.header.session);
+        self.say(stream::kind::RESUME, session, &content);
+    }
+
+    /// So much is durable, so much may be sent.
+    ///
+    /// # Panics
+    /// As [`Taking::say`].
+    pub fn ack(&mut self, durable: u64, credit: u64) {
+        self.credit = credit;
+        let ack = Ack { durable, credit };
+        self.say(stream::kind::ACK, Uuid([0; 16]), ack.as_bytes());
+    }
+
+    /// Refuses the connection.
+    ///
+    /// # Panics
+    /// As [`Taking::say`].
+    pub fn refuse(mut self, why: &str) {
+        let refused = Refused {
+            code: stream::refusal::BUSY,
+            reserved: 0,
+        };
+        let content = [refused.as_bytes(), why.as_bytes()].concat();
+        self.say(stream::kind::REFUSED, Uuid([0; 16]), &content);
+    }
+
+    /// The next thing that is said within this time, if anything is; what answers our PINGs is not.
+    ///
+    /// # Panics
+    /// When more is sent than there is credit for, or the connection ends within a block.
+    pub fn hear(&mut self, within: Duration) -> Option<Heard> {
+        match self.listen(within) {
+            Next::Said(heard) => Some(heard),
+            Next::Nothing | Next::Closed => None,
+        }
+    }
+
+    /// All that is said until nothing comes for a while.
+    ///
+    /// # Panics
+    /// As [`Taking::hear`].
+    pub fn hear_all(&mut self) -> Vec<Heard> {
+        std::iter::from_fn(|| self.hear(QUIET)).collect()
+    }
+
+    /// Waits until the streamer closes; whatever it says until then is passed over.
+    ///
+    /// # Panics
+    /// When it does not close.
+    pub fn expect_closed(&mut self) {
+        loop {
+            match self.listen(SOON) {
+                Next::Said(_) => {}
+                Next::Nothing => panic!("the connection stays open"),
+                Next::Closed => break,
+            }
+        }
+    }
+
+    fn listen(&mut self, within: Duration) -> Next {
+        let end = Instant::now() + within;
+        loop {
+            self.ping_if_due();
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Next::Nothing;
+            }
+            let mut first = [0];
+            let wait = left.min(PING_EVERY);
+            self.stream.set_read_timeout(Some(wait)).expect("a time");
+            match self.stream.read(&mut first) {
+                Ok(1) => {
+                    let heard = self.rest_of_block(first[0]);
+                    if heard.header.kind != stream::kind::PONG {
+                        return Next::Said(heard);
+                    }
+                }
+                Ok(_) => return Next::Closed,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Next::Closed,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    fn rest_of_block(&mut self, first: u8) -> Heard {
+        self.stream.set_read_timeout(Some(SOON)).expect("a time");
+        let mut header = [0; BlockHeader::BYTES];
+        header[0] = first;
+        let mut rest = self.stream.read_exact(&mut header[1..]);
+        let (header, _) = BlockHeader::read_from_prefix(&header).expect("64 bytes");
+        let mut content = vec![0; align8(header.stored_bytes as usize)];
+        rest = rest.and_then(|()| self.stream.read_exact(&mut content));
+        rest.expect("a whole block");
+        if header.kind < stream::kind::HELLO {
+            self.received += (BlockHeader::BYTES + content.len()) as u64;
+        }
+        let (received, credit) = (self.received, self.credit);
+        assert!(received <= credit, "{received} bytes of {credit} were sent");
+        content.truncate(header.stored_bytes as usize);
+        Heard {
+            header,
+            content,
+            end: self.received,
+        }
+    }
+
+    /// A streamer that hears nothing for long takes us for gone.
+    fn ping_if_due(&mut self) {
+        if self.welcomed && self.pinged_at.elapsed() >= PING_EVERY {
+            self.pinged_at = Instant::now();
+            self.pings += 1;
+            let ping = Ping {
+                number: self.pings,
+                real_ns: 0,
+            };
+            let ping = block(stream::kind::PING, Uuid([0; 16]), ping.as_bytes());
+            // If it has closed, that is seen by reading.
+            let _ = self.stream.write_all(&ping);
+        }
+    }
+}
