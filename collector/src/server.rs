@@ -24,6 +24,8 @@ const MEMORY_MIN: usize = 16 << 20;
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 /// How long a handshake may take whose end is that there is no room.
 const REFUSE_WITHIN: Duration = Duration::from_secs(1);
+/// How long to wait where there is no descriptor left: those that are open will be closed some time.
+const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 /// What a collector does.
 #[derive(Debug, Clone)]
@@ -204,8 +206,7 @@ async fn accept(
             Ok(accepted) => accepted,
             Err(error) => {
                 let _ = notices.send(format!("accept: {error}"));
-                // Out of descriptors: those that are open will be closed some time.
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(NO_DESCRIPTORS).await;
                 continue;
             }
         };
@@ -253,7 +254,11 @@ async fn tidy(common: Arc<Common>, every: Duration, notices: mpsc::UnboundedSend
 
 /// Answers every request with the figures, as text.
 async fn serve_figures(listener: tokio::net::TcpListener, figures: Arc<Figures>) {
-    while let Ok((mut stream, _)) = listener.accept().await {
+    loop {
+        let Ok((mut stream, _)) = listener.accept().await else {
+            tokio::time::sleep(NO_DESCRIPTORS).await;
+            continue;
+        };
         let figures = figures.clone();
         tokio::spawn(async move {
             let answer = async {
