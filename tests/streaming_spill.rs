@@ -130,9 +130,9 @@ fn a_collector_that_pauses() {
     let scene = Scene::new("pause");
     let collector = scene.collector();
     let seconds = if is_long() { 60 } else { 2 };
-    // Two, or twenty, events of somewhat more than 1 KB each millisecond, at most: the rings of the
+    // Two, or twenty-four, events of somewhat more than 1 KB each millisecond, at most: the rings of the
     // short form hold four seconds, for a streamer that gets no processor.
-    let burst = if is_long() { 10 } else { 1 };
+    let burst = if is_long() { 12 } else { 1 };
     let arguments = format!("2 100000000 bulk=1000 burst={burst} pause=1000");
     let program = scene.stage.start(EMIT, ROOMY, &arguments);
     let options = scene.options(&scene.stage.ring_file(), &scene.socket);
