@@ -3,7 +3,6 @@
 
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
-use std::sync::Mutex;
 
 use ringmark::client;
 use ringmark::event::{Description, EventType, Field, Kind, Level, Place, Shape, TypeState};
@@ -37,10 +36,6 @@ pub(crate) struct CType {
     shape: u32,
 }
 
-/// Where sections begin that were registered: each translation unit has a constructor, all of one
-/// module speak of the same section.
-static REGISTERED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-
 /// Registers the event types from `start` to `stop`. Returns 0; 1 if the caller's header is of
 /// another version of the library: its events stay off.
 ///
@@ -58,10 +53,12 @@ pub(crate) unsafe extern "C" fn ringmark_register(
     }
     caught((), || {
         let bytes = stop.addr().saturating_sub(start.addr());
-        if start.is_null() || bytes == 0 || is_registered(start.addr()) {
+        // Each translation unit has a constructor, all of one module speak of the same section.
+        if start.is_null() || bytes == 0 || !client::is_first(start.addr()) {
             return;
         }
-        keep_mapped(start);
+        // The session looks at its types for ever.
+        client::keep_mapped(start.cast());
         let count = bytes / size_of::<*const CType>();
         // SAFETY: the caller says what lies there; the module stays mapped.
         let types = unsafe { core::slice::from_raw_parts(start, count) };
@@ -81,33 +78,6 @@ fn report_other_version() {
         let line = "ringmark: events of C code are off: it was compiled with ringmark.h of another version than libringmark\n";
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }
-}
-
-/// Whether a module came before; from now on it did.
-fn is_registered(start: usize) -> bool {
-    let Ok(mut all) = REGISTERED.lock() else {
-        return true;
-    };
-    let known = all.contains(&start);
-    if !known {
-        all.push(start);
-    }
-    known
-}
-
-/// Keeps the module of an address from being unmapped: the session looks at its types for ever.
-fn keep_mapped<T>(address: *const T) {
-    let mut about = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: writes to the place that it is given.
-    let found = unsafe { libc::dladdr(address.cast(), about.as_mut_ptr()) };
-    // SAFETY: all zeros are a valid one.
-    let about = unsafe { about.assume_init() };
-    if found == 0 || about.dli_fname.is_null() {
-        return;
-    }
-    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: a name that the loader gave; nothing is loaded. The program itself has no such name.
-    let _ = unsafe { libc::dlopen(about.dli_fname, flags) };
 }
 
 fn register(of: &'static CType) {

@@ -42,6 +42,19 @@ pub fn append_schema(entries: &[u8]) -> bool {
     session::append_written(entries)
 }
 
+/// Whether this is the first call with this number, such as the address of a list of types.
+///
+/// Takes the lock of the control path: not for signal handlers.
+#[must_use]
+pub fn is_first(number: usize) -> bool {
+    session::is_first(number)
+}
+
+/// Keeps the object mapped for ever in which this address lies, whoever closes it.
+pub fn keep_mapped(address: *const ()) {
+    session::keep_mapped(address.cast());
+}
+
 /// Ticks of the session's clock in `ns` nanoseconds; `None`: there is no session.
 #[must_use]
 pub fn ticks_of_ns(ns: u64) -> Option<u64> {

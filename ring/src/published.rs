@@ -35,6 +35,31 @@ impl<T: Sync + 'static> Published<T> {
         self.place.store(place, order::current_release()); // [L4] pairs with [L3]
     }
 
+    /// What was published first, by whoever was first. A thread that comes second drops its own and
+    /// takes the other's: nobody waits, so a forked child never finds a place half filled.
+    pub fn get_or_publish(&self, make: impl FnOnce() -> Box<T>) -> &'static T {
+        if let Some(found) = self.current() {
+            return found;
+        }
+        let own = Box::into_raw(make());
+        let found = self.place.compare_exchange(
+            ptr::null_mut(),
+            own,
+            order::current_release(), // [L4] pairs with [L3]
+            order::current_acquire(), // [L3] pairs with [L4]
+        );
+        let first = match found {
+            Ok(_) => own,
+            Err(first) => {
+                // SAFETY: made by this call and shown to nobody.
+                drop(unsafe { Box::from_raw(own) });
+                first
+            }
+        };
+        // SAFETY: not null; this call's own box, which nobody frees now, or published by another one.
+        unsafe { &*first }
+    }
+
     /// Lets nobody find it any more.
     pub fn forget(&self) {
         self.place.store(ptr::null_mut(), order::current_release()); // [L4] pairs with [L3]

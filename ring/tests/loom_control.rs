@@ -63,6 +63,26 @@ fn running_session() {
     drop(memory);
 }
 
+/// Two threads make the same thing at once: both get the one that was published first, whole.
+fn made_by_two() {
+    let made = || {
+        let word = AtomicU64::new(0);
+        word.store(1, Relaxed);
+        Box::new(word)
+    };
+    let place = Arc::new(Published::<AtomicU64>::new());
+    let other = place.clone();
+    let thread = thread::spawn(move || {
+        let found = other.get_or_publish(made);
+        assert_ne!(found.load(Relaxed), 0, "{VIOLATED}: half made");
+        std::ptr::from_ref(found).addr()
+    });
+    let found = place.get_or_publish(made);
+    assert_ne!(found.load(Relaxed), 0, "{VIOLATED}: half made");
+    let there = thread.join().unwrap();
+    assert_eq!(std::ptr::from_ref(found).addr(), there, "{VIOLATED}: two");
+}
+
 /// Two threads take a region of ids one after the other, or one finds it taken.
 fn region_of_ids() {
     fn id(lease: &Lease) -> Option<u64> {
@@ -109,6 +129,7 @@ fn the_lock_has_one_holder() {
 #[test]
 fn a_session_is_found_laid_out() {
     holds("running session", running_session);
+    holds("made by two", made_by_two);
 }
 
 #[test]

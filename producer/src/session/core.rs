@@ -10,6 +10,7 @@ use ringmark_ring::published::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
 use super::options::Options;
+use super::process;
 use crate::wiped::Wiped;
 
 /// A running session. Lives until the process ends.
@@ -62,7 +63,8 @@ impl Core {
     }
 }
 
-/// The session's clock; 0 without a session.
+/// The session's clock; in a forked child its parent's until its own session runs, which has the
+/// same clock. 0 without a session.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
     match crate::thread_block::writer() {
@@ -73,7 +75,8 @@ pub(crate) fn now() -> u64 {
 
 #[cold]
 fn now_cold() -> u64 {
-    Core::current().map_or(0, |core| clock::ticks(core.clock))
+    let core = Core::current().or_else(process::parent);
+    core.map_or(0, |core| clock::ticks(core.clock))
 }
 
 /// Whether the session's clock is the time stamp counter.

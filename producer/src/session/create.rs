@@ -18,6 +18,7 @@ use super::error::StartError;
 use super::layout::{self, Facts, Regions};
 use super::memory;
 use super::options::Options;
+use super::process;
 use crate::wiped::Wiped;
 
 /// Nominal rate where none could be measured yet: one tick a nanosecond, until samples correct it.
@@ -34,7 +35,7 @@ pub(super) fn create(options: Options) -> Result<(Core, Option<Helper>), StartEr
         prepare_dir(&dir, options.session_bytes(), &mut notices)?;
     }
     let (clock, fell_back) = usable_clock(options.clock, &mut notices);
-    let zero = first_sample(clock);
+    let zero = process::fork_time(clock).unwrap_or_else(|| first_sample(clock));
     let cap = room(&dir, &options, &mut notices)?;
     let regions = Regions::for_cap(cap);
     let file_bytes = (regions.end + cap).next_multiple_of(4096);

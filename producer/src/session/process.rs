@@ -6,10 +6,13 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use ringmark_format::counters::Cause;
-use ringmark_ring::Writer;
+use ringmark_format::session::Clock;
+use ringmark_ring::{ClockSample, Writer, clock};
 
 use super::core::Core;
-use super::{handler, life, registry, retry};
+#[cfg(feature = "tracing")]
+use super::options::Fork;
+use super::{handler, life, pin, registry, retry};
 use crate::thread_block::{self, Phase};
 
 /// The key whose destructor runs at thread exit, behind those of Rust's thread locals. 0: none.
@@ -26,6 +29,8 @@ const NOT_FORKED: u32 = 0;
 const CHILD: u32 = 1;
 /// One of its threads starts its session.
 const STARTING: u32 = 2;
+/// The time of the fork: tick, and nanoseconds of `CLOCK_MONOTONIC`.
+static FORKED_AT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Events that came while a forked child's session was starting, for which nobody waits, or in
 /// signal handlers before its start.
 static EARLY: AtomicU64 = AtomicU64::new(0);
@@ -39,6 +44,14 @@ pub(super) fn parent() -> Option<&'static Core> {
     unsafe { core.as_ref() }
 }
 
+/// In a forked child: the time of the fork on this clock. The times of its session count from there:
+/// a span may have begun before the session.
+pub(super) fn fork_time(clock: Clock) -> Option<ClockSample> {
+    parent().filter(|parent| parent.clock == clock)?;
+    let [tick, mono_ns] = FORKED_AT.each_ref().map(|word| word.load(Relaxed));
+    (mono_ns != 0).then_some(ClockSample { tick, mono_ns })
+}
+
 /// Registers the hooks for fork, which every lock needs before it is first taken. Two threads at
 /// once may both do so: they do no harm twice, and nobody goes on before they are there.
 pub(super) fn install_fork_hooks() {
@@ -46,6 +59,8 @@ pub(super) fn install_fork_hooks() {
     if INSTALLED.load(Relaxed) {
         return;
     }
+    // Everything that leads here from outside, such as threads and hooks, comes after this.
+    pin::own_object();
     // SAFETY: the handlers are functions of this program and live as long as it does.
     unsafe {
         libc::pthread_atfork(
@@ -126,6 +141,9 @@ extern "C" fn after_fork_child() {
     thread_block::set_phase(Phase::Open);
     thread_block::set_failure(0);
     PARENT.store(ptr::from_ref(parent).cast_mut(), Relaxed);
+    let now = clock::sample(parent.clock);
+    FORKED_AT[0].store(now.tick, Relaxed);
+    FORKED_AT[1].store(now.mono_ns, Relaxed);
     Core::forget();
     EARLY.store(0, Relaxed);
     FORKED.store(CHILD, Relaxed);
@@ -167,6 +185,13 @@ pub(super) fn session_after_fork() -> Option<&'static Core> {
         }),
         Err(_) => Core::current(),
     }
+}
+
+/// Whether this is a forked child that gets a session when it first records something.
+#[cfg(feature = "tracing")]
+pub(super) fn awaits_session() -> bool {
+    let follows = |parent: &Core| parent.options.fork == Fork::Follow;
+    FORKED.load(Relaxed) != NOT_FORKED && parent().is_some_and(follows)
 }
 
 /// Counts the early events as lost, now that there is a session that can say so.

@@ -2,7 +2,6 @@
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
-use std::sync::OnceLock;
 
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
@@ -10,6 +9,7 @@ use ringmark_format::schema::{EntryHeader, EventEntry, FieldEntry, entry_kind};
 use ringmark_format::session::{Extent, SessionState};
 use ringmark_ring::SchemaLog;
 use ringmark_ring::control_lock::ControlLock;
+use ringmark_ring::published::Published;
 use zerocopy::IntoBytes;
 
 use super::core::Core;
@@ -32,6 +32,8 @@ struct Registry {
     dynamic: Vec<(EventType, Vec<Field>, u32)>,
     /// Entries that libraries wrote themselves, for a forked child's new schema, too.
     written: Vec<u8>,
+    /// See [`is_first`].
+    seen: Vec<usize>,
     /// Who answers requests that are none of ours, by their first word.
     answers: Vec<(&'static str, Answer)>,
     /// What the helper thread calls between requests.
@@ -44,6 +46,7 @@ static REGISTRY: ControlLock<Registry> = ControlLock::new(Registry {
     events: Vec::new(),
     dynamic: Vec::new(),
     written: Vec::new(),
+    seen: Vec::new(),
     answers: Vec::new(),
     idle: None,
     directives: None,
@@ -101,20 +104,37 @@ pub(super) fn unregister_all() {
 /// program may have children meanwhile.
 pub(crate) fn register_dynamic(description: &Description<'_>) {
     process::install_fork_hooks();
+    REGISTRY.lock().register(description);
+}
+
+/// Whether this is the first call with this number.
+pub(crate) fn is_first(number: usize) -> bool {
+    process::install_fork_hooks();
     let mut registry = REGISTRY.lock();
-    let Description {
-        event,
-        fields,
-        fixed_bytes,
-    } = *description;
-    registry.dynamic.push((event, fields.to_vec(), fixed_bytes));
-    let Some(core) = Core::current().filter(|core| !core.file.closed()) else {
-        return;
-    };
-    let mut schema = Vec::new();
-    registry.add(description, &mut schema);
-    publish(core, &schema);
-    registry.switch(core, &event);
+    let is_new = !registry.seen.contains(&number);
+    if is_new {
+        registry.seen.push(number);
+    }
+    is_new
+}
+
+/// As [`register_dynamic`], for the first thread that comes; says in `place` that it is done. Under
+/// the lock, which a fork holds: its child finds both or neither. It has a session of its own first.
+#[cfg(feature = "tracing")]
+pub(crate) fn register_once<T: Sync>(
+    description: &Description<'_>,
+    place: &Published<T>,
+    done: impl FnOnce() -> Box<T>,
+) -> &'static T {
+    process::install_fork_hooks();
+    if Core::current().is_none() {
+        process::session_after_fork();
+    }
+    let mut registry = REGISTRY.lock();
+    if place.current().is_none() {
+        registry.register(description);
+    }
+    place.get_or_publish(done)
 }
 
 /// Whether a type like this is on, or would be if it were registered. Without a session: no.
@@ -140,21 +160,25 @@ pub(crate) fn level_max() -> Option<Level> {
 
 #[cfg(feature = "tracing")]
 fn session_is_open() -> bool {
-    Core::current().is_some_and(|core| core.wiped.is_ours() && !core.file.closed())
+    match Core::current() {
+        Some(core) => core.wiped.is_ours() && !core.file.closed(),
+        // What is on decides whether a child that was just forked will have one.
+        None => process::awaits_session(),
+    }
 }
 
 /// Whom to tell when types were switched on or off; set once, never called under a lock.
-static LISTENER: OnceLock<fn()> = OnceLock::new();
+static LISTENER: Published<fn()> = Published::new();
 
 /// Sets the one listener; a second one is not taken.
 #[cfg(feature = "tracing")]
 pub(crate) fn listen(listener: fn()) {
-    let _ = LISTENER.set(listener);
+    LISTENER.get_or_publish(|| Box::new(listener));
 }
 
 /// Tells the listener that types may have been switched on or off.
 pub(super) fn tell() {
-    if let Some(listener) = LISTENER.get() {
+    if let Some(listener) = LISTENER.current() {
         listener();
     }
 }
@@ -191,6 +215,23 @@ pub(super) fn names() -> Vec<&'static str> {
 }
 
 impl Registry {
+    /// Registers a type that was found at run time.
+    fn register(&mut self, description: &Description<'_>) {
+        let Description {
+            event,
+            fields,
+            fixed_bytes,
+        } = *description;
+        self.dynamic.push((event, fields.to_vec(), fixed_bytes));
+        let Some(core) = Core::current().filter(|core| !core.file.closed()) else {
+            return;
+        };
+        let mut schema = Vec::new();
+        self.add(description, &mut schema);
+        publish(core, &schema);
+        self.switch(core, &event);
+    }
+
     /// Gives a type its id and describes it, once.
     fn add(&mut self, description: &Description<'_>, schema: &mut Vec<u8>) {
         let event = description.event;

@@ -3,12 +3,12 @@
 
 use core::ops::Range;
 use core::sync::atomic::AtomicU64;
-use std::sync::OnceLock;
 
 use ringmark_format::PageNumber;
 use ringmark_format::record::{self, Header};
 use ringmark_format::session::Mode;
 use ringmark_ring::observe::{HEADER_WORDS, PageRead, copy_open};
+use ringmark_ring::published::Published;
 use ringmark_ring::slot::SLOT_WORDS;
 use ringmark_ring::writer::Ring;
 use ringmark_ring::{SlotGeometry, SlotView, Writer};
@@ -99,17 +99,23 @@ const PAGES: u32 = 2;
 
 /// See `client::without_trace`.
 pub(crate) fn without_trace<R>(work: impl FnOnce() -> R) -> Option<R> {
-    static WRITER: OnceLock<Option<&'static Writer>> = OnceLock::new();
-    let writer = *WRITER.get_or_init(|| Core::current().and_then(private_writer));
+    static WRITER: Published<Writer> = Published::new();
+    let writer = match WRITER.current() {
+        Some(writer) => writer,
+        None => {
+            let own = private_writer(Core::current()?)?;
+            WRITER.get_or_publish(|| own)
+        }
+    };
     let before = thread_block::writer();
-    thread_block::set_writer(Some(writer?));
+    thread_block::set_writer(Some(writer));
     let result = work();
     thread_block::set_writer(before);
     Some(result)
 }
 
 /// A writer like the session's, over memory of its own.
-fn private_writer(core: &Core) -> Option<&'static Writer> {
+fn private_writer(core: &Core) -> Option<Box<Writer>> {
     let zeroed = |words| -> &'static [AtomicU64] {
         Box::leak((0..words).map(|_| AtomicU64::new(0)).collect())
     };
@@ -128,7 +134,7 @@ fn private_writer(core: &Core) -> Option<&'static Writer> {
         tid: 0,
         thread_name: [0; 16],
     };
-    let writer: &'static Writer = Box::leak(Box::new(Writer::new()));
+    let writer = Box::new(Writer::new());
     // SAFETY: nobody else knows the slot and the writer.
     unsafe { writer.attach(ring, core.clock as u32) };
     Some(writer)

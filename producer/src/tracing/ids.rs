@@ -7,9 +7,9 @@
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::sync::OnceLock;
 
 use ringmark_ring::lease::Lease;
+use ringmark_ring::published::Published;
 use tracing_core::Metadata;
 
 const CELL_BITS: u32 = 10;
@@ -28,16 +28,18 @@ struct SpanCell {
     last_ring: AtomicUsize,
 }
 
+type Cells = [SpanCell; CELLS];
+
 struct Region {
     /// Its number: ids given out so far. A cell that is used again gets another id.
     lease: Lease,
-    cells: OnceLock<Box<[SpanCell]>>,
+    cells: Published<Cells>,
 }
 
 static ALL: [Region; REGIONS] = [const {
     Region {
         lease: Lease::new(),
-        cells: OnceLock::new(),
+        cells: Published::new(),
     }
 }; REGIONS];
 
@@ -45,7 +47,7 @@ static ALL: [Region; REGIONS] = [const {
 #[derive(Clone, Copy)]
 struct Owned {
     number: usize,
-    cells: &'static [SpanCell],
+    cells: &'static Cells,
 }
 
 /// What a thread knows, without a destructor, so that reaching it costs nothing.
@@ -121,7 +123,7 @@ fn new_elsewhere(mine: &Mine, metadata: &'static Metadata<'static>) -> u64 {
         let Some(given) = region.lease.take() else {
             continue;
         };
-        let cells = region.cells.get_or_init(new_cells);
+        let cells = region.cells.get_or_publish(new_cells);
         if let Some(cell) = free_cell(cells, 0) {
             let owned = Owned { number, cells };
             mine.region.set(Some(owned));
@@ -133,16 +135,19 @@ fn new_elsewhere(mine: &Mine, metadata: &'static Metadata<'static>) -> u64 {
     SHARED
 }
 
-fn new_cells() -> Box<[SpanCell]> {
-    let empty = |_| SpanCell {
-        handles: AtomicU32::new(0),
-        metadata: AtomicPtr::new(ptr::null_mut()),
-        last_ring: AtomicUsize::new(0),
-    };
-    (0..CELLS).map(empty).collect()
+fn new_cells() -> Box<Cells> {
+    Box::new(
+        [const {
+            SpanCell {
+                handles: AtomicU32::new(0),
+                metadata: AtomicPtr::new(ptr::null_mut()),
+                last_ring: AtomicUsize::new(0),
+            }
+        }; CELLS],
+    )
 }
 
-fn free_cell(cells: &[SpanCell], from: usize) -> Option<usize> {
+fn free_cell(cells: &Cells, from: usize) -> Option<usize> {
     let order = (0..CELLS).map(|i| (from + i) % CELLS);
     order
         .into_iter()
@@ -162,7 +167,7 @@ fn cell(id: u64) -> Option<&'static SpanCell> {
     }
     let place = (id >> 1) as usize;
     let region = &ALL[place >> CELL_BITS & (REGIONS - 1)];
-    region.cells.get()?.get(place & (CELLS - 1))
+    region.cells.current()?.get(place & (CELLS - 1))
 }
 
 /// What a span of this module is. `None`: it is not from here, or shared.

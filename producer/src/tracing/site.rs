@@ -5,10 +5,10 @@
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::OnceLock;
 
 use ringmark_format::TypeId;
 use ringmark_ring::Reservation;
+use ringmark_ring::published::Published;
 use tracing_core::field::Visit;
 
 use super::direct::{Direct, Numbers};
@@ -93,7 +93,7 @@ impl What {
 struct Variants {
     /// Packed [`Numbers`] while there is one variant, and it has nothing but numbers; else 0.
     numbers: AtomicU64,
-    all: [OnceLock<Variant>; VARIANTS],
+    all: [Published<Variant>; VARIANTS],
     states: [TypeState; VARIANTS],
 }
 
@@ -142,7 +142,7 @@ impl Site {
 
     /// Whether its records are known to be off, without a lock.
     pub(super) fn is_known_off(&self, what: What) -> bool {
-        let first = self.variants[what.list()].all[0].get();
+        let first = self.variants[what.list()].all[0].current();
         first.is_some_and(|variant| variant.state.enabled() == 0)
     }
 
@@ -214,7 +214,7 @@ impl Site {
         values: &mut Values,
         visit: &dyn Fn(&mut dyn Visit),
     ) -> Option<&'static Variant> {
-        match self.variants[what.list()].all[0].get() {
+        match self.variants[what.list()].all[0].current() {
             Some(variant) if variant.kinds == values.kinds => Some(variant),
             _ => self.other_variant(what, values, visit),
         }
@@ -233,7 +233,7 @@ impl Site {
         let list = &self.variants[what.list()];
         let (last, typed) = list.all.split_last()?;
         for (number, (slot, state)) in typed.iter().zip(&list.states).enumerate() {
-            let is_new = slot.get().is_none();
+            let is_new = slot.current().is_none();
             let variant = self.get_or_register(what, slot, state, values.kinds)?;
             if is_new {
                 let only = (number == 0)
@@ -256,23 +256,29 @@ impl Site {
     fn get_or_register(
         &'static self,
         what: What,
-        slot: &'static OnceLock<Variant>,
+        slot: &'static Published<Variant>,
         state: &'static TypeState,
         kinds: Kinds,
     ) -> Option<&'static Variant> {
-        if let Some(variant) = slot.get() {
+        if let Some(variant) = slot.current() {
             return Some(variant);
         }
         if REGISTERING.replace(true) {
             session::count_nested();
             return None;
         }
-        let variant = slot.get_or_init(|| self.register(what, state, kinds));
+        let variant = self.register(what, slot, state, kinds);
         REGISTERING.set(false);
         Some(variant)
     }
 
-    fn register(&self, what: What, state: &'static TypeState, kinds: Kinds) -> Variant {
+    fn register(
+        &self,
+        what: What,
+        slot: &'static Published<Variant>,
+        state: &'static TypeState,
+        kinds: Kinds,
+    ) -> &'static Variant {
         let mut fields = Vec::with_capacity(2 + self.fields.len());
         for (name, semantic) in what.head() {
             push_field(&mut fields, name, Kind::U64, *semantic);
@@ -280,12 +286,12 @@ impl Site {
         for (index, kind) in kinds.iter() {
             push_field(&mut fields, self.fields.get(index).unwrap_or(&""), kind, 0);
         }
-        session::register_dynamic(&Description {
+        let description = Description {
             event: self.event_type(what, state),
             fields: &fields,
             fixed_bytes: fields.last().map_or(0, end),
-        });
-        Variant { kinds, state }
+        };
+        session::register_once(&description, slot, || Box::new(Variant { kinds, state }))
     }
 
     fn event_type(&self, what: What, state: &'static TypeState) -> EventType {

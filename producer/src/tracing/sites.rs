@@ -1,22 +1,24 @@
 //! All call sites that were seen, found without a lock.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ringmark_format::schema::Level;
+use ringmark_ring::published::Published;
 use tracing_core::Metadata;
 
 use super::log_records;
 use super::site::{Facts, Site};
 
-/// A table of sites that only grows: segments of doubling size, each searched a few places far.
+/// A table of sites that only grows: segments of doubling size, each searched a few places far. No
+/// thread waits for another one that fills a place: in a forked child that one would not be there.
 pub(super) struct Table {
     first: [Place; FIRST + REACH],
-    more: [OnceLock<Box<[Place]>>; MORE],
+    more: [Published<Box<[Place]>>; MORE],
+    /// Sites made, also those for which another thread was faster.
     count: AtomicU32,
 }
 
-type Place = OnceLock<&'static Site>;
+type Place = Published<Site>;
 
 /// Places of the first segment where a search can start.
 const FIRST: usize = 512;
@@ -28,13 +30,13 @@ const REACH: usize = 8;
 impl Table {
     pub(super) const fn new() -> Self {
         Self {
-            first: [const { OnceLock::new() }; FIRST + REACH],
-            more: [const { OnceLock::new() }; MORE],
+            first: [const { Published::new() }; FIRST + REACH],
+            more: [const { Published::new() }; MORE],
             count: AtomicU32::new(0),
         }
     }
 
-    /// Sites in the table.
+    /// Sites in the table, and a few more.
     pub(super) fn len(&self) -> u32 {
         self.count.load(Relaxed)
     }
@@ -42,7 +44,7 @@ impl Table {
     /// The site with this hash for which `is_it` holds.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&Site) -> bool) -> Option<&'static Site> {
-        let first = self.first[start(hash, FIRST)].get()?;
+        let first = self.first[start(hash, FIRST)].current()?;
         if first.hash == hash && is_it(first) {
             return Some(first);
         }
@@ -51,12 +53,12 @@ impl Table {
 
     #[inline(never)]
     fn find_further(&self, hash: u64, is_it: &dyn Fn(&Site) -> bool) -> Option<&'static Site> {
-        let more = self.more.iter().map_while(|segment| segment.get());
+        let more = self.more.iter().map_while(Published::current);
         for places in core::iter::once(&self.first[..]).chain(more.map(|places| &places[..])) {
             let first = start(hash, places.len() - REACH);
             for place in &places[first..first + REACH] {
                 // Places fill up in this order and are never emptied.
-                let site = place.get()?;
+                let site = place.current()?;
                 if site.hash == hash && is_it(site) {
                     return Some(site);
                 }
@@ -77,9 +79,9 @@ impl Table {
             let places = self.segment(number);
             let first = start(hash, places.len() - REACH);
             for place in &places[first..first + REACH] {
-                let site = place.get_or_init(|| {
+                let site = place.get_or_publish(|| {
                     self.count.fetch_add(1, Relaxed);
-                    Box::leak(Box::new(make()))
+                    Box::new(make())
                 });
                 if site.hash == hash && is_it(site) {
                     return Some(site);
@@ -93,9 +95,9 @@ impl Table {
     fn segment(&self, number: usize) -> &[Place] {
         match number.checked_sub(1) {
             None => &self.first,
-            Some(index) => self.more[index].get_or_init(|| {
+            Some(index) => self.more[index].get_or_publish(|| {
                 let places = (FIRST << number) + REACH;
-                (0..places).map(|_| OnceLock::new()).collect()
+                Box::new((0..places).map(|_| Place::new()).collect())
             }),
         }
     }

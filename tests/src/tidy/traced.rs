@@ -5,7 +5,7 @@ use super::scan::{Scanned, line_of, words};
 use super::sources::Source;
 
 /// Identifier and what must follow it directly.
-const TOKENS: [(&str, &str); 30] = [
+const TOKENS: [(&str, &str); 36] = [
     ("print", "!"),
     ("println", "!"),
     ("eprint", "!"),
@@ -37,6 +37,13 @@ const TOKENS: [(&str, &str); 30] = [
     ("thread::sleep", "("),
     ("env::args", "("),
     ("env::vars", "("),
+    // What a forked child may find taken for ever, by a thread that it does not have.
+    ("Once", "::"),
+    ("OnceLock", "::"),
+    ("LazyLock", "::"),
+    ("Mutex", "::"),
+    ("RwLock", "::"),
+    ("Condvar", "::"),
 ];
 
 /// Every such call outside tests, unless `allowed` lists it as (path, token).

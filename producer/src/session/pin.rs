@@ -1,0 +1,55 @@
+//! Keeps the object that holds this code mapped: a host may close the plugin whose session it is,
+//! while the helper thread, the hooks of fork, of exit and of ending threads lead here.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::{MaybeUninit, transmute};
+
+type FindObject = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int;
+type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
+
+/// The address of a function of the loader. `None`: this is a static program, which has no loader.
+/// (A weak symbol does not bring the C library's own into it.)
+macro_rules! of_loader {
+    ($name:literal) => {{
+        let address: usize;
+        // SAFETY: reads the address of a symbol, which the linker or the loader put there.
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        (address != 0).then_some(address)
+    }};
+}
+
+/// Keeps this very object mapped for ever, if it is one that could be closed.
+pub(super) fn own_object() {
+    keep_mapped(own_object as *const () as *const c_void);
+}
+
+/// Keeps the object mapped for ever in which this address lies. The program itself cannot be closed.
+pub(crate) fn keep_mapped(address: *const c_void) {
+    let (Some(find), Some(open)) = (of_loader!("dladdr"), of_loader!("dlopen")) else {
+        return;
+    };
+    // SAFETY: the function of this name has this type.
+    let find = unsafe { transmute::<usize, FindObject>(find) };
+    // SAFETY: as above.
+    let open = unsafe { transmute::<usize, Open>(open) };
+    let mut about = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: writes to the place that it is given.
+    let found = unsafe { find(address, about.as_mut_ptr()) };
+    // SAFETY: all zeros are a valid one.
+    let about = unsafe { about.assume_init() };
+    if found == 0 || about.dli_fname.is_null() {
+        return;
+    }
+    // SAFETY: the loader's own text, which is there as long as the object.
+    let name = unsafe { CStr::from_ptr(about.dli_fname) };
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+    // SAFETY: a name that the loader gave; nothing is loaded. The program itself has no such name.
+    let _ = unsafe { open(name.as_ptr(), flags) };
+}
