@@ -39,7 +39,11 @@ impl Surroundings<'_> {
         let mut frames = match unwind::frames(self.memory, self.modules, registers) {
             Ok(frames) => frames,
             Err(lost) => {
-                return Plan::No(format!("its callers cannot be told at {:#x}", lost.at));
+                return Plan::No(format!(
+                    "its callers cannot be told at {:#x}: what is there was built without unwind \
+                     tables, which 'ringmark run' does not need",
+                    lost.at
+                ));
             }
         };
         if !self.take_start(&mut frames) {

@@ -154,10 +154,10 @@ impl<'a> Calls<'a> {
         self.threads.get(&key).map_or(0, |thread| thread.open.len())
     }
 
-    /// Calls that are still open: (function, entered at, ns since the session's start).
-    pub fn open(&self) -> impl Iterator<Item = (&'a Function, u64)> {
+    /// Calls that are still open: (function with its id, entered at, ns since the session's start).
+    pub fn open(&self) -> impl Iterator<Item = (u32, &'a Function, u64)> {
         let all = self.threads.values().flat_map(|thread| &thread.open);
-        all.map(|open| (open.function, open.entered_ns))
+        all.map(|open| (open.id, open.function, open.entered_ns))
     }
 }
 

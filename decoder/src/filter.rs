@@ -71,23 +71,7 @@ impl Moment {
             return Ok(Self::Wall(ns));
         }
         let text = text.strip_prefix('+').unwrap_or(text);
-        let units = [
-            ("ns", 1.0),
-            ("us", 1e3),
-            ("ms", 1e6),
-            ("s", 1e9),
-            ("min", 6e10),
-            ("h", 3.6e12),
-        ];
-        let (digits, unit) = units
-            .iter()
-            .find_map(|(name, ns)| Some((text.strip_suffix(name)?, *ns)))
-            .ok_or_else(wrong)?;
-        let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
-        if !number.is_finite() || number < 0.0 {
-            return Err(wrong());
-        }
-        Ok(Self::SinceStart((number * unit) as u64))
+        nanoseconds(text).map(Self::SinceStart).ok_or_else(wrong)
     }
 
     /// Whether (since start, since 1970) lies before it.
@@ -97,6 +81,22 @@ impl Moment {
             Self::SinceStart(ns) => t_ns < ns,
         }
     }
+}
+
+/// `1.5s`, `200ms`.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let units = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("min", 6e10),
+        ("h", 3.6e12),
+    ];
+    let mut units = units.iter();
+    let (digits, unit) = units.find_map(|(name, ns)| Some((text.strip_suffix(name)?, *ns)))?;
+    let number: f64 = digits.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some((number * unit) as u64)
 }
 
 impl Filter {
@@ -175,6 +175,8 @@ impl Filter {
     }
 
     /// Only events with this field and a value like this: `size>=1024`, `path=/tmp/*`, `ok!=true`.
+    /// A number may have a unit of time, which makes it nanoseconds: `wait<20ms`. `took` is the
+    /// duration of a span or a call, unless a field has that name.
     ///
     /// # Errors
     /// Text without a field name, a comparison or, for an order, a number.
@@ -266,11 +268,13 @@ impl Condition {
         if field.is_empty() {
             return Err(wrong("the name of a field before the comparison"));
         }
-        let integer = parse_integer(value);
+        let integer = parse_integer(value).or_else(|| nanoseconds(value).map(i128::from));
         let number = value.parse().ok().or(integer.map(|n| n as f64));
         let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
         if ordered && number.is_none() {
-            return Err(wrong("a number behind < <= > >="));
+            return Err(wrong(
+                "a number behind < <= > >=, perhaps with ns, us, ms or s",
+            ));
         }
         Ok(Self {
             field: field.to_owned(),
@@ -285,7 +289,8 @@ impl Condition {
         let named = |name: &[u8]| name == self.field.as_bytes();
         let mut fields = event.ty.fields.iter();
         let Some(field) = fields.find(|f| named(&f.name)) else {
-            return false;
+            let took = event.duration_ns().filter(|_| self.field == "took");
+            return took.is_some_and(|ns| self.compare(Value::U64(ns)));
         };
         let value = field.value(event.payload);
         if let Value::U64(number) = value

@@ -44,7 +44,7 @@ pub struct Function {
     pub bytes: u32,
     /// Id of its module.
     pub module: u32,
-    /// Its name for people: demangled; without a symbol its address.
+    /// Its name for people: demangled; without a symbol its place, `module+0x11d0`.
     pub name: Vec<u8>,
     /// Its name in the symbol table, or empty.
     pub symbol: Vec<u8>,
@@ -155,10 +155,14 @@ impl Functions {
             return;
         }
         self.by_address.insert(entry.address, id);
-        let name = if symbol.is_empty() {
-            format!("{:#x}", entry.address).into_bytes()
-        } else {
-            demangled(&symbol)
+        let name = match self.modules.get(&entry.module) {
+            _ if !symbol.is_empty() => demangled(&symbol),
+            // The same in every run.
+            Some(module) => {
+                let place = format!("+{:#x}", entry.address.wrapping_sub(module.base));
+                [module.file_name(), place.as_bytes()].concat()
+            }
+            None => format!("{:#x}", entry.address).into_bytes(),
         };
         let function = Function {
             address: entry.address,
@@ -215,6 +219,16 @@ impl Functions {
                 .checked_sub(m.base)
                 .is_some_and(|place| place < m.bytes)
         })
+    }
+
+    /// Whether one of these tracers, a set of bits, has ends of calls recorded where that can be.
+    #[must_use]
+    pub fn want_ends(&self, tracers: u64) -> bool {
+        let mut meant = self.tracers.iter().filter(|(number, _)| {
+            let bit = 1_u64.checked_shl(**number);
+            bit.is_some_and(|bit| tracers & bit != 0)
+        });
+        meant.any(|(_, tracer)| tracer.kind != Some(TracerKind::Function))
     }
 
     /// The tracers by number.

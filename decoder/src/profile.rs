@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ringmark_format::Uuid;
 
 use crate::calls::{Call, Ended};
+use crate::functions::Function;
 use crate::session::Session;
 
 /// The calls of one function, over all sessions and threads.
@@ -14,10 +15,14 @@ pub struct FunctionTimes {
     pub name: Vec<u8>,
     /// File name of its module.
     pub module: Vec<u8>,
-    /// Calls that ended.
+    /// Its calls.
     pub calls: u64,
     /// Of these: unwound, or left without a record.
     pub not_returned: u64,
+    /// Of these: no record says when they ended.
+    pub no_end: u64,
+    /// Of those without an end: nobody had asked for it, their tracer is of kind `function`.
+    pub entries_only: u64,
     /// Time in it and in what it called; calls inside a call of the same function count once. ns.
     pub total_ns: u64,
     /// Time in it without the traced functions that it called, ns.
@@ -38,6 +43,12 @@ impl FunctionTimes {
         if !call.recursive {
             self.total_ns = self.total_ns.saturating_add(ns);
         }
+    }
+
+    /// Whether the duration of any call is known: without one all times are 0.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        !self.durations.is_empty()
     }
 
     /// Mean duration of a call, ns.
@@ -70,22 +81,40 @@ pub struct Profile {
 impl Profile {
     /// Adds a call that ended in this session.
     pub fn add(&mut self, session: &Session, call: &Call<'_>) {
-        let key = (session.uuid, call.id);
+        self.of(session, call.id, call.function).add(call);
+    }
+
+    /// Adds a call of which no record says when it ended. With `entries_only` nobody had asked.
+    pub fn add_endless(
+        &mut self,
+        session: &Session,
+        id: u32,
+        function: &Function,
+        entries_only: bool,
+    ) {
+        let times = self.of(session, id, function);
+        times.calls += 1;
+        times.no_end += 1;
+        times.entries_only += u64::from(entries_only);
+    }
+
+    fn of(&mut self, session: &Session, id: u32, function: &Function) -> &mut FunctionTimes {
+        let key = (session.uuid, id);
         let place = match self.known.get(&key) {
             Some(place) => *place,
             None => {
-                let place = self.place(session, call);
+                let place = self.place(session, function);
                 self.known.insert(key, place);
                 place
             }
         };
-        self.functions[place].add(call);
+        &mut self.functions[place]
     }
 
-    fn place(&mut self, session: &Session, call: &Call<'_>) -> usize {
-        let module = session.schema.functions().module(call.function.module);
+    fn place(&mut self, session: &Session, function: &Function) -> usize {
+        let module = session.schema.functions().module(function.module);
         let module = module.map_or(&[][..], |module| module.file_name());
-        let key = (module.to_vec(), call.function.name.clone());
+        let key = (module.to_vec(), function.name.clone());
         *self.places.entry(key).or_insert_with_key(|(module, name)| {
             self.functions.push(FunctionTimes {
                 name: name.clone(),

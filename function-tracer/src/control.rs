@@ -50,6 +50,14 @@ pub enum RequestError {
         "unknown verb {0:?}, expected start, stop, status, set, filter, notrace, trigger, snapshot, remove, renew, profile or functions"
     )]
     Verb(String),
+    /// A change after which a tracer would be for no function.
+    #[error("{found:?} matches no function; the filter stays {stays:?}")]
+    NoMatch {
+        /// What the filter would be.
+        found: String,
+        /// What it was and is.
+        stays: String,
+    },
     /// A start that says nothing of functions.
     #[error("no functions were named: give filter=PATTERN, or filter=* for all")]
     NoFilter,
@@ -166,7 +174,16 @@ fn answer_verb<'a>(
         "stop" => stop(tracers, name),
         "profile" => gathered(tracers, &wish),
         "set" | "filter" | "notrace" | "trigger" => {
+            let before = tracers.find(name)?.options().clone();
+            let asked = matches!(verb, "filter" | "notrace");
             let outcome = tracers.set(name, |options| wish.change(options))?;
+            let selection = &tracers.find(name)?.options().selection;
+            if asked && outcome.matched == 0 && !selection.is_empty() {
+                let found = selection.text();
+                let stays = before.selection.text();
+                tracers.set(name, |options| *options = before)?;
+                return Err(RequestError::NoMatch { found, stays });
+            }
             Ok(texts::changed(&outcome, tracers.find(name)?))
         }
         "snapshot" => Ok(texts::snapshots(&tracers.take_snapshots())),

@@ -1,6 +1,6 @@
 //! Which functions a tracer wants.
 
-use crate::sites::demangled;
+use crate::sites::readable;
 
 /// A function as a selection looks at it.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +11,8 @@ pub struct Candidate<'a> {
     pub module: &'a [u8],
     /// Size in bytes; 0: not known.
     pub bytes: u64,
+    /// Its place in the module's file: its name where it has no symbol.
+    pub offset: u64,
 }
 
 /// One pattern: a name, and perhaps the module that it must be in.
@@ -179,7 +181,7 @@ impl Selection {
         if self.min_bytes > 0 && candidate.bytes < self.min_bytes {
             return false;
         }
-        let readable = demangled(candidate.symbol);
+        let readable = readable(candidate.symbol, candidate.module, candidate.offset);
         let any = |patterns: &[Pattern]| patterns.iter().any(|p| p.matches(candidate, &readable));
         any(&self.wanted) && !any(&self.unwanted)
     }
@@ -194,6 +196,7 @@ mod tests {
             symbol: symbol.as_bytes(),
             module: module.as_bytes(),
             bytes: 64,
+            offset: 0x11d0,
         })
     }
 
@@ -220,6 +223,14 @@ mod tests {
         selection.want("pool::work", Syntax::Glob).unwrap();
         assert!(wants(&selection, "_ZN4pool4workEi", "server"));
         assert!(!wants(&selection, "_ZN4pool5work2Ei", "server"));
+    }
+
+    #[test]
+    fn a_place_stands_for_a_name_that_is_not_there() {
+        let mut selection = Selection::default();
+        selection.want("server+0x11d0", Syntax::Glob).unwrap();
+        assert!(wants(&selection, "", "server"));
+        assert!(!wants(&selection, "", "other") && !wants(&selection, "main", "server"));
     }
 
     #[test]

@@ -16,6 +16,9 @@ use crate::output::{Output, Rotation, create_next, rotate_files, rotated_path};
 pub enum Destination {
     /// A file, created or emptied.
     File(PathBuf),
+    /// A file, created when there is something to write; one that is there then becomes `.old`,
+    /// unless it is empty.
+    Replaced(PathBuf),
     /// Standard output.
     Stdout,
 }
@@ -24,6 +27,7 @@ impl Destination {
     fn open(&self, sync: bool) -> Result<Output, ReaderError> {
         match self {
             Self::File(path) => Output::create(path, sync),
+            Self::Replaced(path) => Ok(Output::replacing(path, sync)),
             Self::Stdout => Output::stdout(sync),
         }
     }
@@ -75,7 +79,7 @@ impl Dump {
     pub fn create(destination: &Destination, sync: bool) -> Result<Self, ReaderError> {
         let output = destination.open(sync)?;
         let path = match destination {
-            Destination::File(path) => Some(path.clone()),
+            Destination::File(path) | Destination::Replaced(path) => Some(path.clone()),
             Destination::Stdout => None,
         };
         Ok(Self {

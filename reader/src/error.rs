@@ -66,18 +66,22 @@ pub enum ReaderError {
         pid: u32,
     },
     /// The process runs, but has no session.
-    #[error("pid {pid}: not traced: it has no ringmark session (start it with RINGMARK=1)")]
+    #[error("pid {pid}: not traced: {}", not_traced(*pid, reason.as_deref()))]
     NotTraced {
         /// The process.
         pid: u32,
+        /// Why, in its own words, where it wanted to be traced.
+        reason: Option<String>,
     },
     /// The process's session belongs to somebody else.
-    #[error("pid {pid}: {action}: not permitted (run as its user or as root)")]
+    #[error("pid {pid}: reading /proc/{pid}/{file}: not permitted{reason}")]
     NotPermitted {
         /// The process.
         pid: u32,
-        /// What was tried.
-        action: &'static str,
+        /// What was to be read there.
+        file: &'static str,
+        /// Whose it is, and who may.
+        reason: String,
     },
     /// Nothing was found where sessions live.
     #[error("no sessions in {}", directory.display())]
@@ -173,6 +177,16 @@ impl ReaderError {
             Self::Output { source, .. } | Self::NextFile { source, .. } => Some(source.kind()),
             _ => None,
         }
+    }
+}
+
+fn not_traced(pid: u32, reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("tracing is off in it: {reason}"),
+        None => format!(
+            "it has no ringmark session; a program that uses ringmark starts one where RINGMARK=1 \
+             is set, and 'ringmark trace start -p {pid}' traces functions of others"
+        ),
     }
 }
 

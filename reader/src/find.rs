@@ -192,11 +192,15 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(ReaderError::NotPermitted {
                 pid,
-                action: "reading /proc/PID/maps",
+                file: "maps",
+                reason: notes::who_may(pid),
             })
         }
         Err(_) => Err(ReaderError::NoSuchProcess { pid }),
-        Ok(_) => Err(ReaderError::NotTraced { pid }),
+        Ok(_) => Err(ReaderError::NotTraced {
+            pid,
+            reason: notes::own_note(pid).map(|note| note.reason),
+        }),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use ringmark_ring::{identity, session_dir};
 
@@ -19,6 +20,8 @@ pub struct OffNote {
     pub pid: u32,
     /// The reason in its words: bytes of another process, to be escaped.
     pub reason: String,
+    /// When it was written.
+    pub written: SystemTime,
 }
 
 /// Notes (`PID.off`) of living processes in all session directories.
@@ -40,6 +43,62 @@ pub fn off_note(pid: u32) -> Option<OffNote> {
         .into_iter()
         .map(|dir| dir.join(format!("{pid}.off")));
     places.find_map(|path| read(&path))
+}
+
+/// The note of a process that runs, not one of an earlier process of that number.
+#[must_use]
+pub fn own_note(pid: u32) -> Option<OffNote> {
+    off_note(pid).filter(|note| started(pid).is_none_or(|at| note.written >= at))
+}
+
+/// When a process started, at the earliest.
+fn started(pid: u32) -> Option<SystemTime> {
+    /// `USER_HZ`, which is the same for all programs.
+    const TICKS_PER_S: u64 = 100;
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
+    let at = Duration::from_secs(identity::start_time(&pid.to_string())? / TICKS_PER_S);
+    let age = Duration::try_from_secs_f64(uptime).ok()?.saturating_sub(at);
+    SystemTime::now().checked_sub(age + Duration::from_secs(2))
+}
+
+/// Whose a process is that we may not look into, and who may: the end of a message.
+pub(crate) fn who_may(pid: u32) -> String {
+    let own = session_dir::uid();
+    if own != 0 {
+        let owner = fs::metadata(format!("/proc/{pid}")).map(|about| about.uid());
+        let owner = owner.map_or_else(|_| "another user".to_owned(), user);
+        return format!(
+            ": it is a process of {owner}, this is {} (run as its user or as root)",
+            user(own)
+        );
+    }
+    // Bit 19 of the capabilities.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    if held.is_some_and(|held| held >> 19 & 1 == 0) {
+        return " although this is root: it lacks CAP_SYS_PTRACE, which containers leave out \
+                (docker run --cap-add SYS_PTRACE)"
+            .to_owned();
+    }
+    " although this is root: the process has another user namespace, or a security module keeps it"
+        .to_owned()
+}
+
+/// `name (uid 1000)`.
+fn user(uid: u32) -> String {
+    let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = known.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    });
+    match name {
+        Some(name) => format!("{name} (uid {uid})"),
+        None => format!("uid {uid}"),
+    }
 }
 
 /// What keeps programs of this user from starting a session in `directory`, or from leaving a note
@@ -100,7 +159,12 @@ fn read(path: &Path) -> Option<OffNote> {
     let mut bytes = fs::read(path).ok()?;
     bytes.truncate(NOTE_BYTES_MAX);
     let reason = String::from_utf8_lossy(&bytes).trim_end().to_owned();
-    Some(OffNote { pid, reason })
+    let written = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some(OffNote {
+        pid,
+        reason,
+        written,
+    })
 }
 
 /// The process's number in our pid namespace: the one in the header where that is ours, else found

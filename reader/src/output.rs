@@ -65,6 +65,53 @@ impl Target for DumpFile {
     }
 }
 
+/// A file that is created with its first bytes, in the place of one that is there.
+struct Replacement {
+    path: PathBuf,
+    sync: bool,
+    file: Option<DumpFile>,
+}
+
+impl Replacement {
+    fn file(&mut self) -> io::Result<&mut DumpFile> {
+        match &mut self.file {
+            Some(file) => Ok(file),
+            none => {
+                keep_old(&self.path)?;
+                let file = File::create(&self.path)?;
+                if self.sync {
+                    sync_directory(&self.path).map_err(io::Error::other)?;
+                }
+                Ok(none.insert(DumpFile(file)))
+            }
+        }
+    }
+}
+
+impl Target for Replacement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file()?.write(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), DumpFile::sync)
+    }
+
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), |file| file.cut(bytes))
+    }
+}
+
+/// A file with content gets the ending `.old`, in the place of an older one.
+fn keep_old(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() > 0) {
+        let mut old = path.as_os_str().to_owned();
+        old.push(".old");
+        fs::rename(path, old)?;
+    }
+    Ok(())
+}
+
 /// An open target with its name and its length so far.
 pub struct Output {
     target: Box<dyn Target>,
@@ -108,6 +155,18 @@ impl Output {
         }
         let name = path.display().to_string();
         Ok(Self::new(Box::new(DumpFile(file)), &name, sync))
+    }
+
+    /// The same with the first bytes that are written. A file with content that is there then gets
+    /// the ending `.old`; what writes nothing replaces nothing.
+    #[must_use]
+    pub fn replacing(path: &Path, sync: bool) -> Self {
+        let target = Replacement {
+            path: path.to_owned(),
+            sync,
+            file: None,
+        };
+        Self::new(Box::new(target), &path.display().to_string(), sync)
     }
 
     /// Writes to standard output, past the buffer that the library keeps for text.

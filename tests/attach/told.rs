@@ -96,7 +96,13 @@ fn a_missing_permission_is_named() {
     other.args(["trace", "start", "--all-functions", "-p"]);
     other.arg(server.pid().to_string());
     let said = run(&mut other, LIMIT).expect("setpriv");
-    expect_said(&said, &["not permitted (run as its user or as root)"]);
+    expect_said(
+        &said,
+        &[
+            "not permitted: it is a process of ",
+            "(run as its user or as root)",
+        ],
+    );
     server.finish();
 }
 

@@ -1,6 +1,6 @@
 //! Calls of a dump, for the commands that show functions.
 
-use ringmark_decoder::{Dump, Filter, Output, Session, Step};
+use ringmark_decoder::{Calls, Dump, Filter, Output, Session, Step};
 
 use crate::filter::TimeOptions;
 use crate::output::{Failure, printable};
@@ -108,15 +108,16 @@ pub(crate) fn has_functions(dump: &Dump) -> bool {
 }
 
 /// Goes through the meant events in order; `to` gets each one, with what it means for the calls of
-/// its thread (nothing, for events that are no function records).
+/// its thread (nothing, for events that are no function records). Then the calls of each session
+/// that are still open.
 pub(crate) fn walk<'d>(
     dump: &'d Dump,
     options: &CallOptions,
     mut to: impl FnMut(&Output<'d>, &[Step<'d>], usize),
-) -> Result<(), Failure> {
+) -> Result<Vec<Calls<'d>>, Failure> {
     let (tracers, filter) = (options.tracers(dump)?, options.filter()?);
     let mut calls: Vec<_> = (0..dump.sessions.len())
-        .map(|i| ringmark_decoder::Calls::new(tracers.as_ref().map(|bits| bits[i])))
+        .map(|i| Calls::new(tracers.as_ref().map(|bits| bits[i])))
         .collect();
     let place = |session: &Session| dump.sessions.iter().position(|s| std::ptr::eq(s, session));
     let mut steps = Vec::new();
@@ -134,5 +135,5 @@ pub(crate) fn walk<'d>(
         }
         to(&item, &steps, depth);
     });
-    Ok(())
+    Ok(calls)
 }

@@ -1,8 +1,11 @@
 //! The options that say which events are shown; the decoder knows what they mean.
 
-use ringmark_decoder::{Dump, Filter, FilterError};
+use std::collections::BTreeSet;
 
-use crate::output::Failure;
+use ringmark_decoder::{Dump, Event, Filter, FilterError, Output};
+
+use crate::output::units::counted;
+use crate::output::{Failure, printable};
 
 /// Which times are meant.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -51,7 +54,8 @@ pub(crate) struct FilterOptions {
     /// Only this level and more important ones: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
     level: Option<String>,
-    /// Only events with FIELD=VALUE, also != < <= > >=; may be given several times
+    /// Only events with FIELD=VALUE, also != < <= > >=; 'took' is a span's or a call's duration, as
+    /// in took>20ms; may be given several times
     #[arg(long = "where", value_name = "FIELD=VALUE")]
     conditions: Vec<String>,
 }
@@ -83,17 +87,60 @@ impl FilterOptions {
         Ok(filter)
     }
 
-    /// For a filter that let nothing through: what could have been meant.
+    /// For a filter that let nothing through: which option did not, and what could have been meant.
     pub(crate) fn closest(&self, dump: &Dump) -> String {
-        let mut text = "the filter matches nothing".to_owned();
-        if let Some(wanted) = self.name.first() {
-            text = format!(
-                "--name {wanted:?} matches nothing shown; {}",
-                closest(dump, wanted)
-            );
+        let only_names = Self {
+            name: self.name.clone(),
+            ..Self::default()
+        };
+        if let Some(wanted) = self.name.first()
+            && only_names.passed(dump).is_empty()
+        {
+            let names = closest(dump, wanted);
+            return format!("--name {wanted:?} matches nothing shown; {names}");
         }
-        text
+        let without_conditions = Self {
+            conditions: Vec::new(),
+            ..self.clone()
+        };
+        let left = without_conditions.passed(dump);
+        if left.is_empty() || self.conditions.is_empty() {
+            return "the filter matches nothing".to_owned();
+        }
+        let fields = left.iter().flat_map(|event| &event.ty.fields);
+        let fields: BTreeSet<_> = fields.map(|field| printable_bytes(&field.name)).collect();
+        let fields: Vec<_> = fields.into_iter().take(FIELDS_SHOWN).collect();
+        format!(
+            "--where {} holds for none of the {} that the other options let pass; fields there: {}",
+            self.conditions.join(", "),
+            counted(left.len() as u64, "event"),
+            if fields.is_empty() {
+                "none".to_owned()
+            } else {
+                fields.join(", ")
+            }
+        )
     }
+
+    /// The events that pass.
+    fn passed<'d>(&self, dump: &'d Dump) -> Vec<Event<'d>> {
+        let Ok(filter) = self.try_build() else {
+            return Vec::new();
+        };
+        let mut passed = Vec::new();
+        dump.events().for_each(|item| match item {
+            Output::Event(event) if filter.passes(&event) => passed.push(event),
+            _ => {}
+        });
+        passed
+    }
+}
+
+/// Fields that are named at most.
+const FIELDS_SHOWN: usize = 12;
+
+fn printable_bytes(name: &[u8]) -> String {
+    printable(&String::from_utf8_lossy(name))
 }
 
 /// `closest names: …` of the types in a dump.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ringmark_decoder::{Dump, FunctionTimes, Output, Profile, Step};
 
 use crate::calls::{self, CallOptions};
-use crate::output::units::{count, duration};
+use crate::output::units::{count, counted, duration};
 use crate::output::{Failure, Table, printable};
 
 /// Times of every function in a dump.
@@ -14,15 +14,75 @@ use crate::output::{Failure, Table, printable};
 /// The tracer that the options name is not there.
 pub(crate) fn times(dump: &Dump, options: &CallOptions) -> Result<Vec<FunctionTimes>, Failure> {
     let mut profile = Profile::default();
-    calls::walk(dump, options, |item, steps, _| {
+    let open = calls::walk(dump, options, |item, steps, _| {
         let Output::Event(event) = item else { return };
         for step in steps {
-            if let Step::Left(call) | Step::Whole(call) = step {
-                profile.add(event.session, call);
+            match step {
+                Step::Left(call) | Step::Whole(call) => profile.add(event.session, call),
+                Step::Entered { loose: false, .. } => {}
+                Step::Entered { function, id, .. } => {
+                    let tracers = event.ty.function.map_or(0, |meaning| meaning.tracers);
+                    let entries_only = !event.session.schema.functions().want_ends(tracers);
+                    profile.add_endless(event.session, *id, function, entries_only);
+                }
             }
         }
     })?;
+    for (session, calls) in dump.sessions.iter().zip(&open) {
+        let calls = calls.open();
+        calls.for_each(|(id, function, _)| profile.add_endless(session, id, function, false));
+    }
     Ok(profile.finish())
+}
+
+/// What is to be said below a table of calls without an end.
+fn about_ends(functions: &[FunctionTimes]) -> Vec<String> {
+    let entries_only = functions.iter().map(|f| f.entries_only).sum();
+    let no_end = functions.iter().map(|f| f.no_end).sum::<u64>() - entries_only;
+    let mut lines = Vec::new();
+    if entries_only > 0 {
+        lines.push(format!(
+            "{} by entries only: kind 'function' records no ends, kind 'graph' does",
+            counted(entries_only, "call")
+        ));
+    }
+    lines.extend(without_end(no_end));
+    lines
+}
+
+/// The line for calls whose ends were wanted.
+pub(crate) fn without_end(calls: u64) -> Option<String> {
+    let verb = if calls == 1 { "has" } else { "have" };
+    (calls > 0).then(|| {
+        format!(
+            "{} {verb} no end: other stack, deeper than 8,191, or still open",
+            counted(calls, "call")
+        )
+    })
+}
+
+/// Headings of a table of calls; the column for those without an end only where there are any.
+pub(crate) fn headings(any_without_end: bool, others: &[&'static str]) -> Vec<&'static str> {
+    let no_end = any_without_end.then_some(">NO END");
+    let calls = [">CALLS"].into_iter().chain(no_end);
+    calls.chain(others.iter().copied()).collect()
+}
+
+/// Cells of one function under those headings: numbers of calls, then times, where any is known.
+pub(crate) fn cells(
+    any_without_end: bool,
+    (calls, no_end): (u64, u64),
+    times: Option<[u64; 6]>,
+) -> Vec<String> {
+    let mut cells = vec![count(calls)];
+    if any_without_end {
+        cells.push(count(no_end));
+    }
+    match times {
+        Some(times) => cells.extend(times.map(duration)),
+        None => cells.extend([const { "-" }; 6].map(str::to_owned)),
+    }
+    cells
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -31,28 +91,41 @@ fn text(bytes: &[u8]) -> String {
 
 /// One row per function: those with the most time of their own first.
 pub(crate) fn table(functions: &[FunctionTimes]) -> Table {
-    let mut table = Table::new(&[
-        ">CALLS", ">TOTAL", ">SELF", ">AVG", ">P50", ">P99", ">MAX", "FUNCTION", "MODULE",
-    ]);
+    let any_without_end = functions.iter().any(|f| f.no_end > 0);
+    let headings = headings(
+        any_without_end,
+        &[
+            ">TOTAL", ">SELF", ">AVG", ">P50", ">P99", ">MAX", "FUNCTION", "MODULE",
+        ],
+    );
+    let mut table = Table::new(&headings);
     for f in functions {
-        let times = [
+        let mut cells = cells(any_without_end, (f.calls, f.no_end), times_of(f));
+        cells.extend([text(&f.name), text(&f.module)]);
+        table.row(cells);
+    }
+    table.foot(about_ends(functions));
+    table
+}
+
+/// Total, own, mean, median, 99th percentile and longest, where any is known.
+fn times_of(f: &FunctionTimes) -> Option<[u64; 6]> {
+    f.is_timed().then(|| {
+        [
             f.total_ns,
             f.self_ns,
             f.mean_ns(),
             f.percentile_ns(50),
             f.percentile_ns(99),
             f.percentile_ns(100),
-        ];
-        let mut cells = vec![count(f.calls)];
-        cells.extend(times.map(duration));
-        cells.extend([text(&f.name), text(&f.module)]);
-        table.row(cells);
-    }
-    table
+        ]
+    })
 }
 
 /// A function as a JSON object.
 pub(crate) fn json(f: &FunctionTimes) -> serde_json::Value {
+    let times = times_of(f);
+    let time = |place: usize| times.map(|times| times[place]);
     serde_json::json!({
         "v": ringmark_decoder::JSON_VERSION,
         "kind": "function",
@@ -60,12 +133,13 @@ pub(crate) fn json(f: &FunctionTimes) -> serde_json::Value {
         "module": String::from_utf8_lossy(&f.module),
         "calls": f.calls,
         "not_returned": f.not_returned,
-        "total_ns": f.total_ns,
-        "self_ns": f.self_ns,
-        "mean_ns": f.mean_ns(),
-        "p50_ns": f.percentile_ns(50),
-        "p99_ns": f.percentile_ns(99),
-        "max_ns": f.percentile_ns(100),
+        "no_end": f.no_end,
+        "total_ns": time(0),
+        "self_ns": time(1),
+        "mean_ns": time(2),
+        "p50_ns": time(3),
+        "p99_ns": time(4),
+        "max_ns": time(5),
     })
 }
 
@@ -77,6 +151,19 @@ pub(crate) struct Change {
     calls: [u64; 2],
     self_ns: [u64; 2],
     mean_ns: [u64; 2],
+    /// The side has durations, or no calls at all.
+    is_timed: [bool; 2],
+}
+
+impl Change {
+    fn known(&self, pair: [u64; 2], side: usize) -> Option<u64> {
+        self.is_timed[side].then(|| pair[side])
+    }
+
+    fn time(&self, pair: [u64; 2], side: usize) -> String {
+        self.known(pair, side)
+            .map_or_else(|| "-".to_owned(), duration)
+    }
 }
 
 /// What differs, the largest change of own time first.
@@ -92,6 +179,7 @@ pub(crate) fn changes(before: &[FunctionTimes], after: &[FunctionTimes]) -> Vec<
                     calls: [0; 2],
                     self_ns: [0; 2],
                     mean_ns: [0; 2],
+                    is_timed: [true; 2],
                 });
                 changes.len() - 1
             });
@@ -99,14 +187,18 @@ pub(crate) fn changes(before: &[FunctionTimes], after: &[FunctionTimes]) -> Vec<
             change.calls[side] = f.calls;
             change.self_ns[side] = f.self_ns;
             change.mean_ns[side] = f.mean_ns();
+            change.is_timed[side] = f.is_timed();
         }
     }
     changes.sort_by_key(|c| std::cmp::Reverse(c.self_ns[0].abs_diff(c.self_ns[1])));
     changes
 }
 
-/// `+1.2 ms`, `-3 us`, `0`.
-fn signed(pair: [u64; 2]) -> String {
+/// `+1.2 ms`, `-3 us`, `0`; `-` where a side is not known.
+fn signed(pair: [u64; 2], is_known: [bool; 2]) -> String {
+    if is_known != [true; 2] {
+        return "-".to_owned();
+    }
     let difference = duration(pair[0].abs_diff(pair[1]));
     match pair[0].cmp(&pair[1]) {
         std::cmp::Ordering::Less => format!("+{difference}"),
@@ -125,11 +217,11 @@ pub(crate) fn changes_table(changes: &[Change]) -> Table {
         table.row(vec![
             count(c.calls[0]),
             count(c.calls[1]),
-            duration(c.self_ns[0]),
-            duration(c.self_ns[1]),
-            signed(c.self_ns),
-            duration(c.mean_ns[0]),
-            duration(c.mean_ns[1]),
+            c.time(c.self_ns, 0),
+            c.time(c.self_ns, 1),
+            signed(c.self_ns, c.is_timed),
+            c.time(c.mean_ns, 0),
+            c.time(c.mean_ns, 1),
             c.name.clone(),
             c.module.clone(),
         ]);
@@ -145,7 +237,7 @@ pub(crate) fn change_json(c: &Change) -> serde_json::Value {
         "name": c.name,
         "module": c.module,
         "calls": c.calls,
-        "self_ns": c.self_ns,
-        "mean_ns": c.mean_ns,
+        "self_ns": ([0, 1].map(|side| c.known(c.self_ns, side))),
+        "mean_ns": ([0, 1].map(|side| c.known(c.mean_ns, side))),
     })
 }

@@ -33,7 +33,7 @@ impl Files {
     }
 }
 
-/// Reads dumps together. Damage and steps back in time are told on standard error.
+/// Reads dumps together. Damage and steps of clocks are told on standard error.
 ///
 /// # Errors
 /// One of them cannot be read, or is no dump.
@@ -55,8 +55,9 @@ pub(crate) fn read_for(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dum
         ));
     }
     tell_damage(&dump);
+    tell_unknown(&dump);
     let found = dump.verify();
-    tell_backward(&found);
+    tell_steps(&found);
     tell_clocks(&dump, &found);
     Ok(dump)
 }
@@ -183,12 +184,33 @@ fn tell_damage(dump: &Dump) {
     ));
 }
 
-/// Says that order by time is not all there is to know.
-fn tell_backward(found: &Verification) {
-    if found.backward + found.clock_steps > 0 {
+/// Says whose beginning is not known: without a session's header there are no dates.
+fn tell_unknown(dump: &Dump) {
+    for session in dump
+        .sessions
+        .iter()
+        .filter(|s| !has_dates(s) && !s.slots.is_empty())
+    {
         note(&format!(
-            "{} and {} go back in time; events are shown in the order of their times, which may not be that in which they happened",
-            counted(found.backward, "event"),
+            "session {}: its header is damaged or missing, so the dates of its events are not known \
+             and their times may be in another unit",
+            session.uuid
+        ));
+    }
+}
+
+/// Whether times of a session can be dates.
+pub(crate) fn has_dates(session: &Session) -> bool {
+    session.header.is_some()
+}
+
+/// Says that order by time is not all there is to know. Events of one thread that go back in time
+/// are no reason for that: a signal handler's event may stand before the one that it interrupted;
+/// `verify` counts them.
+fn tell_steps(found: &Verification) {
+    if found.clock_steps > 0 {
+        note(&format!(
+            "{} go back in time; events are shown in the order of their times, which may not be that in which they happened",
             counted(found.clock_steps, "clock sample"),
         ));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ringmark_decoder::{Dump, Event, Output, Value};
 
 use crate::calls::CallOptions;
-use crate::output::units::{count, duration};
+use crate::function_table;
 use crate::output::{Failure, Table, printable};
 use crate::tracing::target::Target;
 
@@ -102,6 +102,26 @@ impl Gathered {
         calls.fold(0, u64::saturating_add)
     }
 
+    /// Calls so far, and those of them without a known end: still open, on another stack or too deep.
+    fn calls(&self) -> (u64, u64) {
+        let calls = self.calls.saturating_add(self.open);
+        (calls, calls.saturating_sub(self.timed()))
+    }
+
+    /// Total, own, mean, median, 99th percentile and longest, where any is known.
+    fn times(&self) -> Option<[u64; 6]> {
+        (self.timed() > 0).then(|| {
+            [
+                self.total,
+                self.own,
+                self.mean(),
+                self.percentile(50),
+                self.percentile(99),
+                self.max,
+            ]
+        })
+    }
+
     fn mean(&self) -> u64 {
         self.sum.checked_div(self.timed()).unwrap_or(0)
     }
@@ -158,30 +178,33 @@ impl Profile {
 
     /// One row per function.
     pub(crate) fn table(&self) -> Table {
-        let mut table = Table::new(&[
-            ">CALLS", ">TOTAL", ">SELF", ">AVG", ">~P50", ">~P99", ">MAX", "FUNCTION", "MODULE",
-            "TRACER",
-        ]);
+        let any_without_end = self.no_end() > 0;
+        let headings = function_table::headings(
+            any_without_end,
+            &[
+                ">TOTAL", ">SELF", ">AVG", ">~P50", ">~P99", ">MAX", "FUNCTION", "MODULE", "TRACER",
+            ],
+        );
+        let mut table = Table::new(&headings);
         for f in &self.functions {
-            let times = [
-                f.total,
-                f.own,
-                f.mean(),
-                f.percentile(50),
-                f.percentile(99),
-                f.max,
-            ];
-            let mut cells = vec![count(f.calls)];
-            cells.extend(times.map(duration));
+            let mut cells = function_table::cells(any_without_end, f.calls(), f.times());
             cells.extend([&f.function, &f.module, &self.tracer].map(|text| printable(text)));
             table.row(cells);
         }
+        table.foot(function_table::without_end(self.no_end()));
         table
+    }
+
+    /// Calls without a known end.
+    fn no_end(&self) -> u64 {
+        self.functions.iter().map(|f| f.calls().1).sum()
     }
 
     /// A JSON object per function.
     pub(crate) fn json(&self) -> impl Iterator<Item = serde_json::Value> {
         self.functions.iter().map(|f| {
+            let times = f.times();
+            let time = |place: usize| times.map(|times| times[place]);
             serde_json::json!({
                 "v": ringmark_decoder::JSON_VERSION,
                 "kind": "function",
@@ -191,13 +214,14 @@ impl Profile {
                 "calls": f.calls,
                 "open": f.open,
                 "not_returned": f.unwound,
-                "total_ns": f.total,
-                "self_ns": f.own,
-                "mean_ns": f.mean(),
-                "min_ns": f.min,
-                "p50_ns": f.percentile(50),
-                "p99_ns": f.percentile(99),
-                "max_ns": f.max,
+                "no_end": f.calls.saturating_sub(f.timed()),
+                "total_ns": time(0),
+                "self_ns": time(1),
+                "mean_ns": time(2),
+                "min_ns": times.map(|_| f.min),
+                "p50_ns": time(3),
+                "p99_ns": time(4),
+                "max_ns": time(5),
                 "approximate": ["p50_ns", "p99_ns"],
                 "histogram": f.histogram,
             })

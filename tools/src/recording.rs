@@ -1,7 +1,9 @@
 //! A recording from start to end: progress on a terminal, Ctrl-C, the traced program's life, and
 //! what is told afterwards.
 
+use std::fs::DirBuilder;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,15 +32,21 @@ pub(crate) struct Outcome {
     pub(crate) trouble: Vec<String>,
     /// The dump is not whole although nothing was lost in the rings: full disk, size limit.
     pub(crate) incomplete: bool,
+    /// A part of what was to be recorded was not, whatever the dump says.
+    pub(crate) not_recorded: bool,
     /// The traced program's exit code, if one was started.
     pub(crate) command: Option<Exit>,
 }
 
 impl Outcome {
-    /// Exit code of a recording without a program of its own.
+    /// That of the program, if one was started. One that ended well is no reason to hide that a
+    /// part of what it did was not recorded.
     pub(crate) fn exit(&self) -> Exit {
-        self.command
-            .unwrap_or(Exit::lost_if(self.incomplete || self.progress.lost > 0))
+        match self.command {
+            Some(exit) if exit != Exit::FINE || !self.not_recorded => exit,
+            Some(_) => Exit::LOST,
+            None => Exit::lost_if(self.incomplete || self.progress.lost > 0),
+        }
     }
 }
 
@@ -93,13 +101,7 @@ pub(crate) fn record_command(
 /// # Errors
 /// The directory is not there.
 pub(crate) fn watch_deaths(directory: &Path, codec: Codec) -> anyhow::Result<Exit> {
-    if !directory.is_dir() {
-        let text = format!(
-            "{}: is no directory, expected one for dumps",
-            directory.display()
-        );
-        return Err(Failure::usage(text).into());
-    }
+    make_directory(directory)?;
     let signals = Signals::watch().context("watching signals")?;
     let mut failed = false;
     DeathWatch::new(directory, codec).run(&signals.stop, |event| {
@@ -109,6 +111,25 @@ pub(crate) fn watch_deaths(directory: &Path, codec: Codec) -> anyhow::Result<Exi
         }
     });
     Ok(Exit::lost_if(failed))
+}
+
+/// Dumps hold what programs did: a new directory is for its owner alone.
+fn make_directory(directory: &Path) -> anyhow::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let shown = directory.display();
+    if directory.exists() {
+        let text = format!("{shown}: is no directory, expected one for dumps");
+        return Err(Failure::usage(text).into());
+    }
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory);
+    made.map_err(|error| Failure::usage(format!("{shown}: cannot be made: {error}")))?;
+    note(&format!("{shown}: made, for dumps"));
+    Ok(())
 }
 
 fn death_text(event: &on_death::Event) -> Option<String> {
@@ -164,6 +185,7 @@ fn outcome(
         progress,
         trouble,
         incomplete,
+        not_recorded: false,
         command: None,
     })
 }

@@ -7,7 +7,7 @@ use ringmark_format::mailbox::TEXT_BYTES_MAX;
 use crate::arch::has_shadow_stack;
 use crate::engine::Engine;
 use crate::record::nodes::not_called;
-use crate::sites::{Kind, demangled};
+use crate::sites::{Kind, Module};
 use crate::tracers::{Outcome, Selection, Tracer, TracerKind, Tracers, candidate};
 
 /// Kept free for the last line.
@@ -195,7 +195,8 @@ pub(super) fn functions(
                     true => "sleds",
                     false => "address",
                 };
-                let (at, name) = (site.address, one_line(symbol));
+                let start = function.map_or(site.address, |f| f.address);
+                let (at, name) = (site.address, one_line(module, symbol, start));
                 format!("{state} {at:x} {size} {exits} {name}")
             };
             if !page.take(&path, &mut named, wanted, line) {
@@ -204,7 +205,7 @@ pub(super) fn functions(
         }
         for one in module.refused.iter().filter(|_| refused) {
             let line = |(): ()| {
-                let name = one_line(&one.symbol);
+                let name = one_line(module, &one.symbol, one.address);
                 format!("no {:x} {name}\t{}", one.address, one.reason)
             };
             if !page.take(&path, &mut named, |()| true, line) {
@@ -216,8 +217,8 @@ pub(super) fn functions(
 }
 
 /// A name that cannot be taken for two lines.
-fn one_line(symbol: &[u8]) -> String {
-    demangled(symbol).replace(['\n', '\t'], " ")
+fn one_line(module: &Module, symbol: &[u8], address: u64) -> String {
+    module.name_of(symbol, address).replace(['\n', '\t'], " ")
 }
 
 /// A part of a list.

@@ -8,7 +8,7 @@ use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 
 use super::frames::Frames;
-use super::unwind;
+use super::{debug_file, unwind};
 
 /// A list of sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) struct Contents {
     pub(super) frames: Option<Frames>,
 }
 
-type Elf<'a> = ElfFile64<'a, LittleEndian, &'a ReadCache<File>>;
+pub(super) type Elf<'a> = ElfFile64<'a, LittleEndian, &'a ReadCache<File>>;
 
 /// Reads the file at `path`: without its functions where it has no table.
 pub(crate) fn read(path: &Path) -> Result<Contents, String> {
@@ -68,7 +68,7 @@ pub(crate) fn read(path: &Path) -> Result<Contents, String> {
         ..Contents::default()
     };
     if !contents.tables.is_empty() {
-        contents.symbols = symbols(&elf);
+        contents.symbols = symbols(path, &elf);
         contents.parts = parts(&contents.symbols);
         // One for each address: the first.
         contents.symbols.dedup_by_key(|symbol| symbol.at);
@@ -78,6 +78,17 @@ pub(crate) fn read(path: &Path) -> Result<Contents, String> {
         contents.frames = Frames::of(&elf);
     }
     Ok(contents)
+}
+
+/// Whether a program or shared object has a table of sites.
+///
+/// # Errors
+/// It cannot be read, or is no such file.
+pub fn names_sites(path: &Path) -> Result<bool, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let cache = ReadCache::new(file);
+    let elf = Elf::parse(&cache).map_err(|error| error.to_string())?;
+    Ok(!tables(&elf).is_empty())
 }
 
 fn tables(elf: &Elf<'_>) -> Vec<Table> {
@@ -111,24 +122,34 @@ pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) 
     numbers.collect()
 }
 
-/// Functions of both symbol tables, and what only the unwind table knows, without a name.
-fn symbols(elf: &Elf<'_>) -> Vec<Symbol> {
-    let is_function = |symbol: &object::read::elf::ElfSymbol64<'_, '_, LittleEndian, _>| {
-        symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.address() != 0
-    };
-    let both = elf.symbols().chain(elf.dynamic_symbols());
-    let named = both.filter(is_function).map(|symbol| Symbol {
+pub(super) fn is_function<'a>(symbol: &impl ObjectSymbol<'a>) -> bool {
+    symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.address() != 0
+}
+
+pub(super) fn named<'a>(symbol: &impl ObjectSymbol<'a>) -> Symbol {
+    Symbol {
         at: symbol.address(),
         size: symbol.size(),
         name: symbol.name_bytes().unwrap_or_default().to_vec(),
-    });
+    }
+}
+
+/// Functions of both symbol tables and of a separate debug file, and what only the unwind table
+/// knows, without a name.
+fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
+    let both = elf.symbols().chain(elf.dynamic_symbols());
+    let both = both.filter(is_function).map(|symbol| named(&symbol));
+    let named = both.chain(debug_file::functions(path, elf));
     let header = elf.section_by_name(".eh_frame_hdr");
     let data =
         header.and_then(|section| Some((section.uncompressed_data().ok()?, section.address())));
     let starts = data.map(|(data, at)| unwind::starts(&data, at));
+    let is_stripped = elf.symbols().next().is_none();
+    let frames = is_stripped.then(|| Frames::of(elf)).flatten();
+    let sizes = frames.map(|frames| frames.sizes()).unwrap_or_default();
     let unnamed = starts.unwrap_or_default().into_iter().map(|at| Symbol {
         at,
-        size: 0,
+        size: sizes.get(&at).copied().unwrap_or(0),
         name: Vec::new(),
     });
     let mut symbols: Vec<_> = named.chain(unnamed).collect();

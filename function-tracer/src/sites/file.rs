@@ -33,7 +33,17 @@ pub struct InFile {
     pub others: BTreeSet<Vec<u8>>,
     /// It is a program that loads no shared objects.
     pub is_static: bool,
+    /// What its functions call in place of sites, and the compiler's flags for that.
+    pub calls: Option<(&'static str, &'static str)>,
 }
+
+/// Functions that other tracers have called at the entry of each function.
+const CALLED: [(&str, &str); 4] = [
+    ("mcount", "-pg"),
+    ("_mcount", "-pg"),
+    ("__fentry__", "-pg -mfentry"),
+    ("__cyg_profile_func_enter", "-finstrument-functions"),
+];
 
 type Elf<'a> = ElfFile64<'a, LittleEndian, &'a [u8]>;
 
@@ -60,6 +70,11 @@ pub fn in_file(path: &Path) -> Result<InFile, String> {
     if let Some(module) = module {
         found.take(module, base);
     }
+    let is_called = |name: &str| {
+        let mut symbols = elf.dynamic_symbols().chain(elf.symbols());
+        symbols.any(|s| s.is_undefined() && s.name_bytes().is_ok_and(|n| n == name.as_bytes()))
+    };
+    found.calls = CALLED.into_iter().find(|(name, _)| is_called(name));
     let known: BTreeSet<_> = found.functions.iter().map(|f| f.address).collect();
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
     let functions = symbols.filter(|s| s.kind() == SymbolKind::Text && s.is_definition());

@@ -1,7 +1,9 @@
 //! What a file's unwind table says of the functions around addresses.
 
+use std::collections::BTreeMap;
+
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, RegisterRule,
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, RegisterRule,
     UnwindContext, UnwindSection, X86_64,
 };
 use object::read::elf::ElfFile64;
@@ -30,6 +32,22 @@ impl Frames {
             header: section(".eh_frame_hdr")?,
             entries: section(".eh_frame")?,
         })
+    }
+
+    /// Bytes of all functions by their first address.
+    pub(super) fn sizes(&self) -> BTreeMap<u64, u64> {
+        let bases = BaseAddresses::default().set_eh_frame(self.entries.0);
+        let section = EhFrame::new(&self.entries.1, LittleEndian);
+        let mut entries = section.entries(&bases);
+        let mut sizes = BTreeMap::new();
+        while let Ok(Some(entry)) = entries.next() {
+            if let CieOrFde::Fde(partial) = entry
+                && let Ok(entry) = partial.parse(EhFrame::cie_from_offset)
+            {
+                sizes.insert(entry.initial_address(), entry.len());
+            }
+        }
+        sizes
     }
 
     /// Where the function around `at` begins, and where its return address is when the

@@ -1,6 +1,7 @@
 //! Finding sites: what the loader mapped (`loader`), what the files behind it say (`elf`,
 //! `maps`), which entries of their tables are sites that can be believed (`scan`).
 
+mod debug_file;
 pub(crate) mod elf;
 mod exits;
 mod file;
@@ -12,11 +13,13 @@ pub(crate) mod scan;
 mod tables;
 mod unwind;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
+pub use elf::names_sites;
 pub use file::{InFile, in_file};
-pub use names::demangled;
+pub use names::{demangled, readable};
 
 use crate::arch::{Form, State};
 use crate::patch::room::Room;
@@ -170,6 +173,17 @@ impl Module {
     #[must_use]
     pub fn function(&self, site: &Site) -> Option<&Function> {
         self.functions.get(site.function as usize)
+    }
+
+    /// The name for people of a function of this module: by its symbol, else by its place.
+    #[must_use]
+    pub fn name_of<'s>(&self, symbol: &'s [u8], address: u64) -> Cow<'s, str> {
+        let file = self.path.file_name().unwrap_or_default();
+        readable(
+            symbol,
+            file.as_encoded_bytes(),
+            address.wrapping_sub(self.base),
+        )
     }
 
     /// Its addresses: from the first byte to behind the last.

@@ -32,6 +32,16 @@ pub fn demangled(symbol: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// The name of a function for people; without a symbol its place in its module's file, which is the
+/// same in every run: `module+0x11d0`.
+#[must_use]
+pub fn readable<'s>(symbol: &'s [u8], module: &[u8], offset: u64) -> Cow<'s, str> {
+    if symbol.is_empty() {
+        return Cow::Owned(format!("{}+{offset:#x}", String::from_utf8_lossy(module)));
+    }
+    demangled(symbol)
+}
+
 fn rust(symbol: &str) -> Option<String> {
     let name = rustc_demangle::try_demangle(symbol).ok()?;
     let mut out = Bounded::default();
@@ -57,6 +67,8 @@ mod tests {
         assert_eq!(demangled(b"main"), "main");
         assert_eq!(demangled(b"_ZN3foo3barEi"), "foo::bar(int)");
         assert_eq!(demangled(b"_ZN3foo3bar17h0123456789abcdefE"), "foo::bar");
+        assert_eq!(readable(b"_ZN3foo3barEi", b"x", 1), "foo::bar(int)");
+        assert_eq!(readable(b"", b"server", 0x11d0), "server+0x11d0");
         let bomb = [b"_Z".as_slice(), &[b'1'; 9 << 10]].concat();
         assert_eq!(demangled(&bomb).len(), bomb.len());
     }

@@ -27,7 +27,7 @@ use crate::record::profile::Sum;
 use crate::record::triggers::{pause, take_snapshot};
 use crate::record::types;
 pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
-use crate::sites::{ModuleId, SiteId, demangled};
+use crate::sites::{ModuleId, SiteId};
 use crate::target::Target;
 pub use budget::GivenUp;
 pub use error::TracerError;
@@ -425,9 +425,9 @@ impl Tracers {
 
 fn name_of(engine: &Engine, id: SiteId) -> String {
     let found = engine.site(id);
-    let symbol = found.and_then(|(module, site)| module.function(site));
-    symbol.map_or_else(
+    let function = found.and_then(|(module, site)| Some((module, module.function(site)?)));
+    function.map_or_else(
         || format!("site {}", id.0),
-        |function| demangled(&function.symbol).into_owned(),
+        |(module, f)| module.name_of(&f.symbol, f.address).into_owned(),
     )
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::record::profile::{Sum, begun};
 use crate::record::profile_tables::{CELLS_MAX, LANES, Use, make_room, set_uses};
-use crate::sites::{Module, Site, demangled};
+use crate::sites::{Module, Site};
 
 /// Names for people.
 #[derive(Debug, Clone, Default)]
@@ -107,12 +107,9 @@ impl Profiles {
 }
 
 fn names((module, site): (&Module, &Site)) -> Names {
-    let symbol = module.function(site).map_or(&[][..], |f| &f.symbol);
-    let function = if symbol.is_empty() {
-        format!("{:#x}", site.address)
-    } else {
-        demangled(symbol).into_owned()
-    };
+    let function = module.function(site);
+    let (symbol, address) = function.map_or((&[][..], site.address), |f| (&f.symbol, f.address));
+    let function = module.name_of(symbol, address);
     let file = module.path.file_name().unwrap_or_default();
     let one_line = |text: &str| text.replace(['\n', '\t'], " ");
     Names {

@@ -232,6 +232,7 @@ pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
         symbol: function.map_or(&[], |f| f.symbol.as_slice()),
         module: file.as_bytes(),
         bytes: function.map_or(0, |f| f.size),
+        offset: function.map_or(0, |f| f.address.wrapping_sub(module.base)),
     }
 }
 

@@ -16,6 +16,9 @@ use crate::output::{Exit, Failure, Sink, Style, note};
 /// Bytes of lines that are gathered before they are written.
 const LINES_BYTES: usize = 60 << 10;
 
+/// In the place of a time that is not known.
+const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";
+
 /// Show events, one per line, in order of time
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -218,12 +221,16 @@ impl<'a> Printer<'a> {
 
     /// Puts another time in place of the wall clock's, which every line begins with.
     fn restamp(&mut self, item: &Output<'_>, from: usize, out: &mut Vec<u8>) {
-        let wall_ns = match item {
-            Output::Event(event) => event.wall_ns(),
-            Output::Lost(lost) => lost.session.clock.wall_ns(lost.t_ns),
+        let (wall_ns, session) = match item {
+            Output::Event(event) => (event.wall_ns(), event.session),
+            Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
         };
         let before = match self.form.time {
-            Time::Wall => return,
+            Time::Wall if input::has_dates(session) => return,
+            Time::Wall => {
+                out.splice(from..from + TIMESTAMP_BYTES, UNKNOWN_TIME.bytes());
+                return;
+            }
             Time::Relative => self.origin_ns,
             Time::Delta => self.last_ns.replace(wall_ns).unwrap_or(wall_ns),
         };

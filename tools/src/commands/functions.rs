@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
-use ringmark_function_tracer::sites::{InFile, demangled, in_file};
+use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
 use crate::output::units::{count, counted};
 use crate::output::{Exit, Failure, Sink, note, printable};
+use crate::tracing::sites::{NO_SITES, no_sites};
 use crate::tracing::target::Target;
 
 /// List functions that can be traced, in a running process or in a file
@@ -72,12 +73,33 @@ impl Args {
             (None, Some(file)) => of_file(file)?,
             (None, None) => (Vec::new(), Vec::new()),
         };
-        let wanted = |row: &&Row| selection.is_empty() || wants(&selection, &row.name, &row.module);
-        let rows: Vec<_> = rows.iter().filter(wanted).collect();
-        match &self.why {
-            Some(name) => why(name, &rows, &others, &selection),
-            None => list(&rows, file.as_deref()),
+        let wanted = |row: &&Row| selection.is_empty() || wants(&selection, row);
+        let found: Vec<_> = rows.iter().filter(wanted).collect();
+        if let Some(name) = &self.why {
+            return why(name, &found, &others, &selection);
         }
+        let traceable = |rows: &[&Row]| rows.iter().filter(|row| row.reason.is_none()).count();
+        list(&found)?;
+        if traceable(&found) > 0 {
+            return Ok(Exit::FINE);
+        }
+        let where_ = match (self.pid, &file) {
+            (Some(pid), _) => format!("pid {pid}"),
+            (None, Some(file)) => file.display().to_string(),
+            (None, None) => String::new(),
+        };
+        let all = traceable(&rows.iter().collect::<Vec<_>>());
+        let text = match (pattern.filter(|_| all > 0), &file) {
+            (Some(pattern), _) => format!(
+                "{} can be traced, {pattern:?} matches none of them",
+                counted(all as u64, "function")
+            ),
+            (None, Some(file)) => {
+                in_file(file).map_or_else(|_| NO_SITES.to_owned(), |f| no_sites(&f))
+            }
+            (None, None) => NO_SITES.to_owned(),
+        };
+        Err(Failure::no_target(format!("{where_}: {text}")).into())
     }
 }
 
@@ -85,12 +107,22 @@ fn program_of(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/exe"))
 }
 
-fn wants(selection: &Selection, name: &str, module: &str) -> bool {
-    let file = module.rsplit('/').next().unwrap_or(module);
+fn wants(selection: &Selection, row: &Row) -> bool {
+    let file = row.module.rsplit('/').next().unwrap_or(&row.module);
     selection.wants(&Candidate {
-        symbol: name.as_bytes(),
+        symbol: row.name.as_bytes(),
         module: file.as_bytes(),
         bytes: 0,
+        offset: 0,
+    })
+}
+
+fn wants_symbol(selection: &Selection, symbol: &str) -> bool {
+    selection.wants(&Candidate {
+        symbol: symbol.as_bytes(),
+        module: b"",
+        bytes: 0,
+        offset: 0,
     })
 }
 
@@ -146,11 +178,12 @@ fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
         others,
         ..
     } = in_file(path).map_err(|e| Failure::unreadable(format!("{}: {e}", path.display())))?;
+    let module = path.file_name().unwrap_or_default().as_encoded_bytes();
     let row = |address, symbol: &[u8]| Row {
         state: String::new(),
         address,
         size: 0,
-        name: demangled(symbol).into_owned(),
+        name: readable(symbol, module, address).into_owned(),
         module: path.display().to_string(),
         has_exits: false,
         reason: None,
@@ -168,7 +201,7 @@ fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
     Ok((functions.chain(refused).collect(), others.collect()))
 }
 
-fn list(rows: &[&Row], file: Option<&Path>) -> anyhow::Result<Exit> {
+fn list(rows: &[&Row]) -> anyhow::Result<()> {
     let mut out = Sink::paged();
     let traceable = rows.iter().filter(|row| row.reason.is_none());
     for row in traceable.clone() {
@@ -188,19 +221,14 @@ fn list(rows: &[&Row], file: Option<&Path>) -> anyhow::Result<Exit> {
     out.finish()?;
     let functions = traceable.count() as u64;
     let refused = rows.len() as u64 - functions;
-    if functions == 0
-        && let Some(file) = file
-    {
-        let text = "no patchable functions; rebuild with -fpatchable-function-entry=5, \
-                    or in Rust with #[ringmark::trace_fn]";
-        return Err(Failure::no_target(format!("{}: {text}", file.display())).into());
+    if functions > 0 {
+        note(&format!(
+            "{} can be traced, {} cannot",
+            counted(functions, "function"),
+            count(refused)
+        ));
     }
-    note(&format!(
-        "{} can be traced, {} cannot",
-        counted(functions, "function"),
-        count(refused)
-    ));
-    Ok(Exit::FINE)
+    Ok(())
 }
 
 fn why(
@@ -219,7 +247,7 @@ fn why(
         };
         writeln!(out, "{function}  {module}: {text}")?;
     }
-    let without = others.iter().filter(|other| wants(selection, other, ""));
+    let without = others.iter().filter(|other| wants_symbol(selection, other));
     let mut untraced = 0;
     for other in without {
         untraced += 1;

@@ -82,7 +82,7 @@ fn write_table(
 ) -> anyhow::Result<()> {
     if sessions.is_empty() && notes.is_empty() {
         for directory in find::directories() {
-            writeln!(out, "no sessions in {}", directory.display())?;
+            writeln!(out, "no sessions in {}{}", directory.display(), whose())?;
             if let Some(obstacle) = notes::obstacle(&directory) {
                 let obstacle = printable(&obstacle);
                 writeln!(out, "programs cannot be traced there: {obstacle}")?;
@@ -116,6 +116,15 @@ fn write_table(
         }
     }
     Ok(())
+}
+
+/// Only root is shown the sessions of all users.
+fn whose() -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        ""
+    } else {
+        "; these are yours alone, root sees those of all users"
+    }
 }
 
 fn row(listed: &Listed) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
 use ringmark_reader::record::RecordOptions;
@@ -222,25 +223,47 @@ pub(crate) fn command(
     };
     let dump = dump.create(&to)?;
     let signals = Signals::watch()?;
+    let begun = SystemTime::now() - CLOCK_STEP;
     let traced = match Traced::start(command, to == Destination::Stdout, preload) {
         Ok(traced) => traced,
         Err(not_started) => return Ok(Err(not_started)),
     };
     let pid = traced.pid();
     let mut outcome = recording::record_command(traced, &signals, dump, options)?;
-    if outcome.progress.sessions_done == 0 && outcome.trouble.is_empty() {
-        outcome.trouble.push(why_not_traced(pid));
+    // Not one that an earlier process of this number left.
+    let off = notes::off_note(pid).filter(|note| note.written >= begun);
+    let off = off.map(|note| printable(&note.reason));
+    if outcome.progress.sessions_done > 0 {
+        outcome.not_recorded = off.is_some();
+        let what = match preload {
+            Some(_) => "the program's own events were NOT recorded, only its functions",
+            None => "a part of the program was NOT recorded",
+        };
+        let trouble = off.map(|reason| format!("{what}: {reason}"));
+        outcome.trouble.extend(trouble);
+    } else if outcome.trouble.is_empty() {
+        let why = why_not_traced(pid, off, outcome.command);
+        outcome.trouble.push(why);
     }
     Ok(Ok(outcome))
 }
 
-/// The process's own reason, else a guess.
-fn why_not_traced(pid: u32) -> String {
-    match notes::off_note(pid) {
-        Some(note) => format!("tracing is off in pid {pid}: {}", printable(&note.reason)),
-        None if child::is_off() => "nothing recorded: RINGMARK=0 switches tracing off".to_owned(),
-        None => format!(
-            "no session appeared: does pid {pid} call ringmark::start_from_env()? If so, RINGMARK_VERBOSE=1 has it say what went wrong"
+/// Times of files are up to a tick of the kernel's clock older than what the clock says.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+
+/// The process's own reason, else what its exit code says, else what there is to know.
+fn why_not_traced(pid: u32, off: Option<String>, exit: Option<Exit>) -> String {
+    match (off, exit) {
+        (Some(reason), _) => format!("tracing is off in pid {pid}: {reason}"),
+        (None, Some(Exit(code @ (126 | 127)))) => format!(
+            "nothing recorded: pid {pid} ended with {code}, as what cannot be loaded or executed does"
+        ),
+        _ if child::is_off() => "nothing recorded: RINGMARK=0 switches tracing off".to_owned(),
+        _ => format!(
+            "no session appeared in pid {pid}: recorded are sessions that a program starts as \
+             RINGMARK says, with ringmark::start_from_env() or ringmark_start_from_env(); one that it \
+             starts with a builder is recorded while it runs: 'ringmark record -p PID'. \
+             RINGMARK_VERBOSE=1 has a program say what went wrong"
         ),
     }
 }
@@ -251,6 +274,12 @@ pub(crate) fn tell(outcome: &Outcome, output: &Path) {
         note(&outcome.trouble.join("; "));
     }
     let progress = &outcome.progress;
+    if progress.bytes == 0 && std::fs::metadata(output).is_ok_and(|old| old.len() > 0) {
+        note(&format!(
+            "{}: nothing was written, it is as it was",
+            output.display()
+        ));
+    }
     if progress.sessions_done > 0 {
         note(&format!(
             "{}: {}, {}, {}, {} lost",

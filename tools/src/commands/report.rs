@@ -1,7 +1,7 @@
 //! `report`: how often, and how long.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{Dump, Filter, FunctionTimes, Stats, TypeCount};
@@ -9,7 +9,7 @@ use ringmark_decoder::{Dump, Filter, FunctionTimes, Stats, TypeCount};
 use crate::calls::CallOptions;
 use crate::output::file::DEFAULT_FILE;
 use crate::output::units::{count, duration, size};
-use crate::output::{Exit, Failure, Sink, Style, Table, note, printable};
+use crate::output::{Exit, Failure, Sink, Style, Table, columns, note, printable};
 use crate::profile_table::{self, Profile};
 use crate::tracing::target::Target;
 use crate::{function_table, input, live};
@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// One JSON object per function and per event type
     #[arg(long)]
     json: bool,
+    /// Names at full length, also where the terminal is narrower
+    #[arg(long)]
+    wide: bool,
 }
 
 /// What is reported.
@@ -128,7 +131,13 @@ impl Args {
             let mut lines = changes.iter().map(function_table::change_json);
             return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
         }
-        Ok(function_table::changes_table(&changes).write(out, Style::detect())?)
+        let mut table = function_table::changes_table(&changes);
+        table.fit(self.columns());
+        Ok(table.write(out, Style::detect())?)
+    }
+
+    fn columns(&self) -> Option<usize> {
+        columns(io::stdout()).filter(|_| !self.wide)
     }
 
     fn show(
@@ -154,10 +163,11 @@ impl Args {
         if tables.is_empty() || !rows.is_empty() {
             tables.push(table(&rows));
         }
-        for (place, table) in tables.iter().enumerate() {
+        for (place, table) in tables.iter_mut().enumerate() {
             if place > 0 {
                 writeln!(out)?;
             }
+            table.fit(self.columns());
             table.write(out, Style::detect())?;
         }
         Ok(())

@@ -12,7 +12,8 @@ use crate::calls::CallOptions;
 use crate::child::NotStarted;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{count, counted, duration};
-use crate::output::{Exit, Style, note};
+use crate::output::{Exit, Style, columns, note};
+use crate::profile_table::Profile;
 use crate::recording::{self, Outcome};
 use crate::tracing::preload;
 use crate::{function_table, input, profile_table};
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Say how the recording went in FILE, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
+    /// Names at full length, also where the terminal is narrower
+    #[arg(long)]
+    wide: bool,
     /// The program with its arguments
     #[arg(last = true, value_name = "CMD", required = true)]
     command: Vec<OsString>,
@@ -79,12 +83,15 @@ impl Args {
             count(found.missing)
         )?;
         let functions = function_table::times(&dump, &CallOptions::default())?;
+        let mut tables = Vec::new();
         if !functions.is_empty() {
-            function_table::table(&functions).write(&mut out, Style::none())?;
+            tables.push(function_table::table(&functions));
         }
         let profiles = profile_table::in_dump(&dump, &CallOptions::default())?;
-        for profile in &profiles {
-            profile.table().write(&mut out, Style::none())?;
+        tables.extend(profiles.iter().map(Profile::table));
+        for table in &mut tables {
+            table.fit(columns(io::stderr()).filter(|_| !self.wide));
+            table.write(&mut out, Style::none())?;
         }
         if functions.is_empty() && profiles.is_empty() && self.functions.tracer.is_some() {
             drop(out);
@@ -95,7 +102,9 @@ impl Args {
         }
         let rows = report::rows(&dump, &Filter::new());
         if (functions.is_empty() && profiles.is_empty()) || !rows.is_empty() {
-            report::table(&rows).write(&mut out, Style::none())?;
+            let mut table = report::table(&rows);
+            table.fit(columns(io::stderr()).filter(|_| !self.wide));
+            table.write(&mut out, Style::none())?;
         }
         Ok(())
     }

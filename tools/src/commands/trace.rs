@@ -197,6 +197,10 @@ impl Start {
     fn run(self) -> anyhow::Result<Exit> {
         self.names.check()?;
         self.triggers.check(self.names.syntax)?;
+        if self.names.is_empty() && Target::of(self.of.pid)?.is_none() {
+            // Nothing is loaded for a start that would be refused.
+            self.names.require()?;
+        }
         let target = Target::find_or_load(self.of.pid)?;
         if self.names.is_empty() {
             self.require_functions(&target)?;
@@ -215,7 +219,7 @@ impl Start {
         let answer = target.ask("start", &lines)?;
         if answer.number("matched") == 0 {
             target.ask("stop", &self.of.lines())?;
-            return Err(self.nothing_matches());
+            return Err(self.nothing_matches(&target));
         }
         tell(&answer)?;
         if self.detach {
@@ -286,11 +290,23 @@ impl Start {
         Ok((Exit::FINE, told))
     }
 
-    fn nothing_matches(&self) -> anyhow::Error {
+    fn nothing_matches(&self, target: &Target) -> anyhow::Error {
         let pid = self.of.pid;
-        let names = self.names.filter.join(" ");
+        let mut what = format!("{:?}", self.names.filter.join(" "));
+        if self.names.filter.is_empty() {
+            // What it was given before, or `*`.
+            let status = target.ask("status", "").ok();
+            let lines = status.iter().flat_map(|status| status.values("tracer"));
+            let mut tracers = lines.filter_map(Line::of);
+            let meant = tracers.find(|line| match &self.of.tracer {
+                Some(name) => line.name == name,
+                None => line.is_default,
+            });
+            let filter = meant.map_or("", |line| line.filter);
+            what = format!("the filter of {}, {filter:?},", self.of.name());
+        }
         Failure::no_target(format!(
-            "pid {pid}: {names:?} matches no function; 'ringmark functions -p {pid}' lists them"
+            "pid {pid}: {what} matches no function; 'ringmark functions -p {pid}' lists them"
         ))
         .into()
     }

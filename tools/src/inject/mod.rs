@@ -1,13 +1,16 @@
 //! Loading the function tracer into a process that runs without it.
 
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_attach::{LoadError, Loaded, Options};
-use ringmark_reader::{Access, Session, control, find};
+use ringmark_function_tracer::sites::{in_file, names_sites};
+use ringmark_reader::{Access, Session, control, find, notes};
 
 use crate::output::{Failure, note, printable};
 use crate::tracing::preload;
+use crate::tracing::sites::{NO_SITES, no_sites};
 
 /// How long the loaded library has to start.
 const START_WITHIN: Duration = Duration::from_secs(10);
@@ -18,6 +21,10 @@ const GLANCE: Duration = Duration::from_millis(2);
 /// # Errors
 /// Why it was not loaded; the process is as it was then.
 pub(crate) fn load(pid: u32) -> Result<(), Failure> {
+    if let Some(obstacle) = obstacle(pid) {
+        return Err(obstacle);
+    }
+    without_sites(pid)?;
     let library = preload::library()?;
     let options = Options {
         call: Some((c"ringmark_functions_start", c"")),
@@ -32,14 +39,78 @@ pub(crate) fn load(pid: u32) -> Result<(), Failure> {
     note(&about(pid, &loaded));
     let end = Instant::now() + START_WITHIN;
     while !answers(pid) {
+        if let Some(obstacle) = obstacle(pid) {
+            return Err(obstacle);
+        }
         if Instant::now() >= end {
             let text =
-                "the function tracer was loaded and does not start; 'ringmark list' says why";
+                "the function tracer was loaded and has not started; is the process stopped?";
             return Err(Failure::no_target(format!("pid {pid}: {text}")));
         }
         thread::sleep(GLANCE);
     }
     Ok(())
+}
+
+/// Why the function tracer cannot run in this process, whoever loads it: it was loaded before, and
+/// has said why not; or the process has its one session for events of its own.
+pub(crate) fn obstacle(pid: u32) -> Option<Failure> {
+    let what = if is_loaded(pid) {
+        let note = notes::own_note(pid)?;
+        let reason = printable(&note.reason);
+        format!("the function tracer is loaded and off: {reason}")
+    } else if has_other_session(pid) {
+        "its own events have its session, and a process has one: its functions cannot be traced \
+         beside them. Start it without RINGMARK, then 'ringmark trace start' traces functions \
+         instead of events"
+            .to_owned()
+    } else {
+        return None;
+    };
+    Some(Failure::no_target(format!("pid {pid}: {what}")))
+}
+
+fn is_loaded(pid: u32) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
+    maps.is_ok_and(|maps| maps.contains(preload::LIBRARY))
+}
+
+/// Whether a session of the process knows no tracers.
+fn has_other_session(pid: u32) -> bool {
+    let is_other = |place: &find::Found| {
+        let session = Session::open_found(place, Access::Control).ok()?;
+        Some(!session.process_ended() && knows_tracers(&session) == Some(false))
+    };
+    let places = find::by_pid(pid).unwrap_or_default();
+    places.iter().any(|place| is_other(place) == Some(true))
+}
+
+/// That some object which the process has loaded has functions that can be traced: a process that
+/// has none is left alone.
+fn without_sites(pid: u32) -> Result<(), Failure> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut files: Vec<_> = maps
+        .lines()
+        .filter_map(|line| mapped_code(pid, line))
+        .collect();
+    files.dedup();
+    // What cannot be read may have some.
+    if files.is_empty() || files.iter().any(|file| names_sites(file).unwrap_or(true)) {
+        return Ok(());
+    }
+    let program = PathBuf::from(format!("/proc/{pid}/exe"));
+    let why = in_file(&program).map_or_else(|_| NO_SITES.to_owned(), |found| no_sites(&found));
+    Err(Failure::no_target(format!(
+        "pid {pid}: neither its program nor an object that it has loaded can be traced: {why}"
+    )))
+}
+
+/// The file behind executable memory, in a line of `/proc/PID/maps`.
+fn mapped_code(pid: u32, line: &str) -> Option<PathBuf> {
+    let mut fields = line.split_ascii_whitespace();
+    let is_code = fields.nth(1)?.contains('x');
+    let path = line.get(line.find('/')?..)?;
+    is_code.then(|| PathBuf::from(format!("/proc/{pid}/root{path}")))
 }
 
 fn about(pid: u32, loaded: &Loaded) -> String {
@@ -56,9 +127,14 @@ fn about(pid: u32, loaded: &Loaded) -> String {
 fn answers(pid: u32) -> bool {
     let knows = |place: &find::Found| {
         let session = Session::open_found(place, Access::Control).ok()?;
-        let answer = control::request(&session, "trace renew\ntracer=", START_WITHIN).ok()?;
-        Some(!answer.text.starts_with("unknown request"))
+        knows_tracers(&session)
     };
     let places = find::by_pid(pid).unwrap_or_default();
     places.iter().any(|place| knows(place) == Some(true))
+}
+
+/// Whether a session has tracers; `None`: it does not answer.
+fn knows_tracers(session: &Session) -> Option<bool> {
+    let answer = control::request(session, "trace renew\ntracer=", START_WITHIN).ok()?;
+    Some(!answer.text.starts_with("unknown request"))
 }

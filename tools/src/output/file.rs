@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ringmark_reader::Destination;
+use rustix::fs::{Access, access};
 
 use super::Failure;
 
@@ -16,11 +17,11 @@ pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A place for a new dump. A file that is there becomes `.old`, unless it is empty: that one would
-/// only replace an older dump.
+/// A place for a new dump. A file that is there becomes `.old` when the first block of the new one
+/// is written: a recording of nothing replaces nothing.
 ///
 /// # Errors
-/// It is a directory, a terminal, or cannot be renamed.
+/// It is a directory, a terminal, or a place where nothing can be written.
 pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
     if is_standard(path) {
         if io::stdout().is_terminal() {
@@ -30,37 +31,31 @@ pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
         return Ok(Destination::Stdout);
     }
     let shown = path.display();
-    match fs::symlink_metadata(path) {
+    let about = fs::symlink_metadata(path);
+    match &about {
         Ok(about) if about.is_dir() => {
             return Err(Failure::usage(format!(
                 "{shown}: is a directory, expected a file to write the dump to"
             ))
             .into());
         }
-        Ok(about) if about.is_file() && about.len() > 0 => keep_old(path)?,
+        // A device, a pipe, a link: written as it is.
+        Ok(about) if !about.is_file() => return Ok(Destination::File(path.to_owned())),
         _ => {}
     }
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    if let Some(parent) = parent.filter(|p| !p.is_dir()) {
+    let parent = parent.unwrap_or(Path::new("."));
+    if !parent.is_dir() {
         return Err(Failure::usage(format!(
             "{shown}: no directory {} to write the dump to",
             parent.display()
         ))
         .into());
     }
-    Ok(Destination::File(path.to_owned()))
-}
-
-fn keep_old(path: &Path) -> anyhow::Result<()> {
-    let mut old = path.as_os_str().to_owned();
-    old.push(".old");
-    let old = PathBuf::from(old);
-    fs::rename(path, &old).map_err(|error| {
-        Failure::usage(format!(
-            "{}: cannot be renamed to {}: {error}",
-            path.display(),
-            old.display()
-        ))
-        .into()
-    })
+    let may_write = Access::WRITE_OK | Access::EXEC_OK;
+    access(parent, may_write).map_err(|error| {
+        let error = io::Error::from(error);
+        Failure::usage(format!("{shown}: create: {error}"))
+    })?;
+    Ok(Destination::Replaced(path.to_owned()))
 }

@@ -12,11 +12,23 @@ pub(crate) use failure::{Exit, Failure, report, text};
 pub(crate) use sink::{Sink, Style};
 pub(crate) use table::Table;
 
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+
 use ringmark_decoder::escape::Printable;
 
 /// Text from a trace or a foreign file, safe for a terminal.
 pub(crate) fn printable(text: &str) -> String {
     Printable(text.as_bytes()).to_string()
+}
+
+/// Columns of the terminal that `to` is; `None`: it is none, or does not say.
+pub(crate) fn columns(to: impl IsTerminal + AsFd) -> Option<usize> {
+    if !to.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(to).ok()?;
+    Some(size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
 /// One line on standard error. A closed standard error is no reason to fail.

@@ -4,11 +4,31 @@ use std::io::{self, Write};
 
 use super::Style;
 
+/// Columns of names that may be cut.
+const NAMES: [&str; 2] = ["FUNCTION", "NAME"];
+/// To no less than this.
+const SHORTEST_NAME: usize = 20;
+
+/// Leaves the beginning and the end of a text that has more characters than `room`.
+fn shorten(text: &mut String, room: usize) {
+    let length = text.chars().count();
+    if length > room {
+        let front = (room - 1) / 2;
+        let behind = length - (room - 1 - front);
+        let (front, behind): (String, String) = (
+            text.chars().take(front).collect(),
+            text.chars().skip(behind).collect(),
+        );
+        *text = format!("{front}…{behind}");
+    }
+}
+
 /// Rows of text under headings. Columns whose heading starts with `>` are right-aligned.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<String>>,
+    feet: Vec<String>,
 }
 
 impl Table {
@@ -17,12 +37,34 @@ impl Table {
         Self {
             headings: headings.to_vec(),
             rows: Vec::new(),
+            feet: Vec::new(),
         }
     }
 
     /// Appends a row: one text per heading, safe for a terminal.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
+    }
+
+    /// Appends lines below the rows.
+    pub(crate) fn foot(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.feet.extend(lines);
+    }
+
+    /// Cuts names in their middle so that a row fits into so many columns, if any number is given.
+    pub(crate) fn fit(&mut self, columns: Option<usize>) {
+        let Some(columns) = columns else { return };
+        let widths = self.widths();
+        let mut headings = self.headings.iter();
+        let Some(place) = headings.position(|heading| NAMES.contains(heading)) else {
+            return;
+        };
+        let others = widths.iter().sum::<usize>() - widths[place];
+        let between = 2 * (widths.len() - 1);
+        let room = columns.saturating_sub(others + between).max(SHORTEST_NAME);
+        for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
+            shorten(cell, room);
+        }
     }
 
     /// Writes headings and rows.
@@ -41,7 +83,8 @@ impl Table {
                 self.line(row.iter().map(String::as_str), &widths)
             )?;
         }
-        Ok(())
+        let mut feet = self.feet.iter();
+        feet.try_for_each(|line| writeln!(out, "{line}"))
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -71,5 +114,42 @@ impl Table {
             }
         }
         line.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_where_the_terminal_ends() {
+        let mut table = Table::new(&[">CALLS", "FUNCTION", "MODULE"]);
+        let long = format!("begin{}end", "ä".repeat(200));
+        table.row(vec!["1".into(), long.clone(), "server".into()]);
+        table.row(vec!["12".into(), "short".into(), "server".into()]);
+        table.foot(["a line".to_owned()]);
+        let written = |table: &Table| {
+            let mut out = Vec::new();
+            table.write(&mut out, Style::none()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        table.fit(None);
+        assert!(written(&table).contains(&long));
+        table.fit(Some(80));
+        let text = written(&table);
+        let widths: Vec<_> = text.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(widths, [80, 80, 80, 6], "{text}");
+        assert!(
+            text.contains("  begin") && text.contains("end  server"),
+            "{text}"
+        );
+        assert!(text.contains("…") && text.contains("  short  "), "{text}");
+        // A terminal that is too narrow for anything.
+        table.fit(Some(3));
+        assert!(
+            written(&table)
+                .lines()
+                .all(|line| line.chars().count() <= 35)
+        );
     }
 }

@@ -3,5 +3,6 @@
 
 pub(crate) mod options;
 pub(crate) mod preload;
+pub(crate) mod sites;
 pub(crate) mod target;
 pub(crate) mod triggers;

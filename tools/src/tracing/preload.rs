@@ -8,6 +8,7 @@ use ringmark_function_tracer::sites::in_file;
 use rustix::process::{getegid, geteuid};
 
 use super::options::{Detail, Names};
+use super::sites::no_sites;
 use super::triggers::Triggers;
 use crate::output::{Failure, note};
 
@@ -91,7 +92,8 @@ pub(crate) fn library() -> Result<PathBuf, Failure> {
         .map(|path| path.display().to_string())
         .collect();
     Err(Failure::no_target(format!(
-        "{LIBRARY} is not there, looked for {}; RINGMARK_LIB says where else it may be",
+        "{LIBRARY} is not there, looked for {}; RINGMARK_LIB says where else it may be. \
+         'cargo build --release -p ringmark-functions' in Ringmark's source makes it, in target/release",
         looked.join(", ")
     )))
 }
@@ -142,7 +144,5 @@ fn obstacle(path: &Path) -> Option<String> {
     if takes_user || takes_group {
         return Some("is setuid or setgid: nothing can be preloaded".to_owned());
     }
-    let text = "no patchable functions; rebuild with -fpatchable-function-entry=5, \
-                    or in Rust with #[ringmark::trace_fn]";
-    found.functions.is_empty().then(|| text.to_owned())
+    found.functions.is_empty().then(|| no_sites(&found))
 }

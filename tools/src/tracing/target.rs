@@ -28,9 +28,10 @@ impl Target {
     /// There is no such process, it has no session with tracers, or we may not.
     pub(crate) fn find(pid: u32) -> anyhow::Result<Self> {
         let missing = || {
-            Failure::no_target(format!(
+            let text = format!(
                 "pid {pid}: runs without the function tracer; 'ringmark trace start -p {pid}' loads it"
-            ))
+            );
+            inject::obstacle(pid).unwrap_or_else(|| Failure::no_target(text))
         };
         Ok(Self::of(pid)?.ok_or_else(missing)?)
     }

@@ -1,0 +1,64 @@
+//! The separate file that a stripped program's symbols were put into: found as debuggers find it, by
+//! build id or by the name in `.gnu_debuglink`.
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSymbol, ReadCache};
+
+use super::elf::{Elf, Symbol, is_function, named};
+
+/// Where distributions put them.
+const DEBUG: &str = "/usr/lib/debug";
+
+/// Functions of the debug file of a stripped program; none where there is no such file, or it is
+/// that of another build.
+pub(super) fn functions(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
+    let build_id = elf.build_id().ok().flatten();
+    let is_stripped = elf.symbols().all(|symbol| !symbol.is_definition());
+    let candidates = if is_stripped {
+        places(path, elf, build_id)
+    } else {
+        Vec::new()
+    };
+    let read = |path: &PathBuf| {
+        let cache = ReadCache::new(File::open(path).ok()?);
+        let debug = Elf::parse(&cache).ok()?;
+        let is_its_own = debug.build_id().ok().flatten() == build_id;
+        let functions = debug.symbols().filter(is_function);
+        is_its_own.then(|| functions.map(|symbol| named(&symbol)).collect())
+    };
+    candidates.iter().find_map(read).unwrap_or_default()
+}
+
+fn places(path: &Path, elf: &Elf<'_>, build_id: Option<&[u8]>) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    if let Some([first, rest @ ..]) = build_id {
+        let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+        places.push(PathBuf::from(format!(
+            "{DEBUG}/.build-id/{first:02x}/{rest}.debug"
+        )));
+    }
+    // A name leads to a file of this build only where a build id says so.
+    let link = elf
+        .gnu_debuglink()
+        .ok()
+        .flatten()
+        .filter(|_| build_id.is_some());
+    if let Some((name, _)) = link
+        && let Ok(path) = fs::canonicalize(path)
+        && let Some(directory) = path.parent()
+    {
+        let name = Path::new(std::ffi::OsStr::from_bytes(name));
+        let name = name.file_name().unwrap_or_default();
+        let below = directory.strip_prefix("/").unwrap_or(directory);
+        let directories = [
+            directory.to_owned(),
+            directory.join(".debug"),
+            Path::new(DEBUG).join(below),
+        ];
+        places.extend(directories.map(|directory| directory.join(name)));
+    }
+    places
+}

@@ -1,0 +1,344 @@
+//! Promise: every call that was recorded is counted where a person sees it, with or without an end;
+//! what is not known is shown as such, and messages about functions say what is so.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ringmark_tests::functions::{LIMIT, SITES, compile, ringmark, start, tool};
+use ringmark_tests::stage::Stage;
+use ringmark_tests::{Finished, Running, require_tools, run};
+use serde_json::Value;
+
+/// Runs a program under a tracer; its output says what it counted itself.
+fn traced(stage: &Stage, tracer: &str, program: &Path, dump: &str) -> Finished {
+    let mut command = tool(stage);
+    command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
+    command.arg(stage.path(dump)).arg("--").arg(program);
+    run(&mut command, LIMIT).expect("it starts")
+}
+
+/// `NAME COUNT` lines.
+fn own(finished: &Finished) -> BTreeMap<String, u64> {
+    let text = finished.stdout_text();
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    pairs
+        .map(|(name, calls)| (name.to_owned(), calls.parse().expect("a number")))
+        .collect()
+}
+
+/// The functions that `report --json` names.
+fn functions(stage: &Stage, dump: &str) -> BTreeMap<String, Value> {
+    let text = ringmark(stage, "report --json", &[&stage.path(dump)]).stdout_text();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let functions = lines.filter(|object| object["kind"] == "function");
+    functions
+        .map(|f| (f["name"].as_str().expect("a name").to_owned(), f))
+        .collect()
+}
+
+fn number(f: &Value, key: &str) -> u64 {
+    f[key].as_u64().unwrap_or_else(|| panic!("{key} of {f}"))
+}
+
+/// Cells of the row of a function.
+fn row<'a>(table: &'a str, function: &str) -> Vec<&'a str> {
+    let cells = |line: &'a str| line.split_whitespace().collect::<Vec<_>>();
+    let mut rows = table.lines().map(cells);
+    rows.find(|cells| cells.contains(&function))
+        .unwrap_or_else(|| panic!("no {function} in {table}"))
+}
+
+/// What is called without an end by the program, where ends are wanted: only depth keeps those of
+/// `deep` from being seen.
+const ENDLESS: [&str; 4] = ["handler", "inner", "body", "last"];
+
+#[test]
+fn calls_without_an_end_are_counted_and_shown() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-no-end");
+    let program = compile(&stage, "no_end.c", "no_end", &format!("{SITES} -pthread"));
+    for tracer in ["graph", "function", "profile"] {
+        let finished = traced(&stage, tracer, &program, "ends.rmk").expect_code(0);
+        let (own, found) = (own(&finished), functions(&stage, "ends.rmk"));
+        assert_eq!(own.len(), 6, "{finished:?}");
+        for (name, calls) in &own {
+            let f = &found[name];
+            // A profile's calls that are still open are a number of their own.
+            let open = if tracer == "profile" {
+                number(f, "open")
+            } else {
+                0
+            };
+            assert_eq!(number(f, "calls") + open, *calls, "{tracer} {name}");
+            let expected = match (tracer, name.as_str()) {
+                ("function", _) => *calls,
+                (_, "deep") => number(f, "no_end"),
+                (_, name) if ENDLESS.contains(&name) => *calls,
+                _ => 0,
+            };
+            assert_eq!(number(f, "no_end") + open, expected, "{tracer} {name}");
+            let is_timed = expected < *calls;
+            assert_eq!(f["max_ns"].is_u64(), is_timed, "{tracer} {f}");
+            assert_eq!(f["total_ns"].is_null(), !is_timed, "{tracer} {f}");
+        }
+        let too_deep = number(&found["deep"], "no_end");
+        if tracer != "function" {
+            assert_eq!(too_deep, 20_001 - 8_191, "{tracer}");
+        }
+        expect_tables(&stage, tracer, &finished);
+    }
+}
+
+/// The table that `run` and `report` print.
+fn expect_tables(stage: &Stage, tracer: &str, finished: &Finished) {
+    let report = ringmark(stage, "report", &[&stage.path("ends.rmk")]);
+    for table in [finished.stderr_text(), report.expect_code(0).stdout_text()] {
+        assert!(!table.contains("no call of a function"), "{table}");
+        assert!(table.contains("NO END"), "{table}");
+        let last = row(&table, "last");
+        assert_eq!(
+            last[..8],
+            ["1", "1", "-", "-", "-", "-", "-", "-"],
+            "{table}"
+        );
+        let expected = match tracer {
+            "function" => "kind 'function' records no ends",
+            _ => "calls have no end: other stack, deeper than 8,191, or still open",
+        };
+        assert!(table.contains(expected), "{tracer}: {table}");
+    }
+}
+
+#[test]
+fn where_all_calls_have_ends_nothing_is_said_of_them() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-all-ends");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    for tracer in ["graph", "profile"] {
+        let finished = traced(&stage, tracer, &program, "ends.rmk").expect_code(0);
+        let table = finished.stderr_text();
+        assert!(
+            !table.contains("NO END") && !table.contains("no end"),
+            "{table}"
+        );
+        assert!(row(&table, "main")[0] == "1", "{table}");
+    }
+}
+
+/// What `trace` and `functions` say of a process.
+fn ask(stage: &Stage, words: &str, code: i32, said: &str, unsaid: &str) -> String {
+    let finished = ringmark(stage, words, &[]).expect_code(code);
+    let text = finished.stderr_text() + &finished.stdout_text();
+    assert!(text.contains(said), "{words}: no {said:?} in {text}");
+    assert!(
+        unsaid.is_empty() || !text.contains(unsaid),
+        "{words}: {text}"
+    );
+    text
+}
+
+#[test]
+fn a_filter_that_matches_nothing_changes_nothing() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-filter-none");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let running = start(&stage, &program);
+    let pid = running.id();
+    let _ = ask(
+        &stage,
+        &format!("trace start -F leaf --detach -p {pid}"),
+        0,
+        "1 on",
+        "",
+    );
+    let refused = "matches no function; the filter stays \"leaf\"";
+    for words in ["filter nosuch*", "notrace *"] {
+        let words = format!("trace {words} -p {pid}");
+        let _ = ask(&stage, &words, 4, refused, "");
+        let _ = ask(
+            &stage,
+            &format!("trace status -p {pid}"),
+            0,
+            "1 of 5 sites on",
+            "",
+        );
+    }
+    let words = format!("functions -p {pid} nosuch*");
+    let said = "5 functions can be traced, \"nosuch*\" matches none of them";
+    let _ = ask(&stage, &words, 4, said, "");
+    // Without functions of its own a start means the filter that is there.
+    let _ = ask(&stage, &format!("trace stop -p {pid}"), 0, "", "");
+    let _ = ask(
+        &stage,
+        &format!("trace start --detach -p {pid}"),
+        0,
+        "1 on",
+        "",
+    );
+}
+
+#[test]
+fn the_filter_in_force_is_named() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-filter-named");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let mut command = stage.command(&program);
+    command
+        .env("RINGMARK", "mode=overwrite,ring=1M")
+        .args(["-1", "200"]);
+    command.env("LD_PRELOAD", ringmark_tests::functions::library());
+    command.env("RINGMARK_TRACE", "tracer=graph;filter=later*");
+    let running = Running::start(&mut command).expect("it starts");
+    let _ = stage.ring_file();
+    let words = format!("trace start --detach -p {}", running.id());
+    let said = "the filter of the default tracer, \"later*\", matches no function";
+    let _ = ask(&stage, &words, 4, said, "\"\"");
+}
+
+#[test]
+fn functions_without_symbols_have_names_that_stay() {
+    if !require_tools(&["gcc", "objcopy"]) {
+        return;
+    }
+    let stage = Stage::new("fn-stripped");
+    let whole = compile(
+        &stage,
+        "nested.c",
+        "whole",
+        &format!("{SITES} -Wl,--build-id"),
+    );
+    let strip = |arguments: &[&str], to: &str| {
+        let mut command = std::process::Command::new("objcopy");
+        command.args(arguments).arg(&whole).arg(stage.path(to));
+        let _ = run(&mut command, LIMIT).expect("objcopy").expect_code(0);
+        stage.path(to)
+    };
+    let stripped = strip(&["--strip-all"], "stripped");
+    let listed = ringmark(&stage, "functions", &[&stripped])
+        .expect_code(0)
+        .stdout_text();
+    let sizes = |text: &str| {
+        let cells = text.lines().map(|line| line.split_whitespace().nth(1));
+        cells
+            .map(|size| size.expect("a size").parse::<u64>().expect("a number"))
+            .collect::<Vec<_>>()
+    };
+    let of_whole = ringmark(&stage, "functions", &[&whole])
+        .expect_code(0)
+        .stdout_text();
+    assert_eq!(sizes(&listed), sizes(&of_whole), "{listed}");
+    let names: Vec<_> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .collect();
+    assert!(
+        names.len() == 5 && names.iter().all(|name| name.starts_with("stripped+0x")),
+        "{listed}"
+    );
+    // The same in each run, and in graph and profile; each is its own pattern.
+    for tracer in ["graph", "graph", "profile"] {
+        let _ = traced(&stage, tracer, &stripped, "stripped.rmk").expect_code(0);
+        let found = functions(&stage, "stripped.rmk");
+        let mut expected: Vec<_> = names.clone();
+        expected.sort_unstable();
+        assert_eq!(found.keys().collect::<Vec<_>>(), expected, "{tracer}");
+    }
+    for name in &names {
+        let mut command = tool(&stage);
+        command.args(["run", "--tracer", "graph", "-F", name, "-o"]);
+        command.arg(stage.path("one.rmk")).arg("--").arg(&stripped);
+        let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+        let found = functions(&stage, "one.rmk");
+        assert_eq!(found.keys().collect::<Vec<_>>(), [name], "{name}");
+    }
+    // With its symbols in a file of their own it has its names back.
+    let _ = strip(&["--only-keep-debug"], "linked.debug");
+    let link = format!(
+        "--add-gnu-debuglink={}",
+        stage.path("linked.debug").display()
+    );
+    let linked = strip(&["--strip-all", &link], "linked");
+    let _ = traced(&stage, "graph", &linked, "linked.rmk").expect_code(0);
+    let found = functions(&stage, "linked.rmk");
+    assert_eq!(
+        found.keys().collect::<Vec<_>>(),
+        ["leaf", "main", "middle", "other", "outer"]
+    );
+}
+
+/// Runs a program on a terminal of 80 columns, and prints what it says.
+const ON_A_TERMINAL: &str = "\
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
+    os.execv(sys.argv[1], sys.argv[1:])
+said = b''
+while True:
+    try:
+        part = os.read(fd, 4096)
+    except OSError:
+        break
+    if not part:
+        break
+    said += part
+os.waitpid(pid, 0)
+sys.stdout.buffer.write(said)
+";
+
+#[test]
+fn names_are_cut_where_the_terminal_ends() {
+    if !require_tools(&["g++", "python3"]) {
+        return;
+    }
+    let stage = Stage::new("fn-wide");
+    let long = "a_name_of_some_length_".repeat(5);
+    let source = format!(
+        "namespace n_{long} {{ __attribute__((noinline)) int f_{long}(int x) {{ __asm__ volatile(\"\"); \
+         return x + 1; }} }}\nint main(int c, char **) {{ return n_{long}::f_{long}(c) & 0; }}\n"
+    );
+    std::fs::write(stage.path("long.c"), source).expect("a file");
+    let path = stage.path("long.c").display().to_string();
+    let program = compile(&stage, &path, "long", &format!("{SITES} -x c++"));
+    let _ = traced(&stage, "graph", &program, "long.rmk").expect_code(0);
+    let full = format!("n_{long}::f_{long}(int)");
+    let report = |words: &[&str]| {
+        let mut command = tool(&stage);
+        let ringmark = command.get_program().to_owned();
+        command = {
+            let mut python = stage.command("python3");
+            python
+                .env("NO_COLOR", "1")
+                .args(["-c", ON_A_TERMINAL])
+                .arg(ringmark);
+            python.arg("report").args(words).arg(stage.path("long.rmk"));
+            python
+        };
+        let finished = run(&mut command, LIMIT).expect("python3").expect_code(0);
+        finished.stdout_text()
+    };
+    let cut = report(&[]);
+    let lines = cut.lines().map(str::trim_end);
+    assert!(
+        lines.clone().all(|line| line.chars().count() <= 80),
+        "{cut}"
+    );
+    assert!(
+        cut.contains("  n_a_") && cut.contains("…") && cut.contains("(int)  long"),
+        "{cut}"
+    );
+    assert!(report(&["--wide"]).contains(&full));
+    // Into a pipe they stay whole.
+    let piped = ringmark(&stage, "report", &[&stage.path("long.rmk")]).stdout_text();
+    assert!(piped.contains(&full), "{piped}");
+}

@@ -1,0 +1,200 @@
+//! Mistakes with files: programs without sites, damaged dumps, filters that let nothing pass.
+
+use std::fs;
+use std::path::Path;
+
+use ringmark_format::block::BlockHeader;
+use ringmark_tests::functions::{SITES, compile, tool};
+use ringmark_tests::require_tools;
+use ringmark_tests::stage::Stage;
+
+use super::{Mistake, expect_one, expect_told};
+
+/// Its path as a command line can have it.
+fn path(stage: &Stage, name: &str) -> String {
+    stage.path(name).display().to_string()
+}
+
+#[test]
+fn programs_that_cannot_be_traced() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("mistakes-programs");
+    let builds = [
+        ("nested", SITES),
+        ("plain", "-O2"),
+        ("short", "-O2 -fpatchable-function-entry=2"),
+        ("counted", "-O2 -pg"),
+        ("told", "-O2 -finstrument-functions"),
+    ];
+    for (name, flags) in builds {
+        let _ = compile(&stage, "nested.c", name, flags);
+    }
+    let rebuild = "rebuild with -fpatchable-function-entry=5";
+    let rows: [(&str, &[&str], &[&str]); 5] = [
+        (
+            "nested nosuch*",
+            &["5 functions can be traced, \"nosuch*\" matches none of them"],
+            &["rebuild"],
+        ),
+        ("plain", &["no patchable functions; rebuild with"], &[]),
+        (
+            "short",
+            &[
+                "none of its 5 sites can be used",
+                "2 bytes of NOP, expected 5",
+                rebuild,
+            ],
+            &["no patchable functions"],
+        ),
+        ("counted", &["built with -pg", "call mcount", rebuild], &[]),
+        (
+            "told",
+            &[
+                "built with -finstrument-functions",
+                "call __cyg_profile_func_enter",
+                rebuild,
+            ],
+            &[],
+        ),
+    ];
+    for (words, said, unsaid) in rows {
+        let words = format!("functions {}/{words}", path(&stage, "."));
+        let words = &words;
+        expect_told(
+            &stage,
+            &[Mistake {
+                words,
+                code: 4,
+                said,
+                unsaid,
+            }],
+        );
+    }
+    // The same before a program is started.
+    let words = format!(
+        "run --tracer graph --all-functions -- {}",
+        path(&stage, "counted")
+    );
+    let said = ["built with -pg", rebuild];
+    expect_told(
+        &stage,
+        &[Mistake {
+            words: &words,
+            code: 0,
+            said: &said,
+            unsaid: &[],
+        }],
+    );
+    let mut command = tool(&stage);
+    let words = format!(
+        "run --tracer graph --all-functions -- {}",
+        path(&stage, "nested")
+    );
+    command
+        .args(words.split(' '))
+        .env("RINGMARK_LIB", "/nowhere");
+    let said = [
+        "is not there",
+        "cargo build --release -p ringmark-functions",
+    ];
+    let mistake = Mistake {
+        words: &words,
+        code: 4,
+        said: &said,
+        unsaid: &[],
+    };
+    let _ = expect_one(&stage, &mut command, &mistake);
+}
+
+/// Records the program with all kinds of events.
+fn recorded(stage: &Stage) {
+    let words = format!(
+        "run -o good.rmk -- {} events 60",
+        env!("CARGO_BIN_EXE_quiet")
+    );
+    expect_told(
+        stage,
+        &[Mistake {
+            words: &words,
+            code: 0,
+            said: &["60 events"],
+            unsaid: &[],
+        }],
+    );
+}
+
+#[test]
+fn a_dump_without_its_beginning_has_no_dates() {
+    let stage = Stage::new("mistakes-damaged");
+    recorded(&stage);
+    let mut dump = fs::read(stage.path("good.rmk")).expect("a dump");
+    dump[BlockHeader::BYTES + 8] ^= 0xff;
+    fs::write(stage.path("flipped.rmk"), dump).expect("a file");
+    expect_told(
+        &stage,
+        &[Mistake {
+            words: "cat flipped.rmk",
+            code: 1,
+            said: &[
+                "its header is damaged or missing, so the dates of its events are not known",
+                "????-??-??T??:??:??",
+                "quiet.text",
+            ],
+            unsaid: &["1970"],
+        }],
+    );
+}
+
+#[test]
+fn filters_that_let_nothing_pass() {
+    let stage = Stage::new("mistakes-filters");
+    recorded(&stage);
+    expect_told(
+        &stage,
+        &[
+            Mistake {
+                words: "cat good.rmk --name quiet.span --where took>1h",
+                code: 0,
+                said: &[
+                    "--where took>1h holds for none of the 10 events that the other options let pass",
+                ],
+                unsaid: &["matches nothing", "closest names"],
+            },
+            Mistake {
+                words: "cat good.rmk --name quiet.span --where nosuch=3",
+                code: 0,
+                said: &[
+                    "--where nosuch=3 holds for none of the 10 events",
+                    "fields there: seq",
+                ],
+                unsaid: &["matches nothing", "closest names"],
+            },
+            Mistake {
+                words: "cat good.rmk --name nosuch --where seq>1",
+                code: 0,
+                said: &["--name \"nosuch\" matches nothing shown; closest names: "],
+                unsaid: &["--where"],
+            },
+            Mistake {
+                words: "cat good.rmk --where took>soon",
+                code: 2,
+                said: &["a number behind < <= > >=, perhaps with ns, us, ms or s"],
+                unsaid: &[],
+            },
+        ],
+    );
+    let mut command = tool(&stage);
+    let words = "cat good.rmk --where took>=0.001us";
+    command.args(words.split(' '));
+    let mistake = Mistake {
+        words,
+        code: 0,
+        said: &["quiet.span"],
+        unsaid: &["quiet.text"],
+    };
+    let shown = expect_one(&stage, &mut command, &mistake).stdout_text();
+    assert!((1..=10).contains(&shown.lines().count()), "{shown}");
+    assert!(Path::new(&stage.path("good.rmk")).exists());
+}

@@ -1,0 +1,209 @@
+//! Mistakes with processes that run: without Ringmark, of another user, with a session of their own.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use ringmark_tests::functions::{compile, tool};
+use ringmark_tests::process::READS_INPUT;
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, require_tools, wait_until};
+
+use super::{Mistake, expect_one, expect_told};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+
+/// Waits for its input's end.
+const WAITS: &str =
+    "#include <stdio.h>\nint main(void) { while (getchar() != EOF) {} return 0; }\n";
+
+/// A process that waits for its input, built with these flags.
+fn waiting(stage: &Stage, flags: &str) -> Running {
+    fs::write(stage.path("waits.c"), WAITS).expect("a file");
+    let source = stage.path("waits.c").display().to_string();
+    let program = compile(stage, &source, "waits", flags);
+    let mut command = stage.command(program);
+    let running = Running::start(command.stdin(Stdio::piped())).expect("a process");
+    running.wait_until_in(&[READS_INPUT]);
+    running
+}
+
+/// The objects that a process has loaded.
+fn maps(running: &Running) -> String {
+    fs::read_to_string(format!("/proc/{}/maps", running.id())).expect("a living process")
+}
+
+#[test]
+fn processes_without_ringmark() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("mistakes-without");
+    let plain = waiting(&stage, "-O2");
+    let (pid, before) = (plain.id(), maps(&plain));
+    let not_traced: &[&str] = &[
+        "not traced: it has no ringmark session; a program that uses ringmark starts one",
+        "traces functions of others",
+    ];
+    let rows: [(&str, i32, &[&str], &[&str]); 5] = [
+        ("cat", 4, not_traced, &["(start it with"]),
+        ("snapshot", 4, not_traced, &["(start it with"]),
+        ("record", 4, not_traced, &["(start it with"]),
+        (
+            "trace start --all-functions",
+            4,
+            &[
+                "neither its program nor an object that it has loaded can be traced",
+                "rebuild with -fpatchable-function-entry=5",
+            ],
+            &["loaded by thread", "matches no function"],
+        ),
+        (
+            "trace start --for 1s",
+            2,
+            &["expected --filter PATTERN, or --all-functions"],
+            &["loaded by thread", "matches no function"],
+        ),
+    ];
+    for (words, code, said, unsaid) in rows {
+        let words = format!("{words} -p {pid}");
+        expect_told(
+            &stage,
+            &[Mistake {
+                words: &words,
+                code,
+                said,
+                unsaid,
+            }],
+        );
+        assert_eq!(maps(&plain), before, "{words}: something was loaded");
+    }
+}
+
+#[test]
+fn a_process_without_unwind_tables() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("mistakes-unwind");
+    let flags =
+        "-O2 -fpatchable-function-entry=5 -fno-unwind-tables -fno-asynchronous-unwind-tables";
+    let bare = waiting(&stage, flags);
+    let words = format!("trace start --all-functions -p {}", bare.id());
+    let said = ["built without unwind tables", "'ringmark run'"];
+    expect_told(
+        &stage,
+        &[Mistake {
+            words: &words,
+            code: 4,
+            said: &said,
+            unsaid: &[],
+        }],
+    );
+}
+
+#[test]
+fn a_setting_that_cannot_be_understood_is_the_known_reason() {
+    let stage = Stage::new("mistakes-setting");
+    let off = stage.start(EMIT, "mode=overwite", "0 1 hold=60000");
+    let note = stage.sessions().join(format!("{}.off", off.id()));
+    wait_until(SOON, "its note", || note.exists().then_some(()));
+    for verb in ["cat", "snapshot", "record", "stat"] {
+        let words = format!("{verb} -p {}", off.id());
+        let said =
+            ["tracing is off in it: mode: found \"overwite\", expected lossless or overwrite"];
+        let unsaid = ["start it with RINGMARK=1"];
+        expect_told(
+            &stage,
+            &[Mistake {
+                words: &words,
+                code: 4,
+                said: &said,
+                unsaid: &unsaid,
+            }],
+        );
+    }
+}
+
+#[test]
+fn a_process_with_events_of_its_own() {
+    let stage = Stage::new("mistakes-own");
+    let own = stage.start(EMIT, "1", "0 3 hold=60000");
+    let _ = stage.ring_file();
+    let own_maps = || {
+        let lines = maps(&own);
+        lines.matches("libringmark_functions").count()
+    };
+    for verb in [
+        "trace start --all-functions",
+        "trace start --all-functions --for 1s",
+        "trace trigger f:entry=start",
+        "trace status",
+        "functions",
+    ] {
+        let words = format!("{verb} -p {}", own.id());
+        let said = ["its own events have its session, and a process has one"];
+        let unsaid = [
+            "loads it",
+            "was loaded",
+            "loaded by thread",
+            "'ringmark list' says why",
+        ];
+        expect_told(
+            &stage,
+            &[Mistake {
+                words: &words,
+                code: 4,
+                said: &said,
+                unsaid: &unsaid,
+            }],
+        );
+        assert_eq!(own_maps(), 0, "{verb}");
+    }
+}
+
+#[test]
+fn what_belongs_to_another_user() {
+    if !require_tools(&["gcc", "setpriv"]) {
+        return;
+    }
+    let stage = Stage::new("mistakes-foreign");
+    let foreign = waiting(&stage, "-O2");
+    let as_other = |words: &str| {
+        let mut command: Command = stage.command("setpriv");
+        command.args(["--reuid=64999", "--regid=64999", "--clear-groups", "--"]);
+        command
+            .arg(tool(&stage).get_program())
+            .args(words.split(' '));
+        command.env_remove("RINGMARK_DIR").current_dir("/");
+        command
+    };
+    let pid = foreign.id();
+    let reading = format!("pid {pid}: reading /proc/{pid}/maps: not permitted");
+    let whose = [
+        reading.as_str(),
+        "it is a process of root (uid 0)",
+        "(uid 64999)",
+    ];
+    for words in [
+        format!("cat -p {pid}"),
+        format!("trace start --all-functions -p {pid}"),
+    ] {
+        let mistake = Mistake {
+            words: &words,
+            code: 4,
+            said: &whose,
+            unsaid: &["/proc/PID"],
+        };
+        let _ = expect_one(&stage, &mut as_other(&words), &mistake);
+    }
+    let said = [
+        "no sessions in /dev/shm/ringmark-64999; these are yours alone, root sees those of all users",
+    ];
+    let mistake = Mistake {
+        words: "list",
+        code: 0,
+        said: &said,
+        unsaid: &[],
+    };
+    let _ = expect_one(&stage, &mut as_other("list"), &mistake);
+}

@@ -1,0 +1,123 @@
+//! Mistakes with programs that are started: what does not trace itself, what does not start, what
+//! has a session of its own.
+
+use std::fs;
+use std::process::Command;
+
+use ringmark_tests::functions::tool;
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Running, wait_until};
+
+use super::{Mistake, expect_told};
+
+const EMIT: &str = env!("CARGO_BIN_EXE_emit");
+
+#[test]
+fn a_recording_of_nothing_replaces_nothing() {
+    let stage = Stage::new("mistakes-empty");
+    let words = format!("record -o good.rmk -- {EMIT} 1 100");
+    expect_told(
+        &stage,
+        &[Mistake {
+            words: &words,
+            code: 0,
+            said: &[],
+            unsaid: &["nothing"],
+        }],
+    );
+    fs::write(stage.path("good.rmk.old"), "older").expect("a file");
+    let good = fs::read(stage.path("good.rmk")).expect("a dump");
+    let as_it_was = "good.rmk: nothing was written, it is as it was";
+    let by_builder = ["no session appeared", "starts with a builder", as_it_was];
+    let not_loaded = ["nothing recorded", "ended with 127", as_it_was];
+    let rows: [(&str, i32, &[&str], &[&str]); 4] = [
+        ("run -o good.rmk -- true", 0, &by_builder, &[]),
+        ("record -o good.rmk -- true", 0, &by_builder, &[]),
+        (
+            "run -o good.rmk -- sh -c exit\u{a0}127",
+            127,
+            &not_loaded,
+            &["no session appeared"],
+        ),
+        (
+            "run -o new.rmk -- true",
+            0,
+            &["no session appeared"],
+            &["as it was"],
+        ),
+    ];
+    for (words, code, said, unsaid) in rows {
+        let mut command = tool(&stage);
+        let words_of = words.split(' ').map(|word| word.replace('\u{a0}', " "));
+        command.args(words_of);
+        let mistake = Mistake {
+            words,
+            code,
+            said,
+            unsaid,
+        };
+        let _ = super::expect_one(&stage, &mut command, &mistake);
+        assert_eq!(
+            fs::read(stage.path("good.rmk")).expect("a dump"),
+            good,
+            "{words}"
+        );
+        assert_eq!(
+            fs::read(stage.path("good.rmk.old")).expect("a file"),
+            b"older"
+        );
+    }
+    assert!(!stage.path("new.rmk").exists(), "no dump of nothing");
+    // What holds something does replace it.
+    let words = format!("record -o good.rmk -- {EMIT} 1 5");
+    expect_told(
+        &stage,
+        &[Mistake {
+            words: &words,
+            code: 0,
+            said: &[],
+            unsaid: &["nothing"],
+        }],
+    );
+    assert_eq!(fs::read(stage.path("good.rmk.old")).expect("a dump"), good);
+}
+
+#[test]
+fn what_was_not_recorded_is_said_and_no_success() {
+    let stage = Stage::new("mistakes-both");
+    // One session in a process: that of the preloaded tracer is there first.
+    for verb in ["run", "record"] {
+        let words = format!("{verb} --tracer graph --all-functions -o both.rmk -- {EMIT} 0 5");
+        let said = [
+            "the program's own events were NOT recorded, only its functions",
+            "another copy of the ringmark library",
+        ];
+        expect_told(
+            &stage,
+            &[Mistake {
+                words: &words,
+                code: 1,
+                said: &said,
+                unsaid: &[],
+            }],
+        );
+    }
+}
+
+#[test]
+fn a_directory_for_dumps_is_made() {
+    let stage = Stage::new("mistakes-deaths");
+    let directory = stage.path("deaths/of/today");
+    let mut command: Command = tool(&stage);
+    command
+        .args(["record", "--all", "--on-death"])
+        .arg(&directory);
+    let recorder = Running::start(&mut command).expect("ringmark starts");
+    wait_until(SOON, "the directory", || directory.is_dir().then_some(()));
+    let finished = recorder.interrupt_after(std::time::Duration::ZERO, SOON);
+    let finished = finished.expect_code(0);
+    assert!(
+        finished.stderr_text().contains("today: made, for dumps"),
+        "{finished:?}"
+    );
+}

@@ -1,0 +1,28 @@
+//! What is said of programs whose functions cannot be traced.
+
+use ringmark_function_tracer::sites::InFile;
+
+use crate::output::units::counted;
+
+/// What a file without sites needs.
+pub(crate) const NO_SITES: &str = "no patchable functions; rebuild with -fpatchable-function-entry=5, \
+                                   or in Rust with #[ringmark::trace_fn]";
+
+/// Why no function of a file can be traced, and what to do.
+pub(crate) fn no_sites(found: &InFile) -> String {
+    if let Some(refused) = found.refused.first() {
+        return format!(
+            "none of its {} can be used, the first for this: {}; rebuild with \
+             -fpatchable-function-entry=5",
+            counted(found.refused.len() as u64, "site"),
+            refused.reason
+        );
+    }
+    match found.calls {
+        Some((called, flags)) => format!(
+            "no patchable functions: it was built with {flags}, its functions call {called}, which \
+             is not used here; rebuild with -fpatchable-function-entry=5"
+        ),
+        None => NO_SITES.to_owned(),
+    }
+}
