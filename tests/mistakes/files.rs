@@ -167,7 +167,7 @@ fn filters_that_let_nothing_pass() {
                 code: 0,
                 said: &[
                     "--where nosuch=3 holds for none of the 10 events",
-                    "fields there: seq",
+                    "fields there: seq, took",
                 ],
                 unsaid: &["matches nothing", "closest names"],
             },

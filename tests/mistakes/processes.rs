@@ -182,7 +182,7 @@ fn what_belongs_to_another_user() {
     let whose = [
         reading.as_str(),
         "it is a process of root (uid 0)",
-        "(uid 64999)",
+        "this is uid 64999",
     ];
     for words in [
         format!("cat -p {pid}"),

@@ -107,8 +107,14 @@ impl FilterOptions {
         if left.is_empty() || self.conditions.is_empty() {
             return "the filter matches nothing".to_owned();
         }
-        let fields = left.iter().flat_map(|event| &event.ty.fields);
-        let fields: BTreeSet<_> = fields.map(|field| printable_bytes(&field.name)).collect();
+        let names = left.iter().flat_map(|event| {
+            let took = event.duration_ns().is_some().then(|| "took".to_owned());
+            // The duration as it is stored has a name of its own.
+            let fields = event.ty.fields.iter();
+            let fields = fields.filter(|f| event.duration_ns().is_none() || f.name != b"duration");
+            fields.map(|f| printable_bytes(&f.name)).chain(took)
+        });
+        let fields: BTreeSet<_> = names.collect();
         let fields: Vec<_> = fields.into_iter().take(FIELDS_SHOWN).collect();
         format!(
             "--where {} holds for none of the {} that the other options let pass; fields there: {}",

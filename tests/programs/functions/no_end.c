@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #define NI __attribute__((noinline))
 #define KEEP __asm__ volatile("" ::: "memory")
@@ -76,8 +75,7 @@ OWN static void on_other_stacks(void) {
 NI void last(void) {
     printf("last 1\ndeep %ld\nplain %ld\nhandler %ld\ninner %ld\nbody %ld\n", deep_calls,
            plain_calls, handled, inner_calls, body_calls);
-    fflush(stdout);
-    _exit(0);
+    exit(0);
 }
 
 OWN int main(void) {

@@ -7,7 +7,7 @@ use super::Style;
 /// Columns of names that may be cut.
 const NAMES: [&str; 2] = ["FUNCTION", "NAME"];
 /// To no less than this.
-const SHORTEST_NAME: usize = 20;
+const SHORTEST_NAME: usize = 10;
 
 /// Leaves the beginning and the end of a text that has more characters than `room`.
 fn shorten(text: &mut String, room: usize) {
