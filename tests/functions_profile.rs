@@ -144,9 +144,12 @@ fn a_graph_tracer_on_the_same_functions_says_the_same() {
     let stage = Stage::new("fn-both");
     let (program, own) = worked(&stage, "tracer=profile;filter=*;tracer=graph;filter=*");
     let of = |name: &str| report(&stage, &format!("-p {} --tracer {name}", program.id()), &[]);
-    let (mut profile, graph) = (of("profile"), of("graph"));
+    let (mut profile, mut graph) = (of("profile"), of("graph"));
     expect_ends(&profile, &own);
     profile.remove("main");
+    // There it is a call without an end.
+    let main = graph.remove("main").expect("the call that has not ended");
+    assert_eq!((number(&main, "calls"), number(&main, "no_end")), (1, 1));
     assert_eq!(calls_of(&profile), own);
     assert_eq!(calls_of(&profile), calls_of(&graph));
     expect_sums(&profile, "worker");

@@ -70,6 +70,11 @@ pub(crate) fn obstacle(pid: u32) -> Option<Failure> {
     Some(Failure::no_target(format!("pid {pid}: {what}")))
 }
 
+/// Whether the function tracer is loaded, and has not said that it is off.
+pub(crate) fn is_starting(pid: u32) -> bool {
+    is_loaded(pid) && notes::own_note(pid).is_none()
+}
+
 fn is_loaded(pid: u32) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
     maps.is_ok_and(|maps| maps.contains(preload::LIBRARY))

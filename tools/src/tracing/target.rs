@@ -1,6 +1,7 @@
 //! Requests to the tracers of a process.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ringmark_reader::{Access, ReaderError, Session, control, find};
 
@@ -9,6 +10,9 @@ use crate::output::{Failure, note, printable};
 
 /// How long a process has for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long a tracer that the process was started with has until it answers.
+const START_WITHIN: Duration = Duration::from_secs(2);
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// The session of a process that answers for its tracers.
 #[derive(Debug)]
@@ -33,7 +37,13 @@ impl Target {
             );
             inject::obstacle(pid).unwrap_or_else(|| Failure::no_target(text))
         };
-        Ok(Self::of(pid)?.ok_or_else(missing)?)
+        let mut found = Self::of(pid)?;
+        let end = Instant::now() + START_WITHIN;
+        while found.is_none() && inject::is_starting(pid) && Instant::now() < end {
+            thread::sleep(GLANCE);
+            found = Self::of(pid)?;
+        }
+        Ok(found.ok_or_else(missing)?)
     }
 
     /// Finds it; a process that has none gets the shared object loaded.
