@@ -274,7 +274,9 @@ pub(crate) fn tell(outcome: &Outcome, output: &Path) {
         note(&outcome.trouble.join("; "));
     }
     let progress = &outcome.progress;
-    if progress.bytes == 0 && std::fs::metadata(output).is_ok_and(|old| old.len() > 0) {
+    // A recording that failed says itself what it wrote.
+    let is_empty = progress.bytes == 0 && !outcome.incomplete;
+    if is_empty && std::fs::metadata(output).is_ok_and(|old| old.len() > 0) {
         note(&format!(
             "{}: nothing was written, it is as it was",
             output.display()
