@@ -1,4 +1,4 @@
-"""The tables of PERFORMANCE.md, made from the records: the two cannot disagree."""
+"""Tables and figures of the documents, made from the records: the two cannot disagree."""
 
 import csv
 import re
@@ -8,20 +8,28 @@ import board
 from record import table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-DOCUMENT, RECORD = ROOT / "PERFORMANCE.md", ROOT / "benches/record"
+DOCUMENTS = [ROOT / name for name in ("PERFORMANCE.md", "PROMISES.md", "DESIGN.md", "README.md")]
+RECORD = ROOT / "benches/record"
 BLOCK = re.compile(r"(<!-- record: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+# A figure in a sentence: `bar; ID; WHAT`, the range of the runs, or `PART; RACE; NAME; FIGURE`, a
+# median, with `; ms` or `; us` where the record has nanoseconds. `NAME/X` is that of size X.
+FIGURE = re.compile(r"(<!-- figure: (.*?) -->)(.*?)(<!-- end -->)")
+# A row of PROMISES.md whose figures are those of its bars.
+PROMISE = re.compile(r"^\| ([A-Z]\d+) \|(.*)\| <!-- bars -->.*\|.*\|$", re.MULTILINE)
+PER_UNIT = {"ms": 1e6, "us": 1e3}
 FACTS = ("date", "load before", "load after", "revision", "machine", "kernel")
 
 
 class Records:
     """Medians and accounts by race, name and figure."""
 
-    def __init__(self, part):
+    def __init__(self, part, x=""):
+        """Of a part; of a race over sizes, those of size `x`."""
         self.rows = {}
         path = RECORD / f"{part}.csv"
         if path.exists():
             with open(path, newline="") as file:
-                for row in csv.DictReader(file):
+                for row in (row for row in csv.DictReader(file) if x in ("", row.get("x"))):
                     self.rows.setdefault(row["race"], {}).setdefault(
                         row["name"], {})[row["figure"]] = row
 
@@ -161,11 +169,16 @@ def bars():
     return table(["", "", "figure", "bar", ""], lines, texts=2)
 
 
+def facts(path):
+    """What a record says of its run."""
+    return dict(re.findall(r"^- ([\w ]+): (.*)$", path.read_text(), re.MULTILINE))
+
+
 def conditions():
     """When each part ran, and beside what."""
     lines = []
     for path in sorted(RECORD.glob("*.md")):
-        found = dict(re.findall(r"^- ([\w ]+): (.*)$", path.read_text(), re.MULTILINE))
+        found = facts(path)
         lines.append([path.stem, *(found.get(fact, "") for fact in FACTS)])
     return table(["", *FACTS], lines, texts=len(FACTS) + 1)
 
@@ -174,15 +187,61 @@ MAKERS = {maker.__name__: maker for maker in (functions, off, events, flight, re
                                               killed, streams, bars, conditions)}
 
 
+def run_range(figures):
+    """Least and largest of the runs of a bar, as they stand in the table of bars."""
+    values = [value.replace(",", "") for value in figures.split(" / ") if value != "–"]
+    low, high = (rounded(pick(map(float, values))) for pick in (min, max))
+    return low if low == high else f"{low}–{high}"
+
+
+def rounded(value):
+    """Three digits, and nothing below a hundredth."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 0.005 else "0"
+
+
+def figure(key):
+    """The figure that a mark in a sentence names."""
+    first, *rest = (part.strip() for part in key.split(";"))
+    if first == "bar":
+        bar_id, what = rest
+        return next(run_range(line.figures) for line in board.read(RECORD / "bars.csv")
+                    if (line.id, line.what) == (bar_id, what))
+    race, name, column, *unit = rest
+    name, _, x = name.partition("/")
+    value = median(Records(first, x).of(race)[name], column)
+    return short(value / PER_UNIT[unit[0]] if unit else value)
+
+
+def promised(found):
+    """A promise's row: each of its bars with its figures, and the day of the oldest part."""
+    lines = [line for line in board.read(RECORD / "bars.csv") if line.id == found[1]]
+    texts = []
+    for line in lines:
+        if line.verdict == "NOT MEASURED":
+            texts.append(f"{line.what}: **not measured**")
+            continue
+        bar = "met" if line.verdict == "met" else f"bar {line.bar}: **missed**"
+        texts.append(f"{line.what}: {run_range(line.figures)} ({bar})")
+    days = {part: facts(RECORD / f"{part}.md").get("date", "")[:10]
+            for part in {line.part for line in lines}}
+    day = min(days.values(), default="")
+    cell = "; ".join(texts).replace("|", "\\|")
+    return f"| {found[1]} |{found[2]}| <!-- bars --> {cell} | {day} |"
+
+
 def made(text):
-    """The document with its tables as the records have them."""
-    return BLOCK.sub(lambda found: "\n".join(
+    """A document with its tables and figures as the records have them."""
+    text = BLOCK.sub(lambda found: "\n".join(
         [found[1], *MAKERS[found[2]](), "", found[3]]), text)
+    text = PROMISE.sub(promised, text)
+    return FIGURE.sub(lambda found: found[1] + figure(found[2]) + found[4], text)
 
 
 def write():
-    DOCUMENT.write_text(made(DOCUMENT.read_text()))
+    for path in DOCUMENTS:
+        path.write_text(made(path.read_text()))
 
 
-def is_current():
-    return DOCUMENT.read_text() == made(DOCUMENT.read_text())
+def stale():
+    """Documents that do not say what the records say."""
+    return [path for path in DOCUMENTS if path.read_text() != made(path.read_text())]

@@ -53,6 +53,16 @@ pub fn built(package: &str, name: &str) -> PathBuf {
     build_with(&["--package", package, "--bin", name], name)
 }
 
+/// An example of a package, built in the same way.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn built_example(package: &str, name: &str) -> PathBuf {
+    let file = format!("examples/{name}");
+    build_with(&["--package", package, "--example", name], &file)
+}
+
 /// The same with features of that package.
 ///
 /// # Panics

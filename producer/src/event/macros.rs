@@ -1,7 +1,6 @@
 //! `event!`, `span!`, `counter!`, `flow!`, `event_at!`.
 //!
-//! All have the same shape: optional `level:`, `category:`, `target:`, then the name, then
-//! arguments `name = value`, `name = ?value` (Debug), `name = %value` (Display), or `name`.
+//! What users write is documented at [`event!`].
 
 /// A place in the program, as a type of its own. Not for use by hand.
 #[doc(hidden)]
@@ -165,33 +164,79 @@ macro_rules! __instrument_async_span {
 
 /// Emits an instant event: `event!("request.done", status = 200u16, bytes = n)`.
 ///
-/// The arguments are evaluated only if the event type is on.
+/// The arguments are evaluated only if the event type is on. Without a session nothing happens.
+///
+/// # Grammar
+///
+/// ```text
+/// event!([level: LEVEL,] [category: EXPR,] [target: EXPR,] NAME [, ARGUMENT]* [,])
+/// ```
+///
+/// - The options are optional, and stand in this order. `level` is `Error`, `Warn`, `Info` (the
+///   default), `Debug` or `Trace`; `category` is `""` by default, `target` the module's path.
+/// - `NAME`, `category` and `target` are constant texts.
+/// - An `ARGUMENT` is `name = value`, `name = ?value` for the value's `Debug` text,
+///   `name = %value` for its `Display` text, or a variable's `name`. A name may have dots.
+/// - A value is an integer, float, `bool`, `char`, `str`, `String`, `[u8]`, an array, or a
+///   reference to one of them. `Option` is none: use `?value`, or a number that stands for nothing.
+/// - An event has at most 12 arguments. Formatted text is cut at 512 bytes.
+///
+/// [`span!`] and [`async_span!`] take the same, and so does [`event_at!`] after its tick.
+/// [`counter!`] and [`flow!`] take no options.
+///
+/// # Example
+///
+/// ```
+/// use ringmark::event;
+///
+/// let (path, error) = ("/index.html", std::io::Error::other("reset"));
+/// event!("request.done", status = 200_u16, bytes = 4096_u64);
+/// event!(level: Warn, category: "http", "request.failed", path, error = %error, peer = ?[127_u8, 0, 0, 1]);
+/// ```
 #[macro_export]
 macro_rules! event {
     ($($all:tt)+) => { $crate::__options!(__emit (Instant, [],) $($all)+) };
 }
 
 /// Emits an instant event at a tick of the session's clock that the caller already holds:
-/// `event_at!(ticks, "packet.seen", bytes = n)`. See [`crate::ticks`].
+/// `event_at!(ticks, "packet.seen", bytes = n)`. See [`crate::ticks`]; the rest is as for [`event!`].
+///
+/// ```
+/// let seen = ringmark::ticks();
+/// ringmark::event_at!(seen, level: Debug, "packet.seen", bytes = 64_u32);
+/// ```
 #[macro_export]
 macro_rules! event_at {
     ($ticks:expr, $($all:tt)+) => { $crate::__options!(__emit_at ($ticks,) $($all)+) };
 }
 
 /// Begins a span that ends when the guard is dropped: `let _span = span!("db.query", rows = n);`
+///
+/// It takes what [`event!`] takes. A guard that is not bound to a name ends at once.
+///
+/// ```
+/// let _span = ringmark::span!(level: Debug, "db.query", table = "users", rows = 3_u32);
+/// ```
 #[macro_export]
 macro_rules! span {
     ($($all:tt)+) => { $crate::__options!(__span () $($all)+) };
 }
 
 /// Makes a span for a future, which may move between threads:
-/// `work(n).in_span(async_span!("request", id = n)).await`. See [`crate::InSpan`].
+/// `work(n).in_span(async_span!("request", id = n)).await`. See [`crate::InSpan`]; it takes what
+/// [`event!`] takes.
 #[macro_export]
 macro_rules! async_span {
     ($($all:tt)+) => { $crate::__options!(__async_span () $($all)+) };
 }
 
 /// Records the value of a counter: `counter!("queue.depth", depth)`.
+///
+/// The value is an integer or a float. There are no options and no further arguments.
+///
+/// ```
+/// ringmark::counter!("queue.depth", 7_u64);
+/// ```
 #[macro_export]
 macro_rules! counter {
     ($name:expr, $value:expr $(,)?) => {
@@ -200,6 +245,12 @@ macro_rules! counter {
 }
 
 /// Ties events of different threads together by an id: `flow!("job", job.id, step = "queued")`.
+///
+/// The id is an integer; arguments as for [`event!`]. There are no options.
+///
+/// ```
+/// ringmark::flow!("job", 42_u64, step = "queued");
+/// ```
 #[macro_export]
 macro_rules! flow {
     ($name:expr, $id:expr $(, $($rest:tt)*)?) => {

@@ -268,3 +268,39 @@ fn parse_bytes<T: TryFrom<u64>>(key: &str, value: &str) -> Result<T, OptionError
         .ok_or_else(|| wrong(key, value, expected))?;
     T::try_from(bytes).map_err(|_| wrong(key, value, expected))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `| key | default | …` of the first table of SETTINGS.md.
+    fn documented() -> Vec<(String, String)> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../SETTINGS.md");
+        let text = std::fs::read_to_string(path).expect("SETTINGS.md");
+        let keys = text.split("## Variables").next().unwrap_or_default();
+        let cells = |line: &str| -> Option<(String, String)> {
+            let mut cells = line.strip_prefix("| `")?.split('|');
+            let mut next = || Some(cells.next()?.trim().trim_matches('`').to_owned());
+            Some((next()?, next()?))
+        };
+        keys.lines().filter_map(cells).collect()
+    }
+
+    #[test]
+    fn every_key_is_documented_with_its_default() {
+        let error = Options::default().set("no-such-key", "1").unwrap_err();
+        let known = error.expected.replace(" or ", ", ");
+        let mut known: Vec<_> = known.split(", ").collect();
+        let documented = documented();
+        let mut found: Vec<_> = documented.iter().map(|(key, _)| key.as_str()).collect();
+        known.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, known, "SETTINGS.md against the code");
+        for (key, default) in &documented {
+            let mut options = Options::default();
+            options.set(key, default).expect(key);
+            options.session_bytes = options.session_bytes.filter(|bytes| *bytes != 16 << 20);
+            assert_eq!(options, Options::default(), "{key}={default}");
+        }
+    }
+}

@@ -2,9 +2,14 @@
 //! record in its thread's ring.
 //!
 //! ```
-//! ringmark::tracing::init().expect("no other subscriber");
+//! if let Err(error) = ringmark::tracing::init() {
+//!     eprintln!("events are not recorded by Ringmark: {error}");
+//! }
 //! tracing::info!(rows = 3, "query done"); // recorded if `RINGMARK` asked for a session
 //! ```
+//!
+//! In a program that installs a subscriber of its own, add [`layer`] to that one, and start the
+//! session with [`crate::start_from_env`].
 //!
 //! `RINGMARK_FILTER` says what is on, and so do `Session::set_filter` and the requests of tools
 //! at run time; what is off costs a load and a branch. Not for signal handlers: `tracing` itself
@@ -43,7 +48,7 @@ pub enum InitError {
 impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::SubscriberIsSet => "tracing: another global subscriber is set already",
+            Self::SubscriberIsSet => "tracing: the program has set another global subscriber; add ringmark::tracing::layer() to it",
             Self::LoggerIsSet => "log: another logger is set already",
         })
     }
