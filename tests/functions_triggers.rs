@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use calls::{Program, RETURNS, XRAY, clang};
+use ringmark_tests::compiler::can_build;
 use ringmark_tests::functions::{
     LIMIT, SITES, calls, compile, expect_error, library, ringmark, tool,
 };
@@ -79,7 +80,7 @@ fn the_same_where_exits_are_sites() {
     if require_tools(&["gcc"]) {
         check("gcc", &format!("-fno-pie -no-pie -mnop-mcount {RETURNS}"));
     }
-    if let Some(clang) = clang() {
+    if let Some(clang) = clang().filter(|clang| can_build(clang, XRAY)) {
         check(&clang, &format!("-DNO_NESTED {XRAY}"));
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
 use ringmark_tests::account::Account;
+use ringmark_tests::process::SLEEPS;
 use ringmark_tests::recording::read;
 use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, binary, require_tools, run, wait_until};
@@ -124,6 +125,8 @@ fn a_program_without_proc_is_alive_to_others_until_it_ends() {
         };
         let first = wait_until(SOON, "a session", state);
         assert_eq!(first, "alive", "{hide}");
+        // Its session is there before its first event: killed now, it would have fewer.
+        program.wait_until_in(&SLEEPS);
         assert_eq!(program.kill().unwrap().stderr_text(), "");
         assert_eq!(state(), Some("dead"), "{hide}");
         assert_eq!(Account::of(&read(&stage.ring_files())).delivered(), 2000);

@@ -8,6 +8,7 @@ pub mod binary;
 pub mod ca;
 pub mod code;
 pub mod collecting;
+pub mod compiler;
 pub mod dirs;
 pub mod disk;
 pub mod functions;

@@ -4,10 +4,12 @@
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::wait::wait_until;
 
@@ -111,6 +113,7 @@ impl Running {
     /// # Errors
     /// When it cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
+        heed_signals();
         let mut child = command
             .process_group(0)
             .stdout(Stdio::piped())
@@ -214,11 +217,8 @@ impl Running {
     /// Whether the child has a handler for this signal.
     fn watches_for(&self, signal: Signal) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
-        let handled = status.unwrap_or_default().lines().find_map(|line| {
-            let mask = line.strip_prefix("SigCgt:")?;
-            u64::from_str_radix(mask.trim(), 16).ok()
-        });
-        handled.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+        let handled = mask_of(&status.unwrap_or_default(), "SigCgt:");
+        handled >> (signal.as_raw() - 1) & 1 == 1
     }
 
     /// Collects the outputs. A grandchild may hold them open after the child's end: it gets the
@@ -257,6 +257,29 @@ impl Drop for Running {
         self.kill_group();
         let _ = self.child.wait();
     }
+}
+
+/// Signals that this process ignores, because a script or `nohup` started it so, are not ignored
+/// by what it starts: tests send them. A signal with a handler has its default again after `exec`.
+fn heed_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = mask_of(&status, "SigIgn:");
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+            if ignored >> (signal - 1) & 1 == 1 {
+                // A flag that nobody reads: here it stays without effect.
+                signal_hook::flag::register(signal, Arc::default()).expect("a handler");
+            }
+        }
+    });
+}
+
+/// A mask of signals in the text of `/proc/PID/status`.
+fn mask_of(status: &str, name: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {

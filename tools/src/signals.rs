@@ -24,7 +24,9 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// From now on SIGINT, SIGTERM and SIGHUP set a flag; one that comes a moment later ends the
-    /// program with 128 + its number.
+    /// program with 128 + its number. A signal that was ignored at the start stays ignored:
+    /// `nohup` and the background jobs of scripts rely on that, and so does a program that is
+    /// started from here.
     ///
     /// # Errors
     /// What `sigaction` said, or that no thread can be made.
@@ -34,7 +36,9 @@ impl Signals {
             number: Arc::default(),
         };
         let armed = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let ignored = ignored_signals();
+        let heeded = |signal: &i32| ignored >> (signal - 1) & 1 == 0;
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(heeded) {
             flag::register_conditional_shutdown(signal, 128 + signal, armed.clone())?;
             flag::register_usize(signal, signals.number.clone(), signal as usize)?;
             flag::register(signal, signals.stop.clone())?;
@@ -48,6 +52,14 @@ impl Signals {
         let number = self.number.load(Ordering::Relaxed) as i32;
         (number != 0).then_some(number)
     }
+}
+
+/// The signals that this process ignores, the first one in bit 0. None without `/proc`.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// Arms a moment after the first signal.
