@@ -37,7 +37,9 @@ fn the_first_program_is_recorded_by_the_first_command() {
     let readme = fs::read_to_string(workspace_root().join("README.md")).expect("README.md");
     let program = between(&readme, "```rust\n", "```");
     let example = workspace_root().join("producer/examples/requests.rs");
-    assert_eq!(program, fs::read_to_string(example).expect("the example"));
+    let example = fs::read_to_string(example).expect("the example");
+    let (_, code) = example.split_once("\n\n").expect("a heading, then code");
+    assert_eq!(program, code);
     let shown = between(&readme, "$ ringmark run -- ./mine\n", "```");
 
     let stage = Stage::new("readme");

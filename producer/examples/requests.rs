@@ -1,3 +1,5 @@
+//! The first program of README.md.
+
 use ringmark::{counter, event, span};
 
 fn main() {
