@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use calls::{Books, LOSSLESS, Program, RETURNS, XRAY, clang};
-use ringmark_tests::compiler::can_build;
+use ringmark_tests::compiler::{can_build, first_that_builds};
 use ringmark_tests::functions::ringmark;
 use ringmark_tests::{Running, is_long, require_tools};
 
@@ -22,10 +22,12 @@ fn ways() -> Vec<(String, String)> {
     }
     if let Some(clang) = clang() {
         let flags = format!("-O2 -DNO_NESTED {XRAY}");
-        // Older releases of clang do not know that flag; sleds are the same with it and without.
-        let both = [format!("{flags} -fno-xray-link-deps"), flags];
-        let can = both.into_iter().filter(|flags| can_build(&clang, flags));
-        ways.extend(can.map(|flags| (clang.clone(), flags)));
+        // The flag has had two names, and the oldest releases have neither.
+        let without = ["-fno-xray-link-deps", "-fnoxray-link-deps"];
+        let without = without.map(|flag| format!("{flags} {flag}"));
+        let found = first_that_builds(&clang, &without.each_ref().map(String::as_str));
+        ways.extend(found.map(|flags| (clang.clone(), flags.to_owned())));
+        ways.extend(can_build(&clang, &flags).then_some((clang, flags)));
     }
     ways
 }

@@ -8,7 +8,7 @@ use crate::stage::Stage;
 use crate::tools::log_skip;
 
 /// Answers so far, by compiler and flags.
-static KNOWN: Mutex<Option<HashMap<String, bool>>> = Mutex::new(None);
+static KNOWN: Mutex<Option<HashMap<String, Option<usize>>>> = Mutex::new(None);
 
 /// Whether `compiler` builds and links a program with `flags`.
 ///
@@ -18,15 +18,32 @@ static KNOWN: Mutex<Option<HashMap<String, bool>>> = Mutex::new(None);
 /// When no directory for the attempt can be made.
 #[must_use]
 pub fn can_build(compiler: &str, flags: &str) -> bool {
-    let question = format!("{compiler} {flags}");
-    let mut known = KNOWN.lock().unwrap_or_else(|error| error.into_inner());
-    let known = known.get_or_insert_default();
-    *known
-        .entry(question)
-        .or_insert_with_key(|question| try_build(compiler, flags, question))
+    first_that_builds(compiler, &[flags]).is_some()
 }
 
-fn try_build(compiler: &str, flags: &str, question: &str) -> bool {
+/// The first of some spellings of the same flags that `compiler` builds and links a program with.
+///
+/// # Panics
+/// As [`can_build`].
+#[must_use]
+pub fn first_that_builds<'f>(compiler: &str, spellings: &[&'f str]) -> Option<&'f str> {
+    let question = format!("{compiler} {}", spellings.join(" | "));
+    let mut known = KNOWN.lock().unwrap_or_else(|error| error.into_inner());
+    let known = known.get_or_insert_default();
+    let found = *known.entry(question).or_insert_with_key(|question| {
+        let answers = spellings.iter().map(|flags| try_build(compiler, flags));
+        let answers: Vec<_> = answers.collect();
+        let found = answers.iter().position(Result::is_ok);
+        if let (None, Some(Err(reason))) = (found, answers.first()) {
+            log_skip(&format!("{question}: {reason}"));
+        }
+        found
+    });
+    found.map(|at| spellings[at])
+}
+
+/// Builds a program of one line; the compiler's reason where it does not.
+fn try_build(compiler: &str, flags: &str) -> Result<(), String> {
     let stage = Stage::new("can-build");
     let source = stage.path("probe.c");
     std::fs::write(&source, "int main(void) { return 0; }\n").expect("a source file");
@@ -38,13 +55,13 @@ fn try_build(compiler: &str, flags: &str, question: &str) -> bool {
         .arg(stage.path("probe"))
         .stdin(Stdio::null());
     let answer = match command.output() {
-        Ok(output) if output.status.success() => return true,
+        Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    let reason = answer.lines().next().unwrap_or("it gave no reason");
-    log_skip(&format!("{question}: {reason}"));
-    false
+    let is_reason = |line: &&str| line.contains("error") || line.contains("cannot");
+    let reason = answer.lines().find(is_reason).or(answer.lines().next());
+    Err(reason.unwrap_or("it gave no reason").to_owned())
 }
 
 #[cfg(test)]
@@ -53,6 +70,8 @@ mod tests {
 
     #[test]
     fn an_unknown_flag_is_a_no() {
+        let spellings = ["-fno-such-flag-of-that-name", "-O1", "-O2"];
+        assert_eq!(first_that_builds("cc", &spellings), Some("-O1"));
         assert!(can_build("cc", "-O2"));
         assert!(!can_build("cc", "-fno-such-flag-of-that-name"));
         assert!(!can_build("no-such-compiler", ""));
