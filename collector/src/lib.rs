@@ -15,6 +15,7 @@ mod listen;
 mod memory;
 mod peer;
 mod server;
+mod socket;
 pub mod store;
 #[doc(hidden)]
 pub mod trial;

@@ -1,20 +1,18 @@
 //! Where connections come from, and how they prove whose they are.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-
 use std::time::Duration;
 
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials, explain, hosts_of};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
 use crate::end::End;
+use crate::socket::Socket;
 use crate::words;
 
 /// How long what a refused peer still sends is read: closing at once would lose what was said.
@@ -30,12 +28,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Tls(TcpListener, TlsAcceptor),
-    Unix(UnixListener, PathBuf),
+    Unix(Socket),
 }
 
 impl Listener {
-    /// Listens at an address. A unix socket that nobody listens at any more is replaced; only this
-    /// user may connect to ours.
+    /// Listens at an address.
     pub(crate) async fn bind(
         address: &Address,
         credentials: Option<&Credentials>,
@@ -48,15 +45,7 @@ impl Listener {
                 let acceptor = credentials.ok_or_else(missing)?.as_collector().into();
                 Ok(Self::Tls(TcpListener::bind(place).await?, acceptor))
             }
-            Address::Unix(path) => {
-                let is_dead = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
-                if std::os::unix::net::UnixStream::connect(path).is_err_and(is_dead) {
-                    std::fs::remove_file(path)?;
-                }
-                let listener = UnixListener::bind(path)?;
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-                Ok(Self::Unix(listener, path.clone()))
-            }
+            Address::Unix(path) => Ok(Self::Unix(Socket::bind(path).await?)),
         }
     }
 
@@ -65,7 +54,7 @@ impl Listener {
         Ok(match self {
             Self::Tcp(listener) => Address::Tcp(listener.local_addr()?.to_string()),
             Self::Tls(listener, _) => Address::Tls(listener.local_addr()?.to_string()),
-            Self::Unix(_, path) => Address::Unix(path.clone()),
+            Self::Unix(socket) => Address::Unix(socket.path().to_owned()),
         })
     }
 
@@ -82,10 +71,9 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok((Incoming::Tls(stream, acceptor.clone()), from.to_string()))
             }
-            Self::Unix(listener, path) => {
-                let (stream, _) = listener.accept().await?;
-                let plain = Incoming::Plain(Box::new(stream));
-                Ok((plain, path.display().to_string()))
+            Self::Unix(socket) => {
+                let plain = Incoming::Plain(Box::new(socket.accept().await?));
+                Ok((plain, socket.path().display().to_string()))
             }
         }
     }
@@ -165,12 +153,4 @@ pub(crate) async fn say_and_close(mut bytes: Box<dyn Bytes>, last: &[u8]) {
         io::Result::Ok(())
     };
     let _ = timeout(LINGER, close).await;
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            let _ = std::fs::remove_file(path);
-        }
-    }
 }
