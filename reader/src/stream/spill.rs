@@ -4,13 +4,16 @@
 //! Pages are released to their program when they are in a file, not when the file is on the disk:
 //! they outlive this process, as they did in the ring file, and like there not a power loss. A
 //! file is removed when the collector has all of it. How the collector's RESUME and what is in the
-//! files fit together is the [`Track`](super::track::Track)'s business.
+//! files fit together is the [`Track`](super::track::Track)'s business. What no streamer made is
+//! neither sent nor removed.
+
+mod files;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -27,6 +30,7 @@ use super::flight::Marks;
 use crate::drain::SessionDrain;
 use crate::error::{ReaderError, io_at};
 use crate::output::Output;
+use files::{begins_with_damage, name};
 
 /// Bytes that are read at once.
 const PIECE: usize = 512 << 10;
@@ -46,6 +50,8 @@ pub struct SpillOptions {
 #[derive(Debug)]
 pub(super) struct Place {
     options: SpillOptions,
+    /// What people should know of the files in it.
+    pub(super) notices: Vec<String>,
     /// Bytes in it.
     used: AtomicU64,
     _lock: File,
@@ -66,13 +72,23 @@ impl Place {
         let lock = File::open(&path).map_err(io_at("open", &path))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| io_at("lock (does another stream use it?)", &path)(error.into()))?;
+        let (mut files, mut notices) = (files::of(&path)?, Vec::new());
+        files.retain(|(_, _, path)| match begins_with_damage(path) {
+            Some(what) => {
+                let path = path.display();
+                notices.push(format!("{path}: {what}; it is not sent, and stays"));
+                false
+            }
+            None => true,
+        });
         let place = Arc::new(Self {
             options,
+            notices,
             used: AtomicU64::new(0),
             _lock: lock,
         });
         let mut found: HashMap<Uuid, Spill> = HashMap::new();
-        for (session, number, path) in files(&path)? {
+        for (session, number, path) in files {
             let spill = found.entry(session);
             let spill = spill.or_insert_with(|| Spill::new(place.clone(), session));
             spill.take_up(number, path)?;
@@ -93,20 +109,6 @@ impl Place {
     fn file_bytes(&self) -> u64 {
         (self.options.bytes_max / 16).min(FILE_BYTES_MAX)
     }
-}
-
-/// The files of a spill in the order of their numbers.
-fn files(directory: &Path) -> Result<Vec<(Uuid, u64, PathBuf)>, ReaderError> {
-    let entries = fs::read_dir(directory).map_err(io_at("read", directory))?;
-    let parse = |path: PathBuf| {
-        let (session, number) = path.file_name()?.to_str()?.split_once('.')?;
-        let number = number.strip_suffix(".rmk")?.parse().ok()?;
-        let session = u128::from_str_radix(&session.replace('-', ""), 16).ok()?;
-        Some((Uuid(session.to_be_bytes()), number, path))
-    };
-    let mut found: Vec<_> = entries.flatten().filter_map(|e| parse(e.path())).collect();
-    found.sort_by_key(|(session, number, _)| (session.0, *number));
-    Ok(found)
 }
 
 /// One file.
@@ -334,8 +336,13 @@ impl Spill {
     }
 
     fn begin(&mut self) -> Result<(), ReaderError> {
-        let name = format!("{}.{}.rmk", self.session, self.next_number);
-        let path = self.place.options.directory.join(name);
+        let directory = &self.place.options.directory;
+        let mut path = directory.join(name(self.session, self.next_number));
+        // A file that was left as it is has its number for good.
+        while path.symlink_metadata().is_ok() {
+            self.next_number += 1;
+            path = directory.join(name(self.session, self.next_number));
+        }
         self.output = Some((Output::create(&path, false)?, 0));
         self.parts.push_back(Part {
             number: self.next_number,

@@ -139,6 +139,7 @@ impl Streamer {
             Some((place, left)) => (Some(place), left),
             None => (None, HashMap::new()),
         };
+        let notices = place.as_ref().map_or_else(Vec::new, |p| p.notices.clone());
         let now = Instant::now();
         let mut streamer = Self {
             open_ended: options.selection.is_open_ended(),
@@ -159,7 +160,7 @@ impl Streamer {
             scratch: Vec::new(),
             pace: Pace::new(),
             done: StreamFigures::default(),
-            notices: Vec::new(),
+            notices,
             scanned_at: None,
             status_at: None,
             counted_at: now,
