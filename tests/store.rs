@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Now, Retention, Store, StoreOptions, Sync};
 use ringmark_decoder::Stamper;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
 use ringmark_tests::collecting::{Collecting, options, segments, stream};
+use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, binary, run};
 
@@ -59,6 +60,7 @@ impl Filled {
             segment_age: Duration::from_secs(3600),
             retention,
             session_bytes: 1 << 20,
+            directory: DirectoryOptions::default(),
         }
     }
 
@@ -67,6 +69,22 @@ impl Filled {
         let store = Store::open(self.options(retention), Arc::new(Figures::default()));
         let errors = store.unwrap().tidy();
         assert!(errors.is_empty(), "{errors:?}");
+    }
+
+    /// The same at that time, ns since 1970, of a clock that is known to be steady, until so many
+    /// segments are left and no more go.
+    fn tidy_until(&self, retention: Retention, real_ns: u64, left: usize) {
+        const HOURS_NS: u64 = 2 * 3_600_000_000_000;
+        let store = Store::open(self.options(retention), Arc::new(Figures::default())).unwrap();
+        let tidy = |real_ns, boot_ns| {
+            let errors = store.tidy_at(Now { real_ns, boot_ns });
+            assert!(errors.is_empty(), "{errors:?}");
+        };
+        tidy(real_ns - HOURS_NS, HOURS_NS);
+        for _ in 0..100 {
+            tidy(real_ns, 2 * HOURS_NS);
+        }
+        assert_eq!(self.segments().len(), left, "{:?}", store.take_notices());
     }
 
     fn segments(&self) -> Vec<PathBuf> {
@@ -256,39 +274,43 @@ fn a_session_that_goes_on_is_found_by_its_indexes() {
 
 #[test]
 fn what_is_old_or_too_much_is_removed() {
+    const DAY: Duration = Duration::from_secs(86_400);
     let filled = Filled::new("old");
     let all = filled.segments();
+    // The times of the files, those of a copy perhaps, say the opposite.
     let now = SystemTime::now();
     for (n, path) in all.iter().enumerate() {
-        let age = Duration::from_secs(60 * (all.len() - n) as u64);
-        File::options()
-            .append(true)
-            .open(path)
-            .unwrap()
-            .set_modified(now - age)
-            .unwrap();
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(now - DAY * n as u32).unwrap();
     }
     let size = |path: &PathBuf| fs::metadata(path).unwrap().len();
     let keep: u64 = all[2..].iter().map(size).sum();
-    filled.tidy(Retention {
-        bytes: Some(keep),
+    let too_much = |bytes| Retention {
+        bytes: Some(bytes),
         age: None,
-    });
+    };
+    filled.tidy_until(too_much(keep), real_ns(), all.len() - 2);
     assert_eq!(filled.segments(), all[2..]);
     assert!(!index(&all[0]).exists() && index(&all[2]).exists());
-    filled.tidy(Retention {
+    // A moment after the last event of the fourth has become too old.
+    let fourth = decode(&all[3..4]).verify().last_ns.unwrap();
+    let old = Retention {
         bytes: None,
-        age: Some(Duration::from_secs(60 * (all.len() - 3) as u64 - 30)),
-    });
+        age: Some(DAY),
+    };
+    let at = fourth + DAY.as_nanos() as u64 + 5_000_000;
+    filled.tidy_until(old, at, all.len() - 4);
     assert_eq!(filled.segments(), all[4..]);
     // What is left is read as ever; what is gone is told as missing.
     let found = shown_events(&filled);
     assert!(found.contains(&7999) && !found.contains(&0));
-    filled.tidy(Retention {
-        bytes: Some(0),
-        age: None,
-    });
+    filled.tidy_until(too_much(0), real_ns(), 0);
     assert!(filled.segments().is_empty());
+}
+
+fn real_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.unwrap().as_nanos() as u64
 }
 
 fn shown_events(filled: &Filled) -> Vec<u64> {

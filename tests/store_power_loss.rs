@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
@@ -219,6 +219,7 @@ fn options(root: &Path) -> StoreOptions {
         segment_age: Duration::from_secs(3600),
         retention: Retention::default(),
         session_bytes: 16 << 20,
+        directory: DirectoryOptions::default(),
     }
 }
 

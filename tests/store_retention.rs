@@ -12,19 +12,20 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 use ringmark_decoder::Output;
 use ringmark_format::Uuid;
 use ringmark_format::block::BlockHeader;
+use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
 use ringmark_tests::account::{Account, number};
-use ringmark_tests::collecting::{Collecting, options, segments};
+use ringmark_tests::collecting::{Collecting, options, segments, stream};
 use ringmark_tests::peer::{Peer, page};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::stored::{repeated, sealed};
-use ringmark_tests::{Running, binary, is_long, wait_until};
+use ringmark_tests::{Running, binary, is_long, require_tools, shim, wait_until};
 use rustix::process::Signal;
 use zerocopy::FromBytes;
 
@@ -220,6 +221,7 @@ fn sessions_that_come_back() {
             age: None,
         },
         session_bytes: 1 << 20,
+        directory: DirectoryOptions::default(),
     };
     let store = Store::open(options, Arc::new(Figures::default())).unwrap();
     let (over, rounds) = (
@@ -314,4 +316,101 @@ fn killed_with_indexes_that_are_wrong() {
         account.delivered()
     );
     assert!(account.lost() == 0 && spoiled > 0);
+}
+
+/// A wall clock that is set wrong for a while, and back: everything in the store seems old.
+#[test]
+fn a_clock_that_jumps_removes_nothing() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let scene = Scene::new("jump");
+    let collector = scene.collector("");
+    for _ in 0..3 {
+        let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+        let program = scene.stage.start(EMIT, ringmark, "2 200");
+        let _ = program.finish(SOON).expect_code(0);
+    }
+    for ring_file in scene.stage.ring_files() {
+        let _ = stream(&ring_file, &scene.socket, Codec::None);
+    }
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(LONG).expect_code(0);
+    let stored = segments(&scene.store);
+    assert_eq!(stored.len(), 3);
+
+    let (ahead, said) = (scene.stage.path("ahead"), scene.stage.path("said"));
+    fs::write(&ahead, "").unwrap();
+    let mut command = scene.stage.command("sh");
+    command.args(["-c", "f=$1; shift; exec \"$@\" 2>$f", "sh"]);
+    command.arg(&said).arg(binary::path());
+    let listen = format!("unix://{}", scene.socket.display());
+    let options = "--sync cache --segment-age 100ms --keep-age 168h";
+    command.args(["collect", "--listen", &listen]);
+    command.args(options.split_ascii_whitespace());
+    command.arg("--store").arg(&scene.store);
+    command.env("LD_PRELOAD", shim::build(&scene.stage, "clock_shim"));
+    command.env("SHIM_CLOCK", &ahead);
+    let collector = Running::start(&mut command).unwrap();
+    // It has looked at the store.
+    let index = stored[0].with_extension("idx");
+    let _ = fs::remove_file(&index);
+    let tidied = || {
+        let said = fs::read_to_string(&said).unwrap_or_default();
+        said.contains("listening at").then_some(())
+    };
+    wait_until(LONG, "a collector", tidied);
+    std::thread::sleep(Duration::from_millis(500));
+    fs::write(&ahead, "691200").unwrap();
+    let told = || {
+        fs::read_to_string(&said)
+            .unwrap_or_default()
+            .contains("clock")
+    };
+    let _ = wait_until(LONG, "it sees that", || {
+        (told() || segments(&scene.store).len() < 3).then_some(())
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(segments(&scene.store), stored, "8 days ahead");
+    fs::write(&ahead, "").unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(segments(&scene.store), stored, "right again");
+    let said = fs::read_to_string(&said).unwrap();
+    assert_eq!(said.matches("clock").count(), 1, "{said}");
+    drop(collector.kill().unwrap());
+}
+
+/// A backup that was restored has the times of the copy; what is older by its events goes first.
+#[test]
+fn what_is_old_is_told_by_its_events() {
+    let scene = Scene::new("restored");
+    let collector = scene.collector("");
+    for _ in 0..2 {
+        let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+        let program = scene.stage.start(EMIT, ringmark, "2 200");
+        let _ = program.finish(SOON).expect_code(0);
+        for ring_file in scene.stage.ring_files() {
+            let _ = stream(&ring_file, &scene.socket, Codec::None);
+            fs::remove_file(ring_file).unwrap();
+        }
+    }
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(LONG).expect_code(0);
+    let mut stored = segments(&scene.store);
+    let first = |path: &PathBuf| decode(std::slice::from_ref(path)).verify().first_ns;
+    stored.sort_by_key(first);
+    assert_eq!(stored.len(), 2);
+    let now = std::time::SystemTime::now();
+    for (path, days) in stored.iter().zip([1, 30]) {
+        let file = fs::File::options().append(true).open(path).unwrap();
+        let then = now - Duration::from_secs(days * 86400);
+        file.set_modified(then).unwrap();
+    }
+    let size = fs::metadata(&stored[1]).unwrap().len() + 100;
+    let collector = scene.collector(&format!("--segment-age 100ms --keep-size {size}"));
+    wait_until(LONG, "one is removed", || {
+        (segments(&scene.store).len() < 2).then_some(())
+    });
+    assert_eq!(segments(&scene.store), stored[1..]);
+    drop(collector.kill().unwrap());
 }

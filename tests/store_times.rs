@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 use ringmark_decoder::Stamper;
 use ringmark_format::store::INDEX_TAIL_BYTES;
 use ringmark_reader::Codec;
@@ -78,6 +78,7 @@ impl Scene {
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),
             session_bytes: 1 << 20,
+            directory: DirectoryOptions::default(),
         };
         let store = Store::open(options, std::sync::Arc::new(Figures::default())).unwrap();
         assert!(store.tidy().is_empty());

@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use ringmark_format::Uuid;
 use ringmark_tests::account::Account;
-use ringmark_tests::collecting::{Collecting, stream};
+use ringmark_tests::collecting::{Collecting, segments, stream};
+use ringmark_tests::peer::{Peer, page};
 use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::stored::sealed;
 use ringmark_tests::{Running, binary, wait_until};
 use rustix::process::Signal;
 
@@ -49,4 +52,36 @@ fn a_foreign_uuid_stops_nobody_else() {
     let stored = collecting.stored();
     assert_eq!((stored.conflicts, stored.damage.len()), (0, 0));
     Account::of(&stored).expect_no_errors();
+}
+
+/// A number that no ring comes to would say of all real pages that they are stored.
+#[test]
+fn a_page_of_the_far_future_is_not_the_last_one() {
+    let stage = Stage::new("future");
+    let (socket, store) = (stage.path("socket"), stage.path("store"));
+    let collecting = Collecting::start(&socket, &store);
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().unwrap();
+    let session = Uuid([7; 16]);
+    runtime.block_on(async {
+        for number in [u64::MAX - 1, 1 << 50] {
+            let mut liar = Peer::greeted(&socket, "host").await.unwrap();
+            liar.announce(session).await.unwrap();
+            liar.send(&page(session, 0)).await.unwrap();
+            liar.settle().await.unwrap();
+            liar.send(&page(session, number)).await.unwrap();
+            let refused = liar.settle().await.unwrap_err().to_string();
+            assert!(refused.contains(&number.to_string()), "{refused}");
+        }
+        let mut owner = Peer::greeted(&socket, "host").await.unwrap();
+        owner.announce(session).await.unwrap();
+        // A gap is none: the ring was overwritten meanwhile.
+        for number in (0..50).chain([1 << 30]) {
+            owner.send(&page(session, number)).await.unwrap();
+        }
+        owner.settle().await.unwrap();
+    });
+    assert_eq!(collecting.figure("repeated_pages_total"), 2);
+    assert_eq!(collecting.figure("refused_pages_total"), 2);
+    assert_eq!(sealed(&segments(&store)), (51, 51));
 }

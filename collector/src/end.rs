@@ -47,7 +47,9 @@ impl From<std::io::Error> for End {
 impl From<StoreError> for End {
     fn from(error: StoreError) -> Self {
         let code = match &error {
-            StoreError::Io { .. } | StoreError::Taken { .. } => refusal::STORE,
+            StoreError::Io { .. } | StoreError::Taken { .. } | StoreError::NotOurs { .. } => {
+                refusal::STORE
+            }
             StoreError::Foreign { .. } => refusal::FOREIGN,
             StoreError::Full { .. } => refusal::BUSY,
             StoreError::Protocol { .. } => refusal::PROTOCOL,

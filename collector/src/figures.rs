@@ -44,6 +44,7 @@ figures! {
     received_bytes_total "counter" "Bytes of blocks received.",
     stored_bytes_total "counter" "Bytes of blocks appended to segments.",
     pages_total "counter" "Pages stored.",
+    refused_pages_total "counter" "Pages refused, with numbers that no ring comes to.",
     repeated_pages_total "counter" "Pages that were there already and were not stored again.",
     sessions_total "counter" "Sessions that the collector has met since it started.",
     segments_total "counter" "Segments begun.",

@@ -90,6 +90,7 @@ impl Collector {
     ) -> Result<Self, CollectorError> {
         let figures = Arc::new(Figures::default());
         let store = Store::open(options.store.clone(), figures.clone())?;
+        tell(&store, &notices);
         let mut listeners = Vec::new();
         for address in &options.listen {
             let bound = Listener::bind(address, options.credentials.as_ref()).await;
@@ -244,11 +245,18 @@ async fn refuse(incoming: Incoming) {
 async fn tidy(common: Arc<Common>, every: Duration, notices: mpsc::UnboundedSender<String>) {
     loop {
         tokio::time::sleep(every).await;
-        let common = common.clone();
-        let tidied = tokio::task::spawn_blocking(move || common.store.tidy());
+        let tidying = common.clone();
+        let tidied = tokio::task::spawn_blocking(move || tidying.store.tidy());
         for error in tidied.await.unwrap_or_default() {
             let _ = notices.send(error.to_string());
         }
+        tell(&common.store, &notices);
+    }
+}
+
+fn tell(store: &Store, notices: &mpsc::UnboundedSender<String>) {
+    for notice in store.take_notices() {
+        let _ = notices.send(notice);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::figures::Figures;
 use crate::listen::Line;
 use crate::memory::Memory;
 use crate::peer::{Common, Peer};
-use crate::store::{Retention, Store, StoreOptions, Sync};
+use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 
 /// Runs conversations one after the other.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ impl Trial {
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),
             session_bytes: 64 << 20,
+            directory: DirectoryOptions::default(),
         };
         let store = Store::open(options, figures.clone()).map_err(io::Error::other)?;
         let (_drain, draining) = watch::channel(false);

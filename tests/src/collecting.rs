@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use ringmark_collector::store::{Retention, StoreOptions, Sync, dumps_below};
+use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync, dumps_below};
 use ringmark_collector::{Collector, CollectorOptions, Figures};
 use ringmark_decoder::Dump;
 use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
@@ -153,6 +153,7 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),
             session_bytes: 256 << 20,
+            directory: DirectoryOptions::default(),
         },
         credentials: None,
         token: None,

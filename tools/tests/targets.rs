@@ -103,7 +103,7 @@ fn sizes_and_durations_need_sense() {
     }
     for (value, text) in [
         ("0s", "expected more than zero"),
-        ("10", "expected a duration such as 10s, 500ms or 2m"),
+        ("10", "expected a duration such as 10s, 500ms, 2m or 7d"),
         ("1 year", "expected a duration"),
     ] {
         expect(stage.run(&["snapshot", "--last", value]), 2, text);

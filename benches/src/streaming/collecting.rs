@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ringmark_collector::store::{Retention, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync};
 use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::{Address, Credentials};
 use tokio::runtime::Runtime;
@@ -41,6 +41,7 @@ impl Collecting {
                 session_bytes: 64 << 20,
                 segment_age: Duration::from_secs(3600),
                 retention: Retention::default(),
+                directory: DirectoryOptions::default(),
             },
             credentials: Some(credentials),
             token: None,

@@ -1,15 +1,21 @@
 //! Whose a store is: its identity, made once, and the lock of the one collector that writes to it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use super::{StoreError, io_at};
+
+/// The file that makes a directory a store.
+pub(super) const FILE: &str = "store.id";
+/// Nobody but its owner may open it: who can open it can hold its lock.
+const MODE: u32 = 0o600;
 
 /// How long a collector that was told to end may take to leave the store to the next one.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -29,12 +35,25 @@ impl Identity {
     /// # Errors
     /// Another collector has it, or its file cannot be used.
     pub(super) fn take(root: &Path) -> Result<Self, StoreError> {
-        let path = root.join("store.id");
+        let path = root.join(FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
+        // A link may lead to anything, and a pipe have us wait.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        options.mode(MODE).custom_flags(flags.cast_signed());
         let mut file = options.open(&path).map_err(io_at("open", &path))?;
         lock(&file, root)?;
-        let id = id(&mut file).map_err(io_at("write", &path))?;
+        let about = file.metadata().map_err(io_at("stat", &path))?;
+        let found = about.len();
+        if !about.is_file() || ![0, 16].contains(&found) {
+            let what = format!(
+                "found {found} bytes, expected 16: it is no store's identity; name another directory"
+            );
+            return Err(StoreError::NotOurs { path, what });
+        }
+        // Where another user owns it this fails; then it was opened to us on purpose.
+        let _ = file.set_permissions(Permissions::from_mode(MODE));
+        let id = id(&mut file, root).map_err(io_at("write", &path))?;
         Ok(Self { id, _locked: file })
     }
 }
@@ -53,13 +72,14 @@ fn lock(file: &File, root: &Path) -> Result<(), StoreError> {
                     within: WITHIN,
                 });
             }
-            Err(error) => return Err(io_at("lock", &root.join("store.id"))(error.into())),
+            Err(error) => return Err(io_at("lock", &root.join(FILE))(error.into())),
         }
     }
 }
 
-/// What the file says; made if it says nothing.
-fn id(file: &mut File) -> io::Result<[u8; 16]> {
+/// What the file says; made if it says nothing, and on the disk then: nothing in a store is worth
+/// anything without it.
+fn id(file: &mut File, root: &Path) -> io::Result<[u8; 16]> {
     let mut bytes = Vec::with_capacity(16);
     file.read_to_end(&mut bytes)?;
     if let Ok(id) = bytes.try_into() {
@@ -67,8 +87,8 @@ fn id(file: &mut File) -> io::Result<[u8; 16]> {
     }
     let mut id = [0; 16];
     rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())?;
-    file.set_len(0)?;
-    file.rewind()?;
     file.write_all(&id)?;
+    file.sync_all()?;
+    File::open(root)?.sync_all()?;
     Ok(id)
 }

@@ -1,12 +1,15 @@
 //! Indexes of segments: made when a segment is closed, read by whoever looks for a time.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{BlockReader, IndexBuilder, Item, SegmentIndex};
 use ringmark_format::codec::crc32;
 use ringmark_format::store::INDEX_TAIL_BYTES;
+
+use super::place::{create, remove_left};
 
 /// Ending of an index's name.
 const ENDING: &str = "idx";
@@ -56,6 +59,8 @@ pub fn make(segment: &Path) -> io::Result<()> {
         return Ok(());
     };
     let (new, place) = (segment.with_extension("idx.new"), path(segment));
-    fs::write(&new, index.bytes())?;
+    remove_left(&new)?;
+    let mode = fs::metadata(segment)?.mode() & 0o777;
+    create(&new, mode)?.write_all(&index.bytes())?;
     fs::rename(&new, &place)
 }

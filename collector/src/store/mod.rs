@@ -9,12 +9,13 @@ mod durable;
 mod identity;
 pub mod index;
 mod name;
+mod place;
 mod recover;
 mod retention;
 mod segment;
 mod session;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,9 @@ use identity::Identity;
 use name::Places;
 pub use name::dumps_below;
 pub(crate) use name::safe;
-pub use retention::Retention;
+pub use place::DirectoryOptions;
+use retention::Retaining;
+pub use retention::{Now, Retention};
 pub use session::{Known, StoredSession};
 
 /// When what was received counts as durable.
@@ -58,6 +61,8 @@ pub struct StoreOptions {
     pub retention: Retention,
     /// Memory for what is remembered of sessions, bytes; one connection gets an eighth.
     pub session_bytes: u64,
+    /// What may be done with the directory.
+    pub directory: DirectoryOptions,
 }
 
 /// Why something was not stored.
@@ -72,6 +77,14 @@ pub enum StoreError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// No collector made what lies there.
+    #[error("{}: {what}", path.display())]
+    NotOurs {
+        /// What.
+        path: PathBuf,
+        /// What was found and expected.
+        what: String,
     },
     /// The session was sent by another host first.
     #[error("session {session} belongs to host {owner}, sent by {host}")]
@@ -145,16 +158,19 @@ pub struct Store {
     places: Mutex<Places>,
     /// Held while a session is being found: nobody finds it twice.
     finding: [Mutex<()>; FINDING],
+    retaining: Mutex<Retaining>,
+    /// What people should know, and were not told yet.
+    notices: Mutex<Vec<String>>,
 }
 
 impl Store {
     /// Opens the store, or makes one.
     ///
     /// # Errors
-    /// The directory cannot be made or read, or another collector has it.
+    /// The directory cannot be made or read, holds what no collector made, or another one has it.
     pub fn open(options: StoreOptions, figures: Arc<Figures>) -> Result<Self, StoreError> {
         let root = options.root.clone();
-        fs::create_dir_all(&root).map_err(io_at("create", &root))?;
+        let notice = options.directory.prepare(&root)?;
         let identity = Identity::take(&root)?;
         name::remove_unnamed(&root).map_err(io_at("clear", &root))?;
         let segments = name::segments(&root).map_err(io_at("read", &root))?;
@@ -173,6 +189,8 @@ impl Store {
             open: Mutex::default(),
             places: Mutex::new(places),
             finding: std::array::from_fn(|_| Mutex::default()),
+            retaining: Mutex::default(),
+            notices: Mutex::new(notice.into_iter().collect()),
         })
     }
 
@@ -251,20 +269,43 @@ impl Store {
 
     /// Closes old segments and removes what retention does not keep.
     pub fn tidy(&self) -> Vec<StoreError> {
+        self.tidy_at(Now::read())
+    }
+
+    /// The same at another moment: for tests.
+    #[doc(hidden)]
+    pub fn tidy_at(&self, now: Now) -> Vec<StoreError> {
         let sessions: Vec<Shared> = lock(&self.open).values().cloned().collect();
         for session in sessions {
             lock(&session).rotate_if_old();
         }
         self.forget_idle();
-        let remove = |segment: &Path| self.remove(segment);
-        let enforced = retention::enforce(&self.context.options, remove);
+        // Ages are read from them.
+        let mut errors = self.make_indexes();
+        let pending: HashSet<PathBuf> = lock(&self.context.unindexed).iter().cloned().collect();
+        let enforced = lock(&self.retaining).enforce(
+            &self.context.options,
+            now,
+            |segment| pending.contains(segment) || self.is_used(segment),
+            |segment| self.remove(segment),
+        );
         let figures = &self.context.figures;
         Figures::add(&figures.segments_removed_total, enforced.removed);
         Figures::add(&figures.removed_bytes_total, enforced.removed_bytes);
         Figures::set(&figures.store_bytes, enforced.bytes);
-        let mut errors = enforced.errors;
-        errors.extend(self.make_indexes());
+        lock(&self.notices).extend(enforced.notices);
+        errors.extend(enforced.errors);
         errors
+    }
+
+    /// What people should know, since it was taken last.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.notices))
+    }
+
+    /// Whether a segment is written, or was not acknowledged.
+    fn is_used(&self, segment: &Path) -> bool {
+        name::parse(segment).is_some_and(|(of, _)| self.asked(of, |s| s.has_use_for(segment)))
     }
 
     /// Removes a segment, unless it is written or was not acknowledged: whether it is gone. Its

@@ -1,19 +1,32 @@
-//! What is removed: the oldest segments, by age and by the size of the store.
+//! What is removed: the oldest segments, by the times of their events and by the size of the store.
 
+mod clock;
+mod times;
+
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
+
+use ringmark_decoder::Stamper;
 
 use super::{StoreError, StoreOptions, io_at, name};
+pub use clock::Now;
+use clock::Steady;
+use times::Times;
 
 /// What a store keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retention {
     /// Segments in all, bytes. The oldest go first.
     pub bytes: Option<u64>,
-    /// Segments that were written last longer ago go.
+    /// Segments whose last event is older go.
     pub age: Option<Duration>,
 }
+
+/// The part of a store that may go at once, beyond what came: one over this. A mistake is seen
+/// before all is gone.
+const PART: u64 = 10;
 
 /// What was found and done.
 #[derive(Debug, Default)]
@@ -25,44 +38,314 @@ pub(super) struct Enforced {
     /// Bytes of those that are left.
     pub(super) bytes: u64,
     pub(super) errors: Vec<StoreError>,
+    /// What people should know.
+    pub(super) notices: Vec<String>,
 }
 
-/// Finds what is not kept; `remove` removes a segment, or says that it must stay.
-pub(super) fn enforce(
-    options: &StoreOptions,
-    remove: impl Fn(&Path) -> Result<bool, StoreError>,
-) -> Enforced {
-    let Retention { bytes, age } = options.retention;
-    let mut done = Enforced::default();
-    let files = name::segments(&options.root).unwrap_or_else(|error| {
-        done.errors.push(io_at("read", &options.root)(error));
-        Vec::new()
-    });
-    let mut segments: Vec<(SystemTime, u64, PathBuf)> = files
-        .into_iter()
-        .filter_map(|path| {
-            let about = fs::metadata(&path).ok()?;
-            Some((about.modified().ok()?, about.len(), path))
-        })
-        .collect();
-    segments.sort();
-    let mut total: u64 = segments.iter().map(|(_, bytes, _)| bytes).sum();
-    for (written, size, path) in segments {
-        let is_old = age.is_some_and(|age| written.elapsed().unwrap_or_default() > age);
-        let is_much = bytes.is_some_and(|bytes| total > bytes);
-        if !(is_old || is_much) {
-            continue;
-        }
-        match remove(&path) {
-            Ok(true) => {
-                total -= size;
-                done.removed += 1;
-                done.removed_bytes += size;
+/// A segment that may go.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    times: Times,
+    path: PathBuf,
+    bytes: u64,
+}
+
+/// What is remembered from one look at the store to the next.
+#[derive(Debug, Default)]
+pub(super) struct Retaining {
+    /// Sizes and times of segments that are not written any more.
+    known: HashMap<PathBuf, (u64, Times)>,
+    steady: Steady,
+    /// Bytes that were left.
+    left: Option<u64>,
+    /// Told that not all went at once.
+    is_held_back: bool,
+}
+
+impl Retaining {
+    /// Finds what is not kept; `is_written` says that a segment may still change, `remove` removes
+    /// one, or says that it must stay.
+    pub(super) fn enforce(
+        &mut self,
+        options: &StoreOptions,
+        now: Now,
+        is_written: impl Fn(&Path) -> bool,
+        remove: impl Fn(&Path) -> Result<bool, StoreError>,
+    ) -> Enforced {
+        let mut done = Enforced::default();
+        let segments = self.segments(options, now, is_written, &mut done);
+        let old = self.too_old(options.retention.age, now, &mut done);
+        done.bytes = segments.iter().map(|segment| segment.bytes).sum();
+        let came = done.bytes.saturating_sub(self.left.unwrap_or(done.bytes));
+        let most = came + done.bytes / PART;
+        let mut is_held_back = false;
+        for segment in segments {
+            let is_old = segment.times.last_ns < old;
+            let is_much = options.retention.bytes.is_some_and(|b| done.bytes > b);
+            if !(is_old || is_much) {
+                break;
             }
-            Ok(false) => {}
-            Err(error) => done.errors.push(error),
+            if done.removed > 0 && done.removed_bytes + segment.bytes > most {
+                is_held_back = true;
+                break;
+            }
+            match remove(&segment.path) {
+                Ok(true) => done.count(&segment, options, is_old),
+                Ok(false) => {}
+                Err(error) => done.errors.push(error),
+            }
+        }
+        self.left = Some(done.bytes);
+        if is_held_back && !self.is_held_back {
+            let text = "more than a tenth of the store is beyond --keep-age or --keep-size: it is \
+                        removed a tenth at a time; end the collector if that is not meant";
+            done.notices.push(text.to_owned());
+        }
+        self.is_held_back = is_held_back;
+        done
+    }
+
+    /// All segments, the oldest first.
+    fn segments(
+        &mut self,
+        options: &StoreOptions,
+        now: Now,
+        is_written: impl Fn(&Path) -> bool,
+        done: &mut Enforced,
+    ) -> Vec<Candidate> {
+        let files = name::segments(&options.root).unwrap_or_else(|error| {
+            done.errors.push(io_at("read", &options.root)(error));
+            Vec::new()
+        });
+        let needs_times = options.retention != Retention::default();
+        let mut known = std::mem::take(&mut self.known);
+        let mut all = Vec::with_capacity(files.len());
+        for path in files {
+            let Ok(bytes) = fs::metadata(&path).map(|about| about.len()) else {
+                continue;
+            };
+            let before = known.remove(&path).filter(|(then, _)| *then == bytes);
+            let times = match before {
+                _ if !needs_times => Times::now(now),
+                Some((_, times)) => times,
+                None => match Times::indexed(&path, now) {
+                    None if is_written(&path) => Times::now(now),
+                    None => Times::read(&path, now),
+                    Some(times) => times,
+                },
+            };
+            if times.is_final {
+                let _ = self.known.insert(path.clone(), (bytes, times));
+            }
+            all.push(Candidate { times, path, bytes });
+        }
+        all.sort();
+        all
+    }
+
+    /// The time before which events are too old; 0: none are, or the clock cannot be believed.
+    fn too_old(&mut self, age: Option<Duration>, now: Now, done: &mut Enforced) -> u64 {
+        let Some(age) = age else {
+            return 0;
+        };
+        let (is_steady, notice) = self.steady.look(now, age);
+        done.notices.extend(notice);
+        let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+        if is_steady {
+            now.real_ns.saturating_sub(age)
+        } else {
+            0
         }
     }
-    done.bytes = total;
-    done
+}
+
+impl Enforced {
+    /// A segment is gone.
+    fn count(&mut self, segment: &Candidate, options: &StoreOptions, is_old: bool) {
+        self.bytes -= segment.bytes;
+        self.removed += 1;
+        self.removed_bytes += segment.bytes;
+        let why = match (is_old, options.retention.age, options.retention.bytes) {
+            (true, Some(age), _) => format!("older than --keep-age, {} s", age.as_secs_f64()),
+            (_, _, bytes) => format!(
+                "the oldest beyond --keep-size, {} bytes",
+                bytes.unwrap_or_default()
+            ),
+        };
+        let host = segment.path.parent().and_then(Path::file_name);
+        let host = host.unwrap_or_default().to_string_lossy();
+        let of = match name::parse(&segment.path) {
+            Some((session, number)) => format!("segment {number} of session {session}"),
+            None => segment.path.display().to_string(),
+        };
+        let [first, last] = [segment.times.first_ns, segment.times.last_ns].map(stamp);
+        self.notices.push(format!(
+            "removed {of} of host {host}, {first} to {last}, {} bytes: {why}",
+            segment.bytes
+        ));
+    }
+}
+
+fn stamp(ns: u64) -> String {
+    String::from_utf8_lossy(&Stamper::default().stamp(ns)[..19]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    const S: u64 = 1_000_000_000;
+    const HOUR: u64 = 3600 * S;
+    const DAY: u64 = 24 * HOUR;
+
+    /// Two hundred days since 1970, an hour since the machine started.
+    fn at(hours: u64, ahead_hours: u64) -> Now {
+        Now {
+            real_ns: 200 * DAY + (hours + ahead_hours) * HOUR,
+            boot_ns: (1 + hours) * HOUR,
+        }
+    }
+
+    /// A store of segments without events, which have the times of their days.
+    struct Days {
+        root: PathBuf,
+        options: StoreOptions,
+        retaining: Retaining,
+        kept: RefCell<Vec<PathBuf>>,
+    }
+
+    impl Days {
+        fn new(label: &str, retention: Retention) -> Self {
+            let name = format!("ringmark-{label}-{}", std::process::id());
+            let root = std::env::temp_dir().join(name);
+            let _ = fs::remove_dir_all(&root);
+            for day in 180..200 {
+                let day = &stamp(day * DAY)[..10];
+                let directory = root.join(day).join("service/host");
+                fs::create_dir_all(&directory).unwrap();
+                let path = name::segment(&directory, ringmark_format::Uuid([7; 16]), 0);
+                fs::write(path, [0; 100]).unwrap();
+            }
+            let options = StoreOptions {
+                root: root.clone(),
+                sync: super::super::Sync::Cache,
+                segment_bytes: 1 << 20,
+                segment_age: Duration::from_secs(1),
+                retention,
+                session_bytes: 1 << 20,
+                directory: super::super::DirectoryOptions::default(),
+            };
+            let (retaining, kept) = (Retaining::default(), RefCell::default());
+            Self {
+                root,
+                options,
+                retaining,
+                kept,
+            }
+        }
+
+        fn tidy(&mut self, now: Now) -> Enforced {
+            let remove = |path: &Path| {
+                if self.kept.borrow().iter().any(|kept| kept == path) {
+                    return Ok(false);
+                }
+                fs::remove_file(path).unwrap();
+                Ok(true)
+            };
+            let is_written = |_: &Path| false;
+            self.retaining
+                .enforce(&self.options, now, is_written, remove)
+        }
+
+        fn left(&self) -> Vec<PathBuf> {
+            name::segments(&self.root).unwrap()
+        }
+    }
+
+    impl Drop for Days {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+
+    fn of_age(days: u64) -> Retention {
+        let age = Some(Duration::from_secs(days * 86_400));
+        Retention { bytes: None, age }
+    }
+
+    #[test]
+    fn what_is_old_goes_and_is_named_when_the_clock_was_steady() {
+        let mut store = Days::new("old", of_age(10));
+        assert_eq!(
+            store.tidy(at(0, 0)).removed,
+            0,
+            "nobody knows the clock yet"
+        );
+        assert_eq!(store.tidy(at(0, 0)).removed, 0);
+        // Ten of the twenty, two at a time; what must stay stands in nobody's way.
+        store.kept.borrow_mut().push(store.left()[1].clone());
+        let first = store.tidy(at(2, 0));
+        assert_eq!(
+            (first.removed, first.removed_bytes, first.bytes),
+            (2, 200, 1800)
+        );
+        let expected = format!(
+            "removed segment 0 of session {} of host host, 1970-06-30T00:00:00 to \
+             1970-06-30T23:59:59, 100 bytes: older than --keep-age, 864000 s",
+            ringmark_format::Uuid([7; 16])
+        );
+        assert_eq!(first.notices[0], expected);
+        assert_eq!(first.notices.len(), 3, "{:?}", first.notices);
+        assert!(first.notices[2].contains("a tenth"));
+        let mut told = 0;
+        while store.left().len() > 11 {
+            told += store.tidy(at(3, 0)).notices.len();
+        }
+        assert_eq!(told, 7, "each, and nothing else");
+        assert_eq!(store.tidy(at(4, 0)).removed, 0);
+        assert_eq!(store.left().len(), 11);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_makes_nothing_old() {
+        let mut store = Days::new("jump", of_age(30));
+        let mut tidy = |hours, ahead| {
+            let done = store.tidy(at(hours, ahead));
+            assert_eq!(done.removed, 0, "after {hours} h, {ahead} h ahead");
+            done.notices
+        };
+        assert!(tidy(0, 0).is_empty() && tidy(5, 0).is_empty());
+        let told = tidy(6, 1000).join("\n");
+        assert!(
+            told.contains("3600000 s") && told.contains("--keep-age"),
+            "{told}"
+        );
+        // Said once, there and back.
+        assert!(tidy(6, 1000).is_empty() && tidy(6, 0).is_empty() && tidy(7, 0).is_empty());
+        assert!(tidy(9, 0).is_empty());
+        assert_eq!(tidy(10, 1000).len(), 1);
+        // It was right then.
+        let done = store.tidy(at(12, 1000));
+        assert_eq!(done.removed, 2);
+    }
+
+    #[test]
+    fn what_is_too_much_goes_as_fast_as_it_comes() {
+        let much = Retention {
+            bytes: Some(1000),
+            age: None,
+        };
+        let mut store = Days::new("much", much);
+        assert_eq!(store.tidy(at(0, 0)).removed, 2);
+        while store.left().len() > 10 {
+            assert!(store.tidy(at(0, 0)).removed >= 1);
+        }
+        // Nobody need wait for what comes.
+        let path =
+            store.left()[9].with_file_name(format!("{}.1.rmk", ringmark_format::Uuid([8; 16])));
+        fs::write(path, [0; 900]).unwrap();
+        assert_eq!(store.tidy(at(0, 0)).removed, 9);
+        assert_eq!(store.left().len(), 2);
+    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::place::{DirectoryOptions, remove_left};
 use super::{StoreError, index, io_at, name};
 
 /// An open segment.
@@ -25,17 +26,17 @@ impl Segment {
         path: &Path,
         is_unnamed: bool,
         preamble: &[u8],
+        within: DirectoryOptions,
     ) -> Result<Self, StoreError> {
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(io_at("create", directory))?;
+            let made = within.make_directory(directory);
+            made.map_err(io_at("create", directory))?;
         }
-        let mut options = OpenOptions::new();
-        options.write(true);
         let unnamed = name::unnamed(path);
         let file = match is_unnamed {
-            // What a collector left that was killed before it acknowledged anything of it.
-            true => options.create(true).truncate(true).open(&unnamed),
-            false => options.create_new(true).open(path),
+            // What was not acknowledged when its session was given up.
+            true => remove_left(&unnamed).and_then(|()| within.create(&unnamed)),
+            false => within.create(path),
         };
         let file = file.map_err(io_at("create", path))?;
         let mut segment = Self::over(file, path, 0);
@@ -51,11 +52,7 @@ impl Segment {
     pub(super) fn resume(path: &Path, bytes: u64) -> Result<Self, StoreError> {
         let open = || {
             // It will not be what its index says.
-            if let Err(error) = fs::remove_file(index::path(path))
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                return Err(error);
-            }
+            remove_left(&index::path(path))?;
             let mut file = OpenOptions::new().write(true).open(path)?;
             file.set_len(bytes)?;
             file.seek(SeekFrom::End(0))?;

@@ -28,6 +28,10 @@ const SESSION_BYTES_MAX: usize = 256 << 10;
 /// Most slots of a session.
 const SLOTS_MAX: usize = 4096;
 
+/// Most pages between one of a slot and the next one that comes: a ring that turns a page each
+/// microsecond needs 12 days for them.
+const STEP_MAX: u64 = 1 << 40;
+
 /// What is there of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Known {
@@ -274,6 +278,14 @@ impl StoredSession {
         block: &[u8],
     ) -> Result<bool, StoreError> {
         let (is_new, slot) = self.is_new(header, content)?;
+        if !self.may_follow(slot, header.page_number) {
+            Figures::add(&self.context.figures.refused_pages_total, 1);
+            let (found, next) = (header.page_number, self.next.get(&slot).unwrap_or(&0));
+            return Err(self.wrong(format!(
+                "page {found} of slot {slot}, expected one from {next} to {}",
+                next.saturating_add(STEP_MAX)
+            )));
+        }
         if !is_new {
             Figures::add(&self.context.figures.repeated_pages_total, 1);
             return Ok(false);
@@ -299,15 +311,24 @@ impl StoredSession {
         self.segment = Some(segment);
     }
 
+    /// Whether the slot's ring can have come to this page: one that no ring comes to would say of
+    /// all real pages that they are there.
+    fn may_follow(&self, slot: u32, page: u64) -> bool {
+        let next = self.next.get(&slot).copied().unwrap_or(0);
+        page <= next.saturating_add(STEP_MAX)
+    }
+
     /// An index says so much of a slot.
     pub(super) fn have_until(&mut self, slot: &IndexSlot) {
-        let next = self.next.entry(slot.slot).or_insert(0);
-        *next = (*next).max(slot.next_page);
+        if self.may_follow(slot.slot, slot.next_page) {
+            let next = self.next.entry(slot.slot).or_insert(0);
+            *next = (*next).max(slot.next_page);
+        }
     }
 
     /// A page is there.
     pub(super) fn have(&mut self, header: &BlockHeader, slot: u32) {
-        if header.flags & SEALED != 0 {
+        if header.flags & SEALED != 0 && self.may_follow(slot, header.page_number) {
             self.next.insert(slot, header.page_number.saturating_add(1));
         }
     }
@@ -364,8 +385,8 @@ impl StoredSession {
     /// Begins a segment. It gets its name when it is durable, and what was added before it.
     fn begin(&mut self) -> Result<(), StoreError> {
         let path = name::segment(&self.directory, self.uuid, self.number);
-        let is_unnamed = self.is_synced();
-        let segment = Segment::create(&path, is_unnamed, &self.preamble())?;
+        let (is_unnamed, within) = (self.is_synced(), self.context.options.directory);
+        let segment = Segment::create(&path, is_unnamed, &self.preamble(), within)?;
         self.number += 1;
         self.writing(segment.file(), 0);
         if is_unnamed {

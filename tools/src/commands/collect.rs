@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use ringmark_collector::store::{Retention, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync};
 use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::Address;
 
@@ -39,9 +39,15 @@ pub(crate) struct Args {
     /// given again
     #[arg(long, value_name = "ADDRESS", required = true)]
     listen: Vec<Address>,
-    /// The directory to store in
+    /// The directory to store in: a store, or an empty one
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
+    /// Make DIR a store although other files lie in it; these stay
+    #[arg(long)]
+    init: bool,
+    /// Let DIR's group read what is stored from now on: modes 0750 and 0640, not 0700 and 0600
+    #[arg(long)]
+    group_readable: bool,
     /// When a page counts as stored
     #[arg(long, value_name = "WHEN", default_value = "disk")]
     sync: When,
@@ -56,7 +62,7 @@ pub(crate) struct Args {
     /// Remove the oldest segments when all are larger than SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     keep_size: Option<u64>,
-    /// Remove segments that are older than TIME
+    /// Remove segments whose last event is older than TIME, such as 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     keep_age: Option<Duration>,
     /// Most connections
@@ -123,6 +129,10 @@ impl Args {
                     age: self.keep_age,
                 },
                 session_bytes: self.session_memory,
+                directory: DirectoryOptions {
+                    init: self.init,
+                    group_readable: self.group_readable,
+                },
             },
             connections: self.connections,
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 const SIZES: [(&str, u32); 5] = [("", 0), ("K", 10), ("M", 20), ("G", 30), ("T", 40)];
-const DURATIONS: [(&str, f64); 6] = [
+const DURATIONS: [(&str, f64); 7] = [
     ("ns", 1e-9),
     ("us", 1e-6),
     ("ms", 1e-3),
     ("s", 1.0),
     ("m", 60.0),
     ("h", 3600.0),
+    ("d", 86_400.0),
 ];
 
 /// A size in bytes, as in `4096`, `64K`, `1.5M`, `2GiB`: powers of 1024, at least 1.
@@ -41,7 +42,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What was found and what is expected.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("found {text:?}, expected a duration such as 10s, 500ms or 2m");
+    let wrong = || format!("found {text:?}, expected a duration such as 10s, 500ms, 2m or 7d");
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let (_, seconds) = DURATIONS.iter().find(|d| d.0 == unit).ok_or_else(wrong)?;
     let number: f64 = number.parse().map_err(|_| wrong())?;
@@ -129,6 +130,7 @@ mod tests {
     fn durations() {
         assert_eq!(parse_duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("7d"), Ok(Duration::from_secs(604_800)));
         for bad in ["", "0s", "10", "10 parsecs", "-1s", "1e999s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }

@@ -1,0 +1,145 @@
+//! The directory of a store: whether it is one, who may look into it, and how directories and files
+//! come into being there.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{StoreError, identity, io_at};
+
+/// What a collector may do with the directory that it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DirectoryOptions {
+    /// One with other files in it may become a store.
+    pub init: bool,
+    /// Its group may read the store.
+    pub group_readable: bool,
+}
+
+/// What a file system's own root has.
+const LOST_FOUND: &str = "lost+found";
+
+impl DirectoryOptions {
+    const fn directory_mode(self) -> u32 {
+        if self.group_readable { 0o750 } else { 0o700 }
+    }
+
+    const fn file_mode(self) -> u32 {
+        if self.group_readable { 0o640 } else { 0o600 }
+    }
+
+    /// Makes the directory of a store if there is none; what people should know of it.
+    ///
+    /// # Errors
+    /// It holds what no collector made, or cannot be made.
+    pub(super) fn prepare(self, root: &Path) -> Result<Option<String>, StoreError> {
+        let is_made = make_root(root).map_err(io_at("create", root))?;
+        let is_store = || root.join(identity::FILE).symlink_metadata().is_ok();
+        let is_blank = is_blank(root).map_err(io_at("read", root))?;
+        // Another collector may have made it meanwhile: its identity is the first thing in it.
+        if !(is_blank || self.init || is_store()) {
+            let what = "found files and no store.id, expected a store or an empty directory; \
+                        name another one, or make it a store with --init (what is there stays)";
+            return Err(StoreError::NotOurs {
+                path: root.to_owned(),
+                what: what.to_owned(),
+            });
+        }
+        self.close(root, is_made).map_err(io_at("look at", root))
+    }
+
+    /// Keeps other users out of the store.
+    fn close(self, root: &Path, is_made: bool) -> io::Result<Option<String>> {
+        let mode = fs::metadata(root)?.mode() & 0o7777;
+        let wanted = self.directory_mode();
+        let (rights, rest) = (mode & 0o777, mode & 0o7000);
+        if rights == wanted {
+            return Ok(None);
+        }
+        let closed = fs::set_permissions(root, Permissions::from_mode(wanted | rest));
+        let (is_open, root) = (rights & 0o077 & !wanted != 0, root.display());
+        Ok(match closed {
+            Ok(()) if !is_open || is_made => None,
+            Ok(()) => Some(format!(
+                "{root}: mode {mode:o} let other users in, it is {wanted:o} now; \
+                 --group-readable lets its group read the store"
+            )),
+            Err(error) if is_open => Some(format!(
+                "{root}: mode {mode:o} lets other users in, expected {wanted:o}, which it cannot \
+                 be given: {error}"
+            )),
+            Err(_) => None,
+        })
+    }
+
+    /// Makes a directory of the store, and those above it.
+    pub(super) fn make_directory(self, path: &Path) -> io::Result<()> {
+        let made = match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let above = path.parent().ok_or(error)?;
+                self.make_directory(above)?;
+                DirBuilder::new().mode(0o700).create(path)
+            }
+            made => made,
+        };
+        match made {
+            // The umask had its say.
+            Ok(()) => fs::set_permissions(path, Permissions::from_mode(self.directory_mode())),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates a file that is not there, to write to.
+    pub(super) fn create(self, path: &Path) -> io::Result<File> {
+        create(path, self.file_mode())
+    }
+}
+
+/// Creates a file that is not there, whatever the umask.
+pub(super) fn create(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(mode).open(path)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
+/// Removes a file that may not be there. Whose it is must be known by its name.
+pub(super) fn remove_left(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a directory and those above it, on the disk when this returns: whether it was not there.
+fn make_root(root: &Path) -> io::Result<bool> {
+    let named = |path: &&Path| !path.as_os_str().is_empty();
+    let missing = root.ancestors().take_while(|p| named(p) && !p.exists());
+    let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+    for path in missing.iter().rev() {
+        let mode = if path == root { 0o700 } else { 0o777 };
+        match DirBuilder::new().mode(mode).create(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        let above = path.parent().filter(named);
+        // One that may not be read cannot be synced either.
+        if let Ok(above) = File::open(above.unwrap_or(Path::new("."))) {
+            above.sync_all()?;
+        }
+    }
+    Ok(!missing.is_empty())
+}
+
+/// Whether there is nothing in a directory but what its file system has put there.
+fn is_blank(directory: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(directory)? {
+        if entry?.file_name() != OsStr::new(LOST_FOUND) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

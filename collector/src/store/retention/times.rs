@@ -1,0 +1,90 @@
+//! When the events of a segment happened, on the collector's clock: what its file's own times are
+//! does not matter, a copy has others.
+
+use std::fs::File;
+use std::path::Path;
+
+use ringmark_decoder::{BlockReader, IndexBuilder, Item, SegmentIndex, parse_timestamp};
+use ringmark_format::block::kind;
+use ringmark_format::stream::HostClock;
+use zerocopy::FromBytes;
+
+use super::clock::Now;
+use crate::store::index;
+
+/// What lies further ahead has not happened: a host that says so would have its segments kept for ever.
+const AHEAD_MAX_NS: u64 = 3_600_000_000_000;
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// Earliest and latest event, ns since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Times {
+    // First: what the order goes by.
+    pub(super) last_ns: u64,
+    pub(super) first_ns: u64,
+    /// Whether they will be the same next time.
+    pub(super) is_final: bool,
+}
+
+impl Times {
+    /// Of a segment that is written: newer than all others.
+    pub(super) const fn now(now: Now) -> Self {
+        Self {
+            last_ns: now.real_ns,
+            first_ns: now.real_ns,
+            is_final: false,
+        }
+    }
+
+    /// Those that its index says, if it has one.
+    pub(super) fn indexed(segment: &Path, now: Now) -> Option<Self> {
+        Self::of(&index::load(segment)?, now)
+    }
+
+    fn of(index: &SegmentIndex, now: Now) -> Option<Self> {
+        let (first_ns, last_ns) = (index.about.first_ns, index.about.last_ns);
+        let latest = now.real_ns.saturating_add(AHEAD_MAX_NS);
+        (first_ns <= last_ns && last_ns <= latest).then_some(Self {
+            last_ns,
+            first_ns,
+            is_final: true,
+        })
+    }
+
+    /// Of a segment without an index that tells: of the events that can be read, else the last
+    /// time at which we measured its host's clock, else the day in whose directory it lies.
+    pub(super) fn read(segment: &Path, now: Now) -> Self {
+        let (mut builder, mut measured_ns) = (IndexBuilder::default(), 0);
+        if let Ok(file) = File::open(segment) {
+            let mut reader = BlockReader::new("a segment", file);
+            while let Some(item) = reader.next_item() {
+                let Item::Block(block) = item else {
+                    continue;
+                };
+                if block.header.kind == kind::HOST_CLOCK
+                    && let Ok((clock, _)) = HostClock::read_from_prefix(block.content)
+                {
+                    measured_ns = measured_ns.max(clock.real_ns);
+                }
+                // What cannot be understood says no time.
+                let _ = builder.take(&block);
+            }
+        }
+        let events = builder.finish(0, 0).and_then(|index| Self::of(&index, now));
+        let at = |first_ns, last_ns| Self {
+            last_ns,
+            first_ns,
+            is_final: true,
+        };
+        let measured = || (measured_ns > 0).then(|| at(measured_ns, measured_ns));
+        let day = || day(segment).map(|first| at(first, first + DAY_NS - 1));
+        let found = events.or_else(measured).or_else(day);
+        found.unwrap_or_else(|| Self::now(now))
+    }
+}
+
+/// The day in whose directory a segment lies.
+fn day(segment: &Path) -> Option<u64> {
+    let day = segment.ancestors().nth(3)?.file_name()?.to_str()?;
+    parse_timestamp(&format!("{day}T00:00:00Z"))
+}
