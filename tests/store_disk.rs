@@ -149,6 +149,9 @@ fn what_cannot_be_synced_is_not_acknowledged() {
     }
     for call in ["fdatasync", "fsync"] {
         let scene = Scene::new(call);
+        // One that is there: a new one is not begun on such a disk.
+        fs::create_dir(&scene.store).unwrap();
+        fs::write(scene.store.join("store.id"), [7; 16]).unwrap();
         let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error=EIO"));
         let by = [
             "strace",
