@@ -367,7 +367,7 @@ fn a_clock_that_jumps_removes_nothing() {
             .unwrap_or_default()
             .contains("clock")
     };
-    let _ = wait_until(LONG, "it sees that", || {
+    wait_until(LONG, "it sees that", || {
         (told() || segments(&scene.store).len() < 3).then_some(())
     });
     std::thread::sleep(Duration::from_millis(500));
