@@ -254,6 +254,23 @@ fn an_interrupt_reaches_the_program() {
     let _ = recorder.finish(LIMIT).expect_code(9);
 }
 
+/// As `nohup` and the background jobs of scripts start it.
+#[test]
+fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
+    let stage = Stage::new("ignored");
+    let binary = env!("CARGO_BIN_EXE_ringmark");
+    let script =
+        format!("trap '' INT HUP; exec {binary} record -o a.rmk -- grep SigIgn /proc/self/status");
+    let mut command = stage.command("sh");
+    let done = run(command.args(["-c", &script]), LIMIT).expect("a shell");
+    let said = done.stdout_text();
+    let mask = said.trim().strip_prefix("SigIgn:").expect("a mask");
+    let mask = u64::from_str_radix(mask.trim(), 16).expect("a mask");
+    let is_ignored = |signal: Signal| mask >> (signal.as_raw() - 1) & 1 == 1;
+    assert!(is_ignored(Signal::INT) && is_ignored(Signal::HUP), "{said}");
+    assert!(!is_ignored(Signal::TERM), "{said}");
+}
+
 #[test]
 fn a_second_interrupt_ends_at_once() {
     let stage = Stage::new("twice");
