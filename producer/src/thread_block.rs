@@ -22,7 +22,8 @@ struct ThreadBlock {
 pub(crate) enum Phase {
     /// No ring yet, or attached.
     Open = 0,
-    /// Getting a ring: events of a signal handler that comes now are lost.
+    /// Getting a ring: events that come now, in a signal handler or in a function of the program's
+    /// own that getting it calls, are lost.
     Attaching = 1,
     /// The ring was given back at thread exit: later events are lost.
     Exited = 2,

@@ -6,6 +6,7 @@ use ringmark_format::clock::Rate;
 use ringmark_format::session::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::raw;
 use crate::writer::ClockSample;
 
 /// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair.
@@ -98,25 +99,39 @@ fn in_nanoseconds(seconds: u64, nanoseconds: u64) -> u64 {
         .wrapping_add(nanoseconds)
 }
 
-/// Whether the kernel's page of code that reads clocks is there: [`THERE`], or not looked at yet.
-/// Under valgrind it is not, and looking into it all the same would end the program.
-static KERNEL_CODE: AtomicU8 = AtomicU8::new(0);
+/// Whether the kernel's page of code that reads clocks is there: [`UNKNOWN`], [`THERE`] or
+/// [`MISSING`]. Under valgrind it is not, and looking into it all the same would end the program.
+static KERNEL_CODE: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
 const THERE: u8 = 1;
+const MISSING: u8 = 2;
 
-/// Through the C library, which always knows a way.
+/// By a system call, which always knows a way.
 #[cold]
 fn nanoseconds_cold(clock: ClockId) -> u64 {
-    // SAFETY: reads what the kernel told the process at its start.
-    if unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } != 0 {
-        KERNEL_CODE.store(THERE, Relaxed);
+    if KERNEL_CODE.load(Relaxed) == UNKNOWN {
+        look_for_kernel_code();
     }
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the call writes one `timespec` to the place it is given.
-    unsafe { libc::clock_gettime(clock as libc::clockid_t, &raw mut time) };
+    let arguments = [clock as u64, &raw mut time as u64, 0, 0];
+    // SAFETY: the call writes one `timespec` to the place it is given. It cannot fail: the clocks
+    // are those that every kernel has.
+    let _ = unsafe { raw::syscall(libc::SYS_clock_gettime, arguments) };
     in_nanoseconds(time.tv_sec as u64, time.tv_nsec as u64)
+}
+
+/// Both the look and the first use may call functions that the program defines, whose calls may ask
+/// for the time: then that goes by system calls.
+fn look_for_kernel_code() {
+    KERNEL_CODE.store(MISSING, Relaxed);
+    // SAFETY: reads what the kernel told the process at its start.
+    if unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } != 0 {
+        let _ = clock_gettime(ClockId::Monotonic);
+        KERNEL_CODE.store(THERE, Relaxed);
+    }
 }
 
 /// A tick and its `CLOCK_MONOTONIC` twin, read as close together as three tries allow;

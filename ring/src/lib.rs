@@ -66,6 +66,8 @@ mod page_words;
 #[doc(hidden)]
 pub mod planted;
 pub mod published;
+#[cfg(not(loom))]
+pub mod raw;
 pub mod reservation;
 #[cfg(not(loom))]
 pub mod ring_file;

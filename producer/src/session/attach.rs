@@ -12,6 +12,7 @@ use ringmark_ring::writer::Ring;
 use ringmark_ring::{Reservation, SlotGeometry, Writer, clock};
 
 use super::core::Core;
+use super::process::KeptErrno;
 use super::{control, memory, process, retry};
 use crate::event::Now;
 use crate::thread_block::{self, Phase};
@@ -35,7 +36,6 @@ pub(crate) fn reserve_slow(type_id: TypeId, words: u64, now: Now) -> Option<Rese
         }
         return reserve_in(core, writer, type_id, words, ticks);
     }
-    let _errno = process::KeptErrno::new();
     let core = session_of_this_process()?;
     if let Some(cause) = known_to_have_no_ring() {
         core.count_lost(cause);
@@ -84,7 +84,7 @@ fn change_ring(core: &'static Core, writer: &'static Writer) {
     if thread_block::phase() != Phase::Open {
         return;
     }
-    thread_block::set_phase(Phase::Attaching);
+    let _attaching = Attaching::begin();
     // A handler that came just before may have done it.
     if thread_block::writer().is_some_and(|now| ptr::eq(now, writer)) {
         match writer.idle_other().or_else(|| attach_beside(core, writer)) {
@@ -95,7 +95,6 @@ fn change_ring(core: &'static Core, writer: &'static Writer) {
             None => writer.stay(),
         }
     }
-    thread_block::set_phase(Phase::Open);
 }
 
 fn attach_beside(core: &'static Core, writer: &'static Writer) -> Option<&'static Writer> {
@@ -132,15 +131,16 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
     }
     match thread_block::phase() {
         Phase::Exited => Err(Cause::ThreadExited),
-        // A signal handler came while this thread was getting its ring.
+        // This thread is getting its ring.
         Phase::Attaching => Err(Cause::NoRing),
-        Phase::Open if !process::may_attach(core) => Err(Cause::NoRing),
         Phase::Open => {
-            thread_block::set_phase(Phase::Attaching);
+            let _attaching = Attaching::begin();
             // A handler that came just before may have got the ring.
             if let Some(writer) = thread_block::writer().filter(|writer| writer.is_attached()) {
-                thread_block::set_phase(Phase::Open);
                 return Ok(writer);
+            }
+            if !process::may_attach(core) {
+                return Err(Cause::NoRing);
             }
             let freed = retry::freed();
             let attached = attach(core);
@@ -151,9 +151,26 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
                 }
                 Err(cause) => retry::remember(cause, freed),
             }
-            thread_block::set_phase(Phase::Open);
             attached
         }
+    }
+}
+
+/// This thread looks for a ring. What is recorded meanwhile, by a signal handler or by a function of
+/// the program's own that has the name of one that is called here, gets none: nothing begins again.
+struct Attaching(Option<KeptErrno>);
+
+impl Attaching {
+    fn begin() -> Self {
+        thread_block::set_phase(Phase::Attaching);
+        Self(Some(KeptErrno::new()))
+    }
+}
+
+impl Drop for Attaching {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        thread_block::set_phase(Phase::Open);
     }
 }
 

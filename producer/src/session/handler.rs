@@ -6,8 +6,7 @@
 //! `SA_NODEFER`. Taken for a handler by mistake is only what leaves such an address on the stack
 //! while the signal is blocked for another reason.
 
-use core::ptr;
-
+use ringmark_ring::raw;
 use rustix::fs::{Mode, OFlags};
 
 /// Highest signal number.
@@ -61,18 +60,11 @@ fn may_run(action: &Action, signal: i32, blocked: u64) -> bool {
 }
 
 fn blocked_signals() -> u64 {
-    let (mut set, none) = (0_u64, ptr::null::<u64>());
-    let bytes = size_of::<u64>();
+    let mut set = 0_u64;
+    let bytes = size_of::<u64>() as u64;
+    let arguments = [libc::SIG_BLOCK as u64, 0, &raw mut set as u64, bytes];
     // SAFETY: changes nothing; the kernel writes one word to the place it is given.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_BLOCK,
-            none,
-            &raw mut set,
-            bytes,
-        )
-    };
+    let _ = unsafe { raw::syscall(libc::SYS_rt_sigprocmask, arguments) };
     set
 }
 
@@ -83,10 +75,10 @@ fn action(signal: i32) -> Option<Action> {
         restorer: 0,
         mask: 0,
     };
-    let (none, bytes) = (ptr::null::<Action>(), size_of::<u64>());
+    let bytes = size_of::<u64>() as u64;
+    let arguments = [signal as u64, 0, &raw mut action as u64, bytes];
     // SAFETY: changes nothing; the kernel writes one action to the place it is given.
-    let done =
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, none, &raw mut action, bytes) };
+    let done = unsafe { raw::syscall(libc::SYS_rt_sigaction, arguments) };
     (done == 0).then_some(action)
 }
 

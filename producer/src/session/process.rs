@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 
 use ringmark_format::counters::Cause;
 use ringmark_format::session::Clock;
-use ringmark_ring::{ClockSample, Writer, clock};
+use ringmark_ring::{ClockSample, Writer, clock, raw};
 
 use super::core::Core;
 #[cfg(feature = "tracing")]
@@ -167,12 +167,13 @@ fn let_go_of_rings(parent: &Core) {
 /// In a forked child without a session yet: starts one, if the parent's options say so.
 /// Not in a signal handler, which may have interrupted whatever a start needs: its events are lost.
 pub(super) fn session_after_fork() -> Option<&'static Core> {
-    if FORKED.load(Relaxed) == CHILD && handler::is_running() {
+    if FORKED.load(Relaxed) == CHILD && is_in_handler() {
         EARLY.fetch_add(1, Relaxed);
         return None;
     }
     match FORKED.compare_exchange(CHILD, STARTING, Relaxed, Relaxed) {
         Ok(_) => {
+            let _errno = KeptErrno::new();
             let core = life::start_child();
             FORKED.store(NOT_FORKED, Relaxed);
             core.inspect(|core| count_early(core))
@@ -194,6 +195,18 @@ pub(super) fn awaits_session() -> bool {
     FORKED.load(Relaxed) != NOT_FORKED && parent().is_some_and(follows)
 }
 
+/// Whether a signal handler runs, or a function that the program defines and that this look calls.
+fn is_in_handler() -> bool {
+    let phase = thread_block::phase();
+    if phase == Phase::Attaching {
+        return true;
+    }
+    thread_block::set_phase(Phase::Attaching);
+    let is_running = handler::is_running();
+    thread_block::set_phase(phase);
+    is_running
+}
+
 /// Counts the early events as lost, now that there is a session that can say so.
 fn count_early(core: &Core) {
     for _ in 0..EARLY.swap(0, Relaxed) {
@@ -208,14 +221,16 @@ const FIRST_KEY_THAT_ALLOCATES: u32 = 32;
 /// our memory, as `clone` makes them, and not yet where the hook at its end would have to be
 /// allocated in a signal handler.
 pub(super) fn may_attach(core: &Core) -> bool {
-    if std::process::id() != core.file.geometry().header.pid {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    if own.cast_unsigned() != core.file.geometry().header.pid {
         return false;
     }
     // The key's number is one less.
     EXIT_KEY.load(Relaxed) <= FIRST_KEY_THAT_ALLOCATES || !handler::is_running()
 }
 
-/// Gives `errno` back as it was: an event may stand between a call and the look at its error.
+/// Gives `errno` back as it was: an event may stand between a call and the look at its error. Asks
+/// the C library where that is, so nothing that the program defines may come back here meanwhile.
 pub(super) struct KeptErrno(libc::c_int);
 
 impl KeptErrno {
@@ -250,7 +265,9 @@ pub(crate) fn foreign_events() -> u64 {
 pub(super) fn own_thread() -> (u32, [u8; 16]) {
     let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let mut name = [0_u8; 16];
-    // SAFETY: PR_GET_NAME writes at most 16 bytes to the place it is given.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let arguments = [libc::PR_GET_NAME as u64, name.as_mut_ptr() as u64, 0, 0];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes to the place it is given. Where a filter forbids
+    // it the thread has no name.
+    let _ = unsafe { raw::syscall(libc::SYS_prctl, arguments) };
     (tid, name)
 }

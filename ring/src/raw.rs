@@ -1,0 +1,52 @@
+//! System calls past the C library. A program may define functions by the names that the library
+//! has, and have them traced: who records a call of such a function must not make another.
+
+/// Makes a system call. Returns what the kernel does: a negative number is an error.
+///
+/// # Safety
+/// As the call has it: the arguments must be what it asks for.
+#[must_use]
+pub unsafe fn syscall(number: i64, arguments: [u64; 4]) -> i64 {
+    let [first, second, third, fourth] = arguments;
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let result: i64;
+        // SAFETY: the caller keeps to the rules of the call, which changes these registers, and
+        // memory as the arguments say.
+        unsafe {
+            core::arch::asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                in("rdi") first,
+                in("rsi") second,
+                in("rdx") third,
+                in("r10") fourth,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack),
+            );
+        }
+        result
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    // SAFETY: as above.
+    unsafe {
+        libc::syscall(number, first, second, third, fourth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "no system calls there")]
+    fn what_the_kernel_says_comes_back() {
+        // SAFETY: no arguments.
+        let own = unsafe { syscall(libc::SYS_getpid, [0; 4]) };
+        assert_eq!(own, i64::from(std::process::id()));
+        // SAFETY: closes nothing.
+        let error = unsafe { syscall(libc::SYS_close, [u64::MAX, 0, 0, 0]) };
+        assert_eq!(error, -i64::from(libc::EBADF));
+    }
+}
