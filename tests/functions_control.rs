@@ -206,3 +206,47 @@ fn each_tracer_sees_its_own_functions() {
     assert!(registered > 16, "only {registered} tracers");
     assert!(refused.contains("no more fit"), "{refused}");
 }
+
+/// As `/proc` says it of all its threads.
+fn is_stopped(program: &Running) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", program.id())).expect("its threads");
+    let state = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('T'))
+    };
+    tasks.flatten().all(state)
+}
+
+#[test]
+fn a_request_that_was_given_up_is_not_done_afterwards() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-given-up");
+    let program = compile(&stage, "nested.c", "nested", SITES);
+    let program = start(&stage, &program);
+    let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
+    let ask = |text: &str, limit| control::request(&session, text, limit);
+    assert!(
+        ask("trace status", SOON)
+            .expect("an answer")
+            .text
+            .contains("open=0")
+    );
+    program.signal(Signal::STOP).expect("it runs");
+    wait_until(SOON, "it is stopped", || is_stopped(&program).then_some(()));
+    for _ in 0..2 {
+        let refused = ask("trace start\nfilter=*", Duration::from_millis(200));
+        let said = refused.expect_err("it is stopped").to_string();
+        assert!(said.contains("nothing of it is done"), "{said}");
+    }
+    program.signal(Signal::CONT).expect("it is stopped");
+    let said = ask("trace status", SOON).expect("an answer").text;
+    assert!(said.contains("open=0"), "{said}");
+    let _ = ask("trace start\nfilter=*", SOON).expect("an answer");
+    let said = ask("trace status", SOON).expect("an answer").text;
+    assert!(!said.contains("open=0"), "{said}");
+    drop(program.kill().expect("it runs"));
+}

@@ -3,7 +3,8 @@
 layout! {
     /// Start of the mailbox region. A controller holds the region's lock (an OFD lock on the
     /// file's byte at `mailbox_offset`), writes the request, then `request_seq`, then wakes the
-    /// futex; the helper writes the answer, then `answer_seq`.
+    /// futex; the helper takes it in `decided`, writes the answer, then `answer_seq`. Until it is
+    /// taken, a controller can take it back there.
     pub struct MailboxHeader: 64 {
         /// Number of the latest request; its low 32 bits are the futex word.
         0 request_seq: u64,
@@ -17,8 +18,13 @@ layout! {
         24 answer_status: u32,
         /// Zero.
         28 reserved: u32,
+        /// Who has request n: 4n + 1 the producer, which has begun; 4n + 2 nobody, its controller has
+        /// taken it back. 0: the producer does not say when it begins.
+        32 decided: u64,
+        /// Grows while the producer works on a request.
+        40 progress: u64,
         /// Zero.
-        32 reserved_words: [u64; 4],
+        48 reserved_words: [u64; 2],
     }
 }
 

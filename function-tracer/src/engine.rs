@@ -242,6 +242,7 @@ impl Engine {
                 report.refused.push((first, Refusal::Gone));
                 continue;
             };
+            ringmark::client::working();
             let module = &mut self.modules[index];
             let ids = module.site_ids();
             let batch = open.range(first..SiteId(ids.end)).take(SITES_MAX);

@@ -1,9 +1,10 @@
 //! Requests to a traced process through its mailbox.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use ringmark_format::mailbox::MAILBOX_BYTES;
-use ringmark_ring::mailbox::{Answer, Mailbox};
+use ringmark_ring::mailbox::{Answer, Mailbox, Withdrawal};
 use ringmark_ring::ring_file::SYSTEM_PAGE;
 use ringmark_ring::{Mapping, lock};
 
@@ -13,12 +14,17 @@ use crate::session::Session;
 /// How often the answer is looked for. The helper thread answers within a fraction of this.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
-/// Sends one request and waits for its answer, at most `limit`. The session must be open with
-/// [`crate::Access::Control`].
+/// A process that keeps saying that it works is waited for at most this many times the limit.
+const LIMITS_MAX: u32 = 30;
+
+/// Sends one request and waits for its answer: at most `limit`, and longer as long as the process
+/// says that it works. The session must be open with [`crate::Access::Control`].
 ///
 /// # Errors
 /// [`ReaderError::Control`]: control is off, the process is gone, another controller is at work,
-/// or nobody answered in time. An answer that says "no" is an answer.
+/// or nobody answered in time: then the request was taken back, and nothing of it is done.
+/// [`ReaderError::Unfinished`]: it was begun, and what becomes of it is not known. An answer that
+/// says "no" is an answer.
 pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer, ReaderError> {
     let offset = session.header().mailbox_offset;
     if offset == 0 {
@@ -33,7 +39,8 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
     let exchange = Exchange {
         session,
         mailbox,
-        end: Instant::now() + limit,
+        begin: Instant::now(),
+        moved: Cell::new((mailbox.progress(), Instant::now())),
         limit,
     };
     exchange.take_lock(offset)?;
@@ -67,42 +74,75 @@ fn refused(session: &Session, reason: &str) -> ReaderError {
 struct Exchange<'s> {
     session: &'s Session,
     mailbox: Mailbox<'s>,
-    end: Instant,
+    begin: Instant,
+    /// The progress of the process's work, and when it was first seen.
+    moved: Cell<(u64, Instant)>,
     limit: Duration,
 }
 
 impl Exchange<'_> {
     fn take_lock(&self, offset: u64) -> Result<(), ReaderError> {
-        self.until("another controller holds its mailbox", || {
-            lock::hold_exclusive(self.session.ring().file(), offset).ok()
-        })
+        let look = || lock::hold_exclusive(self.session.ring().file(), offset).ok();
+        let taken = self.until(look)?;
+        taken.ok_or_else(|| self.late("another controller holds its mailbox"))
     }
 
     fn run(&self, text: &str) -> Result<Answer, ReaderError> {
-        let number = self.until("an earlier request is still unanswered", || {
-            self.mailbox.request(text)
-        })?;
+        let number = self.until(|| self.mailbox.request(text))?;
+        let number = number.ok_or_else(|| self.late("it has not ended an earlier request"))?;
         self.mailbox.wake();
-        self.until("no answer; is it stopped?", || {
-            (self.mailbox.answered() == number).then_some(())
-        })?;
-        Ok(self.mailbox.read_answer())
+        let answered = || (self.mailbox.answered() == number).then_some(());
+        if self.until(answered)?.is_some() {
+            return Ok(self.mailbox.read_answer());
+        }
+        match self.mailbox.withdraw(number) {
+            Withdrawal::Done => {
+                let what =
+                    "no answer; is it stopped? The request was taken back, nothing of it is done";
+                return Err(self.late(what));
+            }
+            // It may have begun just now.
+            Withdrawal::Begun if self.until(answered)?.is_some() => {
+                return Ok(self.mailbox.read_answer());
+            }
+            Withdrawal::Begun | Withdrawal::Unknown => {}
+        }
+        Err(ReaderError::Unfinished {
+            pid: self.session.pid(),
+            waited: self.begin.elapsed(),
+        })
     }
 
-    /// Looks until there is something, the process ends, or the time is over.
-    fn until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, ReaderError> {
+    fn late(&self, what: &str) -> ReaderError {
+        let waited = self.begin.elapsed().as_secs_f64();
+        refused(self.session, &format!("{what} (waited {waited:.1} s)"))
+    }
+
+    /// Looks until there is something, or the process ends. `None`: for so long as the limit says it
+    /// did not say that it works.
+    fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<Option<T>, ReaderError> {
         loop {
             if let Some(found) = look() {
-                return Ok(found);
+                return Ok(Some(found));
             }
             if self.session.ended() {
                 return Err(refused(self.session, "it ended before it answered"));
             }
-            if Instant::now() >= self.end {
-                let reason = format!("{what} (waited {:?})", self.limit);
-                return Err(refused(self.session, &reason));
+            if self.is_over() {
+                return Ok(None);
             }
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    fn is_over(&self) -> bool {
+        let now = Instant::now();
+        let (progress, since) = self.moved.get();
+        let found = self.mailbox.progress();
+        if found != progress && now < self.begin + self.limit * LIMITS_MAX {
+            self.moved.set((found, now));
+            return false;
+        }
+        now >= since + self.limit
     }
 }

@@ -129,6 +129,16 @@ pub enum ReaderError {
         /// Why.
         reason: String,
     },
+    /// A request that the traced process has begun, and not ended.
+    #[error(
+        "pid {pid}: it began what was asked and has not ended it after {:.1} s: it may still do so, or have stopped half way; 'ringmark trace status -p {pid}' shows what is on", waited.as_secs_f64()
+    )]
+    Unfinished {
+        /// The process.
+        pid: u32,
+        /// Since the request.
+        waited: std::time::Duration,
+    },
 }
 
 impl ReaderError {

@@ -153,26 +153,77 @@ fn requests_are_answered_or_refused_with_the_reason() {
     let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
     // The process must look alive: it is this one.
     let session = Session::open(&producer.path, Access::Control).unwrap();
-    let silent = control::request(&session, "status", Duration::from_millis(30));
-    let error = silent.unwrap_err().to_string();
-    assert!(
-        error.starts_with(&format!("pid {}: no answer", std::process::id())),
-        "{error}"
-    );
     let offset = producer.ring.geometry().header.mailbox_offset;
     let mailbox = Mailbox::new(producer.ring.map(), offset).unwrap();
+    let short = Duration::from_millis(30);
+    let refused = |text| {
+        let error = control::request(&session, text, short).unwrap_err();
+        error
+            .to_string()
+            .replace(&std::process::id().to_string(), "PID")
+    };
+    // A producer that does not say when it begins.
+    let said = refused("status");
+    assert!(said.starts_with("pid PID: it began"), "{said}");
+    let said = refused("status");
+    assert!(
+        said.starts_with("pid PID: it has not ended an earlier"),
+        "{said}"
+    );
     mailbox.answer(mailbox.requested(), &answer("late"));
+    // One that does, and is stopped: each request is taken back, none comes between.
+    mailbox.open();
+    for _ in 0..2 {
+        let said = refused("status");
+        assert!(said.starts_with("pid PID: no answer"), "{said}");
+        assert!(said.contains("nothing of it is done"), "{said}");
+    }
+    assert!(!mailbox.take(mailbox.requested()), "it goes on too late");
+    mailbox.pass_over(mailbox.requested());
+    let served = |work: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let seen = mailbox.answered();
+                while mailbox.requested() == seen {
+                    std::thread::yield_now();
+                }
+                assert!(mailbox.take(mailbox.requested()));
+                work();
+                let text = mailbox.request_text();
+                mailbox.answer(mailbox.requested(), &answer(&format!("did {text}")));
+            });
+            control::request(&session, "enable all", Duration::from_secs(2)).unwrap()
+        })
+    };
+    assert_eq!(served(&|| ()), answer("did enable all"));
+    // One that takes longer than the limit, and says so.
+    let slow = || {
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < Duration::from_secs(3) {
+            mailbox.work();
+            std::thread::yield_now();
+        }
+    };
+    assert_eq!(served(&slow), answer("did enable all"));
+}
+
+#[test]
+fn of_a_request_that_was_begun_nothing_is_promised() {
+    let dir = Dir::new("begun");
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let session = Session::open(&producer.path, Access::Control).unwrap();
+    let offset = producer.ring.geometry().header.mailbox_offset;
+    let mailbox = Mailbox::new(producer.ring.map(), offset).unwrap();
+    mailbox.open();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let seen = mailbox.answered();
-            while mailbox.requested() == seen {
+            while mailbox.requested() == 0 {
                 std::thread::yield_now();
             }
-            let text = mailbox.request_text();
-            mailbox.answer(mailbox.requested(), &answer(&format!("did {text}")));
+            assert!(mailbox.take(1));
         });
-        let got = control::request(&session, "enable all", Duration::from_secs(5)).unwrap();
-        assert_eq!(got, answer("did enable all"));
+        let error = control::request(&session, "status", Duration::from_secs(2)).unwrap_err();
+        assert!(error.to_string().contains("it may still do so"), "{error}");
     });
 }
 

@@ -16,6 +16,13 @@ const REQUEST_SEQ: usize = offset_of!(MailboxHeader, request_seq) / 8;
 const ANSWER_SEQ: usize = offset_of!(MailboxHeader, answer_seq) / 8;
 const SIZES: usize = offset_of!(MailboxHeader, request_bytes) / 8;
 const STATUS: usize = offset_of!(MailboxHeader, answer_status) / 8;
+const DECIDED: usize = offset_of!(MailboxHeader, decided) / 8;
+const PROGRESS: usize = offset_of!(MailboxHeader, progress) / 8;
+
+/// In `decided`: the producer has begun.
+const TAKEN: u64 = 1;
+/// In `decided`: its controller has taken the request back.
+const WITHDRAWN: u64 = 2;
 
 /// The mailbox region of a mapped ring file.
 #[derive(Clone, Copy)]
@@ -30,6 +37,17 @@ pub struct Answer {
     pub status: u32,
     /// What was done, or why not.
     pub text: String,
+}
+
+/// What became of a request that its controller wants back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// Nothing of it was done, nor will be.
+    Done,
+    /// The producer has begun.
+    Begun,
+    /// The producer is one that does not say when it begins.
+    Unknown,
 }
 
 impl<'m> Mailbox<'m> {
@@ -76,13 +94,13 @@ impl<'m> Mailbox<'m> {
         self.words[ANSWER_SEQ].load(order::mail_acquire()) // [M2]
     }
 
-    /// Writes a request and returns its number; `None` while an earlier one waits for its answer
-    /// (its controller may have died, the helper may still read it). The caller holds the
-    /// controllers' lock. Text beyond [`TEXT_BYTES_MAX`] is cut.
+    /// Writes a request and returns its number; `None` while the helper works on an earlier one. One
+    /// that it has not begun is taken back: nobody waits for its answer any more. The caller holds
+    /// the controllers' lock. Text beyond [`TEXT_BYTES_MAX`] is cut.
     #[must_use]
     pub fn request(&self, text: &str) -> Option<u64> {
         let number = self.requested();
-        if number != self.answered() {
+        if number != self.answered() && self.withdraw(number) != Withdrawal::Done {
             return None;
         }
         let bytes = clip(text);
@@ -91,6 +109,63 @@ impl<'m> Mailbox<'m> {
         let next = number.wrapping_add(1);
         self.words[REQUEST_SEQ].store(next, order::mail_release()); // [M1]
         Some(next)
+    }
+
+    /// Takes request `number` back, unless the producer has begun. The caller holds the controllers'
+    /// lock.
+    #[must_use]
+    pub fn withdraw(&self, number: u64) -> Withdrawal {
+        if self.words[DECIDED].load(Relaxed) == 0 {
+            return Withdrawal::Unknown;
+        }
+        match self.decide(number, WITHDRAWN) {
+            WITHDRAWN => Withdrawal::Done,
+            _ => Withdrawal::Begun,
+        }
+    }
+
+    /// Says that this producer takes requests before it begins.
+    pub fn open(&self) {
+        let first = decision(self.answered(), TAKEN);
+        let word = &self.words[DECIDED];
+        let _ = word.compare_exchange(0, first, Relaxed, Relaxed);
+    }
+
+    /// Takes request `number`: from now on it is done and answered. `false`: its controller has
+    /// taken it back, nobody may look at it.
+    #[must_use]
+    pub fn take(&self, number: u64) -> bool {
+        let is_taken = self.decide(number, TAKEN) == TAKEN;
+        self.work();
+        is_taken
+    }
+
+    /// Decides what becomes of a request, unless that was decided before. Says what was. Who decides
+    /// for itself orders nothing by that: the number of the next request, and that of the answer,
+    /// publish the texts.
+    fn decide(&self, number: u64, how: u64) -> u64 {
+        let is_open = |found: u64| found >> KIND_BITS != decision(number, how) >> KIND_BITS;
+        let decided = |found| is_open(found).then_some(decision(number, how));
+        match self.words[DECIDED].fetch_update(Relaxed, Relaxed, decided) {
+            Ok(_) => how,
+            Err(before) => before & ((1 << KIND_BITS) - 1),
+        }
+    }
+
+    /// Says that the producer works on a request: its controller waits on.
+    pub fn work(&self) {
+        self.words[PROGRESS].fetch_add(1, Relaxed);
+    }
+
+    /// Changes as long as the producer works on a request.
+    #[must_use]
+    pub fn progress(&self) -> u64 {
+        self.words[PROGRESS].load(Relaxed)
+    }
+
+    /// Passes over request `number`, which its controller has taken back.
+    pub fn pass_over(&self, number: u64) {
+        self.words[ANSWER_SEQ].store(number, order::mail_release()); // [M1]
     }
 
     /// The request's text, as far as it is UTF-8.
@@ -145,6 +220,12 @@ impl<'m> Mailbox<'m> {
         text.truncate(bytes);
         String::from_utf8_lossy(&text).into_owned()
     }
+}
+
+const KIND_BITS: u32 = 2;
+
+const fn decision(number: u64, how: u64) -> u64 {
+    number << KIND_BITS | how
 }
 
 fn clip(text: &str) -> &[u8] {

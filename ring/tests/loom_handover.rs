@@ -11,7 +11,7 @@ use models::*;
 use ringmark_format::PageNumber;
 use ringmark_format::mailbox::MAILBOX_BYTES;
 use ringmark_format::session::{Extent, Mode};
-use ringmark_ring::mailbox::{Answer, Mailbox};
+use ringmark_ring::mailbox::{Answer, Mailbox, Withdrawal};
 use ringmark_ring::observe::{self, PageRead};
 use ringmark_ring::schema_log::{STATE_WORDS, SchemaLog};
 use ringmark_ring::sync::AtomicU64;
@@ -167,6 +167,31 @@ fn request_after_an_answer() {
     drop(memory);
 }
 
+/// A request is done or taken back, never both; one that follows a withdrawal is read whole, and as
+/// itself.
+fn withdrawal() {
+    let mut memory = Memory::default();
+    let words = memory.words(MAILBOX_BYTES / 8);
+    let mailbox = Mailbox::over(words).unwrap();
+    mailbox.open();
+    let first = mailbox.request("first").unwrap();
+    let helper = thread::spawn(move || {
+        let number = mailbox.requested();
+        let is_taken = mailbox.take(number);
+        if is_taken {
+            let expected = if number == first { "first" } else { "new" };
+            assert_eq!(mailbox.request_text(), expected, "{VIOLATED}: request");
+        }
+        is_taken.then_some(number)
+    });
+    let withdrawn = mailbox.withdraw(first) == Withdrawal::Done;
+    let next = mailbox.request("new");
+    let done = helper.join().unwrap();
+    assert!(!(withdrawn && done == Some(first)), "{VIOLATED}: done");
+    assert_eq!(next.is_some(), withdrawn, "{VIOLATED}: next");
+    drop(memory);
+}
+
 #[test]
 fn published_schema_is_there() {
     holds("schema stream", schema_stream);
@@ -178,6 +203,7 @@ fn requests_and_answers_are_whole() {
     holds("mailbox", mailbox);
     holds("answer", answer);
     holds("request after an answer", request_after_an_answer);
+    holds("withdrawal", withdrawal);
 }
 
 #[test]

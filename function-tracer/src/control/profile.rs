@@ -128,6 +128,7 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
     let scale = Scale::of_session();
     let mut text = String::new();
     for (at, (names, sum)) in tracers.profile_of(tracer).enumerate().skip(from) {
+        ringmark::client::working();
         let Some(row) = Row::new(names, &sum, scale) else {
             continue;
         };
@@ -152,6 +153,7 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
     }
     let scale = Scale::of_session();
     for (names, sum) in tracers.profile_of(tracer) {
+        ringmark::client::working();
         if let Some(row) = Row::new(names, &sum, scale) {
             row.emit(tracer.name());
         }

@@ -208,7 +208,10 @@ impl Tracer {
         if self.matches.contains_key(&module.id) {
             return;
         }
-        let wants = |site: &Site| self.options.selection.wants(&candidate(module, site));
+        let wants = |site: &Site| {
+            ringmark::client::working();
+            self.options.selection.wants(&candidate(module, site))
+        };
         let sites: Vec<_> = module.sites.iter().map(wants).collect();
         let entries = module.sites.iter().map(|site| site.kind == Kind::Entry);
         let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();

@@ -165,6 +165,17 @@ pub(super) fn ask_for_warm_rings(core: &Core) {
     }
 }
 
+/// Says that a request is being worked on.
+pub(crate) fn working() {
+    let Some(core) = Core::current() else { return };
+    let offset = core.file.geometry().header.mailbox_offset;
+    if offset != 0
+        && let Some(mailbox) = Mailbox::new(core.file.map(), offset)
+    {
+        mailbox.work();
+    }
+}
+
 /// The low half of the request number: what both sides wait on.
 fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m AtomicU32 {
     let word: *const core::sync::atomic::AtomicU64 = mailbox.futex_word();
@@ -181,6 +192,7 @@ fn stay_behind() {
 
 fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
     stay_behind();
+    mailbox.open();
     let mut seen = mailbox.answered();
     refill(core);
     let mut rounds = 0_u32;
@@ -193,8 +205,12 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
         }
         let requested = mailbox.requested();
         if requested != seen {
-            let answer = answer(core, &mailbox.request_text());
-            mailbox.answer(requested, &answer);
+            if mailbox.take(requested) {
+                let answer = answer(core, &mailbox.request_text());
+                mailbox.answer(requested, &answer);
+            } else {
+                mailbox.pass_over(requested);
+            }
             seen = requested;
             let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), i32::MAX as u32);
         }

@@ -23,6 +23,7 @@ mod sample;
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;
 pub use builder::{Builder, Session};
+pub(crate) use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
 pub(crate) use core::{is_counter, now, ticks_of_ns};

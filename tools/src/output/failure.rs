@@ -105,7 +105,12 @@ fn exit_of(error: &anyhow::Error) -> Exit {
         return failure.exit;
     }
     match error.downcast_ref::<ReaderError>() {
-        Some(ReaderError::Output { .. } | ReaderError::NextFile { .. }) => Exit::LOST,
+        Some(
+            ReaderError::Output { .. }
+            | ReaderError::NextFile { .. }
+            // Something may have been done.
+            | ReaderError::Unfinished { .. },
+        ) => Exit::LOST,
         Some(ReaderError::RingFile { .. } | ReaderError::Truncated { .. }) => Exit::UNREADABLE,
         Some(_) => Exit::NO_TARGET,
         None => Exit::UNREADABLE,
