@@ -191,9 +191,10 @@ pub(super) fn functions(
                 let symbol = function.map_or(&[][..], |f| &f.symbol);
                 let state = if site.is_open() { "on" } else { "off" };
                 let size = function.map_or(0, |f| f.size);
-                let exits = match function.is_some_and(|f| f.has_exits) {
-                    true => "sleds",
-                    false => "address",
+                let exits = match function {
+                    Some(function) if function.has_exits => "sleds",
+                    Some(function) if function.has_no_end() => "none",
+                    _ => "address",
                 };
                 let start = function.map_or(site.address, |f| f.address);
                 let (at, name) = (site.address, one_line(module, symbol, start));

@@ -85,6 +85,17 @@ impl Plan {
         }
     }
 
+    /// What can be had of it in a function whose return address must stay, and whose exits are no
+    /// sites.
+    pub(crate) fn without_end(self) -> Self {
+        Self {
+            exit: false,
+            result: false,
+            on_exit: Actions::NONE,
+            ..self
+        }
+    }
+
     /// Whether the end of a call is one record without payload, and nothing else.
     pub(crate) fn has_plain_end(&self) -> bool {
         let is_plain = !self.result && self.min_ticks.is_none() && self.on_exit == Actions::NONE;

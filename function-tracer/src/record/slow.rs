@@ -66,7 +66,8 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     if plan.callbacks != 0 {
         callbacks::call(block, plan.callbacks, frame.function(), caller);
     }
-    let tick = if plan.exit { ringmark::ticks() } else { 0 };
+    let is_timed = plan.exit || plan.profile;
+    let tick = if is_timed { ringmark::ticks() } else { 0 };
     let hooked = (plan.exit || plan.on_exit != Actions::NONE)
         && prepared
         && block.owns(slot)

@@ -1,6 +1,6 @@
 //! What the file behind a module says: where its tables of sites are, and its functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 
 use super::frames::Frames;
-use super::{debug_file, unwind};
+use super::{callers, debug_file, unwind};
 
 /// A list of sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub(crate) struct Contents {
     /// By address; one for each.
     pub(super) symbols: Vec<Symbol>,
     pub(super) parts: Parts,
+    /// Functions that may hand their return address to one that asks who called it.
+    pub(super) handing: BTreeSet<u64>,
     pub(crate) build_id: Vec<u8>,
     pub(super) headers: Vec<[u64; 4]>,
     /// For sites inside functions.
@@ -58,6 +60,7 @@ pub(super) type Elf<'a> = ElfFile64<'a, LittleEndian, &'a ReadCache<File>>;
 pub(crate) fn read(path: &Path) -> Result<Contents, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(|error| failed(&error))?;
+    let code = file.try_clone().map_err(|error| failed(&error))?;
     let cache = ReadCache::new(file);
     let elf = Elf::parse(&cache).map_err(|error| failed(&error))?;
     let build_id = elf.build_id().ok().flatten();
@@ -72,6 +75,7 @@ pub(crate) fn read(path: &Path) -> Result<Contents, String> {
         contents.parts = parts(&contents.symbols);
         // One for each address: the first.
         contents.symbols.dedup_by_key(|symbol| symbol.at);
+        contents.handing = callers::of_file(&elf, &code, &contents.starts());
     }
     let mut tables = contents.tables.iter();
     if tables.any(|table| table.kind == TableKind::Inside) {
@@ -138,7 +142,10 @@ pub(super) fn named<'a>(symbol: &impl ObjectSymbol<'a>) -> Symbol {
 /// knows, without a name.
 fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     let both = elf.symbols().chain(elf.dynamic_symbols());
-    let both = both.filter(is_function).map(|symbol| named(&symbol));
+    let both = both.filter(is_function).map(|symbol| {
+        ringmark::client::working();
+        named(&symbol)
+    });
     let named = both.chain(debug_file::functions(path, elf));
     let header = elf.section_by_name(".eh_frame_hdr");
     let data =
@@ -201,6 +208,17 @@ impl Contents {
         let behind = self.symbols.partition_point(|symbol| symbol.at <= at);
         let symbol = self.symbols.get(behind.checked_sub(1)?)?;
         (at - symbol.at < symbol.size).then_some(symbol)
+    }
+
+    /// Where functions begin, and whether one may be a part of another.
+    fn starts(&self) -> Vec<(u64, bool)> {
+        let is_part =
+            |symbol: &Symbol| symbol.name.is_empty() || self.parts.contains_key(&symbol.at);
+        let starts = self
+            .symbols
+            .iter()
+            .map(|symbol| (symbol.at, is_part(symbol)));
+        starts.collect()
     }
 
     /// The first function that begins behind `at`.

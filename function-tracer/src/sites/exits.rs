@@ -48,6 +48,7 @@ mod tests {
             size: 1,
             symbol: b"name".to_vec(),
             has_exits: false,
+            hands_on: false,
         });
         let site = |(function, kind): &(u32, Kind)| Site {
             id: SiteId(0),

@@ -1,6 +1,7 @@
 //! Finding sites: what the loader mapped (`loader`), what the files behind it say (`elf`,
 //! `maps`), which entries of their tables are sites that can be believed (`scan`).
 
+mod callers;
 mod debug_file;
 pub(crate) mod elf;
 mod exits;
@@ -88,6 +89,18 @@ pub struct Function {
     pub symbol: Vec<u8>,
     /// All its exits are sites: no return address has to be replaced to see them.
     pub has_exits: bool,
+    /// It may end in a jump to a function that asks who called it, such as `dlopen`: its return
+    /// address is never replaced. The ends of its calls are seen only by exits that are sites.
+    pub hands_on: bool,
+}
+
+impl Function {
+    /// Whether the ends of its calls cannot be seen: there are no sites, and its return address must
+    /// stay.
+    #[must_use]
+    pub fn has_no_end(&self) -> bool {
+        self.hands_on && !self.has_exits
+    }
 }
 
 /// A table's entry that is no site, or a table that cannot be read.

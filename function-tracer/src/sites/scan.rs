@@ -102,7 +102,10 @@ impl Draft {
         };
         let found = entries
             .iter()
-            .map(|entry| (entry, look.at(entry)))
+            .map(|entry| {
+                ringmark::client::working();
+                (entry, look.at(entry))
+            })
             .collect();
         let is_ready = module.take(found, next, &contents.parts);
         (module, is_ready)
@@ -208,6 +211,7 @@ impl Look<'_> {
             size: symbol.map_or(0, |symbol| symbol.size),
             symbol: name(symbol),
             has_exits: false,
+            hands_on: (self.contents.handing).contains(&function.wrapping_sub(self.module.base)),
         };
         let behind = bytes.get(form.call_end() as usize..).unwrap_or_default();
         let kind = match entry.kind {

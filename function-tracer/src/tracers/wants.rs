@@ -6,7 +6,7 @@ use super::tracer::plan;
 use super::{Tracer, Use};
 use crate::record::plan::Plan;
 use crate::record::triggers::{Actions, set_types};
-use crate::sites::{Module, ModuleId, Site};
+use crate::sites::{Function, Module, ModuleId, Site};
 
 /// What all tracers together want of a function.
 #[derive(Debug, Default, Clone, Copy)]
@@ -28,6 +28,7 @@ pub(super) fn uses(tracers: &[Tracer], module: &Module, numbers: &mut Numbers) -
     let each = wants.iter().enumerate();
     let uses: Vec<_> = each
         .map(|(place, wants)| {
+            ringmark::client::working();
             let site = module.sites.get(place)?;
             let plan = at(module, site, wants.plan?);
             let stub = match site.form.return_place() {
@@ -52,7 +53,10 @@ fn number(module: &Module, numbers: &mut Numbers, place: usize, wants: Wants) ->
 fn at(module: &Module, site: &Site, plan: Plan) -> Plan {
     let has_end = plan.exit || plan.on_exit != Actions::NONE;
     let sleds = has_end && module.function(site).is_some_and(|f| f.has_exits);
-    let plan = Plan { sleds, ..plan };
+    let plan = match module.function(site).is_some_and(Function::has_no_end) {
+        true => plan.without_end(),
+        false => Plan { sleds, ..plan },
+    };
     match site.form.return_place() {
         Some(_) => plan.inside(),
         None => plan,

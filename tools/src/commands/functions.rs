@@ -34,6 +34,10 @@ pub(crate) struct Args {
     why: Option<String>,
 }
 
+/// What is said of a function whose return address must stay.
+const NO_END: &str = "its calls can be traced, its end is not seen: it may jump to a function that \
+                      asks who called it (dlopen, dlsym), so its return address stays";
+
 /// A function, or what is none.
 struct Row {
     /// `on`, `off`, or empty in a file.
@@ -44,6 +48,8 @@ struct Row {
     module: String,
     /// All its exits are sites.
     has_exits: bool,
+    /// The ends of its calls cannot be seen.
+    has_no_end: bool,
     /// Why it cannot be traced.
     reason: Option<String>,
 }
@@ -166,6 +172,7 @@ fn row(line: &str, module: &str) -> Option<Row> {
         name: name.to_owned(),
         module: module.to_owned(),
         has_exits: exits == "sleds",
+        has_no_end: exits == "none",
         reason,
     })
 }
@@ -186,11 +193,13 @@ fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
         name: readable(symbol, module, address).into_owned(),
         module: path.display().to_string(),
         has_exits: false,
+        has_no_end: false,
         reason: None,
     };
     let functions = functions.iter().map(|f| Row {
         size: f.size,
         has_exits: f.has_exits,
+        has_no_end: f.has_no_end(),
         ..row(f.address, &f.symbol)
     });
     let refused = refused.iter().map(|r| Row {
@@ -242,6 +251,7 @@ fn why(
         let (function, module) = (printable(&row.name), printable(&row.module));
         let text = match &row.reason {
             None if row.has_exits => "can be traced, its exits by sleds",
+            None if row.has_no_end => NO_END,
             None => "can be traced",
             Some(reason) => &printable(reason),
         };
