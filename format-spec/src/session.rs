@@ -169,7 +169,7 @@ layout! {
 layout! {
     /// What changes in a session. Written by the producer only.
     pub struct SessionState: 512 {
-        /// Phase: 0 starting, 1 live, 2 closed by a clean exit.
+        /// Phase: 0 starting, 1 live, 2 closed, 3 exiting.
         0 phase: u64,
         /// Published length of the schema stream; stored with Release after the bytes.
         8 schema_bytes: u64,
@@ -196,6 +196,9 @@ pub mod phase {
     pub const STARTING: u64 = 0;
     /// In use.
     pub const LIVE: u64 = 1;
-    /// Closed by a clean exit.
+    /// Closed by the program: all event types are off.
     pub const CLOSED: u64 = 2;
+    /// The process ends by a clean exit. Its exit handlers and other threads may still write until
+    /// it is gone.
+    pub const EXITING: u64 = 3;
 }

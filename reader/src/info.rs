@@ -22,7 +22,7 @@ pub struct SessionInfo {
     pub pid_is_ours: bool,
     /// Whether the process lives and holds the session.
     pub alive: bool,
-    /// Whether the session was closed by a clean exit.
+    /// Whether the session was closed, or the process is in its exit or had one.
     pub closed: bool,
     /// Service name, else the name of the process.
     pub name: String,
@@ -91,7 +91,7 @@ impl SessionInfo {
             pid: header.pid,
             pid_is_ours: header.pid_namespace == identity::own_pid_namespace(),
             alive: session.liveness() == Liveness::Alive,
-            closed: ring.closed(),
+            closed: ring.has_said_bye(),
             name: session.name(),
             mode: geometry.mode,
             clock: geometry.clock,

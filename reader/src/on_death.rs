@@ -141,7 +141,7 @@ impl DeathWatch {
     }
 
     fn let_go(&mut self, session: Session) {
-        if session.ring().closed() {
+        if session.ring().has_said_bye() {
             self.events.push(Event::Closed(session.path().to_owned()));
             return;
         }

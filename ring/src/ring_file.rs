@@ -332,10 +332,17 @@ impl RingFile {
             .load(order::state_acquire()) // [T2]
     }
 
-    /// Whether the producer said good-bye.
+    /// Whether the producer closed the session: no event type is on any more.
     #[must_use]
     pub fn closed(&self) -> bool {
         self.phase() == phase::CLOSED
+    }
+
+    /// Whether the producer said good-bye: it closed the session, or is in its exit, from which
+    /// events may come until it is gone.
+    #[must_use]
+    pub fn has_said_bye(&self) -> bool {
+        matches!(self.phase(), phase::CLOSED | phase::EXITING)
     }
 
     /// Events lost that belong to no ring, by cause.

@@ -181,10 +181,52 @@ fn register_at_exit() {
     assert_eq!(unsafe { libc::atexit(at_exit) }, 0);
 }
 
+/// Says how many events there were: nobody emits any more.
+extern "C" fn tell() {
+    println!("{}", EMITTED.load(Relaxed));
+}
+
+/// Emits long after the exit began, then has the other thread stop.
+extern "C" fn late() {
+    thread::sleep(Duration::from_millis(100));
+    emit(100);
+    STARTED.store(0, Relaxed);
+    while STARTED.load(Relaxed) == 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Handlers that were registered before the session run behind its good-bye, the first last.
+fn register_late() {
+    for handler in [tell, late] {
+        // SAFETY: a function that lives as long as the program.
+        assert_eq!(unsafe { libc::atexit(handler) }, 0);
+    }
+}
+
+/// A thread emits from now on until a handler of the exit, which begins at the end of standard
+/// input, stops it.
+fn late_exit() {
+    STARTED.store(1, Relaxed);
+    thread::spawn(|| {
+        while STARTED.load(Relaxed) == 1 {
+            emit(1);
+            thread::sleep(Duration::from_millis(2));
+        }
+        STARTED.store(2, Relaxed);
+    });
+    emit(1);
+    let read = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    read.expect("standard input");
+    emit(1);
+}
+
 fn main() {
     let how = std::env::args().nth(1).expect("a way");
-    if how == "atexit-before" {
-        register_at_exit();
+    match how.as_str() {
+        "atexit-before" => register_at_exit(),
+        "late-exit" => register_late(),
+        _ => {}
     }
     ringmark::start_from_env();
     match how.as_str() {
@@ -196,6 +238,7 @@ fn main() {
         "tls" => thread_locals(),
         "key" => late_key(),
         "atexit-before" => emit(10),
+        "late-exit" => late_exit(),
         "atexit" => {
             register_at_exit();
             emit(10);

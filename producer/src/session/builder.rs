@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use ringmark_format::Uuid;
-use ringmark_format::session::{Clock, Mode};
+use ringmark_format::session::{Clock, Mode, phase};
 
 use super::core::Core;
 use super::error::StartError;
@@ -170,7 +170,7 @@ impl Session {
     /// Switches all events off and says good-bye. There is no other session in this process.
     pub fn close(self) {
         registry::unregister_all();
-        life::close(self.core);
+        life::close(self.core, phase::CLOSED);
         registry::tell();
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use ringmark_format::session::{Mode, SessionState, phase};
+use ringmark_format::session::{Mode, SessionState};
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::session_dir;
 
@@ -150,14 +150,17 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
 
 /// Says good-bye: publishes the phase, removes the file if the options say so. In a forked child,
 /// which may hold its parent's handle, it is the child's own session that ends, if it has one.
-pub(super) fn close(core: &'static Core) {
+/// Types stay on in an exit: handlers and other threads emit until the process is gone.
+pub(super) fn close(core: &'static Core, last_phase: u64) {
     CONTROL.lock().closed = true;
     let own = Some(core).filter(|core| core.wiped.is_ours());
     let Some(core) = own.or_else(|| Core::current().filter(|core| core.wiped.is_ours())) else {
         return;
     };
-    let word = core.state_word(core::mem::offset_of!(SessionState, phase));
-    word.store(phase::CLOSED, core::sync::atomic::Ordering::Release); // [T1] pairs with [T2]
+    if !core.file.closed() {
+        let word = core.state_word(core::mem::offset_of!(SessionState, phase));
+        word.store(last_phase, core::sync::atomic::Ordering::Release); // [T1] pairs with [T2]
+    }
     let drained = core.options.mode == Mode::Overwrite || is_drained(core);
     let remove = match core.options.keep {
         Keep::Always => false,

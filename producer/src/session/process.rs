@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 use ringmark_format::counters::Cause;
-use ringmark_format::session::Clock;
+use ringmark_format::session::{Clock, phase};
 use ringmark_ring::{ClockSample, Writer, clock, raw};
 
 use super::core::Core;
@@ -110,7 +110,7 @@ extern "C" fn on_process_exit() {
     if let Some(core) = Core::current()
         && core.wiped.is_ours()
     {
-        life::close(core);
+        life::close(core, phase::EXITING);
     }
 }
 

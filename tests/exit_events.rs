@@ -1,0 +1,110 @@
+//! Promise: what a program emits after its exit has begun, in exit handlers and other threads, is
+//! delivered or counted by whatever is beside it.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use ringmark_decoder::Dump;
+use ringmark_tests::account::Account;
+use ringmark_tests::collecting::Collecting;
+use ringmark_tests::recording::decode;
+use ringmark_tests::stage::{SOON, Stage, wait_until_mapped};
+use ringmark_tests::{Running, ringmark, run};
+
+const ENDS: &str = env!("CARGO_BIN_EXE_ends");
+const MODES: [&str; 2] = ["mode=lossless", "mode=overwrite"];
+
+/// A program whose exit begins when its standard input ends.
+fn program(stage: &Stage, mode: &str) -> Running {
+    let mut command = stage.program(ENDS, mode);
+    command.arg("late-exit").stdin(Stdio::piped());
+    Running::start(&mut command).unwrap()
+}
+
+/// Ends it when `by` has opened its session; returns the number of its events.
+fn end(stage: &Stage, mut program: Running, by: &Running) -> u64 {
+    wait_until_mapped(by, &stage.ring_file());
+    drop(program.child().stdin.take());
+    number(&program.finish(SOON).expect_code(0).stdout_text())
+}
+
+fn number(text: &str) -> u64 {
+    text.trim().parse().expect("a number of events")
+}
+
+/// That of the events of a program none is missing, and that it is known that no more will come.
+fn expect(dump: &Dump, emitted: u64, what: &str) {
+    let account = Account::of(dump);
+    account.expect_no_errors();
+    let counted = account.delivered() + account.lost();
+    assert_eq!(counted, emitted, "{what}: delivered and counted, of all");
+    assert!(emitted >= 102, "{what}: {emitted} events");
+    assert!(dump.sessions.iter().all(|s| s.is_final()), "{what}");
+}
+
+fn tool(stage: &Stage, arguments: &[&str], last: &Path) -> Running {
+    let mut command = stage.command(ringmark().get_program());
+    Running::start(command.args(arguments).arg(last)).unwrap()
+}
+
+#[test]
+fn a_command_is_recorded_to_its_end() {
+    for mode in MODES {
+        let stage = Stage::new("command");
+        let dump = stage.path("a.rmk");
+        let mut command = stage.program(ringmark().get_program().to_str().unwrap(), mode);
+        command.args(["record", "-o"]).arg(&dump);
+        let _ = command.args(["--", ENDS, "late-exit"]);
+        let done = run(&mut command, SOON).unwrap().expect_code(0);
+        let emitted = number(&done.stdout_text());
+        expect(&decode(&[dump]), emitted, mode);
+        assert!(stage.ring_files().is_empty());
+    }
+}
+
+#[test]
+fn a_process_is_recorded_to_its_end() {
+    for mode in MODES {
+        let stage = Stage::new("process");
+        let dump = stage.path("a.rmk");
+        let program = program(&stage, mode);
+        let _ = stage.ring_file();
+        let pid = program.id().to_string();
+        let recorder = tool(&stage, &["record", "-p", &pid, "-o"], &dump);
+        let emitted = end(&stage, program, &recorder);
+        let _ = recorder.finish(SOON).expect_code(0);
+        expect(&decode(&[dump]), emitted, mode);
+    }
+}
+
+#[test]
+fn a_process_is_streamed_to_its_end() {
+    for mode in MODES {
+        let stage = Stage::new("stream");
+        let socket = stage.path("socket");
+        let collecting = Collecting::start(&socket, &stage.path("store"));
+        let program = program(&stage, mode);
+        let _ = stage.ring_file();
+        let pid = program.id().to_string();
+        let to = format!("unix://{}", socket.display());
+        let streamer = tool(&stage, &["stream", "-p", &pid, "--to"], to.as_ref());
+        let emitted = end(&stage, program, &streamer);
+        let _ = streamer.finish(SOON).expect_code(0);
+        expect(&collecting.stored(), emitted, mode);
+    }
+}
+
+#[test]
+fn a_process_is_followed_to_its_end() {
+    for mode in MODES {
+        let stage = Stage::new("follow");
+        let program = program(&stage, mode);
+        let _ = stage.ring_file();
+        let pid = program.id().to_string();
+        let follower = tool(&stage, &["cat", "--follow", "-p"], pid.as_ref());
+        let emitted = end(&stage, program, &follower);
+        let shown = follower.finish(SOON).expect_code(0).stdout_text();
+        let lines = shown.lines().filter(|line| line.contains("ends.tick"));
+        assert_eq!(lines.count() as u64, emitted, "{mode}: {shown}");
+    }
+}
