@@ -209,6 +209,18 @@ impl SessionDrain {
         self.pass_open(batch, take_tail)
     }
 
+    /// As [`SessionDrain::fill_open`], but for open pages that nothing was added to since the last.
+    ///
+    /// # Errors
+    /// As [`SessionDrain::fill`].
+    pub fn fill_news(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
+        self.pass_open(batch, |reader, ring, uuid, end, batch| {
+            let stands = reader.has_no_news(ring, end.0);
+            let mut take = || take_tail(reader, ring, uuid, end, batch);
+            if stands { Taken::Gone } else { take() }
+        })
+    }
+
     /// As [`SessionDrain::fill_open`], of the pages that the last such pass found open, too, and
     /// that have changed since it took them: those of threads that write little.
     ///
@@ -378,7 +390,7 @@ impl SessionDrain {
         skipped.fold(0, u64::saturating_add)
     }
 
-    /// How full the fullest ring was found in the last pass, in 1/1024 of its pages.
+    /// How much of the fullest ring was found sealed in the last pass, in 1/1024 of its pages.
     #[must_use]
     pub fn fill_1024(&self) -> u32 {
         self.fill

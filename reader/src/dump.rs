@@ -203,6 +203,11 @@ impl Dump {
         self.preambles.retain(|p| p.session != session);
     }
 
+    /// Whether there is a largest size, of a file or of all.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.bytes_max.is_some() || self.rotation.is_some()
+    }
+
     /// How many more bytes of pages can be written, and what then stands in the way. `ending`
     /// are the bytes that still have to follow in the same file (counters).
     #[must_use]

@@ -77,6 +77,13 @@ pub fn directories() -> Vec<PathBuf> {
     found
 }
 
+/// The [`directories`], and where others of them may come to be: who watches these misses none.
+pub(crate) fn watched() -> Vec<PathBuf> {
+    let mut watched = directories();
+    watched.push(PathBuf::from("/dev/shm"));
+    watched
+}
+
 /// `ringmark-<uid>` directories below `parent`, whoever owns them.
 fn users_directories(parent: &Path) -> impl Iterator<Item = PathBuf> {
     let is_directory = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());

@@ -15,6 +15,7 @@ pub mod drain;
 pub mod dump;
 pub mod error;
 pub mod find;
+mod glance;
 pub mod info;
 mod lifetime;
 pub mod notes;

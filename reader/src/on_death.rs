@@ -11,8 +11,9 @@ use ringmark_ring::session_dir;
 use crate::dump::{Codec, Destination, Dump};
 use crate::error::ReaderError;
 use crate::find::{self, Found};
+use crate::glance::Glance;
 use crate::pace::Pace;
-use crate::session::{Access, Session};
+use crate::session::{Access, Session, wait_for_end};
 use crate::snapshot::snapshot;
 
 /// How often directories are looked into.
@@ -50,6 +51,7 @@ pub struct DeathWatch {
     held: Vec<Session>,
     /// Places that were looked at: held, dead, or refused.
     seen: HashSet<Found>,
+    glance: Glance,
     scanned_at: Option<Instant>,
     roots_scanned_at: Option<Instant>,
     events: Vec<Event>,
@@ -64,6 +66,7 @@ impl DeathWatch {
             codec,
             held: Vec::new(),
             seen: HashSet::new(),
+            glance: Glance::default(),
             scanned_at: None,
             roots_scanned_at: None,
             events: Vec::new(),
@@ -77,12 +80,13 @@ impl DeathWatch {
         while !stop.load(Ordering::Relaxed) {
             self.step();
             self.events.drain(..).for_each(&mut each);
-            pace.wait(self.held.iter().filter_map(Session::pidfd));
+            pace.wait(self.held.iter());
         }
     }
 
     /// Looks for new sessions and for deaths, once; returns what happened.
     pub fn poll(&mut self) -> Vec<Event> {
+        wait_for_end(self.held.iter(), Duration::ZERO);
         self.step();
         std::mem::take(&mut self.events)
     }
@@ -94,10 +98,11 @@ impl DeathWatch {
     }
 
     fn step(&mut self) {
-        if due(&mut self.scanned_at, SCAN_EVERY) {
+        if due(&mut self.scanned_at, SCAN_EVERY) && self.glance.is_due() {
             let found = find::all();
+            let there: HashSet<_> = found.iter().collect();
             self.seen
-                .retain(|place| found.contains(place) || place.path.starts_with("/proc"));
+                .retain(|place| there.contains(place) || place.path.starts_with("/proc"));
             found.into_iter().for_each(|place| self.hold(place));
         }
         if session_dir::uid() == 0 && due(&mut self.roots_scanned_at, SCAN_ROOTS_EVERY) {
@@ -108,7 +113,7 @@ impl DeathWatch {
         }
         let mut index = 0;
         while index < self.held.len() {
-            if self.held[index].ended() {
+            if self.held[index].has_ended_by_now() {
                 let session = self.held.swap_remove(index);
                 self.let_go(session);
             } else {
@@ -128,7 +133,7 @@ impl DeathWatch {
                 self.events.push(Event::Holding(place.path.clone()));
                 self.held.push(session);
             }
-            Err(error) if error.is_starting() => return,
+            Err(error) if error.is_starting() => return self.glance.again(),
             Err(error) => self.events.push(Event::Failed(error)),
         }
         self.seen.insert(place);

@@ -1,18 +1,15 @@
 //! How long to wait between two passes: not at all while rings fill fast, 10 ms when all is quiet.
 
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::session::{Session, wait_for_end};
 
 /// Longest wait; a reader notices everything within it.
 const LONGEST: Duration = Duration::from_millis(10);
 /// Below this a wait is not worth a system call's wake-up.
 const SHORTEST: Duration = Duration::from_micros(60);
-/// Part of a ring, in 1/1024, that should be found waiting at most.
+/// Part of a ring, in 1/1024, that should be found sealed at most.
 const AIM: u32 = 192;
-/// Most process descriptors that are waited on.
-const WATCHED_MAX: usize = 1024;
 
 /// The wait before the next pass.
 #[derive(Debug)]
@@ -29,28 +26,20 @@ impl Pace {
         }
     }
 
-    /// A session's fullest ring held this part of its pages, in 1/1024.
+    /// This part of the pages of a session's fullest ring was found sealed, in 1/1024.
     pub(crate) fn saw(&mut self, fill: u32) {
         self.fullest = self.fullest.max(fill);
     }
 
-    /// Waits, at most until one of the processes ends or a signal arrives.
-    pub(crate) fn wait<'a>(&mut self, processes: impl Iterator<Item = &'a OwnedFd>) {
+    /// Waits, at most until a process of these sessions ends or a signal arrives.
+    pub(crate) fn wait<'a>(&mut self, sessions: impl Iterator<Item = &'a Session>) {
         self.adapt();
-        if self.wait < SHORTEST {
+        let mut wait = self.wait;
+        if wait < SHORTEST {
             std::thread::yield_now();
-            return;
+            wait = Duration::ZERO;
         }
-        let mut fds: Vec<_> = processes
-            .take(WATCHED_MAX)
-            .map(|fd| PollFd::new(fd, PollFlags::IN))
-            .collect();
-        let time = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(self.wait.subsec_nanos()),
-        };
-        // Interrupted or ended: either way it is time for the next pass.
-        let _ = poll(&mut fds, Some(&time));
+        wait_for_end(sessions, wait);
     }
 
     fn adapt(&mut self) {

@@ -14,7 +14,7 @@ use crate::error::ReaderError;
 use crate::lifetime::Lifetime;
 use crate::pace::Pace;
 use crate::selection::{Finder, Selection};
-use crate::session::Session;
+use crate::session::{Session, wait_for_end};
 
 /// How often new sessions are looked for.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
@@ -98,6 +98,7 @@ pub struct Recorder {
     finder: Finder,
     open_ended: bool,
     by_tag: bool,
+    begun_at: Instant,
     tracks: Vec<Track>,
     batch: Batch,
     pace: Pace,
@@ -124,6 +125,7 @@ impl Recorder {
         let mut recorder = Self {
             open_ended: selection.is_open_ended(),
             by_tag: matches!(selection, Selection::Tag(_)),
+            begun_at: Instant::now(),
             finder: Finder::new(selection),
             dump,
             options,
@@ -182,12 +184,12 @@ impl Recorder {
                 std::thread::sleep(at.saturating_duration_since(Instant::now()).min(SCAN_EVERY));
                 continue;
             }
-            if self.is_expecting() {
-                std::thread::sleep(SCAN_EXPECTING);
+            if let Some(every) = self.expects_within() {
+                std::thread::sleep(every);
                 continue;
             }
-            let watched = self.tracks.iter().filter_map(|t| t.drain.session().pidfd());
-            self.pace.wait(watched);
+            self.pace
+                .wait(self.tracks.iter().map(|t| t.drain.session()));
         }
     }
 
@@ -217,7 +219,9 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::run`].
     pub fn finish(&mut self) -> Result<(), ReaderError> {
+        self.finder.look_again();
         self.scan(true)?;
+        wait_for_end(self.sessions(), Duration::ZERO);
         while !self.tracks.is_empty() {
             match self.finish_session(0) {
                 Err(error @ ReaderError::Truncated { .. }) => self.survive(error)?,
@@ -270,11 +274,7 @@ impl Recorder {
     }
 
     fn scan(&mut self, now: bool) -> Result<(), ReaderError> {
-        let every = if self.is_expecting() {
-            SCAN_EXPECTING
-        } else {
-            SCAN_EVERY
-        };
+        let every = self.expects_within().unwrap_or(SCAN_EVERY);
         let due = self.scanned_at.is_none_or(|at| at.elapsed() >= every);
         if !(due || now) {
             return Ok(());
@@ -292,10 +292,12 @@ impl Recorder {
         result
     }
 
-    /// Whether a program that was just started has yet to open its session: its rings may fill
-    /// within the usual wait.
-    fn is_expecting(&self) -> bool {
-        self.by_tag && self.tracks.is_empty() && self.done.sessions_done == 0
+    /// How often to look while a program that was just started has yet to open its session: its
+    /// rings may fill within the usual wait. One that has not done so for long is in no hurry.
+    fn expects_within(&self) -> Option<Duration> {
+        let expects = self.by_tag && self.tracks.is_empty() && self.done.sessions_done == 0;
+        let part = self.begun_at.elapsed() / 256;
+        expects.then(|| part.clamp(SCAN_EXPECTING, SCAN_EVERY))
     }
 
     fn follow(&mut self, mut session: Session) -> Result<(), ReaderError> {

@@ -8,6 +8,7 @@ use ringmark_ring::identity;
 
 use crate::error::ReaderError;
 use crate::find::{self, Found};
+use crate::glance::Glance;
 use crate::session::{Access, Session};
 
 /// How often a session is tried again that somebody else records, or for which descriptors or
@@ -52,6 +53,7 @@ impl Selection {
 pub(crate) struct Finder {
     selection: Selection,
     seen: HashSet<Found>,
+    glance: Glance,
     /// Sessions that could not be had yet.
     waiting: HashMap<Found, Waiting>,
     /// The directories could not be looked into for shortage, and this was told.
@@ -71,6 +73,7 @@ impl Finder {
         Self {
             selection,
             seen: HashSet::new(),
+            glance: Glance::default(),
             waiting: HashMap::new(),
             is_short: false,
         }
@@ -104,15 +107,19 @@ impl Finder {
         if matches!(self.selection, Selection::Path(_)) {
             return Default::default();
         }
+        let has_waited = |waiting: &Waiting| waiting.since.elapsed() >= TRY_AGAIN;
+        if !(self.glance.is_due() || self.waiting.values().any(has_waited)) {
+            return Default::default();
+        }
         let (places, wrong) = find::look();
         let mut news = (Vec::new(), self.told_once(wrong));
         if !self.is_short {
-            self.seen.retain(|place| places.contains(place));
-            self.waiting.retain(|place, _| places.contains(place));
+            let there: HashSet<_> = places.iter().collect();
+            self.seen.retain(|place| there.contains(place));
+            self.waiting.retain(|place, _| there.contains(place));
         }
         for place in places {
-            let waits = |waiting: &Waiting| waiting.since.elapsed() < TRY_AGAIN;
-            if !self.seen.contains(&place) && !self.waiting.get(&place).is_some_and(waits) {
+            if !self.seen.contains(&place) && self.waiting.get(&place).is_none_or(has_waited) {
                 self.look_at(place, &mut news);
             }
         }
@@ -136,12 +143,18 @@ impl Finder {
     /// Finds the session of this ring file anew next time.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.seen.retain(|place| place.path != path);
+        self.glance.again();
+    }
+
+    /// Has the directories read next time, however they look.
+    pub(crate) fn look_again(&mut self) {
+        self.glance.again();
     }
 
     fn look_at(&mut self, place: Found, news: &mut (Vec<Session>, Vec<ReaderError>)) {
         match self.open_wanted(&place) {
             Ok(session) => news.0.extend(session),
-            Err(error) if error.is_starting() => return,
+            Err(error) if error.is_starting() => return self.glance.again(),
             Err(error) if error.is_shortage() || matches!(error, ReaderError::Busy { .. }) => {
                 // Its recorder may be killed: then it is ours. Told once.
                 let waiting = Waiting {

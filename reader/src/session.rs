@@ -4,7 +4,8 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
@@ -36,6 +37,8 @@ pub struct Session {
     access: Access,
     pidfd: Option<OwnedFd>,
     dead: AtomicBool,
+    /// Who held the life lock when the process was last found alive; 0: nobody whom we can name.
+    holder: AtomicI32,
     shares_clocks: bool,
     /// As the header states it, unless somebody else's does so, too.
     uuid: Uuid,
@@ -74,6 +77,7 @@ impl Session {
             ring,
             access,
             dead: AtomicBool::new(false),
+            holder: AtomicI32::new(0),
         };
         session.exclude_others()?;
         Ok(session)
@@ -175,17 +179,22 @@ impl Session {
     /// Whether the process is gone. Cheap where the process can be seen: one `poll`.
     #[must_use]
     pub fn process_ended(&self) -> bool {
-        if self.dead.load(Ordering::Relaxed) {
-            return true;
+        if !self.is_known_dead() {
+            match &self.pidfd {
+                Some(_) => wait_for_end(std::iter::once(self), Duration::ZERO),
+                None => self.look_thoroughly(),
+            }
         }
-        let ended = match &self.pidfd {
-            Some(pidfd) => has_ended(pidfd),
-            None => self.liveness() == Liveness::Dead,
-        };
-        if ended {
-            self.dead.store(true, Ordering::Relaxed);
-        }
-        ended
+        self.is_known_dead()
+    }
+
+    fn is_known_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// As [`Session::ended`], of a process that can be seen as of the last [`wait_for_end`].
+    pub(crate) fn has_ended_by_now(&self) -> bool {
+        self.ring.closed() || self.is_known_dead() || self.pidfd.is_none() && self.process_ended()
     }
 
     /// Whether the process still holds this session, thoroughly: also finds a process that has
@@ -195,11 +204,19 @@ impl Session {
         identity::liveness(self.header(), self.ring.file())
     }
 
-    /// Has [`Session::process_ended`] know what [`Session::liveness`] finds.
+    /// Has [`Session::process_ended`] know what [`Session::liveness`] finds. While the life lock is
+    /// held by whom it was held when that was last asked, nothing has changed: one system call.
     pub fn look_thoroughly(&self) {
+        let holder = identity::lock_holder(self.ring.file());
+        if holder.is_some_and(|pid| pid == self.holder.load(Ordering::Relaxed)) {
+            return;
+        }
         if self.liveness() == Liveness::Dead {
             self.dead.store(true, Ordering::Relaxed);
         }
+        let is_elsewhere = self.header().pid_namespace != identity::own_pid_namespace();
+        let known = holder.filter(|pid| is_elsewhere || *pid as u32 == self.pid());
+        self.holder.store(known.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Whether our clocks are the session's: not of another boot, nor of another time namespace.
@@ -221,7 +238,7 @@ impl Session {
         is_here.then(|| nominal_ns(&geometry.header, clock::tsc()))
     }
 
-    /// Whether no more events will come: closed by a clean exit, or the process is gone.
+    /// Whether no more events will come: closed, or the process is gone.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.ring.closed() || self.process_ended()
@@ -339,13 +356,30 @@ fn nominal_ns(header: &SessionHeader, tick: u64) -> u64 {
     header.mono_zero_ns.saturating_add(rate.nanoseconds(ticks))
 }
 
-fn has_ended(pidfd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
+/// Waits until the process of one of these sessions ends, at most for `time`, or until a signal
+/// arrives. Which of them have ended is then known. Those of which it was known before are left out:
+/// they would end each wait at once.
+pub(crate) fn wait_for_end<'a>(sessions: impl Iterator<Item = &'a Session>, time: Duration) {
+    let seen = sessions.filter(|session| !session.is_known_dead());
+    let (seen, mut fds): (Vec<_>, Vec<_>) = seen
+        .filter_map(|session| {
+            let pidfd = session.pidfd.as_ref()?;
+            Some((session, PollFd::new(pidfd, PollFlags::IN)))
+        })
+        .unzip();
+    let time = Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: i64::from(time.subsec_nanos()),
     };
-    matches!(poll(&mut fds, Some(&now)), Ok(1..))
+    // Interrupted: nothing is known, and it is time for the next pass.
+    if poll(&mut fds, Some(&time)).unwrap_or(0) == 0 {
+        return;
+    }
+    for (session, fd) in seen.iter().zip(&fds) {
+        if !fd.revents().is_empty() {
+            session.dead.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The process whose open file holds an exclusive lock on this file, as `/proc` tells.

@@ -4,7 +4,7 @@ use ringmark_format::codec::{crc32, write};
 use ringmark_format::page::PageHeader;
 use ringmark_format::slot::state;
 use ringmark_format::{PageNumber, RingId, Uuid};
-use ringmark_ring::observe::{copy_open, copy_sealed, header};
+use ringmark_ring::observe::{copy_open, copy_sealed, ends_at, header};
 use ringmark_ring::sync::AtomicU64;
 use ringmark_ring::{PageCopy, PageRead, RingFile, SlotGeometry, SlotView};
 use zerocopy::{FromBytes, IntoBytes};
@@ -35,8 +35,19 @@ pub(crate) struct SlotReader {
     /// The open page of the last look at it, with the checksum of what was taken of it, if
     /// anything was.
     lingering: Option<(u64, Option<u32>)>,
-    /// Most of the ring that was ever found waiting, in 1/1024.
+    /// The newest page, as far as its records were counted.
+    counted: Option<Walk>,
+    /// The open page, as far as it was taken.
+    taken: Option<Walk>,
+    /// Most of the ring that was ever found sealed and not taken, in 1/1024.
     pub(crate) fill: u32,
+}
+
+/// How far a page that may still be written to was walked, if nothing before that can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Walk {
+    page: u64,
+    words: usize,
 }
 
 /// Pages that wait in a slot.
@@ -89,7 +100,7 @@ impl SlotReader {
         } else {
             produced.saturating_sub(1)
         };
-        self.bound_position(produced, u64::from(geometry.pages));
+        self.bound_position(produced, sealed_end, u64::from(geometry.pages));
         Some(Waiting {
             geometry,
             sealed_end,
@@ -99,7 +110,7 @@ impl SlotReader {
     }
 
     /// Keeps `next` within the pages that can be there, whatever shared memory says.
-    fn bound_position(&mut self, produced: u64, pages: u64) {
+    fn bound_position(&mut self, produced: u64, sealed_end: u64, pages: u64) {
         let oldest = produced.saturating_sub(pages);
         if self.next > produced || self.at_oldest {
             (self.next, self.written) = (oldest, oldest);
@@ -108,7 +119,8 @@ impl SlotReader {
             self.skipped = self.skipped.saturating_add(oldest - self.next);
             self.next = oldest;
         }
-        let waiting = (produced - self.next) * 1024 / pages;
+        // The open page cannot be taken: to look for it sooner would be of no use.
+        let waiting = sealed_end.saturating_sub(self.next) * 1024 / pages;
         self.fill = self.fill.max(waiting as u32);
     }
 
@@ -196,8 +208,15 @@ impl SlotReader {
         if let Some(events) = events_through(batch, waiting.geometry, &copied) {
             self.events = events;
         }
+        self.taken = walk_of(self.next, &copied);
+        self.counted = self.taken;
         push_page(batch, session, waiting.geometry, self.next, copied, false);
         Taken::Page
+    }
+
+    /// Whether the next page is open and holds what [`SlotReader::take_open`] took of it, no more.
+    pub(crate) fn has_no_news(&self, file: &RingFile, waiting: &Waiting) -> bool {
+        self.next + 1 == waiting.produced && stands(file, waiting.geometry, self.next, self.taken)
     }
 
     /// Copies the committed records of the open page if it was open at the last look, too, and
@@ -265,7 +284,7 @@ impl SlotReader {
     pub(crate) fn rewind(&mut self) {
         self.next = self.written;
         self.skipped = self.skipped_before;
-        self.lingering = None;
+        (self.lingering, self.taken) = (None, None);
     }
 
     /// Counts the slot's reservations: as sealed, or up to the newest page's last record.
@@ -280,11 +299,15 @@ impl SlotReader {
         let Some(newest) = waiting.produced.checked_sub(1) else {
             return;
         };
+        if stands(file, waiting.geometry, newest, self.counted) {
+            return;
+        }
         let Ok(copied) = copy_page(file, waiting.geometry, newest, batch, true) else {
             return;
         };
         if let Some(events) = events_through(batch, waiting.geometry, &copied) {
             self.events = self.events.max(events);
+            self.counted = walk_of(newest, &copied);
         }
     }
 
@@ -324,6 +347,19 @@ fn page_words(file: &RingFile, geometry: SlotGeometry, number: u64) -> Option<&[
     let words = geometry.page_bytes as usize / 8;
     let first = (number % u64::from(geometry.pages)) as usize * words;
     file.pages(geometry)?.get(first..first + words)
+}
+
+fn walk_of(page: u64, copied: &PageCopy) -> Option<Walk> {
+    let words = copied.words;
+    copied.settled.then_some(Walk { page, words })
+}
+
+/// Whether page `number` was walked and nothing was added to it since: one word is looked at.
+fn stands(file: &RingFile, geometry: SlotGeometry, number: u64, walk: Option<Walk>) -> bool {
+    let walk = walk.filter(|walk| walk.page == number);
+    let page = page_words(file, geometry, number);
+    walk.zip(page)
+        .is_some_and(|(walk, page)| ends_at(page, walk.words))
 }
 
 fn page_header(batch: &mut Batch, geometry: SlotGeometry) -> Option<PageHeader> {

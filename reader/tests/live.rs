@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Child, Decoded, Dir, Layout, Producer, emit, start_child};
+use ringmark_format::TypeId;
 use ringmark_format::session::Mode;
 use ringmark_reader::on_death::Event;
 use ringmark_reader::{
-    Access, Codec, DeathWatch, Destination, Dump, Ended, RecordOptions, Recorder, Selection,
-    Session, control, find, snapshot,
+    Access, Batch, Codec, DeathWatch, Destination, Dump, Ended, Fill, RecordOptions, Recorder,
+    Selection, Session, SessionDrain, control, find, snapshot,
 };
 use ringmark_ring::mailbox::{Answer, Mailbox};
 
@@ -256,4 +257,35 @@ fn cleaning_removes_dead_sessions_oldest_first_and_never_live_ones() {
     let (removed, refused) = remove_dead_in(&[dir.0.clone(), dir.join("nowhere")], 0);
     assert_eq!((removed.len(), refused.len()), (2, 0));
     assert!(alive.path.exists());
+}
+
+/// Pages that a look finds something new in.
+fn news(drain: &mut SessionDrain, batch: &mut Batch) -> u64 {
+    batch.clear(u64::MAX);
+    assert_eq!(drain.fill(batch).unwrap(), Fill::PassDone);
+    assert_eq!(drain.fill_news(batch).unwrap(), Fill::PassDone);
+    batch.pages()
+}
+
+#[test]
+fn an_open_page_is_looked_through_again_only_for_something_new() {
+    let dir = Dir::new("news");
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Overwrite));
+    let writer = producer.writer(0);
+    let session = Session::open(&producer.path, Access::Observe).unwrap();
+    let (mut drain, mut batch) = (SessionDrain::observing(session), Batch::new());
+    for number in 0..3 {
+        assert!(emit(writer, 0, number));
+        assert_eq!(news(&mut drain, &mut batch), 1, "event {number}");
+        assert_eq!(news(&mut drain, &mut batch), 0, "event {number}");
+    }
+    let now = ringmark_ring::clock::monotonic_ns();
+    let mut open = writer.reserve(TypeId(16), 2, now).unwrap();
+    for _ in 0..2 {
+        assert_eq!(news(&mut drain, &mut batch), 1, "it may be committed");
+    }
+    (0..2).for_each(|word| open.set_word(word, 3));
+    open.commit();
+    assert_eq!(news(&mut drain, &mut batch), 1);
+    assert_eq!(news(&mut drain, &mut batch), 0);
 }

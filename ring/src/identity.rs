@@ -173,6 +173,12 @@ pub fn hold_lock(file: &File) -> bool {
     crate::lock::hold_record(file, LIFE_BYTE).is_ok()
 }
 
+/// The other process that holds the record lock, if it is in sight.
+#[must_use]
+pub fn lock_holder(file: &File) -> Option<i32> {
+    crate::lock::holder(file, LIFE_BYTE).filter(|pid| *pid > 0)
+}
+
 /// Whether another process holds the record lock.
 #[must_use]
 pub fn lock_is_held(file: &File) -> bool {

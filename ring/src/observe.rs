@@ -39,6 +39,8 @@ pub struct PageCopy {
     pub records: Option<u64>,
     /// A record's length was impossible; the copy ends before it.
     pub damaged: bool,
+    /// The records were walked, and no record in the copy can change any more.
+    pub settled: bool,
 }
 
 /// How far a walk over records came.
@@ -65,6 +67,7 @@ pub fn copy_sealed(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> 
             words: copy.len(),
             records: None,
             damaged: false,
+            settled: false,
         },
     )
 }
@@ -89,8 +92,16 @@ pub fn copy_open(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> Pa
         words: HEADER_WORDS + walked.words,
         records: Some(walked.records),
         damaged: walked.damaged,
+        settled: walked.first_busy.is_none() && !walked.damaged,
     };
     keep(page, number, copied)
+}
+
+/// Whether the records of a page that may still be written to end behind `words` words, as they
+/// did when a copy of as many words was made.
+#[must_use]
+pub fn ends_at(page: &[AtomicU64], words: usize) -> bool {
+    page.get(words).is_none_or(|word| word.load(Relaxed) == 0)
 }
 
 /// The header of a page, if the page with this number is there.
@@ -109,6 +120,7 @@ pub fn header(page: &[AtomicU64], number: PageNumber) -> Option<PageHeader> {
             words: HEADER_WORDS,
             records: None,
             damaged: false,
+            settled: false,
         },
     ) {
         PageRead::Copied(_) => Some(zerocopy::transmute!(copy)),

@@ -38,6 +38,7 @@ fn consume(model: &Model, number: u64) {
         words: PAGE_WORDS,
         records: None,
         damaged: false,
+        settled: false,
     };
     check_sealed(&words, whole, number);
     model.slot.release(number + 1);

@@ -29,7 +29,7 @@ impl Tap {
         self.drain.session()
     }
 
-    /// Blocks of what is new, and of every open page as far as it is.
+    /// Blocks of what is new, and of every open page that has something new, as far as it is.
     ///
     /// # Errors
     /// The ring file was truncated.
@@ -46,7 +46,7 @@ impl Tap {
         }
         loop {
             self.batch.clear(u64::MAX);
-            let filled = self.drain.fill_open(&mut self.batch)?;
+            let filled = self.drain.fill_news(&mut self.batch)?;
             pages.extend_from_slice(self.batch.bytes());
             self.drain.release();
             if filled == Fill::PassDone {

@@ -24,7 +24,10 @@ impl Recorder {
         let mut moved = 0;
         let mut exceed = false;
         while !self.full {
-            let (room, limit) = self.dump.room(self.ending_bytes());
+            // To add them up costs a look at every session.
+            let is_bounded = self.dump.is_bounded();
+            let ending = if is_bounded { self.ending_bytes() } else { 0 };
+            let (room, limit) = self.dump.room(ending);
             self.batch.clear(if exceed { u64::MAX } else { room });
             let filled = fill(&mut self.tracks[index].drain, &mut self.batch)?;
             moved += self.batch.pages();

@@ -314,8 +314,7 @@ impl Streamer {
         match track.hold(away, &mut self.batch) {
             Ok(held) => {
                 if !held.full {
-                    let fill = track.drain().map_or(0, |drain| drain.fill_1024());
-                    self.pace.saw(fill);
+                    self.pace.saw(held.fill);
                 }
                 self.tell_if_full(&held);
                 true
@@ -366,8 +365,7 @@ impl Streamer {
             return;
         }
         let drains = self.tracks.iter().filter_map(Track::drain);
-        let watched = drains.filter_map(|drain| drain.session().pidfd());
-        self.pace.wait(watched);
+        self.pace.wait(drains.map(|drain| drain.session()));
     }
 }
 

@@ -91,8 +91,11 @@ impl Streamer {
                 continue;
             };
             self.done.pages += passed.pages;
-            let drain = self.tracks.get(index).and_then(Track::drain);
-            self.pace.saw(drain.map_or(0, |drain| drain.fill_1024()));
+            // Otherwise no pass was made, and the figure is that of an earlier one.
+            let track = self.tracks.get(index);
+            let drain = track.filter(|track| track.stage == Stage::Streaming);
+            let fill = drain.and_then(Track::drain).map(|drain| drain.fill_1024());
+            self.pace.saw(fill.unwrap_or(0));
             self.stalled |= !passed.done;
             index += usize::from(passed.done || self.hold(index, None));
             self.hear()?;

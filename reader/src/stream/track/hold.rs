@@ -18,6 +18,8 @@ const AWAY: Duration = Duration::from_secs(1);
 /// What became of moving pages to the spill.
 #[derive(Debug, Default)]
 pub(in crate::stream) struct Held {
+    /// How much of the fullest ring was found sealed, in 1/1024, if it may go there.
+    pub(in crate::stream) fill: u32,
     /// Pages that are in it now.
     pub(in crate::stream) pages: u64,
     /// Not all of them are: they stay in their rings.
@@ -50,12 +52,15 @@ impl Track {
             Some(away) if away < AWAY => GONE,
             Some(_) => 1,
         };
+        let mut all = Held {
+            fill: held,
+            ..Held::default()
+        };
         if held < least {
-            return Ok(Held::default());
+            return Ok(all);
         }
         ring.drain.rewind();
         ring.rewound = true;
-        let mut all = Held::default();
         loop {
             batch.clear(spill.room());
             let filled = ring.drain.fill(batch)?;

@@ -1,0 +1,129 @@
+//! Promise: what watches a program rests when nothing happens: little processor time beside a
+//! quiet program, however many of its threads have a ring.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringmark_tests::collecting::Collecting;
+use ringmark_tests::stage::{Stage, wait_until_mapped};
+use ringmark_tests::{Running, is_long, ringmark};
+
+const SILENT: &str = env!("CARGO_BIN_EXE_silent");
+/// Most that a watcher may use of a core, in percent. `benches/benches/idle.rs` asks for half of it;
+/// here other tests make caches cold and each wake-up dear.
+const MOST: f64 = 2.0;
+/// Until a watcher has opened everything and waits for more.
+const SETTLE: Duration = Duration::from_millis(1500);
+
+/// Processor time of all threads of a process, as the kernel's scheduler counts it.
+fn cpu(process: &Running) -> Duration {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.id())).expect("a process");
+    let spent = tasks.flatten().filter_map(|task| {
+        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(spent.sum())
+}
+
+/// What each uses of a core, in percent, over a few seconds.
+fn expect_rest(watchers: &[(&str, Running)]) {
+    thread::sleep(SETTLE);
+    let time = Duration::from_secs(if is_long() { 60 } else { 4 });
+    let (before, begun): (Vec<_>, _) = (each_cpu(watchers), Instant::now());
+    thread::sleep(time);
+    let (after, elapsed) = (each_cpu(watchers), begun.elapsed());
+    let spent = before.iter().zip(&after);
+    let percents: Vec<_> = watchers
+        .iter()
+        .zip(spent)
+        .map(|((name, _), (before, after))| {
+            let spent = after.saturating_sub(*before);
+            (*name, 100.0 * spent.as_secs_f64() / elapsed.as_secs_f64())
+        })
+        .collect();
+    println!("percent of a core: {percents:.2?}");
+    let busy: Vec<_> = percents.iter().filter(|(_, p)| *p > MOST).collect();
+    assert!(
+        busy.is_empty(),
+        "percent of a core, at most {MOST}: {busy:.1?}"
+    );
+}
+
+fn each_cpu(watchers: &[(&str, Running)]) -> Vec<Duration> {
+    watchers.iter().map(|(_, watcher)| cpu(watcher)).collect()
+}
+
+fn watcher(stage: &Stage, arguments: &[&str]) -> Running {
+    let mut command = stage.command(ringmark().get_program());
+    Running::start(command.args(arguments)).unwrap()
+}
+
+/// Everything that can watch a process, beside one.
+fn beside(stage: &Stage, threads: u64) {
+    let program = stage.start(SILENT, "1", &format!("{threads} 400"));
+    let ring_file = stage.ring_file();
+    let place = |name: &str| stage.path(name).display().to_string();
+    let socket = stage.path("socket");
+    let _collecting = Collecting::start(&socket, &stage.path("store"));
+    fs::create_dir(stage.path("deaths")).unwrap();
+    let (pid, to) = (
+        program.id().to_string(),
+        format!("unix://{}", place("socket")),
+    );
+    let (one, all, deaths) = (place("one.rmk"), place("all.rmk"), place("deaths"));
+    let start = |arguments: &[&str]| {
+        let running = watcher(stage, arguments);
+        wait_until_mapped(&running, &ring_file);
+        running
+    };
+    let watchers = [
+        ("record -p", start(&["record", "-p", &pid, "-o", &one])),
+        ("record --all", start(&["record", "--all", "-o", &all])),
+        ("stream -p", start(&["stream", "-p", &pid, "--to", &to])),
+        ("stream --all", start(&["stream", "--all", "--to", &to])),
+        ("cat --follow", start(&["cat", "--follow", "-p", &pid])),
+        (
+            "on death",
+            start(&["record", "--all", "--on-death", &deaths]),
+        ),
+    ];
+    expect_rest(&watchers);
+}
+
+#[test]
+fn beside_a_quiet_program_with_the_default_ring() {
+    beside(&Stage::new("quiet"), 0);
+}
+
+#[test]
+fn beside_a_hundred_silent_threads() {
+    beside(&Stage::new("silent"), 100);
+}
+
+#[test]
+fn beside_a_command_that_is_quiet_or_not_traced() {
+    let stage = Stage::new("command");
+    let dump = |name: &str| stage.path(name).display().to_string();
+    let record = |dump: &str, command: &[&str]| {
+        watcher(&stage, &[&["record", "-o", dump, "--"], command].concat())
+    };
+    let watchers = [
+        ("quiet", record(&dump("a.rmk"), &[SILENT, "4", "400"])),
+        ("not traced", record(&dump("b.rmk"), &["sleep", "300"])),
+    ];
+    expect_rest(&watchers);
+}
+
+/// What a process left waits for the collector, which does not come.
+#[test]
+fn beside_a_dead_program_without_a_collector() {
+    let stage = Stage::new("away");
+    let program = stage.start(SILENT, "mode=lossless", "4 400");
+    let (pid, ring_file) = (program.id().to_string(), stage.ring_file());
+    let to = format!("unix://{}", stage.path("socket").display());
+    let streamer = watcher(&stage, &["stream", "-p", &pid, "--to", &to]);
+    wait_until_mapped(&streamer, &ring_file);
+    drop(program);
+    expect_rest(&[("stream", streamer)]);
+}
