@@ -59,18 +59,19 @@ uint64_t ringmark_foreign_events(void);
 /* ---- What both sides know ------------------------------------------------------------------- */
 
 struct ringmark_writer {
+    uint64_t begun;
+    uint64_t ended;
+    uint64_t reservations;
     uintptr_t cursor;
     uintptr_t end;
-    uint64_t in_use;
     uint64_t tick_base;
-    uint64_t reservations;
     uint64_t clock;
 };
 
-/* A reserved record: write its payload, then commit or discard it on this thread. */
+/* A reserved record: write its payload, then commit or discard it on this thread. Several may be open,
+ * and end in any order. */
 struct ringmark_reservation {
     struct ringmark_writer *writer;
-    uint64_t outer;
     uint64_t *header; /* NULL: the event is lost, and counted */
     uint64_t *payload;
     uint64_t commit;
@@ -101,11 +102,12 @@ struct ringmark_type {
 
 #define RINGMARK_AT_(type, member, offset)                                                             \
     RINGMARK_ASSERT_(offsetof(struct type, member) == (offset), "ringmark.h and ringmark_layout.h differ")
+RINGMARK_AT_(ringmark_writer, begun, RINGMARK_WRITER_BEGUN);
+RINGMARK_AT_(ringmark_writer, ended, RINGMARK_WRITER_ENDED);
+RINGMARK_AT_(ringmark_writer, reservations, RINGMARK_WRITER_RESERVATIONS);
 RINGMARK_AT_(ringmark_writer, cursor, RINGMARK_WRITER_CURSOR);
 RINGMARK_AT_(ringmark_writer, end, RINGMARK_WRITER_END);
-RINGMARK_AT_(ringmark_writer, in_use, RINGMARK_WRITER_IN_USE);
 RINGMARK_AT_(ringmark_writer, tick_base, RINGMARK_WRITER_TICK_BASE);
-RINGMARK_AT_(ringmark_writer, reservations, RINGMARK_WRITER_RESERVATIONS);
 RINGMARK_AT_(ringmark_writer, clock, RINGMARK_WRITER_CLOCK);
 RINGMARK_AT_(ringmark_type, enabled, RINGMARK_TYPE_ENABLED);
 RINGMARK_AT_(ringmark_type, name, RINGMARK_TYPE_STATE_BYTES);
@@ -141,18 +143,16 @@ void ringmark_discard_call(const struct ringmark_reservation *of) __attribute__(
 
 #define RINGMARK_LOAD_(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define RINGMARK_STORE_(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
-/* Between this thread and its signal handlers. */
-#define RINGMARK_FENCE_() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+/* One instruction, whole for signal handlers of this thread; nothing moves over it. */
+#define RINGMARK_INC_(place) __asm__ volatile("incq %[count]" : [count] "+m"(place) : : "cc", "memory")
 
 /* The writer's reserve, as in ring/src/writer.rs. A NULL header: not the common case. */
 RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_writer *writer, uint32_t type,
                                                            uint64_t payload_words, uint64_t now) {
-    struct ringmark_reservation it = {NULL, 0, NULL, NULL, 0, 0};
+    struct ringmark_reservation it = {NULL, NULL, NULL, 0, 0};
     const uint64_t head_words = payload_words < RINGMARK_LONG ? 1 : 2;
     const uint64_t words = head_words + payload_words;
-    const uint64_t outer = RINGMARK_LOAD_(writer->in_use);
-    RINGMARK_STORE_(writer->in_use, (uint64_t)1);
-    RINGMARK_FENCE_(); /* What follows is read after in_use is set: the page does not turn. */
+    RINGMARK_INC_(writer->begun); /* What follows is read after it counts: the page does not turn. */
     const uint64_t ticks = now - RINGMARK_LOAD_(writer->tick_base);
     const uintptr_t at = RINGMARK_LOAD_(writer->cursor);
     const uintptr_t next = at + 8 * words;
@@ -169,13 +169,12 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_write
                          : [busy] "r"(RINGMARK_BUSY | words)
                          : "cc", "memory");
         if (RINGMARK_LIKELY_(found == 0)) {
-            __asm__ volatile("incq %[count]" : [count] "+m"(writer->reservations) : : "cc", "memory");
+            RINGMARK_INC_(writer->reservations);
             RINGMARK_STORE_(writer->cursor, next);
             if (payload_words >= RINGMARK_LONG) {
                 RINGMARK_STORE_(header[1], payload_words);
             }
             it.writer = writer;
-            it.outer = outer;
             it.header = header;
             it.payload = header + head_words;
             it.commit = ticks | (uint64_t)type << RINGMARK_TYPE_SHIFT |
@@ -184,8 +183,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_write
             return it;
         }
     }
-    RINGMARK_FENCE_();
-    RINGMARK_STORE_(writer->in_use, outer);
+    RINGMARK_INC_(writer->ended);
     return it;
 }
 
@@ -194,7 +192,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_else_(uint32_t typ
     struct ringmark_reservation slow;
     ringmark_reserve_slow(&slow, type, payload_words, tick, is_at);
     /* Field by field: else clang has the reservations of the straight line in memory, too. */
-    const struct ringmark_reservation it = {slow.writer, slow.outer, slow.header, slow.payload, slow.commit, slow.discard};
+    const struct ringmark_reservation it = {slow.writer, slow.header, slow.payload, slow.commit, slow.discard};
     return it;
 }
 
@@ -224,8 +222,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_at(uint32_t type, 
 
 RINGMARK_INLINE_ void ringmark_finish_(const struct ringmark_reservation *it, uint64_t header) {
     __atomic_store_n(it->header, header, __ATOMIC_RELEASE);
-    RINGMARK_FENCE_();
-    RINGMARK_STORE_(it->writer->in_use, it->outer);
+    RINGMARK_INC_(it->writer->ended);
 }
 
 /* Commits a record: one store, after which every reader sees all of it. */

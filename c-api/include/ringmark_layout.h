@@ -4,14 +4,15 @@
 #define RINGMARK_LAYOUT_H
 
 /* Must be the library's: else its types stay off. */
-#define RINGMARK_LAYOUT 0x8ca248b5f3cbc7f9ULL
+#define RINGMARK_LAYOUT 0x9f7f4e552ec8a75bULL
 
-#define RINGMARK_WRITER_CURSOR 0U /* pointer: where the search for an empty word begins */
-#define RINGMARK_WRITER_END 8U /* pointer: behind the open page; null: nothing fits */
-#define RINGMARK_WRITER_IN_USE 16U /* u64: a context of this thread is inside a reservation */
-#define RINGMARK_WRITER_TICK_BASE 24U /* u64: what the open page's ticks count from */
-#define RINGMARK_WRITER_RESERVATIONS 32U /* u64: reservations so far */
-#define RINGMARK_WRITER_CLOCK 40U /* u64: number of the clock */
+#define RINGMARK_WRITER_BEGUN 0U /* u64: reservations begun */
+#define RINGMARK_WRITER_ENDED 8U /* u64: reservations ended, in any order */
+#define RINGMARK_WRITER_RESERVATIONS 16U /* u64: records reserved so far */
+#define RINGMARK_WRITER_CURSOR 24U /* pointer: where the search for an empty word begins */
+#define RINGMARK_WRITER_END 32U /* pointer: behind the open page; null: nothing fits */
+#define RINGMARK_WRITER_TICK_BASE 40U /* u64: what the open page's ticks count from */
+#define RINGMARK_WRITER_CLOCK 48U /* u64: number of the clock */
 #define RINGMARK_TYPE_ENABLED 0U /* u32 in a type: its id if it is on, else 0 */
 #define RINGMARK_TYPE_STATE_BYTES 8U /* what a type begins with */
 #define RINGMARK_TYPE_SHIFT 32U /* header word: ticks, the type's id from this bit on */
@@ -23,7 +24,7 @@
 #define RINGMARK_CLOCK_TSC 1U /* the clock that the inline path reads */
 #define RINGMARK_SEMANTIC_DURATION 1U /* first field of a span */
 #define RINGMARK_SEMANTIC_COUNTER 7U /* the field of a counter */
-#define RINGMARK_RESERVATION_BYTES 48U /* struct ringmark_reservation */
+#define RINGMARK_RESERVATION_BYTES 40U /* struct ringmark_reservation */
 #define RINGMARK_TYPE_BYTES 64U /* struct ringmark_type */
 #define RINGMARK_FIELD_BYTES 24U /* struct ringmark_field */
 

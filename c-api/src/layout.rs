@@ -12,7 +12,22 @@ use ringmark_format::{TypeId, record};
 /// A constant of the C header: name, value, what it is.
 type Constant = (&'static str, u64, &'static str);
 
-const WRITER: [Constant; 6] = [
+const WRITER: [Constant; 7] = [
+    (
+        "WRITER_BEGUN",
+        writer_offsets::BEGUN as u64,
+        "u64: reservations begun",
+    ),
+    (
+        "WRITER_ENDED",
+        writer_offsets::ENDED as u64,
+        "u64: reservations ended, in any order",
+    ),
+    (
+        "WRITER_RESERVATIONS",
+        writer_offsets::RESERVATIONS as u64,
+        "u64: records reserved so far",
+    ),
     (
         "WRITER_CURSOR",
         writer_offsets::CURSOR as u64,
@@ -24,19 +39,9 @@ const WRITER: [Constant; 6] = [
         "pointer: behind the open page; null: nothing fits",
     ),
     (
-        "WRITER_IN_USE",
-        writer_offsets::IN_USE as u64,
-        "u64: a context of this thread is inside a reservation",
-    ),
-    (
         "WRITER_TICK_BASE",
         writer_offsets::TICK_BASE as u64,
         "u64: what the open page's ticks count from",
-    ),
-    (
-        "WRITER_RESERVATIONS",
-        writer_offsets::RESERVATIONS as u64,
-        "u64: reservations so far",
     ),
     (
         "WRITER_CLOCK",

@@ -10,7 +10,6 @@ use crate::caught;
 
 const NOTHING: RawReservation = RawReservation {
     writer: ptr::null(),
-    outer: 0,
     header: ptr::null(),
     payload: ptr::null(),
     commit: 0,

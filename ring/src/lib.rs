@@ -47,6 +47,7 @@ pub mod clean;
 #[cfg(not(loom))]
 pub mod clock;
 pub mod control_lock;
+pub(crate) mod counts;
 pub mod cross;
 pub mod directory;
 mod elsewhere;

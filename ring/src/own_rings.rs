@@ -64,6 +64,6 @@ impl Writer {
     }
 
     fn is_idle(&self) -> bool {
-        self.is_attached() && self.in_use.load(Relaxed) == 0
+        self.is_attached() && self.counts.under_way() == 0
     }
 }

@@ -15,7 +15,6 @@ use crate::writer::Writer;
 #[must_use = "a reservation that is dropped is discarded"]
 pub struct Reservation<'w> {
     writer: &'w Writer,
-    outer: u64,
     header: *const AtomicU64,
     payload: *const AtomicU64,
     commit: u64,
@@ -27,10 +26,8 @@ pub struct Reservation<'w> {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawReservation {
-    /// The writer; its `in_use` gets `outer` back after the commit.
+    /// The writer, whose `ended` counts one more after the commit.
     pub writer: *const Writer,
-    /// What `in_use` was before.
-    pub outer: u64,
     /// Where the commit is stored.
     pub header: *const u64,
     /// First payload word.
@@ -67,7 +64,7 @@ impl RawReservation {
         // SAFETY: writers live for ever.
         let writer = unsafe { &*self.writer };
         header.store(header_word, order::commit_release()); // [W3]
-        writer.leave(self.outer);
+        writer.counts.end();
     }
 }
 
@@ -78,7 +75,6 @@ impl<'w> Reservation<'w> {
         let left = core::mem::ManuallyDrop::new(self);
         RawReservation {
             writer: left.writer,
-            outer: left.outer,
             header: left.header.cast(),
             payload: left.payload.cast(),
             commit: left.commit,
@@ -90,7 +86,6 @@ impl<'w> Reservation<'w> {
     #[inline(always)]
     pub(crate) fn new(
         writer: &'w Writer,
-        outer: u64,
         header: &AtomicU64,
         commit: u64,
         payload_words: u64,
@@ -109,7 +104,6 @@ impl<'w> Reservation<'w> {
         }
         Self {
             writer,
-            outer,
             header: place,
             payload,
             commit,
@@ -168,9 +162,9 @@ impl<'w> Reservation<'w> {
         // SAFETY: the header word of this reservation, in a page that is mapped for ever.
         let header = unsafe { &*self.header };
         header.store(header_word, order::commit_release()); // [W3]
-        self.writer.leave(self.outer);
+        self.writer.counts.end();
         if planted::is(Bug::CountAndCommitApart) {
-            self.writer.count_reservation();
+            self.writer.counts.record();
         }
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! 1. `cursor..end` lies within one page of `pages`, or `end` is null.
-//! 2. While `in_use` is set, the page does not turn: only the context that set it may turn it.
+//! 2. While a reservation is under way, the page turns only in the context that has begun it, and
+//!    only if no other one is: so none loses its page, in whatever order they end.
 //! 3. A word of the page that is 0 belongs to nobody; who changes it from 0 owns that record.
 //! 4. `cursor` is a hint: all words before it belong to records, words behind it may, too.
 
@@ -22,6 +23,7 @@ use ringmark_format::record::{self, TIME_EXTEND_WORDS};
 use ringmark_format::session::Mode;
 use ringmark_format::slot::state;
 
+use crate::counts::Counts;
 use crate::cross;
 use crate::full::Full;
 use crate::observe::HEADER_WORDS;
@@ -70,11 +72,10 @@ pub struct Ring {
 /// One slot's writer. All zero bytes are a valid writer that is attached to nothing.
 #[repr(C, align(64))]
 pub struct Writer {
+    pub(crate) counts: Counts,
     cursor: AtomicPtr<AtomicU64>,
     end: AtomicPtr<AtomicU64>,
-    pub(crate) in_use: Private,
     tick_base: Private,
-    reservations: Private,
     clock: Private,
     produced: Private,
     pub(crate) nested_lost: Private,
@@ -95,18 +96,21 @@ pub mod offsets {
     use core::mem::offset_of;
 
     use super::Writer;
+    use crate::counts;
     pub use crate::full::offsets as full;
 
     /// Pointer to the word where the search for an empty one begins.
     pub const CURSOR: usize = offset_of!(Writer, cursor);
     /// Pointer behind the last word of the open page; null: nothing fits.
     pub const END: usize = offset_of!(Writer, end);
-    /// u64: not 0 while a context of this thread is inside a reservation.
-    pub const IN_USE: usize = offset_of!(Writer, in_use);
+    /// u64: reservations begun, each counted by one instruction before anything else is looked at.
+    pub const BEGUN: usize = offset_of!(Writer, counts) + counts::BEGUN * 8;
+    /// u64: reservations ended, in any order.
+    pub const ENDED: usize = offset_of!(Writer, counts) + counts::ENDED * 8;
     /// u64: what the open page's ticks count from.
     pub const TICK_BASE: usize = offset_of!(Writer, tick_base);
-    /// u64: reservations so far.
-    pub const RESERVATIONS: usize = offset_of!(Writer, reservations);
+    /// u64: records reserved so far.
+    pub const RESERVATIONS: usize = offset_of!(Writer, counts) + counts::RECORDS * 8;
     /// u64: number of the clock; see `ringmark_format::session::Clock`.
     pub const CLOCK: usize = offset_of!(Writer, clock);
     /// u64: nested losses in a row.
@@ -126,11 +130,10 @@ impl Writer {
     #[must_use]
     pub const fn new() -> Self {
         Self {
+            counts: Counts::new(),
             cursor: AtomicPtr::new(core::ptr::null_mut()),
             end: AtomicPtr::new(core::ptr::null_mut()),
-            in_use: Private::new(0),
             tick_base: Private::new(0),
-            reservations: Private::new(0),
             clock: Private::new(0),
             produced: Private::new(0),
             nested_lost: Private::new(0),
@@ -153,7 +156,7 @@ impl Writer {
         // SAFETY: the caller says that nobody else uses this writer.
         unsafe { place.write(MaybeUninit::new(ring)) };
         self.clock.store(u64::from(clock), Relaxed);
-        self.in_use.store(0, Relaxed);
+        self.counts.none_under_way();
         self.nested_lost.store(0, Relaxed);
         self.next.store(core::ptr::null_mut(), Relaxed);
         self.full.forget();
@@ -175,7 +178,7 @@ impl Writer {
     /// nothing was recorded in between.
     #[inline(always)]
     pub fn reservations(&self) -> u64 {
-        self.reservations.load(Relaxed)
+        self.counts.records()
     }
 
     fn ring(&self) -> Option<&Ring> {
@@ -200,9 +203,7 @@ impl Writer {
         now: u64,
     ) -> Option<Reservation<'_>> {
         let words = record::record_words(payload_words);
-        let outer = self.in_use.load(Relaxed);
-        self.in_use.store(1, Relaxed);
-        compiler_fence(SeqCst); // Invariant 2: what follows is read after `in_use` is set.
+        self.counts.begin();
         let ticks = now.wrapping_sub(self.tick_base.load(Relaxed));
         let at = self.cursor.load(Relaxed);
         let next = at.wrapping_add(words as usize);
@@ -220,17 +221,10 @@ impl Writer {
                 self.count_reserved();
                 self.cursor.store(next, Relaxed);
                 let commit = record::pack(ticks as u32, type_id, payload_words);
-                return Some(Reservation::new(
-                    self,
-                    outer,
-                    header,
-                    commit,
-                    payload_words,
-                    words,
-                ));
+                return Some(Reservation::new(self, header, commit, payload_words, words));
             }
         }
-        self.leave(outer);
+        self.counts.end();
         None
     }
 
@@ -256,12 +250,11 @@ impl Writer {
             ring.slot.count_lost(Cause::Oversize);
             return Err(Cause::Oversize);
         }
-        let outer = self.in_use.swap(1, Relaxed);
-        compiler_fence(SeqCst);
-        let reserved = self.reserve_or_turn(ring, outer, type_id, payload_words, now, base);
+        self.counts.begin();
+        let reserved = self.reserve_or_turn(ring, type_id, payload_words, now, base);
         if let Err(cause) = reserved {
             ring.slot.count_lost(cause);
-            self.leave(outer);
+            self.counts.end();
         }
         reserved
     }
@@ -269,7 +262,6 @@ impl Writer {
     fn reserve_or_turn(
         &self,
         ring: &Ring,
-        outer: u64,
         type_id: TypeId,
         payload_words: u64,
         now: u64,
@@ -282,18 +274,14 @@ impl Writer {
                 record::record_words(payload_words) + if extended { TIME_EXTEND_WORDS } else { 0 };
             if let Some(header) = self.find_place(words) {
                 let reservation = if extended {
-                    self.extended(outer, header, type_id, payload_words, now)
+                    self.extended(header, type_id, payload_words, now)
                 } else {
                     let commit = record::pack(ticks as u32, type_id, payload_words);
-                    Reservation::new(self, outer, header, commit, payload_words, words)
+                    Reservation::new(self, header, commit, payload_words, words)
                 };
                 return Ok(reservation);
             }
-            if outer != 0 && !planted::is(Bug::PageTurnedUnderReservation) {
-                cross::increment(&self.nested_lost);
-                return Err(Cause::Nested);
-            }
-            self.nested_lost.store(0, Relaxed);
+            self.check_alone()?;
             self.turn(ring, || base(now))?;
         }
     }
@@ -302,7 +290,6 @@ impl Writer {
     /// TIME_EXTEND's header commits both.
     fn extended(
         &self,
-        outer: u64,
         header: &AtomicU64,
         type_id: TypeId,
         payload_words: u64,
@@ -317,7 +304,7 @@ impl Writer {
         inner.store(record::pack(0, type_id, payload_words), Relaxed);
         let commit = record::pack(0, TypeId(record::TIME_EXTEND), 1);
         let words = record::record_words(payload_words);
-        Reservation::new(self, outer, inner, commit, payload_words, words).behind_extension(header)
+        Reservation::new(self, inner, commit, payload_words, words).behind_extension(header)
     }
 
     /// Marks the first empty word behind the cursor, if `words` fit there.
@@ -335,13 +322,18 @@ impl Writer {
     #[inline(always)]
     fn count_reserved(&self) {
         if !planted::is(Bug::CountAndCommitApart) {
-            self.count_reservation();
+            self.counts.record();
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn count_reservation(&self) {
-        cross::increment(&self.reservations);
+    /// Says that the page may turn: the only reservation under way is the caller's.
+    fn check_alone(&self) -> Result<(), Cause> {
+        if self.counts.under_way() > 1 && !planted::is(Bug::PageTurnedUnderReservation) {
+            cross::increment(&self.nested_lost);
+            return Err(Cause::Nested);
+        }
+        self.nested_lost.store(0, Relaxed);
+        Ok(())
     }
 
     /// Closes the open page, if there is one. Nothing fits into it afterwards.
@@ -354,7 +346,7 @@ impl Writer {
         }
     }
 
-    /// Opens the next page. `in_use` is set and no reservation is under way on this thread.
+    /// Opens the next page. The caller's reservation was the only one under way.
     fn turn(&self, ring: &Ring, base: impl FnOnce() -> ClockSample) -> Result<(), Cause> {
         let number = self.produced.load(Relaxed);
         let pages = u64::from(ring.geometry.pages);
@@ -366,6 +358,7 @@ impl Writer {
         }
         let base = base(); // The clock is asked while a handler still finds the page open.
         self.close_page();
+        self.check_alone()?; // Before the page was closed, a handler may have left a reservation in it.
         self.full.forget();
         let page_words = ring.pages.len() / ring.geometry.pages as usize;
         let first = (number % pages) as usize * page_words;
@@ -388,7 +381,7 @@ impl Writer {
             ring_id: ring.ring_id,
             tick_base: base.tick,
             mono_base_ns: base.mono_ns,
-            first_event: self.reservations.load(Relaxed),
+            first_event: self.counts.records(),
             lost_before: ring.slot.lost_in_all(),
             tid: ring.tid,
             slot: ring.slot_index,
@@ -407,10 +400,9 @@ impl Writer {
     /// forgets the ring. The thread ends: no context of it comes back to this ring.
     pub fn seal(&self) {
         let Some(ring) = self.ring() else { return };
-        self.in_use.store(1, Relaxed);
-        compiler_fence(SeqCst);
+        self.counts.begin();
         self.close_page();
-        ring.slot.set_events_sealed(self.reservations.load(Relaxed));
+        ring.slot.set_events_sealed(self.counts.records());
         let slot = ring.slot;
         self.clock.store(0, Relaxed);
         self.attached.store(0, Relaxed);
@@ -422,13 +414,6 @@ impl Writer {
         if let Some(ring) = self.ring() {
             ring.slot.publish_state(state);
         }
-    }
-
-    /// Ends a reservation: the context that it interrupted goes on.
-    #[inline(always)]
-    pub(crate) fn leave(&self, outer: u64) {
-        compiler_fence(SeqCst);
-        self.in_use.store(outer, Relaxed);
     }
 
     /// Whether so many nested events were lost in a row that the open reservation was left behind

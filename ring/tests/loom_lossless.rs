@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use loom::thread;
 use models::*;
+use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
 use ringmark_format::session::Mode;
-use ringmark_ring::PageCopy;
+use ringmark_ring::{ClockSample, PageCopy};
 
 /// Emits event `i`, again and again while the ring is full, and marks its page as written to.
 fn emit_when_there_is_room(model: &Model, i: u64) {
@@ -74,6 +75,32 @@ fn two_laps() {
     run(0, 7);
 }
 
+/// Two reservations, of which the first one ends first: the page of the second one is given to the
+/// consumer after its end only, and then whole.
+fn the_first_one_ends_first() {
+    let model = Model::new(Mode::Lossless);
+    let producer = model.clone();
+    let thread = thread::spawn(move || {
+        let base = |tick| ClockSample { tick, mono_ns: 0 };
+        let reserve = |i: u64| producer.writer.reserve(TypeId(16 + i as u32), 1, 10 * i);
+        let mut first = producer
+            .writer
+            .reserve_cold(TypeId(16), 1, 0, &base)
+            .unwrap();
+        let mut second = reserve(1).unwrap();
+        first.set_word(0, 100);
+        first.commit();
+        let early = producer.emit(2);
+        assert_eq!(early, Err(Cause::Nested), "{VIOLATED}: the page was turned");
+        second.set_word(0, 101);
+        producer.shadow[0].with_mut(|_| ());
+        second.commit();
+        (2..4).for_each(|i| emit_when_there_is_room(&producer, i));
+    });
+    consume(&model, 0);
+    thread.join().unwrap();
+}
+
 /// A full ring loses the newest event, counts it, and leaves the oldest page alone.
 fn loses_the_newest() {
     let model = Model::new(Mode::Lossless);
@@ -98,6 +125,11 @@ fn a_page_is_not_turned_before_its_release() {
 #[test]
 fn a_sealed_page_is_read_in_place() {
     holds("sealed page", sealed_page);
+}
+
+#[test]
+fn a_page_is_not_given_away_before_all_its_reservations_end() {
+    holds("the first one ends first", the_first_one_ends_first);
 }
 
 #[test]

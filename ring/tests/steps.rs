@@ -15,7 +15,7 @@ use ringmark_format::{PageNumber, RingId, TypeId};
 use ringmark_ring::observe::{self, HEADER_WORDS};
 use ringmark_ring::slot::SLOT_WORDS;
 use ringmark_ring::writer::Ring;
-use ringmark_ring::{ClockSample, PageRead, SlotGeometry, SlotView, Writer, steps};
+use ringmark_ring::{ClockSample, PageRead, Reservation, SlotGeometry, SlotView, Writer, steps};
 
 const ROOM: usize = 10;
 const PAGE_WORDS: usize = HEADER_WORDS + ROOM;
@@ -32,6 +32,17 @@ struct Plan {
     handler_payload: u64,
     first: u32,
     second: u32,
+    /// The handlers leave the reservation of their last event open. It ends later: after that of
+    /// the context that they interrupt, and after others.
+    leaves_open: bool,
+}
+
+/// An event whose reservation is open.
+struct Open {
+    event: u32,
+    page: u64,
+    payload: u64,
+    reservation: Reservation<'static>,
 }
 
 struct Tracer {
@@ -45,6 +56,7 @@ struct Tracer {
     reserved: Cell<u64>,
     lost: RefCell<[u64; CAUSES]>,
     step: Cell<u32>,
+    open: RefCell<Vec<Open>>,
 }
 
 fn words(count: usize) -> &'static [AtomicU64] {
@@ -86,11 +98,18 @@ fn tracer(plan: Plan) -> Tracer {
         reserved: Cell::new(0),
         lost: RefCell::default(),
         step: Cell::new(0),
+        open: RefCell::default(),
     }
 }
 
 impl Tracer {
     fn emit(&self, payload: u64) {
+        if let Some(open) = self.reserve(payload) {
+            self.commit(open);
+        }
+    }
+
+    fn reserve(&self, payload: u64) -> Option<Open> {
         let event = self.begun.replace(self.begun.get() + 1);
         let now = u64::from(event);
         let type_id = TypeId(16 + event);
@@ -100,15 +119,28 @@ impl Tracer {
             None => self.writer.reserve_cold(type_id, payload, now, &base),
         };
         match reserved {
-            Ok(mut reservation) => {
+            Ok(reservation) => {
                 self.reserved.set(self.reserved.get() + 1);
-                let page = self.quiet(|| self.slot.produced()) - 1;
-                (0..payload).for_each(|i| reservation.set_word(i as usize, word(event, i)));
-                reservation.commit();
-                self.committed.borrow_mut().insert(event, (page, payload));
+                Some(Open {
+                    event,
+                    page: self.quiet(|| self.slot.produced()) - 1,
+                    payload,
+                    reservation,
+                })
             }
-            Err(cause) => self.lost.borrow_mut()[cause as usize] += 1,
+            Err(cause) => {
+                self.lost.borrow_mut()[cause as usize] += 1;
+                None
+            }
         }
+    }
+
+    fn commit(&self, open: Open) {
+        let (event, mut reservation) = (open.event, open.reservation);
+        (0..open.payload).for_each(|i| reservation.set_word(i as usize, word(event, i)));
+        reservation.commit();
+        let found = (open.page, open.payload);
+        self.committed.borrow_mut().insert(event, found);
     }
 
     /// Without counting steps.
@@ -125,7 +157,12 @@ impl Tracer {
             return;
         }
         let turned = self.quiet(|| self.check(false));
-        (0..self.plan.events).for_each(|_| self.emit(self.plan.handler_payload));
+        let emitted = self.plan.events - u32::from(self.plan.leaves_open);
+        (0..emitted).for_each(|_| self.emit(self.plan.handler_payload));
+        if self.plan.leaves_open {
+            let open = self.reserve(self.plan.handler_payload);
+            self.open.borrow_mut().extend(open);
+        }
         let turned_now = self.quiet(|| self.check(false));
         assert_eq!(
             turned, turned_now,
@@ -232,19 +269,28 @@ fn run(plan: Plan) -> u32 {
     tracer.emit(plan.payload);
     steps::set_handler(None);
     let steps = tracer.step.get();
+    if plan.leaves_open {
+        // A lap of the ring, if it turned.
+        (0..2 * PAGES * ROOM).for_each(|_| tracer.emit(0));
+        tracer.check(false);
+        let open = tracer.open.take();
+        open.into_iter().for_each(|open| tracer.commit(open));
+    }
     tracer.check(true);
     tracer.emit(1);
     tracer.check(true);
     steps
 }
 
-fn all_of(mode: Mode) {
+fn all_of(mode: Mode, leaves_open: bool) {
     let mut schedules = 0;
+    let counts: &[u32] = if leaves_open {
+        &[1, 3]
+    } else {
+        &[1, 2, 4, 5, 13]
+    };
     for (filled, payload) in (0..17).flat_map(|f| [0, 1, 3, 5].map(|p| (f, p))) {
-        for (events, handler_payload) in [1, 2, 4, 5, 13]
-            .into_iter()
-            .flat_map(|e| [0, 1, 2].map(|p| (e, p)))
-        {
+        for (&events, handler_payload) in counts.iter().flat_map(|e| [0, 1, 2].map(|p| (e, p))) {
             let plan = |first, second| Plan {
                 mode,
                 filled,
@@ -253,6 +299,7 @@ fn all_of(mode: Mode) {
                 handler_payload,
                 first,
                 second,
+                leaves_open,
             };
             let mut first = 0;
             while run(plan(first, u32::MAX)) > first {
@@ -269,10 +316,20 @@ fn all_of(mode: Mode) {
 
 #[test]
 fn a_handler_at_every_step_in_overwrite_mode() {
-    all_of(Mode::Overwrite);
+    all_of(Mode::Overwrite, false);
 }
 
 #[test]
 fn a_handler_at_every_step_in_lossless_mode() {
-    all_of(Mode::Lossless);
+    all_of(Mode::Lossless, false);
+}
+
+#[test]
+fn a_reservation_left_open_at_every_step_in_overwrite_mode() {
+    all_of(Mode::Overwrite, true);
+}
+
+#[test]
+fn a_reservation_left_open_at_every_step_in_lossless_mode() {
+    all_of(Mode::Lossless, true);
 }

@@ -1,4 +1,5 @@
-//! A traced program whose threads hold reservations for long, leave them behind, or get no ring:
+//! A traced program whose threads hold reservations for long, leave them behind, end them in another
+//! order than they began, or get no ring:
 //! `set_aside HOW COUNT`. Prints how many events were emitted.
 
 use std::mem;
@@ -43,6 +44,35 @@ fn left(threads: u64) -> u64 {
     (0..threads)
         .map(|_| thread::spawn(one).join().expect("a thread"))
         .sum()
+}
+
+#[derive(Event)]
+#[repr(C)]
+struct Late {
+    value: u64,
+    rest: [u64; 4],
+}
+
+/// Two reservations, of which the first one ends first; the second one ends a lap of the ring later.
+fn crossed(rounds: u64) -> u64 {
+    let round = |value| {
+        let first = ringmark::reserve::<Outer>();
+        let second = ringmark::reserve::<Late>();
+        if let Some(first) = first {
+            first.write(&Outer { value }).commit();
+        }
+        let inner = emit(500);
+        if let Some(second) = second {
+            let rest = [value; 4];
+            second.write(&Late { value, rest }).commit();
+        }
+        for seq in 0..300 {
+            event!("aside.after", seq = seq);
+        }
+        inner + 302
+    };
+    event!("aside.after", seq = 0);
+    1 + (0..rounds).map(round).sum::<u64>()
 }
 
 /// A thread with a ring, until it is told to go.
@@ -92,6 +122,7 @@ fn main() {
     let emitted = match how.as_str() {
         "held" => held(count),
         "left" => left(count),
+        "crossed" => crossed(count),
         "none" => none(count),
         _ => panic!("unknown way {how}"),
     };

@@ -44,7 +44,10 @@ impl<T: Event> DescribeSite for Typed<T> {
     }
 }
 
-/// A reserved place for one value of `T`.
+/// A reserved place for one value of `T`. A thread may hold several, and ends them in any order.
+///
+/// While it holds one, its page stays open: events that do not fit into the page are lost, and
+/// counted as nested.
 #[must_use = "a reservation that is dropped is discarded"]
 pub struct Reserved<T: Event> {
     reservation: Reservation<'static>,

@@ -1,0 +1,79 @@
+//! Promise: reservations of one thread end in any order, in Rust and in C, through the inline path
+//! and through the library. No record is lost, replaced or left behind by it.
+
+mod c;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use c::{LIMIT, compile, compilers};
+use ringmark_decoder::Output;
+use ringmark_tests::recording::read;
+use ringmark_tests::stage::Stage;
+use ringmark_tests::{is_long, require_tools, run};
+
+/// Room for two pages, which a round fills four times; and room for all rounds.
+const RINGS: [&str; 2] = [
+    "mode=overwrite,ring=8K,page=4K,keep=always",
+    "mode=lossless,ring=16M,page=4K,session=64M,keep=always",
+];
+
+/// Runs it in both modes. All is accounted for, and nothing that was emitted outside of a pair of
+/// reservations is lost but by being overwritten.
+fn check(stage: &Stage, program: &Path, how: &str) {
+    let rounds: u64 = if is_long() { 2000 } else { 20 };
+    for ringmark in RINGS {
+        let mut command = stage.program(&program.to_string_lossy(), ringmark);
+        command.args([how, &rounds.to_string()]);
+        let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+        let emitted: u64 = done.stdout_text().trim().parse().expect("a number");
+        let dump = read(&[stage.ring_file()]);
+        let (mut events, mut lost) = (BTreeMap::new(), BTreeMap::new());
+        for item in dump.events() {
+            match item {
+                Output::Event(event) => {
+                    let name = String::from_utf8_lossy(event.name()).into_owned();
+                    *events.entry(name).or_insert(0_u64) += 1;
+                }
+                Output::Lost(l) => *lost.entry(l.loss.why.cause()).or_insert(0) += l.loss.count,
+            }
+        }
+        let what = format!("{how}, {ringmark}: {events:?}, {lost:?}, emitted {emitted}");
+        let verdict = dump.verify();
+        assert_eq!((verdict.uncommitted, verdict.missing), (0, 0), "{what}");
+        let sum = events.values().sum::<u64>() + lost.values().sum::<u64>();
+        assert_eq!(sum, emitted, "{what}");
+        // Inside of a pair, what does not fit into the page is lost, and nothing else is.
+        assert!(lost["nested"] <= 501 * rounds, "{what}");
+        if ringmark.contains("lossless") {
+            assert_eq!(lost.len(), 1, "{what}");
+            let counts = ["Outer", "aside.after"].map(|name| events[name]);
+            assert_eq!(counts, [rounds, 300 * rounds + 1], "{what}");
+        }
+        std::fs::remove_file(stage.ring_file()).expect("the ring file");
+    }
+}
+
+#[test]
+fn in_rust() {
+    let stage = Stage::new("any-order");
+    check(
+        &stage,
+        Path::new(env!("CARGO_BIN_EXE_set_aside")),
+        "crossed",
+    );
+}
+
+#[test]
+fn in_c_inline_and_through_the_library() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("any-order-c");
+    for compiler in compilers() {
+        let program = compile(&stage, compiler, "crossed.c", "-O2", "crossed");
+        for how in ["inline", "call"] {
+            check(&stage, &program, how);
+        }
+    }
+}
