@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::sync::Arc;
 
-use ringmark_format::block::kind;
+use ringmark_format::block::{Window, kind};
 use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
 use ringmark_format::store::IndexSlot;
@@ -20,7 +20,7 @@ use crate::page::Page;
 use crate::schema::{Pieces, Schema};
 use crate::session::{Counters, Session, SessionBlock, Slot};
 use crate::time::SessionClock;
-use crate::{json, spans};
+use crate::{json, spans, window};
 
 /// Everything that the inputs hold, put in order. Memory is linear in the inputs' size.
 #[derive(Debug, Default)]
@@ -83,6 +83,10 @@ struct Partial {
     samples: Vec<Sample>,
     host_clocks: Vec<HostClock>,
     left_out: Vec<IndexSlot>,
+    /// What the latest WINDOW block after the latest SESSION block says.
+    window: Option<u64>,
+    /// Something of it was read without one.
+    is_whole: bool,
     /// The streamer, or recorder, had the session's clocks: it sampled them.
     shares_clocks: bool,
 }
@@ -155,7 +159,9 @@ impl DumpBuilder {
         match block.header.kind {
             kind::SESSION => {
                 let read = SessionBlock::read(block.content, uuid.0)?;
-                self.session(uuid, place).block.get_or_insert(read);
+                let session = self.session(uuid, place);
+                session.block.get_or_insert(read);
+                session.window = None;
             }
             kind::SCHEMA => {
                 let offset = block.header.page_number;
@@ -172,6 +178,7 @@ impl DumpBuilder {
                 let joined = self.session(uuid, place).take_page(page, place)?;
                 self.dump.repeated += u64::from(joined == Some(Joined::Repeated));
             }
+            kind::WINDOW => self.session(uuid, place).take_window(block.content)?,
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
             _ => self.dump.unknown_blocks += 1,
         }
@@ -192,6 +199,8 @@ impl DumpBuilder {
                 samples: Vec::new(),
                 host_clocks: Vec::new(),
                 left_out: Vec::new(),
+                window: None,
+                is_whole: false,
                 shares_clocks: false,
             });
         }
@@ -222,7 +231,18 @@ impl Partial {
         Ok(())
     }
 
+    fn take_window(&mut self, content: &[u8]) -> Result<(), Fault> {
+        let (new, _) = Window::read_from_prefix(content).map_err(|_| Fault::Value {
+            what: "size of a WINDOW block",
+            found: content.len() as u64,
+            expected: Window::BYTES as u64,
+        })?;
+        self.window = Some(new.from_mono_ns);
+        Ok(())
+    }
+
     fn take_counters(&mut self, new: Counters) {
+        self.is_whole |= self.window.is_none();
         self.shares_clocks |= new.sample().is_some();
         self.samples.extend(new.sample());
         let older = self.counters.as_ref().map(Counters::age);
@@ -231,7 +251,9 @@ impl Partial {
         }
     }
 
-    fn take_page(&mut self, page: Page, place: &Place) -> Result<Option<Joined>, Fault> {
+    fn take_page(&mut self, mut page: Page, place: &Place) -> Result<Option<Joined>, Fault> {
+        self.is_whole |= self.window.is_none();
+        page.from_mono_ns = self.window.unwrap_or(0);
         let key = (page.header.slot, page.number.0, page.ring.0);
         match self.pages.get_mut(&key) {
             Some((kept, _)) => join(kept, &page).map(Some),
@@ -251,9 +273,6 @@ impl Partial {
         self.schema_end(&schema, &mut faults);
         damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
         let mut slots = self.take_slots(&mut schema, damage);
-        if schema.has(Shape::Span) {
-            slots.iter_mut().for_each(|s| spans::contain(s, &schema));
-        }
         self.left_out
             .sort_unstable_by_key(|s| (s.slot, s.first_event));
         let (header, attributes) = match self.block {
@@ -262,6 +281,10 @@ impl Partial {
         };
         let mut clock = SessionClock::new(header.as_ref(), self.samples);
         clock.measured(&self.host_clocks, self.shares_clocks);
+        window::apply(&mut slots, &schema, &clock);
+        if schema.has(Shape::Span) {
+            slots.iter_mut().for_each(|s| spans::contain(s, &schema));
+        }
         let json_piece = json::session_piece(self.uuid);
         let mut session = Session {
             uuid: self.uuid,
@@ -272,6 +295,7 @@ impl Partial {
             slots,
             counters: self.counters,
             left_out: self.left_out,
+            window: self.window.filter(|_| !self.is_whole),
             json_piece,
             name: Vec::new(),
         };

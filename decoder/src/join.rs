@@ -72,6 +72,7 @@ pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
         kept.bytes = joined;
     }
     kept.sealed = sealed;
+    kept.from_mono_ns = kept.from_mono_ns.min(new.from_mono_ns);
     Ok(if more {
         Joined::Fuller
     } else {

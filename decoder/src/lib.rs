@@ -49,6 +49,7 @@ mod time;
 mod timestamp;
 mod value;
 mod verify;
+mod window;
 
 pub use block_reader::{Block, BlockReader, Item};
 pub use calls::{Call, Calls, Ended, Step};

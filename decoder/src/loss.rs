@@ -102,9 +102,14 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
             // Both may hold parts of one page.
             events = events.min(header.first_event);
         }
-        losses.not_here(index, header.first_event, events, gap(session));
         let now = header.lost_before.saturating_sub(lost);
-        causes.take(now, |why, count| losses.push(index, why, count));
+        if page.is_old() {
+            // What is missing here is earlier than what the dump is of.
+            causes.take(now, |_, _| {});
+        } else {
+            losses.not_here(index, header.first_event, events, gap(session));
+            causes.take(now, |why, count| losses.push(index, why, count));
+        }
         lost = lost.max(header.lost_before);
         events = events.max(after(page));
     }
@@ -192,7 +197,7 @@ pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
         }
         let ring = Some(RingId(slot.ring_id));
         by_cause(&slot.lost, ring, &mut losses);
-        if slot.events > 0 {
+        if slot.events > 0 && session.window.is_none() {
             let why = gap(session);
             let count = slot.events;
             losses.push((ring, Loss { why, count }));

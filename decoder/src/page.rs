@@ -27,6 +27,12 @@ pub struct Page {
     pub(crate) bytes: Vec<u8>,
     /// By index of the record: the finished span around it (see [`crate::spans`]); or empty.
     pub(crate) parents: Vec<u64>,
+    /// What is earlier is not shown, as a WINDOW block says; 0: all is.
+    pub(crate) from_mono_ns: u64,
+    /// The same as a tick.
+    pub(crate) from: u64,
+    /// Indices of records that are shown all the same.
+    pub(crate) kept: Vec<u64>,
 }
 
 /// What a walk over a page counts.
@@ -40,6 +46,8 @@ pub struct Summary {
     pub uncommitted: u64,
     /// Records of a reserved type that this decoder does not know.
     pub reserved: u64,
+    /// Events that are not shown: they are earlier than what the dump is of.
+    pub left_out: u64,
     /// Events whose tick lies before that of the event before.
     pub backward: u64,
     /// Bytes of the page that hold sound records; the walk ends there.
@@ -54,7 +62,7 @@ impl Summary {
     /// Reservations that the page shows: each has a number.
     #[must_use]
     pub const fn reservations(&self) -> u64 {
-        self.events + self.discarded + self.uncommitted + self.reserved
+        self.events + self.discarded + self.uncommitted + self.reserved + self.left_out
     }
 }
 
@@ -74,6 +82,7 @@ pub(crate) enum Step<'a> {
     Discarded,
     Uncommitted,
     Reserved,
+    LeftOut,
 }
 
 /// Walks the records of a page.
@@ -85,6 +94,9 @@ pub(crate) struct Walk<'a> {
     tick_base: u64,
     extended: Option<u64>,
     fault: Option<(&'static str, u64)>,
+    /// Events before this tick are left out, but those with these numbers.
+    from: u64,
+    kept: &'a [u64],
 }
 
 #[inline]
@@ -102,6 +114,8 @@ impl<'a> Walk<'a> {
             tick_base,
             extended: None,
             fault: None,
+            from: 0,
+            kept: &[],
         }
     }
 
@@ -206,15 +220,23 @@ impl<'a> Walk<'a> {
             }
             let counted = self.tick_base.wrapping_add(u64::from(ticks));
             let tick = self.extended.take().unwrap_or(counted);
-            let index = self.index;
-            self.index += 1;
-            return Some(Step::Event(Record {
-                index,
-                tick,
-                type_id,
-                payload,
-            }));
+            return Some(self.event(tick, type_id, payload));
         }
+    }
+
+    #[inline]
+    fn event(&mut self, tick: u64, type_id: TypeId, payload: &'a [u8]) -> Step<'a> {
+        let index = self.index;
+        self.index += 1;
+        if tick < self.from && self.kept.binary_search(&index).is_err() {
+            return Step::LeftOut;
+        }
+        Step::Event(Record {
+            index,
+            tick,
+            type_id,
+            payload,
+        })
     }
 
     fn long_length(&mut self, header: u64) -> Option<u64> {
@@ -286,6 +308,9 @@ impl Page {
             summary: Summary::default(),
             bytes: bytes.to_vec(),
             parents: Vec::new(),
+            from_mono_ns: 0,
+            from: 0,
+            kept: Vec::new(),
         })
     }
 
@@ -306,15 +331,30 @@ impl Page {
     /// Walks the sound part of the page.
     #[inline]
     pub(crate) fn walk(&self) -> Walk<'_> {
+        let (from, kept) = (self.from, self.kept.as_slice());
+        let walk = self.walk_all();
+        Walk { from, kept, ..walk }
+    }
+
+    /// The same, with what is not shown.
+    #[inline]
+    pub(crate) fn walk_all(&self) -> Walk<'_> {
         let end = (self.summary.end as usize).min(self.bytes.len());
         Walk::new(&self.bytes[..end], self.header.tick_base)
+    }
+
+    /// Whether the page begins before what is shown.
+    pub(crate) const fn is_old(&self) -> bool {
+        self.header.tick_base < self.from
     }
 
     /// Walks the whole page once, counts what is there, keeps the sound part.
     ///
     /// `meet` is called with the type of every event.
     pub(crate) fn check(&mut self, mut meet: impl FnMut(TypeId)) -> Option<Fault> {
-        let mut walk = Walk::new(&self.bytes, self.header.tick_base);
+        let (from, kept) = (self.from, self.kept.as_slice());
+        let walk = Walk::new(&self.bytes, self.header.tick_base);
+        let mut walk = Walk { from, kept, ..walk };
         let mut summary = Summary::default();
         let (mut first, mut last) = (0, 0);
         let mut sound = walk.at();
@@ -334,6 +374,7 @@ impl Page {
                 Step::Discarded => summary.discarded += 1,
                 Step::Uncommitted => summary.uncommitted += 1,
                 Step::Reserved => summary.reserved += 1,
+                Step::LeftOut => summary.left_out += 1,
             }
             sound = walk.at();
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Sample;
-use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
+use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCounters};
 use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
 use ringmark_format::store::IndexSlot;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
@@ -35,6 +35,8 @@ pub struct Session {
     pub slots: Vec<Slot>,
     /// What segments hold that were not read, by slot and position.
     pub(crate) left_out: Vec<IndexSlot>,
+    /// Since when its events are here, ns of `CLOCK_MONOTONIC`; `None`: from its start on.
+    pub window: Option<u64>,
     /// Its latest counters.
     pub counters: Option<Counters>,
     pub(crate) json_piece: Vec<u8>,
@@ -75,6 +77,15 @@ impl Session {
         let name = given.or_else(|| self.attribute(tag::EXECUTABLE).and_then(file));
         self.name = name.unwrap_or_default();
         self.name.truncate(NAME_BYTES_MAX);
+    }
+
+    /// The latest counters say that the session had no room to describe all its event types: records
+    /// of the others are shown raw.
+    #[must_use]
+    pub fn schema_incomplete(&self) -> bool {
+        self.counters
+            .as_ref()
+            .is_some_and(|c| c.header.flags & SCHEMA_INCOMPLETE != 0)
     }
 
     /// The latest counters say that nothing more will come.

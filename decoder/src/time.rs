@@ -72,6 +72,21 @@ impl SessionClock {
         self.map.mono_ns(tick).saturating_sub(self.mono_zero_ns)
     }
 
+    /// The first tick that is not before this time of `CLOCK_MONOTONIC`.
+    pub(crate) fn first_tick(&self, mono_ns: u64) -> u64 {
+        // The map is monotone.
+        let (mut low, mut high) = (0, u64::MAX);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.map.mono_ns(middle) < mono_ns {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// ns since 1970 of `tick`, whose time since the session's start is `t_ns`; right also for a
     /// tick before the start.
     #[inline]

@@ -30,6 +30,8 @@ pub struct Verification {
     pub uncommitted: u64,
     /// Records of a reserved type that this version does not know.
     pub reserved: u64,
+    /// Events that are earlier than what the dump is of: not shown, and not lost.
+    pub left_out: u64,
     /// Events whose tick lies before that of the event before in their ring.
     pub backward: u64,
     /// Pages whose clock sample lies before that of the page before: the clock itself went back.
@@ -55,6 +57,8 @@ pub struct Verification {
     /// How wrong the times of sessions of several hosts can be beside each other, ns, if their
     /// collector measured.
     pub clock_error_ns: Option<u64>,
+    /// Sessions that had no room to describe all their event types.
+    pub incomplete_schemas: u64,
     /// Nothing is damaged or missing, and every session's final counters are here: every event
     /// is delivered or counted.
     pub complete: bool,
@@ -74,6 +78,7 @@ impl Dump {
         let mut all_final = !self.sessions.is_empty();
         for session in &self.sessions {
             all_final &= session.is_final();
+            sum.incomplete_schemas += u64::from(session.schema_incomplete());
             let losses = loss::of_session(session);
             losses.iter().for_each(|(_, loss)| sum.add_loss(*loss));
             for slot in &session.slots {
@@ -152,6 +157,7 @@ impl Verification {
             self.discarded += counted.discarded;
             self.uncommitted += counted.uncommitted;
             self.reserved += counted.reserved;
+            self.left_out += counted.left_out;
             if let Some((low, high)) = counted.ticks {
                 for tick in [low, high] {
                     let error = session.clock.error_ns(session.clock.t_ns(tick));
@@ -235,7 +241,9 @@ impl Verification {
             Some(ns) => crate::number::json_unsigned(ns, &mut out),
             None => out.extend_from_slice(b"null"),
         }
-        let complete = format!(",\"complete\":{}}}", self.complete);
+        let (left_out, schemas) = (self.left_out, self.incomplete_schemas);
+        let last = format!(",\"left_out\":{left_out},\"incomplete_schemas\":{schemas}");
+        let complete = format!("{last},\"complete\":{}}}", self.complete);
         out.extend_from_slice(complete.as_bytes());
         String::from_utf8_lossy(&out).into_owned()
     }
@@ -253,6 +261,9 @@ impl fmt::Display for Verification {
                 }
             }
         }
+        if self.left_out > 0 {
+            writeln!(lines, "left_out: {}", self.left_out)?;
+        }
         if let Some(ns) = self.clock_error_ns {
             writeln!(lines, "clock_error_ns: {ns}")?;
         }
@@ -262,6 +273,13 @@ impl fmt::Display for Verification {
                 let text = String::from_utf8_lossy(stamper.stamp(ns)).into_owned();
                 writeln!(lines, "{name}: {text}")?;
             }
+        }
+        if self.incomplete_schemas > 0 {
+            let number = self.incomplete_schemas;
+            writeln!(
+                lines,
+                "incomplete_schemas: {number}: no room to describe all event types; a larger session has it (session_bytes, or session= in RINGMARK)"
+            )?;
         }
         let complete = if self.complete { "yes" } else { "no" };
         writeln!(lines, "complete: {complete}")?;

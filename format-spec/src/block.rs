@@ -19,6 +19,8 @@ pub mod kind {
     pub const HOST_CLOCK: u16 = 6;
     /// What a segment of a store holds; in a file beside it, never in a dump.
     pub const INDEX: u16 = 7;
+    /// From when on the pages after it are shown.
+    pub const WINDOW: u16 = 8;
 }
 
 /// How a block's content is stored.
@@ -65,5 +67,15 @@ layout! {
         56 content_crc: u32,
         /// CRC-32 (IEEE) of the 60 bytes before.
         60 header_crc: u32,
+    }
+}
+
+layout! {
+    /// Content of a WINDOW block: what is earlier in the session's pages after it is not shown.
+    pub struct Window: 16 {
+        /// `CLOCK_MONOTONIC` of the session from when on events are shown, ns.
+        0 from_mono_ns: u64,
+        /// Zero.
+        8 reserved: u64,
     }
 }

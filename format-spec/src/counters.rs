@@ -66,7 +66,8 @@ layout! {
         16 sample_real_ns: u64,
         /// Entries that follow.
         24 slots: u32,
-        /// Bit 0: the session had ended and everything was read ([`FINAL`]).
+        /// Bit 0: the session had ended and everything was read ([`FINAL`]). Bit 1: the schema stream
+        /// had no room for an entry ([`SCHEMA_INCOMPLETE`]).
         28 flags: u32,
         /// Events lost that belong to no ring, by cause.
         32 lost: [u64; CAUSES],
@@ -77,6 +78,8 @@ layout! {
 
 /// Flag of [`CountersHeader::flags`]: nothing more will come from this session.
 pub const FINAL: u32 = 1;
+/// Flag of [`CountersHeader::flags`]: types are not described, because the session had no room.
+pub const SCHEMA_INCOMPLETE: u32 = 2;
 
 layout! {
     /// Totals of one slot in a COUNTERS block.

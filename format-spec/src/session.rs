@@ -183,12 +183,18 @@ layout! {
         40 enabled_generation: u64,
         /// Events lost that belong to no ring, by cause.
         48 lost: [u64; CAUSES],
+        /// Bit 0: the schema stream had no room for an entry ([`SCHEMA_INCOMPLETE`]).
+        112 flags: u64,
         /// Zero.
-        112 reserved: [u64; 18],
+        120 reserved: [u64; 17],
         /// The extents of the schema stream, in order.
         256 schema_extents: [Extent; SCHEMA_EXTENTS],
     }
 }
+
+/// Flag of [`SessionState::flags`]: the schema stream had no room for an entry. Records of types that
+/// it does not describe are there, but nobody can say what they mean.
+pub const SCHEMA_INCOMPLETE: u64 = 1;
 
 /// Values of [`SessionState::phase`].
 pub mod phase {

@@ -56,7 +56,7 @@ pub fn is_first(number: usize) -> bool {
     session::is_first(number)
 }
 
-/// Keeps the object mapped for ever in which this address lies, whoever closes it.
+/// Keeps the object mapped for ever in which this address lies, also when it is closed.
 pub fn keep_mapped(address: *const ()) {
     session::keep_mapped(address.cast());
 }

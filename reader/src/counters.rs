@@ -1,7 +1,7 @@
 //! The content of COUNTERS blocks: what every slot produced and lost, and a clock sample.
 
 use ringmark_format::block::CONTENT_BYTES_MAX;
-use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
+use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCounters};
 use ringmark_ring::{ClockSample, SchemaLog, SlotView, clock};
 use zerocopy::IntoBytes;
 
@@ -20,7 +20,12 @@ pub(crate) fn content(session: &Session, slots: &[SlotCounters], finished: bool)
         sample_mono_ns: sample.mono_ns,
         sample_real_ns: clock::realtime_ns(),
         slots: slots.len() as u32,
-        flags: if finished { FINAL } else { 0 },
+        flags: if finished { FINAL } else { 0 }
+            | if ring.schema_incomplete() {
+                SCHEMA_INCOMPLETE
+            } else {
+                0
+            },
         lost: ring.lost(),
         schema_bytes: SchemaLog::new(ring).published(),
     };

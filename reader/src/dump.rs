@@ -188,6 +188,21 @@ impl Dump {
         Ok(())
     }
 
+    /// Writes a WINDOW block, after the SESSION block and before the pages.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_window(&mut self, session: Uuid, from_mono_ns: u64) -> Result<(), ReaderError> {
+        let mut block = Vec::new();
+        fits(write::window(&mut block, session, from_mono_ns));
+        self.output.write_blocks(&block)?;
+        self.overhead += block.len() as u64;
+        if let Some(preamble) = self.preambles.iter_mut().find(|p| p.session == session) {
+            preamble.blocks.extend_from_slice(&block);
+        }
+        Ok(())
+    }
+
     /// Writes a COUNTERS block.
     ///
     /// # Errors

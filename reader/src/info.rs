@@ -42,6 +42,8 @@ pub struct SessionInfo {
     pub attributes: Vec<(u16, Vec<u8>)>,
     /// Events lost that belong to no ring, by cause.
     pub lost: [u64; CAUSES],
+    /// The session had no room to describe all its event types.
+    pub schema_incomplete: bool,
     /// Rings that have or had an owner.
     pub rings: Vec<RingInfo>,
 }
@@ -101,6 +103,7 @@ impl SessionInfo {
             allocated_bytes: allocated(session),
             attributes: attributes.map(|a| (a.tag, a.value.to_vec())).collect(),
             lost: ring.lost(),
+            schema_incomplete: ring.schema_incomplete(),
             rings: rings(session),
         }
     }

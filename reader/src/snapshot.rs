@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use ringmark_format::session::Clock;
+
 use crate::batch::Batch;
 use crate::drain::{Fill, SessionDrain};
 use crate::dump::Dump;
@@ -22,7 +24,8 @@ pub struct SnapshotFigures {
 }
 
 /// Writes what is in the rings of `session` now into `dump`: oldest pages first, then the open
-/// ones, then the counters. With `last`, only pages that hold events of that time.
+/// ones, then the counters. With `last`, only pages that hold events of that time, and a note by
+/// which decoders show only those events.
 ///
 /// # Errors
 /// The ring file was truncated, or the dump cannot be written.
@@ -35,13 +38,17 @@ pub fn snapshot(
     let ended = session.ended();
     let _ = dump.owners().keep_apart(&mut session);
     let mut drain = SessionDrain::observing(session);
-    // Where nobody can tell the session's time, too much is better than too little.
-    if let (Some(last), Some(now)) = (last, drain.session().monotonic_ns()) {
-        let last = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
-        drain.keep_since(now.saturating_sub(last));
-    }
     let uuid = drain.session().uuid();
     dump.add_session(uuid, &drain.session_content())?;
+    // Where nobody can tell the session's time, too much is better than too little.
+    let has_clock = drain.session().ring().geometry().clock != Clock::None;
+    let now = drain.session().monotonic_ns().filter(|_| has_clock);
+    if let (Some(last), Some(now)) = (last, now) {
+        let last = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
+        let since = now.saturating_sub(last);
+        drain.keep_since(since);
+        dump.add_window(uuid, since)?;
+    }
     let mut batch = Batch::new();
     let mut figures = SnapshotFigures::default();
     for fill in [SessionDrain::fill, SessionDrain::fill_open] {

@@ -35,8 +35,8 @@ impl<T: Sync + 'static> Published<T> {
         self.place.store(place, order::current_release()); // [L4] pairs with [L3]
     }
 
-    /// What was published first, by whoever was first. A thread that comes second drops its own and
-    /// takes the other's: nobody waits, so a forked child never finds a place half filled.
+    /// What was published first. A thread that comes second drops its own and takes the other's:
+    /// nobody waits, so a forked child never finds a place half filled.
     pub fn get_or_publish(&self, make: impl FnOnce() -> Box<T>) -> &'static T {
         if let Some(found) = self.current() {
             return found;

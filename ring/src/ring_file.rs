@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::counters::CAUSES;
-use ringmark_format::session::{Clock, Mode, RING_FILE_MAGIC, SessionHeader, SessionState, phase};
+use ringmark_format::session::{
+    Clock, Mode, RING_FILE_MAGIC, SCHEMA_INCOMPLETE, SessionHeader, SessionState, phase,
+};
 use ringmark_format::slot::Slot;
 use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
 use zerocopy::{FromBytes, FromZeros};
@@ -350,6 +352,13 @@ impl RingFile {
     pub fn lost(&self) -> [u64; CAUSES] {
         let first = offset_of!(SessionState, lost);
         core::array::from_fn(|i| self.state_word(first + 8 * i).load(Relaxed))
+    }
+
+    /// Whether the schema stream had no room for an entry.
+    #[must_use]
+    pub fn schema_incomplete(&self) -> bool {
+        let flags = self.state_word(offset_of!(SessionState, flags));
+        flags.load(Relaxed) & SCHEMA_INCOMPLETE != 0
     }
 
     /// The bitmap of enabled event types.

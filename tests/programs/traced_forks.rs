@@ -128,6 +128,15 @@ fn spans() {
     assert!(ended_well(child));
 }
 
+/// More types than a small session can describe, one by one and (in the child) all at once.
+fn types() {
+    let _ = ringmark::tracing::init().expect("no other subscriber");
+    all_sites();
+    assert!(ended_well(fork(all_sites)));
+    println!("ready");
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
 fn main() {
     let mut arguments = env::args().skip(1);
     let how = arguments.next().expect("a way");
@@ -135,6 +144,7 @@ fn main() {
     match how.as_str() {
         "sites" => new_sites(count),
         "spans" => spans(),
+        "types" => types(),
         _ => panic!("unknown way {how}"),
     }
 }

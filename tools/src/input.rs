@@ -10,10 +10,13 @@ use ringmark_decoder::{Dump, DumpBuilder, Filter, Session, Verification};
 
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{counted, duration, size};
-use crate::output::{Failure, note};
+use crate::output::{Failure, note, printable};
 
 /// Most damages that are told one by one.
 const DAMAGES_SHOWN: usize = 10;
+
+/// What a person should know of such a session.
+pub(crate) const SCHEMA_INCOMPLETE: &str = "the session had no room to describe all its event types; events of the others are shown as raw bytes. A larger session has room: session_bytes, or session= in RINGMARK";
 
 /// Dumps to read; without any, the default file.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -59,7 +62,20 @@ pub(crate) fn read_for(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dum
     let found = dump.verify();
     tell_steps(&found);
     tell_clocks(&dump, &found);
+    tell_schema(&dump);
     Ok(dump)
+}
+
+/// Says of which sessions some event types are not described, and what to do.
+pub(crate) fn tell_schema(dump: &Dump) {
+    for session in dump.sessions.iter().filter(|s| s.schema_incomplete()) {
+        let name = String::from_utf8_lossy(session.process_name());
+        note(&format!(
+            "{} [{}]: {SCHEMA_INCOMPLETE}",
+            printable(&name),
+            session.pid()
+        ));
+    }
 }
 
 fn read_quietly(files: &[PathBuf]) -> anyhow::Result<Dump> {

@@ -5,7 +5,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::{CodecError, crc32, encode};
 use crate::align8;
-use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, SEALED, codec, kind};
+use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, SEALED, Window, codec, kind};
 use crate::{PageNumber, RingId, Uuid};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
@@ -111,6 +111,19 @@ pub fn schema(
 /// [`CodecError::TooLarge`].
 pub fn counters(out: &mut Vec<u8>, session: Uuid, content: &[u8]) -> Result<(), CodecError> {
     block(out, header(kind::COUNTERS, session), content)
+}
+
+/// Appends a WINDOW block: the pages of the session after it are shown from then on.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn window(out: &mut Vec<u8>, session: Uuid, from_mono_ns: u64) -> Result<(), CodecError> {
+    let reserved = 0;
+    let window = Window {
+        from_mono_ns,
+        reserved,
+    };
+    block(out, header(kind::WINDOW, session), window.as_bytes())
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.

@@ -16,7 +16,7 @@ use ringmark_ring::mapping::{self, MapError};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::options::Options;
-use super::registry::EXTENT_BYTES;
+use super::schema::EXTENT_BYTES;
 
 const PAGE: u64 = 4096;
 const HEADER_BYTES: u64 = 2 * PAGE;

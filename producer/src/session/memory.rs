@@ -78,6 +78,12 @@ fn least_limit(root: &str, path: &str, file: &str) -> u64 {
     }
 }
 
+/// Bytes of the file that were handed out.
+pub(super) fn taken(core: &Core) -> u64 {
+    core.state_word(offset_of!(SessionState, allocated_bytes))
+        .load(Relaxed)
+}
+
 /// Takes `bytes` of the file; `None` beyond the cap or where the filesystem is full.
 pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
     let word = core.state_word(offset_of!(SessionState, allocated_bytes));

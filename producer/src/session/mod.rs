@@ -19,6 +19,7 @@ mod process;
 mod registry;
 mod retry;
 mod sample;
+mod schema;
 
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;

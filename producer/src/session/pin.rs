@@ -3,6 +3,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
+use core::ptr;
 
 type FindObject = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int;
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
@@ -39,17 +40,30 @@ pub(crate) fn keep_mapped(address: *const c_void) {
     let find = unsafe { transmute::<usize, FindObject>(find) };
     // SAFETY: as above.
     let open = unsafe { transmute::<usize, Open>(open) };
+    // SAFETY: reads what the kernel told the process at its start.
+    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
+    let program = object_of(find, ptr::without_provenance(entry as usize));
+    let Some((base, name)) = object_of(find, address) else {
+        return;
+    };
+    if program.is_none_or(|program| program.0 != base) {
+        let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+        // SAFETY: a name that the loader gave; nothing is loaded.
+        let _ = unsafe { open(name.as_ptr(), flags) };
+    }
+}
+
+/// Where the object begins in which this address lies, and its name.
+fn object_of(find: FindObject, address: *const c_void) -> Option<(usize, &'static CStr)> {
     let mut about = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: writes to the place that it is given.
     let found = unsafe { find(address, about.as_mut_ptr()) };
     // SAFETY: all zeros are a valid one.
     let about = unsafe { about.assume_init() };
     if found == 0 || about.dli_fname.is_null() {
-        return;
+        return None;
     }
-    // SAFETY: the loader's own text, which is there as long as the object.
+    // SAFETY: the loader's own text, which is there as long as the object that asks for it.
     let name = unsafe { CStr::from_ptr(about.dli_fname) };
-    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-    // SAFETY: a name that the loader gave; nothing is loaded. The program itself has no such name.
-    let _ = unsafe { open(name.as_ptr(), flags) };
+    Some((about.dli_fbase.addr(), name))
 }

@@ -3,27 +3,20 @@
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
-use ringmark_format::attribute::{self, tag};
 use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
-use ringmark_format::schema::{EntryHeader, EventEntry, FieldEntry, entry_kind};
-use ringmark_format::session::{Extent, SessionState};
-use ringmark_ring::SchemaLog;
+use ringmark_format::session::SessionState;
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::published::Published;
-use zerocopy::IntoBytes;
 
 use super::core::Core;
 use super::filter::{Directives, Pattern};
 use super::known;
-use super::memory;
 use super::process;
+use super::schema::{publish, push_entry};
 use crate::client::Answer;
 #[cfg(feature = "tracing")]
 use crate::event::description::Level;
-use crate::event::description::{Description, EventType, Field, Kind, Shape};
-
-/// Size of a schema extent.
-pub(super) const EXTENT_BYTES: u64 = 32 << 10;
+use crate::event::description::{Description, EventType, Field, Shape};
 
 /// What is known of the types, under one lock; the event path never comes here.
 struct Registry {
@@ -332,86 +325,4 @@ pub(crate) fn append_written(entries: &[u8]) -> bool {
     registry.written.extend_from_slice(entries);
     let core = Core::current().filter(|core| !core.file.closed());
     core.is_none_or(|core| publish(core, entries))
-}
-
-/// Appends entries to the schema stream, with more extents if need be. Without room the records
-/// stay readable as raw ones; the reader says so.
-fn publish(core: &Core, schema: &[u8]) -> bool {
-    let log = SchemaLog::new(&core.file);
-    loop {
-        let missing = (log.published() + schema.len() as u64).saturating_sub(log.capacity());
-        if missing == 0 {
-            return log.append(schema).is_ok();
-        }
-        // There are few extents: each is at least half as large as all before.
-        let bytes = missing
-            .max(log.capacity() / 2)
-            .next_multiple_of(EXTENT_BYTES);
-        let extent = memory::take(core, bytes).map(|offset| Extent { offset, bytes });
-        if extent.is_none_or(|extent| log.add_extent(extent).is_err()) {
-            return false;
-        }
-    }
-}
-
-fn push_entry(out: &mut Vec<u8>, id: u32, description: &Description<'_>) {
-    let start = out.len();
-    let header = EntryHeader {
-        bytes: 0,
-        kind: entry_kind::EVENT,
-        fixed_bytes: EventEntry::BYTES as u16,
-        id,
-        reserved: 0,
-    };
-    out.extend_from_slice(header.as_bytes());
-    let event = &description.event;
-    let fixed = EventEntry {
-        level: event.level as u8,
-        shape: event.shape as u8,
-        flags: 0,
-        fixed_payload_bytes: description.fixed_bytes,
-    };
-    out.extend_from_slice(fixed.as_bytes());
-    push_attributes(out, event);
-    for field in description.fields {
-        push_field(out, field);
-    }
-    let bytes = (out.len() - start) as u32;
-    out[start..start + 4].copy_from_slice(&bytes.to_le_bytes());
-}
-
-fn push_attributes(out: &mut Vec<u8>, event: &EventType) {
-    attribute::push(out, tag::NAME, event.name.as_bytes());
-    attribute::push(out, tag::TARGET, event.target.as_bytes());
-    if !event.category.is_empty() {
-        attribute::push(out, tag::CATEGORY, event.category.as_bytes());
-    }
-    if !event.file.is_empty() {
-        attribute::push(out, tag::FILE, event.file.as_bytes());
-        attribute::push(out, tag::LINE, &event.line.to_le_bytes());
-    }
-}
-
-fn push_field(out: &mut Vec<u8>, field: &Field) {
-    let kind: Kind = field.place.kind;
-    let entry = FieldEntry {
-        kind: kind as u8,
-        flags: 0,
-        count: field.place.count,
-        offset: field.place.offset,
-        bytes: kind.fixed_bytes() as u32,
-        reserved: 0,
-    };
-    let mut value = entry.as_bytes().to_vec();
-    attribute::push(&mut value, tag::NAME, field.name.as_bytes());
-    if field.semantic != 0 {
-        attribute::push(&mut value, tag::SEMANTIC, &field.semantic.to_le_bytes());
-    }
-    if !field.unit.is_empty() {
-        attribute::push(&mut value, tag::UNIT, field.unit.as_bytes());
-    }
-    if field.redacted {
-        attribute::push(&mut value, tag::REDACTED, &[]);
-    }
-    attribute::push(out, tag::FIELD, &value);
 }

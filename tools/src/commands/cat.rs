@@ -79,6 +79,9 @@ impl Args {
             Some(pid) => live::snapshot(pid)?,
             None => input::read_for(&self.files, &filter)?,
         };
+        if self.pid.is_some() {
+            input::tell_schema(&dump);
+        }
         let mut out = if self.form.json {
             Sink::direct()
         } else {

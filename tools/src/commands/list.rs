@@ -7,6 +7,7 @@ use ringmark_format::counters::Cause;
 use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find, notes};
 use serde_json::json;
 
+use crate::input::SCHEMA_INCOMPLETE;
 use crate::output::units::{count, size};
 use crate::output::{Exit, Sink, Style, Table, note, printable};
 
@@ -178,6 +179,9 @@ fn notices(info: &SessionInfo) -> Vec<String> {
             texts.push(format!("{} events lost: {}", count(lost), cause.name()));
         }
     }
+    if info.schema_incomplete {
+        texts.push(SCHEMA_INCOMPLETE.to_owned());
+    }
     texts
 }
 
@@ -213,6 +217,7 @@ fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
         "lost": info.lost_total(),
         "lost_by_cause": lost,
         "name": info.name,
+        "schema_incomplete": info.schema_incomplete,
         "notices": attributes(info, tag::NOTICE).collect::<Vec<_>>(),
         "tags": attributes(info, tag::TAG).collect::<Vec<_>>(),
     })

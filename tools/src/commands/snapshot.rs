@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ringmark_reader::{Access, Dump, Session, SnapshotFigures, find, snapshot};
 
+use crate::input::SCHEMA_INCOMPLETE;
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, duration, parse_duration, size};
 use crate::output::{Exit, Failure, note, printable};
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     /// Wait until a trigger of the process's function tracer wants it, see 'ringmark trace trigger'
     #[arg(long, requires = "pid")]
     on_trigger: bool,
-    /// Only the last part: 10s, 500ms
+    /// Only the last part: 10s, 500ms; with what reaches into it, such as open spans
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     last: Option<Duration>,
     /// Where the dump goes; a file that is there becomes FILE.old
@@ -51,6 +52,10 @@ impl Args {
         let mut dump = Dump::create(&to, false)?;
         let (mut sum, number) = (SnapshotFigures::default(), sessions.len());
         for session in sessions {
+            let (pid, incomplete) = (session.header().pid, session.ring().schema_incomplete());
+            if incomplete {
+                note(&format!("pid {pid}: {SCHEMA_INCOMPLETE}"));
+            }
             let figures = snapshot(session, self.last, &mut dump)?;
             sum.pages += figures.pages;
             sum.pages_skipped = sum.pages_skipped.saturating_add(figures.pages_skipped);

@@ -12,6 +12,7 @@ use ringmark_reader::stream::StreamStatus;
 use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
+use crate::input::SCHEMA_INCOMPLETE;
 use crate::output::file::DEFAULT_FILE;
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, printable};
@@ -194,7 +195,11 @@ fn write_rings(out: &mut Sink, info: &SessionInfo, rings: &[RingRow]) -> anyhow:
                 .map_or("-".to_owned(), |s| format!("{s:.3} s")),
         ]);
     }
-    Ok(table.write(out, Style::detect())?)
+    table.write(out, Style::detect())?;
+    if info.schema_incomplete {
+        writeln!(out, "{SCHEMA_INCOMPLETE}")?;
+    }
+    Ok(())
 }
 
 fn write_stream(out: &mut Sink, stream: &StreamStatus) -> anyhow::Result<()> {
@@ -278,8 +283,17 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
             "clock",
             Clock::from_u32(header.clock).map(|c| c.name().to_owned()),
         );
+        let incomplete = session.schema_incomplete();
+        add("schema", incomplete.then(|| "incomplete".to_owned()));
         let stamp = |ns| String::from_utf8_lossy(Stamper::default().stamp(ns)).into_owned();
         add("start", Some(stamp(header.real_zero_ns)));
+        let from = session
+            .window
+            .map(|ns| ns.saturating_sub(header.mono_zero_ns));
+        add(
+            "shown from",
+            from.map(|ns| stamp(session.clock.wall_ns(ns))),
+        );
         let end = duration_ns(session);
         add("end", end.map(|ns| stamp(session.clock.wall_ns(ns))));
         add("duration", end.map(duration));

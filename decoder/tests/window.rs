@@ -1,0 +1,155 @@
+//! A dump of the last part of a session: what is earlier is left out, what reaches into it stays.
+
+mod common;
+
+use common::*;
+use ringmark_decoder::{Dump, Output};
+use ringmark_format::codec::write;
+use ringmark_format::function::{FunctionEntry, FunctionType, FunctionTypesEntry};
+use ringmark_format::schema::{EntryHeader, Kind, Level, Shape, entry_kind, semantic};
+use ringmark_format::session::Mode;
+use zerocopy::IntoBytes;
+
+/// Ticks of the session's start to the window.
+const FROM: u64 = 500;
+
+fn entry(kind: u16, id: u32, fixed: &[u8]) -> Vec<u8> {
+    let header = EntryHeader {
+        bytes: (EntryHeader::BYTES + fixed.len()) as u32,
+        kind,
+        fixed_bytes: fixed.len() as u16,
+        id,
+        reserved: 0,
+    };
+    [header.as_bytes(), fixed].concat()
+}
+
+/// Types 20 to 24: the life of a span; functions 0 and 1, recorded at both ends.
+fn more_schema() -> Vec<u8> {
+    let span_id = semantic::SPAN_ID.to_le_bytes();
+    let extra: [(u16, &[u8]); 1] = [(ringmark_format::attribute::tag::SEMANTIC, &span_id)];
+    let id = FieldOf {
+        extra: &extra,
+        ..field("id", Kind::U64, 0)
+    };
+    let fields = [id];
+    let span = |id, name, shape| event_entry(id, name, Level::Info, shape, &fields);
+    let function = |id: u32| {
+        let fixed = FunctionEntry {
+            address: 0x1000 + 0x100 * u64::from(id),
+            bytes: 0x40,
+            module: 0,
+        };
+        entry(entry_kind::FUNCTION, id, fixed.as_bytes())
+    };
+    let types = FunctionTypesEntry {
+        tracers: 1,
+        first_function: 0,
+        count: 2,
+        flags: 0,
+        reserved: 0,
+    };
+    [
+        span(20, "new", Shape::SpanNew),
+        span(21, "enter", Shape::SpanEnter),
+        span(22, "exit", Shape::SpanExit),
+        span(23, "close", Shape::SpanClose),
+        function(0),
+        function(1),
+        entry(entry_kind::FUNCTION_TYPES, 0, types.as_bytes()),
+    ]
+    .concat()
+}
+
+fn function(number: u32, exit: bool) -> u32 {
+    let loose = false;
+    FunctionType {
+        number,
+        exit,
+        loose,
+    }
+    .pack()
+}
+
+fn fill(page: &mut PageOf) {
+    page.header.lost_before = 3;
+    page.event(0, 16, &[0]);
+    // Open: 1 is entered, 2 is not any more. Closed: 3.
+    for span in 1..=3 {
+        page.event(10, 20, &[span]).event(11, 21, &[span]);
+    }
+    page.event(12, 22, &[3]).event(13, 23, &[3]);
+    page.event(14, 22, &[2]);
+    // The first call has not returned, the second has.
+    page.event(20, function(0, false), &[0]);
+    page.event(21, function(1, false), &[0]);
+    page.event(22, function(1, true), &[]);
+    page.event(FROM as u32 - 1, 16, &[1]);
+    page.event(FROM as u32, 16, &[2]);
+    page.event(600, 22, &[1]).event(601, 23, &[1]);
+    page.event(602, function(0, true), &[]);
+}
+
+/// A dump with one such page in overwrite mode, with or without a window.
+fn bytes(has_window: bool) -> Vec<u8> {
+    let mut out = start(Mode::Overwrite);
+    if has_window {
+        write::window(&mut out, SESSION, MONO_ZERO_NS + FROM).unwrap();
+    }
+    let at = schema().len() as u64;
+    write::schema(&mut out, SESSION, at, &more_schema()).unwrap();
+    let mut page = PageOf::new(0, 100);
+    fill(&mut page);
+    page.write(false, &mut out);
+    let slots = [slot_counters(119, [3, 0, 0, 0, 0, 0, 0, 0])];
+    write::counters(&mut out, SESSION, &counters(&slots, [0; 8], false)).unwrap();
+    out
+}
+
+/// Time since the start and type of each event; what is lost.
+fn shown(dump: &Dump) -> (Vec<(u64, u32)>, u64) {
+    let (mut events, mut lost) = (Vec::new(), 0);
+    for item in dump.events() {
+        match item {
+            Output::Event(event) => events.push((event.t_ns, event.ty.id.0)),
+            Output::Lost(item) => lost += item.loss.count,
+        }
+    }
+    (events, lost)
+}
+
+#[test]
+fn only_the_last_part_is_shown_and_what_reaches_into_it() {
+    let dump = read(&bytes(true)).unwrap();
+    assert!(dump.damage.is_empty(), "{:?}", dump.damage);
+    let (events, lost) = shown(&dump);
+    let expected = [
+        (10, 20),
+        (11, 21),
+        (10, 20),
+        (20, function(0, false)),
+        (FROM, 16),
+        (600, 22),
+        (601, 23),
+        (602, function(0, true)),
+    ];
+    let mut expected = expected.to_vec();
+    expected.sort_by_key(|(t, _)| *t);
+    assert_eq!((events, lost), (expected, 0));
+    let found = dump.verify();
+    assert_eq!((found.events, found.left_out), (8, 10));
+    assert_eq!((found.lost, found.overwritten, found.missing), (0, 0, 0));
+    assert_eq!(dump.sessions[0].window, Some(MONO_ZERO_NS + FROM));
+}
+
+#[test]
+fn beside_a_dump_of_all_everything_is_shown() {
+    let (all, part) = (bytes(false), bytes(true));
+    let expected = shown(&read(&all).unwrap());
+    assert_eq!((expected.0.len(), expected.1), (18, 103));
+    for both in [[all.clone(), part.clone()], [part, all]] {
+        let dump = read(&both.concat()).unwrap();
+        assert_eq!(shown(&dump), expected);
+        assert_eq!(dump.sessions[0].window, None);
+    }
+}

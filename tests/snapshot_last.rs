@@ -1,0 +1,147 @@
+//! Promise: `ringmark snapshot --last` is of that part and no other, in every command that reads it;
+//! what is left out by it is not lost, and what reaches into it is there.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use ringmark_decoder::{Event, Output};
+use ringmark_format::schema::Shape;
+use ringmark_ring::clock::monotonic_ns;
+use ringmark_tests::account::number;
+use ringmark_tests::recording::decode;
+use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::{Finished, Running, ringmark, run, wait_until};
+
+const BEATS: &str = env!("CARGO_BIN_EXE_beats");
+const LAST: Duration = Duration::from_millis(50);
+
+fn tool(stage: &Stage, arguments: &[&str]) -> Finished {
+    let mut command = ringmark();
+    command
+        .env("RINGMARK_DIR", stage.sessions())
+        .args(arguments);
+    run(&mut command, SOON).expect("the tool")
+}
+
+/// A snapshot of the last part, and between which times its beginning lies.
+fn snapshot(stage: &Stage, ring: &str) -> (PathBuf, std::ops::RangeInclusive<u64>) {
+    let mut command = stage.program(BEATS, &format!("mode=overwrite,{ring}"));
+    command.arg("150").stdin(Stdio::piped());
+    let mut program = Running::start(&mut command).expect("a program");
+    let ready = stage.ring_file();
+    wait_until(SOON, "150 beats", || {
+        let beats = decoded_beats(stage, &ready);
+        (beats >= 150).then_some(())
+    });
+    let dump = stage.path("last.rmk");
+    let pid = program.id().to_string();
+    let (name, last) = (dump.to_string_lossy().into_owned(), LAST.as_nanos() as u64);
+    // On a busy machine a beat may take longer than the part.
+    let from = wait_until(SOON, "a beat in the last part", || {
+        let before = monotonic_ns();
+        let arguments = ["snapshot", "-p", &pid, "--last", "50ms", "-o", &name];
+        let _ = tool(stage, &arguments).expect_code(0);
+        let from = before - last..=monotonic_ns() - last;
+        let held = decode(std::slice::from_ref(&dump));
+        (held.events().any(|item| is_beat(&item))).then_some(from)
+    });
+    drop(program.child().stdin.take());
+    let _ = program.finish(SOON).expect_code(0);
+    (dump, from)
+}
+
+fn is_beat(item: &Output<'_>) -> bool {
+    matches!(item, Output::Event(event) if event.name() == b"beats.beat")
+}
+
+/// How many beats there were, as the newest in the rings says.
+fn decoded_beats(stage: &Stage, ring_file: &Path) -> u64 {
+    let dump = ringmark_tests::recording::snapshot(ring_file, &stage.path("now.rmk"));
+    let beats = dump.events().filter_map(|item| match item {
+        Output::Event(event) if event.name() == b"beats.beat" => number(&event, "seq"),
+        _ => None,
+    });
+    beats.max().map_or(0, |seq| seq + 1)
+}
+
+/// With `has_outer` the beginning of the open span is in the pages that are copied.
+fn check(ring: &str, has_outer: bool) {
+    let stage = Stage::new("last");
+    let (path, from) = snapshot(&stage, ring);
+    let dump = decode(std::slice::from_ref(&path));
+    let window = dump.sessions[0].window.expect("a window");
+    assert!(from.contains(&window), "{window}, expected {from:?}");
+    let mut events: Vec<Event<'_>> = Vec::new();
+    for item in dump.events() {
+        match item {
+            Output::Event(event) => events.push(event),
+            Output::Lost(lost) => panic!("{lost:?}"),
+        }
+    }
+    let beats: Vec<_> = events
+        .iter()
+        .filter(|e| e.name() == b"beats.beat")
+        .collect();
+    let of = |event: &Event<'_>, name| number(event, name).expect("a number");
+    let (first, last) = (beats[0], beats[beats.len() - 1]);
+    let mono_ns = |event: &Event<'_>| event.session.clock.mono_zero_ns + event.t_ns;
+    assert!(mono_ns(first) >= window, "too early");
+    assert!(of(first, "before") < window, "too late");
+    let seen = of(last, "seq") - of(first, "seq") + 1;
+    assert_eq!(seen, beats.len() as u64, "a beat is missing");
+    let new = |name: &[u8]| {
+        let new = events.iter().filter(|e| e.ty.shape == Some(Shape::SpanNew));
+        new.filter(|e| e.name() == name).count()
+    };
+    assert_eq!(new(b"beats.outer"), usize::from(has_outer), "the open span");
+    assert!(
+        new(b"beats.inner").abs_diff(beats.len()) <= 2,
+        "the closed ones are not"
+    );
+    let found = dump.verify();
+    assert_eq!((found.lost, found.overwritten, found.missing), (0, 0, 0));
+    assert!(found.left_out > 0);
+    check_tools(&stage, &path, beats.len(), events.len());
+}
+
+fn check_tools(stage: &Stage, path: &Path, beats: usize, events: usize) {
+    let path = path.to_string_lossy();
+    let lines = tool(stage, &["cat", &path]).expect_code(0).stdout_text();
+    assert_eq!(
+        lines.lines().filter(|l| l.contains("beats.beat")).count(),
+        beats
+    );
+    assert_eq!(lines.lines().count(), events);
+    let json = tool(stage, &["cat", "--json", &path])
+        .expect_code(0)
+        .stdout_text();
+    assert_eq!(json.lines().count(), events);
+    let report = tool(stage, &["report", &path]).expect_code(0).stdout_text();
+    let row = report
+        .lines()
+        .find(|l| l.contains("beats.beat"))
+        .expect("a row");
+    assert_eq!(
+        row.split_whitespace().next(),
+        Some(&*beats.to_string()),
+        "{row}"
+    );
+    let stat = tool(stage, &["stat", "--json", &path])
+        .expect_code(0)
+        .stdout_text();
+    let stat: serde_json::Value = serde_json::from_str(stat.trim()).expect("an object");
+    assert_eq!(stat["events"], events);
+    let verify = tool(stage, &["verify", &path]).expect_code(0).stdout_text();
+    assert!(verify.contains("\nleft_out: "), "{verify}");
+}
+
+#[test]
+fn the_last_part_of_one_page() {
+    check("ring=2M,page=1M", true);
+}
+
+#[test]
+fn the_last_part_of_many_pages() {
+    check("ring=64K,page=4K", false);
+}
