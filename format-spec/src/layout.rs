@@ -68,7 +68,7 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 28] {
+pub fn layout_table() -> [StructLayout; 30] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
@@ -98,6 +98,8 @@ pub fn layout_table() -> [StructLayout; 28] {
         crate::stream::Pong::LAYOUT,
         crate::store::Index::LAYOUT,
         crate::store::IndexSlot::LAYOUT,
+        crate::removals::Removals::LAYOUT,
+        crate::removals::Removed::LAYOUT,
     ]
 }
 

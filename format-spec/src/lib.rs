@@ -27,6 +27,7 @@ pub mod ids;
 pub mod mailbox;
 pub mod page;
 pub mod record;
+pub mod removals;
 pub mod schema;
 pub mod session;
 pub mod slot;

@@ -42,6 +42,7 @@ layout! {
 /// ACTIVE --thread: exit--> SEALED --thread: reclaim (drained, or oldest in overwrite)--> ACTIVE
 /// ACTIVE --thread: goes on in another ring--> ABANDONED --thread: comes back--> ACTIVE
 /// ABANDONED --thread: exit--> SEALED
+/// WARM --producer: its end--> FREE
 /// ```
 pub mod state {
     /// No memory yet.

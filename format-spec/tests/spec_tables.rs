@@ -12,7 +12,7 @@ use ringmark_format::schema::{Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, function, layout_table, mailbox, page, record, store, stream,
+    block, clock, counters, function, layout_table, mailbox, page, record, removals, store, stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -137,7 +137,15 @@ fn is_enum(table: &str) -> bool {
 /// Constants of the modules in the source: the code cannot list them, its text can.
 fn source_constants() -> Tables {
     let mut tables = Tables::new();
-    for file in ["attribute", "block", "schema", "session", "slot", "stream"] {
+    for file in [
+        "attribute",
+        "block",
+        "removals",
+        "schema",
+        "session",
+        "slot",
+        "stream",
+    ] {
         let source = read(&crate_dir().join("src").join(format!("{file}.rs")));
         for (module, name, value) in public_constants(&source) {
             if let Some(module) = module {
@@ -166,6 +174,7 @@ fn constants_of_modules_are_those_of_the_source() {
         "block::codec",
         "block::kind",
         "record",
+        "removals::removal",
         "schema::entry_kind",
         "schema::semantic",
         "session::phase",
@@ -239,6 +248,10 @@ fn code_singles() -> Vec<Row> {
         single("stream::SILENT_MS", stream::SILENT_MS),
         single("stream::HOST_DRIFT_PPM", stream::HOST_DRIFT_PPM),
         single("store::INDEX_TAIL_BYTES", store::INDEX_TAIL_BYTES),
+        magic("removals::REMOVALS_MAGIC", &removals::REMOVALS_MAGIC),
+        single("removals::REMOVALS_BYTES", removals::REMOVALS_BYTES as u64),
+        single("removals::REMOVED_PLACES", removals::REMOVED_PLACES as u64),
+        single("removals::REMOVALS_VERSION", removals::REMOVALS_VERSION),
     ]
 }
 
@@ -279,6 +292,7 @@ fn no_public_constant_of_the_source_is_left_out() {
         "mailbox",
         "page",
         "record",
+        "removals",
         "schema",
         "session",
         "slot",

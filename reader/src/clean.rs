@@ -5,8 +5,16 @@ use std::path::PathBuf;
 pub use ringmark_ring::clean::DeadSession;
 use ringmark_ring::{clean, session_dir};
 
+use crate::coming::DirectoryGone;
 use crate::error::ReaderError;
 use crate::find::directories;
+
+/// What was ever removed in the session directories before anybody had read it.
+#[must_use]
+pub fn gone() -> Vec<DirectoryGone> {
+    let places = directories().into_iter();
+    places.filter_map(DirectoryGone::of).collect()
+}
 
 /// Removes the oldest dead sessions of every session directory until the rest takes at most
 /// `keep_bytes` there. Returns what was removed, and which directories were refused.

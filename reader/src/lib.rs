@@ -9,6 +9,7 @@
 mod apart;
 pub mod batch;
 pub mod clean;
+mod coming;
 pub mod control;
 mod counters;
 pub mod drain;
@@ -31,6 +32,7 @@ pub mod snapshot;
 pub mod stream;
 
 pub use batch::{BATCH_BYTES, Batch};
+pub use coming::{DirectoryGone, Gone};
 pub use drain::{Fill, SessionDrain};
 pub use dump::{Codec, Destination, Dump};
 pub use error::ReaderError;

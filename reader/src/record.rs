@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
+use crate::coming::Gone;
 use crate::counters::News;
 use crate::drain::SessionDrain;
 use crate::dump::Dump;
@@ -74,8 +75,10 @@ pub struct Progress {
     pub sessions_cut: usize,
     /// Sessions that are there and could not be opened, because descriptors or memory were short.
     pub sessions_left_out: usize,
-    /// Events that the sessions' producers lost since the sessions started.
+    /// Events that the sessions' producers lost since the sessions started, and those of `gone`.
     pub lost: u64,
+    /// Sessions that were removed before they could be read.
+    pub gone: Gone,
     /// Pages that were overwritten, or gone, before they could be copied.
     pub pages_skipped: u64,
     /// How full the fullest ring was found lately, in percent.
@@ -228,6 +231,8 @@ impl Recorder {
                 finished => finished?,
             }
         }
+        self.finder.count_gone();
+        self.notices.extend(self.finder.notices());
         self.dump.finish()
     }
 
@@ -248,12 +253,14 @@ impl Recorder {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let lost = sum(&mut drains().map(SessionDrain::lost));
         let skipped = sum(&mut drains().map(SessionDrain::pages_skipped));
+        let gone = self.finder.gone();
         Progress {
             bytes: self.dump.bytes(),
             files: self.dump.files(),
             sessions_open: self.tracks.len(),
             sessions_left_out: self.finder.left_out(),
-            lost: self.done.lost.saturating_add(lost),
+            lost: (self.done.lost.saturating_add(lost)).saturating_add(gone.events),
+            gone,
             pages_skipped: self.done.pages_skipped.saturating_add(skipped),
             fill_percent: drains()
                 .map(|d| d.fill_1024() * 100 / 1024)
@@ -282,6 +289,7 @@ impl Recorder {
         self.scanned_at = Some(Instant::now());
         let (sessions, errors) = self.finder.news();
         self.notices.extend(errors.iter().map(ToString::to_string));
+        self.notices.extend(self.finder.notices());
         let mut result = Ok(());
         for session in sessions {
             match result {

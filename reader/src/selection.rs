@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::identity;
 
+use crate::coming::{self, Coming, Gone};
 use crate::error::ReaderError;
 use crate::find::{self, Found};
 use crate::glance::Glance;
@@ -58,6 +59,8 @@ pub(crate) struct Finder {
     waiting: HashMap<Found, Waiting>,
     /// The directories could not be looked into for shortage, and this was told.
     is_short: bool,
+    /// Of who comes for all.
+    coming: Option<Coming>,
 }
 
 /// Why a session has to wait.
@@ -70,7 +73,9 @@ struct Waiting {
 
 impl Finder {
     pub(crate) fn new(selection: Selection) -> Self {
+        let comes_for_all = selection == Selection::All;
         Self {
+            coming: comes_for_all.then(Coming::new),
             selection,
             seen: HashSet::new(),
             glance: Glance::default(),
@@ -86,6 +91,9 @@ impl Finder {
             Selection::Path(path) => vec![Found::at(path)],
             Selection::Tag(_) => return Ok(Vec::new()),
             Selection::All => {
+                if let Some(coming) = &mut self.coming {
+                    coming.come_for(&find::directories());
+                }
                 // Waiting in a place that is refused would last for ever.
                 let mut refused = find::refused();
                 return match refused.len() >= find::directories().len() {
@@ -111,7 +119,11 @@ impl Finder {
         if !(self.glance.is_due() || self.waiting.values().any(has_waited)) {
             return Default::default();
         }
+        if let Some(coming) = &mut self.coming {
+            coming.come_for(&find::directories());
+        }
         let (places, wrong) = find::look();
+        let places: HashSet<Found> = places.into_iter().collect();
         let mut news = (Vec::new(), self.told_once(wrong));
         if !self.is_short {
             let there: HashSet<_> = places.iter().collect();
@@ -129,6 +141,30 @@ impl Finder {
     /// Sessions that are there and were not had, because descriptors or memory were short.
     pub(crate) fn left_out(&self) -> usize {
         self.waiting.values().filter(|w| w.is_short).count()
+    }
+
+    /// Sessions that were removed before they could be read, since we came for all.
+    pub(crate) fn gone(&self) -> Gone {
+        self.coming.as_ref().map(Coming::gone).unwrap_or_default()
+    }
+
+    /// Counts them anew.
+    pub(crate) fn count_gone(&mut self) {
+        self.coming.iter_mut().for_each(Coming::count);
+    }
+
+    /// What a person should know of them.
+    pub(crate) fn notices(&mut self) -> Vec<String> {
+        let coming = self.coming.as_mut();
+        coming.map(Coming::take_notices).unwrap_or_default()
+    }
+
+    /// Whether nobody else comes for the session of this ring file.
+    pub(crate) fn is_alone(&self, ring_file: &Path) -> bool {
+        match &self.coming {
+            Some(coming) => coming.is_alone(ring_file),
+            None => coming::is_left_alone(ring_file),
+        }
     }
 
     /// Of what stood in the way of looking for sessions: shortage, if it is new. Directories that
@@ -172,8 +208,11 @@ impl Finder {
         self.seen.insert(place);
     }
 
-    /// Looked at first: only what is wanted is locked.
+    /// Looked at first, if not all are wanted: only what is wanted is locked.
     fn open_wanted(&self, place: &Found) -> Result<Option<Session>, ReaderError> {
+        if self.selection == Selection::All {
+            return Session::open_found(place, Access::Consume).map(Some);
+        }
         let session = Session::open_found(place, Access::Observe)?;
         match self.selection.wants(&session) {
             true => Session::open_found(place, Access::Consume).map(Some),

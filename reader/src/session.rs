@@ -83,12 +83,19 @@ impl Session {
         Ok(session)
     }
 
-    /// A lossless session has one consumer: the one that holds this lock.
+    /// A lossless session has one consumer: the one that holds this lock. Those who come for an
+    /// overwrite session share it: while it is held, nobody removes the file.
     fn exclude_others(&self) -> Result<(), ReaderError> {
-        if !self.consumes() {
+        if self.access != Access::Consume {
             return Ok(());
         }
         let (file, at) = (self.ring.file(), self.header().consumed_offset);
+        if !self.consumes() {
+            return match lock::hold_shared(file, at) {
+                Err(error) if lock::is_taken(&error) => Err(self.busy(None)),
+                _ => Ok(()),
+            };
+        }
         let hold = || lock::hold_exclusive(file, at);
         let Err(_) = hold() else { return Ok(()) };
         let holder = holder_of(file);
@@ -97,8 +104,12 @@ impl Session {
         if holder.is_none() && hold().is_ok() {
             return Ok(());
         }
+        Err(self.busy(holder))
+    }
+
+    fn busy(&self, holder: Option<u32>) -> ReaderError {
         let path = self.path().to_owned();
-        Err(ReaderError::Busy { path, holder })
+        ReaderError::Busy { path, holder }
     }
 
     /// The mapped ring file.
@@ -280,15 +291,34 @@ impl Session {
         Ok(())
     }
 
+    /// All of an ended session is elsewhere for good: says so in the consumed words.
+    pub(crate) fn set_taken(&self) {
+        if self.access != Access::Consume {
+            return;
+        }
+        let slots = (0..self.ring.slots_used()).filter_map(|index| self.ring.slot(index));
+        slots.for_each(|slot| slot.release(slot.produced()));
+    }
+
     /// Removes the ring file, everything in it being elsewhere for good, if that is wanted: of a
-    /// lossless session that did not ask to be kept; with `any`, of any.
+    /// lossless session that did not ask to be kept; of one in overwrite mode that its program would
+    /// have removed if nobody had come for it, by who is `alone` in that; with `any`, of any.
     ///
     /// # Errors
     /// As [`Session::remove_file`].
-    pub(crate) fn remove_drained(&self, any: bool) -> Result<(), ReaderError> {
+    pub(crate) fn remove_drained(
+        &self,
+        any: bool,
+        alone: impl FnOnce(&Path) -> bool,
+    ) -> Result<(), ReaderError> {
+        const KEEP_CRASH: u32 = 0;
         const KEEP_ALWAYS: u32 = 1;
-        let lossless = self.ring.geometry().mode == Mode::Lossless;
-        if any || (lossless && self.header().keep != KEEP_ALWAYS) {
+        let keep = self.header().keep;
+        let removes = match self.ring.geometry().mode {
+            Mode::Lossless => keep != KEEP_ALWAYS,
+            Mode::Overwrite => keep == KEEP_CRASH && self.ring.closed() && alone(self.path()),
+        };
+        if any || removes {
             self.remove_file()?;
         }
         Ok(())

@@ -1,18 +1,22 @@
-//! Removing sessions whose process is gone: oldest first, beyond a cap.
+//! Removing sessions whose process is gone: oldest first, beyond a cap, and counted.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::removals::{Removed, removal};
 use ringmark_format::session::SessionHeader;
 
-use crate::clock;
 use crate::identity::{self, Liveness};
+use crate::remains::Remains;
+use crate::removals::Remover;
 use crate::ring_file::Geometry;
-use crate::session_dir;
+use crate::session_dir::{self, RING_FILE_ENDING};
+use crate::{all_lease, clock, lock};
 
-/// Bytes that the dead sessions of one user may keep in a session directory.
+/// Bytes that the dead sessions of one user may keep in a session directory when nobody comes for
+/// them; less where a quarter of the file system is less.
 pub const DEAD_BYTES_MAX: u64 = 64 << 20;
 
 /// A session whose process is gone.
@@ -75,42 +79,182 @@ fn is_awaited(header: &SessionHeader, file: &fs::File, changed_s: i64) -> bool {
 }
 
 /// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
+/// What nobody had read in them is counted ([`crate::removals`]).
 pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
-    remove_oldest(dead_sessions(dir), keep_bytes)
+    let mut dead = dead_sessions(dir);
+    sort_oldest_first(&mut dead);
+    let kept: u64 = dead.iter().map(|d| d.bytes).sum();
+    remove_while(dir, dead, removal::BY_HAND, |removed| {
+        kept - removed > keep_bytes
+    })
 }
 
-fn remove_oldest(mut dead: Vec<DeadSession>, keep_bytes: u64) -> Vec<DeadSession> {
-    let mut total: u64 = dead.iter().map(|d| d.bytes).sum();
-    let mut removed = Vec::new();
-    while total > keep_bytes {
-        let oldest = (0..dead.len()).min_by_key(|i| (dead[*i].changed_ns, &dead[*i].path));
-        let Some(session) = oldest.map(|index| dead.swap_remove(index)) else {
+fn sort_oldest_first(dead: &mut [DeadSession]) {
+    dead.sort_by(|a, b| (a.changed_ns, &a.path).cmp(&(b.changed_ns, &b.path)));
+}
+
+/// Removes sessions from the first on for as long as `goes_on` with the bytes removed so far.
+fn remove_while(
+    dir: &Path,
+    dead: Vec<DeadSession>,
+    cause: u64,
+    goes_on: impl Fn(u64) -> bool,
+) -> Vec<DeadSession> {
+    let (mut removed, mut bytes) = (Vec::new(), 0);
+    if !goes_on(0) {
+        return removed;
+    }
+    // Else another process is removing them now.
+    let Some(mut remover) = Remover::of(dir) else {
+        return removed;
+    };
+    for session in dead {
+        if !goes_on(bytes) {
             break;
-        };
-        if fs::remove_file(&session.path).is_ok() {
-            total -= session.bytes;
+        }
+        if remove(&session, cause, &mut remover) {
+            bytes += session.bytes;
             removed.push(session);
         }
     }
+    remover.write(|_| ());
     removed
 }
 
-/// What a starting session of `own_bytes` does with sessions that no recorder comes for: looks
-/// closer only if the files would exceed the cap together with it, so that the dead stay under the
-/// cap when it dies, too. Returns the number of sessions removed.
+/// Removes a session, and counts before what of it nobody had read. `false`: somebody reads it, and
+/// removing it would free nothing.
+fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
+    let Ok(file) = session_dir::open(&session.path, true) else {
+        return false;
+    };
+    let Ok(geometry) = crate::ring_file::read_geometry(&file) else {
+        return false;
+    };
+    // Held until it is gone: nobody begins to read it in between.
+    if lock::hold_exclusive(&file, geometry.header.consumed_offset).is_err() {
+        return false;
+    }
+    let remains = Remains::of(&file, &geometry);
+    if !remains.is_nothing() {
+        remover.count(Removed {
+            session: geometry.header.session,
+            events: remains.events,
+            overwritten: remains.overwritten,
+            removed_ns: 0,
+            pid: geometry.header.pid,
+            removal: cause as u16,
+            inexact: remains.inexact.into(),
+        });
+    }
+    fs::remove_file(&session.path).is_ok()
+}
+
+/// Room of the file system that holds a session directory, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    all: u64,
+    free: u64,
+}
+
+impl Room {
+    fn of(dir: &Path) -> Self {
+        rustix::fs::statvfs(dir).map_or(
+            Self {
+                all: u64::MAX,
+                free: u64::MAX,
+            },
+            |about| Self {
+                all: about.f_blocks.saturating_mul(about.f_frsize),
+                free: about.f_bavail.saturating_mul(about.f_frsize),
+            },
+        )
+    }
+
+    /// Bytes that the dead may keep when nobody comes for them.
+    fn cap(self) -> u64 {
+        DEAD_BYTES_MAX.min(self.all / 4)
+    }
+}
+
+/// What a starting session of `own_bytes` does with sessions that no recorder comes for. Without a
+/// lease ([`crate::all_lease`]): looks closer only if the files would exceed the cap together with
+/// it, so that the dead stay under the cap when it dies, too. With one: only if less than half of
+/// the file system is free, and then no more than that goes. Returns the number of sessions removed.
 pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
-    let mut total = 0;
-    for path in session_dir::entries(dir).unwrap_or_default() {
-        total += fs::symlink_metadata(&path).map_or(0, |about| about.blocks() * 512);
-        remove_leftover(&path);
+    let files = session_dir::entries(dir).unwrap_or_default();
+    files.iter().for_each(|path| remove_leftover(path));
+    let room = Room::of(dir);
+    let lacking = match all_lease::is_held(dir) {
+        true => (room.all / 2).saturating_sub(room.free),
+        false => u64::MAX,
+    };
+    let total = || files.iter().map(|path| allocated(path)).sum::<u64>();
+    let cap = room.cap();
+    if lacking == 0 || total().saturating_add(own_bytes.min(cap / 4)) <= cap {
+        return 0;
     }
-    if total.saturating_add(own_bytes) <= DEAD_BYTES_MAX {
-        0
-    } else {
-        let mut dead = dead_sessions(dir);
-        dead.retain(|session| !session.is_awaited);
-        remove_oldest(dead, DEAD_BYTES_MAX / 2).len()
+    let mut dead = oldest_dead(dir, files);
+    dead.retain(|session| !session.is_awaited);
+    let kept: u64 = dead.iter().map(|d| d.bytes).sum();
+    let goes_on = |removed| kept - removed > cap / 2 && removed < lacking;
+    remove_while(dir, dead, removal::CAP, goes_on).len()
+}
+
+/// Where a start of `own_bytes` failed for want of room: removes the oldest dead sessions, those
+/// that a recorder comes for last, until there is room for it. Returns the number removed.
+pub fn make_room(dir: &Path, own_bytes: u64) -> usize {
+    let files = session_dir::entries(dir).unwrap_or_default();
+    let mut dead = oldest_dead(dir, files);
+    dead.sort_by_key(|session| session.is_awaited);
+    let room = Room::of(dir);
+    let wanted = own_bytes.saturating_mul(4).min(room.all / 2);
+    let goes_on = |removed: u64| room.free.saturating_add(removed) < wanted;
+    remove_while(dir, dead, removal::NO_ROOM, goes_on).len()
+}
+
+/// Says in the directory's record that a program could not be traced for want of room.
+pub fn count_refused(dir: &Path) {
+    if let Some(mut remover) = Remover::of(dir) {
+        remover.count_refused();
     }
+}
+
+fn allocated(path: &Path) -> u64 {
+    fs::symlink_metadata(path).map_or(0, |about| about.blocks() * 512)
+}
+
+/// Most files that a starting program looks into.
+const LOOKED_INTO_MAX: usize = 256;
+
+/// Dead sessions among these files, oldest first; of very many files those that are most likely
+/// dead and oldest.
+fn oldest_dead(dir: &Path, mut files: Vec<PathBuf>) -> Vec<DeadSession> {
+    let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
+        return Vec::new();
+    };
+    files.retain(|path| path.to_string_lossy().ends_with(RING_FILE_ENDING));
+    files.sort_by_cached_key(|path| {
+        let changed = fs::symlink_metadata(path).map(|about| (about.mtime(), about.mtime_nsec()));
+        (pid_is_there(path), changed.unwrap_or_default())
+    });
+    files.truncate(LOOKED_INTO_MAX);
+    let dead = files
+        .into_iter()
+        .filter_map(|path| dead_session(path, owner));
+    let mut dead: Vec<_> = dead.collect();
+    sort_oldest_first(&mut dead);
+    dead
+}
+
+/// Whether there is a process with the number that starts a file's name. (In another pid namespace
+/// it says nothing.)
+fn pid_is_there(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy())
+        .unwrap_or_default();
+    let pid: String = name.chars().take_while(char::is_ascii_digit).collect();
+    !pid.is_empty() && Path::new("/proc").join(pid).exists()
 }
 
 /// No start takes longer, also where its process is out of our sight.
@@ -127,8 +271,7 @@ fn remove_leftover(path: &Path) {
     if !endings.iter().any(|ending| name.ends_with(ending)) {
         return;
     }
-    let pid: String = name.chars().take_while(char::is_ascii_digit).collect();
-    let gone = !pid.is_empty() && !Path::new("/proc").join(&pid).exists();
+    let gone = name.starts_with(|first: char| first.is_ascii_digit()) && !pid_is_there(path);
     // In another pid namespace the pid says nothing: only what is old is left over.
     let now = (clock::realtime_ns() / 1_000_000_000) as i64;
     let old = fs::symlink_metadata(path).is_ok_and(|about| now - about.mtime() > LEFTOVER_SECONDS);

@@ -42,6 +42,7 @@
 //! stores before `produced`. It stays, because `produced` promises this by itself; the test shows
 //! that with both weakened the promise breaks.
 
+pub mod all_lease;
 #[cfg(not(loom))]
 pub mod clean;
 #[cfg(not(loom))]
@@ -69,6 +70,10 @@ pub mod planted;
 pub mod published;
 #[cfg(not(loom))]
 pub mod raw;
+#[cfg(not(loom))]
+mod remains;
+#[cfg(not(loom))]
+pub mod removals;
 pub mod reservation;
 #[cfg(not(loom))]
 pub mod ring_file;

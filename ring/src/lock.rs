@@ -34,6 +34,30 @@ pub fn hold_exclusive(file: &File, at: u64) -> io::Result<()> {
     set(file, libc::F_OFD_SETLK, at, libc::F_WRLCK)
 }
 
+/// Takes a shared lock of this open file on the byte at `at`; it ends with the file. The file must
+/// be open for reading.
+///
+/// # Errors
+/// As [`hold_exclusive`].
+pub fn hold_shared(file: &File, at: u64) -> io::Result<()> {
+    set(file, libc::F_OFD_SETLK, at, libc::F_RDLCK)
+}
+
+/// Whether an error of taking a lock says that somebody else holds it.
+#[must_use]
+pub fn is_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES))
+}
+
+/// Whether a process, or another open file, holds a lock on the byte at `at`.
+#[must_use]
+pub fn is_held_by_other_file(file: &File, at: u64) -> bool {
+    let mut range = byte_range(at, libc::F_WRLCK);
+    // SAFETY: the descriptor is open and the kernel writes one `flock` to the pointer.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut range) };
+    done == 0 && range.l_type != libc::F_UNLCK as libc::c_short
+}
+
 /// Gives the lock of [`hold_exclusive`] back.
 ///
 /// # Errors

@@ -132,16 +132,23 @@ impl Mapping {
     /// `EFAULT`: the filesystem is full; `EINVAL`: the kernel is older than Linux 5.14, or the range
     /// does not lie in the mapping.
     pub fn allocate(&self, offset: u64, bytes: u64) -> Result<(), rustix::io::Errno> {
-        self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite)
+        self.advise(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite)
+    }
+
+    /// Frees the pages of a range, where the filesystem can; they read as zeros. Touching them later
+    /// may fault.
+    pub fn give_back(&self, offset: u64, bytes: u64) {
+        // Else they stay allocated.
+        let _ = self.advise(offset, bytes, rustix::mm::Advice::LinuxRemove);
     }
 
     /// As [`Mapping::populate`], for reading.
     pub fn populate_read(&self, offset: u64, bytes: u64) {
         // Else the pages come at their first touch.
-        let _ = self.populate_with(offset, bytes, rustix::mm::Advice::LinuxPopulateRead);
+        let _ = self.advise(offset, bytes, rustix::mm::Advice::LinuxPopulateRead);
     }
 
-    fn populate_with(
+    fn advise(
         &self,
         offset: u64,
         bytes: u64,
@@ -154,7 +161,8 @@ impl Mapping {
             return Err(rustix::io::Errno::INVAL);
         }
         let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
-        // SAFETY: the range lies in the mapping; populating changes no contents.
+        // SAFETY: the range lies in the mapping, which is reached only through atomics: populating
+        // changes no contents, and freed pages read as zeros.
         unsafe { rustix::mm::madvise(start.cast(), bytes as usize, advice) }
     }
 }

@@ -175,7 +175,7 @@ fn outcome(
     let progress = recorder.progress();
     let left_out = progress.sessions_left_out;
     let is_cut = progress.files_removed > 0 || progress.sessions_cut > 0;
-    let incomplete = is_full || is_cut || left_out > 0;
+    let incomplete = is_full || is_cut || left_out > 0 || !progress.gone.is_nothing();
     let mut trouble = recorder.take_notices();
     trouble.extend(descriptors::left_out(left_out));
     if progress.lost > 0 {

@@ -10,6 +10,7 @@ use ringmark_format::clock::Rate;
 use ringmark_format::session::Clock;
 use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
 use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, guard, identity, mapping};
+use rustix::thread::futex::Timespec;
 
 use super::attributes;
 use super::control::Helper;
@@ -24,23 +25,46 @@ use crate::wiped::Wiped;
 /// Nominal rate where none could be measured yet: one tick a nanosecond, until samples correct it.
 const UNKNOWN_RATE: Rate = Rate::IDENTITY;
 
-/// Makes the ring file and maps it.
+/// How long a start waits, once, for room that another process makes.
+const ROOM_WITHIN: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
+
+/// Makes the ring file and maps it. Where there is no room for it, the oldest of what the dead left
+/// goes, and it is tried once more.
 pub(super) fn create(options: Options) -> Result<(Core, Option<Helper>), StartError> {
     let dir = session_dir::path();
+    let is_full = |error: &StartError| !options.memfd && error.is_lack_of_room();
+    let mut created = create_in(&dir, options.clone());
+    if created.as_ref().is_err_and(is_full) {
+        if clean::make_room(&dir, options.session_bytes()) == 0 {
+            // Perhaps because another process removes the dead right now.
+            let _ = rustix::thread::nanosleep(&ROOM_WITHIN);
+        }
+        created = create_in(&dir, options.clone());
+    }
+    if created.as_ref().is_err_and(is_full) {
+        clean::count_refused(&dir);
+    }
+    created
+}
+
+fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), StartError> {
     let mut notices = Vec::new();
     if options.guard && !guard::install() {
         notices.push("guard: the handler for SIGBUS could not be installed".to_owned());
     }
     if !options.memfd {
-        prepare_dir(&dir, options.session_bytes(), &mut notices)?;
+        prepare_dir(dir, options.session_bytes(), &mut notices)?;
     }
     let (clock, fell_back) = usable_clock(options.clock, &mut notices);
     let zero = process::fork_time(clock).unwrap_or_else(|| first_sample(clock));
-    let cap = room(&dir, &options, &mut notices)?;
+    let cap = room(dir, &options, &mut notices)?;
     let regions = Regions::for_cap(cap);
     let file_bytes = (regions.end + cap).next_multiple_of(4096);
     let session = random_uuid();
-    let draft = Draft::create(&dir, session, options.memfd, file_bytes)?;
+    let draft = Draft::create(dir, session, options.memfd, file_bytes)?;
     layout::allocate(&draft.file, &regions, file_bytes).map_err(|e| draft.failed(e))?;
     let wiped = Wiped::map(regions.slots()).map_err(|e| draft.io("mmap", e))?;
     let helper = spawn_helper(&options, &mut notices);

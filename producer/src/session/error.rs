@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use ringmark_ring::RingFileError;
 use ringmark_ring::session_dir::DirError;
 
+use super::memory::FREE_SPACE;
 use super::options::OptionError;
 
 /// Why a session did not start. The program goes on without tracing.
@@ -55,6 +56,18 @@ pub enum StartError {
         /// Its ring file.
         path: PathBuf,
     },
+}
+
+impl StartError {
+    /// Whether the file system that holds the session directory is full.
+    pub(super) fn is_lack_of_room(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Self::NoSpace { limit, .. } => *limit == FREE_SPACE,
+            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for StartError {

@@ -5,7 +5,7 @@ use std::io;
 
 use ringmark_format::session::{Mode, SessionState};
 use ringmark_ring::control_lock::ControlLock;
-use ringmark_ring::session_dir;
+use ringmark_ring::{all_lease, session_dir};
 
 use super::builder::Session;
 use super::control::Helper;
@@ -161,15 +161,25 @@ pub(super) fn close(core: &'static Core, last_phase: u64) {
         let word = core.state_word(core::mem::offset_of!(SessionState, phase));
         word.store(last_phase, core::sync::atomic::Ordering::Release); // [T1] pairs with [T2]
     }
-    let drained = core.options.mode == Mode::Overwrite || is_drained(core);
     let remove = match core.options.keep {
         Keep::Always => false,
         Keep::Never => true,
-        Keep::Crash => drained,
+        Keep::Crash if core.options.mode == Mode::Overwrite => !is_awaited(core),
+        Keep::Crash => is_drained(core),
     };
-    if remove && !core.options.memfd {
-        let _ = fs::remove_file(core.file.path());
+    if core.options.memfd {
+        return;
     }
+    if remove {
+        let _ = fs::remove_file(core.file.path());
+    } else {
+        memory::give_warm_rings_back(core);
+    }
+}
+
+/// Whether a consumer of all sessions comes for this one, and removes it.
+fn is_awaited(core: &Core) -> bool {
+    !core.options.memfd && core.file.path().parent().is_some_and(all_lease::is_held)
 }
 
 /// Whether a reader has everything, and there is no loss that only this file could tell of.

@@ -7,10 +7,14 @@ use std::path::Path;
 
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
 use ringmark_format::session::SessionState;
+use ringmark_format::slot::state;
 use ringmark_ring::{SlotGeometry, mapping, small_file};
 
 use super::core::Core;
 use super::layout::Regions;
+
+/// What cut a session where the filesystem is nearly full.
+pub(super) const FREE_SPACE: &str = "a quarter of the filesystem's free space";
 
 /// Smallest ring.
 pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
@@ -22,7 +26,7 @@ pub(crate) fn cap(dir: &Path, wanted: u64) -> (u64, Option<&'static str>) {
         rustix::fs::statvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
     let limits = [
         (wanted, None),
-        (free / 4, Some("a quarter of the filesystem's free space")),
+        (free / 4, Some(FREE_SPACE)),
         (
             file_size_limit().saturating_sub(Regions::for_cap(wanted).end + 4096),
             Some("the limit on file sizes"),
@@ -129,6 +133,20 @@ pub(super) fn has_room_ahead(core: &Core) -> bool {
         .state_word(offset_of!(SessionState, allocated_bytes))
         .load(Relaxed);
     taken.saturating_add(2 * u64::from(core.options.ring_bytes)) <= core.half
+}
+
+/// Gives the memory of rings that wait for threads back, when the process ends: a session that stays
+/// for a reader takes no more than was used.
+pub(super) fn give_warm_rings_back(core: &Core) {
+    for slot in (0..core.file.slots_used()).filter_map(|index| core.file.slot(index)) {
+        if slot.claim(state::WARM) {
+            let ring = slot.geometry();
+            core.file
+                .map()
+                .give_back(ring.pages_offset, ring.ring_bytes());
+            slot.publish_state(state::FREE);
+        }
+    }
 }
 
 /// Takes a ring: of the wanted size while half of the session is free, then smaller and smaller

@@ -1,5 +1,6 @@
 //! How sessions end, counters are written, and failures are survived.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Recorder;
@@ -61,11 +62,13 @@ impl Recorder {
     }
 
     fn remove_if_wanted(&mut self, index: usize) {
+        let session = self.tracks[index].drain.session();
+        session.set_taken();
         if !self.options.remove_drained {
             return;
         }
-        let session = self.tracks[index].drain.session();
-        if let Err(error) = session.remove_drained(self.options.remove_kept) {
+        let alone = |path: &Path| self.finder.is_alone(path);
+        if let Err(error) = session.remove_drained(self.options.remove_kept, alone) {
             self.notices.push(error.to_string());
         }
     }

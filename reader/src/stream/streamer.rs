@@ -21,6 +21,7 @@ use super::status::{self, StreamStatus};
 use super::track::{Held, Stage, Track};
 use crate::apart::Owners;
 use crate::batch::Batch;
+use crate::coming::Gone;
 use crate::dump::Codec;
 use crate::error::ReaderError;
 use crate::pace::Pace;
@@ -83,8 +84,10 @@ pub struct StreamFigures {
     pub sessions_done: usize,
     /// Sessions that are there and could not be opened, because descriptors or memory were short.
     pub sessions_left_out: usize,
-    /// Events that the sessions' producers lost since the sessions started.
+    /// Events that the sessions' producers lost since the sessions started, and those of `gone`.
     pub lost: u64,
+    /// Sessions that were removed before they could be read.
+    pub gone: Gone,
     /// Pages that were overwritten, or gone, before they could be sent.
     pub pages_skipped: u64,
 }
@@ -193,7 +196,10 @@ impl Streamer {
             }
             self.wait();
         }
-        self.finish()
+        let finished = self.finish();
+        self.finder.count_gone();
+        self.notices.extend(self.finder.notices());
+        finished
     }
 
     /// Figures now.
@@ -205,6 +211,7 @@ impl Streamer {
             .connection
             .as_ref()
             .map_or((0, 0), |c| (c.sent(), c.durable()));
+        let gone = self.finder.gone();
         let lags = self.tracks.iter().map(|track| self.lag(track));
         StreamFigures {
             connected: self.connection.is_some(),
@@ -214,7 +221,10 @@ impl Streamer {
             lag: lags.max().unwrap_or_default(),
             sessions_open: self.tracks.len(),
             sessions_left_out: self.finder.left_out(),
-            lost: sum(&mut drains().map(|d| d.lost())).saturating_add(self.done.lost),
+            lost: sum(&mut drains()
+                .map(|d| d.lost())
+                .chain([self.done.lost, gone.events])),
+            gone,
             pages_skipped: sum(&mut drains().map(|d| d.pages_skipped()))
                 .saturating_add(self.done.pages_skipped),
             ..self.done.clone()
@@ -280,6 +290,7 @@ impl Streamer {
         let is_first = self.scanned_at.replace(Instant::now()).is_none();
         let (sessions, errors) = self.finder.news();
         self.notices.extend(errors.iter().map(ToString::to_string));
+        self.notices.extend(self.finder.notices());
         sessions
             .into_iter()
             .for_each(|session| self.follow(session));

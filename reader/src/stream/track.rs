@@ -5,6 +5,7 @@ mod hold;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -415,13 +416,18 @@ impl Track {
         Ok(())
     }
 
-    /// Everything is durable: removes the ring file of a lossless session that was read to its
-    /// end, unless it asked to be kept.
-    pub(super) fn remove_if_drained(&self) -> Result<(), ReaderError> {
-        match &self.ring {
-            Some(ring) if ring.drained => ring.drain.session().remove_drained(false),
-            _ => Ok(()),
-        }
+    /// Everything is durable: says so in the ring file of a session that was read to its end, and
+    /// removes it, unless it asked to be kept.
+    pub(super) fn remove_if_drained(
+        &self,
+        alone: impl FnOnce(&Path) -> bool,
+    ) -> Result<(), ReaderError> {
+        let Some(ring) = self.ring.as_ref().filter(|ring| ring.drained) else {
+            return Ok(());
+        };
+        let session = ring.drain.session();
+        session.set_taken();
+        session.remove_drained(false, alone)
     }
 }
 

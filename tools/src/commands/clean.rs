@@ -10,8 +10,8 @@ use crate::output::{Exit, Sink, note, printable};
 /// Remove sessions of dead processes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What a dead process left is lost with its session: 'ringmark record' or 'ringmark snapshot' it
-before. Sessions of living processes are never touched.")]
+What a dead process left is lost with its session, and counted: 'ringmark record' or 'ringmark
+snapshot' it before. Sessions of living processes are never touched.")]
 pub(crate) struct Args {
     /// Keep the newest ones up to SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -37,6 +37,9 @@ impl Args {
             counted(removed.len() as u64, "dead session"),
             size(bytes)
         )?;
+        for gone in clean::gone() {
+            writeln!(out, "{}", printable(&gone.to_string()))?;
+        }
         out.finish()?;
         errors
             .iter()

@@ -2,9 +2,12 @@
 
 use std::io::Write;
 
+use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
-use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find, notes};
+use ringmark_reader::{
+    Access, DirectoryGone, ReaderError, Session, SessionInfo, clean, find, notes,
+};
 use serde_json::json;
 
 use crate::input::SCHEMA_INCOMPLETE;
@@ -15,7 +18,8 @@ use crate::output::{Exit, Sink, Style, Table, note, printable};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 PID is the process's number here; where it has another one in its own pid namespace, that
-follows in parentheses, and '?' stands for a number that cannot be told.")]
+follows in parentheses, and '?' stands for a number that cannot be told. What was removed before
+anybody had read it, to make room, stands behind the table.")]
 pub(crate) struct Args {
     /// One JSON object per session
     #[arg(long)]
@@ -26,6 +30,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let (sessions, errors) = sessions();
         let notes = notes::off_notes();
+        let gone = clean::gone();
         let mut out = Sink::direct();
         if self.json {
             sessions
@@ -38,8 +43,12 @@ impl Args {
                     json!({"v": 1, "state": "off", "pid": off.pid, "reason": off.reason})
                 )?;
             }
+            gone.iter()
+                .try_for_each(|gone| writeln!(out, "{}", gone_as_json(gone)))?;
         } else {
             write_table(&mut out, &sessions, &notes)?;
+            gone.iter()
+                .try_for_each(|gone| writeln!(out, "{}", printable(&gone.to_string())))?;
         }
         out.finish()?;
         let refused = find::refused();
@@ -193,6 +202,30 @@ fn lost_by_cause(info: &SessionInfo) -> Vec<u64> {
             .for_each(|(sum, n)| *sum = sum.saturating_add(n));
     }
     lost
+}
+
+/// What was removed in a directory before anybody had read it.
+fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
+    let last = directory.last.iter().map(|removed| {
+        json!({
+            "session": Uuid(removed.session).to_string(),
+            "pid_in_namespace": removed.pid,
+            "events": removed.events,
+            "at_least": removed.inexact != 0,
+            "removed_ns": removed.removed_ns,
+        })
+    });
+    json!({
+        "v": 1,
+        "state": "removed",
+        "directory": directory.directory.display().to_string(),
+        "sessions": directory.gone.sessions,
+        "events": directory.gone.events,
+        "at_least": directory.gone.at_least,
+        "starts_refused": directory.gone.starts_refused,
+        "changed_ns": directory.changed_ns,
+        "last": last.collect::<Vec<_>>(),
+    })
 }
 
 fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {

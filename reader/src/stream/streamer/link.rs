@@ -1,6 +1,7 @@
 //! The connection: made, spoken over, given up and made again.
 
 use std::io;
+use std::path::Path;
 use std::sync::mpsc::{TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -208,7 +209,8 @@ impl Streamer {
         if let Some(drain) = track.drain() {
             status::forget(drain.session());
         }
-        if let Err(error) = track.remove_if_drained() {
+        let alone = |path: &Path| self.finder.is_alone(path);
+        if let Err(error) = track.remove_if_drained(alone) {
             self.notices.push(error.to_string());
         }
         self.done.sessions_done += 1;
