@@ -161,15 +161,16 @@ pub(super) fn close(core: &'static Core, last_phase: u64) {
         let word = core.state_word(core::mem::offset_of!(SessionState, phase));
         word.store(last_phase, core::sync::atomic::Ordering::Release); // [T1] pairs with [T2]
     }
+    if core.options.memfd {
+        return;
+    }
     let remove = match core.options.keep {
-        Keep::Always => false,
+        // No system call: a filter may kill the process for it.
+        Keep::Always => return,
         Keep::Never => true,
         Keep::Crash if core.options.mode == Mode::Overwrite => !is_awaited(core),
         Keep::Crash => is_drained(core),
     };
-    if core.options.memfd {
-        return;
-    }
     if remove {
         let _ = fs::remove_file(core.file.path());
     } else {
@@ -179,7 +180,7 @@ pub(super) fn close(core: &'static Core, last_phase: u64) {
 
 /// Whether a consumer of all sessions comes for this one, and removes it.
 fn is_awaited(core: &Core) -> bool {
-    !core.options.memfd && core.file.path().parent().is_some_and(all_lease::is_held)
+    core.file.path().parent().is_some_and(all_lease::is_held)
 }
 
 /// Whether a reader has everything, and there is no loss that only this file could tell of.
