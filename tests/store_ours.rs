@@ -192,6 +192,7 @@ fn what_is_called_store_id_and_is_none_stays() {
     let scene = Scene::new("id");
     let id = scene.store.join("store.id");
     make(&id);
+    make(&scene.store.join("other"));
     let said = scene.refused("");
     assert!(said.contains("found 8 bytes"), "{said}");
     assert!(is_there(&id));

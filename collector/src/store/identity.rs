@@ -1,7 +1,7 @@
 //! Whose a store is: its identity, made once, and the lock of the one collector that writes to it.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
+use super::place::is_blank;
 use super::{StoreError, io_at};
 
 /// The file that makes a directory a store.
@@ -45,7 +46,9 @@ impl Identity {
         lock(&file, root)?;
         let about = file.metadata().map_err(io_at("stat", &path))?;
         let found = about.len();
-        if !about.is_file() || ![0, 16].contains(&found) {
+        // The power went while a collector made it: then there is nothing else.
+        let is_torn = || found < 16 && is_blank(root).unwrap_or(false);
+        if !about.is_file() || !([0, 16].contains(&found) || is_torn()) {
             let what = format!(
                 "found {found} bytes, expected 16: it is no store's identity; name another directory"
             );
@@ -87,6 +90,8 @@ fn id(file: &mut File, root: &Path) -> io::Result<[u8; 16]> {
     }
     let mut id = [0; 16];
     rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())?;
+    file.set_len(0)?;
+    file.rewind()?;
     file.write_all(&id)?;
     file.sync_all()?;
     File::open(root)?.sync_all()?;

@@ -134,10 +134,14 @@ fn make_root(root: &Path) -> io::Result<bool> {
     Ok(!missing.is_empty())
 }
 
-/// Whether there is nothing in a directory but what its file system has put there.
-fn is_blank(directory: &Path) -> io::Result<bool> {
+/// Whether there is nothing in a directory but what its file system has put there, and an identity.
+pub(super) fn is_blank(directory: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
-        if entry?.file_name() != OsStr::new(LOST_FOUND) {
+        let name = entry?.file_name();
+        if ![LOST_FOUND, identity::FILE]
+            .iter()
+            .any(|of| name == OsStr::new(of))
+        {
             return Ok(false);
         }
     }
