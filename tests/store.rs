@@ -14,7 +14,7 @@ use ringmark_reader::stream::Address;
 use ringmark_tests::collecting::{Collecting, options, segments, stream};
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{Finished, binary, run};
+use ringmark_tests::{Finished, binary, require_tools, run};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 
@@ -324,4 +324,85 @@ fn shown_events(filled: &Filled) -> Vec<u64> {
     lines
         .filter_map(|line| line["args"]["seq"].as_u64())
         .collect()
+}
+
+impl Filled {
+    /// A command on the store, which is told `error` for what it wants of these segments.
+    fn told(&self, error: &str, of: &[PathBuf], arguments: &[&str]) -> Finished {
+        let mut command = self.stage.command("strace");
+        command.args(["-qq", "-o", "/dev/null", "-e", "trace=openat,statx"]);
+        command.args(["-e", &format!("inject=openat,statx:error={error}")]);
+        for segment in of {
+            command.arg("-P").arg(segment);
+        }
+        command.arg(binary::path()).args(arguments).arg(&self.store);
+        run(&mut command, SOON).unwrap()
+    }
+
+    /// The same without a segment that was there before, and no error.
+    fn without(&self, segment: &Path, arguments: &[&str]) -> Finished {
+        let aside = self.stage.path("aside");
+        fs::rename(segment, &aside).unwrap();
+        let mut command = self.stage.command(binary::path());
+        let finished = run(command.args(arguments).arg(&self.store), SOON).unwrap();
+        fs::rename(&aside, segment).unwrap();
+        finished
+    }
+}
+
+/// Retention removes segments while people read: as if they had been removed before. Any other error is damage.
+#[test]
+fn segments_that_go_while_they_are_read_are_passed_over() {
+    if !require_tools(&["strace"]) {
+        return;
+    }
+    let filled = Filled::new("going");
+    let all = filled.segments();
+    let account = |finished: &Finished| -> serde_json::Value {
+        serde_json::from_slice(&finished.stdout)
+            .unwrap_or_else(|_| panic!("exit code {}: {}", finished.code(), finished.stderr_text()))
+    };
+    let verify = ["verify", "--json"];
+    let gone = filled.told("ENOENT", &all[..1], &verify);
+    let mut found = account(&gone);
+    let mut before = account(&filled.without(&all[0], &verify).expect_code(1));
+    assert_eq!(before["removed_segments"].take(), 0);
+    assert_eq!(found["removed_segments"].take(), 1);
+    assert_eq!((found, gone.code()), (before.clone(), 1));
+    for arguments in [&["cat", "--json"][..], &["report"], &["graph"]] {
+        let before = filled.without(&all[0], arguments);
+        let gone = filled.told("ENOENT", &all[..1], arguments);
+        let told = gone.stderr_text();
+        assert!(
+            told.contains("1 segment removed by the collector"),
+            "{arguments:?}: {told}"
+        );
+        assert_eq!(
+            (gone.code(), gone.stdout_text()),
+            (before.code(), before.stdout_text()),
+            "{arguments:?}"
+        );
+    }
+    let denied = filled.told("EACCES", &all[..1], &verify).expect_code(1);
+    let found = account(&denied);
+    assert_eq!(
+        (&found["events"], &found["damaged"]),
+        (&before["events"], &1.into())
+    );
+    let why = found["damage"][0].as_str().unwrap();
+    assert!(
+        why.contains("Permission denied") && why.contains(all[0].to_str().unwrap()),
+        "{why}"
+    );
+    // Nothing is left to show.
+    for (error, text) in [
+        ("ENOENT", "removed by the collector"),
+        ("EACCES", "Permission denied"),
+    ] {
+        let none = filled
+            .told(error, &all, &["cat"])
+            .expect_code(3)
+            .stderr_text();
+        assert!(none.contains(text), "{none}");
+    }
 }

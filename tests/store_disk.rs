@@ -214,7 +214,8 @@ fn a_write_that_fails_leaves_nothing_behind() {
     assert_eq!(scene.pages(), (0..40).collect::<Vec<_>>());
 }
 
-/// A collector is killed, and the end of its segment is not what it was: half a block more, then a bit that turned.
+/// A collector is killed, and the end of its segment is not what it was: half a block more, then a bit that turned
+/// in the last one.
 #[test]
 fn a_torn_end_is_cut_off() {
     let scene = Scene::new("torn");
@@ -236,12 +237,10 @@ fn a_torn_end_is_cut_off() {
     assert!(!segment.with_extension("damaged").exists());
     let file = OpenOptions::new().write(true).open(&segment).unwrap();
     let bytes = file.metadata().unwrap().len();
-    // In the last page but one.
-    file.write_all_at(&[0x40], bytes - 2 * BLOCK + 1000)
-        .unwrap();
-    go_on(7, 20);
+    file.write_all_at(&[0x40], bytes - BLOCK + 1000).unwrap();
+    go_on(8, 20);
     let damaged = segment.with_extension("damaged");
-    assert_eq!(fs::metadata(damaged).unwrap().len(), bytes);
+    assert_eq!(fs::metadata(damaged).unwrap().len(), BLOCK);
 }
 
 /// A collector that ends says so, and takes in what comes until its streamers say BYE.

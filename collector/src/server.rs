@@ -90,6 +90,7 @@ impl Collector {
     ) -> Result<Self, CollectorError> {
         let figures = Arc::new(Figures::default());
         let store = Store::open(options.store.clone(), figures.clone())?;
+        store.tell(notices.clone());
         tell(&store, &notices);
         let mut listeners = Vec::new();
         for address in &options.listen {

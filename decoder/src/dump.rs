@@ -35,6 +35,8 @@ pub struct Dump {
     pub bytes: u64,
     /// Bytes of segments that were not read: see [`DumpBuilder::leave_out`].
     pub left_out_bytes: u64,
+    /// Segments of a store that were removed while it was read: as if they had been before.
+    pub removed_segments: u64,
     /// Pages that were there already, with nothing new.
     pub repeated: u64,
     /// Copies of pages that contradict another one; each is an item of `damage` too.

@@ -48,6 +48,12 @@ pub struct Verification {
     pub repeated: u64,
     /// Copies of pages that contradict another one.
     pub conflicts: u64,
+    /// Segments of a store that were removed while it was read; what was in them counts as missing,
+    /// as if they had been removed before.
+    pub removed_segments: u64,
+    /// Copies of what a collector cut off segments' ends that lie in a store. Not damage: what is
+    /// gone for good is missing.
+    pub cut_off: u64,
     /// What could not be used.
     pub damage: Vec<Damage>,
     /// Earliest event, ns since 1970.
@@ -72,6 +78,7 @@ impl Dump {
             sessions: self.sessions.len() as u64,
             repeated: self.repeated,
             conflicts: self.conflicts,
+            removed_segments: self.removed_segments,
             damage: self.damage.clone(),
             ..Verification::default()
         };
@@ -178,7 +185,7 @@ impl Verification {
         self.lost == 0 && self.damage.is_empty() && self.missing == 0 && self.contradictions == 0
     }
 
-    fn numbers(&self) -> [(&'static str, u64); 16] {
+    fn numbers(&self) -> [(&'static str, u64); 18] {
         [
             ("events", self.events),
             ("lost", self.lost),
@@ -195,6 +202,8 @@ impl Verification {
             ("repeated", self.repeated),
             ("conflicts", self.conflicts),
             ("contradictions", self.contradictions),
+            ("removed_segments", self.removed_segments),
+            ("cut_off", self.cut_off),
             ("damaged", self.damage.len() as u64),
         ]
     }

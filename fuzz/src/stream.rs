@@ -48,7 +48,8 @@ fn converse(said: Vec<u8>, root: &Path) {
         while let Some(item) = reader.next_item() {
             assert!(matches!(item, Item::Block(_)), "{item:?}");
         }
-        index::make(&segment).expect("an index, or none");
+        let damage = index::make(&segment).expect("an index, or none");
+        assert!(damage.is_none(), "{damage:?}");
         if let Some(made) = index::load(&segment) {
             assert!(!made.bytes().is_empty());
         }

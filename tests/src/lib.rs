@@ -13,6 +13,7 @@ pub mod dirs;
 pub mod disk;
 pub mod functions;
 pub mod left;
+pub mod opened;
 pub mod peer;
 pub mod process;
 pub mod proxy;

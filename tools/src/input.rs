@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_collector::store;
-use ringmark_decoder::{Dump, DumpBuilder, Filter, Session, Verification};
+use ringmark_decoder::{Damage, Dump, DumpBuilder, Fault, Filter, Session, Verification};
 
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{counted, duration, size};
@@ -57,6 +57,9 @@ pub(crate) fn read_for(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dum
             size(dump.left_out_bytes)
         ));
     }
+    if dump.removed_segments > 0 {
+        note(&removed_text(dump.removed_segments));
+    }
     tell_damage(&dump);
     tell_unknown(&dump);
     let found = dump.verify();
@@ -83,7 +86,7 @@ fn read_quietly(files: &[PathBuf]) -> anyhow::Result<Dump> {
 }
 
 fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
-    let (mut builder, mut refused) = (DumpBuilder::new(), None);
+    let (mut builder, mut all) = (DumpBuilder::new(), Segments::default());
     for Input { path, is_segment } in &expanded(files)? {
         if filter.has_time()
             && let Some(index) = store::index::load(path)
@@ -96,21 +99,89 @@ fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
         if *is_segment && fs::metadata(path).is_ok_and(|about| about.len() == 0) {
             continue;
         }
-        let (name, input) = open(path)?;
+        let (name, input) = match is_segment {
+            true => match all.open(path) {
+                Some(opened) => opened,
+                None => continue,
+            },
+            false => open(path)?,
+        };
         if let Err(damage) = builder.read(&name, input) {
-            let failure = Failure::unreadable(damage.to_string());
             if !is_segment {
-                return Err(failure.into());
+                return Err(Failure::unreadable(damage.to_string()).into());
             }
             // Of a store the rest is shown, and this is told as damage.
-            refused = Some(failure);
+            all.refused = Some(damage.to_string());
         }
     }
-    let dump = builder.finish();
-    match refused {
-        Some(failure) if dump.blocks == 0 && dump.left_out_bytes == 0 => Err(failure.into()),
-        _ => Ok(dump),
+    all.finish(builder.finish())
+}
+
+/// What became of a store's segments that could not be read.
+#[derive(Default)]
+struct Segments {
+    /// Those that were removed since the directory was read: retention does.
+    removed: u64,
+    /// Those that cannot be opened.
+    unopened: Vec<Damage>,
+    /// Why the last one that could not be used could not.
+    refused: Option<String>,
+}
+
+impl Segments {
+    /// Opens one, with its name for messages; `None`: it cannot be.
+    fn open(&mut self, path: &Path) -> Option<(String, Box<dyn io::Read>)> {
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => return Some((name, Box::new(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.removed += 1,
+            Err(error) => {
+                let damage = Damage {
+                    source: name.into(),
+                    block: 0,
+                    offset: 0,
+                    page: None,
+                    fault: Fault::Io(error.to_string()),
+                };
+                self.refused = Some(damage.to_string());
+                self.unopened.push(damage);
+            }
+        }
+        None
     }
+
+    /// The dump of those that were read.
+    fn finish(self, mut dump: Dump) -> anyhow::Result<Dump> {
+        if dump.blocks == 0 && dump.left_out_bytes == 0 {
+            let removed = || format!("{}, nothing was read", removed_text(self.removed));
+            let why = (self.removed > 0).then(removed);
+            if let Some(why) = self.refused.or(why) {
+                return Err(Failure::unreadable(why).into());
+            }
+        }
+        dump.damage.extend(self.unopened);
+        dump.removed_segments = self.removed;
+        Ok(dump)
+    }
+}
+
+/// Says that segments went.
+fn removed_text(segments: u64) -> String {
+    let segments = counted(segments, "segment");
+    format!("{segments} removed by the collector while the store was read")
+}
+
+/// Copies of what was cut off segments, in the stores among these.
+///
+/// # Errors
+/// A directory cannot be read.
+pub(crate) fn cut_off(files: &[PathBuf]) -> anyhow::Result<u64> {
+    let mut copies = 0;
+    for path in files.iter().filter(|path| path.is_dir()) {
+        let unreadable = |error| Failure::unreadable(format!("{}: {error}", path.display()));
+        copies += store::copies_below(path).map_err(unreadable)?.len() as u64;
+    }
+    Ok(copies)
 }
 
 /// What is to be read.

@@ -5,10 +5,11 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{BlockReader, IndexBuilder, Item, SegmentIndex};
+use ringmark_decoder::{BlockReader, Damage, IndexBuilder, Item, SegmentIndex};
 use ringmark_format::codec::crc32;
 use ringmark_format::store::INDEX_TAIL_BYTES;
 
+use super::damaged::is_cut;
 use super::place::{create, remove_left};
 
 /// Ending of an index's name.
@@ -39,28 +40,32 @@ fn end(segment: &Path) -> io::Result<(u64, u32)> {
     Ok((bytes, crc32(&end)))
 }
 
-/// Makes the index of a segment that is not written any more; one with damage gets none.
+/// Makes the index of a segment that is not written any more. One with damage gets none, and the
+/// first damage is returned, unless it is only that its writer was killed.
 ///
 /// # Errors
 /// The segment cannot be read, or its index not be written.
-pub fn make(segment: &Path) -> io::Result<()> {
+pub fn make(segment: &Path) -> io::Result<Option<Damage>> {
     let (bytes, crc) = end(segment)?;
-    let mut reader = BlockReader::new("a segment", File::open(segment)?.take(bytes));
+    let name = segment.display().to_string();
+    let mut reader = BlockReader::new(&name, File::open(segment)?.take(bytes));
     let mut builder = IndexBuilder::default();
     while let Some(item) = reader.next_item() {
-        let Item::Block(block) = item else {
-            return Ok(());
+        let block = match item {
+            Item::Block(block) => block,
+            Item::Damage(damage) => return Ok(Some(damage).filter(|d| !is_cut(&d.fault))),
         };
         if builder.take(&block).is_none() {
-            return Ok(());
+            return Ok(None);
         }
     }
     let Some(index) = builder.finish(bytes, crc) else {
-        return Ok(());
+        return Ok(None);
     };
     let (new, place) = (segment.with_extension("idx.new"), path(segment));
     remove_left(&new)?;
     let mode = fs::metadata(segment)?.mode() & 0o777;
     create(&new, mode)?.write_all(&index.bytes())?;
-    fs::rename(&new, &place)
+    fs::rename(&new, &place)?;
+    Ok(None)
 }

@@ -5,32 +5,36 @@
 //! made from it when it is closed.
 
 mod budget;
+mod damaged;
 mod durable;
 mod identity;
 pub mod index;
 mod name;
 mod place;
+mod positions;
 mod recover;
 mod retention;
 mod segment;
 mod session;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::figures::Figures;
 use budget::Budget;
+pub use damaged::copies_below;
 pub use durable::make_durable;
 use identity::Identity;
 use name::Places;
 pub use name::dumps_below;
-pub(crate) use name::safe;
+pub(crate) use name::{fits, safe};
 pub use place::DirectoryOptions;
 use retention::Retaining;
 pub use retention::{Now, Retention};
@@ -145,6 +149,10 @@ pub(crate) struct Context {
     budget: Arc<Budget>,
     /// Segments that are closed and have no index yet.
     unindexed: Mutex<Vec<PathBuf>>,
+    /// Segments that damage was found in, and told.
+    damaged: Mutex<BTreeSet<PathBuf>>,
+    /// Where people are told.
+    people: OnceLock<UnboundedSender<String>>,
 }
 
 /// The store.
@@ -184,6 +192,8 @@ impl Store {
                 figures,
                 budget,
                 unindexed: Mutex::new(unindexed),
+                damaged: Mutex::default(),
+                people: OnceLock::new(),
             }),
             identity,
             open: Mutex::default(),
@@ -192,6 +202,11 @@ impl Store {
             retaining: Mutex::default(),
             notices: Mutex::new(notice.into_iter().collect()),
         })
+    }
+
+    /// Where people are told of damage from now on.
+    pub(crate) fn tell(&self, people: UnboundedSender<String>) {
+        let _ = self.context.people.set(people);
     }
 
     /// Identity of the store.
@@ -256,13 +271,17 @@ impl Store {
     }
 
     fn find(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<StoredSession, StoreError> {
+        session::check_content(uuid, content)?;
         let place = lock(&self.places).of(uuid);
         if let Some(directory) = place
-            && let Some(found) = recover::session(uuid, &directory, &self.context)?
+            && let Some(found) = recover::session(uuid, &directory, content, &self.context)?
         {
             return Ok(found);
         }
-        let directory = name::directory(host, content);
+        let directory = name::directory(host, content).map_err(|what| StoreError::Protocol {
+            session: uuid,
+            what,
+        })?;
         let directory = self.context.options.root.join(directory);
         StoredSession::new(uuid, host, directory, content, &self.context)
     }
@@ -319,9 +338,11 @@ impl Store {
             return Ok(false);
         }
         fs::remove_file(segment).map_err(io_at("remove", segment))?;
-        // Beside it lie its index, and perhaps a copy of what was cut off.
+        // Beside it lie its index, and perhaps copies of what was cut off.
         let _ = fs::remove_file(index::path(segment));
-        let _ = fs::remove_file(segment.with_extension("damaged"));
+        let copies = damaged::remove_copies(segment);
+        Figures::add(&self.context.figures.damaged_removed_total, copies);
+        lock(&self.context.damaged).remove(segment);
         Ok(true)
     }
 
@@ -351,10 +372,12 @@ impl Store {
             }
             if name::unnamed(&segment).exists() {
                 unnamed.push(segment);
-            } else if segment.exists()
-                && let Err(error) = index::make(&segment)
-            {
-                errors.push(io_at("index", &segment)(error));
+            } else if segment.exists() {
+                match index::make(&segment) {
+                    Ok(Some(damage)) => self.context.damaged(&segment, &damage.to_string()),
+                    Ok(None) => {}
+                    Err(error) => errors.push(io_at("index", &segment)(error)),
+                }
             }
         }
         // Those that have no name yet come next time.

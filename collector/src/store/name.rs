@@ -21,8 +21,28 @@ const UNNAMED: &str = "new";
 /// How deep segments lie: `DAY/SERVICE/HOST/`.
 const DEPTH: usize = 3;
 
+/// Most characters of a name: as many as a DNS name has, and a directory's.
+const NAME_MAX: usize = 253;
+
+/// Whether a name is short enough to be a directory's as a whole.
+///
+/// # Errors
+/// It would have to be cut, and could then be another one's.
+pub(crate) fn fits(what: &str, name: &str) -> Result<(), String> {
+    let found = name.chars().count();
+    if found <= NAME_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "the name of the {what} has {found} characters, expected at most {NAME_MAX}"
+    ))
+}
+
 /// `DAY/SERVICE/HOST` of a session that begins now.
-pub(super) fn directory(host: &str, session: &[u8]) -> PathBuf {
+///
+/// # Errors
+/// A name is too long.
+pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, String> {
     let attributes = session.get(SessionHeader::BYTES..).unwrap_or_default();
     let find = |tag| {
         Attributes::new(attributes)
@@ -31,7 +51,9 @@ pub(super) fn directory(host: &str, session: &[u8]) -> PathBuf {
     };
     let service = find(tag::SERVICE_NAME).or_else(|| find(tag::PROCESS_NAME));
     let service = String::from_utf8_lossy(service.unwrap_or_default());
-    Path::new(&today()).join(safe(&service)).join(safe(host))
+    fits("service", &service)?;
+    fits("host", host)?;
+    Ok(Path::new(&today()).join(safe(&service)).join(safe(host)))
 }
 
 fn today() -> String {
@@ -40,12 +62,12 @@ fn today() -> String {
     String::from_utf8_lossy(&Stamper::default().stamp(ns)[..10]).into_owned()
 }
 
-/// A name of one directory, whatever a peer says: letters, digits, `.`, `_` and `-`, not hidden.
+/// A name of one directory, whatever a peer says: letters, digits, `.`, `_` and `-`, not hidden. As long as what was
+/// said, or one character longer: see [`fits`].
 pub(crate) fn safe(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String = text
         .chars()
-        .take(64)
         .map(|c| if allowed(c) { c } else { '_' })
         .collect();
     match name.chars().next() {
@@ -96,7 +118,10 @@ pub(super) fn remove_unnamed(root: &Path) -> io::Result<()> {
 
 /// Files where a collector puts its own: below directories that are days, and just as deep. What
 /// else lies in the store's directory is not looked at.
-fn files_of_store(root: &Path, is_ours: impl Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
+pub(super) fn files_of_store(
+    root: &Path,
+    is_ours: impl Fn(&Path) -> bool,
+) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     walk(root, |path, depth, is_directory| {
         if is_directory {
@@ -151,7 +176,12 @@ fn is_day(directory: &Path) -> bool {
 fn walk(root: &Path, mut look: impl FnMut(&Path, usize, bool) -> bool) -> io::Result<()> {
     let mut directories = vec![(root.to_owned(), 0)];
     while let Some((directory, depth)) = directories.pop() {
-        for entry in fs::read_dir(&directory)? {
+        let entries = match fs::read_dir(&directory) {
+            // Removed since the one above it was read.
+            Err(error) if depth > 0 && error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
             let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
             if (kind.is_dir() || kind.is_file()) && look(&path, depth, kind.is_dir()) {
                 directories.push((path, depth + 1));
@@ -218,7 +248,14 @@ mod tests {
         ] {
             assert_eq!(safe(said), name);
         }
-        assert_eq!(safe(&"x".repeat(1000)).len(), 64);
+        let long = ["x".repeat(253), format!("-{}", "x".repeat(252))];
+        assert_eq!(
+            [&long[0], &long[1]].map(|name| safe(name).len()),
+            [253, 254]
+        );
+        assert!(long.iter().all(|name| fits("host", name).is_ok()));
+        let found = fits("host", &"ü".repeat(254));
+        assert!(found.is_err_and(|why| why.contains("254 characters, expected at most 253")));
     }
 
     #[test]

@@ -4,22 +4,24 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ringmark_decoder::{BlockReader, Fault, Item};
+use ringmark_decoder::{BlockReader, Damage, Fault, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
+use super::damaged::is_cut;
 use super::segment::Segment;
 use super::session::StoredSession;
 use super::{Context, StoreError, index, io_at, name};
 
-/// Reads the session's segments in `directory`, in order; cuts off what is not whole at the end of
-/// the last one and goes on with it. `None`: nothing is left of it. Only the last one may lack
-/// something: another one gets its name when those before it are durable.
+/// Reads the session's segments in `directory`, in order; goes on with the last one, and cuts off
+/// what is not whole at its end. One with damage that blocks follow stays as it is. `None`: nothing
+/// is left of it. `content` is what the host says of the session, if no segment says it any more.
 pub(super) fn session(
     uuid: Uuid,
     directory: &Path,
+    content: &[u8],
     context: &Arc<Context>,
 ) -> Result<Option<StoredSession>, StoreError> {
     let host = directory.file_name().unwrap_or_default().to_string_lossy();
@@ -30,30 +32,52 @@ pub(super) fn session(
     let has_beginning = segments.last().is_some_and(|(_, path)| begins(path));
     for (number, path) in segments {
         let is_last = Some(number) == newest;
-        if !is_last
-            && has_beginning
-            && let Some(index) = index::load(&path)
-        {
+        let index = match !is_last && has_beginning {
+            true => index::load(&path),
+            false => None,
+        };
+        if let Some(index) = index {
             index.slots.iter().for_each(|slot| session.have_until(slot));
-            session.number = number + 1;
-            session.found(File::open(&path).map_err(io_at("open", &path))?);
-            continue;
-        }
-        let found = read(&path, is_last, &mut session)?;
-        if is_last && !found.begins_with_all(&session) {
-            // Nothing stands behind a beginning that is not whole: it is begun again.
-            fs::remove_file(&path).map_err(io_at("remove", &path))?;
-            continue;
+        } else {
+            let found = read(&path, &mut session)?;
+            if is_last && found.can_be_written() {
+                go_on(number, &path, &found, &mut session, context)?;
+                continue;
+            }
+            if let Some(damage) = &found.damage {
+                context.damaged(&path, &damage.text);
+            }
         }
         session.number = number + 1;
-        if is_last {
-            session.found_last(Segment::resume(&path, found.bytes)?);
-        } else {
-            session.found(File::open(&path).map_err(io_at("open", &path))?);
-        }
+        session.found(File::open(&path).map_err(io_at("open", &path))?);
+    }
+    if session.content.is_empty() {
+        session.content = content.to_vec();
     }
     session.charge_all()?;
     Ok(Some(session).filter(StoredSession::is_stored))
+}
+
+/// Goes on with the last segment, without what is torn at its end.
+fn go_on(
+    number: u32,
+    path: &Path,
+    found: &Found,
+    session: &mut StoredSession,
+    context: &Context,
+) -> Result<(), StoreError> {
+    // Nothing follows a beginning that is not whole: it is begun again.
+    let is_begun = found.begins_with_all(session);
+    if let Some(damage) = found.damage.as_ref().filter(|damage| !damage.is_cut) {
+        let from = if is_begun { damage.offset } else { 0 };
+        context.keep_end(path, from, &damage.text)?;
+    }
+    if !is_begun {
+        return fs::remove_file(path).map_err(io_at("remove", path));
+    }
+    session.number = number + 1;
+    session.found_last(Segment::resume(path, found.bytes)?);
+    Ok(())
 }
 
 /// Whether a segment's beginning is whole: something stands behind it.
@@ -92,17 +116,37 @@ fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreEr
 /// What is there of a segment.
 #[derive(Debug, Default)]
 struct Found {
-    /// Bytes of whole blocks.
+    /// Bytes of whole blocks, up to the first damage.
     bytes: u64,
     has_session: bool,
+    /// Pages or counters are in it.
+    has_more: bool,
     /// Schema bytes in it.
     schema_bytes: usize,
+    /// The first one.
+    damage: Option<Damaged>,
+    /// Something follows damage, or might.
+    is_followed: bool,
+}
+
+#[derive(Debug)]
+struct Damaged {
+    offset: u64,
+    text: String,
+    /// The file ends within a block.
+    is_cut: bool,
 }
 
 impl Found {
+    /// Whether blocks can be added to it: it is whole, or torn at its end and can be cut there.
+    fn can_be_written(&self) -> bool {
+        self.damage.is_none() || !self.is_followed
+    }
+
     /// Whether it can be read alone: what was known before stands in it.
     fn begins_with_all(&self, session: &StoredSession) -> bool {
-        self.has_session && self.schema_bytes == session.schema.len()
+        let is_whole = self.has_session && self.schema_bytes == session.schema.len();
+        is_whole || self.has_more
     }
 
     fn take(&mut self, header: &BlockHeader, content: &[u8]) {
@@ -112,54 +156,46 @@ impl Found {
                 let end = header.page_number as usize + content.len();
                 self.schema_bytes = self.schema_bytes.max(end);
             }
+            kind::PAGE | kind::COUNTERS => self.has_more = true,
             _ => {}
         }
+        self.is_followed |= self.damage.is_some();
+    }
+
+    fn is_damaged(&mut self, damage: &Damage) {
+        // Nobody knows what follows what the disk does not give.
+        self.is_followed |= matches!(damage.fault, Fault::Io(_));
+        self.damage.get_or_insert_with(|| Damaged {
+            offset: damage.offset,
+            text: damage.to_string(),
+            is_cut: is_cut(&damage.fault),
+        });
     }
 }
 
-/// Takes what a segment says. `is_last`: it was being written; what lies behind the first damage
-/// was never acknowledged as a whole, and does not count.
-fn read(path: &Path, is_last: bool, session: &mut StoredSession) -> Result<Found, StoreError> {
+/// Takes what a segment says, after damage too: a bit that turned costs its block.
+fn read(path: &Path, session: &mut StoredSession) -> Result<Found, StoreError> {
     let mut found = Found::default();
     let file = File::open(path).map_err(io_at("open", path))?;
     let mut reader = BlockReader::new(&path.display().to_string(), file);
     while let Some(item) = reader.next_item() {
-        let damage = match item {
+        match item {
+            // In damage lies anything, another session's blocks too.
+            Item::Block(block) if block.header.session != session.uuid.0 => {}
             Item::Block(block) => {
-                take(&block.header, block.content, session)?;
+                let is_after = found.damage.is_some();
+                take(&block.header, block.content, is_after, session);
                 found.take(&block.header, block.content);
-                continue;
             }
-            Item::Damage(damage) => damage,
-        };
-        if is_last {
-            let is_cut = matches!(
-                damage.fault,
-                Fault::TruncatedHeader { .. } | Fault::TruncatedContent { .. }
-            );
-            if !is_cut {
-                keep_copy(path)?;
-            }
-            found.bytes = damage.offset;
-            return Ok(found);
+            Item::Damage(damage) => found.is_damaged(&damage),
         }
     }
-    found.bytes = reader.offset();
+    let end = reader.offset();
+    found.bytes = found.damage.as_ref().map_or(end, |damage| damage.offset);
     Ok(found)
 }
 
-/// What is about to be cut off is more than one block: somebody may want to look at it.
-fn keep_copy(path: &Path) -> Result<(), StoreError> {
-    let copy = path.with_extension("damaged");
-    let copied = fs::copy(path, &copy);
-    copied.map(drop).map_err(io_at("copy", path))
-}
-
-fn take(
-    header: &BlockHeader,
-    content: &[u8],
-    session: &mut StoredSession,
-) -> Result<(), StoreError> {
+fn take(header: &BlockHeader, content: &[u8], is_after_damage: bool, session: &mut StoredSession) {
     match header.kind {
         kind::SESSION => session.content = content.to_vec(),
         kind::SCHEMA => {
@@ -167,13 +203,15 @@ fn take(
                 .schema
                 .len()
                 .checked_sub(header.page_number as usize);
-            // What stands behind a gap is no use.
+            // What stands behind a gap is no use: it comes again.
             let new = known.and_then(|known| content.get(known..));
             session.schema.extend_from_slice(new.unwrap_or_default());
         }
+        // One that contradicts itself is nobody's page.
         kind::PAGE => {
-            let (_, slot) = session.is_new(header, content)?;
-            session.have(header, slot);
+            if let Ok((_, slot)) = session.is_new(header, content) {
+                session.have_found(header, slot, is_after_damage);
+            }
         }
         kind::HOST_CLOCK => {
             if let Ok((clock, _)) = HostClock::read_from_prefix(content) {
@@ -182,5 +220,4 @@ fn take(
         }
         _ => {}
     }
-    Ok(())
 }

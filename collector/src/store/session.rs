@@ -16,6 +16,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::budget::{Charge, SLOT_BYTES};
 use super::durable::Unsynced;
+use super::positions::{GONE_BYTES, Positions, STEP_MAX};
 use super::segment::Segment;
 use super::{Context, StoreError, Sync, io_at, lock, name};
 use crate::clocks::Kept;
@@ -28,16 +29,28 @@ const SESSION_BYTES_MAX: usize = 256 << 10;
 /// Most slots of a session.
 const SLOTS_MAX: usize = 4096;
 
-/// Most pages between one of a slot and the next one that comes: a ring that turns a page each
-/// microsecond needs 12 days for them.
-const STEP_MAX: u64 = 1 << 40;
+/// Whether the content of a SESSION block can be remembered.
+///
+/// # Errors
+/// It is too large.
+pub(super) fn check_content(uuid: Uuid, content: &[u8]) -> Result<(), StoreError> {
+    let found = content.len();
+    if found <= SESSION_BYTES_MAX {
+        return Ok(());
+    }
+    Err(StoreError::Protocol {
+        session: uuid,
+        what: format!("SESSION of {found} bytes, expected at most {SESSION_BYTES_MAX}"),
+    })
+}
 
 /// What is there of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Known {
     /// Bytes of the schema stream.
     pub schema_bytes: u64,
-    /// The page behind the last sealed one of each slot.
+    /// Where each slot goes on: after its last sealed page, or at the first one that damage may
+    /// have cost.
     pub slots: Vec<(u32, u64)>,
 }
 
@@ -49,7 +62,7 @@ pub struct StoredSession {
     pub(super) directory: PathBuf,
     pub(super) content: Vec<u8>,
     pub(super) schema: Vec<u8>,
-    pub(super) next: BTreeMap<u32, u64>,
+    pub(super) slots: BTreeMap<u32, Positions>,
     pub(super) segment: Option<Segment>,
     /// Number of the next segment.
     pub(super) number: u32,
@@ -73,20 +86,13 @@ impl StoredSession {
         content: &[u8],
         context: &Arc<Context>,
     ) -> Result<Self, StoreError> {
-        let found = content.len();
-        if found > SESSION_BYTES_MAX {
-            return Err(StoreError::Protocol {
-                session: uuid,
-                what: format!("SESSION of {found} bytes, expected at most {SESSION_BYTES_MAX}"),
-            });
-        }
         Ok(Self {
             uuid,
             host: name::safe(host),
             directory,
             content: content.to_vec(),
             schema: Vec::new(),
-            next: BTreeMap::new(),
+            slots: BTreeMap::new(),
             segment: None,
             number: 0,
             clocks: Kept::default(),
@@ -108,8 +114,9 @@ impl StoredSession {
     /// Found again: what its files say is charged as a whole.
     pub(super) fn charge_all(&mut self) -> Result<(), StoreError> {
         let bytes = self.content.len() + self.schema.len();
-        let slots = self.next.len() as u64 * SLOT_BYTES;
-        self.charge.grow(bytes as u64 + slots)
+        let slots = self.slots.len() as u64 * SLOT_BYTES;
+        let gone: u64 = self.slots.values().map(Positions::stretches).sum();
+        self.charge.grow(bytes as u64 + slots + gone * GONE_BYTES)
     }
 
     /// A host sent SESSION with this content.
@@ -140,9 +147,9 @@ impl StoredSession {
         Known {
             schema_bytes: self.schema.len() as u64,
             slots: self
-                .next
+                .slots
                 .iter()
-                .map(|(slot, next)| (*slot, *next))
+                .map(|(slot, positions)| (*slot, positions.resume()))
                 .collect(),
         }
     }
@@ -264,11 +271,12 @@ impl StoredSession {
         if page.generation != header.page_number.wrapping_add(1) || page.ring_id != header.ring_id {
             return Err(self.wrong("a page that is not the one that its block names"));
         }
-        let next = self.next.get(&page.slot).copied();
-        if next.is_none() && self.next.len() >= SLOTS_MAX {
+        let positions = self.slots.get(&page.slot);
+        if positions.is_none() && self.slots.len() >= SLOTS_MAX {
             return Err(self.wrong(format!("pages of more than {SLOTS_MAX} slots")));
         }
-        Ok((header.page_number >= next.unwrap_or(0), page.slot))
+        let is_new = positions.is_none_or(|there| there.is_new(header.page_number));
+        Ok((is_new, page.slot))
     }
 
     fn add_page(
@@ -278,24 +286,23 @@ impl StoredSession {
         block: &[u8],
     ) -> Result<bool, StoreError> {
         let (is_new, slot) = self.is_new(header, content)?;
-        if !self.may_follow(slot, header.page_number) {
+        let next = self.slots.get(&slot).map_or(0, Positions::next);
+        let (found, most) = (header.page_number, next.saturating_add(STEP_MAX));
+        if found > most {
             Figures::add(&self.context.figures.refused_pages_total, 1);
-            let (found, next) = (header.page_number, self.next.get(&slot).unwrap_or(&0));
-            return Err(self.wrong(format!(
-                "page {found} of slot {slot}, expected one from {next} to {}",
-                next.saturating_add(STEP_MAX)
-            )));
+            let what = format!("page {found} of slot {slot}, expected one from {next} to {most}");
+            return Err(self.wrong(what));
         }
         if !is_new {
             Figures::add(&self.context.figures.repeated_pages_total, 1);
             return Ok(false);
         }
-        if !self.next.contains_key(&slot) {
+        if !self.slots.contains_key(&slot) {
             self.charge.grow(SLOT_BYTES)?;
         }
         self.append(block)?;
         self.clocks.want();
-        self.have(header, slot);
+        self.have_found(header, slot, false);
         Figures::add(&self.context.figures.pages_total, 1);
         Ok(true)
     }
@@ -311,25 +318,21 @@ impl StoredSession {
         self.segment = Some(segment);
     }
 
-    /// Whether the slot's ring can have come to this page: one that no ring comes to would say of
-    /// all real pages that they are there.
-    fn may_follow(&self, slot: u32, page: u64) -> bool {
-        let next = self.next.get(&slot).copied().unwrap_or(0);
-        page <= next.saturating_add(STEP_MAX)
-    }
-
     /// An index says so much of a slot.
     pub(super) fn have_until(&mut self, slot: &IndexSlot) {
-        if self.may_follow(slot.slot, slot.next_page) {
-            let next = self.next.entry(slot.slot).or_insert(0);
-            *next = (*next).max(slot.next_page);
-        }
+        let positions = self.slots.entry(slot.slot).or_default();
+        positions.have_until(slot.next_page);
     }
 
-    /// A page is there.
-    pub(super) fn have(&mut self, header: &BlockHeader, slot: u32) {
-        if header.flags & SEALED != 0 && self.may_follow(slot, header.page_number) {
-            self.next.insert(slot, header.page_number.saturating_add(1));
+    /// A page is there; in the file that it was found in, it may stand after damage.
+    pub(super) fn have_found(&mut self, header: &BlockHeader, slot: u32, is_after_damage: bool) {
+        if header.flags & SEALED == 0 {
+            return;
+        }
+        let positions = self.slots.entry(slot).or_default();
+        match is_after_damage {
+            true => positions.have_after_damage(header.page_number),
+            false => positions.have(header.page_number),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::input::Files;
+use crate::input::{self, Files};
 use crate::output::{Exit, Sink};
 
 /// Check that dumps are whole, and say what was lost
@@ -10,7 +10,8 @@ use crate::output::{Exit, Sink};
 #[command(after_help = "\
 Exit code 0: fine; 1: events are lost, damaged or missing; 3: no dump.
 'complete' is yes if every event of every session is in the dump or counted: a dump that was cut
-off, or of sessions that go on, is not complete.")]
+off, or of sessions that go on, is not complete. 'cut_off' counts the copies (*.damaged) of what a
+collector cut off the ends of a store's segments: they can be looked at, and deleted.")]
 pub(crate) struct Args {
     #[command(flatten)]
     files: Files,
@@ -21,7 +22,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let found = self.files.read_quietly()?.verify();
+        let mut found = self.files.read_quietly()?.verify();
+        found.cut_off = input::cut_off(&self.files.files)?;
         let mut out = Sink::direct();
         if self.json {
             writeln!(out, "{}", found.to_json())?;
