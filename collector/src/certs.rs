@@ -39,7 +39,9 @@ pub enum CertsError {
         path: PathBuf,
     },
     /// It cannot be the name of a machine.
-    #[error("{name:?}: expected the name of a machine: letters, digits, '-', '_' and '.'")]
+    #[error(
+        "{name:?}: expected the name of a machine: letters, digits, '-', '_' and '.', at most 63 characters between dots, 253 in all"
+    )]
     Name {
         /// What was given.
         name: String,
@@ -206,8 +208,10 @@ fn signed(
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     params.subject_alt_names = subjects?;
-    let first = names.first().cloned().unwrap_or_default();
-    params.distinguished_name.push(DnType::CommonName, first);
+    // Nobody looks at it; X.509 allows no longer one.
+    if let Some(first) = names.first().filter(|name| name.len() <= 64) {
+        params.distinguished_name.push(DnType::CommonName, first);
+    }
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![role.purpose()];
     params.use_authority_key_identifier_extension = true;

@@ -42,6 +42,11 @@ impl Pings {
         (ping.number, ping.real_ns)
     }
 
+    /// How many were said.
+    pub(crate) fn said(&self) -> u64 {
+        self.said
+    }
+
     /// How long to wait before the one after that: a new host's clock is soon known well.
     pub(crate) fn pause(&self) -> Duration {
         let early = 50u64 << (2 * self.said.saturating_sub(1)).min(16);

@@ -10,7 +10,9 @@ use std::time::Duration;
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
-use ringmark_format::stream::{self, HostClock, Pong, SILENT_MS, STREAM_MAJOR, refusal};
+use ringmark_format::stream::{
+    self, HostClock, Pong, SILENT_MS, STREAM_MAJOR, UNKNOWN_BYTES, refusal,
+};
 use subtle::ConstantTimeEq;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
@@ -24,7 +26,7 @@ use crate::hosts::Presence;
 use crate::listen::{Bytes, Line, say_and_close};
 use crate::memory::{Memory, Part};
 use crate::server::now_ns;
-use crate::store::{Shared, Store, lock};
+use crate::store::{Shared, Store, fits, lock};
 use crate::words::{self, Introduced};
 use durable::Syncing;
 
@@ -60,6 +62,14 @@ fn denied(what: String) -> End {
     End::Refused(refusal::DENIED, what)
 }
 
+/// Whether blocks of this kind are part of a session, and known.
+fn is_stored(kind: u16) -> bool {
+    matches!(
+        kind,
+        kind::SCHEMA | kind::PAGE | kind::COUNTERS | kind::HOST_CLOCK | kind::INDEX
+    )
+}
+
 /// A connection.
 pub(crate) struct Peer {
     bytes: Box<dyn Bytes>,
@@ -75,6 +85,8 @@ pub(crate) struct Peer {
     touched: Vec<Uuid>,
     received: u64,
     durable: u64,
+    /// Bytes of messages of unknown kinds.
+    skipped: u64,
     syncing: Option<Syncing>,
     pings: Pings,
     /// When the next one is due; none before the greeting is over.
@@ -96,6 +108,7 @@ impl Peer {
             touched: Vec::new(),
             received: 0,
             durable: 0,
+            skipped: 0,
             syncing: None,
             pings: Pings::default(),
             ping_at: None,
@@ -150,6 +163,7 @@ impl Peer {
     /// The host that it may speak for: proved by its certificate, or by whoever has our token.
     fn admit(&self, hello: &Introduced) -> Result<String, String> {
         let said = &hello.host;
+        fits("host", said)?;
         if let Some(proved) = &self.proved {
             let named = proved.iter().find(|name| name.eq_ignore_ascii_case(said));
             return named.cloned().ok_or_else(|| {
@@ -247,8 +261,26 @@ impl Peer {
                 "a message of kind {} out of place",
                 header.kind
             ))),
-            _ => self.store_block(header),
+            known if is_stored(known) => self.store_block(header),
+            _ => self.skip(header),
         }
+    }
+
+    /// Passes over a kind of a later version. Messages need no credit, so they are bounded here.
+    fn skip(&mut self, header: &BlockHeader) -> Result<(), End> {
+        Figures::add(&self.common.figures.skipped_blocks_total, 1);
+        if header.kind < stream::kind::HELLO {
+            return Ok(());
+        }
+        self.skipped += block::whole(header) as u64;
+        let most = u64::from(UNKNOWN_BYTES) * (self.pings.said() + 1);
+        if self.skipped <= most {
+            return Ok(());
+        }
+        let (kind, found) = (header.kind, self.skipped);
+        Err(wrong(format!(
+            "{found} bytes of messages of unknown kinds, at last {kind}, expected at most {most} by now"
+        )))
     }
 
     async fn announced(&mut self, uuid: Uuid, content: Vec<u8>) -> Result<(), End> {
@@ -318,10 +350,17 @@ impl Peer {
         let mut reader = BlockReader::new("a container", whole.as_slice());
         while let Some(item) = reader.next_item() {
             let inner = match item {
-                Item::Block(inner) if inner.header.kind == kind::SESSION => {
-                    return Err(wrong("SESSION in a container"));
-                }
-                Item::Block(inner) => inner,
+                Item::Block(inner) if is_stored(inner.header.kind) => inner,
+                Item::Block(inner) => match inner.header.kind {
+                    kind::SESSION => return Err(wrong("SESSION in a container")),
+                    message @ stream::kind::HELLO.. => {
+                        return Err(wrong(format!("a message of kind {message} in a container")));
+                    }
+                    _ => {
+                        Figures::add(&self.common.figures.skipped_blocks_total, 1);
+                        continue;
+                    }
+                },
                 Item::Damage(damage) => return Err(wrong(damage.to_string())),
             };
             let session = self.session(Uuid(inner.header.session))?;

@@ -48,6 +48,9 @@ pub const STREAM_MINOR: u16 = 0;
 pub const PING_EVERY_MS: u32 = 2000;
 /// After this long without a block, in ms, the other side is taken for gone.
 pub const SILENT_MS: u32 = 8000;
+/// A streamer sends no more bytes of messages that a collector may not know, for each PING that it
+/// has heard and once more.
+pub const UNKNOWN_BYTES: u32 = 128 << 10;
 /// The rates of two hosts' clocks differ by no more than this, in millionths.
 pub const HOST_DRIFT_PPM: u32 = 200;
 

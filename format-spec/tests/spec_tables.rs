@@ -245,6 +245,7 @@ fn code_singles() -> Vec<Row> {
         single("stream::STREAM_MAJOR", stream::STREAM_MAJOR),
         single("stream::STREAM_MINOR", stream::STREAM_MINOR),
         single("stream::PING_EVERY_MS", stream::PING_EVERY_MS),
+        single("stream::UNKNOWN_BYTES", stream::UNKNOWN_BYTES),
         single("stream::SILENT_MS", stream::SILENT_MS),
         single("stream::HOST_DRIFT_PPM", stream::HOST_DRIFT_PPM),
         single("store::INDEX_TAIL_BYTES", store::INDEX_TAIL_BYTES),

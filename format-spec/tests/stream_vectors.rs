@@ -14,6 +14,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const NO_SESSION: Uuid = Uuid([0; 16]);
 const SESSION: Uuid = Uuid([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+/// Content of kinds that this version does not know.
+const LATER: &[u8] = b"of a later version";
 const NOW: u64 = 1_700_000_000_000_000_000;
 
 fn vectors() -> BTreeMap<String, Vec<u8>> {
@@ -114,6 +116,8 @@ fn from_streamer() -> Vec<(&'static str, Vec<u8>)> {
         ("hello", hello()),
         ("pong", message(kind::PONG, NO_SESSION, &[pong.as_bytes()])),
         ("bye", message(kind::BYE, NO_SESSION, &[])),
+        ("later_message", message(60, NO_SESSION, &[LATER])),
+        ("later_block", message(20, SESSION, &[LATER])),
     ]
 }
 

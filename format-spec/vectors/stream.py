@@ -35,6 +35,8 @@ MESSAGES = {
     "pong": block(38, struct.pack("<QQQQ", 1, 1_700_000_000_000_000_003, 1_700_000_010_000_000_004, 5_000)),
     "drain": block(39, b""),
     "bye": block(40, b""),
+    "later_message": block(60, b"of a later version"),
+    "later_block": block(20, b"of a later version", SESSION),
     "host_clock": block(6, struct.pack("<QqQQ", 1_700_000_000_000_000_005, -10_000_000_000, 70_000, 6_000), SESSION),
 }
 
