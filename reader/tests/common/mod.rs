@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ringmark_format::attribute::{self, tag};
-use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, SEALED, kind};
+use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, SEALED, Window, kind};
 use ringmark_format::codec;
 use ringmark_format::counters::{CountersHeader, SlotCounters};
 use ringmark_format::mailbox::MAILBOX_BYTES;
@@ -327,6 +327,8 @@ impl Decoded {
                 let raw = codec::decode(header.codec, content, header.raw_bytes).unwrap();
                 assert_eq!(self.add(&raw), raw.len());
             }
+            // The pages are whole all the same.
+            kind::WINDOW => assert_eq!(content.len(), Window::BYTES),
             other => panic!("kind {other}"),
         }
     }
