@@ -14,9 +14,10 @@ use ringmark_tests::{Running, ringmark, run};
 const ENDS: &str = env!("CARGO_BIN_EXE_ends");
 const MODES: [&str; 2] = ["mode=lossless", "mode=overwrite"];
 
-/// A program whose exit begins when its standard input ends.
+/// A program whose exit begins when its standard input ends. Its ring file stays: whatever is beside
+/// it may look at it and close it again before it opens it for good.
 fn program(stage: &Stage, mode: &str) -> Running {
-    let mut command = stage.program(ENDS, mode);
+    let mut command = stage.program(ENDS, &format!("{mode},keep=always"));
     command.arg("late-exit").stdin(Stdio::piped());
     Running::start(&mut command).unwrap()
 }
