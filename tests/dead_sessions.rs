@@ -187,7 +187,7 @@ fn what_a_small_file_system_cannot_hold_is_counted() {
          while [ $i -lt {programs} ]; do {EMIT} 0 {EVENTS}; i=$((i+1)); done
          kill -CONT $recorder
          taken
-         kill -INT $recorder
+         kill -TERM $recorder
          code=0; wait $recorder || code=$?
          echo $code
          {tool} list --json",
