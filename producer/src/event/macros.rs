@@ -1,6 +1,6 @@
 //! `event!`, `span!`, `counter!`, `flow!`, `event_at!`.
 //!
-//! What users write is documented at [`event!`].
+//! What users write is documented at [`event!`](crate::event!).
 
 /// A place in the program, as a type of its own. Not for use by hand.
 #[doc(hidden)]
@@ -181,8 +181,8 @@ macro_rules! __instrument_async_span {
 ///   reference to one of them. `Option` is none: use `?value`, or a number that stands for nothing.
 /// - An event has at most 12 arguments. Formatted text is cut at 512 bytes.
 ///
-/// [`span!`] and [`async_span!`] take the same, and so does [`event_at!`] after its tick.
-/// [`counter!`] and [`flow!`] take no options.
+/// [`span!`](crate::span!) and [`async_span!`](crate::async_span!) take the same, and so does [`event_at!`](crate::event_at!) after its tick.
+/// [`counter!`](crate::counter!) and [`flow!`](crate::flow!) take no options.
 ///
 /// # Example
 ///
@@ -199,7 +199,7 @@ macro_rules! event {
 }
 
 /// Emits an instant event at a tick of the session's clock that the caller already holds:
-/// `event_at!(ticks, "packet.seen", bytes = n)`. See [`crate::ticks`]; the rest is as for [`event!`].
+/// `event_at!(ticks, "packet.seen", bytes = n)`. See [`crate::ticks`]; the rest is as for [`event!`](crate::event!).
 ///
 /// ```
 /// let seen = ringmark::ticks();
@@ -212,7 +212,7 @@ macro_rules! event_at {
 
 /// Begins a span that ends when the guard is dropped: `let _span = span!("db.query", rows = n);`
 ///
-/// It takes what [`event!`] takes. A guard that is not bound to a name ends at once.
+/// It takes what [`event!`](crate::event!) takes. A guard that is not bound to a name ends at once.
 ///
 /// ```
 /// let _span = ringmark::span!(level: Debug, "db.query", table = "users", rows = 3_u32);
@@ -224,7 +224,7 @@ macro_rules! span {
 
 /// Makes a span for a future, which may move between threads:
 /// `work(n).in_span(async_span!("request", id = n)).await`. See [`crate::InSpan`]; it takes what
-/// [`event!`] takes.
+/// [`event!`](crate::event!) takes.
 #[macro_export]
 macro_rules! async_span {
     ($($all:tt)+) => { $crate::__options!(__async_span () $($all)+) };
@@ -246,7 +246,7 @@ macro_rules! counter {
 
 /// Ties events of different threads together by an id: `flow!("job", job.id, step = "queued")`.
 ///
-/// The id is an integer; arguments as for [`event!`]. There are no options.
+/// The id is an integer; arguments as for [`event!`](crate::event!). There are no options.
 ///
 /// ```
 /// ringmark::flow!("job", 42_u64, step = "queued");
