@@ -68,7 +68,7 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 30] {
+pub fn layout_table() -> [StructLayout; 31] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
@@ -85,6 +85,7 @@ pub fn layout_table() -> [StructLayout; 30] {
         crate::function::TracerEntry::LAYOUT,
         crate::attribute::AttributeHeader::LAYOUT,
         crate::block::BlockHeader::LAYOUT,
+        crate::block::Window::LAYOUT,
         crate::counters::CountersHeader::LAYOUT,
         crate::counters::SlotCounters::LAYOUT,
         crate::stream::HostClock::LAYOUT,
