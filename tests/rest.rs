@@ -16,42 +16,50 @@ const MOST: f64 = 2.0;
 /// Until a watcher has opened everything and waits for more.
 const SETTLE: Duration = Duration::from_millis(1500);
 
-/// Processor time of all threads of a process, as the kernel's scheduler counts it.
-fn cpu(process: &Running) -> Duration {
+/// Processor time of all threads of a process in ns, how often they went to sleep, and how often a
+/// processor was taken from them, as the kernel's scheduler counts it.
+fn spent(process: &Running) -> [u64; 3] {
+    let mut sum = [0; 3];
     let tasks = fs::read_dir(format!("/proc/{}/task", process.id())).expect("a process");
-    let spent = tasks.flatten().filter_map(|task| {
-        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<u64>().ok()
-    });
-    Duration::from_nanos(spent.sum())
+    for task in tasks.flatten() {
+        let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let (times, status) = (read("schedstat"), read("status"));
+        let switches = |kind: &str| {
+            let count = status.lines().find_map(|line| line.strip_prefix(kind));
+            count.and_then(|count| count.trim().parse().ok())
+        };
+        let time = times.split(' ').next().and_then(|ns| ns.parse().ok());
+        let slept = switches("voluntary_ctxt_switches:");
+        let found = [time, slept, switches("nonvoluntary_ctxt_switches:")];
+        (0..3).for_each(|i| sum[i] += found[i].unwrap_or(0));
+    }
+    sum
 }
 
-/// What each uses of a core, in percent, over a few seconds.
+/// That each of them uses little of a core over a few seconds. Where others keep the processors
+/// busy, who never sleeps gets little, too: so each must have gone to sleep by itself, mostly.
 fn expect_rest(watchers: &[(&str, Running)]) {
     thread::sleep(SETTLE);
     let time = Duration::from_secs(if is_long() { 60 } else { 4 });
-    let (before, begun): (Vec<_>, _) = (each_cpu(watchers), Instant::now());
+    let each = || watchers.iter().map(|(_, watcher)| spent(watcher));
+    let (before, begun): (Vec<_>, _) = (each().collect(), Instant::now());
     thread::sleep(time);
-    let (after, elapsed) = (each_cpu(watchers), begun.elapsed());
-    let spent = before.iter().zip(&after);
-    let percents: Vec<_> = watchers
-        .iter()
-        .zip(spent)
-        .map(|((name, _), (before, after))| {
-            let spent = after.saturating_sub(*before);
-            (*name, 100.0 * spent.as_secs_f64() / elapsed.as_secs_f64())
+    let elapsed = begun.elapsed().as_nanos() as f64;
+    let found = watchers.iter().zip(each().zip(before));
+    let found: Vec<_> = found
+        .map(|((name, _), (after, before))| {
+            let [ns, slept, taken] = [0, 1, 2].map(|i| after[i].saturating_sub(before[i]));
+            (*name, ns as f64 * 100.0 / elapsed, slept, taken)
         })
         .collect();
-    println!("percent of a core: {percents:.2?}");
-    let busy: Vec<_> = percents.iter().filter(|(_, p)| *p > MOST).collect();
+    println!("percent of a core, sleeps, interruptions: {found:.2?}");
+    let busy =
+        |(_, percent, slept, taken): &&(&str, f64, u64, u64)| *percent > MOST || slept < taken;
+    let busy: Vec<_> = found.iter().filter(busy).collect();
     assert!(
         busy.is_empty(),
-        "percent of a core, at most {MOST}: {busy:.1?}"
+        "at most {MOST} %, and asleep in between: {busy:.1?}"
     );
-}
-
-fn each_cpu(watchers: &[(&str, Running)]) -> Vec<Duration> {
-    watchers.iter().map(|(_, watcher)| cpu(watcher)).collect()
 }
 
 fn watcher(stage: &Stage, arguments: &[&str]) -> Running {
