@@ -31,6 +31,9 @@ const NOT_DEFINED: [(&str, &str); 5] = [
     ("__environ", "it is a variable"),
 ];
 
+/// Calls that are not recorded, of five threads: a thread misses what getting its ring calls.
+const MISSED_MAX: u64 = 64;
+
 /// The functions that the object imports, with their versions.
 fn imports() -> Vec<(String, String)> {
     let mut nm = Command::new("nm");
@@ -94,22 +97,27 @@ fn a_program_may_define_and_trace_all_that_the_object_calls() {
         stage.path("").display()
     );
     let program = compile(&stage, "interposed.c", "interposed", &flags);
+    let dump = stage.path("run.rmk");
     for tracer in ["graph", "function", "profile"] {
-        let dump = stage.path("run.rmk");
-        let said = traced(&stage, tracer, &program, &dump);
+        let said = traced(&stage, tracer, &[&program], &dump);
         let lost = Account::of(&decode(std::slice::from_ref(&dump))).lost();
+        assert!(lost <= MISSED_MAX, "{tracer}: {lost} lost");
         let seen = calls(&stage, "", &dump);
-        for (name, expected) in counted(&said) {
+        let expected = counted(&said);
+        assert!(expected.get("getpid") > Some(&500), "{said}");
+        for (name, expected) in expected {
             let found = seen.get(name).copied().unwrap_or(0);
-            // A record of the kind `function` has no end, and is no call in a report.
-            if tracer != "function" {
-                assert!(
-                    found + lost >= expected,
-                    "{tracer}: {name}: {expected} calls, {found} recorded, {lost} lost"
-                );
-            }
+            // Records of the kind `function` have no end; how they are reported is not of interest.
+            assert!(
+                tracer == "function" || found + MISSED_MAX >= expected,
+                "{tracer}: {name}: {expected} calls, {found} recorded"
+            );
         }
-        assert!(lost < 1000, "{tracer}: {lost} lost");
+    }
+    // Children, whose sessions begin with their first event: what that calls is lost.
+    for tracer in ["graph", "profile"] {
+        let with_children = [program.as_path(), Path::new("children")];
+        let _ = traced(&stage, tracer, &with_children, &dump);
     }
 }
 
@@ -121,14 +129,14 @@ fn a_program_may_have_a_getpid_of_its_own() {
     let stage = Stage::new("fn-getpid");
     let program = compile(&stage, "own_getpid.c", "own_getpid", SITES);
     let dump = stage.path("run.rmk");
-    assert_eq!(traced(&stage, "graph", &program, &dump), "3000\n");
+    assert_eq!(traced(&stage, "graph", &[&program], &dump), "3000\n");
     let expected = [("getpid", 3000), ("main", 1), ("thread", 2)];
     let expected = expected.map(|(name, calls)| (name.to_owned(), calls));
     assert_eq!(calls(&stage, "", &dump), BTreeMap::from(expected));
 }
 
 /// What the program says that runs with all its functions traced.
-fn traced(stage: &Stage, tracer: &str, program: &Path, dump: &Path) -> String {
+fn traced(stage: &Stage, tracer: &str, command_line: &[&Path], dump: &Path) -> String {
     let _ = fs::remove_file(dump);
     let mut command = tool(stage);
     command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
@@ -136,7 +144,7 @@ fn traced(stage: &Stage, tracer: &str, program: &Path, dump: &Path) -> String {
         .env("RINGMARK", "mode=lossless,session=256M")
         .arg(dump)
         .arg("--")
-        .arg(program);
+        .args(command_line);
     let finished = run(&mut command, LIMIT).expect("it starts");
     // 1: all went well, and some events were lost.
     assert!(

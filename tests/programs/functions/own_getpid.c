@@ -6,7 +6,7 @@
 
 static long right;
 
-pid_t getpid(void) { return (pid_t)syscall(SYS_getpid); }
+__attribute__((noinline)) pid_t getpid(void) { return (pid_t)syscall(SYS_getpid); }
 
 __attribute__((noinline)) void *thread(void *parent) {
     for (int i = 0; i < 1000; i++) {
