@@ -44,7 +44,10 @@ impl Found {
         } else {
             session_dir::open(&self.path, write)
         };
-        let file = opened.map_err(io_at("open", &self.path))?;
+        let file = opened.map_err(|error| match self.foreign_owner() {
+            Some(foreign) if error.kind() == io::ErrorKind::PermissionDenied => foreign,
+            _ => io_at("open", &self.path)(error),
+        })?;
         let owner = file.metadata().map_err(io_at("fstat", &self.path))?.uid();
         let own = session_dir::uid();
         // Root reads those of all users, but only where they belong.
@@ -62,6 +65,17 @@ impl Found {
             });
         }
         Ok(file)
+    }
+
+    /// That a file in a directory is another user's than the directory, if it is.
+    fn foreign_owner(&self) -> Option<ReaderError> {
+        let expected = self.owner?;
+        let owner = fs::symlink_metadata(&self.path).ok()?.uid();
+        (owner != expected).then(|| ReaderError::ForeignOwner {
+            path: self.path.clone(),
+            owner,
+            expected,
+        })
     }
 }
 
