@@ -50,9 +50,9 @@ pub(crate) struct JobArgs {
     pub(super) files_max: u64,
     #[arg(long)]
     pub(super) seconds_max: Option<u64>,
-    /// Device and inode of a file to leave out.
-    #[arg(long, num_args = 2)]
-    pub(super) skip: Vec<u64>,
+    /// Absolute path of a file to leave out.
+    #[arg(long)]
+    pub(super) skip: Option<PathBuf>,
 }
 
 /// As many as there are processors, at least 2, at most 8.
@@ -72,7 +72,7 @@ impl JobArgs {
             events_min: 0,
             files_max: u64::MAX,
             seconds_max: None,
-            skip: Vec::new(),
+            skip: None,
         }
     }
 
@@ -118,7 +118,7 @@ impl JobArgs {
         let job = Job {
             root: self.dir,
             workers: self.workers,
-            skip: self.skip.first().copied().zip(self.skip.get(1).copied()),
+            skip: self.skip,
             events_min: self.events_min,
             files_max: self.files_max,
             time_max: self.seconds_max.map_or(Duration::MAX, Duration::from_secs),

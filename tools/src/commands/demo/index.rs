@@ -2,11 +2,12 @@
 //! and counts bytes and lines. Tracing it is what a user's program would do: `span!`, `event!`,
 //! `counter!`.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::ops::AddAssign;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -26,8 +27,8 @@ const SKIPPED: [&[u8]; 2] = [b".git", b"target"];
 pub(super) struct Job {
     pub(super) root: PathBuf,
     pub(super) workers: usize,
-    /// Device and inode of the dump that is being written: it grows while we read.
-    pub(super) skip: Option<(u64, u64)>,
+    /// Absolute path of the dump that is being written: it grows while we read.
+    pub(super) skip: Option<PathBuf>,
     /// All begins anew until this many events were emitted.
     pub(super) events_min: u64,
     pub(super) files_max: u64,
@@ -209,8 +210,9 @@ impl Worker<'_> {
 
     /// Files and directories in a directory, by name, so that every run meets them in one order.
     fn read_directory(&self, path: &Path, tasks: &mut Vec<Task>) -> io::Result<()> {
-        let mut entries =
-            fs::read_dir(self.shared.job.root.join(path))?.collect::<Result<Vec<_>, _>>()?;
+        let directory = self.shared.job.root.join(path);
+        let skipped = self.skipped_in(&directory);
+        let mut entries = fs::read_dir(&directory)?.collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let name = entry.file_name();
@@ -218,23 +220,23 @@ impl Worker<'_> {
                 continue;
             }
             let kind = entry.file_type()?;
+            let is_skipped = skipped == Some(name.as_os_str());
             let path = path.join(name);
             if kind.is_dir() {
                 tasks.push(Task::Directory(path));
-            } else if kind.is_file() && !self.is_skipped(&entry) {
+            } else if kind.is_file() && !is_skipped {
                 tasks.push(Task::File(path));
             }
         }
         Ok(())
     }
 
-    fn is_skipped(&self, entry: &fs::DirEntry) -> bool {
-        let is_it = |(device, inode)| {
-            entry
-                .metadata()
-                .is_ok_and(|m| (m.dev(), m.ino()) == (device, inode))
-        };
-        self.shared.job.skip.is_some_and(is_it)
+    /// The name that is skipped in this directory, if it is the one of the file to skip.
+    fn skipped_in(&self, directory: &Path) -> Option<&OsStr> {
+        let skip = self.shared.job.skip.as_deref()?;
+        let is_there =
+            fs::canonicalize(directory).is_ok_and(|d| Some(d.as_path()) == skip.parent());
+        is_there.then(|| skip.file_name()).flatten()
     }
 
     fn file(&mut self, path: &Path) {

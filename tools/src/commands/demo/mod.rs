@@ -8,10 +8,10 @@ mod proof;
 mod queue;
 mod show;
 
+use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::DumpBuilder;
@@ -108,12 +108,7 @@ struct Main {
 
 fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main> {
     let dump = Dump::create(&destination(output)?, false)?;
-    let about = fs::metadata(output)?;
-    let skip = [
-        "--skip".to_owned(),
-        about.dev().to_string(),
-        about.ino().to_string(),
-    ];
+    let skip = [OsString::from("--skip"), absolute(output)?.into()];
     let job = jobs.start(Trace::Record, None, &skip)?;
     let selection = Selection::Path(job.session()?);
     let outcome = recording::record(selection, dump, RecordOptions::default())?;
@@ -124,6 +119,13 @@ fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main> {
         outcome,
         dump: read(output)?,
     })
+}
+
+/// A path of a file that need not be there yet, by which it can be told from others.
+fn absolute(path: &Path) -> io::Result<PathBuf> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+    Ok(parent.join(path.file_name().unwrap_or_default()))
 }
 
 fn read(path: &Path) -> anyhow::Result<ringmark_decoder::Dump> {

@@ -1,7 +1,7 @@
 //! The recording side of the demo: starts the job in a process of its own, hears where its
 //! session is and what came of it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStringExt;
@@ -64,7 +64,7 @@ impl Jobs {
         &mut self,
         trace: Trace,
         tally: Option<&File>,
-        more: &[String],
+        more: &[impl AsRef<OsStr>],
     ) -> anyhow::Result<Running> {
         if self.other_place.is_none() && usual_place_is_small() {
             self.other_place = private_place().ok();
@@ -85,7 +85,7 @@ impl Jobs {
         &self,
         trace: Trace,
         tally: Option<&File>,
-        more: &[String],
+        more: &[impl AsRef<OsStr>],
     ) -> anyhow::Result<Result<Running, String>> {
         let mut command = self.command(trace)?;
         match tally {
