@@ -316,7 +316,7 @@ impl Session {
         let keep = self.header().keep;
         let removes = match self.ring.geometry().mode {
             Mode::Lossless => keep != KEEP_ALWAYS,
-            Mode::Overwrite => keep == KEEP_CRASH && self.ring.closed() && alone(self.path()),
+            Mode::Overwrite => keep == KEEP_CRASH && self.ring.has_said_bye() && alone(self.path()),
         };
         if any || removes {
             self.remove_file()?;
