@@ -343,6 +343,8 @@ fn a_function_asks_for_a_snapshot() {
         ("leaf", work + 2),
         ("begin_part", 1),
         ("leave_part", 1),
+        // Still open.
+        ("main", 1),
     ];
     expect_calls(&calls(&stage, "", &dump), &expected, "up to the trigger");
     assert!(ask("status").contains("on, paused "), "it stopped");

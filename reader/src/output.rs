@@ -70,6 +70,8 @@ struct Replacement {
     path: PathBuf,
     sync: bool,
     file: Option<DumpFile>,
+    /// Descriptors for the file and its directory: sessions may have taken all others by then.
+    spare: Vec<File>,
 }
 
 impl Replacement {
@@ -78,6 +80,7 @@ impl Replacement {
             Some(file) => Ok(file),
             none => {
                 keep_old(&self.path)?;
+                self.spare.clear();
                 let file = File::create(&self.path)?;
                 if self.sync {
                     sync_directory(&self.path).map_err(io::Error::other)?;
@@ -165,6 +168,9 @@ impl Output {
             path: path.to_owned(),
             sync,
             file: None,
+            spare: (0..2)
+                .filter_map(|_| File::open("/dev/null").ok())
+                .collect(),
         };
         Self::new(Box::new(target), &path.display().to_string(), sync)
     }
