@@ -294,8 +294,9 @@ fn a_store_that_was_open_to_others_is_closed() {
     let id = scene.store.join("store.id");
     fs::write(&id, [7; 16]).unwrap();
     fs::set_permissions(&id, Permissions::from_mode(0o644)).unwrap();
-    let (collector, said) = scene.listening("");
+    let (collector, _) = scene.listening("");
     end(collector);
+    let said = fs::read_to_string(&scene.said).unwrap();
     assert!(
         said.contains("755") && said.contains("--group-readable"),
         "{said}"

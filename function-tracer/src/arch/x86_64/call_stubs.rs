@@ -2,9 +2,8 @@
 //!
 //! A pad has pushed the site's number. Every register is preserved, also those that a caller may
 //! expect unchanged because it knows the function; only general registers are used, and less than
-//! 100 bytes of the program's stack. A record is reserved as `Writer::reserve` does it; one without
-//! payload is reserved and committed by the same compare-exchange. Whatever is not the common case
-//! goes to `record::slow`, by way of `slow_way`.
+//! 100 bytes of the program's stack. A record is reserved as `Writer::reserve` does it, and one without
+//! payload committed by the same compare-exchange. The rest goes to `record::slow`, by `slow_way`.
 
 use ringmark::client::writer_offsets as writer;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LOOSE_BIT};
