@@ -8,10 +8,8 @@ mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    CODE_BYTES_MAX, EntryFrame, ExitFrame, Form, HOP_BYTES, MEASURED_SITE, PAD_BYTES, REACH_BYTES,
-    ReturnPlace, SledFrame, Stub, add, call_measured, current_cpu, has_shadow_stack, is_return,
-    lands_on_entry, raise, read, return_address, safe_distances, store_head, trap, write_hop,
-    write_pad,
+    CODE_BYTES_MAX, Form, HOP_BYTES, PAD_BYTES, REACH_BYTES, ReturnPlace, is_return,
+    lands_on_entry, read, safe_distances, store_head, write_hop, write_pad,
 };
 
 #[cfg(not(target_arch = "x86_64"))]

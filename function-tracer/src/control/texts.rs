@@ -4,8 +4,8 @@ use std::fmt::{Display, Write};
 
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
 
-use crate::arch::has_shadow_stack;
 use crate::engine::Engine;
+use crate::record::has_shadow_stack;
 use crate::record::nodes::not_called;
 use crate::sites::{Kind, Module};
 use crate::tracers::{Outcome, Selection, Tracer, TracerKind, Tracers, candidate};

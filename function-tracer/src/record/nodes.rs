@@ -2,7 +2,7 @@
 //!
 //! A thread's *node* is a mapping of its own: the node, two sentinels, then the open calls from the
 //! outermost to the innermost, then free places (slot 0), a page that nobody may touch, then the
-//! stack for the slow way. Nodes form a list that unwinders walk (see `arch`); they are never
+//! stack for the slow way. Nodes form a list that unwinders walk (`into_slow_way`); they are never
 //! unmapped, only taken over from threads that have ended.
 
 use core::ffi::CStr;
@@ -14,7 +14,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anony
 
 use super::open_calls::{Block, OpenCall, block};
 use super::profile_tables::{self, Table};
-use crate::arch::add;
+use super::x86_64::add;
 
 /// Front of a thread's mapping.
 #[repr(C)]

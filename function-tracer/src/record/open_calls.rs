@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU64, compiler_fence};
 use super::nodes::{self, Node};
 use super::own_stack;
 use super::profile_tables::Table;
-use crate::arch::{has_shadow_stack, return_address};
+use super::x86_64::{has_shadow_stack, return_address};
 
 /// A call whose return address was replaced.
 #[repr(C)]

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::open_calls::Block;
 use super::profile_tables::{self, BUCKETS, Cell, Inner, Lane, Table, Use, for_each_use, tables};
-use crate::arch::{add, raise};
+use super::x86_64::{add, raise};
 
 /// 16 times the number of a place, counted from 1.
 fn mark(place: usize) -> u64 {

@@ -16,11 +16,10 @@ use super::profiles::Profiles;
 use super::schema::Numbers;
 use super::stubs::stub;
 use super::{Tracer, Tracers, name_of};
-use crate::arch::{MEASURED_SITE, call_measured};
 use crate::process::with_engine;
 use crate::record::plan::{self, Plan};
 use crate::record::triggers::Actions;
-use crate::record::{types, unwritten};
+use crate::record::{MEASURED_SITE, call_measured, types, unwritten};
 use crate::sites::{Kind, SiteId};
 
 /// A look is taken this often, a judgement passed when the program has run this long; or after a

@@ -19,9 +19,9 @@ use ringmark_format::function::TRACERS_MAX;
 pub use ringmark_format::function::TracerKind;
 use ringmark_format::record::FUNCTION_BIT;
 
-use crate::arch::Stub;
 use crate::engine::{Engine, Refusal, Threads};
 use crate::process::with_engine;
+use crate::record::Stub;
 use crate::record::callbacks::{self, Callback};
 use crate::record::profile::Sum;
 use crate::record::triggers::{pause, take_snapshot};

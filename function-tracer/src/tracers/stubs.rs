@@ -1,6 +1,6 @@
 //! Which stub does what a plan says.
 
-use crate::arch::Stub;
+use crate::record::Stub;
 use crate::record::plan::Plan;
 use crate::sites::Kind;
 

@@ -1,32 +1,18 @@
 //! x86-64. The idea that everything here rests on is in [`form`]: a site is switched by changing
 //! its head only, between instructions of the same length that are right with any operand.
 
-mod call_stubs;
-mod counts;
 mod distance;
 mod form;
-mod frames;
-mod inside_stub;
-mod measured;
 mod nops;
 mod pad;
-mod profile_stubs;
 mod return_place;
-mod slow_way;
 mod store;
-mod stub;
-mod vectors;
 
-pub(crate) use call_stubs::return_address;
-pub(crate) use counts::{add, raise};
 pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, is_return, lands_on_entry, read};
-pub(crate) use frames::{EntryFrame, ExitFrame, SledFrame, current_cpu, has_shadow_stack, trap};
-pub(crate) use measured::{MEASURED_SITE, call_measured};
 pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
 pub(crate) use return_place::ReturnPlace;
 pub(crate) use store::store_head;
-pub(crate) use stub::Stub;
 
 /// A call reaches this far, less a margin for the instruction itself and the pad.
 pub(crate) const REACH_BYTES: u64 = (1 << 31) - (1 << 16);

@@ -15,7 +15,7 @@ use super::plan::{self, Plan};
 use super::profile;
 use super::triggers::{self, Actions};
 use super::unwritten;
-use crate::arch::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address};
+use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address, trap};
 
 /// Set in an open call's type beside the type's 24 bits: its end is no plain record.
 pub(crate) const ANY_END: u32 = 1 << 30;
@@ -244,7 +244,7 @@ pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
     }
     match target.or_else(|| find_anywhere(slot)) {
         Some(target) => frame.return_address = target,
-        None => crate::arch::trap(),
+        None => trap(),
     }
 }
 

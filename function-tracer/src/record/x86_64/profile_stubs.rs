@@ -6,11 +6,11 @@
 
 use ringmark_format::function::LAST_NUMBER;
 
-use super::frames::PUSHED_BELOW;
+use super::stub_frames::PUSHED_BELOW;
 use crate::record::nodes::TABLE_BEFORE_FIRST;
 use crate::record::open_calls::offsets as calls;
 use crate::record::profile_tables::{USES, offsets};
-use crate::record::slow;
+use crate::record::slow_way;
 use crate::record::types::TYPES;
 
 core::arch::global_asm!(
@@ -247,10 +247,10 @@ core::arch::global_asm!(
     tick = const calls::TICK,
     open_call = const calls::OPEN_CALL,
     last_number = const LAST_NUMBER,
-    profiled = const slow::PROFILED | slow::ANY_END,
-    only_profiled = const slow::PROFILED,
+    profiled = const slow_way::PROFILED | slow_way::ANY_END,
+    only_profiled = const slow_way::PROFILED,
     below = const PUSHED_BELOW,
-    slow_enter = sym slow::enter,
+    slow_enter = sym slow_way::enter,
 );
 
 unsafe extern "C" {

@@ -3,18 +3,19 @@
 //! A pad has pushed the site's number. Every register is preserved, also those that a caller may
 //! expect unchanged because it knows the function; only general registers are used, and less than
 //! 100 bytes of the program's stack. A record is reserved as `Writer::reserve` does it, and one without
-//! payload committed by the same compare-exchange. The rest goes to `record::slow`, by `slow_way`.
+//! payload committed by the same compare-exchange. The rest goes to [`slow_way`], by
+//! `into_slow_way`.
 
 use ringmark::client::writer_offsets as writer;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LOOSE_BIT};
 use ringmark_format::record::{BUSY, pack_span};
 use ringmark_format::session::Clock;
 
-use super::frames::PUSHED_BELOW;
-use super::slow_way::RETURN_BYTES;
+use super::into_slow_way::RETURN_BYTES;
+use super::stub_frames::PUSHED_BELOW;
 use crate::record::nodes::NODES;
 use crate::record::open_calls::offsets as calls;
-use crate::record::slow;
+use crate::record::slow_way;
 use crate::record::types::{RETURN_PLACES, TYPES};
 
 /// Bits of `TSC_AUX` that are the CPU's number; the others are its node.
@@ -413,22 +414,22 @@ core::arch::global_asm!(
     open_call = const calls::OPEN_CALL,
     loose = const LOOSE_BIT,
     exit = const EXIT_BIT,
-    any_end = const slow::ANY_END | slow::SLEDS,
-    sleds = const slow::SLEDS,
-    sleds_exit = const slow::SLEDS | EXIT_BIT,
+    any_end = const slow_way::ANY_END | slow_way::SLEDS,
+    sleds = const slow_way::SLEDS,
+    sleds_exit = const slow_way::SLEDS | EXIT_BIT,
     one_word_loose = const LOOSE_BIT | 1 << 24,
     busy_two = const pack_span(BUSY, 2),
     caller_bits = const CALLER_BITS,
     cpu_mask = const CPU_MASK,
     below = const PUSHED_BELOW,
     return_bytes = const RETURN_BYTES,
-    slow_enter = sym slow::enter,
-    slow_leave = sym slow::leave,
-    slow_leave_sled = sym slow::leave_sled,
-    slow_leave_called = sym slow::leave_called,
-    slow_leave_tail = sym slow::leave_tail,
-    slow_record = sym slow::record_only,
-    slow_record_caller = sym slow::record_caller,
+    slow_enter = sym slow_way::enter,
+    slow_leave = sym slow_way::leave,
+    slow_leave_sled = sym slow_way::leave_sled,
+    slow_leave_called = sym slow_way::leave_called,
+    slow_leave_tail = sym slow_way::leave_tail,
+    slow_record = sym slow_way::record_only,
+    slow_record_caller = sym slow_way::record_caller,
 );
 
 unsafe extern "C" {
@@ -440,11 +441,4 @@ unsafe extern "C" {
     pub(super) fn ringmark_leave_sled();
     pub(super) fn ringmark_leave_called();
     pub(super) fn ringmark_leave_tail();
-    fn ringmark_return();
-}
-
-/// What stands in the place of a replaced return address.
-pub(crate) fn return_address() -> u64 {
-    let address: unsafe extern "C" fn() = ringmark_return;
-    address as usize as u64
 }

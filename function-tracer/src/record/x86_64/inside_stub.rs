@@ -1,11 +1,11 @@
 //! What the pad of a site inside a function jumps to, if more than its calls is wanted:
-//! `call_stubs` and `frames` say how.
+//! `call_stubs` and `stub_frames` say how.
 //!
 //! The function has begun, so its return address is further up: how far, is looked up with the
-//! site's number and put beside the type, where [`super::EntryFrame`] finds it.
+//! site's number and put beside the type, where [`super::stub_frames::EntryFrame`] finds it.
 
-use super::frames::PUSHED_BELOW;
-use crate::record::slow;
+use super::stub_frames::PUSHED_BELOW;
+use crate::record::slow_way;
 use crate::record::types::{RETURN_PLACES, TYPES};
 
 core::arch::global_asm!(
@@ -55,7 +55,7 @@ core::arch::global_asm!(
     places = sym RETURN_PLACES,
     types = sym TYPES,
     below = const PUSHED_BELOW,
-    slow_enter = sym slow::enter,
+    slow_enter = sym slow_way::enter,
 );
 
 unsafe extern "C" {

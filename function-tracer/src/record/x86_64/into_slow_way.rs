@@ -1,4 +1,4 @@
-//! What the stubs stand on: the way to `record::slow` and back with every register as it was, and
+//! What the stubs stand on: the way to `record::slow_way` and back with every register as it was, and
 //! the unwind table's entry for a return into `ringmark_return`, so that unwinders find the true
 //! caller of a function whose return address was replaced.
 //!
@@ -14,7 +14,7 @@ pub(super) const RETURN_BYTES: usize = 13;
 
 core::arch::global_asm!(
     // Calls the function in rax with rdi, and preserves what a stub has not pushed. On the thread's
-    // second stack, if that is there and free. `frames` knows the order of the first four words.
+    // second stack, if that is there and free. `stub_frames` knows the order of the first four words.
     ".pushsection .text.ringmark_slow,\"ax\",@progbits",
     ".balign 16",
     ".globl ringmark_slow",

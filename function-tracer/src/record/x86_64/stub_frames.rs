@@ -1,7 +1,5 @@
-//! What the stubs have pushed when the slow way begins, lowest address first.
-
-use core::sync::atomic::AtomicU8;
-use core::sync::atomic::Ordering::Relaxed;
+//! The stack as the stubs leave it: what they have pushed when the slow way begins, lowest address
+//! first, and what stands in the place of a replaced return address.
 
 /// Bytes of the words that `ringmark_slow` pushes below a stub's: r9, r8, rbp, its return address.
 pub(crate) const PUSHED_BELOW: usize = 32;
@@ -131,45 +129,12 @@ impl ExitFrame {
     }
 }
 
-/// Number of the CPU that this thread runs on now.
-pub(crate) fn current_cpu() -> u64 {
-    let mut aux = 0;
-    // SAFETY: reads the counter and the CPU's number.
-    unsafe { core::arch::x86_64::__rdtscp(&raw mut aux) };
-    u64::from(aux & 0xFFF)
+unsafe extern "C" {
+    fn ringmark_return();
 }
 
-/// Whether the processor compares return addresses with copies of its own (CET). The loader switches
-/// that on before the program runs; asked once, and without touching `errno`.
-pub(crate) fn has_shadow_stack() -> bool {
-    const ARCH_SHSTK_STATUS: u64 = 0x5005;
-    const UNKNOWN: u8 = 2;
-    static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
-    let answer = ANSWER.load(Relaxed);
-    if answer != UNKNOWN {
-        return answer != 0;
-    }
-    let mut features = 0_u64;
-    let mut result = libc::SYS_arch_prctl;
-    // SAFETY: the call writes a word, or fails where the kernel does not know it.
-    unsafe {
-        core::arch::asm!(
-            "syscall",
-            inout("rax") result,
-            in("rdi") ARCH_SHSTK_STATUS,
-            in("rsi") &raw mut features,
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
-    }
-    let is_on = result == 0 && features & 1 != 0;
-    ANSWER.store(u8::from(is_on), Relaxed);
-    is_on
-}
-
-/// Ends the process where going on would jump to nowhere.
-pub(crate) fn trap() -> ! {
-    // SAFETY: an instruction that raises SIGILL.
-    unsafe { core::arch::asm!("ud2", options(noreturn)) }
+/// What stands in the place of a replaced return address.
+pub(crate) fn return_address() -> u64 {
+    let address: unsafe extern "C" fn() = ringmark_return;
+    address as usize as u64
 }
