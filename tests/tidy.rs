@@ -63,9 +63,8 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/patch/fork.rs",
     "function-tracer/src/patch/region.rs",
     "function-tracer/src/patch/text.rs",
-    "function-tracer/src/process.rs",
     "function-tracer/src/sites/loader.rs",
-    "function-tracer/src/target.rs",
+    "function-tracer/src/patch/room.rs",
     // A function with a site of its own.
     "function-tracer/tests/callback.rs",
     // Its records: stubs and what they have pushed, open calls, tables that the stubs read.

@@ -12,8 +12,8 @@ mod wish;
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::engine::{Engine, Threads};
-use crate::process::with_engine;
+use crate::engine::{Engine, with_engine};
+use crate::patch::Threads;
 use crate::record::callbacks::Callback;
 use crate::tracers::{
     Options, PatternError, Tracer, TracerError, TracerKind, Tracers, TriggerError,

@@ -1,46 +1,14 @@
-//! The engine: which modules there are, and what their sites are to call.
+//! The engine: which modules there are, and what their sites are to call. A process has one: two
+//! would undo each other's work.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
-use std::{fs, mem};
+use std::mem;
 
 use crate::patch::batch::{self, Outcome, SITES_MAX};
-use crate::patch::fork;
 use crate::patch::plan::{self, Plan, Wish};
+use crate::patch::{Refusal, Target, Threads, fork, threads};
 use crate::sites::loader::{self, Counts, Loaded};
 use crate::sites::{Module, ModuleId, Site, SiteId, maps, scan};
-pub(crate) use crate::target::Target;
-
-/// Whether other code than the caller's may be in the middle of a site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Threads {
-    /// One thread, and it has not run code with sites yet: the program's start.
-    NotYet,
-    /// Anything may be going on. Always right.
-    Running,
-}
-
-/// Why a site was not switched.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// Its module was unloaded, or there never was such a site.
-    #[error("no such site: its module is not loaded")]
-    Gone,
-    /// Somebody else changed its bytes: a debugger's breakpoint, another tracer.
-    #[error("found {found:02x?}, expected {expected:02x?}: somebody else changed it")]
-    Changed {
-        /// What stands there.
-        found: Vec<u8>,
-        /// What was left there.
-        expected: Vec<u8>,
-    },
-    /// No place for its pad.
-    #[error("no pad for it: {0}")]
-    Room(String),
-    /// Its code cannot be written.
-    #[error("its code cannot be changed: {0}")]
-    Text(String),
-}
 
 /// What [`Engine::switch`] did.
 #[derive(Debug, Default)]
@@ -70,6 +38,16 @@ pub struct Engine {
     next_site: u32,
     /// Rescans that a module's table may still be found unrelocated in.
     patience: u32,
+}
+
+static ENGINE: fork::Operated<Engine> = fork::Operated::new();
+
+/// Runs `work` with this process's engine, which the first call makes: with `threads` as it says,
+/// see [`Engine::new`]. Waits for other callers. `work` must not call this again.
+///
+/// A forked child has its parent's engine as it was between two changes.
+pub fn with_engine<R>(threads: Threads, work: impl FnOnce(&mut Engine) -> R) -> R {
+    ENGINE.with(|| Engine::new(threads), work)
 }
 
 /// Rescans after which a table that points nowhere is believed to be so.
@@ -211,7 +189,7 @@ impl Engine {
     /// last counts. When this returns no thread enters a target that was taken away, except one
     /// that was on its way already.
     pub fn switch(&mut self, wishes: &[(SiteId, Option<Target>)]) -> Report {
-        if self.threads == Threads::NotYet && !is_alone() {
+        if self.threads == Threads::NotYet && !threads::is_alone() {
             self.threads_run();
         }
         let mut report = Report::default();
@@ -222,10 +200,8 @@ impl Engine {
                 break;
             }
         }
-        let stale = || Refusal::Text("modules were loaded and unloaded all the while".into());
-        report
-            .refused
-            .extend(open.into_keys().map(|id| (id, stale())));
+        let restless = open.into_keys().map(|id| (id, Refusal::Restless));
+        report.refused.extend(restless);
         report
     }
 
@@ -270,11 +246,6 @@ impl Engine {
         }
         true
     }
-}
-
-/// Whether this is the process's only thread: its directory of threads has three links then.
-fn is_alone() -> bool {
-    fs::metadata("/proc/self/task").is_ok_and(|data| data.nlink() == 3)
 }
 
 fn is_same(module: &Module, loaded: &Loaded, lines: &[maps::Line]) -> bool {

@@ -22,15 +22,12 @@ mod arch;
 pub mod control;
 mod engine;
 mod patch;
-mod process;
 mod record;
 pub mod selection;
 pub mod sites;
-mod target;
 pub mod tracers;
 
-pub use engine::{Changes, Engine, Refusal, Report, Threads};
-pub use process::with_engine;
+pub use engine::{Changes, Engine, Report, with_engine};
+pub use patch::{Refusal, Target, Threads};
 pub use record::callbacks::Callback;
 pub use sites::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
-pub use target::Target;

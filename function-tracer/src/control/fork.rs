@@ -7,8 +7,8 @@ use std::sync::{MutexGuard, Once};
 use rustix::thread::{Timespec, nanosleep};
 
 use super::try_tracers;
-use crate::engine::Threads;
-use crate::process::with_engine;
+use crate::engine::with_engine;
+use crate::patch::Threads;
 use crate::record::profile_tables::forget;
 use crate::tracers::Tracers;
 

@@ -2,12 +2,13 @@
 //! between them, the text closed.
 
 use std::io;
+use std::sync::Arc;
 
 use super::plan::Change;
+use super::refusal::Refusal;
 use super::sync::sync;
 use super::text::Window;
 use crate::arch::STEPS;
-use crate::engine::Refusal;
 use crate::sites::loader::{self, Counts, Held};
 use crate::sites::{Module, SiteId};
 
@@ -33,7 +34,7 @@ pub(crate) fn run(module: &mut Module, changes: &[Change], counts: Counts) -> Ou
         match write(held, module, &changes) {
             Ok(()) => settle(module, &changes),
             Err(error) => {
-                let refusal = Refusal::Text(error.to_string());
+                let refusal = Refusal::Text(Arc::new(error));
                 let ids = changes.iter().filter_map(|change| id(module, change));
                 refused.extend(ids.map(|id| (id, refusal.clone())));
             }

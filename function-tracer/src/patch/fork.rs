@@ -26,9 +26,28 @@ pub(crate) fn change() -> Guard {
     Guard::of(&CHANGE)
 }
 
-/// Held during one operation on the engine.
-pub(crate) fn operation() -> Guard {
-    Guard::of(&OPERATION)
+/// A value of which the process has one, made when it is first used and touched by one operation
+/// at a time. A forked child has it as it was between two changes.
+pub(crate) struct Operated<T>(UnsafeCell<Option<T>>);
+
+// SAFETY: touched only by `with`, under the lock of operations; `T` may go from thread to thread.
+unsafe impl<T: Send> Sync for Operated<T> {}
+
+impl<T> Operated<T> {
+    pub(crate) const fn new() -> Self {
+        Self(UnsafeCell::new(None))
+    }
+
+    /// Runs `work` with the value, which `make` makes if there is none. Waits for other callers.
+    /// `work` must not call this again.
+    pub(crate) fn with<R>(&self, make: impl FnOnce() -> T, work: impl FnOnce(&mut T) -> R) -> R {
+        let _guard = Guard::of(&OPERATION);
+        // SAFETY: the lock is held, and a second call on this thread waits for it for ever. In a
+        // forked child the thread that may have held it is gone, and every change of the value is
+        // one that forks wait for.
+        let value = unsafe { &mut *self.0.get() };
+        work(value.get_or_insert_with(make))
+    }
 }
 
 impl Guard {

@@ -14,10 +14,16 @@
 pub(crate) mod batch;
 pub(crate) mod fork;
 pub(crate) mod plan;
+mod refusal;
 pub(crate) mod region;
 pub(crate) mod room;
 mod sync;
 mod text;
+pub(crate) mod threads;
+
+pub use refusal::Refusal;
+pub use room::Target;
+pub use threads::Threads;
 
 /// The system's pages. Not asked for: `rustix` looks for the answer in the kernel's page of code, and
 /// dies where a tool such as valgrind hides that.

@@ -1,8 +1,12 @@
 //! From wishes to changes: which bytes have to become which, and what they call.
 
+use std::io;
+use std::sync::Arc;
+
+use super::refusal::Refusal;
 use super::room::Room;
+use super::threads::Threads;
 use crate::arch::{Bytes, Edit, Form, STEPS, State};
-use crate::engine::{Refusal, Threads};
 use crate::sites::{Module, Site, SiteId};
 
 /// What the site with this index is wanted to call; nothing, to be at rest.
@@ -56,10 +60,11 @@ pub(crate) fn plan(module: &mut Module, wishes: &[Wish], threads: Threads) -> Pl
         }
     }
     if let Err(error) = open(module, &opening, threads, &mut plan) {
+        let error = Arc::new(error);
         let refusal = |wish: &Wish| {
             Some((
                 module.sites.get(wish.index)?.id,
-                Refusal::Room(error.clone()),
+                Refusal::Room(Arc::clone(&error)),
             ))
         };
         plan.refused.extend(opening.iter().filter_map(refusal));
@@ -80,18 +85,13 @@ fn closing(site: &Site, index: usize) -> Change {
 }
 
 /// Adds changes that open the sites of `wishes`, or says why none can be.
-fn open(
-    module: &mut Module,
-    wishes: &[Wish],
-    threads: Threads,
-    plan: &mut Plan,
-) -> Result<(), String> {
+fn open(module: &mut Module, wishes: &[Wish], threads: Threads, plan: &mut Plan) -> io::Result<()> {
     if wishes.is_empty() {
         return Ok(());
     }
     let mut room = match module.room.take() {
         Some(room) => room,
-        None => Room::reserve(module).map_err(|error| error.to_string())?,
+        None => Room::reserve(module)?,
     };
     let result = open_in(&mut room, module, wishes, threads, plan);
     module.room = Some(room);
@@ -104,11 +104,9 @@ fn open_in(
     wishes: &[Wish],
     threads: Threads,
     plan: &mut Plan,
-) -> Result<(), String> {
-    let text = |error: std::io::Error| error.to_string();
+) -> io::Result<()> {
     let all: Vec<_> = wishes.iter().map(|wish| wish.index).collect();
-    room.make_pads(&all, module.site_ids().start)
-        .map_err(text)?;
+    room.make_pads(&all, module.site_ids().start)?;
     let is_mirrored = |index: &usize| {
         let site = module.sites.get(*index);
         threads == Threads::Running && site.is_some_and(|site| site.form.has_boundaries())
@@ -116,7 +114,7 @@ fn open_in(
     let mirrored: Vec<_> = all.iter().copied().filter(is_mirrored).collect();
     let mirror = match mirrored.is_empty() {
         true => Ok(0),
-        false => room.make_hops(&module.sites, &mirrored).map_err(text),
+        false => room.make_hops(&module.sites, &mirrored).map_err(Arc::new),
     };
     for wish in wishes {
         let Some(site) = module.sites.get(wish.index) else {
@@ -126,7 +124,7 @@ fn open_in(
             true => mirror.clone(),
             false => room
                 .distance(site, wish.index)
-                .ok_or_else(|| "it is out of reach".to_owned()),
+                .ok_or_else(|| Arc::new(io::Error::other("it is out of reach"))),
         };
         room.set_target(wish.index, wish.target.unwrap_or(0));
         match distance {

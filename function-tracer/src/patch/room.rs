@@ -1,4 +1,5 @@
-//! Pads for the sites of one module: near enough to be called, made when first needed.
+//! Pads for the sites of one module: near enough to be called, made when first needed; and what
+//! they jump to.
 //!
 //! One region holds the pads, 16 bytes for each site, and behind them the slots that say where
 //! each pad jumps. Sites between whose bytes threads may rest can call at certain distances only
@@ -16,6 +17,24 @@ use crate::sites::{Module, Site};
 
 /// Nothing is put below this address.
 const LOWEST: u64 = 1 << 20;
+
+/// An address that sites call. What it must do is in the crate's documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target(u64);
+
+impl Target {
+    /// # Safety
+    /// At `address` there must be code, for as long as the process lives, that keeps to the
+    /// rules for targets in the crate's documentation.
+    #[must_use]
+    pub const unsafe fn new(address: u64) -> Self {
+        Self(address)
+    }
+
+    pub(crate) fn address(self) -> u64 {
+        self.0
+    }
+}
 
 /// The pads of a module.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use super::profiles::Profiles;
 use super::schema::Numbers;
 use super::stubs::stub;
 use super::{Tracer, Tracers, name_of};
-use crate::process::with_engine;
+use crate::engine::with_engine;
 use crate::record::plan::{self, Plan};
 use crate::record::triggers::Actions;
 use crate::record::{MEASURED_SITE, call_measured, types, unwritten};

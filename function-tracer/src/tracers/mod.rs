@@ -19,8 +19,8 @@ use ringmark_format::function::TRACERS_MAX;
 pub use ringmark_format::function::TracerKind;
 use ringmark_format::record::FUNCTION_BIT;
 
-use crate::engine::{Engine, Refusal, Threads};
-use crate::process::with_engine;
+use crate::engine::{Engine, with_engine};
+use crate::patch::{Refusal, Target, Threads};
 use crate::record::Stub;
 use crate::record::callbacks::{self, Callback};
 use crate::record::profile::Sum;
@@ -28,7 +28,6 @@ use crate::record::triggers::{pause, take_snapshot};
 use crate::record::types;
 pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
 use crate::sites::{ModuleId, SiteId};
-use crate::target::Target;
 pub use budget::GivenUp;
 pub use error::TracerError;
 use order::Refusals;

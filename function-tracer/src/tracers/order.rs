@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::Use;
-use crate::engine::{Engine, Refusal};
+use crate::engine::Engine;
+use crate::patch::Refusal;
 use crate::sites::{Kind, ModuleId, Site, SiteId};
 
 /// A site, and what it shall do.
