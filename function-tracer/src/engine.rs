@@ -2,10 +2,10 @@
 //! would undo each other's work.
 
 use std::collections::BTreeMap;
-use std::mem;
 
-use crate::patch::batch::{self, Outcome, SITES_MAX};
-use crate::patch::plan::{self, Plan, Wish};
+use crate::patch::batch::{self, BatchEnd, SITES_MAX};
+use crate::patch::patched::Patched;
+use crate::patch::prepare::{Goal, Prepared, prepare};
 use crate::patch::{Refusal, Target, Threads, fork, threads};
 use crate::sites::loader::{self, Counts, Loaded};
 use crate::sites::{Module, ModuleId, Site, SiteId, maps, scan};
@@ -31,7 +31,7 @@ pub struct Changes {
 /// All sites of this process.
 #[derive(Debug)]
 pub struct Engine {
-    modules: Vec<Module>,
+    modules: Vec<Patched>,
     counts: Option<Counts>,
     threads: Threads,
     next_module: u32,
@@ -76,19 +76,25 @@ impl Engine {
 
     /// Modules with sites or refusals, in the order in which they were found.
     pub fn modules(&self) -> impl Iterator<Item = &Module> {
-        self.modules.iter()
+        self.modules.iter().map(|patched| &patched.module)
     }
 
     /// The site with this number and its module.
     #[must_use]
     pub fn site(&self, id: SiteId) -> Option<(&Module, &Site)> {
-        let module = &self.modules[self.module_of(id)?];
+        let module = &self.modules[self.module_of(id)?].module;
         Some((module, module.site(id)?))
     }
 
+    /// Whether the site with this number calls its target now.
+    #[must_use]
+    pub fn is_open(&self, id: SiteId) -> bool {
+        let module = self.module_of(id);
+        module.is_some_and(|at| self.modules[at].is_open(id))
+    }
+
     fn module_of(&self, id: SiteId) -> Option<usize> {
-        self.modules
-            .iter()
+        self.modules()
             .position(|module| module.site_ids().contains(&id.0))
     }
 
@@ -124,15 +130,18 @@ impl Engine {
         let _no_fork = fork::change();
         // Numbers of new modules are higher than those of all known ones.
         let mut known = known.into_iter().chain(added.iter().map(|_| Some(0)));
-        let is_gone = |_: &mut Module| known.next().flatten().is_none();
-        let mut removed: Vec<_> = self.modules.extract_if(.., is_gone).collect();
-        for module in &mut removed {
+        let is_gone = |_: &mut Patched| known.next().flatten().is_none();
+        let removed: Vec<_> = self.modules.extract_if(.., is_gone).collect();
+        for mut removed in removed {
             // Where something is at its place, a site may call its pads after all.
-            if self.modules.iter().any(|other| other.base == module.base) {
-                mem::forget(module.room.take());
+            if self
+                .modules()
+                .any(|other| other.base == removed.module.base)
+            {
+                removed.leave_pads();
             }
+            changes.removed.push(removed.into_module());
         }
-        changes.removed.append(&mut removed);
         changes.added.extend(added);
         self.patience = if is_ready {
             PATIENCE
@@ -152,16 +161,16 @@ impl Engine {
         counts: Counts,
         lines: &[maps::Line],
     ) -> Option<Vec<Option<usize>>> {
-        let position = |held: &loader::Held<'_>, module: &Module| {
+        let position = |held: &loader::Held<'_>, patched: &Patched| {
             let position = loaded
                 .iter()
-                .position(|loaded| is_same(module, loaded, lines));
-            position.filter(|_| module.is_as_left(held))
+                .position(|loaded| is_same(&patched.module, loaded, lines));
+            position.filter(|_| patched.is_as_left(held))
         };
         let positions = |held: &loader::Held<'_>| {
             self.modules
                 .iter()
-                .map(|module| position(held, module))
+                .map(|patched| position(held, patched))
                 .collect()
         };
         loader::hold(|held| (held.counts == counts).then(|| positions(held))).flatten()
@@ -180,7 +189,7 @@ impl Engine {
             self.next_module += 1;
             self.next_site = module.site_ids().end.max(self.next_site);
             added.push(module.id);
-            self.modules.push(module);
+            self.modules.push(Patched::new(module));
         }
         (added, is_ready)
     }
@@ -219,29 +228,29 @@ impl Engine {
                 continue;
             };
             ringmark::client::working();
-            let module = &mut self.modules[index];
-            let ids = module.site_ids();
+            let patched = &mut self.modules[index];
+            let ids = patched.module.site_ids();
             let batch = open.range(first..SiteId(ids.end)).take(SITES_MAX);
-            let wish = |(id, target): (&SiteId, &Option<Target>)| Wish {
+            let goal = |(id, target): (&SiteId, &Option<Target>)| Goal {
                 index: (id.0 - ids.start) as usize,
                 target: target.map(|target| target.address()),
             };
-            let wishes: Vec<_> = batch.map(wish).collect();
+            let goals: Vec<_> = batch.map(goal).collect();
             let no_fork = fork::change();
-            let Plan {
+            let Prepared {
                 changes,
                 done,
                 refused,
-            } = plan::plan(module, &wishes, self.threads);
+            } = prepare(patched, &goals, self.threads);
             drop(no_fork);
-            let Outcome::Done(more) = batch::run(module, &changes, counts) else {
+            let BatchEnd::Done(more) = batch::run(patched, &changes, counts) else {
                 return false;
             };
             report.done += done + changes.len() - more.len();
             report.refused.extend(refused);
             report.refused.extend(more);
-            for wish in wishes {
-                open.remove(&SiteId(ids.start + u32::try_from(wish.index).unwrap_or(0)));
+            for goal in goals {
+                open.remove(&SiteId(ids.start + u32::try_from(goal.index).unwrap_or(0)));
             }
         }
         true

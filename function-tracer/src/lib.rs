@@ -1,7 +1,7 @@
 //! Ringmark's function tracer: finds the places in a running process that its compiler left for
 //! calls, and switches them while all threads run.
 //!
-//! sites ([`sites`]) → plan → batch → patch: an [`Engine`] looks through the program and its shared
+//! sites ([`sites`]) → prepare → batch → text: an [`Engine`] looks through the program and its shared
 //! objects, says what can be traced and why the rest cannot, and makes sites call a [`Target`].
 //!
 //! # Rules for targets

@@ -189,7 +189,7 @@ pub(super) fn functions(
             let line = |(): ()| {
                 let function = module.function(site);
                 let symbol = function.map_or(&[][..], |f| &f.symbol);
-                let state = if site.is_open() { "on" } else { "off" };
+                let state = if engine.is_open(site.id) { "on" } else { "off" };
                 let size = function.map_or(0, |f| f.size);
                 let exits = match function {
                     Some(function) if function.has_exits => "sleds",

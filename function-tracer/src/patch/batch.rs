@@ -4,7 +4,8 @@
 use std::io;
 use std::sync::Arc;
 
-use super::plan::Change;
+use super::patched::Patched;
+use super::prepare::Change;
 use super::refusal::Refusal;
 use super::sync::sync;
 use super::text::Window;
@@ -17,31 +18,35 @@ pub(crate) const SITES_MAX: usize = 4096;
 
 /// How a batch ended.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum BatchEnd {
     /// All sites but those refused are switched.
     Done(Vec<(SiteId, Refusal)>),
     /// The loader has mapped or unmapped something: nothing was done.
     Stale,
 }
 
-/// Switches the sites of `changes`, all of `module`, if the loader's counts are still `counts`.
-pub(crate) fn run(module: &mut Module, changes: &[Change], counts: Counts) -> Outcome {
-    let outcome = loader::hold(|held| {
+/// Switches the sites of `changes`, all of one module, if the loader's counts are still `counts`.
+pub(crate) fn run(patched: &mut Patched, changes: &[Change], counts: Counts) -> BatchEnd {
+    let end = loader::hold(|held| {
         if held.counts != counts {
-            return Outcome::Stale;
+            return BatchEnd::Stale;
         }
+        let module = &patched.module;
         let (changes, mut refused) = compare(held, module, changes);
         match write(held, module, &changes) {
-            Ok(()) => settle(module, &changes),
+            Ok(()) => {
+                let done = changes.iter();
+                done.for_each(|change| patched.set(change.index, change.after));
+            }
             Err(error) => {
                 let refusal = Refusal::Text(Arc::new(error));
                 let ids = changes.iter().filter_map(|change| id(module, change));
                 refused.extend(ids.map(|id| (id, refusal.clone())));
             }
         }
-        Outcome::Done(refused)
+        BatchEnd::Done(refused)
     });
-    outcome.unwrap_or(Outcome::Stale)
+    end.unwrap_or(BatchEnd::Stale)
 }
 
 /// Sorts out sites that somebody else has changed.
@@ -79,7 +84,7 @@ fn write(held: &Held<'_>, module: &Module, changes: &[Change]) -> io::Result<()>
     sync()?;
     let place = |change: &Change| change.address..change.address + change.expected.len() as u64;
     let window = Window::open(held, &module.segments, changes.iter().map(place))?;
-    let is_split = |change: &Change| !change.form.has_one_byte_head();
+    let is_split = |change: &Change| !change.after.form.has_one_byte_head();
     if !window.has_whole_words() && changes.iter().any(is_split) {
         return Err(io::Error::other(
             "a two-byte head needs text that can be made writable",
@@ -102,12 +107,4 @@ fn write(held: &Held<'_>, module: &Module, changes: &[Change]) -> io::Result<()>
         }
     }
     window.close()
-}
-
-fn settle(module: &mut Module, changes: &[Change]) {
-    for change in changes {
-        if let Some(site) = module.sites.get_mut(change.index) {
-            (site.form, site.state, site.distance) = (change.form, change.state, change.distance);
-        }
-    }
 }

@@ -5,7 +5,8 @@
 //! site in a state that a thread could not execute, so nobody has to be stopped, waited for or
 //! interrupted by a trap; what those states are, the processor's folder says.
 //!
-//! - [`plan`]: wishes become changes, by module; what cannot be done is refused with its reason.
+//! - [`patched`]: a module, and what was done to its sites so far.
+//! - [`prepare`]: goals become changes, by module; what cannot be done is refused with its reason.
 //! - [`room`]: pads for the sites' calls, within reach, before anything calls them.
 //! - [`batch`]: the bytes are compared with what they should be, the text is opened for writing,
 //!   the steps are done, the text is closed.
@@ -13,7 +14,8 @@
 
 pub(crate) mod batch;
 pub(crate) mod fork;
-pub(crate) mod plan;
+pub(crate) mod patched;
+pub(crate) mod prepare;
 mod refusal;
 pub(crate) mod region;
 pub(crate) mod room;

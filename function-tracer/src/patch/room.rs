@@ -12,8 +12,7 @@ use std::ops::Range;
 use super::PAGE_BYTES;
 use super::region::{Region, page_bytes};
 use crate::arch::{self, HOP_BYTES, PAD_BYTES, REACH_BYTES};
-use crate::sites::maps;
-use crate::sites::{Module, Site};
+use crate::sites::{Module, maps};
 
 /// Nothing is put below this address.
 const LOWEST: u64 = 1 << 20;
@@ -36,6 +35,13 @@ impl Target {
     }
 }
 
+/// The call of a site, where it ends, and the site's index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) end: u64,
+    pub(crate) index: usize,
+}
+
 /// The pads of a module.
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -49,8 +55,8 @@ struct Mirror {
     region: Region,
     /// Of every call into it.
     distance: i32,
-    /// Address and index of each site that may use it.
-    sites: Vec<(u64, usize)>,
+    /// Every call that may lead into it.
+    calls: Vec<Call>,
 }
 
 impl Room {
@@ -101,43 +107,36 @@ impl Room {
         })
     }
 
-    /// The distance of the call of `site`, the site with this index, to its pad.
-    pub(crate) fn distance(&self, site: &Site, index: usize) -> Option<i32> {
-        site.form.distance(
-            site.address,
-            self.region.start() + (index * PAD_BYTES) as u64,
-        )
+    /// Address of the pad of the site with this index.
+    pub(crate) fn pad_at(&self, index: usize) -> u64 {
+        self.region.start() + (index * PAD_BYTES) as u64
     }
 
-    /// Makes jumps for the sites with these sorted indexes, in the mirror, and says how far it is.
-    pub(crate) fn make_hops(&mut self, module: &[Site], indexes: &[usize]) -> io::Result<i32> {
-        if self.mirror.is_none() {
-            self.mirror = Some(Mirror::reserve(module)?);
-        }
+    /// Makes jumps for the calls of `wanted`, in the mirror, and says how far it is. `all` are the
+    /// calls that it must have room for; both are sorted.
+    pub(crate) fn make_hops(
+        &mut self,
+        all: impl Iterator<Item = Call>,
+        wanted: &[Call],
+    ) -> io::Result<i32> {
         let start = self.region.start();
-        match &mut self.mirror {
-            Some(mirror) => mirror.fill(module, indexes, start),
-            None => Err(out_of_reach()),
-        }
+        let mirror = match &mut self.mirror {
+            Some(mirror) => mirror,
+            None => self.mirror.insert(Mirror::reserve(all.collect())?),
+        };
+        mirror.fill(wanted, start)
     }
 }
 
 impl Mirror {
-    fn reserve(module: &[Site]) -> io::Result<Self> {
-        let sites = module
-            .iter()
-            .enumerate()
-            .filter(|(_, site)| site.form.has_boundaries());
-        let sites: Vec<_> = sites
-            .map(|(index, site)| (site.return_address(), index))
-            .collect();
-        let (Some(first), Some(last)) = (sites.first(), sites.last()) else {
+    fn reserve(calls: Vec<Call>) -> io::Result<Self> {
+        let (Some(first), Some(last)) = (calls.first(), calls.last()) else {
             return Err(out_of_reach());
         };
         let page = page_bytes();
         let place = |distance: i32| {
-            let start = first.0.checked_add_signed(distance.into())? / page * page;
-            let end = last.0.checked_add_signed(distance.into())? + HOP_BYTES as u64;
+            let start = first.end.checked_add_signed(distance.into())? / page * page;
+            let end = last.end.checked_add_signed(distance.into())? + HOP_BYTES as u64;
             (start >= LOWEST).then(|| start..end.next_multiple_of(page))
         };
         let mut reserved = arch::safe_distances()
@@ -150,27 +149,28 @@ impl Mirror {
         Ok(Self {
             region,
             distance,
-            sites,
+            calls,
         })
     }
 
-    fn fill(&mut self, module: &[Site], indexes: &[usize], pads_at: u64) -> io::Result<i32> {
+    fn fill(&mut self, wanted: &[Call], pads_at: u64) -> io::Result<i32> {
         let (page, start) = (page_bytes(), self.region.start());
         let hop_at = |end: u64| end.wrapping_add_signed(self.distance.into());
-        let sites = indexes.iter().filter_map(|index| module.get(*index));
-        let hops = sites.map(|site| hop_at(site.return_address()));
+        let hops = wanted.iter().map(|call| hop_at(call.end));
         // A hop may reach into the next page.
         let pages = hops.flat_map(|at| [at, at + HOP_BYTES as u64 - 1]);
         let mut pages: Vec<_> = pages
             .filter_map(|at| usize::try_from((at - start) / page).ok())
             .collect();
         pages.dedup();
-        let sites = &self.sites;
+        let calls = &self.calls;
         self.region.fill(&pages, |page_number, bytes| {
             let from = start + page_number as u64 * page;
             // Every jump that touches the page, also one that begins on the page before.
-            let first = sites.partition_point(|site| hop_at(site.0) + (HOP_BYTES as u64) <= from);
-            let touching = sites[first..].iter().map(|site| (hop_at(site.0), site.1));
+            let first = calls.partition_point(|call| hop_at(call.end) + (HOP_BYTES as u64) <= from);
+            let touching = calls[first..]
+                .iter()
+                .map(|call| (hop_at(call.end), call.index));
             for (at, index) in touching.take_while(|(at, _)| *at < from + page) {
                 let pad_at = pads_at + (index * PAD_BYTES) as u64;
                 let hop = arch::write_hop(at, pad_at).ok_or_else(out_of_reach)?;

@@ -39,7 +39,6 @@ pub(super) fn mark<'o>(
 mod tests {
     use super::super::{SiteId, scan};
     use super::*;
-    use crate::arch::State;
 
     /// Of three functions at 0, 1 and 2.
     fn marked(sites: &[(u32, Kind)], refused: &[Option<u64>], owners: Option<&[u64]>) -> [bool; 3] {
@@ -56,8 +55,6 @@ mod tests {
             kind: *kind,
             function: *function,
             form: scan::any_form(),
-            state: State::Rest,
-            distance: 0,
         };
         let sites: Vec<_> = sites.iter().map(site).collect();
         mark(&mut functions, &sites, refused, |_| owners);

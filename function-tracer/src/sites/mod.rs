@@ -22,8 +22,7 @@ pub use elf::names_sites;
 pub use file::{InFile, in_file};
 pub use names::{demangled, readable};
 
-use crate::arch::{Form, State};
-use crate::patch::room::Room;
+use crate::arch::Form;
 use loader::Segment;
 
 /// A site's number, pushed by its pad. Numbers count up in one process and are never used again.
@@ -58,10 +57,8 @@ pub struct Site {
     pub kind: Kind,
     /// Index of its function in [`Module::functions`].
     pub function: u32,
+    /// As it was found.
     pub(crate) form: Form,
-    pub(crate) state: State,
-    /// Of the call, once the site was opened.
-    pub(crate) distance: i32,
 }
 
 impl Site {
@@ -69,12 +66,6 @@ impl Site {
     #[must_use]
     pub fn return_address(&self) -> u64 {
         self.address + self.form.call_end()
-    }
-
-    /// Whether it calls its target now.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.state == State::Open
     }
 }
 
@@ -164,16 +155,20 @@ pub struct Module {
     /// What is not traceable, and why.
     pub refused: Vec<Refused>,
     pub(crate) segments: Vec<Segment>,
-    /// Its pads, once one of its sites was opened.
-    pub(crate) room: Option<Room>,
 }
 
 impl Module {
     /// The site with this number, if it is one of this module.
     #[must_use]
     pub fn site(&self, id: SiteId) -> Option<&Site> {
+        self.sites.get(self.index_of(id)?)
+    }
+
+    /// The place among the sites that the site with this number has, if it is one of this module.
+    pub(crate) fn index_of(&self, id: SiteId) -> Option<usize> {
         let first = self.sites.first()?.id.0;
-        self.sites.get(id.0.checked_sub(first)? as usize)
+        let index = id.0.checked_sub(first)? as usize;
+        (index < self.sites.len()).then_some(index)
     }
 
     pub(crate) fn site_ids(&self) -> Range<u32> {

@@ -8,7 +8,7 @@ use super::loader::{Held, Loaded, Segment};
 use super::maps::{self, Line};
 use super::tables::{self, Entry};
 use super::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId, exits};
-use crate::arch::{self, Form, Origin, ReturnPlace, State};
+use crate::arch::{self, Form, Origin, ReturnPlace};
 
 /// NOPs in front of a function that are looked over at most.
 const IN_FRONT_MAX: u64 = 64;
@@ -78,7 +78,6 @@ impl Draft {
             sites: Vec::new(),
             refused: Vec::new(),
             segments,
-            room: None,
         };
         let contents = match self.contents {
             Ok(contents) => contents,
@@ -327,8 +326,6 @@ impl Module {
             kind: found.kind,
             function: u32::try_from(index(found.function.address)).unwrap_or(u32::MAX),
             form: found.form,
-            state: State::Rest,
-            distance: 0,
         };
         self.sites = (next..).zip(believed).map(site).collect();
         let parts_of = parts.iter().map(|(part, owners)| {
@@ -342,21 +339,5 @@ impl Module {
         let owners = |at| owners.get(&at).map(Vec::as_slice);
         exits::mark(&mut self.functions, &self.sites, &refused_exits, owners);
         is_ready
-    }
-
-    /// Whether memory still holds what was written there. A module that was unloaded and loaded
-    /// again at the same place is as its file made it, in every site; somebody else's breakpoint
-    /// is in one.
-    pub(crate) fn is_as_left(&self, held: &Held<'_>) -> bool {
-        let is_there = |site: &Site| {
-            let expected = site.form.bytes(site.state, site.distance);
-            held.is(&self.segments, site.address, &expected)
-        };
-        let mut open = self.sites.iter().filter(|site| site.is_open()).peekable();
-        if open.peek().is_some() {
-            return open.any(is_there);
-        }
-        let mut written = self.sites.iter().filter(|site| site.distance != 0);
-        written.all(is_there)
     }
 }
