@@ -60,7 +60,7 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/arch/x86_64/store.rs",
     // Counters that handlers change, too.
     "function-tracer/src/record/x86_64/counts.rs",
-    "function-tracer/src/patch/fork.rs",
+    "function-tracer/src/fork_locks.rs",
     "function-tracer/src/patch/region.rs",
     "function-tracer/src/patch/text.rs",
     "function-tracer/src/sites/loader.rs",
@@ -145,7 +145,7 @@ const TRACED_ALLOWED: &[(&str, &str)] = &[
     ("function-tracer/src/control.rs", "Mutex"),
     ("function-tracer/src/control/fork.rs", "Once"),
     ("function-tracer/src/control/profile.rs", "Once"),
-    ("function-tracer/src/patch/fork.rs", "Once"),
+    ("function-tracer/src/fork_locks.rs", "Once"),
 ];
 
 /// Directories whose memory orderings carry labels.

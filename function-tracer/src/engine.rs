@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::fork_locks::{self, Operated};
 use crate::patch::batch::{self, BatchEnd, SITES_MAX};
 use crate::patch::patched::Patched;
 use crate::patch::prepare::{Goal, Prepared, prepare};
-use crate::patch::{Refusal, Target, Threads, fork, threads};
+use crate::patch::{Refusal, Target, Threads, threads};
 use crate::sites::loader::{self, Counts, Loaded};
 use crate::sites::{Module, ModuleId, Site, SiteId, maps, scan};
 
@@ -40,7 +41,7 @@ pub struct Engine {
     patience: u32,
 }
 
-static ENGINE: fork::Operated<Engine> = fork::Operated::new();
+static ENGINE: Operated<Engine> = Operated::new();
 
 /// Runs `work` with this process's engine, which the first call makes: with `threads` as it says,
 /// see [`Engine::new`]. Waits for other callers. `work` must not call this again.
@@ -127,7 +128,7 @@ impl Engine {
         let Some((added, is_ready)) = found.flatten() else {
             return false;
         };
-        let _no_fork = fork::change();
+        let _no_fork = fork_locks::change();
         // Numbers of new modules are higher than those of all known ones.
         let mut known = known.into_iter().chain(added.iter().map(|_| Some(0)));
         let is_gone = |_: &mut Patched| known.next().flatten().is_none();
@@ -236,7 +237,7 @@ impl Engine {
                 target: target.map(|target| target.address()),
             };
             let goals: Vec<_> = batch.map(goal).collect();
-            let no_fork = fork::change();
+            let no_fork = fork_locks::change();
             let Prepared {
                 changes,
                 done,

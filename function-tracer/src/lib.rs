@@ -21,12 +21,14 @@
 mod arch;
 pub mod control;
 mod engine;
+mod fork_locks;
 mod patch;
 mod record;
 pub mod selection;
 pub mod sites;
 pub mod tracers;
 
+pub use arch::UnfitCode;
 pub use engine::{Changes, Engine, Report, with_engine};
 pub use patch::{Refusal, Target, Threads};
 pub use record::callbacks::Callback;

@@ -17,6 +17,26 @@ compile_error!(
     "ringmark-function-tracer knows x86-64 only: fill a folder of function-tracer/src/arch"
 );
 
+/// Why code is not that of a site.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnfitCode {
+    /// Fewer bytes than a call needs.
+    #[error("{0} bytes of NOP, expected 5")]
+    FewNops(usize),
+    /// No NOP at all: changed by somebody else, or another compiler's idea.
+    #[error("found {0:02x?}, expected NOPs")]
+    NotNops(Vec<u8>),
+    /// Short NOPs that are not all of one byte: a thread may rest where a call would go on.
+    #[error("found {0:02x?}, expected one NOP of 5 bytes or NOPs of one byte each")]
+    BrokenNops(Vec<u8>),
+    /// A NOP whose end cannot become one of its own.
+    #[error("a NOP of {0} bytes, expected 5 to 10")]
+    LongNop(usize),
+    /// A two-byte head across two aligned words of 8.
+    #[error("its first two bytes lie in two words: they cannot be changed at once")]
+    Straddles,
+}
+
 /// A few bytes of code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bytes {

@@ -13,7 +13,6 @@
 //! - [`text`]: the only writes into code, [`region`]: the only code that is made.
 
 pub(crate) mod batch;
-pub(crate) mod fork;
 pub(crate) mod patched;
 pub(crate) mod prepare;
 mod refusal;

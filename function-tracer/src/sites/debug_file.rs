@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol, ReadCache};
 
-use super::elf::{Elf, Symbol, is_function, named};
+use super::symbol::{Elf, Symbol, is_function, named};
 
 /// Where distributions put them.
 const DEBUG: &str = "/usr/lib/debug";

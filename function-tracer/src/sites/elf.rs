@@ -5,10 +5,11 @@ use std::fs::File;
 use std::path::Path;
 
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
+use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 
-use super::frames::Frames;
-use super::{callers, debug_file, unwind};
+use super::symbol::{Elf, Symbol, is_function, named};
+use super::unwind_table::{self, Frames};
+use super::{asks_caller, debug_file};
 
 /// A list of sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +27,6 @@ pub(super) struct Table {
     pub(super) kind: TableKind,
     pub(super) at: u64,
     pub(super) length: u64,
-}
-
-/// A function by address in the file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Symbol {
-    pub(super) at: u64,
-    pub(super) size: u64,
-    pub(super) name: Vec<u8>,
 }
 
 /// Of pieces of functions that lie elsewhere, by address: where their functions may begin.
@@ -54,8 +47,6 @@ pub(crate) struct Contents {
     pub(super) frames: Option<Frames>,
 }
 
-pub(super) type Elf<'a> = ElfFile64<'a, LittleEndian, &'a ReadCache<File>>;
-
 /// Reads the file at `path`: without its functions where it has no table.
 pub(crate) fn read(path: &Path) -> Result<Contents, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -75,7 +66,7 @@ pub(crate) fn read(path: &Path) -> Result<Contents, String> {
         contents.parts = parts(&contents.symbols);
         // One for each address: the first.
         contents.symbols.dedup_by_key(|symbol| symbol.at);
-        contents.handing = callers::of_file(&elf, &code, &contents.starts());
+        contents.handing = asks_caller::of_file(&elf, &code, &contents.starts());
     }
     let mut tables = contents.tables.iter();
     if tables.any(|table| table.kind == TableKind::Inside) {
@@ -126,18 +117,6 @@ pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) 
     numbers.collect()
 }
 
-pub(super) fn is_function<'a>(symbol: &impl ObjectSymbol<'a>) -> bool {
-    symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.address() != 0
-}
-
-pub(super) fn named<'a>(symbol: &impl ObjectSymbol<'a>) -> Symbol {
-    Symbol {
-        at: symbol.address(),
-        size: symbol.size(),
-        name: symbol.name_bytes().unwrap_or_default().to_vec(),
-    }
-}
-
 /// Functions of both symbol tables and of a separate debug file, and what only the unwind table
 /// knows, without a name.
 fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
@@ -150,7 +129,7 @@ fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     let header = elf.section_by_name(".eh_frame_hdr");
     let data =
         header.and_then(|section| Some((section.uncompressed_data().ok()?, section.address())));
-    let starts = data.map(|(data, at)| unwind::starts(&data, at));
+    let starts = data.map(|(data, at)| unwind_table::starts(&data, at));
     let is_stripped = elf.symbols().next().is_none();
     let frames = is_stripped.then(|| Frames::of(elf)).flatten();
     let sizes = frames.map(|frames| frames.sizes()).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Function, Kind, Site};
+use super::module::{Function, Kind, Site};
 
 /// Says so in `functions`, whose sites are `sites`. `refused` has the functions of exits that are no
 /// sites, `None` where it is not known which; `owners` says which functions a piece of code that lies
@@ -37,7 +37,7 @@ pub(super) fn mark<'o>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SiteId, scan};
+    use super::super::{module::SiteId, scan};
     use super::*;
 
     /// Of three functions at 0, 1 and 2.

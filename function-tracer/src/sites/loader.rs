@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use crate::patch::fork;
+use crate::fork_locks;
 
 /// How many modules the loader has ever mapped and unmapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -127,7 +127,7 @@ type Visit<'a> = &'a mut dyn FnMut(&libc::dl_phdr_info) -> bool;
 /// Calls `visit` for each module until it says false.
 fn iterate(visit: Visit<'_>) {
     // A child must not be born with the loader's lock held by a thread that it does not have.
-    let _no_fork = fork::change();
+    let _no_fork = fork_locks::change();
     let mut visit = visit;
     let argument = (&raw mut visit).cast::<c_void>();
     // SAFETY: the callback is handed `argument` while `visit` lives, and never unwinds.

@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::elf::{self, Contents, Parts, Symbol};
+use super::elf::{self, Contents, Parts};
+use super::exits;
 use super::loader::{Held, Loaded, Segment};
 use super::maps::{self, Line};
+use super::module::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
+use super::symbol::Symbol;
 use super::tables::{self, Entry};
-use super::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId, exits};
 use crate::arch::{self, Form, Origin, ReturnPlace};
 
 /// NOPs in front of a function that are looked over at most.
@@ -164,10 +166,20 @@ struct Believed {
     function: Function,
 }
 
-/// What is found of a site, or why it is none and what its function is called.
-type Or<T> = Result<T, (Vec<u8>, Reason)>;
+/// The reason why an entry is no site, and its function's name.
+struct NoSite {
+    symbol: Vec<u8>,
+    reason: Reason,
+}
 
-type Found = Or<Believed>;
+impl From<Reason> for NoSite {
+    fn from(reason: Reason) -> Self {
+        let symbol = Vec::new();
+        Self { symbol, reason }
+    }
+}
+
+type Found = Result<Believed, NoSite>;
 
 struct Look<'a> {
     held: &'a Held<'a>,
@@ -181,29 +193,31 @@ impl Look<'_> {
         let text = segments
             .filter(|segment| segment.is_executable)
             .find(|segment| segment.holds(entry.at, 1));
-        let text = text.ok_or((Vec::new(), Reason::Outside))?;
+        let text = text.ok_or(Reason::Outside)?;
         let from = entry.at.saturating_sub(ENDBR64_BYTES).max(text.start);
         let length = (text.end - from).min(IN_FRONT_MAX + 2 * arch::CODE_BYTES_MAX as u64);
         let code = usize::try_from(length)
             .ok()
             .and_then(|length| self.held.read(&self.module.segments, from, length));
-        let code = code.ok_or((Vec::new(), Reason::Outside))?;
+        let code = code.ok_or(Reason::Outside)?;
         let around = self.around(entry)?;
         let start = entry.function.or(around.map(|(start, _)| start));
         let (address, function) = match start.or_else(|| self.around_exit(entry)) {
             Some(function) => (entry.at, function),
-            None if entry.kind != Kind::Entry => return Err((Vec::new(), Reason::NoFunction)),
+            None if entry.kind != Kind::Entry => return Err(Reason::NoFunction.into()),
             None => self
                 .entry_of_function(entry, from, &code)
-                .ok_or((Vec::new(), Reason::NoFunction))?,
+                .ok_or(Reason::NoFunction)?,
         };
         let symbol = self
             .contents
             .symbol(function.wrapping_sub(self.module.base));
         let offset = usize::try_from(address - from).unwrap_or(usize::MAX);
         let bytes = code.get(offset..).unwrap_or_default();
-        let form =
-            arch::read(bytes, address, entry.origin).map_err(|reason| (name(symbol), reason))?;
+        let form = arch::read(bytes, address, entry.origin).map_err(|unfit| NoSite {
+            symbol: name(symbol),
+            reason: unfit.into(),
+        })?;
         let form = around.map_or(form, |(_, place)| form.inside(place));
         let function = Function {
             address: function,
@@ -226,15 +240,17 @@ impl Look<'_> {
     }
 
     /// Of a site inside a function: where that begins, and where it has its return address.
-    fn around(&self, entry: &Entry) -> Or<Option<(u64, ReturnPlace)>> {
+    fn around(&self, entry: &Entry) -> Result<Option<(u64, ReturnPlace)>, NoSite> {
         if entry.origin != Origin::Inside {
             return Ok(None);
         }
         let in_file = entry.at.wrapping_sub(self.module.base);
         let frames = self.contents.frames.as_ref();
         let found = frames.and_then(|frames| frames.around(in_file));
-        let (start, place) =
-            found.ok_or_else(|| (name(self.contents.symbol_around(in_file)), Reason::NoFrame))?;
+        let (start, place) = found.ok_or_else(|| NoSite {
+            symbol: name(self.contents.symbol_around(in_file)),
+            reason: Reason::NoFrame,
+        })?;
         Ok(Some((self.module.base.wrapping_add(start), place)))
     }
 
@@ -292,13 +308,13 @@ impl Module {
     /// Sorts what was found into sites and refusals. False when every entry points nowhere: the
     /// loader has not relocated the table yet.
     fn take(&mut self, found: Vec<(&Entry, Found)>, next: u32, parts: &Parts) -> bool {
-        let outside = |found: &Result<_, (_, Reason)>| matches!(found, Err((_, Reason::Outside)));
+        let outside = |found: &Found| matches!(found, Err(no) if no.reason == Reason::Outside);
         let is_ready = found.is_empty() || !found.iter().all(|(_, found)| outside(found));
         let (mut believed, mut refused_exits) = (Vec::new(), Vec::new());
         for (entry, found) in found {
             match found {
                 Ok(found) => believed.push(found),
-                Err((symbol, reason)) => {
+                Err(NoSite { symbol, reason }) => {
                     if entry.kind != Kind::Entry {
                         refused_exits.push(entry.function);
                     }

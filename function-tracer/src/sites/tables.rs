@@ -1,7 +1,7 @@
 //! The entries of a module's tables, as the loader left them in memory.
 
-use super::Kind;
 use super::elf::{Table, TableKind};
+use super::module::Kind;
 use crate::arch::Origin;
 
 /// What a table's entry says, by address in memory.

@@ -7,6 +7,8 @@
 //! distance of the call to its pad, hence the pads of such sites lie where that distance is one
 //! of these.
 
+use super::nops::TEST;
+
 /// A prefix that changes nothing before a NOP.
 const NULL: u8 = 0x66;
 /// Values of the byte that shifts the distance by 64 KiB: prefixes that change nothing.
@@ -29,11 +31,11 @@ pub(crate) fn safe_distances() -> impl Iterator<Item = i32> {
 }
 
 /// The first byte of a site at rest whose other bytes are `distance`: a prefix where the whole is
-/// then one NOP, else [`super::form::TEST`].
+/// then one NOP, else [`TEST`].
 pub(super) fn rest_head(distance: i32) -> u8 {
     let [.., shift, last] = distance.to_le_bytes();
     let is_nop = SHIFTS.contains(&shift) && last == 0x90;
-    if is_nop { NULL } else { super::form::TEST }
+    if is_nop { NULL } else { TEST }
 }
 
 #[cfg(test)]

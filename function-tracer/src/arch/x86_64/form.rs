@@ -14,12 +14,10 @@
 //! must lie in one aligned word of 8.
 
 use super::distance::rest_head;
-use super::{ReturnPlace, nops, pad};
-use crate::arch::{Bytes, Edit, Origin, STEPS, State};
-use crate::sites::Reason;
+use super::nops::{self, TEST};
+use super::{ReturnPlace, pad};
+use crate::arch::{Bytes, Edit, Origin, STEPS, State, UnfitCode};
 
-/// `test eax, imm32`: five bytes that do nothing, whatever the last four are.
-pub(super) const TEST: u8 = 0xa9;
 const CALL: u8 = 0xe8;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const CALL_BYTES: usize = 5;
@@ -51,7 +49,7 @@ enum Shape {
 }
 
 /// What the code of a site says, which begins at address `at`.
-pub(crate) fn read(code: &[u8], at: u64, origin: Origin) -> Result<Form, Reason> {
+pub(crate) fn read(code: &[u8], at: u64, origin: Origin) -> Result<Form, UnfitCode> {
     match origin {
         Origin::SledEntry => read_sled(code, Shape::SledEntry, &[JUMP, OVER]),
         Origin::SledExit => read_sled(code, Shape::SledExit, &[RETURN]),
@@ -62,22 +60,22 @@ pub(crate) fn read(code: &[u8], at: u64, origin: Origin) -> Result<Form, Reason>
             let is_torn = at % 8 == 7;
             let form = Form::new(Shape::Call6, &code[..2], &code[2..6]);
             if is_torn {
-                Err(Reason::Straddles)
+                Err(UnfitCode::Straddles)
             } else {
                 Ok(form)
             }
         }
         Origin::Inside if !code.starts_with(nops::of(CALL_BYTES)) => {
-            Err(Reason::NotNops(code.get(..8).unwrap_or(code).to_vec()))
+            Err(UnfitCode::NotNops(code.get(..8).unwrap_or(code).to_vec()))
         }
         Origin::Mcount | Origin::Patchable | Origin::Inside | Origin::Return => read_nops(code),
     }
 }
 
-fn read_sled(code: &[u8], shape: Shape, head: &[u8]) -> Result<Form, Reason> {
+fn read_sled(code: &[u8], shape: Shape, head: &[u8]) -> Result<Form, UnfitCode> {
     let bytes = code.get(..SLED_BYTES).unwrap_or(code);
     if bytes.len() < SLED_BYTES || !bytes.starts_with(head) {
-        return Err(Reason::NotNops(bytes.to_vec()));
+        return Err(UnfitCode::NotNops(bytes.to_vec()));
     }
     let end = if shape == Shape::SledEntry {
         SLED_BYTES
@@ -87,13 +85,13 @@ fn read_sled(code: &[u8], shape: Shape, head: &[u8]) -> Result<Form, Reason> {
     Ok(Form::new(shape, &bytes[..1], &bytes[1..end]))
 }
 
-fn read_nops(code: &[u8]) -> Result<Form, Reason> {
+fn read_nops(code: &[u8]) -> Result<Form, UnfitCode> {
     let found = || code.get(..8).unwrap_or(code).to_vec();
-    let nop = nops::first(code).ok_or_else(|| Reason::NotNops(found()))?;
+    let nop = nops::first(code).ok_or_else(|| UnfitCode::NotNops(found()))?;
     if nop.length >= CALL_BYTES {
         let tail = nop.length - CALL_BYTES;
         if tail > 0 && (tail > CALL_BYTES || nop.free_from > CALL_BYTES) {
-            return Err(Reason::LongNop(nop.length));
+            return Err(UnfitCode::LongNop(nop.length));
         }
         let mut form = Form::new(Shape::Call5, &code[..1], &code[1..CALL_BYTES]);
         form.tail = Bytes::new(nops::of(tail));
@@ -106,8 +104,8 @@ fn read_nops(code: &[u8]) -> Result<Form, Reason> {
         return Ok(form);
     }
     match run_length(code) {
-        run if run < CALL_BYTES => Err(Reason::FewNops(run)),
-        _ => Err(Reason::BrokenNops(found())),
+        run if run < CALL_BYTES => Err(UnfitCode::FewNops(run)),
+        _ => Err(UnfitCode::BrokenNops(found())),
     }
 }
 
@@ -360,7 +358,7 @@ mod tests {
         assert_eq!(*opened, code[..5]);
         for other in [[0x90; 6], [0x0f, 0x1f, 0x44, 0x00, 0x08, 0x55]] {
             let found = read(&other, 0x1000, Origin::Inside);
-            assert!(matches!(found, Err(Reason::NotNops(_))), "{found:?}");
+            assert!(matches!(found, Err(UnfitCode::NotNops(_))), "{found:?}");
         }
     }
 
@@ -381,15 +379,15 @@ mod tests {
         let refusal = |code: &[u8], at, origin| read(code, at, origin).unwrap_err();
         assert_eq!(
             refusal(&[0x90, 0x90, 0xc3], 0, Origin::Patchable),
-            Reason::FewNops(2)
+            UnfitCode::FewNops(2)
         );
         let call = [0xff, 0x15, 1, 2, 3, 4];
-        assert_eq!(refusal(&call, 7, Origin::Mcount), Reason::Straddles);
+        assert_eq!(refusal(&call, 7, Origin::Mcount), UnfitCode::Straddles);
         assert!(read(&call, 6, Origin::Mcount).is_ok());
         let two = [0x66, 0x90, 0x0f, 0x1f, 0x00];
         assert_eq!(
             refusal(&two, 0, Origin::Patchable),
-            Reason::BrokenNops(two.to_vec())
+            UnfitCode::BrokenNops(two.to_vec())
         );
         let code = [0x90, 0x90, 0xf3, 0x0f, 0x1e, 0xfa, 0x90];
         assert_eq!(lands_on_entry(&code, 0, 2), Some(6));

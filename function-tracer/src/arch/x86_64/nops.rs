@@ -1,5 +1,8 @@
 //! Instructions that do nothing.
 
+/// `test eax, imm32`: five bytes that do nothing, whatever the last four are.
+pub(super) const TEST: u8 = 0xa9;
+
 /// A NOP instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Nop {

@@ -10,7 +10,8 @@ use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SymbolKind};
 
 use super::loader::{self, Loaded, Segment};
-use super::{Function, Kind, Module, ModuleId, Refused, scan};
+use super::module::{Function, Kind, Module, ModuleId, Refused};
+use super::scan;
 
 /// Larger images are not laid out.
 const IMAGE_BYTES_MAX: u64 = 4 << 30;
