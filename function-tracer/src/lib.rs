@@ -24,7 +24,6 @@ mod engine;
 mod fork_locks;
 mod patch;
 mod record;
-pub mod selection;
 pub mod sites;
 pub mod tracers;
 
@@ -33,3 +32,4 @@ pub use engine::{Changes, Engine, Report, with_engine};
 pub use patch::{Refusal, Target, Threads};
 pub use record::callbacks::Callback;
 pub use sites::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
+pub use tracers::selection;

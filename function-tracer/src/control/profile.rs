@@ -6,7 +6,7 @@ use std::sync::Once;
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
 
 use super::try_tracers;
-use crate::record::profile::Sum;
+use crate::record::profile_sum::Sum;
 use crate::record::profile_tables::uncounted;
 use crate::tracers::{Names, Tracer, TracerKind, Tracers};
 

@@ -173,7 +173,7 @@ pub(super) fn tables() -> impl Iterator<Item = &'static Table> {
 
 /// Which cell and lane a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Use {
+pub(crate) struct CellUse {
     pub(crate) cell: u32,
     pub(crate) lane: u32,
 }
@@ -183,11 +183,11 @@ pub(crate) struct Use {
 pub(crate) static USES: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
 type UsesTable = [AtomicU64; LAST_NUMBER as usize + 1];
-type Several = Vec<Use>;
+type Several = Vec<CellUse>;
 
 /// Says what the calls of a type are counted as, before its sites are switched on. `false`: there
 /// is no memory.
-pub(crate) fn set_uses(number: u32, uses: Vec<Use>) -> bool {
+pub(crate) fn set_uses(number: u32, uses: Vec<CellUse>) -> bool {
     let mut start = USES.load(Acquire);
     if start.is_null() {
         let new = map::<UsesTable>().cast();
@@ -209,7 +209,7 @@ pub(crate) fn set_uses(number: u32, uses: Vec<Use>) -> bool {
 }
 
 /// What the calls of a type are counted as.
-pub(super) fn for_each_use(number: u32, mut to: impl FnMut(Use)) {
+pub(super) fn for_each_use(number: u32, mut to: impl FnMut(CellUse)) {
     let start = USES.load(Acquire);
     if start.is_null() || number > LAST_NUMBER {
         return;
@@ -217,7 +217,7 @@ pub(super) fn for_each_use(number: u32, mut to: impl FnMut(Use)) {
     // SAFETY: as above.
     let word = unsafe { &*start.wrapping_add(number as usize) }.load(Acquire);
     if word & 1 != 0 {
-        to(Use {
+        to(CellUse {
             cell: (word >> 32) as u32,
             lane: (word as u32) >> 1,
         });

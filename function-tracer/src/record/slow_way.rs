@@ -8,12 +8,12 @@ use ringmark_format::TypeId;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};
 use ringmark_format::record::FUNCTION_BIT;
 
+use super::call_plan::{self, CallPlan};
 use super::callbacks;
+use super::count_calls;
 use super::nodes::find_anywhere;
 use super::open_calls::{Block, OpenCall, block, put_back};
-use super::plan::{self, Plan};
-use super::profile;
-use super::triggers::{self, Actions};
+use super::trigger_actions::{self, Actions};
 use super::unwritten;
 use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address, trap};
 
@@ -73,7 +73,7 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         && block.owns(slot)
         && open(block, frame, (type_word, &plan), (caller, tick));
     if plan.profile && !hooked {
-        profile::pass(block, type_word & LAST_NUMBER);
+        count_calls::pass(block, type_word & LAST_NUMBER);
     }
     if !plan.writes_entries() {
         unwritten::add(type_word & LAST_NUMBER);
@@ -93,22 +93,22 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
 }
 
 /// Runs the triggers of an entry. Then says what is wanted of the call by those who do not pause.
-fn wanted_now(type_word: u32) -> Option<(u32, Plan)> {
+fn wanted_now(type_word: u32) -> Option<(u32, CallPlan)> {
     let number = type_word & LAST_NUMBER;
-    let plan = plan::of(number);
+    let plan = call_plan::of(number);
     plan.on_entry.run();
     if plan.may_pause == 0 {
         return Some((type_word, plan));
     }
-    let number = triggers::type_now(number, plan.may_pause)?;
-    Some((FUNCTION_BIT | number, plan::of(number)))
+    let number = trigger_actions::type_now(number, plan.may_pause)?;
+    Some((FUNCTION_BIT | number, call_plan::of(number)))
 }
 
 /// Replaces the return address, unless the exits are sites.
 fn open(
     block: &Block,
     frame: &mut EntryFrame,
-    (type_word, plan): (u32, &Plan),
+    (type_word, plan): (u32, &CallPlan),
     (caller, tick): (u64, u64),
 ) -> bool {
     let number = type_word & LAST_NUMBER;
@@ -122,7 +122,7 @@ fn open(
     };
     let opened = block.open_after([slot, caller, type_word, tick], limit, |place| {
         if plan.profile {
-            profile::enter(block, number, place);
+            count_calls::enter(block, number, place);
         }
     });
     if opened && !plan.sleds {
@@ -193,12 +193,12 @@ fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
     let type_word = call.type_word.load(Relaxed) as u32;
     let entered = call.tick.load(Relaxed);
     let number = type_word & LAST_NUMBER;
-    let plan = plan::of(number);
+    let plan = call_plan::of(number);
     let tick = if plan.profile { ringmark::ticks() } else { 0 };
     let is_mine = block.close_after(call, |place| {
         if plan.profile {
             let took = tick.saturating_sub(entered);
-            profile::leave(block, number, place, took, loose != 0);
+            count_calls::leave(block, number, place, took, loose != 0);
         }
     });
     if is_mine {
@@ -207,14 +207,14 @@ fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
 }
 
 /// Writes the record of an end, as the plan of the call's type says, and runs its triggers.
-fn end(plan: &Plan, type_word: u32, when: (u64, Now), result: Option<u64>) {
+fn end(plan: &CallPlan, type_word: u32, when: (u64, Now), result: Option<u64>) {
     if plan.record && plan.exit {
         record_end(plan, type_word, when, result);
     }
     plan.on_exit.run();
 }
 
-fn record_end(plan: &Plan, type_word: u32, (entered, now): (u64, Now), result: Option<u64>) {
+fn record_end(plan: &CallPlan, type_word: u32, (entered, now): (u64, Now), result: Option<u64>) {
     let result = result.filter(|_| plan.result);
     let type_id = type_word | EXIT_BIT;
     match (plan.min_ticks, result) {
@@ -291,7 +291,7 @@ pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
     record(frame.type_word() | LOOSE_BIT, &[caller_word(caller)]);
 }
 
-impl Plan {
+impl CallPlan {
     /// When a record of a call says it was: as the profile says it.
     fn now(&self, tick: u64) -> Now {
         match self.profile {

@@ -12,14 +12,14 @@ use ringmark::client::{self, RingCounts};
 use ringmark_format::function::{EXIT_BIT, LAST_NUMBER};
 use ringmark_format::record::FUNCTION_BIT;
 
-use super::profiles::Profiles;
+use super::profile_cells::ProfileCells;
 use super::schema::Numbers;
 use super::stubs::stub;
 use super::{Tracer, Tracers, name_of};
 use crate::engine::with_engine;
-use crate::record::plan::{self, Plan};
-use crate::record::triggers::Actions;
-use crate::record::{MEASURED_SITE, call_measured, types, unwritten};
+use crate::record::call_plan::{self, CallPlan};
+use crate::record::trigger_actions::Actions;
+use crate::record::{MEASURED_SITE, call_measured, site_tables, unwritten};
 use crate::sites::{Kind, SiteId};
 
 /// A look is taken this often, a judgement passed when the program has run this long; or after a
@@ -62,15 +62,15 @@ pub(super) struct Watch {
 
 /// What calls cost, by plan, in ns.
 #[derive(Debug, Default)]
-pub(super) struct Costs(Vec<(Plan, f64)>);
+pub(super) struct Costs(Vec<(CallPlan, f64)>);
 
 impl Costs {
-    fn of(&mut self, plan: &Plan, profiles: &mut Profiles) -> f64 {
+    fn of(&mut self, plan: &CallPlan, cells: &mut ProfileCells) -> f64 {
         if let Some((_, ns)) = self.0.iter().find(|(known, _)| known == plan) {
             return *ns;
         }
         if plan.profile {
-            profiles.describe_measured(LAST_NUMBER);
+            cells.describe_measured(LAST_NUMBER);
         }
         let ns = measure(plan);
         self.0.push((*plan, ns));
@@ -80,8 +80,8 @@ impl Costs {
 
 /// What a call with this plan costs, in ns. Callbacks are left out: they are the user's; and what
 /// triggers do. The function that is called has no sites at its exits.
-fn measure(plan: &Plan) -> f64 {
-    let measured: &'static Plan = Box::leak(Box::new(Plan {
+fn measure(plan: &CallPlan) -> f64 {
+    let measured: &'static CallPlan = Box::leak(Box::new(CallPlan {
         sleds: false,
         callbacks: 0,
         may_pause: 0,
@@ -92,8 +92,8 @@ fn measure(plan: &Plan) -> f64 {
     let Some(stub) = stub(measured, Kind::Entry) else {
         return 0.0;
     };
-    plan::set(LAST_NUMBER, measured);
-    types::set(MEASURED_SITE, FUNCTION_BIT | LAST_NUMBER);
+    call_plan::set(LAST_NUMBER, measured);
+    site_tables::set_type(MEASURED_SITE, FUNCTION_BIT | LAST_NUMBER);
     let round = |_| {
         let begun = client::monotonic_ns();
         call_measured(stub, MEASURED_CALLS);
@@ -113,7 +113,7 @@ impl Watch {
     fn new(numbers: &Numbers) -> Self {
         let now = client::monotonic_ns();
         Self {
-            begun: numbers.profiles.begun().collect(),
+            begun: numbers.profile_cells.begun().collect(),
             looked_ns: now,
             begun_ns: now,
             cpu_ns: others_cpu_ns(),
@@ -276,17 +276,18 @@ fn costs_of(
     let mut costs = BTreeMap::<u32, f64>::new();
     for (number, calls) in &watch.calls {
         let wanted = numbers.wanted(*number);
-        let wanted = wanted.filter(|w| w.0 & 1 << tracer != 0 && *w.2 != Plan::PROFILE);
+        let wanted = wanted.filter(|w| w.0 & 1 << tracer != 0 && *w.2 != CallPlan::PROFILE);
         if let Some((_, function, plan)) = wanted {
-            *costs.entry(function).or_default() += calls * each.of(plan, &mut numbers.profiles);
+            *costs.entry(function).or_default() +=
+                calls * each.of(plan, &mut numbers.profile_cells);
         }
     }
     // Functions that are counted and nothing else.
-    let begun: Vec<_> = numbers.profiles.begun().collect();
+    let begun: Vec<_> = numbers.profile_cells.begun().collect();
     for (key @ (_, function), now) in begun.into_iter().filter(|(key, _)| key.0 == tracer) {
         let calls = now.saturating_sub(watch.begun.get(&key).copied().unwrap_or(0));
         if calls > 0 && !costs.contains_key(&function) {
-            let ns = each.of(&Plan::PROFILE, &mut numbers.profiles);
+            let ns = each.of(&CallPlan::PROFILE, &mut numbers.profile_cells);
             costs.insert(function, calls as f64 * ns);
         }
     }

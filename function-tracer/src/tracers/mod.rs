@@ -5,10 +5,11 @@
 
 mod budget;
 mod error;
-mod order;
-mod profiles;
+mod profile_cells;
 mod schema;
+pub mod selection;
 mod stubs;
+mod switch_order;
 mod tracer;
 mod triggers;
 mod wants;
@@ -23,16 +24,16 @@ use crate::engine::{Engine, with_engine};
 use crate::patch::{Refusal, Target, Threads};
 use crate::record::Stub;
 use crate::record::callbacks::{self, Callback};
-use crate::record::profile::Sum;
-use crate::record::triggers::{pause, take_snapshot};
-use crate::record::types;
-pub use crate::selection::{Candidate, PatternError, Selection, Syntax};
+use crate::record::profile_sum::Sum;
+use crate::record::site_tables;
+use crate::record::trigger_actions::{pause, take_snapshot};
 use crate::sites::{ModuleId, SiteId};
 pub use budget::GivenUp;
 pub use error::TracerError;
-use order::Refusals;
-pub(crate) use profiles::Names;
+pub(crate) use profile_cells::Names;
 use schema::Numbers;
+pub use selection::{Candidate, PatternError, Selection, Syntax};
+use switch_order::Refusals;
 pub(crate) use tracer::candidate;
 pub use tracer::{Options, Tracer};
 pub use triggers::{Action, Moment, Trigger, TriggerError};
@@ -114,7 +115,7 @@ impl Tracers {
             return Err(TracerError::TooMany);
         }
         let number = self.next_number;
-        if options.kind == TracerKind::Profile && !self.numbers.profiles.add(number) {
+        if options.kind == TracerKind::Profile && !self.numbers.profile_cells.add(number) {
             return Err(TracerError::TooManyProfiles);
         }
         self.next_number += 1;
@@ -175,7 +176,7 @@ impl Tracers {
         let place = self.place(Some(name))?;
         let removed = self.tracers.remove(place);
         let outcome = self.apply(None);
-        self.numbers.profiles.remove(removed.number);
+        self.numbers.profile_cells.remove(removed.number);
         outcome
     }
 
@@ -215,7 +216,7 @@ impl Tracers {
 
     /// What the functions of a profile tracer have gathered, in an order that stays.
     pub(crate) fn profile_of(&self, tracer: &Tracer) -> impl Iterator<Item = (&Names, Sum)> {
-        self.numbers.profiles.of(tracer.number)
+        self.numbers.profile_cells.of(tracer.number)
     }
 
     /// Says until when a tracer stays on, in ms of the monotonic clock.
@@ -337,7 +338,7 @@ impl Tracers {
 
     /// Makes every site do what the tracers want of it; counts the functions of one of them.
     fn apply(&mut self, counted: Option<usize>) -> Result<Outcome, TracerError> {
-        if !types::prepare() {
+        if !site_tables::prepare() {
             return Err(TracerError::NoMemory);
         }
         with_engine(self.threads, |engine| self.apply_to(engine, counted))
@@ -356,7 +357,7 @@ impl Tracers {
             let uses = wants::uses(&self.tracers, module, &mut self.numbers);
             for (site, now) in module.sites.iter().zip(uses) {
                 if let Some(place) = site.form.return_place() {
-                    types::set_return_place(site.id.0, place.word());
+                    site_tables::set_return_place(site.id.0, place.word());
                 }
                 if now != self.uses.get(&site.id).copied() {
                     wished.push((site.id, now));
@@ -397,7 +398,7 @@ impl Tracers {
     ) {
         for (site, now) in &wished {
             if let Some(now) = now {
-                types::set(site.0, FUNCTION_BIT | now.number);
+                site_tables::set_type(site.0, FUNCTION_BIT | now.number);
             }
         }
         let target = |now: Use| {
@@ -405,8 +406,8 @@ impl Tracers {
             unsafe { Target::new(now.stub.address()) }
         };
         let mut refused = Refusals::new();
-        for mut part in order::parts(engine, &wished) {
-            order::refuse_without_exit(engine, &mut part, &mut refused);
+        for mut part in switch_order::parts(engine, &wished) {
+            switch_order::refuse_without_exit(engine, &mut part, &mut refused);
             let wishes = part.iter().map(|(site, now)| (*site, now.map(target)));
             let report = engine.switch(&wishes.collect::<Vec<_>>());
             outcome.patched += report.done;

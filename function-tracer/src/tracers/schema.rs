@@ -11,8 +11,8 @@ use ringmark_format::function::{
 use ringmark_format::schema::{EntryHeader, entry_kind};
 use zerocopy::IntoBytes;
 
-use super::profiles::Profiles;
-use crate::record::plan::{self, Plan};
+use super::profile_cells::ProfileCells;
+use crate::record::call_plan::{self, CallPlan};
 use crate::sites::{Module, ModuleId, Site};
 
 /// What is wanted of a function.
@@ -33,11 +33,11 @@ pub(crate) struct Numbers {
     keys: Vec<Key>,
     next_type: u32,
     /// Each plan that was ever wanted, once.
-    plans: Vec<&'static Plan>,
+    plans: Vec<&'static CallPlan>,
     /// First of a row of new types whose functions follow each other.
     row: Option<(u32, Key, u32)>,
     entries: Vec<u8>,
-    pub(super) profiles: Profiles,
+    pub(super) profile_cells: ProfileCells,
 }
 
 fn push(out: &mut Vec<u8>, kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) {
@@ -95,7 +95,7 @@ impl Numbers {
         module: &Module,
         site: &Site,
         tracers: u64,
-        plan: Plan,
+        plan: CallPlan,
     ) -> Option<u32> {
         let function = self.function(module, site.function);
         let key = Key {
@@ -111,9 +111,9 @@ impl Numbers {
         }
         let number = self.next_type;
         self.next_type += 1;
-        plan::set(number, self.plans[key.plan]);
+        call_plan::set(number, self.plans[key.plan]);
         if plan.profile {
-            self.profiles
+            self.profile_cells
                 .describe(number, function, tracers, (module, site));
         }
         self.types.insert(key, number);
@@ -130,12 +130,12 @@ impl Numbers {
     }
 
     /// Which tracers want the records of a type, its function, and what is done with its calls.
-    pub(crate) fn wanted(&self, number: u32) -> Option<(u64, u32, &'static Plan)> {
+    pub(crate) fn wanted(&self, number: u32) -> Option<(u64, u32, &'static CallPlan)> {
         let key = self.keys.get(number as usize)?;
         Some((key.tracers, key.function, self.plans[key.plan]))
     }
 
-    fn plan(&mut self, plan: Plan) -> usize {
+    fn plan(&mut self, plan: CallPlan) -> usize {
         match self.plans.iter().position(|known| **known == plan) {
             Some(place) => place,
             None => {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use ringmark_format::function::TracerKind;
 
 use super::budget::GivenUp;
+use super::selection::{Candidate, Selection};
 use super::triggers::{self, Trigger};
+use crate::record::call_plan::CallPlan;
 use crate::record::callbacks;
-use crate::record::plan::Plan;
-use crate::record::triggers::{Actions, is_paused, wants_snapshot};
-use crate::selection::{Candidate, Selection};
+use crate::record::trigger_actions::{Actions, is_paused, wants_snapshot};
 use crate::sites::{Kind, Module, ModuleId, Site};
 
 /// What a tracer wants to know.
@@ -240,10 +240,10 @@ pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
 }
 
 /// What is done with a call for it.
-pub(super) fn plan(tracer: &Tracer) -> Plan {
+pub(super) fn call_plan(tracer: &Tracer) -> CallPlan {
     let (options, bit) = (&tracer.options, 1 << tracer.number);
     let is_callback = options.kind == TracerKind::Callback;
-    Plan {
+    CallPlan {
         record: !matches!(options.kind, TracerKind::Callback | TracerKind::Profile),
         profile: options.kind == TracerKind::Profile,
         exit: matches!(options.kind, TracerKind::Graph | TracerKind::Profile)
@@ -256,6 +256,6 @@ pub(super) fn plan(tracer: &Tracer) -> Plan {
         min_ticks: options.min_ns.and_then(ringmark::client::ticks_of_ns),
         callbacks: if is_callback { bit } else { 0 },
         may_pause: if tracer.may_pause() { bit } else { 0 },
-        ..Plan::NOTHING
+        ..CallPlan::NOTHING
     }
 }

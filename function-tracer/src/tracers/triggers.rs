@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::candidate;
-use crate::record::triggers::Actions;
-use crate::selection::{Selection, Syntax};
+use super::selection::{Selection, Syntax};
+use crate::record::trigger_actions::Actions;
 use crate::sites::{Kind, Module};
 
 /// When a trigger acts.

@@ -2,21 +2,21 @@
 
 use super::schema::Numbers;
 use super::stubs::{inside_stub, stub};
-use super::tracer::plan;
+use super::tracer::call_plan;
 use super::{Tracer, Use};
-use crate::record::plan::Plan;
-use crate::record::triggers::{Actions, set_types};
+use crate::record::call_plan::CallPlan;
+use crate::record::trigger_actions::{Actions, set_types};
 use crate::sites::{Function, Module, ModuleId, Site};
 
 /// What all tracers together want of a function.
 #[derive(Debug, Default, Clone, Copy)]
 struct Wants {
     tracers: u64,
-    plan: Option<Plan>,
+    plan: Option<CallPlan>,
 }
 
 impl Wants {
-    fn add(&mut self, plan: Plan) {
+    fn add(&mut self, plan: CallPlan) {
         self.plan = Some(self.plan.map_or(plan, |before| before.and(plan)));
     }
 }
@@ -50,12 +50,12 @@ fn number(module: &Module, numbers: &mut Numbers, place: usize, wants: Wants) ->
 }
 
 /// What can be had of a plan at such a site.
-fn at(module: &Module, site: &Site, plan: Plan) -> Plan {
+fn at(module: &Module, site: &Site, plan: CallPlan) -> CallPlan {
     let has_end = plan.exit || plan.on_exit != Actions::NONE;
     let sleds = has_end && module.function(site).is_some_and(|f| f.has_exits);
     let plan = match module.function(site).is_some_and(Function::has_no_end) {
         true => plan.without_end(),
-        false => Plan { sleds, ..plan },
+        false => CallPlan { sleds, ..plan },
     };
     match site.form.return_place() {
         Some(_) => plan.inside(),
@@ -106,10 +106,10 @@ fn wants(tracers: &[Tracer], module: ModuleId, place: usize) -> Wants {
     let mut all = wanted(tracers, module, place, 0);
     let triggers = tracers.iter().filter_map(|t| t.triggers_at(module, place));
     for (on_entry, on_exit) in triggers {
-        all.add(Plan {
+        all.add(CallPlan {
             on_entry,
             on_exit,
-            ..Plan::NOTHING
+            ..CallPlan::NOTHING
         });
     }
     all
@@ -120,9 +120,9 @@ fn without(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wa
     let mut rest = wanted(tracers, module, place, pause);
     let triggers = tracers.iter().filter_map(|t| t.triggers_at(module, place));
     for (_, on_exit) in triggers.filter(|(_, on_exit)| *on_exit != Actions::NONE) {
-        rest.add(Plan {
+        rest.add(CallPlan {
             on_exit,
-            ..Plan::NOTHING
+            ..CallPlan::NOTHING
         });
     }
     if let Some(plan) = &mut rest.plan {
@@ -136,7 +136,7 @@ fn wanted(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wan
     let others = tracers.iter().filter(|t| pause >> t.number & 1 == 0);
     for tracer in others.filter(|t| t.wants(module, place)) {
         all.tracers |= 1 << tracer.number;
-        all.add(plan(tracer));
+        all.add(call_plan(tracer));
     }
     all
 }

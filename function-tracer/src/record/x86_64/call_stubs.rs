@@ -15,8 +15,8 @@ use super::into_slow_way::RETURN_BYTES;
 use super::stub_frames::PUSHED_BELOW;
 use crate::record::nodes::NODES;
 use crate::record::open_calls::offsets as calls;
+use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
-use crate::record::types::{RETURN_PLACES, TYPES};
 
 /// Bits of `TSC_AUX` that are the CPU's number; the others are its node.
 const CPU_MASK: u32 = 0xFFF;

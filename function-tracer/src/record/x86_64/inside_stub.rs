@@ -5,8 +5,8 @@
 //! site's number and put beside the type, where [`super::stub_frames::EntryFrame`] finds it.
 
 use super::stub_frames::PUSHED_BELOW;
+use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
-use crate::record::types::{RETURN_PLACES, TYPES};
 
 core::arch::global_asm!(
     ".pushsection .text.ringmark_enter_any_inside,\"ax\",@progbits",

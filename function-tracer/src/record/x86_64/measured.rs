@@ -4,7 +4,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::stub::Stub;
-use crate::record::types::SITES_MAX;
+use crate::record::site_tables::SITES_MAX;
 
 /// The number of its site: the last one, which no module's site has in practice.
 pub(crate) const MEASURED_SITE: u32 = SITES_MAX - 1;

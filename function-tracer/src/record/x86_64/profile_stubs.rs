@@ -1,5 +1,5 @@
 //! The straight line for a function that one profile tracer wants, and nobody else: what
-//! `record::profile` does, in the same order, without a call and without a locked instruction.
+//! `record::count_calls` does, in the same order, without a call and without a locked instruction.
 //!
 //! The stubs' rules are those of `call_stubs`. Whatever is not the common case goes to the slow way
 //! before anything has changed.
@@ -10,8 +10,8 @@ use super::stub_frames::PUSHED_BELOW;
 use crate::record::nodes::TABLE_BEFORE_FIRST;
 use crate::record::open_calls::offsets as calls;
 use crate::record::profile_tables::{USES, offsets};
+use crate::record::site_tables::TYPES;
 use crate::record::slow_way;
-use crate::record::types::TYPES;
 
 core::arch::global_asm!(
     // r8: first place → r9: the thread's table.

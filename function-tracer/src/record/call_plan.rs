@@ -2,11 +2,11 @@
 //! by the slow way with one load.
 
 use super::by_type::ByType;
-use super::triggers::Actions;
+use super::trigger_actions::Actions;
 
 /// What is done with the calls of a function type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct CallPlan {
     /// Records are written.
     pub(crate) record: bool,
     /// Its return is recorded.
@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     pub(crate) min_ticks: Option<u64>,
     /// Tracers whose functions are called at each entry.
     pub(crate) callbacks: u64,
-    /// Tracers that may pause, see `triggers`.
+    /// Tracers that may pause, see `trigger_actions`.
     pub(crate) may_pause: u64,
     /// What triggers do at an entry.
     pub(crate) on_entry: Actions,
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) on_exit: Actions,
 }
 
-impl Plan {
+impl CallPlan {
     /// Nothing but entry and exit: what one straight line does.
     pub(crate) const CALLS: Self = Self {
         record: true,
@@ -131,16 +131,16 @@ impl Plan {
     }
 }
 
-static PLANS: ByType<Plan> = ByType::new();
+static PLANS: ByType<CallPlan> = ByType::new();
 
 /// The plan of the function type with this number. A type is switched on after its plan was set;
 /// should none be found, entry and exit are recorded.
-pub(crate) fn of(number: u32) -> Plan {
-    PLANS.get(number).copied().unwrap_or(Plan::CALLS)
+pub(crate) fn of(number: u32) -> CallPlan {
+    PLANS.get(number).copied().unwrap_or(CallPlan::CALLS)
 }
 
 /// Sets a type's plan, once. Only the control path comes here, one thread at a time.
-pub(crate) fn set(number: u32, plan: &'static Plan) {
+pub(crate) fn set(number: u32, plan: &'static CallPlan) {
     PLANS.set(number, plan);
 }
 
@@ -152,24 +152,24 @@ mod tests {
 
     #[test]
     fn two_tracers_get_what_both_want() {
-        let long = Plan {
+        let long = CallPlan {
             min_ticks: Some(100),
-            ..Plan::CALLS
+            ..CallPlan::CALLS
         };
-        let longer = Plan {
+        let longer = CallPlan {
             min_ticks: Some(200),
-            ..Plan::CALLS
+            ..CallPlan::CALLS
         };
         assert_eq!(long.and(longer), long);
-        assert_eq!(long.and(Plan::CALLS), Plan::CALLS);
-        let both = Plan::CALLS.and(Plan::CALLERS);
+        assert_eq!(long.and(CallPlan::CALLS), CallPlan::CALLS);
+        let both = CallPlan::CALLS.and(CallPlan::CALLERS);
         assert!(both.exit && both.caller && both.record);
-        let callback = Plan {
+        let callback = CallPlan {
             callbacks: 2,
-            ..Plan::NOTHING
+            ..CallPlan::NOTHING
         };
         assert_eq!(long.and(callback).min_ticks, Some(100));
-        let other = Plan {
+        let other = CallPlan {
             callbacks: 8,
             ..callback
         };
@@ -178,12 +178,12 @@ mod tests {
 
     #[test]
     fn types_have_their_own_plans() {
-        static CALLERS: Plan = Plan::CALLERS;
-        assert_eq!(of(5), Plan::CALLS);
+        static CALLERS: CallPlan = CallPlan::CALLERS;
+        assert_eq!(of(5), CallPlan::CALLS);
         set(5, &CALLERS);
         set(LAST_NUMBER, &CALLERS);
-        assert_eq!(of(5), Plan::CALLERS);
-        assert_eq!(of(LAST_NUMBER), Plan::CALLERS);
-        assert_eq!(of(6), Plan::CALLS);
+        assert_eq!(of(5), CallPlan::CALLERS);
+        assert_eq!(of(LAST_NUMBER), CallPlan::CALLERS);
+        assert_eq!(of(6), CallPlan::CALLS);
     }
 }

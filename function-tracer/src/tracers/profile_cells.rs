@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::profile::{Sum, begun};
-use crate::record::profile_tables::{CELLS_MAX, LANES, Use, make_room, set_uses};
+use crate::record::profile_sum::{Sum, begun};
+use crate::record::profile_tables::{CELLS_MAX, CellUse, LANES, make_room, set_uses};
 use crate::sites::{Module, Site};
 
 /// Names for people.
@@ -16,7 +16,7 @@ pub(crate) struct Names {
 
 /// The cells of all profile tracers.
 #[derive(Debug, Default)]
-pub(crate) struct Profiles {
+pub(crate) struct ProfileCells {
     /// By lane the number of its tracer.
     lanes: [Option<u32>; LANES],
     /// By numbers of tracer and function.
@@ -26,7 +26,7 @@ pub(crate) struct Profiles {
     measured: Option<u32>,
 }
 
-impl Profiles {
+impl ProfileCells {
     /// Gives a tracer a lane. `false`: none is free.
     pub(crate) fn add(&mut self, tracer: u32) -> bool {
         let free = self.lanes.iter_mut().find(|lane| lane.is_none());
@@ -58,7 +58,7 @@ impl Profiles {
             };
             if let Some(cell) = self.cell(tracer, function, (module, site)) {
                 let lane = lane as u32;
-                uses.push(Use { cell, lane });
+                uses.push(CellUse { cell, lane });
             }
         }
         make_room(self.next_cell as usize);
@@ -88,7 +88,7 @@ impl Profiles {
         if let Some(cell) = self.measured {
             make_room(self.next_cell as usize);
             // Without memory it is measured without.
-            let _ = set_uses(type_number, vec![Use { cell, lane: 0 }]);
+            let _ = set_uses(type_number, vec![CellUse { cell, lane: 0 }]);
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn lanes_are_given_back() {
-        let mut profiles = Profiles::default();
+        let mut profiles = ProfileCells::default();
         assert!((0..LANES as u32).all(|tracer| profiles.add(tracer)));
         assert!(!profiles.add(40));
         profiles.remove(3);

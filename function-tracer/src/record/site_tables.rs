@@ -37,7 +37,7 @@ fn make(table: &AtomicPtr<AtomicU32>) -> bool {
 }
 
 /// Says which type the records of a site have from now on. The table must be there.
-pub(crate) fn set(site: u32, type_word: u32) {
+pub(crate) fn set_type(site: u32, type_word: u32) {
     set_in(&TYPES, site, type_word);
 }
 

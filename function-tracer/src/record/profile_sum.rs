@@ -1,0 +1,70 @@
+//! What all threads together have counted: the sums of their tables.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::profile_tables::{BUCKETS, Cell, tables};
+
+/// Calls of a cell in all threads.
+pub(crate) fn begun(cell: u32) -> u64 {
+    let cells = tables().filter_map(|table| table.cell(cell));
+    cells.map(|cell| cell.begun.load(Relaxed)).sum()
+}
+
+/// What all threads together know of the calls of a function, in ticks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) begun: u64,
+    pub(crate) unwound: u64,
+    pub(crate) loose: u64,
+    pub(crate) total: u64,
+    pub(crate) own: u64,
+    pub(crate) sum: u64,
+    pub(crate) shortest: Option<u64>,
+    pub(crate) longest: u64,
+    /// As in [`Cell::buckets`].
+    pub(crate) buckets: [u64; BUCKETS],
+}
+
+impl Sum {
+    /// Of the cell with this number. Calls that end meanwhile may be in part of it.
+    pub(crate) fn of(cell: u32) -> Self {
+        let mut sum = Self {
+            begun: 0,
+            unwound: 0,
+            loose: 0,
+            total: 0,
+            own: 0,
+            sum: 0,
+            shortest: None,
+            longest: 0,
+            buckets: [0; BUCKETS],
+        };
+        tables()
+            .filter_map(|table| table.cell(cell))
+            .for_each(|cell| sum.add(cell));
+        sum
+    }
+
+    fn add(&mut self, cell: &Cell) {
+        self.begun += cell.begun.load(Relaxed);
+        self.unwound += cell.unwound.load(Relaxed);
+        self.loose += cell.loose.load(Relaxed);
+        self.total += cell.total.load(Relaxed);
+        self.own += cell.own.load(Relaxed);
+        self.sum += cell.sum.load(Relaxed);
+        let shortest = cell.shortest.load(Relaxed);
+        if shortest != 0 {
+            let found = !shortest;
+            self.shortest = Some(self.shortest.map_or(found, |ticks| ticks.min(found)));
+        }
+        self.longest = self.longest.max(cell.longest.load(Relaxed));
+        for (all, bucket) in self.buckets.iter_mut().zip(&cell.buckets) {
+            *all += bucket.load(Relaxed);
+        }
+    }
+
+    /// Calls that have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
