@@ -29,6 +29,15 @@ pub(crate) struct OpenCall {
     pub(crate) tick: AtomicU64,
 }
 
+/// What a place is filled with when a call is opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewCall {
+    pub(super) slot: u64,
+    pub(super) target: u64,
+    pub(super) type_word: u64,
+    pub(super) tick: u64,
+}
+
 /// What each thread has, all zero at first: then no stack is its own, and everything goes the slow
 /// way. Lies where the stubs find it.
 #[repr(C)]
@@ -104,18 +113,18 @@ impl Block {
         tick: u64,
         limit: u64,
     ) -> bool {
-        self.open_after([slot, target, type_word, tick], limit, |_| ())
+        let call = NewCall {
+            slot,
+            target,
+            type_word,
+            tick,
+        };
+        self.open_after(call, limit, |_| ())
     }
 
-    /// Opens a call (slot, target, type, tick) in a place before `limit`, which must be one of this
-    /// thread's. `false`: there are too many. `before` is called with the number of its place,
-    /// before the call is there.
-    pub(super) fn open_after(
-        &self,
-        [slot, target, type_word, tick]: [u64; 4],
-        limit: u64,
-        before: impl FnOnce(usize),
-    ) -> bool {
+    /// Opens a call in a place before `limit`, which must be one of this thread's. `false`: there are
+    /// too many. `before` is called with the number of its place, before the call is there.
+    pub(super) fn open_after(&self, new: NewCall, limit: u64, before: impl FnOnce(usize)) -> bool {
         let top = self.top.load(Relaxed);
         if top >= limit {
             return false;
@@ -125,12 +134,12 @@ impl Block {
         let place = top as *const OpenCall;
         // SAFETY: `top` was below the thread's limit, so it is a place of the thread's node.
         let call = unsafe { &*place };
-        call.target.store(target, Relaxed);
-        call.type_word.store(type_word, Relaxed);
-        call.tick.store(tick, Relaxed);
+        call.target.store(new.target, Relaxed);
+        call.type_word.store(new.type_word, Relaxed);
+        call.tick.store(new.tick, Relaxed);
         before(self.place(top));
         compiler_fence(Release); // Who finds the slot finds the rest.
-        call.slot.store(slot, Relaxed);
+        call.slot.store(new.slot, Relaxed);
         true
     }
 

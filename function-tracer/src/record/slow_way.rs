@@ -12,7 +12,7 @@ use super::call_plan::{self, CallPlan};
 use super::callbacks;
 use super::count_calls;
 use super::nodes::find_anywhere;
-use super::open_calls::{Block, OpenCall, block, put_back};
+use super::open_calls::{Block, NewCall, OpenCall, block, put_back};
 use super::trigger_actions::{self, Actions};
 use super::unwritten;
 use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address, trap};
@@ -48,7 +48,26 @@ fn record_at(type_id: u32, payload: &[u64], now: Now) {
     }
 }
 
-/// A call that the straight line left to us. The function has not begun.
+/// A call at its entry, and what is wanted of it.
+struct Entered<'p> {
+    type_word: u32,
+    plan: &'p CallPlan,
+    caller: u64,
+    /// 0 where no end is timed.
+    tick: u64,
+}
+
+/// The end of a call.
+struct Ended {
+    /// With [`LOOSE_BIT`] where it did not return.
+    type_word: u32,
+    /// Tick of its entry.
+    entered: u64,
+    now: Now,
+    result: Option<u64>,
+}
+
+/// Entry of a call that the straight line left to us. The function has not begun.
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
     let slot = frame.slot_address();
@@ -68,10 +87,16 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     }
     let is_timed = plan.exit || plan.profile;
     let tick = if is_timed { ringmark::ticks() } else { 0 };
+    let call = Entered {
+        type_word,
+        plan: &plan,
+        caller,
+        tick,
+    };
     let hooked = (plan.exit || plan.on_exit != Actions::NONE)
         && prepared
         && block.owns(slot)
-        && open(block, frame, (type_word, &plan), (caller, tick));
+        && open(block, frame, &call);
     if plan.profile && !hooked {
         count_calls::pass(block, type_word & LAST_NUMBER);
     }
@@ -105,22 +130,22 @@ fn wanted_now(type_word: u32) -> Option<(u32, CallPlan)> {
 }
 
 /// Replaces the return address, unless the exits are sites.
-fn open(
-    block: &Block,
-    frame: &mut EntryFrame,
-    (type_word, plan): (u32, &CallPlan),
-    (caller, tick): (u64, u64),
-) -> bool {
-    let number = type_word & LAST_NUMBER;
-    let slot = frame.slot_address();
+fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) -> bool {
+    let plan = call.plan;
+    let number = call.type_word & LAST_NUMBER;
     let any_end = if plan.has_plain_end() { 0 } else { ANY_END };
     let sleds = if plan.sleds { SLEDS } else { 0 };
-    let type_word = u64::from(type_word | any_end | sleds);
+    let new = NewCall {
+        slot: frame.slot_address(),
+        target: call.caller,
+        type_word: u64::from(call.type_word | any_end | sleds),
+        tick: call.tick,
+    };
     let limit = match plan.sleds {
         true => block.last_place(),
         false => block.limit.load(Relaxed),
     };
-    let opened = block.open_after([slot, caller, type_word, tick], limit, |place| {
+    let opened = block.open_after(new, limit, |place| {
         if plan.profile {
             count_calls::enter(block, number, place);
         }
@@ -202,30 +227,36 @@ fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
         }
     });
     if is_mine {
-        end(&plan, type_word | loose, (entered, plan.now(tick)), result);
+        let ended = Ended {
+            type_word: type_word | loose,
+            entered,
+            now: plan.now(tick),
+            result,
+        };
+        end(&plan, &ended);
     }
 }
 
 /// Writes the record of an end, as the plan of the call's type says, and runs its triggers.
-fn end(plan: &CallPlan, type_word: u32, when: (u64, Now), result: Option<u64>) {
+fn end(plan: &CallPlan, call: &Ended) {
     if plan.record && plan.exit {
-        record_end(plan, type_word, when, result);
+        record_end(plan, call);
     }
     plan.on_exit.run();
 }
 
-fn record_end(plan: &CallPlan, type_word: u32, (entered, now): (u64, Now), result: Option<u64>) {
-    let result = result.filter(|_| plan.result);
-    let type_id = type_word | EXIT_BIT;
+fn record_end(plan: &CallPlan, call: &Ended) {
+    let result = call.result.filter(|_| plan.result);
+    let type_id = call.type_word | EXIT_BIT;
     match (plan.min_ticks, result) {
         (Some(min), _) => {
-            let took = ringmark::ticks().saturating_sub(entered);
+            let took = ringmark::ticks().saturating_sub(call.entered);
             if took >= min {
                 record(type_id, &[took]);
             }
         }
-        (None, Some(result)) => record_at(type_id, &[result], now),
-        (None, None) => record_at(type_id, &[], now),
+        (None, Some(result)) => record_at(type_id, &[result], call.now),
+        (None, None) => record_at(type_id, &[], call.now),
     }
 }
 
