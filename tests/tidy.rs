@@ -84,7 +84,6 @@ const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/own_stack.rs",
     "function-tracer/src/record/site_tables.rs",
     "function-tracer/src/record/unwritten.rs",
-    "function-tracer/src/tracers/mod.rs",
     // The bridge's reference counts, and values that outlive a call of the visitor.
     "producer/src/tracing/ids.rs",
     "producer/src/tracing/values.rs",

@@ -4,7 +4,7 @@
 //! The calls of each function are counted without a word more on their way: writers know how many
 //! records they have written, some of the newest pages show of which types, profiles count their
 //! calls anyway, and the slow way counts other calls that leave no record. What a call costs is
-//! measured, into a ring that nobody reads.
+//! in `call_costs`.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,12 @@ use ringmark::client::{self, RingCounts};
 use ringmark_format::function::{EXIT_BIT, LAST_NUMBER};
 use ringmark_format::record::FUNCTION_BIT;
 
-use super::profile_cells::ProfileCells;
-use super::schema::Numbers;
-use super::stubs::stub;
-use super::{Tracer, Tracers, name_of};
-use crate::engine::with_engine;
-use crate::record::call_plan::{self, CallPlan};
-use crate::record::trigger_actions::Actions;
-use crate::record::{MEASURED_SITE, call_measured, site_tables, unwritten};
-use crate::sites::{Kind, SiteId};
+use super::call_costs::Costs;
+use super::profile_cells::CellKey;
+use super::schema::{FunctionType, Numbers};
+use super::tracer::Tracer;
+use crate::record::call_plan::CallPlan;
+use crate::record::unwritten;
 
 /// A look is taken this often, a judgement passed when the program has run this long; or after a
 /// second, if it has run at all.
@@ -30,22 +27,10 @@ const JUDGED_AFTER_NS: u64 = 1_000_000_000;
 const RUN_NS_MIN: u64 = 500_000;
 /// Pages of a ring that are looked into.
 const PAGES_MAX: u32 = 8;
-/// Calls that are measured together, and how often; the median counts.
-const MEASURED_CALLS: u32 = 1000;
-const MEASURED_ROUNDS: usize = 9;
-
-/// A function that was switched off because it cost too much.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GivenUp {
-    /// Its name.
-    pub function: String,
-    /// What it cost, in millionths of the program's CPU time.
-    pub ppm: u64,
-}
 
 /// What is known since the last judgement.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+struct Watch {
     looked_ns: u64,
     begun_ns: u64,
     run_ns: u64,
@@ -56,57 +41,8 @@ pub(super) struct Watch {
     unwritten: Vec<u32>,
     /// Calls by type since the last judgement.
     calls: BTreeMap<u32, f64>,
-    /// What profiles had counted then, by numbers of tracer and function.
-    begun: BTreeMap<(u32, u32), u64>,
-}
-
-/// What calls cost, by plan, in ns.
-#[derive(Debug, Default)]
-pub(super) struct Costs(Vec<(CallPlan, f64)>);
-
-impl Costs {
-    fn of(&mut self, plan: &CallPlan, cells: &mut ProfileCells) -> f64 {
-        if let Some((_, ns)) = self.0.iter().find(|(known, _)| known == plan) {
-            return *ns;
-        }
-        if plan.profile {
-            cells.describe_measured(LAST_NUMBER);
-        }
-        let ns = measure(plan);
-        self.0.push((*plan, ns));
-        ns
-    }
-}
-
-/// What a call with this plan costs, in ns. Callbacks are left out: they are the user's; and what
-/// triggers do. The function that is called has no sites at its exits.
-fn measure(plan: &CallPlan) -> f64 {
-    let measured: &'static CallPlan = Box::leak(Box::new(CallPlan {
-        sleds: false,
-        callbacks: 0,
-        may_pause: 0,
-        on_entry: Actions::NONE,
-        on_exit: Actions::NONE,
-        ..*plan
-    }));
-    let Some(stub) = stub(measured, Kind::Entry) else {
-        return 0.0;
-    };
-    call_plan::set(LAST_NUMBER, measured);
-    site_tables::set_type(MEASURED_SITE, FUNCTION_BIT | LAST_NUMBER);
-    let round = |_| {
-        let begun = client::monotonic_ns();
-        call_measured(stub, MEASURED_CALLS);
-        client::monotonic_ns().saturating_sub(begun)
-    };
-    let rounds = client::without_trace(|| {
-        call_measured(stub, MEASURED_CALLS); // The first call takes its time.
-        let mut rounds = [0; MEASURED_ROUNDS].map(round);
-        rounds.sort_unstable();
-        rounds
-    });
-    let median = rounds.map_or(0, |rounds| rounds[MEASURED_ROUNDS / 2]);
-    median as f64 / f64::from(MEASURED_CALLS)
+    /// What profiles had counted then.
+    begun: BTreeMap<CellKey, u64>,
 }
 
 impl Watch {
@@ -179,89 +115,87 @@ fn others_cpu_ns() -> u64 {
     process.saturating_sub(own)
 }
 
-impl Tracers {
-    /// Looks what tracing costs, and switches off the hottest functions of tracers that are over
-    /// their budgets. To be called often, by the thread that answers requests.
-    pub fn keep_budgets(&mut self) {
+/// A function whose calls of a tracer must go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OverBudget {
+    pub(super) function: u32,
+    /// Place of the tracer.
+    pub(super) tracer: usize,
+    /// What it cost, in millionths of the program's CPU time.
+    pub(super) ppm: u64,
+}
+
+/// What tracing costs, where a tracer has a budget.
+#[derive(Debug, Default)]
+pub(super) struct Budgets {
+    watch: Option<Watch>,
+    costs: Costs,
+}
+
+impl Budgets {
+    /// Looks what tracing costs. When enough was seen: which functions must go, to be followed by
+    /// [`Budgets::begin`].
+    pub(super) fn judge(
+        &mut self,
+        tracers: &mut [Tracer],
+        numbers: &mut Numbers,
+    ) -> Option<Vec<OverBudget>> {
         let is_wanted = |t: &Tracer| t.on && t.options.budget_ppm.is_some();
-        if !self.tracers.iter().any(is_wanted) {
+        if !tracers.iter().any(is_wanted) {
             self.watch = None;
-            return;
+            return None;
         }
         let now_ns = client::monotonic_ns();
         match &mut self.watch {
-            None if unwritten::prepare() => self.watch = Some(Watch::new(&self.numbers)),
+            None => {
+                if unwritten::prepare() {
+                    self.begin(numbers);
+                }
+                None
+            }
             Some(watch) if now_ns.saturating_sub(watch.looked_ns) >= LOOK_EVERY_NS => {
                 watch.looked_ns = now_ns;
-                watch.look(self.numbers.types());
-                if watch.is_ripe(now_ns) {
-                    self.judge();
-                    self.watch = Some(Watch::new(&self.numbers));
-                }
+                watch.look(numbers.types());
+                let ripe = self.watch.take_if(|watch| watch.is_ripe(now_ns))?;
+                Some(self.over_budget(&ripe, tracers, numbers))
             }
-            _ => {}
+            Some(_) => None,
         }
+    }
+
+    /// Begins to look, for the next judgement.
+    pub(super) fn begin(&mut self, numbers: &Numbers) {
+        self.watch = Some(Watch::new(numbers));
     }
 
     /// Forgets what was seen since the last judgement.
-    pub(crate) fn begin_watch_anew(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.watch = None;
     }
 
-    fn judge(&mut self) {
-        let Some(watch) = self.watch.take() else {
-            return;
-        };
-        let mut given_up = BTreeMap::new();
-        for place in 0..self.tracers.len() {
-            let tracer = &self.tracers[place];
+    /// The functions that must go, of all tracers.
+    fn over_budget(
+        &mut self,
+        watch: &Watch,
+        tracers: &mut [Tracer],
+        numbers: &mut Numbers,
+    ) -> Vec<OverBudget> {
+        let mut all = Vec::new();
+        for (place, tracer) in tracers.iter_mut().enumerate() {
             let Some(budget) = tracer.options.budget_ppm.filter(|_| tracer.on) else {
                 continue;
             };
-            let costs = costs_of(tracer.number, &watch, &mut self.numbers, &mut self.costs);
+            let costs = costs_of(tracer.number, watch, numbers, &mut self.costs);
             let costs = costs.into_iter().collect();
             let (hottest, left) = over_budget(costs, watch.run_ns as f64, budget);
-            self.tracers[place].cost_ppm = Some(left);
-            let hottest = hottest.into_iter();
-            given_up.extend(hottest.map(|(function, ppm)| ((function, place), ppm)));
+            tracer.cost_ppm = Some(left);
+            all.extend(hottest.into_iter().map(|(function, ppm)| OverBudget {
+                function,
+                tracer: place,
+                ppm,
+            }));
         }
-        if !given_up.is_empty() {
-            self.give_up(&given_up);
-        }
-    }
-
-    /// One site of each function that is being traced, by the function's number.
-    fn sites_of_functions(&self) -> BTreeMap<u32, SiteId> {
-        let uses = self.uses.iter();
-        uses.filter_map(|(site, now)| Some((self.numbers.wanted(now.number)?.1, *site)))
-            .collect()
-    }
-
-    /// Gives up functions, by their numbers and their tracers' places. One that is not there any
-    /// more, or was given up meanwhile, costs nothing.
-    fn give_up(&mut self, functions: &BTreeMap<(u32, usize), u64>) {
-        let sites = self.sites_of_functions();
-        // The most expensive first.
-        let mut functions: Vec<_> = functions.iter().collect();
-        functions.sort_by_key(|(_, ppm)| std::cmp::Reverse(**ppm));
-        for ((number, place), ppm) in functions {
-            let Some(site) = sites.get(number) else {
-                continue;
-            };
-            let tracer = &mut self.tracers[*place];
-            let name = with_engine(self.threads, |engine| {
-                let (module, site) = engine.site(*site)?;
-                tracer.leave_out(module, site.function);
-                Some(name_of(engine, site.id))
-            });
-            if let Some(function) = name {
-                tell(tracer, &function, *ppm);
-                let ppm = *ppm;
-                tracer.given_up.push(GivenUp { function, ppm });
-            }
-        }
-        // Nobody waits for an answer; what is refused stays as it is.
-        let _ = self.apply(None);
+        all
     }
 }
 
@@ -276,34 +210,23 @@ fn costs_of(
     let mut costs = BTreeMap::<u32, f64>::new();
     for (number, calls) in &watch.calls {
         let wanted = numbers.wanted(*number);
-        let wanted = wanted.filter(|w| w.0 & 1 << tracer != 0 && *w.2 != CallPlan::PROFILE);
-        if let Some((_, function, plan)) = wanted {
-            *costs.entry(function).or_default() +=
-                calls * each.of(plan, &mut numbers.profile_cells);
+        let is_recorded =
+            |w: &FunctionType| w.tracers & 1 << tracer != 0 && *w.plan != CallPlan::PROFILE;
+        if let Some(wanted) = wanted.filter(is_recorded) {
+            let ns = each.of(wanted.plan, &mut numbers.profile_cells);
+            *costs.entry(wanted.function).or_default() += calls * ns;
         }
     }
     // Functions that are counted and nothing else.
     let begun: Vec<_> = numbers.profile_cells.begun().collect();
-    for (key @ (_, function), now) in begun.into_iter().filter(|(key, _)| key.0 == tracer) {
+    for (key, now) in begun.into_iter().filter(|(key, _)| key.tracer == tracer) {
         let calls = now.saturating_sub(watch.begun.get(&key).copied().unwrap_or(0));
-        if calls > 0 && !costs.contains_key(&function) {
+        if calls > 0 && !costs.contains_key(&key.function) {
             let ns = each.of(&CallPlan::PROFILE, &mut numbers.profile_cells);
-            costs.insert(function, calls as f64 * ns);
+            costs.insert(key.function, calls as f64 * ns);
         }
     }
     costs
-}
-
-/// Leaves an event in the session.
-fn tell(tracer: &Tracer, function: &str, cost_ppm: u64) {
-    ringmark::event!(
-        level: Warn,
-        "function_switched_off",
-        function = function,
-        tracer = tracer.name.as_str(),
-        cost_ppm = cost_ppm,
-        budget_ppm = tracer.options.budget_ppm.unwrap_or(0)
-    );
 }
 
 /// Which functions must go, the most expensive first, with their shares in ppm, and the share that

@@ -2,7 +2,7 @@
 
 use ringmark_format::function::TRACERS_MAX;
 
-use super::PAUSING_MAX;
+use super::triggers::PAUSING_MAX;
 use crate::record::profile_tables::LANES;
 
 /// Why something was not done.

@@ -14,13 +14,25 @@ pub(crate) struct Names {
     pub(crate) module: String,
 }
 
+/// What has a cell: a function that a tracer wanted, by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CellKey {
+    pub(crate) tracer: u32,
+    pub(crate) function: u32,
+}
+
+#[derive(Debug)]
+struct Cell {
+    number: u32,
+    names: Names,
+}
+
 /// The cells of all profile tracers.
 #[derive(Debug, Default)]
 pub(crate) struct ProfileCells {
     /// By lane the number of its tracer.
     lanes: [Option<u32>; LANES],
-    /// By numbers of tracer and function.
-    cells: BTreeMap<(u32, u32), (u32, Names)>,
+    cells: BTreeMap<CellKey, Cell>,
     next_cell: u32,
     /// The cell of calls that are made to measure them.
     measured: Option<u32>,
@@ -38,7 +50,7 @@ impl ProfileCells {
         for lane in &mut self.lanes {
             lane.take_if(|number| *number == tracer);
         }
-        self.cells.retain(|(number, _), _| *number != tracer);
+        self.cells.retain(|key, _| key.tracer != tracer);
     }
 
     /// Says what calls of a function type are counted as. Cells are given out before its sites are
@@ -48,7 +60,7 @@ impl ProfileCells {
         type_number: u32,
         function: u32,
         tracers: u64,
-        (module, site): (&Module, &Site),
+        names: impl Fn() -> Names,
     ) {
         let mut uses = Vec::new();
         for lane in 0..LANES {
@@ -56,7 +68,7 @@ impl ProfileCells {
             let Some(tracer) = self.lanes[lane].filter(wanted) else {
                 continue;
             };
-            if let Some(cell) = self.cell(tracer, function, (module, site)) {
+            if let Some(cell) = self.cell(CellKey { tracer, function }, &names) {
                 let lane = lane as u32;
                 uses.push(CellUse { cell, lane });
             }
@@ -66,14 +78,14 @@ impl ProfileCells {
         let _ = set_uses(type_number, uses);
     }
 
-    fn cell(&mut self, tracer: u32, function: u32, of: (&Module, &Site)) -> Option<u32> {
-        if let Some((cell, _)) = self.cells.get(&(tracer, function)) {
-            return Some(*cell);
+    fn cell(&mut self, key: CellKey, names: &impl Fn() -> Names) -> Option<u32> {
+        if let Some(cell) = self.cells.get(&key) {
+            return Some(cell.number);
         }
-        let cell = self.next_cell()?;
-        let names = (cell, names(of));
-        self.cells.insert((tracer, function), names);
-        Some(cell)
+        let number = self.next_cell()?;
+        let names = names();
+        self.cells.insert(key, Cell { number, names });
+        Some(number)
     }
 
     fn next_cell(&mut self) -> Option<u32> {
@@ -92,29 +104,33 @@ impl ProfileCells {
         }
     }
 
-    /// Calls so far, by numbers of tracer and function.
-    pub(crate) fn begun(&self) -> impl Iterator<Item = ((u32, u32), u64)> {
-        self.cells
-            .iter()
-            .map(|(key, (cell, _))| (*key, begun(*cell)))
+    /// Calls so far, by cell.
+    pub(crate) fn begun(&self) -> impl Iterator<Item = (CellKey, u64)> {
+        let cells = self.cells.iter();
+        cells.map(|(key, cell)| (*key, begun(cell.number)))
     }
 
     /// What a tracer's functions have gathered, in an order that stays.
     pub(crate) fn of(&self, tracer: u32) -> impl Iterator<Item = (&Names, Sum)> {
-        let all = self.cells.range((tracer, 0)..=(tracer, u32::MAX));
-        all.map(|(_, (cell, names))| (names, Sum::of(*cell)))
+        let key = |function| CellKey { tracer, function };
+        let all = self.cells.range(key(0)..=key(u32::MAX));
+        all.map(|(_, cell)| (&cell.names, Sum::of(cell.number)))
     }
 }
 
-fn names((module, site): (&Module, &Site)) -> Names {
-    let function = module.function(site);
-    let (symbol, address) = function.map_or((&[][..], site.address), |f| (&f.symbol, f.address));
-    let function = module.name_of(symbol, address);
-    let file = module.path.file_name().unwrap_or_default();
-    let one_line = |text: &str| text.replace(['\n', '\t'], " ");
-    Names {
-        function: one_line(&function),
-        module: one_line(&file.to_string_lossy()),
+impl Names {
+    /// Those of a site's function and module.
+    pub(super) fn of(module: &Module, site: &Site) -> Self {
+        let function = module.function(site);
+        let (symbol, address) =
+            function.map_or((&[][..], site.address), |f| (&f.symbol, f.address));
+        let function = module.name_of(symbol, address);
+        let file = module.path.file_name().unwrap_or_default();
+        let one_line = |text: &str| text.replace(['\n', '\t'], " ");
+        Self {
+            function: one_line(&function),
+            module: one_line(&file.to_string_lossy()),
+        }
     }
 }
 

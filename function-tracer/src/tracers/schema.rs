@@ -11,7 +11,7 @@ use ringmark_format::function::{
 use ringmark_format::schema::{EntryHeader, entry_kind};
 use zerocopy::IntoBytes;
 
-use super::profile_cells::ProfileCells;
+use super::profile_cells::{Names, ProfileCells};
 use crate::record::call_plan::{self, CallPlan};
 use crate::sites::{Module, ModuleId, Site};
 
@@ -21,6 +21,22 @@ struct Key {
     function: u32,
     tracers: u64,
     plan: usize,
+}
+
+/// A function type: its function, which tracers want its records, and what is done with its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FunctionType {
+    pub(crate) tracers: u64,
+    pub(crate) function: u32,
+    pub(crate) plan: &'static CallPlan,
+}
+
+/// New types in a row, of functions in a row, wanted alike.
+#[derive(Debug)]
+struct Row {
+    first: u32,
+    key: Key,
+    count: u32,
 }
 
 /// Numbers that were given out, and entries that are not in the schema yet.
@@ -34,8 +50,7 @@ pub(crate) struct Numbers {
     next_type: u32,
     /// Each plan that was ever wanted, once.
     plans: Vec<&'static CallPlan>,
-    /// First of a row of new types whose functions follow each other.
-    row: Option<(u32, Key, u32)>,
+    row: Option<Row>,
     entries: Vec<u8>,
     pub(super) profile_cells: ProfileCells,
 }
@@ -113,8 +128,9 @@ impl Numbers {
         self.next_type += 1;
         call_plan::set(number, self.plans[key.plan]);
         if plan.profile {
+            let names = || Names::of(module, site);
             self.profile_cells
-                .describe(number, function, tracers, (module, site));
+                .describe(number, function, tracers, names);
         }
         self.types.insert(key, number);
         self.keys.push(key);
@@ -129,10 +145,14 @@ impl Numbers {
         self.next_type
     }
 
-    /// Which tracers want the records of a type, its function, and what is done with its calls.
-    pub(crate) fn wanted(&self, number: u32) -> Option<(u64, u32, &'static CallPlan)> {
+    /// What the type with this number stands for.
+    pub(crate) fn wanted(&self, number: u32) -> Option<FunctionType> {
         let key = self.keys.get(number as usize)?;
-        Some((key.tracers, key.function, self.plans[key.plan]))
+        Some(FunctionType {
+            tracers: key.tracers,
+            function: key.function,
+            plan: self.plans[key.plan],
+        })
     }
 
     fn plan(&mut self, plan: CallPlan) -> usize {
@@ -198,22 +218,26 @@ impl Numbers {
 
     /// Types in a row, of functions in a row, wanted alike, are one entry.
     fn lengthen_row(&mut self, number: u32, key: Key) {
-        if let Some((first, of, count)) = &mut self.row {
+        if let Some(row) = &mut self.row {
             let next = Key {
-                function: of.function + *count,
-                ..*of
+                function: row.key.function + row.count,
+                ..row.key
             };
-            if number == *first + *count && key == next {
-                *count += 1;
+            if number == row.first + row.count && key == next {
+                row.count += 1;
                 return;
             }
         }
         self.end_row();
-        self.row = Some((number, key, 1));
+        self.row = Some(Row {
+            first: number,
+            key,
+            count: 1,
+        });
     }
 
     fn end_row(&mut self) {
-        let Some((first, key, count)) = self.row.take() else {
+        let Some(Row { first, key, count }) = self.row.take() else {
             return;
         };
         let is_timed = self.plans[key.plan].min_ticks.is_some();

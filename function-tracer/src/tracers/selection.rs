@@ -1,6 +1,8 @@
 //! Which functions a tracer wants.
 
-use crate::sites::readable;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::sites::{Module, Site, readable};
 
 /// A function as a selection looks at it.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +15,18 @@ pub struct Candidate<'a> {
     pub bytes: u64,
     /// Its place in the module's file: its name where it has no symbol.
     pub offset: u64,
+}
+
+/// What a selection looks at.
+pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
+    let function = module.function(site);
+    let file = module.path.file_name().unwrap_or_default();
+    Candidate {
+        symbol: function.map_or(&[], |f| f.symbol.as_slice()),
+        module: file.as_bytes(),
+        bytes: function.map_or(0, |f| f.size),
+        offset: function.map_or(0, |f| f.address.wrapping_sub(module.base)),
+    }
 }
 
 /// One pattern: a name, and perhaps the module that it must be in.

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use ringmark_format::function::TracerKind;
 
-use super::budget::GivenUp;
-use super::selection::{Candidate, Selection};
-use super::triggers::{self, Trigger};
+use super::selection::{Selection, candidate};
+use super::triggers::{self, AtMoments, Trigger, TriggerPlaces};
 use crate::record::call_plan::CallPlan;
 use crate::record::callbacks;
-use crate::record::trigger_actions::{Actions, is_paused, wants_snapshot};
+use crate::record::trigger_actions::{is_paused, wants_snapshot};
 use crate::sites::{Kind, Module, ModuleId, Site};
 
 /// What a tracer wants to know.
@@ -48,6 +47,15 @@ impl Options {
     }
 }
 
+/// A function that was switched off because it cost too much.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenUp {
+    /// Its name.
+    pub function: String,
+    /// What it cost, in millionths of the program's CPU time.
+    pub ppm: u64,
+}
+
 /// A registered tracer.
 #[derive(Debug)]
 pub struct Tracer {
@@ -69,13 +77,25 @@ pub struct Tracer {
 pub(super) struct Matches {
     sites: Vec<bool>,
     count: usize,
-    /// What triggers do at an entry and at its end, by the site's place.
-    triggers: BTreeMap<usize, (Actions, Actions)>,
-    /// How many functions each trigger is at.
-    triggered: Vec<usize>,
+    triggers: TriggerPlaces,
 }
 
 impl Tracer {
+    /// A tracer that is off.
+    pub(super) fn new(name: &str, number: u32, options: Options, is_default: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            number,
+            options,
+            on: false,
+            is_default,
+            held_until_ms: None,
+            matches: BTreeMap::new(),
+            given_up: Vec::new(),
+            cost_ppm: None,
+        }
+    }
+
     /// Its name, unique in the process.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -129,7 +149,7 @@ impl Tracer {
     pub fn triggered(&self, n: usize) -> usize {
         let of_modules = self.matches.values();
         of_modules
-            .filter_map(|matches| matches.triggered.get(n))
+            .filter_map(|matches| matches.triggers.counts.get(n))
             .sum()
     }
 
@@ -164,9 +184,9 @@ impl Tracer {
     }
 
     /// What its triggers do at a site.
-    pub(super) fn triggers_at(&self, module: ModuleId, place: usize) -> Option<(Actions, Actions)> {
+    pub(super) fn triggers_at(&self, module: ModuleId, place: usize) -> Option<AtMoments> {
         let matches = self.matches.get(&module).filter(|_| self.on)?;
-        matches.triggers.get(&place).copied()
+        matches.triggers.actions.get(&place).copied()
     }
 
     /// Functions that its budget did not allow, since it was started or changed.
@@ -198,6 +218,19 @@ impl Tracer {
         }
     }
 
+    /// Notes a function that its budget did not allow, also in the session.
+    pub(super) fn give_up(&mut self, function: String, ppm: u64) {
+        ringmark::event!(
+            level: Warn,
+            "function_switched_off",
+            function = function.as_str(),
+            tracer = self.name.as_str(),
+            cost_ppm = ppm,
+            budget_ppm = self.options.budget_ppm.unwrap_or(0)
+        );
+        self.given_up.push(GivenUp { function, ppm });
+    }
+
     pub(super) fn wants(&self, module: ModuleId, place: usize) -> bool {
         let matches = self.matches.get(&module).filter(|_| self.on);
         matches.is_some_and(|m| m.sites.get(place) == Some(&true))
@@ -215,27 +248,13 @@ impl Tracer {
         let sites: Vec<_> = module.sites.iter().map(wants).collect();
         let entries = module.sites.iter().map(|site| site.kind == Kind::Entry);
         let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();
-        let (triggers, triggered) = triggers::places(&self.options.triggers, self.number, module);
+        let triggers = triggers::places(&self.options.triggers, self.number, module);
         let matches = Matches {
             sites,
             count,
             triggers,
-            triggered,
         };
         self.matches.insert(module.id, matches);
-    }
-}
-
-/// What a selection looks at.
-pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
-    use std::os::unix::ffi::OsStrExt;
-    let function = module.function(site);
-    let file = module.path.file_name().unwrap_or_default();
-    Candidate {
-        symbol: function.map_or(&[], |f| f.symbol.as_slice()),
-        module: file.as_bytes(),
-        bytes: function.map_or(0, |f| f.size),
-        offset: function.map_or(0, |f| f.address.wrapping_sub(module.base)),
     }
 }
 

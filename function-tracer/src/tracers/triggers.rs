@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::candidate;
-use super::selection::{Selection, Syntax};
+use super::selection::{Selection, Syntax, candidate};
 use crate::record::trigger_actions::Actions;
 use crate::sites::{Kind, Module};
+
+/// Tracers with triggers that start or stop them: calls of a function have one type for each set of
+/// those that pause.
+pub(super) const PAUSING_MAX: usize = 4;
 
 /// When a trigger acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,33 +117,46 @@ pub(super) fn are_same(these: &[Trigger], those: &[Trigger]) -> bool {
     texts(these) == texts(those)
 }
 
-/// What they do at each site of a module, at an entry and at its end; and how many functions each
-/// of them is at.
-pub(super) fn places(
-    triggers: &[Trigger],
-    tracer: u32,
-    module: &Module,
-) -> (BTreeMap<usize, (Actions, Actions)>, Vec<usize>) {
-    let mut places = BTreeMap::new();
-    let mut counts = vec![0; triggers.len()];
+/// What triggers do at the two moments of a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AtMoments {
+    pub(super) entry: Actions,
+    pub(super) exit: Actions,
+}
+
+/// Where triggers are in a module.
+#[derive(Debug, Default)]
+pub(super) struct TriggerPlaces {
+    /// By the site's place.
+    pub(super) actions: BTreeMap<usize, AtMoments>,
+    /// How many functions each trigger is at.
+    pub(super) counts: Vec<usize>,
+}
+
+/// The sites of a module that triggers are at.
+pub(super) fn places(triggers: &[Trigger], tracer: u32, module: &Module) -> TriggerPlaces {
+    let mut places = TriggerPlaces {
+        actions: BTreeMap::new(),
+        counts: vec![0; triggers.len()],
+    };
     if triggers.is_empty() {
-        return (places, counts);
+        return places;
     }
     // At exits, too: they are open as long as the entry is.
     for (place, site) in module.sites.iter().enumerate() {
         let candidate = candidate(module, site);
-        let wanted = triggers.iter().zip(&mut counts);
+        let wanted = triggers.iter().zip(&mut places.counts);
         for (trigger, count) in wanted.filter(|(t, _)| t.functions.wants(&candidate)) {
             *count += usize::from(site.kind == Kind::Entry);
-            let (at_entry, at_exit): &mut (Actions, Actions) = places.entry(place).or_default();
+            let at: &mut AtMoments = places.actions.entry(place).or_default();
             let actions = match trigger.moment {
-                Moment::Entry => at_entry,
-                Moment::Exit => at_exit,
+                Moment::Entry => &mut at.entry,
+                Moment::Exit => &mut at.exit,
             };
             *actions = actions.and(trigger.actions(tracer));
         }
     }
-    (places, counts)
+    places
 }
 
 #[cfg(test)]

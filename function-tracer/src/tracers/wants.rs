@@ -2,11 +2,18 @@
 
 use super::schema::Numbers;
 use super::stubs::{inside_stub, stub};
-use super::tracer::call_plan;
-use super::{Tracer, Use};
+use super::tracer::{Tracer, call_plan};
+use crate::record::Stub;
 use crate::record::call_plan::CallPlan;
 use crate::record::trigger_actions::{Actions, set_types};
 use crate::sites::{Function, Module, ModuleId, Site};
+
+/// What a site does now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SiteUse {
+    pub(super) number: u32,
+    pub(super) stub: Stub,
+}
 
 /// What all tracers together want of a function.
 #[derive(Debug, Default, Clone, Copy)]
@@ -22,7 +29,11 @@ impl Wants {
 }
 
 /// What each site of a module does for the tracers.
-pub(super) fn uses(tracers: &[Tracer], module: &Module, numbers: &mut Numbers) -> Vec<Option<Use>> {
+pub(super) fn uses(
+    tracers: &[Tracer],
+    module: &Module,
+    numbers: &mut Numbers,
+) -> Vec<Option<SiteUse>> {
     let places = 0..module.sites.len();
     let wants: Vec<_> = places.map(|n| wants(tracers, module.id, n)).collect();
     let each = wants.iter().enumerate();
@@ -36,7 +47,7 @@ pub(super) fn uses(tracers: &[Tracer], module: &Module, numbers: &mut Numbers) -
                 None => stub(&plan, site.kind)?,
             };
             let number = number(module, numbers, place, *wants)?;
-            Some(Use { number, stub })
+            Some(SiteUse { number, stub })
         })
         .collect();
     describe_pauses(tracers, module, numbers, &wants, &uses);
@@ -70,7 +81,7 @@ fn describe_pauses(
     module: &Module,
     numbers: &mut Numbers,
     wants: &[Wants],
-    uses: &[Option<Use>],
+    uses: &[Option<SiteUse>],
 ) {
     let may_pause = |wants: &Wants| wants.plan.map_or(0, |plan| plan.may_pause);
     let all = wants.iter().fold(0, |all, wants| all | may_pause(wants));
@@ -105,10 +116,10 @@ const fn next_subset(subset: u64, all: u64) -> u64 {
 fn wants(tracers: &[Tracer], module: ModuleId, place: usize) -> Wants {
     let mut all = wanted(tracers, module, place, 0);
     let triggers = tracers.iter().filter_map(|t| t.triggers_at(module, place));
-    for (on_entry, on_exit) in triggers {
+    for at in triggers {
         all.add(CallPlan {
-            on_entry,
-            on_exit,
+            on_entry: at.entry,
+            on_exit: at.exit,
             ..CallPlan::NOTHING
         });
     }
@@ -119,9 +130,9 @@ fn wants(tracers: &[Tracer], module: ModuleId, place: usize) -> Wants {
 fn without(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wants {
     let mut rest = wanted(tracers, module, place, pause);
     let triggers = tracers.iter().filter_map(|t| t.triggers_at(module, place));
-    for (_, on_exit) in triggers.filter(|(_, on_exit)| *on_exit != Actions::NONE) {
+    for at in triggers.filter(|at| at.exit != Actions::NONE) {
         rest.add(CallPlan {
-            on_exit,
+            on_exit: at.exit,
             ..CallPlan::NOTHING
         });
     }

@@ -40,7 +40,7 @@ unsafe extern "C" {
 
 /// Calls it so often, with this stub behind its site. The site must have a type.
 pub(crate) fn call_measured(stub: Stub, calls: u32) {
-    TARGET.store(stub.address(), Relaxed);
+    TARGET.store(stub.target().address(), Relaxed);
     for _ in 0..calls {
         // SAFETY: takes nothing, returns nothing; its site calls a stub, which keeps to the rules.
         unsafe { ringmark_measured() };

@@ -7,6 +7,7 @@ use super::call_stubs::{
 use super::inside_stub::ringmark_enter_any_inside;
 use super::profile_stubs::ringmark_enter_profile;
 use super::vectors;
+use crate::patch::Target;
 
 /// What a pad may jump to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +35,8 @@ pub(crate) enum Stub {
 }
 
 impl Stub {
-    /// Its address. From then on it may be jumped to.
-    pub(crate) fn address(self) -> u64 {
+    /// What pads that lead to it jump to. From then on it may be jumped to.
+    pub(crate) fn target(self) -> Target {
         vectors::prepare();
         let stub: unsafe extern "C" fn() = match self {
             Self::Calls => ringmark_enter,
@@ -49,6 +50,7 @@ impl Stub {
             Self::BeforeReturn => ringmark_leave_called,
             Self::TailExit => ringmark_leave_tail,
         };
-        stub as usize as u64
+        // SAFETY: the stubs keep to the rules and are part of this library.
+        unsafe { Target::new(stub as usize as u64) }
     }
 }

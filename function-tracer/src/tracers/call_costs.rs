@@ -1,0 +1,65 @@
+//! What a call costs: measured, into a ring that nobody reads.
+
+use ringmark::client;
+use ringmark_format::function::LAST_NUMBER;
+use ringmark_format::record::FUNCTION_BIT;
+
+use super::profile_cells::ProfileCells;
+use super::stubs::stub;
+use crate::record::call_plan::{self, CallPlan};
+use crate::record::trigger_actions::Actions;
+use crate::record::{MEASURED_SITE, call_measured, site_tables};
+use crate::sites::Kind;
+
+/// Calls that are measured together, and how often; the median counts.
+const MEASURED_CALLS: u32 = 1000;
+const MEASURED_ROUNDS: usize = 9;
+
+/// What calls cost, by plan, in ns.
+#[derive(Debug, Default)]
+pub(super) struct Costs(Vec<(CallPlan, f64)>);
+
+impl Costs {
+    pub(super) fn of(&mut self, plan: &CallPlan, cells: &mut ProfileCells) -> f64 {
+        if let Some((_, ns)) = self.0.iter().find(|(known, _)| known == plan) {
+            return *ns;
+        }
+        if plan.profile {
+            cells.describe_measured(LAST_NUMBER);
+        }
+        let ns = measure(plan);
+        self.0.push((*plan, ns));
+        ns
+    }
+}
+
+/// What a call with this plan costs, in ns. Callbacks are left out: they are the user's; and what
+/// triggers do. The function that is called has no sites at its exits.
+fn measure(plan: &CallPlan) -> f64 {
+    let measured: &'static CallPlan = Box::leak(Box::new(CallPlan {
+        sleds: false,
+        callbacks: 0,
+        may_pause: 0,
+        on_entry: Actions::NONE,
+        on_exit: Actions::NONE,
+        ..*plan
+    }));
+    let Some(stub) = stub(measured, Kind::Entry) else {
+        return 0.0;
+    };
+    call_plan::set(LAST_NUMBER, measured);
+    site_tables::set_type(MEASURED_SITE, FUNCTION_BIT | LAST_NUMBER);
+    let round = |_| {
+        let begun = client::monotonic_ns();
+        call_measured(stub, MEASURED_CALLS);
+        client::monotonic_ns().saturating_sub(begun)
+    };
+    let rounds = client::without_trace(|| {
+        call_measured(stub, MEASURED_CALLS); // The first call takes its time.
+        let mut rounds = [0; MEASURED_ROUNDS].map(round);
+        rounds.sort_unstable();
+        rounds
+    });
+    let median = rounds.map_or(0, |rounds| rounds[MEASURED_ROUNDS / 2]);
+    median as f64 / f64::from(MEASURED_CALLS)
+}

@@ -1,0 +1,324 @@
+//! The tracers of a process, by name and number, and what is asked of them.
+
+use std::cmp::Reverse;
+
+use ringmark_format::function::{TRACERS_MAX, TracerKind};
+
+use super::budget::{Budgets, OverBudget};
+use super::error::TracerError;
+use super::profile_cells::Names;
+use super::traced_sites::{Outcome, TracedSites, name_of};
+use super::tracer::{Options, Tracer};
+use super::triggers::PAUSING_MAX;
+use crate::engine::with_engine;
+use crate::patch::Threads;
+use crate::record::callbacks::{self, Callback};
+use crate::record::profile_sum::Sum;
+use crate::record::site_tables;
+use crate::record::trigger_actions::{pause, take_snapshot};
+
+/// The tracers of this process and the sites that they share.
+#[derive(Debug)]
+pub struct Tracers {
+    threads: Threads,
+    tracers: Vec<Tracer>,
+    next_number: u32,
+    sites: TracedSites,
+    budgets: Budgets,
+}
+
+impl Tracers {
+    /// No tracer yet.
+    #[must_use]
+    pub fn new(threads: Threads) -> Self {
+        Self {
+            threads,
+            tracers: Vec::new(),
+            next_number: 0,
+            sites: TracedSites::default(),
+            budgets: Budgets::default(),
+        }
+    }
+
+    /// The tracers in the order of their numbers.
+    #[must_use]
+    pub fn all(&self) -> &[Tracer] {
+        &self.tracers
+    }
+
+    /// Registers a tracer, which is off. The first one is the default.
+    ///
+    /// # Errors
+    /// The name is taken, or there are too many.
+    pub fn register(&mut self, name: &str, options: Options) -> Result<u32, TracerError> {
+        if self.tracers.iter().any(|t| t.name == name) {
+            return Err(TracerError::Duplicate {
+                name: name.to_owned(),
+            });
+        }
+        if self.next_number == TRACERS_MAX {
+            return Err(TracerError::TooMany);
+        }
+        let number = self.next_number;
+        if options.kind == TracerKind::Profile && !self.sites.numbers.profile_cells.add(number) {
+            return Err(TracerError::TooManyProfiles);
+        }
+        self.next_number += 1;
+        let is_default = self.tracers.is_empty();
+        let text = options.selection.text();
+        self.sites
+            .numbers
+            .tracer(number, options.kind, is_default, name, &text);
+        let tracer = Tracer::new(name, number, options, is_default);
+        self.tracers.push(tracer);
+        Ok(number)
+    }
+
+    /// Says what the callback tracer of this name calls from now on, also while it is on; the tracer
+    /// is registered if there is none. Nothing: then it calls nothing, on or off.
+    ///
+    /// # Errors
+    /// One of this name is of another kind, or there are too many.
+    pub fn set_callback(
+        &mut self,
+        name: &str,
+        callback: Option<Callback>,
+    ) -> Result<(), TracerError> {
+        let found = self.tracers.iter().find(|tracer| tracer.name == name);
+        let number = match found {
+            Some(tracer) if tracer.options.kind == TracerKind::Callback => tracer.number,
+            Some(tracer) => {
+                return Err(TracerError::OtherKind {
+                    name: name.to_owned(),
+                    kind: tracer.options.kind.name(),
+                });
+            }
+            None => self.register(name, Options::new(TracerKind::Callback))?,
+        };
+        callbacks::set(number, callback);
+        Ok(())
+    }
+
+    /// Names of the tracers whose triggers wanted a snapshot since this was asked last.
+    pub fn take_snapshots(&mut self) -> Vec<&str> {
+        let wanted = self.tracers.iter().filter(|t| take_snapshot(t.number));
+        wanted.map(|tracer| tracer.name.as_str()).collect()
+    }
+
+    /// Takes a tracer away, and switches off what only it wanted.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn remove(&mut self, name: &str) -> Result<Outcome, TracerError> {
+        let place = self.place(Some(name))?;
+        let removed = self.tracers.remove(place);
+        let outcome = self.apply(None);
+        self.sites.numbers.profile_cells.remove(removed.number);
+        outcome
+    }
+
+    /// Switches a tracer on; without a name the default one.
+    ///
+    /// # Errors
+    /// There is none, or none of this name.
+    pub fn start(&mut self, name: Option<&str>) -> Result<Outcome, TracerError> {
+        self.change(name, |tracer| {
+            tracer.begin_anew();
+            !std::mem::replace(&mut tracer.on, true)
+        })
+    }
+
+    /// Changes what a tracer wants and switches it on, at once.
+    ///
+    /// # Errors
+    /// As [`Tracers::start`].
+    pub fn start_with(
+        &mut self,
+        name: Option<&str>,
+        change: impl FnOnce(&mut Options),
+    ) -> Result<Outcome, TracerError> {
+        self.change(name, |tracer| {
+            let triggers = tracer.change(change);
+            triggers | !std::mem::replace(&mut tracer.on, true)
+        })
+    }
+
+    /// The tracer of this name; without a name the default one.
+    ///
+    /// # Errors
+    /// As [`Tracers::start`].
+    pub fn find(&self, name: Option<&str>) -> Result<&Tracer, TracerError> {
+        self.place(name).map(|place| &self.tracers[place])
+    }
+
+    /// What the functions of a profile tracer have gathered, in an order that stays.
+    pub(crate) fn profile_of(&self, tracer: &Tracer) -> impl Iterator<Item = (&Names, Sum)> {
+        self.sites.numbers.profile_cells.of(tracer.number)
+    }
+
+    /// Says until when a tracer stays on, in ms of the monotonic clock.
+    pub(crate) fn hold(&mut self, name: Option<&str>, until_ms: Option<u64>) {
+        if let Ok(place) = self.place(name) {
+            self.tracers[place].held_until_ms = until_ms;
+        }
+    }
+
+    /// A tracer that is on beyond its time.
+    pub(crate) fn first_expired(&self, now_ms: u64) -> Option<String> {
+        let mut held = self.tracers.iter().filter(|tracer| tracer.on);
+        let expired = held.find(|t| t.held_until_ms.is_some_and(|until| until < now_ms));
+        expired.map(|tracer| tracer.name.clone())
+    }
+
+    /// Switches a tracer off; without a name the default one. Stopping one that is off is fine.
+    ///
+    /// # Errors
+    /// As [`Tracers::start`].
+    pub fn stop(&mut self, name: Option<&str>) -> Result<Outcome, TracerError> {
+        self.change(name, |tracer| {
+            tracer.on = false;
+            false
+        })
+    }
+
+    /// Changes what a tracer wants, on or off.
+    ///
+    /// # Errors
+    /// As [`Tracers::start`].
+    pub fn set(
+        &mut self,
+        name: Option<&str>,
+        change: impl FnOnce(&mut Options),
+    ) -> Result<Outcome, TracerError> {
+        self.change(name, |tracer| tracer.change(change))
+    }
+
+    /// Switches every tracer off.
+    ///
+    /// # Errors
+    /// As [`Tracers::start`].
+    pub fn stop_all(&mut self) -> Result<Outcome, TracerError> {
+        self.tracers.iter_mut().for_each(|tracer| tracer.on = false);
+        self.apply(None)
+    }
+
+    /// Brings the sites of modules that were loaded meanwhile in line with the tracers, and forgets
+    /// those that were unloaded. One call of the loader where there are none.
+    pub fn follow_modules(&mut self) {
+        if self.tracers.iter().all(|tracer| !tracer.on) && self.sites.open() == 0 {
+            return;
+        }
+        let is_up_to_date = with_engine(self.threads, |engine| {
+            engine.rescan();
+            self.sites.are_up_to_date(engine)
+        });
+        if !is_up_to_date {
+            // Without memory the new ones are not traced; nobody waits for an answer.
+            let _ = self.apply(None);
+        }
+    }
+
+    /// Sites that are called now.
+    pub(crate) fn open_sites(&self) -> usize {
+        self.sites.open()
+    }
+
+    fn place(&self, name: Option<&str>) -> Result<usize, TracerError> {
+        let Some(name) = name else {
+            let default = self.tracers.iter().position(|t| t.is_default);
+            return default.ok_or(TracerError::NoTracer);
+        };
+        if self.tracers.is_empty() {
+            return Err(TracerError::NoTracer);
+        }
+        let found = self.tracers.iter().position(|t| t.name == name);
+        found.ok_or_else(|| TracerError::Unknown {
+            name: name.to_owned(),
+            known: self.names(),
+        })
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<_> = self.tracers.iter().map(|t| t.name.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// `change` says whether the tracer waits anew for a trigger to start it.
+    fn change(
+        &mut self,
+        name: Option<&str>,
+        change: impl FnOnce(&mut Tracer) -> bool,
+    ) -> Result<Outcome, TracerError> {
+        let place = self.place(name)?;
+        let tracer = &mut self.tracers[place];
+        let before = (tracer.options.clone(), tracer.on);
+        let anew = change(tracer);
+        let (number, waits) = (tracer.number, tracer.waits());
+        let pausing = self.tracers.iter().filter(|t| t.on && t.may_pause());
+        if pausing.count() > PAUSING_MAX {
+            let tracer = &mut self.tracers[place];
+            (tracer.options, tracer.on) = before;
+            tracer.begin_anew();
+            return Err(TracerError::TooManyPausing);
+        }
+        if anew && waits {
+            pause(number, true);
+        }
+        let outcome = self.apply(Some(place));
+        if anew && !waits {
+            // Only now: all its triggers are there.
+            pause(number, false);
+        }
+        outcome
+    }
+
+    /// Makes every site do what the tracers want of it; counts the functions of one of them.
+    fn apply(&mut self, counted: Option<usize>) -> Result<Outcome, TracerError> {
+        if !site_tables::prepare() {
+            return Err(TracerError::NoMemory);
+        }
+        Ok(with_engine(self.threads, |engine| {
+            self.sites.apply(engine, &mut self.tracers, counted)
+        }))
+    }
+
+    /// Looks what tracing costs, and switches off the hottest functions of tracers that are over
+    /// their budgets. To be called often, by the thread that answers requests.
+    pub fn keep_budgets(&mut self) {
+        let numbers = &mut self.sites.numbers;
+        let Some(over) = self.budgets.judge(&mut self.tracers, numbers) else {
+            return;
+        };
+        if !over.is_empty() {
+            self.give_up(over);
+        }
+        self.budgets.begin(&self.sites.numbers);
+    }
+
+    /// Gives up functions, the most expensive first. One that is not there any more, or was given up
+    /// before, costs nothing.
+    fn give_up(&mut self, mut over: Vec<OverBudget>) {
+        let sites = self.sites.of_functions();
+        over.sort_by_key(|one| (Reverse(one.ppm), one.function, one.tracer));
+        for one in over {
+            if let Some(site) = sites.get(&one.function) {
+                let tracer = &mut self.tracers[one.tracer];
+                let name = with_engine(self.threads, |engine| {
+                    let (module, site) = engine.site(*site)?;
+                    tracer.leave_out(module, site.function);
+                    Some(name_of(engine, site.id))
+                });
+                if let Some(function) = name {
+                    tracer.give_up(function, one.ppm);
+                }
+            }
+        }
+        // No answer is due here; what is refused stays as it is.
+        let _ = self.apply(None);
+    }
+
+    /// Forgets what was seen since the last judgement.
+    pub(crate) fn begin_watch_anew(&mut self) {
+        self.budgets.forget();
+    }
+}
