@@ -1,7 +1,7 @@
-//! Finding sites: what the loader mapped ([`loader`], [`maps`]), what the files of modules say
-//! ([`elf`], with [`symbol`], [`debug_file`], [`unwind_table`] and [`asks_caller`]), the entries of
-//! their tables ([`tables`]), and which of these are sites that can be believed ([`scan`],
-//! [`exits`]). What is found is a [`Module`].
+//! Finding sites: what the loader mapped (`loader`, `maps`), what the files of modules say
+//! (`elf`, with `symbol`, `debug_file`, `unwind_table` and `asks_caller`), the entries of
+//! their tables (`tables`), and which of these are sites that can be believed (`scan`,
+//! `exits`). What is found is a [`Module`].
 
 mod asks_caller;
 mod debug_file;
