@@ -14,7 +14,7 @@ use crate::sites::{Module, ModuleId, Site, SiteId, maps, scan};
 /// What [`Engine::switch`] did.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Sites that are as wished.
+    /// Number of sites that call what they shall.
     pub done: usize,
     /// Sites that are not, and why.
     pub refused: Vec<(SiteId, Refusal)>,
@@ -53,7 +53,7 @@ pub fn with_engine<R>(threads: Threads, work: impl FnOnce(&mut Engine) -> R) -> 
 
 /// Rescans after which a table that points nowhere is believed to be so.
 const PATIENCE: u32 = 16;
-/// How often a switch starts again because the loader did something meanwhile.
+/// Attempts of one switch: the next begins when the loader changed its list during one.
 const TRIES_MAX: usize = 100;
 
 impl Engine {
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// To be said before the program starts, when the engine was made before it did.
+    /// Ends [`Threads::NotYet`]. Must be called before the program starts.
     pub fn threads_run(&mut self) {
         self.threads = Threads::Running;
     }
@@ -110,7 +110,7 @@ impl Engine {
         changes
     }
 
-    /// False when the loader did something meanwhile.
+    /// False when the loader changed its list during the scan.
     fn rescan_once(&mut self, changes: &mut Changes) -> bool {
         let (loaded, counts) = loader::list();
         let lines = maps::read().unwrap_or_default();
@@ -155,7 +155,7 @@ impl Engine {
     }
 
     /// For each module its position among `loaded`; none where it was unloaded, or loaded again at
-    /// the same place, which its bytes show. `None` when the loader did something meanwhile.
+    /// the same place, which its bytes show. `None` when the loader changed its list.
     fn known(
         &self,
         loaded: &[Loaded],
@@ -195,15 +195,15 @@ impl Engine {
         (added, is_ready)
     }
 
-    /// Makes each site of `wishes` call its target, or nothing. Of several wishes for one site the
+    /// Makes each site of `targets` call its target, or nothing. Of several targets of one site the
     /// last counts. When this returns no thread enters a target that was taken away, except one
     /// that was on its way already.
-    pub fn switch(&mut self, wishes: &[(SiteId, Option<Target>)]) -> Report {
+    pub fn switch(&mut self, targets: &[(SiteId, Option<Target>)]) -> Report {
         if self.threads == Threads::NotYet && !threads::is_alone() {
             self.threads_run();
         }
         let mut report = Report::default();
-        let mut open: BTreeMap<SiteId, Option<Target>> = wishes.iter().copied().collect();
+        let mut open: BTreeMap<SiteId, Option<Target>> = targets.iter().copied().collect();
         for _ in 0..TRIES_MAX {
             self.rescan();
             if self.switch_once(&mut open, &mut report) {
@@ -215,7 +215,7 @@ impl Engine {
         report
     }
 
-    /// Takes out of `open` what was done or refused. False when the loader did something.
+    /// Takes out of `open` what was done or refused. False when the loader changed its list.
     fn switch_once(
         &mut self,
         open: &mut BTreeMap<SiteId, Option<Target>>,

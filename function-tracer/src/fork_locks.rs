@@ -1,7 +1,7 @@
-//! Two locks that a fork knows. A fork waits until nobody changes sites or what is known of them,
-//! so its child inherits whole sites, a true list of them, and a loader whose lock is free. The
-//! lock of a whole operation, which may read files, it does not wait for: in the child, where the
-//! thread that held it is not, it is free.
+//! Two locks that a fork knows. A fork waits until no thread changes sites or what is known of
+//! them, so its child inherits whole sites, a true list of them, and a loader whose lock is free.
+//! The lock of a whole operation, which may read files, it does not wait for: in the child, where
+//! the thread that held it is not, it is free.
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
@@ -84,7 +84,8 @@ thread_local! {
     static IS_HELD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Waits, but not for ever: who forks may hold the loader's lock, which a change may wait for.
+/// Waits, but not for ever: the forking thread may hold the loader's lock, which a change may wait
+/// for.
 extern "C" fn before() {
     const SECONDS_MAX: i64 = 1;
     let mut time = libc::timespec {
@@ -105,11 +106,11 @@ extern "C" fn in_parent() {
     }
 }
 
-/// This thread is the only one, and it was forking: whoever holds a lock is not here.
+/// This thread is the only one, and it was forking: the threads that held a lock are not here.
 extern "C" fn in_child() {
     IS_HELD.set(false);
     for lock in [&CHANGE, &OPERATION] {
-        // SAFETY: nobody else uses the lock, as said above.
+        // SAFETY: no other thread uses the lock, as said above.
         unsafe { libc::pthread_mutex_init(lock.0.get(), ptr::null()) };
     }
 }

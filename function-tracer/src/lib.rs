@@ -9,8 +9,8 @@
 //!
 //! - [`control`] reads a request and answers it; requests come from the command line, or from the
 //!   program itself.
-//! - [`tracers`] say what is wanted: the [`tracers::selection`] of each tracer, what all of them want
-//!   of a site, and the stub that does it.
+//! - [`tracers`] say what is wanted: the [`tracers::selection`] of each tracer, what all of them
+//!   want of a site, and the stub that does it.
 //! - An [`Engine`] knows the modules with their sites ([`sites`] finds them, and says why the rest
 //!   cannot be traced) and makes each site call a [`Target`], or nothing.
 //! - `patch` makes the pads, prepares the changes and writes them in batches.
@@ -25,14 +25,15 @@
 //! ```
 //!
 //! - An open site calls its pad, which pushes the site's number and jumps to a stub.
-//! - The stub is a straight line of assembly. It looks up the function type of the site, opens a call:
-//!   notes it in the thread's own memory and replaces its return address; then it writes the record of
-//!   the entry into the thread's ring and returns into the function.
+//! - The stub is a straight line of assembly. It looks up the function type of the site, opens a
+//!   call: notes it in the thread's own memory and replaces its return address; then it writes the
+//!   record of the entry into the thread's ring and returns into the function.
 //! - The function returns to another stub, which finds the open call, puts the true return address
-//!   back, writes the record of the end and returns to the caller. Where the exits of a function are
-//!   sites its return address stays, and the sites lead to that stub.
-//! - What is not the common case goes the slow way, through Rust: a thread's first call, tail calls,
-//!   calls that were unwound, a full page, and all that a tracer wants beyond entry and exit.
+//!   back, writes the record of the end and returns to the caller. Where the exits of a function
+//!   are sites its return address stays, and the sites lead to that stub.
+//! - What is not the common case goes the slow way, through Rust: a thread's first call, tail
+//!   calls, calls that were unwound, a full page, and all that a tracer wants beyond entry and
+//!   exit.
 //!
 //! All of it lies in `record`, whose files are listed there in this order.
 //!

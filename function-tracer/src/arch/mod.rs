@@ -23,7 +23,7 @@ pub enum UnfitCode {
     /// Fewer bytes than a call needs.
     #[error("{0} bytes of NOP, expected 5")]
     FewNops(usize),
-    /// No NOP at all: changed by somebody else, or another compiler's idea.
+    /// No NOP at all: another tool changed it, or another compiler wrote it.
     #[error("found {0:02x?}, expected NOPs")]
     NotNops(Vec<u8>),
     /// Short NOPs that are not all of one byte: a thread may rest where a call would go on.

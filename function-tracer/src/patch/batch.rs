@@ -49,7 +49,7 @@ pub(crate) fn run(patched: &mut Patched, changes: &[Change], counts: Counts) -> 
     end.unwrap_or(BatchEnd::Stale)
 }
 
-/// Sorts out sites that somebody else has changed.
+/// Sorts out sites that another tool has changed.
 fn compare(
     held: &Held<'_>,
     module: &Module,

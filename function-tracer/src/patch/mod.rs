@@ -1,8 +1,8 @@
 //! Switching sites while every thread of the process goes on.
 //!
 //! A batch walks all its sites once per step ([`crate::arch::STEPS`]), and between two steps all
-//! processors that run the program pass a serializing instruction ([`sync`]). No step leaves a
-//! site in a state that a thread could not execute, so nobody has to be stopped, waited for or
+//! processors that run the program pass a serializing instruction ([`sync`]). No step leaves a site
+//! in a state that a thread could not execute, so no thread has to be stopped, waited for or
 //! interrupted by a trap; what those states are, the processor's folder says.
 //!
 //! - [`patched`]: a module, and what was done to its sites so far.

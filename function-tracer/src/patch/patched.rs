@@ -68,8 +68,8 @@ impl Patched {
     }
 
     /// Whether memory still holds what was written there. A module that was unloaded and loaded
-    /// again at the same place is as its file made it, in every site; somebody else's breakpoint
-    /// is in one.
+    /// again at the same place is as its file made it, in every site; a debugger's breakpoint is in
+    /// one.
     pub(crate) fn is_as_left(&self, held: &Held<'_>) -> bool {
         let is_there = |(site, now): (&Site, &SiteState)| {
             held.is(&self.module.segments, site.address, &now.bytes())

@@ -1,4 +1,4 @@
-//! Memory for generated code. A page is filled while nobody can execute it and never written
+//! Memory for generated code. A page is filled while no thread can execute it and never written
 //! again after that, so it is never writable and executable at once.
 
 use std::fs::File;
@@ -86,7 +86,7 @@ impl Region {
         let at = self.start + pages.start as u64 * page_bytes();
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
         let protection = ProtFlags::READ | ProtFlags::EXEC;
-        // SAFETY: replaces pages of this region, to which no reference leads and that nobody
+        // SAFETY: replaces pages of this region, to which no reference leads and that no thread
         // executes yet.
         unsafe { mmap(at as *mut _, code.len(), protection, flags, &file, 0)? };
         Ok(())
@@ -110,13 +110,13 @@ impl Region {
         Ok(())
     }
 
-    /// Stores `value` in word `index` behind `from`, in pages that were made data.
+    /// Stores `value` in word `index` after `from`, in pages that were made data.
     pub(crate) fn store(&self, from: u64, index: usize, value: u64) {
         let at = from + index as u64 * 8;
         if at < self.start || at + 8 > self.start + self.pages as u64 * page_bytes() {
             return;
         }
-        // SAFETY: an aligned word of this region; pads load it, nobody else stores.
+        // SAFETY: an aligned word of this region; pads load it, no other thread stores.
         let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
         // Release: the target's code was written before.
         word.store(value, Ordering::Release);
@@ -125,7 +125,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: this region's own memory. Who drops it knows that no site calls into it.
+        // SAFETY: this region's own memory. It is dropped when no site calls into it.
         let _ = unsafe { munmap(self.start as *mut _, self.pages * PAGE_BYTES) };
     }
 }

@@ -1,8 +1,8 @@
 //! Pads for the sites of one module: near enough to be called, made when first needed; and what
 //! they jump to.
 //!
-//! One region holds the pads, 16 bytes for each site, and behind them the slots that say where
-//! each pad jumps. Sites between whose bytes threads may rest can call at certain distances only
+//! One region holds the pads, 16 bytes for each site, and after them the slots that say where each
+//! pad jumps. Sites between whose bytes threads may rest can call at certain distances only
 //! ([`arch::safe_distances`]); they all use the same one, so a second region, the mirror, repeats
 //! their layout at that distance, with a jump to the pad in each place.
 
@@ -53,7 +53,7 @@ pub(crate) struct Room {
 #[derive(Debug)]
 struct Mirror {
     region: Region,
-    /// Of every call into it.
+    /// The distance of every call into it.
     distance: i32,
     /// Every call that may lead into it.
     calls: Vec<Call>,

@@ -124,6 +124,6 @@ fn protection(segment: &Segment) -> MprotectFlags {
 fn protect(pages: &Range<u64>, flags: MprotectFlags) -> Result<(), Errno> {
     let length = usize::try_from(pages.end - pages.start).unwrap_or(usize::MAX);
     // SAFETY: pages of a module that the loader keeps mapped; they stay readable and executable,
-    // so nobody who uses them notices.
+    // so no thread that uses them notices.
     unsafe { mprotect(pages.start as *mut _, length, flags) }
 }

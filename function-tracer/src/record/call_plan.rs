@@ -17,11 +17,11 @@ pub(crate) struct CallPlan {
     pub(crate) profile: bool,
     /// Its entry carries the caller and the CPU.
     pub(crate) caller: bool,
-    /// So many integer arguments are recorded, at most six; behind the caller.
+    /// Number of integer arguments that are recorded after the caller, at most six.
     pub(crate) arguments: u8,
     /// Its return value is recorded.
     pub(crate) result: bool,
-    /// Only calls that took so many ticks are recorded, each as one record at its end.
+    /// Ticks that a call must take to be recorded, as one record at its end.
     pub(crate) min_ticks: Option<u64>,
     /// Tracers whose functions are called at each entry.
     pub(crate) callbacks: u64,
@@ -50,14 +50,14 @@ impl CallPlan {
         on_exit: Actions::NONE,
     };
 
-    /// Neither: a place for triggers.
+    /// No record: a place for triggers.
     pub(crate) const NOTHING: Self = Self {
         record: false,
         exit: false,
         ..Self::CALLS
     };
 
-    /// The same where all exits are sites.
+    /// Entry and exit, where all exits are sites.
     pub(crate) const CALLS_WITH_SLEDS: Self = Self {
         sleds: true,
         ..Self::CALLS

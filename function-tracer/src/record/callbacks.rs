@@ -33,7 +33,7 @@ impl Callback {
         Self(Box::leak(Box::new(function)))
     }
 
-    /// The same for a function in C. It must return.
+    /// A callback in C. It must return.
     #[must_use]
     pub fn from_c(function: extern "C" fn(function: u64, caller: u64)) -> Self {
         Self::new(move |of, caller| function(of, caller))

@@ -2,11 +2,12 @@
 //!
 //! 1. The straight line (`x86_64`): a site's pad jumps to a stub, which does all that follows where
 //!    the case is a common one, and calls nothing.
-//! 2. [`site_tables`]: the function type of the site, and where its function has its return address.
-//! 3. [`slow_way`]: everything that the stubs leave to Rust. It asks [`call_plan`] what is wanted of
-//!    the type's calls, runs [`trigger_actions`] and [`callbacks`], and opens the call.
-//! 4. [`open_calls`]: the calls of a thread that will be seen to return, with their return addresses.
-//!    Their memory is a node of [`nodes`], for the stack that [`own_stack`] finds.
+//! 2. [`site_tables`]: the function type of the site, and where its function has its return
+//!    address.
+//! 3. [`slow_way`]: everything that the stubs leave to Rust. It asks [`call_plan`] what is wanted
+//!    of the type's calls, runs [`trigger_actions`] and [`callbacks`], and opens the call.
+//! 4. [`open_calls`]: the calls of a thread that will be seen to return, with their return
+//!    addresses. Their memory is a node of [`nodes`], for the stack that [`own_stack`] finds.
 //! 5. [`count_calls`]: for profiles, in place of a record, into the tables of [`profile_tables`];
 //!    [`profile_sum`] adds up those of all threads.
 //! 6. The record, in the thread's ring. [`unwritten`] counts calls that leave none.

@@ -1,7 +1,7 @@
 //! The memory of each thread's open calls.
 //!
 //! A thread's *node* is a mapping of its own: the node, two sentinels, then the open calls from the
-//! outermost to the innermost, then free places (slot 0), a page that nobody may touch, then the
+//! outermost to the innermost, then free places (slot 0), a page without access, then the
 //! stack for the slow way. Nodes form a list that unwinders walk (`into_slow_way`); they are never
 //! unmapped, only taken over from threads that have ended.
 
@@ -27,15 +27,15 @@ pub(crate) struct Node {
     pub(crate) bytes: AtomicU64,
     /// Thread id, and process id in the upper half.
     owner: AtomicU64,
-    /// How many calls were left without a return.
+    /// Number of calls that were left without a return.
     calls_left: AtomicU64,
-    /// How many calls of its threads called no callback because one was running.
+    /// Number of calls of its threads that called no callback because one was running.
     not_called: AtomicU64,
     /// What its threads have counted, or null; stays when the node is taken over.
     profile: AtomicPtr<Table>,
 }
 
-/// The same where threads have no node.
+/// The same number, for threads without a node.
 static NOT_CALLED: AtomicU64 = AtomicU64::new(0);
 
 /// Head of the list of nodes.
@@ -43,13 +43,13 @@ pub(crate) static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
 /// Open calls of a thread; deeper ones are recorded without their return.
 pub(super) const PLACES: usize = 8192;
-/// In front of the first call, with slots beyond every stack, so that nothing is looked up before.
+/// Places before the first call, with slots beyond every stack: every search ends at them.
 const SENTINELS: usize = 2;
 /// Calls that were left without a return, and where they would have returned to.
 const LEFT: usize = 128;
 /// Stack for the slow way, and for handlers that interrupt it.
 const STACK_BYTES: usize = 256 << 10;
-/// Nodes of ended threads are looked for among so many, from the newest on.
+/// Nodes that are searched for one of an ended thread, from the newest on.
 const LOOKS_MAX: usize = 32;
 
 const PAGE: usize = 4096;
@@ -87,7 +87,7 @@ impl Node {
     fn call(&self, place: usize) -> &OpenCall {
         let first = (self.address() + size_of::<Self>() as u64) as *const OpenCall;
         debug_assert!(place < SENTINELS + PLACES + LEFT);
-        // SAFETY: the node's mapping holds that many places behind it.
+        // SAFETY: the node's mapping holds that many places after it.
         unsafe { &*first.wrapping_add(place) }
     }
 
@@ -263,7 +263,7 @@ pub(super) fn count_not_called(block: &Block) {
         return;
     }
     let node = (first - FRONT as u64) as *const Node;
-    // SAFETY: the first place lies so far behind its node, which is never unmapped.
+    // SAFETY: the first place lies at this distance from its node, which is never unmapped.
     add(unsafe { &(*node).not_called }, 1);
 }
 

@@ -1,11 +1,11 @@
 //! The open calls of each thread: which return addresses were replaced, and by what they count.
 //!
-//! Only the thread itself and signal handlers on it touch its block and its places. Who opens a
-//! call takes the place first (moves `top`), then fills it, `slot` last; who closes one clears
-//! `slot`, then gives the place back by storing `top` as it was. So a handler may come between any
-//! two instructions: it finds places that are taken and not filled (slot 0), passes over them, and
-//! leaves `top` as it found it, or lower where calls below were left without a return. Who jumps
-//! out of a handler may leave such places behind; they go with the call around them.
+//! Only the thread itself and signal handlers on it touch its block and its places. To open a call
+//! is to take the place first (move `top`), then to fill it, `slot` last; to close one is to clear
+//! `slot`, then to give the place back by storing `top` as it was. So a handler may come between
+//! any two instructions: it finds places that are taken and not filled (slot 0), passes over them,
+//! and leaves `top` as it found it, or lower where calls below were left without a return. A jump
+//! out of a handler may leave such places; they go with the call around them.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -25,7 +25,7 @@ pub(crate) struct OpenCall {
     pub(crate) target: AtomicU64,
     /// Type of its entry record.
     pub(crate) type_word: AtomicU64,
-    /// Tick of its entry, where somebody wants durations.
+    /// Tick of its entry, where a tracer wants durations.
     pub(crate) tick: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct NewCall {
 pub(crate) struct Block {
     /// Address of the next free place.
     pub(crate) top: AtomicU64,
-    /// Address behind the last place.
+    /// End address of the last place.
     pub(crate) limit: AtomicU64,
     /// Lowest address of the thread's own stack.
     pub(crate) low: AtomicU64,
@@ -91,7 +91,7 @@ impl Block {
         let mut place = self.top.load(Relaxed) as *const OpenCall;
         loop {
             place = place.wrapping_sub(1);
-            // SAFETY: `top` lies behind the sentinels of the thread's node, whose slots are not 0.
+            // SAFETY: `top` lies after the sentinels of the thread's node, whose slots are not 0.
             let call: &'static OpenCall = unsafe { &*place };
             if call.slot.load(Relaxed) != 0 {
                 return call;
@@ -122,8 +122,8 @@ impl Block {
         self.open_after(call, limit, |_| ())
     }
 
-    /// Opens a call in a place before `limit`, which must be one of this thread's. `false`: there are
-    /// too many. `before` is called with the number of its place, before the call is there.
+    /// Opens a call in a place before `limit`, which must be one of this thread's. `false`: there
+    /// are too many. `before` is called with the number of its place, before the call is there.
     pub(super) fn open_after(&self, new: NewCall, limit: u64, before: impl FnOnce(usize)) -> bool {
         let top = self.top.load(Relaxed);
         if top >= limit {
@@ -138,7 +138,7 @@ impl Block {
         call.type_word.store(new.type_word, Relaxed);
         call.tick.store(new.tick, Relaxed);
         before(self.place(top));
-        compiler_fence(Release); // Who finds the slot finds the rest.
+        compiler_fence(Release); // A handler that finds the slot finds the rest.
         call.slot.store(new.slot, Relaxed);
         true
     }
@@ -148,10 +148,10 @@ impl Block {
         self.close_after(call, |_| ())
     }
 
-    /// Closes a call, the innermost one that is filled. `false`: somebody else did. Else `before` is
+    /// Closes a call, the innermost one that is filled. `false`: a handler did. Else `before` is
     /// called with the number of its place, which is given back after that.
     pub(super) fn close_after(&self, call: &OpenCall, before: impl FnOnce(usize)) -> bool {
-        // One instruction: a handler that finds the same call left behind must not end it, too.
+        // One instruction: a handler that finds the same call abandoned must not end it, too.
         let is_mine = call.slot.swap(0, Relaxed) != 0;
         let address = core::ptr::from_ref(call) as u64;
         if is_mine {
@@ -205,8 +205,8 @@ impl Block {
     }
 }
 
-/// Puts the return address of a call that nobody will return from back, should its slot still hold
-/// ours. Then nothing goes wrong even if somebody does (a coroutine on a piece of this stack).
+/// Restores the return address of an abandoned call, if its slot still holds ours. Then even a
+/// return from it goes right (a coroutine on a piece of this stack).
 pub(crate) fn put_back(call: &OpenCall, slot: u64) {
     let word = slot as *mut u64;
     // SAFETY: a word of the thread's own stack, which stays mapped while the thread runs.
@@ -214,7 +214,7 @@ pub(crate) fn put_back(call: &OpenCall, slot: u64) {
     if found == return_address() {
         let target = call.target.load(Relaxed);
         nodes::remember(slot, target);
-        // SAFETY: as above; whoever owns the word now holds our address in it, and we restore it.
+        // SAFETY: as above; the word holds our address, and gets the one that was there before.
         unsafe { word.write_volatile(target) };
     }
 }

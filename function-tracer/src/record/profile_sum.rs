@@ -26,7 +26,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Of the cell with this number. Calls that end meanwhile may be in part of it.
+    /// Sums one cell over all threads. A call that ends during the sum may be counted partially.
     pub(crate) fn of(cell: u32) -> Self {
         let mut sum = Self {
             begun: 0,

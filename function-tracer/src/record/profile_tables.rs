@@ -27,16 +27,16 @@ pub(crate) const CELLS_MAX: usize = CHUNK * CHUNKS;
 #[repr(C, align(64))]
 pub(crate) struct Cell {
     pub(crate) begun: AtomicU64,
-    /// Without calls inside a call of the same function.
+    /// Ticks, without calls inside a call of the same function.
     pub(crate) total: AtomicU64,
-    /// Without the calls inside it that the tracer wants.
+    /// Ticks, without the calls inside it that the tracer wants.
     pub(crate) own: AtomicU64,
-    /// Of all calls that ended.
+    /// Ticks of all calls that ended.
     pub(crate) sum: AtomicU64,
     /// The shortest one, inverted: zero means none.
     pub(crate) shortest: AtomicU64,
     pub(crate) longest: AtomicU64,
-    /// Of the open calls the outermost one, as in [`Inner::outer`].
+    /// The outermost open call, as in [`Inner::outer`].
     pub(crate) outermost: AtomicU64,
     pub(crate) unwound: AtomicU64,
     /// Begun without an end that could be seen.
@@ -107,7 +107,7 @@ fn there<T>(word: &AtomicPtr<T>) -> Option<&'static T> {
             Ok(_) => new,
             Err(other) => {
                 if !new.is_null() {
-                    // SAFETY: our mapping, which nobody else has seen.
+                    // SAFETY: our mapping, which no other thread has seen.
                     let _ = unsafe { munmap(new.cast(), size_of::<T>()) };
                 }
                 other
@@ -132,8 +132,8 @@ pub(super) fn prepare(table: &AtomicPtr<Table>) {
     }
 }
 
-/// From now on every thread has room for so many cells: nodes that are there get it here, others
-/// when they are made.
+/// Gives every thread room for `cells` cells: nodes that are there get it here, others when they
+/// are made.
 pub(crate) fn make_room(cells: usize) {
     if CELLS.fetch_max(cells.min(CELLS_MAX), SeqCst) >= cells {
         return;

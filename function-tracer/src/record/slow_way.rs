@@ -176,7 +176,8 @@ fn caller_word(caller: u64) -> u64 {
     caller_word_of(caller, current_cpu())
 }
 
-/// Calls that lie further in than `slot` were left without a return: by an exception, a `longjmp`.
+/// Drops calls that lie further in than `slot`: they were left without a return, by an exception or
+/// a `longjmp`.
 fn drop_stale(block: &Block, slot: u64) {
     loop {
         let call = block.innermost();
@@ -188,8 +189,8 @@ fn drop_stale(block: &Block, slot: u64) {
     }
 }
 
-/// So was a call with the same slot, if its return address is not there any more, or one of its
-/// exits would have ended it.
+/// Drops calls with the same slot whose return address is not there any more, or which one of their
+/// exits would have ended: they were left, too.
 fn drop_replaced(block: &Block, slot: u64, found: u64) {
     loop {
         let call = block.innermost();
@@ -213,7 +214,7 @@ fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
     finish(block, call, LOOSE_BIT, None);
 }
 
-/// Closes a call: it is counted, and its end recorded, by whoever is first.
+/// Closes a call. Of the thread and its handlers the first one counts it and records its end.
 fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
     let type_word = call.type_word.load(Relaxed) as u32;
     let entered = call.tick.load(Relaxed);
@@ -284,12 +285,12 @@ pub(crate) extern "C" fn leave_sled(frame: &SledFrame) {
     leave_by_site(frame.slot_address(), Some(frame.result()));
 }
 
-/// The same in front of a return.
+/// An exit in front of a return that the straight line left to us.
 pub(crate) extern "C" fn leave_called(frame: &EntryFrame) {
     leave_by_site(frame.slot_address(), Some(frame.result()));
 }
 
-/// The same in front of a jump: what will be returned is not known.
+/// An exit in front of a jump that the straight line left to us: the result is not known.
 pub(crate) extern "C" fn leave_tail(frame: &EntryFrame) {
     leave_by_site(frame.slot_address(), None);
 }
@@ -316,7 +317,8 @@ pub(crate) extern "C" fn record_only(type_word: &u64) {
     record(*type_word as u32, &[]);
 }
 
-/// The same for an entry with its caller, which is recorded without its return.
+/// The straight line could not write the record of an entry with its caller, whose return is not
+/// recorded.
 pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
     let caller = real_caller(block(), frame.slot_address(), frame.return_address());
     record(frame.type_word() | LOOSE_BIT, &[caller_word(caller)]);

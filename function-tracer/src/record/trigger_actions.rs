@@ -1,5 +1,5 @@
 //! What triggers do where a function is entered or left, and which tracers pause. A few loads and
-//! stores; whoever wants a snapshot taken is asked for later.
+//! stores; a snapshot is only asked for here, and taken later.
 
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
@@ -33,7 +33,7 @@ fn each(tracers: u64, mut work: impl FnMut(usize)) {
     }
 }
 
-/// Stores what is not there yet: a line that nobody changes stays in every processor's cache.
+/// Stores what is not there yet: a line without changes stays in every processor's cache.
 fn set(flag: &AtomicBool, value: bool) {
     if flag.load(Relaxed) != value {
         flag.store(value, Relaxed);
@@ -86,19 +86,19 @@ pub(crate) fn take_snapshot(tracer: u32) -> bool {
     SNAPSHOT[tracer as usize % SNAPSHOT.len()].swap(false, Relaxed)
 }
 
-/// The same, which stays wanted.
+/// Whether a tracer's trigger wants a snapshot. It stays wanted.
 pub(crate) fn wants_snapshot(tracer: u32) -> bool {
     SNAPSHOT[tracer as usize % SNAPSHOT.len()].load(Relaxed)
 }
 
-/// Of a type whose calls some tracers pause for: the types in its place, by which of them do (bit n
-/// of the index: the n-th of them).
+/// The types in place of one for which some tracers pause, by which of them do (bit n of the index:
+/// the n-th of them).
 #[derive(Debug, PartialEq, Eq)]
 struct Paused(Vec<Option<u32>>);
 
 static PAUSED_TYPES: ByType<Paused> = ByType::new();
 
-/// Says which types stand in for `number`, from "nobody pauses" (itself) to "all do". Only the
+/// Says which types stand in for `number`, from "none pauses" (itself) to "all do". Only the
 /// control path comes here.
 pub(crate) fn set_types(number: u32, types: Vec<Option<u32>>) {
     let types = Paused(types);
@@ -107,8 +107,8 @@ pub(crate) fn set_types(number: u32, types: Vec<Option<u32>>) {
     }
 }
 
-/// The type that a call of type `number` has now, where `tracers` may pause; `None`: nobody is
-/// interested.
+/// The type that a call of type `number` has now, where `tracers` may pause; `None`: no
+/// tracer wants it.
 pub(super) fn type_now(number: u32, tracers: u64) -> Option<u32> {
     let (mut index, mut bit) = (0, 1);
     each(tracers, |tracer| {

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32};
 use ringmark_format::function::LAST_NUMBER;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// Start of the counts; null while nobody has a budget.
+/// Start of the counts; null while no tracer has a budget.
 static COUNTS: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
 /// Makes the counts, once. Untouched parts take no memory. `false`: there is no room.
@@ -35,8 +35,8 @@ fn count_of(number: u32) -> Option<&'static AtomicU32> {
     Some(unsafe { &*start.wrapping_add((number & LAST_NUMBER) as usize) })
 }
 
-/// One call more. Threads that count at once may count one call together: no locked instruction for
-/// an estimate.
+/// Counts one call. Threads that count at the same time may count one call together: an estimate is
+/// not worth a locked instruction.
 pub(crate) fn add(number: u32) {
     if let Some(count) = count_of(number) {
         count.store(count.load(Relaxed).wrapping_add(1), Relaxed);

@@ -37,7 +37,7 @@ const LOAD: u8 = 0x8b;
 /// In front of a jump by a table, where tables are told from pointers.
 const NOTRACK: u8 = 0x3e;
 
-/// Code is read in pieces of so many bytes, which overlap by those that a jump may have.
+/// Bytes of a piece of code that is read at once. Pieces overlap by the longest jump.
 const PIECE_BYTES: u64 = 1 << 20;
 const OVERLAP: u64 = 8;
 
@@ -170,7 +170,7 @@ fn distance(bytes: &[u8]) -> Option<i64> {
 
 struct Look<'l> {
     asked: &'l Asked,
-    /// Addresses of the stubs that jump to a function that asks: from behind the stub before.
+    /// Addresses of the stubs that jump to a function that asks: from the end of the stub before.
     stubs: Vec<Range<u64>>,
     starts: Starts<'l>,
     found: BTreeSet<u64>,
@@ -264,7 +264,7 @@ impl<'l> Look<'l> {
         }
     }
 
-    /// An instruction that reads the word so far behind its end, and does not call.
+    /// An instruction that reads the word at a distance from its end, and does not call.
     fn uses(&mut self, end: u64, rest: &[u8]) {
         let word = distance(rest).map(|far| end.wrapping_add_signed(far));
         self.is_taken |= word.is_some_and(|word| self.asked.slots.contains(&word));

@@ -1,4 +1,4 @@
-//! What the file behind a module says: where its tables of sites are, and its functions.
+//! What a module's file says: where its tables of sites are, and its functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub(super) struct Table {
     pub(super) length: u64,
 }
 
-/// Of pieces of functions that lie elsewhere, by address: where their functions may begin.
+/// Where the functions of outlying pieces may begin, by the address of the piece.
 pub(super) type Parts = BTreeMap<u64, Vec<u64>>;
 
 /// What is wanted of one file.
@@ -200,7 +200,7 @@ impl Contents {
         starts.collect()
     }
 
-    /// The first function that begins behind `at`.
+    /// The first function that begins after `at`.
     pub(super) fn symbol_behind(&self, at: u64) -> Option<&Symbol> {
         let index = self.symbols.partition_point(|symbol| symbol.at <= at);
         self.symbols.get(index)

@@ -40,7 +40,7 @@ mod tests {
     use super::super::{module::SiteId, scan};
     use super::*;
 
-    /// Of three functions at 0, 1 and 2.
+    /// Which of three functions, at 0, 1 and 2, have exits.
     fn marked(sites: &[(u32, Kind)], refused: &[Option<u64>], owners: Option<&[u64]>) -> [bool; 3] {
         let mut functions = [0, 1, 2].map(|address| Function {
             address,

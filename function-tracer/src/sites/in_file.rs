@@ -1,4 +1,4 @@
-//! What could be traced in a file that nobody runs: it is laid out in memory as the loader would,
+//! What could be traced in a file that does not run: it is laid out in memory as the loader would,
 //! and looked at as a loaded module is.
 
 use std::collections::BTreeSet;
@@ -227,7 +227,7 @@ impl Image {
     }
 }
 
-/// Packed relative relocations: an even word is a place, an odd one a bitmap of the 63 behind it.
+/// Packed relative relocations: an even word is a place, an odd one a bitmap of the 63 after it.
 fn relr(words: &[u8], mut at: impl FnMut(u64)) {
     let mut next = 0_u64;
     for word in words.as_chunks::<8>().0 {

@@ -82,7 +82,7 @@ impl Held<'_> {
             .any(|segment| segment.is_source(at, to.len()));
         if is_there {
             // SAFETY: the loader mapped the segment readable and keeps it as long as its lock is
-            // held; code and tables are written by nobody but this library, which is here.
+            // held; only this library writes code and tables, and it is here.
             unsafe { std::ptr::copy_nonoverlapping(at as *const u8, to.as_mut_ptr(), to.len()) };
         }
         is_there
@@ -139,7 +139,7 @@ unsafe extern "C" fn callback(
     _size: usize,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: `iterate` passes this, and nobody else uses it until the loader returns.
+    // SAFETY: `iterate` passes this, and nothing else uses it until the loader returns.
     let visit = unsafe { &mut *argument.cast::<Visit<'_>>() };
     // SAFETY: the loader's argument is valid during the call.
     let info = unsafe { &*info };

@@ -85,7 +85,7 @@ pub struct Refused {
     pub address: u64,
     /// The function's symbol where there is one.
     pub symbol: Vec<u8>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -104,7 +104,7 @@ pub enum Reason {
     /// The unwind table does not say where the function's return address is.
     #[error("no unwind entry says where its return address is")]
     NoFrame,
-    /// The file behind the module.
+    /// The module's file is not the one that was loaded, or cannot be read.
     #[error("{0}")]
     File(String),
 }
@@ -166,7 +166,7 @@ impl Module {
         )
     }
 
-    /// Its addresses: from the first byte to behind the last.
+    /// Its addresses, from the first byte to the end of the last segment.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         let start = self.segments.iter().map(|segment| segment.start).min();

@@ -239,7 +239,7 @@ impl Look<'_> {
         })
     }
 
-    /// Of a site inside a function: where that begins, and where it has its return address.
+    /// Where the function of a site inside it begins, and where it has its return address.
     fn around(&self, entry: &Entry) -> Result<Option<(u64, ReturnPlace)>, NoSite> {
         if entry.origin != Origin::Inside {
             return Ok(None);
@@ -254,7 +254,7 @@ impl Look<'_> {
         Ok(Some((self.module.base.wrapping_add(start), place)))
     }
 
-    /// Of an exit: where the function begins that it is in.
+    /// Where the function that an exit is in begins.
     fn around_exit(&self, entry: &Entry) -> Option<u64> {
         let base = self.module.base;
         let symbol = self.contents.symbol_around(entry.at.wrapping_sub(base));
@@ -262,8 +262,8 @@ impl Look<'_> {
         Some(base.wrapping_add(symbol.at))
     }
 
-    /// Where the NOPs behind the beginning of a function are, and where the function begins: at
-    /// the entry, just before it with `endbr64` between, or behind NOPs that are never executed.
+    /// Where the NOPs after the beginning of a function are, and where the function begins: at the
+    /// entry, just before it with `endbr64` between, or after NOPs that are never executed.
     fn entry_of_function(&self, entry: &Entry, from: u64, code: &[u8]) -> Option<(u64, u64)> {
         let base = self.module.base;
         let in_file = entry.at.wrapping_sub(base);

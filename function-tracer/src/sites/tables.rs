@@ -7,7 +7,7 @@ use crate::arch::Origin;
 /// What a table's entry says, by address in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Of the first NOP, call or sled.
+    /// Address of the first NOP, call or sled.
     pub(super) at: u64,
     pub(super) origin: Origin,
     pub(super) kind: Kind,

@@ -79,7 +79,8 @@ impl Frames {
 }
 
 /// Addresses in the file at which functions begin, sorted, according to `.eh_frame_hdr`: that table
-/// survives `strip`. `header` is the section, `at` its address in the file. Empty where it is not in the form that linkers write.
+/// survives `strip`. `header` is the section, `at` its address in the file. Empty where it is not
+/// in the form that linkers write.
 pub(super) fn starts(header: &[u8], at: u64) -> Vec<u64> {
     // Version 1; count as four bytes; table of pairs of four signed bytes, from the section.
     let [1, _, 0x03, 0x3b, rest @ ..] = header else {

@@ -230,7 +230,7 @@ fn costs_of(
 }
 
 /// Which functions must go, the most expensive first, with their shares in ppm, and the share that
-/// is left, when they cost so many of `run_ns`.
+/// is left, when they cost `costs` out of `run_ns`.
 fn over_budget(
     mut costs: Vec<(u32, f64)>,
     mut run_ns: f64,

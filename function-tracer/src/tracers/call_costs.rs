@@ -1,4 +1,4 @@
-//! What a call costs: measured, into a ring that nobody reads.
+//! What a call costs: measured, into a ring without a reader.
 
 use ringmark::client;
 use ringmark_format::function::LAST_NUMBER;

@@ -45,7 +45,8 @@ impl ProfileCells {
         free.map(|lane| *lane = Some(tracer)).is_some()
     }
 
-    /// Takes it back. Calls that are open count for nobody else: their cells are not used again.
+    /// Takes it back. Calls that are open count for no other tracer: their cells are not used
+    /// again.
     pub(crate) fn remove(&mut self, tracer: u32) {
         for lane in &mut self.lanes {
             lane.take_if(|number| *number == tracer);
@@ -94,7 +95,7 @@ impl ProfileCells {
         (cell != self.next_cell).then_some(cell)
     }
 
-    /// Says that calls of a type are counted, and for nobody.
+    /// Has the calls of a type counted, for no tracer.
     pub(crate) fn describe_measured(&mut self, type_number: u32) {
         self.measured = self.measured.or_else(|| self.next_cell());
         if let Some(cell) = self.measured {

@@ -202,7 +202,7 @@ impl Tracers {
         self.apply(None)
     }
 
-    /// Brings the sites of modules that were loaded meanwhile in line with the tracers, and forgets
+    /// Brings the sites of modules that were loaded since in line with the tracers, and forgets
     /// those that were unloaded. One call of the loader where there are none.
     pub fn follow_modules(&mut self) {
         if self.tracers.iter().all(|tracer| !tracer.on) && self.sites.open() == 0 {
@@ -213,7 +213,7 @@ impl Tracers {
             self.sites.are_up_to_date(engine)
         });
         if !is_up_to_date {
-            // Without memory the new ones are not traced; nobody waits for an answer.
+            // Without memory the new ones are not traced; no answer is due here.
             let _ = self.apply(None);
         }
     }
@@ -295,8 +295,8 @@ impl Tracers {
         self.budgets.begin(&self.sites.numbers);
     }
 
-    /// Gives up functions, the most expensive first. One that is not there any more, or was given up
-    /// before, costs nothing.
+    /// Gives up functions, the most expensive first. One that is not there any more, or was given
+    /// up before, costs nothing.
     fn give_up(&mut self, mut over: Vec<OverBudget>) {
         let sites = self.sites.of_functions();
         over.sort_by_key(|one| (Reverse(one.ppm), one.function, one.tracer));

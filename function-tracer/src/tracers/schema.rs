@@ -45,7 +45,7 @@ pub(crate) struct Numbers {
     modules: BTreeMap<ModuleId, u32>,
     functions: BTreeMap<(ModuleId, u32), u32>,
     types: BTreeMap<Key, u32>,
-    /// The same by number.
+    /// What each type stands for, by its number.
     keys: Vec<Key>,
     next_type: u32,
     /// Each plan that was ever wanted, once.

@@ -20,7 +20,7 @@ pub(super) fn stub(plan: &CallPlan, kind: Kind) -> Option<Stub> {
     }
 }
 
-/// The same at a site inside a function.
+/// The shortest way that does what the plan says at a site inside a function.
 pub(super) fn inside_stub(plan: &CallPlan) -> Stub {
     match *plan {
         CallPlan::CALLS => Stub::CallsInside,

@@ -22,7 +22,7 @@ pub struct Options {
     pub arguments: u8,
     /// The return value is recorded.
     pub result: bool,
-    /// Only calls that take at least so many ns are recorded.
+    /// Duration that a call must have to be recorded, in ns.
     pub min_ns: Option<u64>,
     /// What starts and stops it, and asks for snapshots, while it is on.
     pub triggers: Vec<Trigger>,
@@ -66,7 +66,7 @@ pub struct Tracer {
     pub(super) is_default: bool,
     /// Until when it stays on, ms of the monotonic clock; `None`: until it is switched off.
     pub(super) held_until_ms: Option<u64>,
-    /// Of each module which of its sites are wanted, as far as that was asked.
+    /// The wanted sites of each module, as far as they were asked for.
     pub(super) matches: BTreeMap<ModuleId, Matches>,
     pub(super) given_up: Vec<GivenUp>,
     pub(super) cost_ppm: Option<u64>,
@@ -153,7 +153,7 @@ impl Tracer {
             .sum()
     }
 
-    /// Whether one of its triggers wants a snapshot that nobody has fetched yet.
+    /// Whether one of its triggers wants a snapshot that was not fetched yet.
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
         wants_snapshot(self.number)

@@ -93,7 +93,7 @@ fn describe_pauses(
     while pause != all {
         pause = next_subset(pause, all);
         for (place, wants) in wants.iter().enumerate() {
-            // Of a function's own sets the order is the same.
+            // The order of a function's own sets is the same.
             if may_pause(wants) & pause == pause {
                 let rest = without(tracers, module.id, place, pause);
                 types[place].push(number(module, numbers, place, rest));

@@ -1,11 +1,10 @@
 //! Distances at which the operand of a call is harmless to a thread that rests inside it.
 //!
-//! gcc fills a site with five one-byte NOPs. A thread may have been interrupted between any two
-//! of them, in its own code or below a signal handler, and nobody can find out whether one was
-//! or when it will go on. So nothing is found out: the site's bytes 1 to 4 only ever change, one
-//! by one, between values with which execution can begin at any of them. They are also the
-//! distance of the call to its pad, hence the pads of such sites lie where that distance is one
-//! of these.
+//! gcc fills a site with five one-byte NOPs. A thread may have been interrupted between any two of
+//! them, in its own code or below a signal handler, and there is no way to find out whether one was
+//! or when it will go on. So nothing is found out: the site's bytes 1 to 4 only ever change, one by
+//! one, between values with which execution can begin at any of them. They are also the distance of
+//! the call to its pad, hence the pads of such sites lie where that distance is one of these.
 
 use super::nops::TEST;
 
@@ -16,7 +15,7 @@ const SHIFTS: [u8; 8] = [0x66, 0x65, 0x64, 0x67, 0x3e, 0x36, 0x2e, 0x26];
 /// One-byte instructions that change at most the arithmetic flags, which hold nothing where a
 /// function begins: NOP, CLC, STC, CMC. Their distances are negative.
 const LAST: [u8; 4] = [0x90, 0xf8, 0xf9, 0xf5];
-/// Segment prefixes, which 64-bit mode ignores: the instruction behind the site stays what it
+/// Segment prefixes, which 64-bit mode ignores: the instruction after the site stays what it
 /// is. Their distances are positive, for programs at the bottom of the address space.
 const IGNORED: [u8; 4] = [0x3e, 0x36, 0x2e, 0x26];
 
@@ -43,7 +42,7 @@ mod tests {
     use super::super::nops;
     use super::*;
 
-    /// Whether execution may begin at each byte of `body` and come out behind it unchanged.
+    /// Whether execution may begin at each byte of `body` and come out after it unchanged.
     fn is_harmless(body: [u8; 4]) -> bool {
         let run = |code: &[u8]| {
             let prefixes = code.iter().take_while(|byte| SHIFTS.contains(byte)).count();

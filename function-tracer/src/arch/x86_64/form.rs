@@ -32,11 +32,11 @@ pub(crate) struct Form {
     shape: Shape,
     rest_head: Bytes,
     rest_body: Bytes,
-    /// Bytes behind the call, part of a longer NOP, that must become a NOP of their own first.
+    /// Bytes after the call, part of a longer NOP, that must become a NOP of their own first.
     tail: Bytes,
     /// Threads may rest between its bytes.
     has_boundaries: bool,
-    /// Of a site inside a function.
+    /// For a site inside a function.
     return_place: Option<ReturnPlace>,
 }
 
@@ -125,7 +125,7 @@ fn run_length(code: &[u8]) -> usize {
 }
 
 /// Where the site of a function is that begins at offset `start` of `code`, for a table entry at
-/// offset `entry`: behind `endbr64`. NOPs in front of the function are never executed; anything
+/// offset `entry`: after `endbr64`. NOPs in front of the function are never executed; anything
 /// else there means that the entry belongs to something else.
 pub(crate) fn lands_on_entry(code: &[u8], entry: usize, start: usize) -> Option<usize> {
     let mut at = entry;
@@ -155,7 +155,7 @@ impl Form {
         self
     }
 
-    /// Of a site inside a function: where it has its return address.
+    /// The place of the return address, for a site inside a function.
     pub(crate) fn return_place(&self) -> Option<ReturnPlace> {
         self.return_place
     }
@@ -166,7 +166,7 @@ impl Form {
         self.has_boundaries
     }
 
-    /// From the first byte to behind the call's operand: distances count from there.
+    /// Bytes from the first one to the end of the call's operand: distances count from there.
     pub(crate) fn call_end(&self) -> u64 {
         match self.shape {
             Shape::Call5 | Shape::SledExit => 5,
@@ -274,7 +274,7 @@ fn edit(is_needed: bool, offset: u64, bytes: Bytes) -> Option<Edit> {
 mod tests {
     use super::*;
 
-    /// Sites as compilers write them, and behind them the rest of a function.
+    /// Sites as compilers write them; in the tests the rest of a function follows.
     const SITES: [(&[u8], Origin); 9] = [
         (&[0x90; 5], Origin::Patchable),
         (&[0x0f, 0x1f, 0x44, 0x00, 0x08], Origin::Patchable),
@@ -299,7 +299,7 @@ mod tests {
         ),
     ];
     const DISTANCE: i32 = 0x1122_3344;
-    /// `mov rax, fs:0x28`: what stands behind many entries.
+    /// `mov rax, fs:0x28`: what follows many entries.
     const BEHIND: [u8; 9] = [0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0];
 
     /// Where the next instruction begins that is not of the site, or none where the code leaves.

@@ -31,7 +31,7 @@ pub(super) fn first(code: &[u8]) -> Option<Nop> {
     is_whole.then_some(Nop { length, free_from })
 }
 
-/// Bytes behind the ModRM byte.
+/// Bytes after the ModRM byte.
 fn operand_length(modrm: u8, sib: Option<u8>) -> Option<usize> {
     let (mode, register) = (modrm >> 6, modrm & 7);
     let sib_length = usize::from(mode != 3 && register == 4);

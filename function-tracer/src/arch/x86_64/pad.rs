@@ -1,6 +1,6 @@
 //! What sites call: a pad per site, written once and never changed, that pushes the site's number
 //! and jumps where the site's slot in a table of addresses says. Changing a target is one store
-//! of data, without a moment in which the site calls nobody.
+//! of data, without a moment in which the site has no target.
 
 /// Bytes of a pad.
 pub(crate) const PAD_BYTES: usize = 16;
@@ -10,7 +10,7 @@ pub(crate) const HOP_BYTES: usize = 5;
 
 /// Writes the pad of site `number` for address `at`, or nothing where `slot_at` is out of reach.
 ///
-/// Its target finds the number at `[rsp]` and at `[rsp + 8]` the address behind the site; in an
+/// Its target finds the number at `[rsp]` and at `[rsp + 8]` the address after the site; in an
 /// exit sled, where the site jumps, the function's return address.
 pub(crate) fn write_pad(to: &mut [u8], at: u64, number: u32, slot_at: u64) -> Option<()> {
     const JUMP_END: u64 = 11;

@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReturnPlace(u32);
 
-/// The word behind the one that rbp points at.
+/// The word after the one that rbp points at.
 const BEHIND_FRAME_POINTER: u32 = 1 << 31;
 /// Numbers of registers in unwind tables.
 const RBP: u16 = 6;

@@ -1,9 +1,9 @@
-//! The code behind a site's pad, and the code that a traced function returns to.
+//! The code that a site's pad jumps to, and the code that a traced function returns to.
 //!
 //! A pad has pushed the site's number. Every register is preserved, also those that a caller may
 //! expect unchanged because it knows the function; only general registers are used, and less than
-//! 100 bytes of the program's stack. A record is reserved as `Writer::reserve` does it, and one without
-//! payload committed by the same compare-exchange. The rest goes to [`slow_way`], by
+//! 100 bytes of the program's stack. A record is reserved as `Writer::reserve` does it, and one
+//! without payload committed by the same compare-exchange. The rest goes to [`slow_way`], by
 //! `into_slow_way`.
 
 use ringmark::client::writer_offsets as writer;
@@ -220,7 +220,7 @@ core::arch::global_asm!(
     "ringmark_entry ringmark_enter_inside, 1, 0",
     "ringmark_entry ringmark_enter_sleds, 0, {sleds}",
     //
-    // Exit of a function whose exits are sites; its slot is at [rsp + at] behind what is pushed.
+    // Exit of a function whose exits are sites; its slot is at [rsp + at] after what is pushed.
     ".macro ringmark_exit name, at, slow",
     "ringmark_begins \\name, \\at - 32",
     "ringmark_push",

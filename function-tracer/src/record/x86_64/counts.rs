@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 /// Adds to a counter that only this thread writes.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, more: u64) {
-    // SAFETY: the word is there and writable; a handler comes before the instruction or behind it.
+    // SAFETY: the word is there and writable; a handler comes before the instruction or after it.
     unsafe {
         asm!(
             "add qword ptr [{counter}], {more}",

@@ -1,10 +1,10 @@
-//! What the stubs stand on: the way to `record::slow_way` and back with every register as it was, and
-//! the unwind table's entry for a return into `ringmark_return`, so that unwinders find the true
-//! caller of a function whose return address was replaced.
+//! What the stubs stand on: the way to `record::slow_way` and back with every register as it was,
+//! and the unwind table's entry for a return into `ringmark_return`, so that unwinders find the
+//! true caller of a function whose return address was replaced.
 //!
 //! A DWARF expression looks the slot up in the list of nodes; its CFA is one byte off and rsp is
 //! given on its own, because unwinders tell frames apart by CFA, and this one and its caller have
-//! the same rsp. Who follows frame pointers alone finds the address of `ringmark_return` instead.
+//! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
 
 use super::vectors::VECTORS_BYTES;
 use crate::record::open_calls::offsets as calls;
@@ -79,7 +79,7 @@ core::arch::global_asm!(
     ".size ringmark_slow, .-ringmark_slow",
     ".popsection",
     //
-    // The unwind table's entry. In the same piece as the above, for what nobody names is not linked.
+    // The unwind table's entry. In the piece of the above: one without a reference is not linked.
     ".pushsection .eh_frame,\"a\",@unwind",
     "1:",
     ".long 3f - 2f",

@@ -38,7 +38,8 @@ unsafe extern "C" {
     fn ringmark_measured();
 }
 
-/// Calls it so often, with this stub behind its site. The site must have a type.
+/// Calls the measured function `calls` times with its site bound to `stub`. The
+/// site must have a type.
 pub(crate) fn call_measured(stub: Stub, calls: u32) {
     TARGET.store(stub.target().address(), Relaxed);
     for _ in 0..calls {

@@ -1,6 +1,6 @@
 //! The straight line on x86-64, in the order of a call: `stub` says which code a pad jumps to,
-//! `call_stubs`, `inside_stub` and `profile_stubs` are that code, `into_slow_way` leads from it into
-//! Rust with `vectors` saved, `stub_frames` is the stack that Rust finds there.
+//! `call_stubs`, `inside_stub` and `profile_stubs` are that code, `into_slow_way` leads from it
+//! into Rust with `vectors` saved, `stub_frames` is the stack that Rust finds there.
 
 mod call_stubs;
 mod counts;

@@ -1,4 +1,4 @@
-//! The straight line for a function that one profile tracer wants, and nobody else: what
+//! The straight line for a function that one profile tracer wants, and no other: what
 //! `record::count_calls` does, in the same order, without a call and without a locked instruction.
 //!
 //! The stubs' rules are those of `call_stubs`. Whatever is not the common case goes to the slow way
@@ -152,7 +152,7 @@ core::arch::global_asm!(
     ".popsection",
     //
     // A return whose end is no plain record, as `ringmark_return` has found it: rax its type, rcx
-    // behind its place, rsi its slot, rdi the thread's block.
+    // after its place, rsi its slot, rdi the thread's block.
     ".pushsection .text.ringmark_return_any,\"ax\",@progbits",
     ".balign 64",
     ".globl ringmark_return_any",

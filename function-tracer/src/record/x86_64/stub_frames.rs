@@ -16,9 +16,9 @@ pub(crate) struct EntryFrame {
     rdx: u64,
     rcx: u64,
     rax: u64,
-    /// The function type; in the upper half how far the slot is behind `site`.
+    /// The function type; in the upper half the distance from `site` to the slot.
     type_word: u64,
-    /// Behind the site.
+    /// Address after the site.
     site: u64,
     /// The slot, if the function has not begun.
     first: u64,
@@ -44,14 +44,14 @@ impl EntryFrame {
 
     /// What the slot holds: where the function returns to.
     pub(crate) fn return_address(&self) -> u64 {
-        // SAFETY: at the function's beginning it is the word behind; inside, the unwind table of
+        // SAFETY: at the function's beginning it is the word after; inside, the unwind table of
         // the function says that it is there.
         unsafe { self.slot().read() }
     }
 
     /// Makes the function return to another address.
     pub(crate) fn set_return_address(&mut self, to: u64) {
-        // SAFETY: as in `return_address`; the thread is in this function, nobody else writes there.
+        // SAFETY: as in `return_address`; the thread is in this function, no other writes there.
         unsafe { self.slot().write(to) };
     }
 
@@ -60,7 +60,7 @@ impl EntryFrame {
         [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9]
     }
 
-    /// An address in the function: behind its site.
+    /// An address in the function: after its site.
     pub(crate) fn function(&self) -> u64 {
         self.site
     }

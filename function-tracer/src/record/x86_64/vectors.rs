@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// Bytes for everything, at an address divisible by 64.
 pub(super) const VECTORS_BYTES: usize = 2176;
-/// Places in these bytes, behind 32 registers of 64 bytes each.
+/// Places in these bytes, after 32 registers of 64 bytes each.
 const MASKS: usize = 2048;
 const MXCSR: usize = MASKS + 8 * 8;
 const UPPER: usize = MXCSR + 4;
@@ -217,7 +217,7 @@ mod tests {
         "pop r12",
         "pop rbx",
         "ret",
-        // What the slow way calls: fills the registers that it is told from what lies behind.
+        // What the slow way calls: fills the registers that it is told from what follows.
         ".globl ringmark_test_clobber",
         ".hidden ringmark_test_clobber",
         "ringmark_test_clobber:",
@@ -312,7 +312,7 @@ mod tests {
                     // Which of them are in use stands at 512, and may be less than before.
                     let differ = differ.filter(|at| !(512..520).contains(at));
                     assert_eq!(differ, None, "{width:?}, {given:#x}");
-                    // Who uses the whole of a register uses its middle, too.
+                    // Code that uses the whole of a register uses its middle, too.
                     let allowed = if before & UPPER_ZMM == 0 { before } else { !0 };
                     let more = after & !allowed & (AVX | UPPER_ZMM);
                     assert_eq!(more, 0, "{width:?}, {given:#x}: in use, which costs");
