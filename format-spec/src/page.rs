@@ -19,8 +19,8 @@ layout! {
         48 tid: u32,
         /// Slot in the ring directory.
         52 slot: u32,
-        /// Open calls of the function tracer when the page was turned.
-        56 depth: u32,
+        /// Zero.
+        56 reserved_word: u32,
         /// Bit 0: first page of its claim ([`FIRST_OF_CLAIM`]).
         60 flags: u32,
         /// Name of the writer thread when it attached, zero-padded.

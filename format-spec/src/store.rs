@@ -1,6 +1,26 @@
 //! What stands beside the segments of a store.
 
 layout! {
+    /// The file `store.id`, which makes a directory a store. A store of before version 1 has the 16
+    /// bytes of `id` there and nothing else.
+    pub struct StoreId: 32 {
+        /// [`STORE_MAGIC`].
+        0 magic: [u8; 8],
+        /// Version of the store, 1. A collector refuses a newer one by name.
+        8 version: u32,
+        /// Zero.
+        12 reserved: u32,
+        /// Identity of the store.
+        16 id: [u8; 16],
+    }
+}
+
+/// First bytes of `store.id`.
+pub const STORE_MAGIC: [u8; 8] = *b"RMKSTORE";
+/// Version of the store: what its directories, its file names and its index files mean.
+pub const STORE_VERSION: u32 = 1;
+
+layout! {
     /// Content of an INDEX block, for the session of the block: when the events of one segment
     /// happened. `slots` [`IndexSlot`]s follow.
     pub struct Index: 56 {

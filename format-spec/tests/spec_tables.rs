@@ -248,6 +248,8 @@ fn code_singles() -> Vec<Row> {
         single("stream::UNKNOWN_BYTES", stream::UNKNOWN_BYTES),
         single("stream::SILENT_MS", stream::SILENT_MS),
         single("stream::HOST_DRIFT_PPM", stream::HOST_DRIFT_PPM),
+        magic("store::STORE_MAGIC", &store::STORE_MAGIC),
+        single("store::STORE_VERSION", store::STORE_VERSION),
         single("store::INDEX_TAIL_BYTES", store::INDEX_TAIL_BYTES),
         magic("removals::REMOVALS_MAGIC", &removals::REMOVALS_MAGIC),
         single("removals::REMOVALS_BYTES", removals::REMOVALS_BYTES as u64),

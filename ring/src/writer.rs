@@ -385,7 +385,7 @@ impl Writer {
             lost_before: ring.slot.lost_in_all(),
             tid: ring.tid,
             slot: ring.slot_index,
-            depth: 0,
+            reserved_word: 0,
             flags: if number == ring.slot.first_page().0 {
                 page::FIRST_OF_CLAIM
             } else {
