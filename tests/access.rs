@@ -13,7 +13,7 @@ use ringmark_reader::{Access, Session};
 use ringmark_tests::binary;
 use ringmark_tests::process::SLEEPS;
 use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{Finished, Running, require_tools, run};
+use ringmark_tests::{Finished, Running, require_namespaces, require_tools, run};
 use rustix::process::geteuid;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -299,7 +299,7 @@ fn a_squatted_note_is_neither_followed_nor_waited_for() {
 
 #[test]
 fn a_squatted_default_directory_is_refused() {
-    if !may_run() || !require_tools(&["unshare", "mount"]) {
+    if !may_run() || !require_namespaces(&["unshare", "mount"]) {
         return;
     }
     let stage = Stage::new("default");

@@ -14,7 +14,7 @@ use ringmark_tests::account::Account;
 use ringmark_tests::recording::read;
 use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
 use ringmark_tests::wait::shortest;
-use ringmark_tests::{Running, require_tools, run, wait_until};
+use ringmark_tests::{Running, require_namespaces, require_tools, run, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -61,7 +61,7 @@ impl First {
 
 #[test]
 fn two_first_processes_in_one_directory_are_not_mixed_up() {
-    if !require_tools(&["unshare"]) {
+    if !require_namespaces(&["unshare"]) {
         return;
     }
     assert!(geteuid().is_root(), "needs root: a pid namespace");
@@ -138,7 +138,7 @@ fn only_child_of_init(container: &Running) -> Pid {
 
 #[test]
 fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
-    if !require_tools(&["unshare"]) {
+    if !require_namespaces(&["unshare"]) {
         return;
     }
     let stage = Stage::new("elsewhere");
@@ -166,7 +166,7 @@ fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
 /// Containers are shown a boot id of their own: it says nothing of who lives.
 #[test]
 fn a_process_with_another_boot_id_is_alive() {
-    if !require_tools(&["unshare", "mount"]) {
+    if !require_namespaces(&["unshare", "mount"]) {
         return;
     }
     assert!(geteuid().is_root(), "needs root: a mount namespace");
@@ -193,7 +193,7 @@ fn a_process_with_another_boot_id_is_alive() {
 
 #[test]
 fn one_elsewhere_is_dead_though_its_child_and_other_readers_hold_its_file() {
-    if !require_tools(&["unshare"]) {
+    if !require_namespaces(&["unshare"]) {
         return;
     }
     let found = shortest(BAR, parent_elsewhere);
@@ -229,7 +229,7 @@ fn parent_elsewhere() -> Duration {
 
 #[test]
 fn a_pid_that_another_process_has_now_says_nothing() {
-    if !require_tools(&["unshare"]) {
+    if !require_namespaces(&["unshare"]) {
         return;
     }
     // The next process gets the pid behind the last one.

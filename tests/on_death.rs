@@ -11,7 +11,7 @@ use std::time::Duration;
 use ringmark_tests::account::Account;
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{Counters, SOON, Stage, stop_recorder, wait_until_mapped};
-use ringmark_tests::{Running, TempDir, require_tools, wait_until};
+use ringmark_tests::{Running, TempDir, require_namespaces, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -117,7 +117,7 @@ fn init_of(container: &Running) -> u32 {
 
 #[test]
 fn a_container_dies_with_its_memory_and_is_dumped() {
-    if !require_tools(&["unshare", "mount"]) {
+    if !require_namespaces(&["unshare", "mount"]) {
         return;
     }
     assert!(

@@ -18,7 +18,9 @@ use ringmark_tests::account::Account;
 use ringmark_tests::process::READS_INPUT;
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{Counters, SOON, Stage};
-use ringmark_tests::{Finished, Running, binary, require_tools, run, wait_until};
+use ringmark_tests::{
+    Finished, Running, binary, require_namespaces, require_tools, run, wait_until,
+};
 use rustix::process::{Signal, geteuid};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -221,7 +223,7 @@ fn in_full_tmpfs(ringmark: &str, punched: bool) -> Finished {
 
 #[test]
 fn a_full_filesystem_hurts_only_who_is_punched_without_the_guard() {
-    if !require_tools(&["unshare", "mount", "fallocate"]) {
+    if !require_namespaces(&["unshare", "mount", "fallocate"]) {
         return;
     }
     assert!(geteuid().is_root(), "needs root: to mount a small tmpfs");

@@ -9,7 +9,7 @@ use ringmark_tests::account::Account;
 use ringmark_tests::process::SLEEPS;
 use ringmark_tests::recording::read;
 use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::{Running, binary, require_tools, run, wait_until};
+use ringmark_tests::{Running, binary, require_namespaces, require_tools, run, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const NOBODY: u32 = 65534;
@@ -31,7 +31,7 @@ fn in_own_mounts(script: &str) -> String {
 }
 
 fn has_tools() -> bool {
-    require_tools(&["unshare", "mount", "setpriv"])
+    require_namespaces(&["unshare", "mount", "setpriv"])
 }
 
 #[test]

@@ -8,7 +8,7 @@ use ringmark_tests::account::Account;
 use ringmark_tests::left::{LOSSLESS, Left, THREADS};
 use ringmark_tests::recording::{decode, record};
 use ringmark_tests::stage::SOON;
-use ringmark_tests::{Finished, binary, is_long, require_tools, run};
+use ringmark_tests::{Finished, binary, is_long, require_namespaces, require_tools, run};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 
@@ -373,7 +373,7 @@ fn survives(left: &Left, injection: &str) -> bool {
 
 #[test]
 fn a_small_disk() {
-    if !require_tools(&["unshare", "mount"]) {
+    if !require_namespaces(&["unshare", "mount"]) {
         return;
     }
     let left = Left::new("small", EMIT);

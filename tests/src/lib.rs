@@ -31,5 +31,5 @@ pub mod wait;
 pub use binary::ringmark;
 pub use dirs::{TempDir, workspace_root};
 pub use process::{Finished, Running, run};
-pub use tools::{is_long, require_tools};
+pub use tools::{is_long, require_namespaces, require_tools};
 pub use wait::wait_until;

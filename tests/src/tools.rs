@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::{env, thread};
 
 /// Whether the full sizes were asked for (`./test --long`, or `RINGMARK_LONG=1`).
@@ -36,6 +37,28 @@ pub fn require_tools(names: &[&str]) -> bool {
     assert!(allowed, "{line}; install it or run ./test --allow-missing");
     log_skip(&line);
     false
+}
+
+/// As [`require_tools`]; besides, this process may have a mount namespace of its own. It may not
+/// without root, and in a root directory that is no mount point, as after a plain `chroot`: then
+/// the test is left out, and `./test` lists it.
+///
+/// # Panics
+/// As [`require_tools`].
+#[must_use]
+pub fn require_namespaces(names: &[&str]) -> bool {
+    if !require_tools(names) {
+        return false;
+    }
+    let probe = Command::new("unshare").args(["--mount", "true"]).output();
+    let probe = probe.expect("unshare was found above");
+    if !probe.status.success() {
+        let thread = thread::current();
+        let test = thread.name().unwrap_or("a test");
+        let why = String::from_utf8_lossy(&probe.stderr);
+        log_skip(&format!("{test}: needs a mount namespace: {}", why.trim()));
+    }
+    probe.status.success()
 }
 
 fn on_path(name: &str) -> bool {

@@ -189,7 +189,12 @@ mod tests {
 
     #[test]
     fn anything_else_is_foreign() {
-        for other in [vec![7; 17], vec![7; 33], bytes(0), [bytes(1), vec![0]].concat()] {
+        for other in [
+            vec![7; 17],
+            vec![7; 33],
+            bytes(0),
+            [bytes(1), vec![0]].concat(),
+        ] {
             let found = other.len();
             assert_eq!(parse(&other), Err(Unusable::Foreign(found)));
         }
