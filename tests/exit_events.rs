@@ -1,15 +1,19 @@
 //! Promise: what a program emits after its exit has begun, in exit handlers and other threads, is
 //! delivered or counted by whatever is beside it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
 use ringmark_decoder::Dump;
+use ringmark_ring::all_lease;
 use ringmark_tests::account::Account;
 use ringmark_tests::collecting::Collecting;
 use ringmark_tests::recording::decode;
 use ringmark_tests::stage::{SOON, Stage, wait_until_mapped};
-use ringmark_tests::{Running, ringmark, run};
+use ringmark_tests::{Running, ringmark, run, wait_until};
+use rustix::process::Signal;
 
 const ENDS: &str = env!("CARGO_BIN_EXE_ends");
 const MODES: [&str; 2] = ["mode=lossless", "mode=overwrite"];
@@ -107,5 +111,33 @@ fn a_process_is_followed_to_its_end() {
         let shown = follower.finish(SOON).expect_code(0).stdout_text();
         let lines = shown.lines().filter(|line| line.contains("ends.tick"));
         assert_eq!(lines.count() as u64, emitted, "{mode}: {shown}");
+    }
+}
+
+/// Before its exit such a program has nothing to be read: only what it emits then is to be had.
+#[test]
+fn a_program_that_emits_in_its_exit_only_is_recorded_beside_all_others() {
+    for mode in MODES {
+        let stage = Stage::new("late-only");
+        let dump = stage.path("a.rmk");
+        fs::create_dir_all(stage.sessions()).unwrap();
+        fs::set_permissions(stage.sessions(), fs::Permissions::from_mode(0o700)).unwrap();
+        let recorder = tool(&stage, &["record", "--all", "-o"], &dump);
+        let dir = stage.sessions();
+        wait_until(SOON, "a recorder of all", || {
+            all_lease::is_held(&dir).then_some(())
+        });
+        let mut emitted = 0;
+        for _ in 0..5 {
+            let mut command = stage.program(ENDS, mode);
+            let done = run(command.arg("late-only"), SOON).unwrap().expect_code(0);
+            emitted += number(&done.stdout_text());
+        }
+        wait_until(SOON, "all taken", || {
+            stage.ring_files().is_empty().then_some(())
+        });
+        recorder.signal(Signal::TERM).unwrap();
+        let _ = recorder.finish(SOON).expect_code(0);
+        expect(&decode(&[dump]), emitted, mode);
     }
 }

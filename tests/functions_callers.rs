@@ -23,6 +23,10 @@ const ASKING: [&str; 7] = [
 
 /// The program, whose RUNPATH leads to a module that it loads and to one that it needs.
 fn program(stage: &Stage, flags: &str) -> PathBuf {
+    program_of(stage, "callers", flags)
+}
+
+fn program_of(stage: &Stage, name: &str, flags: &str) -> PathBuf {
     fs::create_dir_all(stage.path("plug")).unwrap();
     let source = stage.path("marker.c");
     fs::write(&source, "int marker(void) { return 1; }\n").unwrap();
@@ -49,8 +53,8 @@ fn program(stage: &Stage, flags: &str) -> PathBuf {
     let path = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/plug";
     compile(
         stage,
-        "callers.c",
-        "callers",
+        &format!("{name}.c"),
+        name,
         &format!("{SITES} {flags} {path} {needed}"),
     )
 }
@@ -151,5 +155,26 @@ fn why_says_that_the_end_of_such_a_function_is_not_seen() {
     }
     for name in ["main", "plain", "all"] {
         assert!(why(name).trim_end().ends_with(": can be traced"), "{name}");
+    }
+}
+
+/// The program imports `dlsym` alone, and gets the address of `dlopen` from it.
+#[test]
+fn a_program_that_looks_dlopen_up_loads_what_it_loads_untraced() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-looked-up");
+    let program = program_of(&stage, "looked_up", "");
+    let native = run(&mut stage.command(&program), LIMIT).expect("it starts");
+    let expected = "load_looked_up: ok\nload_kept: ok\nload_given: ok\n";
+    assert_eq!(native.expect_code(0).stdout_text(), expected);
+    for tracer in ["graph", "profile"] {
+        let dump = stage.path(&format!("{tracer}.rmk"));
+        let mut command = tool(&stage);
+        command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
+        command.arg(&dump).arg("--").arg(&program);
+        let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
+        assert_eq!(finished.stdout_text(), expected, "{tracer}");
     }
 }

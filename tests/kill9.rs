@@ -214,9 +214,9 @@ fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
     let mut dead = clean::dead_sessions(&stage.sessions());
     assert_eq!(dead.len(), 3);
     dead.sort_by_key(|d| d.changed_ns);
-    let removed = clean::remove_beyond(&stage.sessions(), dead[2].bytes);
+    let removed = clean::remove_beyond(&stage.sessions(), dead[2].bytes).unwrap();
     assert_eq!(removed, dead[..2]);
-    assert_eq!(clean::remove_beyond(&stage.sessions(), 0).len(), 1);
+    assert_eq!(clean::remove_beyond(&stage.sessions(), 0).unwrap().len(), 1);
     assert_eq!(stage.ring_files().len(), 1, "the living one stays");
     drop(alive.kill().unwrap());
 }

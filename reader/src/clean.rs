@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 pub use ringmark_ring::clean::DeadSession;
-use ringmark_ring::{clean, session_dir};
+use ringmark_ring::clean::{self, Uncounted};
+use ringmark_ring::session_dir;
 
 use crate::coming::DirectoryGone;
 use crate::error::ReaderError;
@@ -17,7 +18,8 @@ pub fn gone() -> Vec<DirectoryGone> {
 }
 
 /// Removes the oldest dead sessions of every session directory until the rest takes at most
-/// `keep_bytes` there. Returns what was removed, and which directories were refused.
+/// `keep_bytes` there. Returns what was removed, and which directories were refused: a foreign one,
+/// and one whose record of removals cannot be used.
 #[must_use]
 pub fn remove_dead(keep_bytes: u64) -> (Vec<DeadSession>, Vec<ReaderError>) {
     remove_dead_in(&directories(), keep_bytes)
@@ -33,7 +35,12 @@ pub fn remove_dead_in(
     let is_there = |dir: &&PathBuf| std::fs::symlink_metadata(dir).is_ok();
     for directory in directories.iter().filter(is_there) {
         match session_dir::check(directory) {
-            Ok(()) => removed.extend(clean::remove_beyond(directory, keep_bytes)),
+            Ok(()) => match clean::remove_beyond(directory, keep_bytes) {
+                Ok(gone) => removed.extend(gone),
+                Err(Uncounted { path, source }) => {
+                    refused.push(ReaderError::Uncounted { path, source });
+                }
+            },
             Err(error) => refused.push(error.into()),
         }
     }

@@ -21,6 +21,18 @@ pub enum ReaderError {
     /// The session directory was refused.
     #[error("{0}")]
     Directory(#[from] DirError),
+
+    /// The record of removals of a session directory cannot be used: nothing there was removed.
+    #[error(
+        "{}: {source}: nothing can be counted in it, so no session is removed there; \
+         move it away to begin a new one", path.display()
+    )]
+    Uncounted {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
     /// A system call on a path failed.
     #[error("{}: {action}: {source}", path.display())]
     Io {

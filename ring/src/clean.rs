@@ -1,6 +1,7 @@
 //! Removing sessions whose process is gone: oldest first, beyond a cap, and counted.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use ringmark_format::session::SessionHeader;
 
 use crate::identity::{self, Liveness};
 use crate::remains::Remains;
-use crate::removals::Remover;
+use crate::removals::{NoRemover, Remover};
 use crate::ring_file::Geometry;
 use crate::session_dir::{self, RING_FILE_ENDING};
 use crate::{all_lease, clock, lock};
@@ -78,9 +79,21 @@ fn is_awaited(header: &SessionHeader, file: &fs::File, changed_s: i64) -> bool {
         && attributes.any(|a| a.tag == tag::TAG && a.value.starts_with(b"run="))
 }
 
+/// Why no session may be removed: nothing could count what goes with it.
+#[derive(Debug)]
+pub struct Uncounted {
+    /// The directory's record of removals.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub source: io::Error,
+}
+
 /// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
 /// What nobody had read in them is counted ([`crate::removals`]).
-pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Vec<DeadSession> {
+///
+/// # Errors
+/// The record of removals cannot be used: nothing was removed.
+pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Result<Vec<DeadSession>, Uncounted> {
     let mut dead = dead_sessions(dir);
     sort_oldest_first(&mut dead);
     let kept: u64 = dead.iter().map(|d| d.bytes).sum();
@@ -99,14 +112,15 @@ fn remove_while(
     dead: Vec<DeadSession>,
     cause: u64,
     goes_on: impl Fn(u64) -> bool,
-) -> Vec<DeadSession> {
+) -> Result<Vec<DeadSession>, Uncounted> {
     let (mut removed, mut bytes) = (Vec::new(), 0);
     if !goes_on(0) {
-        return removed;
+        return Ok(removed);
     }
-    // Else another process is removing them now.
-    let Some(mut remover) = Remover::of(dir) else {
-        return removed;
+    let mut remover = match Remover::of(dir) {
+        Ok(remover) => remover,
+        Err(NoRemover::Busy) => return Ok(removed),
+        Err(NoRemover::Unusable { path, source }) => return Err(Uncounted { path, source }),
     };
     for session in dead {
         if !goes_on(bytes) {
@@ -118,7 +132,7 @@ fn remove_while(
         }
     }
     remover.write(|_| ());
-    removed
+    Ok(removed)
 }
 
 /// Removes a session, and counts before what of it nobody had read. `false`: somebody reads it, and
@@ -178,26 +192,42 @@ impl Room {
 
 /// What a starting session of `own_bytes` does with sessions that no recorder comes for. Without a
 /// lease ([`crate::all_lease`]): looks closer only if the files would exceed the cap together with
-/// it, so that the dead stay under the cap when it dies, too. With one: only if less than half of
-/// the file system is free, and then no more than that goes. Returns the number of sessions removed.
+/// it, so that the dead stay under the cap when it dies, too. With one: sessions in which nothing is
+/// left to read go likewise; others only if less than half of the file system is free, and then no
+/// more than that goes. Returns the number of sessions removed.
 pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     let files = session_dir::entries(dir).unwrap_or_default();
     files.iter().for_each(|path| remove_leftover(path));
     let room = Room::of(dir);
-    let lacking = match all_lease::is_held(dir) {
-        true => (room.all / 2).saturating_sub(room.free),
-        false => u64::MAX,
-    };
+    let is_held = all_lease::is_held(dir);
     let total = || files.iter().map(|path| allocated(path)).sum::<u64>();
     let cap = room.cap();
-    if lacking == 0 || total().saturating_add(own_bytes.min(cap / 4)) <= cap {
+    if total().saturating_add(own_bytes.min(cap / 4)) <= cap {
         return 0;
     }
     let mut dead = oldest_dead(dir, files);
     dead.retain(|session| !session.is_awaited);
     let kept: u64 = dead.iter().map(|d| d.bytes).sum();
-    let goes_on = |removed| kept - removed > cap / 2 && removed < lacking;
-    remove_while(dir, dead, removal::CAP, goes_on).len()
+    let is_beyond = |removed| kept - removed > cap / 2;
+    let count = |removed: Result<Vec<_>, Uncounted>| removed.unwrap_or_default();
+    if !is_held {
+        return count(remove_while(dir, dead, removal::CAP, is_beyond)).len();
+    }
+    let (done, others) = dead.into_iter().partition(has_nothing_left);
+    let done: Vec<DeadSession> = count(remove_while(dir, done, removal::CAP, is_beyond));
+    let bytes: u64 = done.iter().map(|d| d.bytes).sum();
+    let lacking = (room.all / 2).saturating_sub(room.free.saturating_add(bytes));
+    let goes_on = |removed| is_beyond(bytes + removed) && removed < lacking;
+    done.len() + count(remove_while(dir, others, removal::CAP, goes_on)).len()
+}
+
+/// Whether all events of a session were read, and it lost none.
+fn has_nothing_left(session: &DeadSession) -> bool {
+    let Ok(file) = session_dir::open(&session.path, true) else {
+        return false;
+    };
+    crate::ring_file::read_geometry(&file)
+        .is_ok_and(|geometry| Remains::of(&file, &geometry).is_nothing())
 }
 
 /// Where a start of `own_bytes` failed for want of room: removes the oldest dead sessions, those
@@ -209,12 +239,12 @@ pub fn make_room(dir: &Path, own_bytes: u64) -> usize {
     let room = Room::of(dir);
     let wanted = own_bytes.saturating_mul(4).min(room.all / 2);
     let goes_on = |removed: u64| room.free.saturating_add(removed) < wanted;
-    remove_while(dir, dead, removal::NO_ROOM, goes_on).len()
+    remove_while(dir, dead, removal::NO_ROOM, goes_on).map_or(0, |removed| removed.len())
 }
 
 /// Says in the directory's record that a program could not be traced for want of room.
 pub fn count_refused(dir: &Path) {
-    if let Some(mut remover) = Remover::of(dir) {
+    if let Ok(mut remover) = Remover::of(dir) {
         remover.count_refused();
     }
 }

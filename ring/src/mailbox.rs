@@ -119,7 +119,7 @@ impl<'m> Mailbox<'m> {
             return Withdrawal::Unknown;
         }
         match self.decide(number, WITHDRAWN) {
-            WITHDRAWN => Withdrawal::Done,
+            Some(WITHDRAWN) => Withdrawal::Done,
             _ => Withdrawal::Begun,
         }
     }
@@ -135,20 +135,21 @@ impl<'m> Mailbox<'m> {
     /// taken it back, nobody may look at it.
     #[must_use]
     pub fn take(&self, number: u64) -> bool {
-        let is_taken = self.decide(number, TAKEN) == TAKEN;
+        let is_taken = self.decide(number, TAKEN) == Some(TAKEN);
         self.work();
         is_taken
     }
 
-    /// Decides what becomes of a request, unless that was decided before. Says what was. Who decides
-    /// for itself orders nothing by that: the number of the next request, and that of the answer,
-    /// publish the texts.
-    fn decide(&self, number: u64, how: u64) -> u64 {
-        let is_open = |found: u64| found >> KIND_BITS != decision(number, how) >> KIND_BITS;
-        let decided = |found| is_open(found).then_some(decision(number, how));
+    /// Decides what becomes of a request, unless that was decided before. Returns what was decided
+    /// for it; `None`: a later request was decided, so this one had been taken back. The decision
+    /// orders nothing by itself: the number of the next request, and that of the answer, publish the
+    /// texts.
+    fn decide(&self, number: u64, how: u64) -> Option<u64> {
+        let decided = |found| is_earlier(found, number).then_some(decision(number, how));
         match self.words[DECIDED].fetch_update(Relaxed, Relaxed, decided) {
-            Ok(_) => how,
-            Err(before) => before & ((1 << KIND_BITS) - 1),
+            Ok(_) => Some(how),
+            Err(before) if decision(number, 0) == before & !KIND => Some(before & KIND),
+            Err(_) => None,
         }
     }
 
@@ -224,8 +225,16 @@ impl<'m> Mailbox<'m> {
 
 const KIND_BITS: u32 = 2;
 
+const KIND: u64 = (1 << KIND_BITS) - 1;
+
 const fn decision(number: u64, how: u64) -> u64 {
     number << KIND_BITS | how
+}
+
+/// Whether `found` decided a request before request `number`. Numbers start again at 0.
+const fn is_earlier(found: u64, number: u64) -> bool {
+    let ahead = decision(number, 0).wrapping_sub(found & !KIND);
+    ahead != 0 && ahead <= u64::MAX / 2
 }
 
 fn clip(text: &str) -> &[u8] {

@@ -117,6 +117,77 @@ impl Record {
     }
 }
 
+/// Why this process may not remove sessions now.
+#[derive(Debug)]
+pub(crate) enum NoRemover {
+    /// Another process removes some.
+    Busy,
+    /// The record of removals cannot be opened, or a later version wrote it.
+    Unusable {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+}
+
+/// What a record of removals is good for.
+enum State {
+    /// Empty, or whole.
+    Fine,
+    /// A later version wrote it.
+    Later(u32),
+    /// Neither.
+    Damaged,
+}
+
+fn state(file: &File) -> io::Result<State> {
+    let length = file.metadata()?.len();
+    let mut counts = Removals::new_zeroed();
+    if length == 0 {
+        return Ok(State::Fine);
+    }
+    if length < size_of::<Removals>() as u64 {
+        return Ok(State::Damaged);
+    }
+    file.read_exact_at(counts.as_mut_bytes(), 0)?;
+    let is_later = counts.magic == REMOVALS_MAGIC && counts.version > REMOVALS_VERSION;
+    Ok(match Record::read(file) {
+        Some(_) => State::Fine,
+        None if is_later => State::Later(counts.version),
+        None => State::Damaged,
+    })
+}
+
+/// Whether the record of `dir` is still this file.
+fn is_named(dir: &Path, file: &File) -> bool {
+    let (Ok(named), Ok(open)) = (fs::symlink_metadata(dir.join(FILE_NAME)), file.metadata()) else {
+        return false;
+    };
+    (named.dev(), named.ino()) == (open.dev(), open.ino())
+}
+
+/// Ending of records that were set aside.
+pub const DAMAGED_ENDING: &str = ".damaged";
+/// Damaged records that a directory keeps.
+const DAMAGED_MAX: u32 = 9;
+
+/// Renames a damaged record; replaces nothing.
+fn set_aside(dir: &Path) -> io::Result<()> {
+    let from = dir.join(FILE_NAME);
+    for number in 1..=DAMAGED_MAX {
+        let to = dir.join(format!("{FILE_NAME}.{number}{DAMAGED_ENDING}"));
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(rustix::fs::CWD, &from, rustix::fs::CWD, &to, flags) {
+            Err(rustix::io::Errno::EXIST) => {}
+            renamed => return Ok(renamed?),
+        }
+    }
+    let what =
+        format!("damaged, and {DAMAGED_MAX} damaged ones were set aside before: remove them");
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
 /// The right to remove sessions of a directory, and to say so in its record: one process at a time
 /// has it.
 #[derive(Debug)]
@@ -129,21 +200,40 @@ pub(crate) struct Remover {
 }
 
 impl Remover {
-    /// `None`: another process has it, or the record is none of ours.
-    pub(crate) fn of(dir: &Path) -> Option<Self> {
-        let file = match open(dir) {
-            Ok(file) => {
-                lock::hold_exclusive(&file, LOCK_BYTE).ok()?;
-                Some(file)
-            }
-            Err(error) if is_no_space(&error) => None,
-            Err(_) => return None,
-        };
-        Some(Self {
+    /// The right to remove sessions of `dir`. A damaged record is set aside and begun again.
+    ///
+    /// # Errors
+    /// Another process has it, or the record cannot be used: then nothing may be removed, because
+    /// nothing could say so.
+    pub(crate) fn of(dir: &Path) -> Result<Self, NoRemover> {
+        let remover = |file| Self {
             dir: dir.to_owned(),
             file,
             pending: Vec::new(),
-        })
+        };
+        let unusable = |source| NoRemover::Unusable {
+            path: dir.join(FILE_NAME),
+            source,
+        };
+        loop {
+            let file = match open(dir) {
+                Ok(file) => file,
+                Err(error) if is_no_space(&error) => return Ok(remover(None)),
+                Err(error) => return Err(unusable(error)),
+            };
+            lock::hold_exclusive(&file, LOCK_BYTE).map_err(|_| NoRemover::Busy)?;
+            match state(&file).map_err(unusable)? {
+                State::Fine => return Ok(remover(Some(file))),
+                State::Later(version) => {
+                    let what = format!("found version {version}, expected {REMOVALS_VERSION}");
+                    return Err(unusable(io::Error::new(io::ErrorKind::InvalidData, what)));
+                }
+                State::Damaged if is_named(dir, &file) => {
+                    set_aside(dir).map_err(unusable)?;
+                }
+                State::Damaged => return Err(NoRemover::Busy),
+            }
+        }
     }
 
     /// Counts a session before it is removed.
@@ -166,7 +256,6 @@ impl Remover {
                 .filter(|file| lock::hold_exclusive(file, LOCK_BYTE).is_ok());
         }
         let Some(file) = &self.file else { return };
-        // Who finds another version leaves it as it is.
         let is_new = file.metadata().is_ok_and(|about| about.len() == 0);
         let found = if is_new {
             Some(Record::of_nothing())
@@ -224,6 +313,46 @@ mod tests {
             events,
             ..Removed::new_zeroed()
         }
+    }
+
+    /// A directory with a record of this content.
+    fn dir_with(name: &str, content: &[u8]) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("ringmark-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join(FILE_NAME), content).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_damaged_record_is_set_aside_and_what_is_removed_then_is_counted() {
+        let whole = Record::of_nothing();
+        for damaged in [&whole.as_bytes()[..100], &[7; REMOVALS_BYTES], &[7; 5000]] {
+            let dir = dir_with("damaged-record", damaged);
+            let mut remover = Remover::of(&dir).unwrap();
+            remover.count(removed(1, 50));
+            drop(remover);
+            assert_eq!(Record::of(&dir).events(), 50);
+            let aside = dir.join(format!("{FILE_NAME}.1{DAMAGED_ENDING}"));
+            assert_eq!(fs::read(aside).unwrap(), damaged);
+            fs::remove_dir_all(dir).unwrap();
+        }
+    }
+
+    #[test]
+    fn where_nothing_could_be_counted_nothing_may_be_removed() {
+        let mut later = Record::of_nothing();
+        later.counts.version += 1;
+        let dir = dir_with("later-record", later.as_bytes());
+        let refused = Remover::of(&dir).unwrap_err();
+        let NoRemover::Unusable { source, .. } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(source.to_string(), "found version 2, expected 1");
+        fs::remove_file(dir.join(FILE_NAME)).unwrap();
+        fs::create_dir(dir.join(FILE_NAME)).unwrap();
+        assert!(matches!(Remover::of(&dir), Err(NoRemover::Unusable { .. })));
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -192,6 +192,29 @@ fn withdrawal() {
     drop(memory);
 }
 
+/// A helper that has seen a request, which is taken back, does nothing of it, nor of a later one that
+/// is taken back, too.
+fn two_withdrawals() {
+    let mut memory = Memory::default();
+    let words = memory.words(MAILBOX_BYTES / 8);
+    let mailbox = Mailbox::over(words).unwrap();
+    mailbox.open();
+    let first = mailbox.request("first").unwrap();
+    let helper = thread::spawn(move || mailbox.take(first));
+    let first_withdrawn = mailbox.withdraw(first) == Withdrawal::Done;
+    let second = mailbox.request("second");
+    assert_eq!(second.is_some(), first_withdrawn, "{VIOLATED}: next");
+    let second_withdrawn =
+        second.is_some_and(|second| mailbox.withdraw(second) == Withdrawal::Done);
+    let is_taken = helper.join().unwrap();
+    assert_eq!(
+        first_withdrawn, second_withdrawn,
+        "{VIOLATED}: nobody took it"
+    );
+    assert_ne!(is_taken, first_withdrawn, "{VIOLATED}: done");
+    drop(memory);
+}
+
 #[test]
 fn published_schema_is_there() {
     holds("schema stream", schema_stream);
@@ -204,6 +227,7 @@ fn requests_and_answers_are_whole() {
     holds("answer", answer);
     holds("request after an answer", request_after_an_answer);
     holds("withdrawal", withdrawal);
+    holds("two withdrawals", two_withdrawals);
 }
 
 #[test]

@@ -196,8 +196,14 @@ extern "C" fn late() {
     }
 }
 
+/// The only events, after the session's end.
+extern "C" fn late_only() {
+    thread::sleep(Duration::from_millis(30));
+    emit(100);
+}
+
 /// Handlers that were registered before the session run behind its good-bye, the first last.
-fn register_late() {
+fn register_late(late: extern "C" fn()) {
     for handler in [tell, late] {
         // SAFETY: a function that lives as long as the program.
         assert_eq!(unsafe { libc::atexit(handler) }, 0);
@@ -225,7 +231,8 @@ fn main() {
     let how = std::env::args().nth(1).expect("a way");
     match how.as_str() {
         "atexit-before" => register_at_exit(),
-        "late-exit" => register_late(),
+        "late-exit" => register_late(late),
+        "late-only" => register_late(late_only),
         _ => {}
     }
     ringmark::start_from_env();
@@ -239,6 +246,7 @@ fn main() {
         "key" => late_key(),
         "atexit-before" => emit(10),
         "late-exit" => late_exit(),
+        "late-only" => {}
         "atexit" => {
             register_at_exit();
             emit(10);

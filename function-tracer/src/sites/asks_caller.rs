@@ -23,6 +23,9 @@ const ASKING: [&[u8]; 5] = [
     b"dl_iterate_phdr",
 ];
 
+/// Those that hand over the address of any other one.
+const LOOKING_UP: [&[u8]; 2] = [b"dlsym", b"dlvsym"];
+
 /// Jumps of one byte and two.
 const NEAR: u8 = 0xe9;
 const SHORT: u8 = 0xeb;
@@ -48,7 +51,7 @@ struct Asked {
     slots: BTreeSet<u64>,
     /// Words that hold the address of any imported function.
     imports: BTreeSet<u64>,
-    /// Its address is handed about, so any jump by a pointer may lead to it.
+    /// The module has an address of one, or can look one up: any jump by a pointer may lead there.
     is_taken: bool,
 }
 
@@ -58,9 +61,10 @@ impl Asked {
         let mut symbols = Vec::new();
         let mut asked = Self::default();
         for symbol in elf.dynamic_symbols().filter(ObjectSymbol::is_undefined) {
-            if symbol.name_bytes().is_ok_and(|name| ASKING.contains(&name)) {
+            let name = symbol.name_bytes().unwrap_or_default();
+            if ASKING.contains(&name) {
                 // In a program that is loaded at a fixed place the stub's address may stand for it.
-                asked.is_taken |= symbol.address() != 0;
+                asked.is_taken |= symbol.address() != 0 || LOOKING_UP.contains(&name);
                 symbols.push(symbol.index());
             }
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use ringmark_format::session::{Mode, SessionState};
+use ringmark_format::session::{Mode, SessionState, phase};
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::{all_lease, session_dir};
 
@@ -169,6 +169,8 @@ pub(super) fn close(core: &'static Core, last_phase: u64) {
         Keep::Always => return,
         Keep::Never => true,
         Keep::Crash if core.options.mode == Mode::Overwrite => !is_awaited(core),
+        // What handlers and other threads emit in an exit is the consumer's.
+        Keep::Crash if last_phase == phase::EXITING && is_awaited(core) => false,
         Keep::Crash => is_drained(core),
     };
     if remove {
