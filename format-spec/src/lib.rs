@@ -18,6 +18,8 @@ compile_error!("Ringmark's format is little-endian and its types are read in pla
 mod layout;
 pub mod attribute;
 pub mod block;
+#[cfg(feature = "codec")]
+pub mod block_at;
 pub mod clock;
 #[cfg(feature = "codec")]
 pub mod codec;

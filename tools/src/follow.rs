@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::Context;
 use ringmark_decoder::{Dump, DumpBuilder, Event, Loss, Lost, Output, Why};
 use ringmark_format::Uuid;
-use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, kind};
+use ringmark_format::block::kind;
+use ringmark_format::block_at::{self, Blocks};
 use ringmark_format::counters::Cause;
 use ringmark_format::session::Mode;
 
@@ -125,11 +126,12 @@ impl Growing {
         Read::by_ref(&mut self.file)
             .take(PIECE)
             .read_to_end(&mut bytes)?;
-        let whole = blocks(&bytes).map(|(_, block)| block.len()).sum();
+        let mut blocks = Blocks::new(&bytes);
+        blocks.by_ref().for_each(drop);
+        let rest = blocks.rest();
         // What is no block is left to the decoder, which says so.
-        let foreign = bytes.len() > whole && !may_be_block(&bytes[whole..]);
-        if !foreign {
-            bytes.truncate(whole);
+        if block_at::header(rest).is_ok() {
+            bytes.truncate(bytes.len() - rest.len());
         }
         self.offset += bytes.len() as u64;
         Ok(bytes)
@@ -144,27 +146,6 @@ impl Growing {
         }
         Ok(())
     }
-}
-
-fn may_be_block(bytes: &[u8]) -> bool {
-    let front = &bytes[..bytes.len().min(BLOCK_MAGIC.len())];
-    BLOCK_MAGIC.starts_with(front)
-}
-
-/// The whole blocks at the start of `bytes`, each with its kind.
-fn blocks(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        if !rest.starts_with(&BLOCK_MAGIC) {
-            return None;
-        }
-        let kind = u16::from_le_bytes(*rest.get(4..)?.first_chunk()?);
-        let stored = u32::from_le_bytes(*rest.get(48..)?.first_chunk()?);
-        let whole = BlockHeader::BYTES + ringmark_format::align8(stored as usize);
-        let (block, after) = rest.split_at_checked(whole)?;
-        rest = after;
-        Some((kind, block))
-    })
 }
 
 impl Follower {
@@ -198,9 +179,9 @@ impl Follower {
     }
 
     fn remember(&mut self, news: &[u8]) {
-        for (kind, block) in blocks(news) {
-            if matches!(kind, kind::SESSION | kind::SCHEMA) {
-                self.preamble.extend_from_slice(block);
+        for block in Blocks::new(news) {
+            if matches!(block.header.kind, kind::SESSION | kind::SCHEMA) {
+                self.preamble.extend_from_slice(block.bytes);
             }
         }
     }
