@@ -35,6 +35,7 @@ pub mod session;
 pub mod slot;
 pub mod store;
 pub mod stream;
+pub mod tracer_text;
 
 pub use ids::{PageNumber, RingId, SlotIndex, TypeId, Uuid};
 pub use layout::{FieldLayout, StructLayout, layout_table};

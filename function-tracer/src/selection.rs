@@ -1,5 +1,7 @@
 //! Which functions a tracer wants.
 
+pub use ringmark_format::tracer_text::Syntax;
+
 use crate::sites::readable;
 
 /// A function as a selection looks at it.
@@ -28,16 +30,6 @@ struct Pattern {
 enum Name {
     Glob(String),
     Regex(regex_lite::Regex),
-}
-
-/// How the names of patterns are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Syntax {
-    /// `*` is any text, `?` any character.
-    #[default]
-    Glob,
-    /// A regular expression that may match anywhere in the name.
-    Regex,
 }
 
 /// A pattern that cannot be understood.
