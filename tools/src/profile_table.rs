@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ringmark_decoder::{Dump, Event, Output, Value};
+use ringmark_decoder::{Dump, Event, JSON_VERSION, Output, Value};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{AnswerLine, Count, Gathered, Histogram, RequestLine, Verb};
 
@@ -174,7 +174,7 @@ impl Profile {
             let times = f.times();
             let time = |place: usize| times.map(|times| times[place]);
             serde_json::json!({
-                "v": ringmark_decoder::JSON_VERSION,
+                "v": JSON_VERSION,
                 "kind": "function",
                 "tracer": self.tracer,
                 "name": f.0.function,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use ringmark_decoder::{EventType, Field, Session};
+use ringmark_decoder::{EventType, Field, JSON_VERSION, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
 
@@ -149,7 +149,7 @@ fn table(rows: &[Row]) -> Table {
 
 fn as_json(row: &Row) -> serde_json::Value {
     json!({
-        "v": 1,
+        "v": JSON_VERSION,
         "on": row.on,
         "level": row.level,
         "kind": row.kind,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, Filter, FunctionTimes, Stats, TypeCount};
+use ringmark_decoder::{Dump, Filter, FunctionTimes, JSON_VERSION, Stats, TypeCount};
 
 use crate::calls::CallOptions;
 use crate::output::file::DEFAULT_FILE;
@@ -220,7 +220,7 @@ impl Row {
 
     fn json(&self) -> serde_json::Value {
         serde_json::json!({
-            "v": ringmark_decoder::JSON_VERSION,
+            "v": JSON_VERSION,
             "name": self.name,
             "target": self.target,
             "kind": self.kind,
