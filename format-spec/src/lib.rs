@@ -25,6 +25,7 @@ pub mod clock;
 pub mod codec;
 pub mod counters;
 pub mod function;
+pub mod glob;
 pub mod ids;
 pub mod mailbox;
 pub mod page;

@@ -1,5 +1,6 @@
 //! Which functions a tracer wants.
 
+use ringmark_format::glob::matches as glob;
 pub use ringmark_format::tracer_text::Syntax;
 
 use crate::sites::readable;
@@ -86,10 +87,6 @@ impl Pattern {
             }
         }
     }
-}
-
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    ringmark::client::glob(pattern, text)
 }
 
 /// `pool::work` of `pool::work(int)`.
