@@ -21,7 +21,6 @@ mod block_reader;
 mod calls;
 mod cursor;
 mod damage;
-mod demangle;
 mod distance;
 mod dump;
 pub mod escape;

@@ -24,6 +24,8 @@ pub mod clock;
 #[cfg(feature = "codec")]
 pub mod codec;
 pub mod counters;
+#[cfg(feature = "demangle")]
+pub mod demangle;
 pub mod function;
 pub mod glob;
 pub mod ids;
