@@ -22,12 +22,13 @@ use std::time::{Duration, SystemTime};
 use ringmark_format::Uuid;
 use ringmark_format::block::{SEALED, kind};
 use ringmark_format::block_at::{self, BlockAt, Blocks};
-use ringmark_format::codec::{CodecError, write};
+use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use rustix::fs::{FlockOperation, flock};
 use zerocopy::FromBytes;
 
 use super::flight::Marks;
+use crate::batch::fits;
 use crate::drain::SessionDrain;
 use crate::error::{ReaderError, io_at};
 use crate::output::Output;
@@ -426,9 +427,4 @@ pub(super) fn page_of(block: &BlockAt<'_>) -> Option<(u32, u64)> {
     let is_sealed = header.kind == kind::PAGE && header.flags & SEALED != 0;
     let (page, _) = PageHeader::read_from_prefix(block.stored()).ok()?;
     is_sealed.then_some((page.slot, header.page_number))
-}
-
-/// Content that is bounded below the largest block by its makers.
-fn fits(written: Result<(), CodecError>) {
-    debug_assert!(written.is_ok(), "{written:?}");
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use ringmark_format::Uuid;
 use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
-use ringmark_format::codec::{CodecError, write};
+use ringmark_format::codec::write;
 
 use super::connection::Connection;
 use super::flight::{Flights, Landing};
 use super::spill::page_of;
-use crate::batch::Batch;
+use crate::batch::{Batch, fits};
 use crate::drain::SessionDrain;
 use crate::dump::Codec;
 
@@ -114,9 +114,4 @@ pub(super) fn news_in(
         new.extend_from_slice(block.bytes);
     }
     (new, pages)
-}
-
-/// Content that is bounded below the largest block by its makers.
-fn fits(written: Result<(), CodecError>) {
-    debug_assert!(written.is_ok(), "{written:?}");
 }

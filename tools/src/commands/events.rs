@@ -7,8 +7,10 @@ use ringmark_decoder::{EventType, Field, JSON_VERSION, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
 
+use ringmark_reader::Tap;
+
 use crate::input;
-use crate::live::{self, Tap};
+use crate::live;
 use crate::output::file::DEFAULT_FILE;
 use crate::output::{Exit, Sink, Style, Table, printable};
 
