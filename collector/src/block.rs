@@ -1,10 +1,8 @@
 //! Blocks in a buffer that grows as a connection delivers them.
 
-use ringmark_format::align8;
-use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, codec, kind};
-use ringmark_format::codec::crc32;
+use ringmark_format::block::BlockHeader;
+use ringmark_format::block_at::{self, BlockAt, BlockFault};
 use ringmark_format::stream;
-use zerocopy::{FromBytes, IntoBytes};
 
 /// Largest content of a message from a streamer.
 const MESSAGE_BYTES_MAX: u32 = 64 << 10;
@@ -12,102 +10,54 @@ const MESSAGE_BYTES_MAX: u32 = 64 << 10;
 /// How a TLS handshake begins.
 const TLS: [u8; 2] = [0x16, 3];
 
+/// Why what came is not taken as a block.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Wrong {
+    /// The other side speaks TLS to a plain port.
+    #[error("TLS came, expected tcp:// and not tls:// for this port")]
+    Tls,
+    /// The block contradicts itself, or is too large.
+    #[error(transparent)]
+    Block(#[from] BlockFault),
+}
+
 /// The header at the front of `buffer`; `None`: not all of it is there.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn header(buffer: &[u8]) -> Result<Option<BlockHeader>, String> {
-    let there = buffer.len().min(BLOCK_MAGIC.len());
+pub(crate) fn header(buffer: &[u8]) -> Result<Option<BlockHeader>, Wrong> {
     if buffer.starts_with(&TLS) {
-        return Err("TLS came, expected tcp:// and not tls:// for this port".to_owned());
+        return Err(Wrong::Tls);
     }
-    if buffer[..there] != BLOCK_MAGIC[..there] {
-        let found = buffer[..there].escape_ascii();
-        return Err(format!(
-            "a block starts with \"{found}\", expected \"RMKB\""
-        ));
+    let header = block_at::header(buffer)?;
+    if let Some(header) = &header
+        && header.kind >= stream::kind::HELLO
+    {
+        block_at::check_size(header, MESSAGE_BYTES_MAX)?;
     }
-    let Ok((header, _)) = BlockHeader::read_from_prefix(buffer) else {
-        return Ok(None);
-    };
-    let computed = crc32(&header.as_bytes()[..BlockHeader::BYTES - 4]);
-    if header.header_crc != computed {
-        let found = header.header_crc;
-        return Err(format!(
-            "checksum of a header is {found:#x}, expected {computed:#x}"
-        ));
-    }
-    let most = match header.kind {
-        stream::kind::HELLO.. => MESSAGE_BYTES_MAX,
-        _ => CONTENT_BYTES_MAX,
-    };
-    let found = header.stored_bytes.max(header.raw_bytes);
-    if found > most {
-        let kind = header.kind;
-        return Err(format!(
-            "a block of kind {kind} with {found} bytes, expected at most {most}"
-        ));
-    }
-    if header.codec != codec::NONE && header.kind != kind::CONTAINER {
-        return Err(format!(
-            "a block of kind {} with a codec, expected none",
-            header.kind
-        ));
-    }
-    if header.codec == codec::NONE && header.raw_bytes != header.stored_bytes {
-        return Err(format!(
-            "a block of kind {} without a codec, {} bytes of {} in it",
-            header.kind, header.stored_bytes, header.raw_bytes
-        ));
-    }
-    Ok(Some(header))
+    Ok(header)
 }
 
-/// Bytes of the whole block: header, content, padding.
-pub(crate) fn whole(header: &BlockHeader) -> usize {
-    BlockHeader::BYTES + align8(header.stored_bytes as usize)
-}
-
-/// The checked content of the whole block `block`.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn content<'a>(header: &BlockHeader, block: &'a [u8]) -> Result<&'a [u8], String> {
-    let content = block.get(BlockHeader::BYTES..).unwrap_or_default();
-    let content = content
-        .get(..header.stored_bytes as usize)
-        .unwrap_or_default();
-    let computed = crc32(content);
-    if header.content_crc != computed {
-        let found = header.content_crc;
-        return Err(format!(
-            "checksum of a content is {found:#x}, expected {computed:#x}"
-        ));
+/// The block of a header that [`header`] found, once all of it is in `buffer`.
+pub(crate) fn whole<'a>(header: &BlockHeader, buffer: &'a [u8]) -> BlockAt<'a> {
+    let bytes = &buffer[..header.whole_bytes()];
+    BlockAt {
+        header: *header,
+        bytes,
     }
-    Ok(content)
 }
 
 #[cfg(test)]
 mod tests {
-    use zerocopy::FromZeros;
+    use ringmark_format::block::{BLOCK_MAGIC, CONTENT_BYTES_MAX, kind};
+    use zerocopy::{FromZeros, IntoBytes};
 
     use super::*;
 
     #[test]
-    fn sizes_that_contradict_each_other_are_refused() {
-        let mut block = BlockHeader {
-            magic: BLOCK_MAGIC,
-            stored_bytes: 256,
-            raw_bytes: 256,
-            ..BlockHeader::new_zeroed()
+    fn tls_on_a_plain_port_is_named() {
+        assert_eq!(header(&[0x16, 3, 1, 0]).err(), Some(Wrong::Tls));
+        let magic = BlockFault::Magic {
+            found: b"GET ".to_vec(),
         };
-        let sealed = |mut block: BlockHeader| {
-            block.header_crc = crc32(&block.as_bytes()[..BlockHeader::BYTES - 4]);
-            header(block.as_bytes())
-        };
-        assert!(sealed(block).is_ok_and(|found| found.is_some()));
-        block.raw_bytes = 4105;
-        assert!(sealed(block).is_err_and(|why| why.contains("256 bytes of 4105")));
+        assert_eq!(header(b"GET / HTTP/1.1").err(), Some(Wrong::Block(magic)));
     }
 
     #[test]
@@ -124,12 +74,18 @@ mod tests {
                     raw_bytes: bytes,
                     ..BlockHeader::new_zeroed()
                 };
-                block.header_crc = crc32(&block.as_bytes()[..BlockHeader::BYTES - 4]);
+                block.header_crc = block_at::header_crc(&block);
                 header(block.as_bytes())
             };
             assert!(of(most).is_ok());
-            for bytes in [most + 1, u32::MAX] {
-                assert!(of(bytes).is_err_and(|why| why.contains("expected at most")));
+            for found in [most + 1, u32::MAX] {
+                let most = if found == u32::MAX {
+                    CONTENT_BYTES_MAX
+                } else {
+                    most
+                };
+                let too_large = BlockFault::TooLarge { kind, found, most };
+                assert_eq!(of(found).err(), Some(Wrong::Block(too_large)));
             }
         }
     }

@@ -54,8 +54,8 @@ pub(crate) struct Common {
     pub(crate) draining: watch::Receiver<bool>,
 }
 
-fn wrong(what: impl Into<String>) -> End {
-    End::Refused(refusal::PROTOCOL, what.into())
+fn wrong(what: impl ToString) -> End {
+    End::Refused(refusal::PROTOCOL, what.to_string())
 }
 
 fn denied(what: String) -> End {
@@ -139,14 +139,16 @@ impl Peer {
         if header.kind != stream::kind::HELLO {
             return Err(wrong(format!("kind {} first, expected HELLO", header.kind)));
         }
-        let whole = block::whole(&header);
+        let whole = header.whole_bytes();
         if whole > BUFFER {
             return Err(wrong(format!(
                 "HELLO of {whole} bytes, expected at most {BUFFER}"
             )));
         }
         self.fill(whole, SILENT).await?;
-        let content = block::content(&header, &self.buffer).map_err(wrong)?;
+        let content = block::whole(&header, &self.buffer)
+            .content()
+            .map_err(wrong)?;
         let hello = words::introduced(content).ok_or_else(|| wrong("HELLO is too short"))?;
         self.drop_front(&header);
         if hello.version_major > STREAM_MAJOR {
@@ -221,7 +223,7 @@ impl Peer {
         let Some(header) = block::header(&self.buffer).map_err(wrong)? else {
             return Ok(false);
         };
-        let whole = block::whole(&header);
+        let whole = header.whole_bytes();
         if self.buffer.len() < whole {
             // It is on its way: memory for it, and a bound on its time.
             let seconds = whole as u64 / SLOWEST;
@@ -239,8 +241,9 @@ impl Peer {
     }
 
     async fn act(&mut self, header: &BlockHeader) -> Result<(), End> {
-        let whole = &self.buffer[..block::whole(header)];
-        let content = block::content(header, whole).map_err(wrong)?;
+        let content = block::whole(header, &self.buffer)
+            .content()
+            .map_err(wrong)?;
         let uuid = Uuid(header.session);
         match header.kind {
             kind::SESSION => {
@@ -272,7 +275,7 @@ impl Peer {
         if header.kind < stream::kind::HELLO {
             return Ok(());
         }
-        self.skipped += block::whole(header) as u64;
+        self.skipped += header.whole_bytes() as u64;
         let most = u64::from(UNKNOWN_BYTES) * (self.pings.said() + 1);
         if self.skipped <= most {
             return Ok(());
@@ -333,11 +336,11 @@ impl Peer {
         Ok(session)
     }
 
+    /// Stores a block whose content was checked.
     fn store_block(&mut self, header: &BlockHeader) -> Result<(), End> {
         let session = self.session(Uuid(header.session))?;
-        let whole = &self.buffer[..block::whole(header)];
-        let content = block::content(header, whole).map_err(wrong)?;
-        lock(&session).add(header, content, whole)?;
+        let block = block::whole(header, &self.buffer);
+        lock(&session).add(header, block.stored(), block.bytes)?;
         if header.kind == kind::SCHEMA {
             self.check_share()?;
         }
@@ -346,7 +349,7 @@ impl Peer {
 
     /// Stores the blocks of a container one by one: some of them may be there already.
     fn store_container(&mut self, header: &BlockHeader) -> Result<(), End> {
-        let whole = self.buffer[..block::whole(header)].to_vec();
+        let whole = block::whole(header, &self.buffer).bytes.to_vec();
         let mut reader = BlockReader::new("a container", whole.as_slice());
         while let Some(item) = reader.next_item() {
             let inner = match item {
@@ -361,13 +364,13 @@ impl Peer {
                         continue;
                     }
                 },
-                Item::Damage(damage) => return Err(wrong(damage.to_string())),
+                Item::Damage(damage) => return Err(wrong(damage)),
             };
             let session = self.session(Uuid(inner.header.session))?;
-            let mut block = Vec::with_capacity(block::whole(&inner.header));
+            let mut block = Vec::with_capacity(inner.header.whole_bytes());
             let written =
                 ringmark_format::codec::write::block(&mut block, inner.header, inner.content);
-            written.map_err(|error| wrong(error.to_string()))?;
+            written.map_err(wrong)?;
             lock(&session).add(&inner.header, inner.content, &block)?;
         }
         Ok(())

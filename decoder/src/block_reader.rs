@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, codec, kind};
-use ringmark_format::codec::{crc32, decode};
-use ringmark_format::{PageNumber, RingId, Uuid, align8};
-use zerocopy::{FromBytes, IntoBytes};
+use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, kind};
+use ringmark_format::block_at::{self, BlockFault};
+use ringmark_format::codec::decode;
+use ringmark_format::{PageNumber, RingId, Uuid};
 
 use crate::damage::{Damage, Fault, PageId, looks_like};
 use crate::input::Window;
@@ -64,7 +64,7 @@ struct Container {
 }
 
 enum Found {
-    Block,
+    Block(BlockHeader),
     Damage(Fault, Option<PageId>),
     End,
 }
@@ -76,58 +76,6 @@ pub(crate) fn page_id(header: &BlockHeader) -> Option<PageId> {
         ring: RingId(header.ring_id),
         number: PageNumber(header.page_number),
     })
-}
-
-fn header_crc(header: &BlockHeader) -> u32 {
-    crc32(&header.as_bytes()[..BlockHeader::BYTES - 4])
-}
-
-/// Checks everything a header says about itself.
-fn check_header(header: &BlockHeader) -> Result<(), Fault> {
-    let computed = header_crc(header);
-    let stored = header.header_crc;
-    if stored != computed {
-        if stored.swap_bytes() == computed {
-            return Err(Fault::ForeignEndian);
-        }
-        return Err(Fault::HeaderCrc { stored, computed });
-    }
-    for (what, found) in [
-        ("stored size of the content", header.stored_bytes),
-        ("size of the content", header.raw_bytes),
-    ] {
-        if found > CONTENT_BYTES_MAX {
-            return Err(Fault::Value {
-                what,
-                found: found.into(),
-                expected: CONTENT_BYTES_MAX.into(),
-            });
-        }
-    }
-    if header.codec == codec::NONE && header.raw_bytes != header.stored_bytes {
-        return Err(Fault::Value {
-            what: "size of the content",
-            found: header.raw_bytes.into(),
-            expected: header.stored_bytes.into(),
-        });
-    }
-    Ok(())
-}
-
-fn check_content(header: &BlockHeader, content: &[u8]) -> Result<(), Fault> {
-    let computed = crc32(content);
-    let stored = header.content_crc;
-    if stored != computed {
-        return Err(Fault::ContentCrc { stored, computed });
-    }
-    if header.codec != codec::NONE && header.kind != kind::CONTAINER {
-        return Err(Fault::Value {
-            what: "codec of a block that is no container",
-            found: header.codec.into(),
-            expected: codec::NONE.into(),
-        });
-    }
-    Ok(())
 }
 
 impl<R: Read> BlockReader<R> {
@@ -164,7 +112,7 @@ impl<R: Read> BlockReader<R> {
         loop {
             if self.container.is_some() {
                 match self.step_container() {
-                    Found::Block => return self.container_block(),
+                    Found::Block(header) => return self.container_block(header),
                     Found::Damage(fault, page) => {
                         let container = self.container.take()?;
                         let (block, offset) = (container.number, container.offset);
@@ -180,8 +128,8 @@ impl<R: Read> BlockReader<R> {
                 Found::Damage(fault, page) => {
                     return Some(self.damage_at(self.block, offset, page, fault));
                 }
-                Found::Block if self.container.is_some() => {}
-                Found::Block => return self.plain_block(),
+                Found::Block(_) if self.container.is_some() => {}
+                Found::Block(header) => return self.plain_block(header),
             }
         }
     }
@@ -203,11 +151,10 @@ impl<R: Read> BlockReader<R> {
         })
     }
 
-    fn plain_block(&self) -> Option<Item<'_>> {
-        let (header, rest) = BlockHeader::read_from_prefix(self.window.bytes()).ok()?;
+    fn plain_block(&self, header: BlockHeader) -> Option<Item<'_>> {
         Some(Item::Block(Block {
             header,
-            content: rest.get(..header.stored_bytes as usize)?,
+            content: content_of(&header, self.window.bytes())?,
             number: self.block - 1,
             offset: self.window.offset(),
         }))
@@ -241,25 +188,21 @@ impl<R: Read> BlockReader<R> {
         if there == 0 {
             return Err(Fault::Empty);
         }
-        if !front.starts_with(&BLOCK_MAGIC[..there.min(4)]) {
-            let front = &front[..there.min(BlockHeader::BYTES)];
-            return Err(Fault::WrongMagic {
-                found: front[..front.len().min(8)].to_vec(),
-                looks_like: looks_like(front),
-            });
+        match header_at(front) {
+            Err(Fault::Block(BlockFault::Magic { .. })) => {
+                let front = &front[..there.min(BlockHeader::BYTES)];
+                Err(Fault::WrongMagic {
+                    found: front[..front.len().min(8)].to_vec(),
+                    looks_like: looks_like(front),
+                })
+            }
+            header => header,
         }
-        let Ok((header, _)) = BlockHeader::read_from_prefix(front) else {
-            return Err(Fault::TruncatedHeader {
-                found: there as u64,
-                expected: BlockHeader::BYTES as u64,
-            });
-        };
-        check_header(&header).map(|()| header)
     }
 
     fn content_here(&mut self, header: &BlockHeader) -> Found {
         let stored = header.stored_bytes as usize;
-        let whole = BlockHeader::BYTES + align8(stored);
+        let whole = header.whole_bytes();
         let there = match self.window.fill(whole) {
             Ok(there) => there - BlockHeader::BYTES,
             Err(error) => return self.stop(Fault::Io(error.to_string())),
@@ -272,8 +215,8 @@ impl<R: Read> BlockReader<R> {
             return self.lose_content(fault, header, whole);
         }
         let content = &self.window.bytes()[BlockHeader::BYTES..][..stored];
-        if let Err(fault) = check_content(header, content) {
-            return self.lose_content(fault, header, whole);
+        if let Err(fault) = block_at::check_content(header, content) {
+            return self.lose_content(Fault::Block(fault), header, whole);
         }
         if header.kind == kind::CONTAINER {
             match decode(header.codec, content, header.raw_bytes) {
@@ -292,7 +235,7 @@ impl<R: Read> BlockReader<R> {
         self.taken = whole;
         self.block += 1;
         self.valid += 1;
-        Found::Block
+        Found::Block(*header)
     }
 
     /// Ends the reading: nothing more can be had.
@@ -340,8 +283,8 @@ impl<R: Read> BlockReader<R> {
                 self.window.skip(there);
                 return self.found_again(Found::End);
             }
-            if self.header_here(there).is_ok() {
-                return self.found_again(Found::Block);
+            if let Ok(header) = self.header_here(there) {
+                return self.found_again(Found::Block(header));
             }
             let bytes = self.window.bytes();
             let next = find_magic(&bytes[1..]).map_or(bytes.len() - 3, |at| at + 1);
@@ -364,13 +307,12 @@ impl<R: Read> BlockReader<R> {
         Found::Damage(Fault::Skipped { bytes }, None)
     }
 
-    fn container_block(&self) -> Option<Item<'_>> {
+    fn container_block(&self, header: BlockHeader) -> Option<Item<'_>> {
         let container = self.container.as_ref()?;
         let rest = container.raw.get(container.at..)?;
-        let (header, rest) = BlockHeader::read_from_prefix(rest).ok()?;
         Some(Item::Block(Block {
             header,
-            content: rest.get(..header.stored_bytes as usize)?,
+            content: content_of(&header, rest)?,
             number: container.number,
             offset: container.offset,
         }))
@@ -388,46 +330,53 @@ impl<R: Read> BlockReader<R> {
             return Found::End;
         }
         match inner_block(rest) {
-            Ok(whole) => {
-                container.taken = whole;
-                Found::Block
+            Ok(header) => {
+                container.taken = header.whole_bytes();
+                Found::Block(header)
             }
             Err((fault, page)) => Found::Damage(fault, page),
         }
     }
 }
 
-/// Size of the checked block at the front of `rest`.
-fn inner_block(rest: &[u8]) -> Result<usize, (Fault, Option<PageId>)> {
-    let Ok((header, after)) = BlockHeader::read_from_prefix(rest) else {
-        let fault = Fault::TruncatedHeader {
-            found: rest.len() as u64,
-            expected: BlockHeader::BYTES as u64,
-        };
-        return Err((fault, None));
-    };
-    if header.magic != BLOCK_MAGIC {
-        let fault = Fault::WrongMagic {
-            found: header.magic.to_vec(),
-            looks_like: None,
-        };
-        return Err((fault, None));
-    }
-    check_header(&header).map_err(|fault| (fault, None))?;
+/// The header of the checked block at the front of `rest`.
+fn inner_block(rest: &[u8]) -> Result<BlockHeader, (Fault, Option<PageId>)> {
+    let header = header_at(rest).map_err(|fault| (fault, None))?;
     let page = page_id(&header);
     if header.kind == kind::CONTAINER {
         return Err((Fault::Nested, None));
     }
-    let stored = header.stored_bytes as usize;
-    let content = after.get(..stored).ok_or((
+    let content = content_of(&header, rest).ok_or((
         Fault::TruncatedContent {
-            found: after.len() as u64,
-            expected: stored as u64,
+            found: (rest.len() - BlockHeader::BYTES) as u64,
+            expected: header.stored_bytes.into(),
         },
         page,
     ))?;
-    check_content(&header, content).map_err(|fault| (fault, page))?;
-    Ok(BlockHeader::BYTES + align8(stored))
+    let checked = block_at::check_content(&header, content);
+    checked.map_err(|fault| (Fault::Block(fault), page))?;
+    Ok(header)
+}
+
+/// The whole checked header at the front of `bytes`.
+fn header_at(bytes: &[u8]) -> Result<BlockHeader, Fault> {
+    match block_at::header(bytes) {
+        Ok(Some(header)) => Ok(header),
+        Ok(None) => Err(Fault::TruncatedHeader {
+            found: bytes.len() as u64,
+            expected: BlockHeader::BYTES as u64,
+        }),
+        Err(BlockFault::HeaderCrc { stored, computed }) if stored.swap_bytes() == computed => {
+            Err(Fault::ForeignEndian)
+        }
+        Err(fault) => Err(Fault::Block(fault)),
+    }
+}
+
+/// The content that follows a header at the front of `bytes`. Padding may be missing at the end.
+fn content_of<'a>(header: &BlockHeader, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let behind = bytes.get(BlockHeader::BYTES..)?;
+    behind.get(..header.stored_bytes as usize)
 }
 
 fn find_magic(bytes: &[u8]) -> Option<usize> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ringmark_format::block_at::BlockFault;
 use ringmark_format::codec::CodecError;
 use ringmark_format::{PageNumber, RingId, Uuid};
 
@@ -65,22 +66,9 @@ pub enum Fault {
         /// Bytes that the header declares.
         expected: u64,
     },
-    /// The header's CRC is wrong.
-    #[error("crc32 of the block header stored {stored:08x}, computed {computed:08x}")]
-    HeaderCrc {
-        /// As stored.
-        stored: u32,
-        /// As computed.
-        computed: u32,
-    },
-    /// The content's CRC is wrong.
-    #[error("crc32 of the block content stored {stored:08x}, computed {computed:08x}")]
-    ContentCrc {
-        /// As stored.
-        stored: u32,
-        /// As computed.
-        computed: u32,
-    },
+    /// The block contradicts itself.
+    #[error(transparent)]
+    Block(BlockFault),
     /// Bytes between two blocks that are no block.
     #[error("{bytes} bytes that are no block, skipped")]
     Skipped {

@@ -14,11 +14,11 @@ use zerocopy::FromBytes;
 
 use crate::block_reader::{Block, BlockReader, Item, page_id};
 use crate::damage::{Damage, Fault, PageId};
-use crate::index::SegmentIndex;
 use crate::join::{Joined, join};
 use crate::page::Page;
 use crate::schema::{Pieces, Schema};
 use crate::session::{Counters, Session, SessionBlock, Slot};
+use crate::store::SegmentIndex;
 use crate::time::SessionClock;
 use crate::{json, spans, window};
 

@@ -1,10 +1,11 @@
 //! Which events are wanted: time, thread, name, level, values of fields.
 
+use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
+use crate::distance::distance;
 use crate::dump::Dump;
 use crate::event::{Event, Lost, Output};
-use crate::glob::{distance, matches as glob};
 use crate::timestamp;
 use crate::value::Value;
 

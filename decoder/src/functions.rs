@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::demangle::{demangled, readable};
 use ringmark_format::function::{
     DEFAULT, FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry, TIMED, TracerEntry,
     TracerKind,
@@ -11,8 +12,6 @@ use ringmark_format::function::{
 use ringmark_format::schema::{EntryHeader, entry_kind};
 use ringmark_format::{TypeId, align8};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
-
-use crate::demangle::demangled;
 
 /// A program or shared object that was loaded.
 #[derive(Debug, Clone)]
@@ -156,13 +155,12 @@ impl Functions {
         }
         self.by_address.insert(entry.address, id);
         let name = match self.modules.get(&entry.module) {
-            _ if !symbol.is_empty() => demangled(&symbol),
-            // The same in every run.
             Some(module) => {
-                let place = format!("+{:#x}", entry.address.wrapping_sub(module.base));
-                [module.file_name(), place.as_bytes()].concat()
+                let offset = entry.address.wrapping_sub(module.base);
+                readable(&symbol, module.file_name(), offset).into_owned()
             }
-            None => format!("{:#x}", entry.address).into_bytes(),
+            None if symbol.is_empty() => format!("{:#x}", entry.address).into_bytes(),
+            None => demangled(&symbol).into_owned(),
         };
         let function = Function {
             address: entry.address,

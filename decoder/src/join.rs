@@ -23,20 +23,10 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 
 /// Bytes of the record at `at`, if its header makes sense there.
 fn record_bytes(bytes: &[u8], at: usize) -> Option<usize> {
-    let words = match record::unpack(word(bytes, at)) {
-        Header::Empty | Header::Pad => return None,
-        Header::Busy(words) | Header::Discard(words) => words,
-        Header::Record {
-            payload_words: Some(words),
-            ..
-        } => words + 1,
-        Header::Record {
-            payload_words: None,
-            ..
-        } => word(bytes, at + 8).checked_add(2)?,
-    };
+    let header = record::unpack(word(bytes, at));
+    let words = header.words(|| Some(word(bytes, at + 8)))?;
     let bytes_left = (bytes.len() - at) as u64;
-    let fits = words > 0 && words.checked_mul(8)? <= bytes_left;
+    let fits = words.checked_mul(8)? <= bytes_left;
     fits.then_some(8 * words as usize)
 }
 

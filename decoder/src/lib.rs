@@ -1,5 +1,5 @@
 //! Blocks to events: reads dumps, puts sessions, schema and pages together, merges the rings by
-//! time, and writes text or JSON. Offline and pure; total on any input: what cannot be used
+//! time, and writes text or JSON. Offline; total on any input: what cannot be used
 //! becomes [`Damage`], what is not there becomes [`Lost`].
 //!
 //! ```no_run
@@ -21,17 +21,17 @@ mod block_reader;
 mod calls;
 mod cursor;
 mod damage;
-mod demangle;
+mod distance;
 mod dump;
 pub mod escape;
 mod event;
 mod field;
 mod filter;
+mod follow;
 mod function_line;
 mod functions;
-mod glob;
+mod gathered;
 mod host_clock;
-mod index;
 mod input;
 mod join;
 mod json;
@@ -44,6 +44,7 @@ mod schema;
 mod session;
 mod spans;
 mod stats;
+pub mod store;
 mod text;
 mod time;
 mod timestamp;
@@ -58,8 +59,9 @@ pub use dump::{Dump, DumpBuilder};
 pub use event::{Event, Lost, Output};
 pub use field::Field;
 pub use filter::{Filter, FilterError};
+pub use follow::Follower;
 pub use functions::{Function, FunctionUse, Functions, Module, Tracer};
-pub use index::{IndexBuilder, SegmentIndex};
+pub use gathered::Gathered;
 pub use json::{JsonWriter, VERSION as JSON_VERSION};
 pub use loss::{Loss, Why};
 pub use merge::Events;
@@ -68,6 +70,7 @@ pub use profile::{FunctionTimes, Profile};
 pub use schema::{EventType, Schema};
 pub use session::{Counters, Session, Slot};
 pub use stats::{RingCount, Stats, TypeCount};
+pub use store::{IndexBuilder, SegmentIndex};
 pub use text::{TextWriter, event_text};
 pub use time::SessionClock;
 pub use timestamp::{Stamper, TIMESTAMP_BYTES, parse as parse_timestamp};

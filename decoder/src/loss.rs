@@ -82,7 +82,7 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         .counters
         .as_ref()
         .and_then(|c| c.slots.get(&slot.index.0));
-    let default = (session.mode() == Some(Mode::Lossless)).then_some(Cause::RingFull);
+    let default = usual_cause(session);
     let mut causes = Causes {
         left: counters.map(|c| c.lost),
         default,
@@ -132,15 +132,20 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
     losses
 }
 
+/// What a loss is of whose cause nothing is said.
+pub(crate) fn usual_cause(session: &Session) -> Option<Cause> {
+    (session.mode() == Some(Mode::Lossless)).then_some(Cause::RingFull)
+}
+
 /// Reservations of the slot up to the end of this page.
-fn after(page: &Page) -> u64 {
+pub(crate) fn after(page: &Page) -> u64 {
     page.header
         .first_event
         .saturating_add(page.summary.reservations())
 }
 
 /// What a gap between pages means.
-fn gap(session: &Session) -> Why {
+pub(crate) fn gap(session: &Session) -> Why {
     match session.mode() {
         Some(Mode::Overwrite) => Why::Overwritten,
         _ => Why::Missing,

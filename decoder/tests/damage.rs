@@ -210,7 +210,7 @@ fn containers_that_lie_are_refused() {
         ),
         (
             container(codec::LZ4, &[0], 5 << 20),
-            "size of the content is 5242880, expected 4194304",
+            "content of a block of kind 5 is 5242880 bytes, expected at most 4194304",
         ),
         (
             container(codec::DELTA_SHUFFLE_LZ4, &[255; 16], 100),

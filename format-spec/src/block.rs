@@ -70,6 +70,14 @@ layout! {
     }
 }
 
+impl BlockHeader {
+    /// Bytes of the whole block: header, content as stored, padding.
+    #[must_use]
+    pub const fn whole_bytes(&self) -> usize {
+        Self::BYTES + crate::align8(self.stored_bytes as usize)
+    }
+}
+
 layout! {
     /// Content of a WINDOW block: what is earlier in the session's pages after it is not shown.
     pub struct Window: 16 {

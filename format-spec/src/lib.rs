@@ -18,11 +18,16 @@ compile_error!("Ringmark's format is little-endian and its types are read in pla
 mod layout;
 pub mod attribute;
 pub mod block;
+#[cfg(feature = "codec")]
+pub mod block_at;
 pub mod clock;
 #[cfg(feature = "codec")]
 pub mod codec;
 pub mod counters;
+#[cfg(feature = "demangle")]
+pub mod demangle;
 pub mod function;
+pub mod glob;
 pub mod ids;
 pub mod mailbox;
 pub mod page;
@@ -33,6 +38,7 @@ pub mod session;
 pub mod slot;
 pub mod store;
 pub mod stream;
+pub mod tracer_text;
 
 pub use ids::{PageNumber, RingId, SlotIndex, TypeId, Uuid};
 pub use layout::{FieldLayout, StructLayout, layout_table};

@@ -85,6 +85,28 @@ pub enum Header {
     },
 }
 
+impl Header {
+    /// Words of the whole record, header included. `next` gives the word after the header and is
+    /// called if that holds the length. `None`: no record starts here (EMPTY, PAD), or its length
+    /// is none that a record can have: 0, not there, or more than a `u64` counts.
+    #[inline]
+    #[must_use]
+    pub fn words(self, next: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        match self {
+            Self::Empty | Self::Pad | Self::Busy(0) | Self::Discard(0) => None,
+            Self::Busy(words) | Self::Discard(words) => Some(words),
+            Self::Record {
+                payload_words: Some(words),
+                ..
+            } => Some(1 + words),
+            Self::Record {
+                payload_words: None,
+                ..
+            } => next()?.checked_add(2),
+        }
+    }
+}
+
 /// Takes a header word apart.
 #[inline]
 #[must_use]
@@ -104,5 +126,48 @@ pub const fn unpack(word: u64) -> Header {
             type_id: TypeId(type_id),
             payload_words: if length == LONG { None } else { Some(length) },
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(header: u64, next: Option<u64>) -> Option<u64> {
+        unpack(header).words(|| next)
+    }
+
+    #[test]
+    fn a_record_is_as_long_as_its_writer_made_it() {
+        for payload in [0, 1, 7, LONG - 1, LONG, LONG + 1, 1 << 20] {
+            let header = pack(5, TypeId(FIRST_TYPE), payload);
+            let found = words(header, Some(payload));
+            assert_eq!(found, Some(record_words(payload)), "{payload} words");
+        }
+        for reserved in [BUSY, DISCARD] {
+            for span in [1, 2, 4096, u64::from(u32::MAX)] {
+                assert_eq!(words(pack_span(reserved, span), None), Some(span));
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_word_is_read_only_where_it_is_the_length() {
+        let short = pack(5, TypeId(FIRST_TYPE), LONG - 1);
+        for header in [0, short, pack_span(PAD, 9), pack_span(BUSY, 9)] {
+            let _ = unpack(header).words(|| unreachable!("asked for the length"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_length_is_none() {
+        assert_eq!(words(0, Some(1)), None);
+        for reserved in [PAD, BUSY, DISCARD] {
+            assert_eq!(words(pack_span(reserved, 0), Some(1)), None);
+        }
+        let long = pack(0, TypeId(FIRST_TYPE), LONG);
+        assert_eq!(words(long, None), None);
+        assert_eq!(words(long, Some(u64::MAX - 2)), Some(u64::MAX));
+        assert_eq!(words(long, Some(u64::MAX - 1)), None);
     }
 }

@@ -1,5 +1,4 @@
-//! Requests for the tracers of this process, as text: the first line is `trace VERB`, each line
-//! after it `key=value`. The answer is lines of the same form.
+//! Requests for the tracers of this process, as text: see `ringmark_format::tracer_text`.
 //!
 //! A start is a lease where the request says for how long: unless it is renewed in time, the sites
 //! it opened are closed again, so that nothing stays on because a tool died.
@@ -11,6 +10,10 @@ mod texts;
 mod wish;
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use ringmark_format::tracer_text::{
+    AnswerLine, Request, RequestLine, TRACE, Verb, WrongLine, starts,
+};
 
 use crate::engine::{Engine, with_engine};
 use crate::patch::Threads;
@@ -32,24 +35,9 @@ pub enum RequestError {
     /// A trigger cannot be understood.
     #[error("{0}")]
     Trigger(#[from] TriggerError),
-    /// A value cannot be used.
-    #[error("{key}: found {found:?}, expected {expected}")]
-    Value {
-        /// Its key.
-        key: &'static str,
-        /// The value.
-        found: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// No such key.
-    #[error("unknown key {0:?}")]
-    Key(String),
-    /// No such verb.
-    #[error(
-        "unknown verb {0:?}, expected start, stop, status, set, filter, notrace, trigger, snapshot, remove, renew, profile or functions"
-    )]
-    Verb(String),
+    /// The text cannot be understood.
+    #[error(transparent)]
+    Text(#[from] WrongLine),
     /// A change after which a tracer would be for no function.
     #[error("{found:?} matches no function; the filter stays {stays:?}")]
     NoMatch {
@@ -101,7 +89,7 @@ fn install_with(threads: Threads) {
     let _ = tracers.register("graph", Options::new(TracerKind::Graph));
     let _ = tracers.register("function", Options::new(TracerKind::Function));
     drop(guard);
-    ringmark::client::answer_requests("trace", answer);
+    ringmark::client::answer_requests(TRACE, answer);
     ringmark::client::on_idle(idle);
 }
 
@@ -140,15 +128,10 @@ pub fn install_and_start(threads: Threads, wishes: &str) -> Result<(), RequestEr
 }
 
 fn start_all(tracers: &mut Tracers, wishes: &str) -> Result<(), RequestError> {
-    let between = if wishes.contains('\n') { '\n' } else { ';' };
-    let lines = wishes.split(between).map(str::trim);
-    let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-    let mut rest = lines.as_slice();
-    while let Some((_, others)) = rest.split_first() {
-        let length = others.iter().position(|line| line.starts_with("tracer="));
-        let (one, behind) = rest.split_at(length.map_or(rest.len(), |at| at + 1));
-        start(tracers, Wish::read(one.iter().copied())?)?;
-        rest = behind;
+    for lines in starts(wishes) {
+        let lines = lines.into_iter().map(RequestLine::parse);
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
+        start(tracers, Wish::read(&lines)?)?;
     }
     Ok(())
 }
@@ -158,36 +141,23 @@ fn start_all(tracers: &mut Tracers, wishes: &str) -> Result<(), RequestError> {
 /// # Errors
 /// What is wrong with it, for its sender.
 pub fn answer(request: &str) -> Result<String, String> {
-    let mut lines = request.lines();
-    let verb = lines.next().unwrap_or("").split_whitespace().nth(1);
-    answer_verb(verb.unwrap_or(""), lines).map_err(|error| error.to_string())
+    let request = Request::parse(request).map_err(RequestError::from);
+    let answer = request.and_then(|request| answer_to(&request));
+    answer.map_err(|error| error.to_string())
 }
 
-fn answer_verb<'a>(
-    verb: &str,
-    lines: impl Iterator<Item = &'a str>,
-) -> Result<String, RequestError> {
-    let wish = Wish::read(lines)?;
+fn answer_to(request: &Request<'_>) -> Result<String, RequestError> {
+    let wish = Wish::read(&request.lines)?;
     let name = wish.tracer;
-    with_tracers(|tracers| match verb {
-        "start" => start(tracers, wish),
-        "stop" => stop(tracers, name),
-        "profile" => gathered(tracers, &wish),
-        "set" | "filter" | "notrace" | "trigger" => {
-            let before = tracers.find(name)?.options().clone();
-            let asked = matches!(verb, "filter" | "notrace");
-            let outcome = tracers.set(name, |options| wish.change(options))?;
-            let selection = &tracers.find(name)?.options().selection;
-            if asked && outcome.matched == 0 && !selection.is_empty() {
-                let found = selection.text();
-                let stays = before.selection.text();
-                tracers.set(name, |options| *options = before)?;
-                return Err(RequestError::NoMatch { found, stays });
-            }
-            Ok(texts::changed(&outcome, tracers.find(name)?))
+    with_tracers(|tracers| match request.verb {
+        Verb::Start => start(tracers, wish),
+        Verb::Stop => stop(tracers, name),
+        Verb::Profile => gathered(tracers, &wish),
+        Verb::Set | Verb::Filter | Verb::Notrace | Verb::Trigger => {
+            change(tracers, request.verb, wish)
         }
-        "snapshot" => Ok(texts::snapshots(&tracers.take_snapshots())),
-        "remove" => {
+        Verb::Snapshot => Ok(texts::snapshots(&tracers.take_snapshots())),
+        Verb::Remove => {
             let found = tracers.find(name)?.name().to_owned();
             if tracers.find(name)?.is_on() {
                 let _ = tracers.stop(name)?;
@@ -195,20 +165,35 @@ fn answer_verb<'a>(
             }
             Ok(texts::report(&tracers.remove(&found)?))
         }
-        "renew" => {
+        Verb::Renew => {
             let state = lease::renew(tracers, name, wish.lease_ms)?;
             let given_up = texts::given_up(tracers.find(name)?);
-            Ok(format!("state={state}\n{given_up}"))
+            Ok(format!("{}\n{given_up}", AnswerLine::State(state)))
         }
-        "status" => Ok(engine(|engine| {
+        Verb::Status => Ok(engine(|engine| {
             engine.rescan();
             texts::status(tracers, engine)
         })),
-        "functions" => Ok(engine(|engine| {
+        Verb::Functions => Ok(engine(|engine| {
             texts::functions(engine, wish.selection(), wish.from, wish.refused)
         })),
-        other => Err(RequestError::Verb(other.to_owned())),
     })
+}
+
+/// Changes a tracer. A filter after which it would be for no function is not taken.
+fn change(tracers: &mut Tracers, verb: Verb, wish: Wish<'_>) -> Result<String, RequestError> {
+    let name = wish.tracer;
+    let before = tracers.find(name)?.options().clone();
+    let is_filter = matches!(verb, Verb::Filter | Verb::Notrace);
+    let outcome = tracers.set(name, |options| wish.change(options))?;
+    let selection = &tracers.find(name)?.options().selection;
+    if is_filter && outcome.matched == 0 && !selection.is_empty() {
+        let found = selection.text();
+        let stays = before.selection.text();
+        tracers.set(name, |options| *options = before)?;
+        return Err(RequestError::NoMatch { found, stays });
+    }
+    Ok(texts::changed(&outcome, tracers.find(name)?))
 }
 
 /// Switches a tracer off, or all of them.

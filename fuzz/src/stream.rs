@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use ringmark_collector::store::{dumps_below, index};
+use ringmark_collector::store::index;
 use ringmark_collector::trial::Trial;
+use ringmark_decoder::store::{dumps_below, load_index};
 use ringmark_decoder::{BlockReader, Item};
 
 use crate::repair::repaired;
@@ -50,7 +51,7 @@ fn converse(said: Vec<u8>, root: &Path) {
         }
         let damage = index::make(&segment).expect("an index, or none");
         assert!(damage.is_none(), "{damage:?}");
-        if let Some(made) = index::load(&segment) {
+        if let Some(made) = load_index(&segment) {
             assert!(!made.bytes().is_empty());
         }
     }

@@ -73,12 +73,6 @@ pub fn is_counter() -> bool {
     session::is_counter()
 }
 
-/// Whether all of `text` matches `pattern`: `*` is any bytes, `?` one. As filters of events do.
-#[must_use]
-pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    session::glob(pattern, text)
-}
-
 /// How much was written into each ring of the session so far.
 #[must_use]
 pub fn ring_counts() -> Vec<RingCounts> {

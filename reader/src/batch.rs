@@ -1,6 +1,7 @@
 //! Page blocks one behind the other in one private buffer, written with one large write.
 
 use ringmark_format::block::BlockHeader;
+use ringmark_format::codec::CodecError;
 use ringmark_format::codec::write::seal_header;
 use ringmark_format::page::PAGE_BYTES_MAX;
 use zerocopy::IntoBytes;
@@ -93,4 +94,9 @@ impl Batch {
         self.used = first + words;
         self.pages += 1;
     }
+}
+
+/// Content that its makers bound below the largest block.
+pub(crate) fn fits(written: Result<(), CodecError>) {
+    debug_assert!(written.is_ok(), "{written:?}");
 }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use ringmark_format::block::{BlockHeader, codec};
-use ringmark_format::codec::{CodecError, write};
+use ringmark_format::codec::write;
 use ringmark_format::{Uuid, align8};
 
 use crate::apart::Owners;
-use crate::batch::Batch;
+use crate::batch::{Batch, fits};
 use crate::error::ReaderError;
 use crate::output::{Output, Rotation, create_next, rotate_files, rotated_path};
 
@@ -319,11 +319,6 @@ pub enum Limit {
     File,
     /// The size of a file, which is smaller than one page: it must be exceeded.
     EmptyFile,
-}
-
-/// Content that is bounded below the largest block by its makers.
-fn fits(written: Result<(), CodecError>) {
-    debug_assert!(written.is_ok(), "{written:?}");
 }
 
 /// Bytes of a block with this content.

@@ -30,6 +30,7 @@ mod slot_reader;
 pub mod snapshot;
 #[cfg(feature = "stream")]
 pub mod stream;
+mod tap;
 
 pub use batch::{BATCH_BYTES, Batch};
 pub use coming::{DirectoryGone, Gone};
@@ -44,3 +45,4 @@ pub use ringmark_ring::guard;
 pub use selection::Selection;
 pub use session::{Access, Session};
 pub use snapshot::{SnapshotFigures, snapshot};
+pub use tap::Tap;

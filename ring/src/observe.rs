@@ -197,17 +197,7 @@ fn look_again(page: &[AtomicU64], copy: &mut [u64], walked: &mut Walked) {
 fn words_in(copy: &[u64]) -> usize {
     let words = match record::unpack(copy[0]) {
         Header::Empty | Header::Pad => 1,
-        Header::Busy(words) | Header::Discard(words) => words.max(1),
-        Header::Record {
-            payload_words: Some(words),
-            ..
-        } => 1 + words,
-        Header::Record {
-            payload_words: None,
-            ..
-        } => copy
-            .get(1)
-            .map_or(u64::MAX, |words| words.saturating_add(2)),
+        header => header.words(|| copy.get(1).copied()).unwrap_or(u64::MAX),
     };
     usize::try_from(words).unwrap_or(usize::MAX)
 }
@@ -215,20 +205,11 @@ fn words_in(copy: &[u64]) -> usize {
 /// Words of the record that `header` starts; `None` for no record, or one that does not fit.
 fn copied_words(header: u64, rest: &[AtomicU64]) -> Option<usize> {
     let words = match record::unpack(header) {
-        Header::Empty => return None,
         Header::Pad => 1,
-        Header::Busy(words) | Header::Discard(words) => words,
-        Header::Record {
-            payload_words: Some(words),
-            ..
-        } => 1 + words,
-        Header::Record {
-            payload_words: None,
-            ..
-        } => rest.get(1)?.load(Relaxed).checked_add(2)?,
+        header => header.words(|| Some(rest.get(1)?.load(Relaxed)))?,
     };
     let words = usize::try_from(words).ok()?;
-    (words >= 1 && words <= rest.len()).then_some(words)
+    (words <= rest.len()).then_some(words)
 }
 
 fn copy_payload(header: u64, from: &[AtomicU64], to: &mut [u64]) {

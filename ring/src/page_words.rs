@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::page::{self, PageHeader};
-use ringmark_format::record::{self, Header};
+use ringmark_format::record;
 
 use crate::cross;
 use crate::observe::HEADER_WORDS;
@@ -55,25 +55,19 @@ pub(crate) unsafe fn pad(mut at: *mut AtomicU64, end: *mut AtomicU64) {
 
 /// Where the record after the one with header word `found` starts; `end` if it says nonsense.
 fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut AtomicU64 {
-    let words = match record::unpack(found) {
-        Header::Busy(words) | Header::Discard(words) => words,
-        Header::Record {
-            payload_words: Some(words),
-            ..
-        } => 1 + words,
-        Header::Record {
-            payload_words: None,
-            ..
-        } if at.wrapping_add(1) < end => {
+    let next = || {
+        (at.wrapping_add(1) < end).then(|| {
             // SAFETY: `at + 1` lies in the open page.
             let length = unsafe { &*at.wrapping_add(1) };
-            length.load(Relaxed).saturating_add(2)
-        }
-        _ => return end,
+            length.load(Relaxed)
+        })
+    };
+    let Some(words) = record::unpack(found).words(next) else {
+        return end;
     };
     // SAFETY: both point into the open page.
     let left = unsafe { end.offset_from(at) } as u64;
-    if words == 0 || words > left {
+    if words > left {
         end
     } else {
         at.wrapping_add(words as usize)

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync, dumps_below};
+use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync};
 use ringmark_collector::{Collector, CollectorOptions, Figures};
 use ringmark_decoder::Dump;
+use ringmark_decoder::store::dumps_below;
 use ringmark_reader::stream::{Address, Introduction, StreamFigures, StreamOptions, Streamer};
 use ringmark_reader::{Codec, Selection};
 use tokio::runtime::Runtime;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use ringmark_decoder::{Call, Ended, Event, Function, Session, Step};
+use ringmark_decoder::{Call, Ended, Event, Function, JSON_VERSION, Session, Step};
 use ringmark_format::Uuid;
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ fn object(begun: &Begun<'_>, times: Option<(u64, u64)>, ended: &str) -> Value {
     let module = begun.session.schema.functions();
     let module = module.module(begun.function.module);
     json!({
-        "v": ringmark_decoder::JSON_VERSION,
+        "v": JSON_VERSION,
         "kind": "call",
         "session": begun.session.uuid.to_string(),
         "pid": begun.session.pid(),

@@ -1,6 +1,5 @@
 //! `cat --follow`: what is new, shown as it comes, each event once.
 
-use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -9,11 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use ringmark_decoder::{Dump, DumpBuilder, Event, Loss, Lost, Output, Why};
-use ringmark_format::Uuid;
-use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, kind};
-use ringmark_format::counters::Cause;
-use ringmark_format::session::Mode;
+use ringmark_decoder::{Follower, Output, Why};
+use ringmark_format::block_at::{self, Blocks};
 
 use crate::commands::cat::{Printer, Writer};
 use crate::input;
@@ -23,33 +19,6 @@ use crate::signals::Signals;
 
 /// How often new events are looked for: an event is shown within 100 ms.
 const POLL_EVERY: Duration = Duration::from_millis(20);
-/// Most numbers of uncommitted records that are remembered per slot.
-const HOLES_MAX: usize = 1024;
-
-/// How far a slot was shown.
-#[derive(Debug, Default)]
-struct Shown {
-    /// Number of the first event that was not met yet.
-    next: u64,
-    /// Numbers below `next` that were reserved but not committed when they were met.
-    holes: BTreeSet<u64>,
-    /// Losses told.
-    lost: u64,
-    /// Page whose losses were told last.
-    page: Option<u64>,
-    /// Reservations in the slot up to what is known of that page.
-    end: u64,
-}
-
-/// Decodes pieces of sessions one after the other.
-#[derive(Debug, Default)]
-struct Follower {
-    /// SESSION and SCHEMA blocks so far: what every piece needs.
-    preamble: Vec<u8>,
-    slots: HashMap<(Uuid, u32), Shown>,
-    lost: bool,
-}
-
 /// Follows the rings of a process until it ends, or Ctrl-C.
 ///
 /// # Errors
@@ -57,17 +26,18 @@ struct Follower {
 pub(crate) fn process(pid: u32, printer: &mut Printer<'_>) -> anyhow::Result<Exit> {
     let signals = Signals::watch()?;
     let mut taps = live::taps(pid)?;
-    let mut follower = Follower::default();
+    let name = format!("pid {pid}");
+    let (mut follower, mut is_lossy) = (Follower::default(), false);
     let mut out = Sink::direct();
     loop {
         let stop = signals.received().is_some();
         let ended = taps.iter().all(|tap| tap.session().ended());
         for tap in &mut taps {
             let blocks = tap.poll()?;
-            follower.show(&format!("pid {pid}"), &blocks, printer, &mut out)?;
+            is_lossy |= show(&mut follower, (&name, &blocks), printer, &mut out)?;
         }
         if stop || ended || printer.is_done() {
-            return Ok(Exit::lost_if(follower.lost));
+            return Ok(Exit::lost_if(is_lossy));
         }
         thread::sleep(POLL_EVERY);
     }
@@ -87,14 +57,14 @@ pub(crate) fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<Exi
     let signals = Signals::watch()?;
     let name = path.display().to_string();
     let mut growing = Growing::open(path)?;
-    let mut follower = Follower::default();
+    let (mut follower, mut is_lossy) = (Follower::default(), false);
     let mut out = Sink::direct();
     loop {
         let stop = signals.received().is_some();
         let blocks = growing.more().with_context(|| name.clone())?;
-        follower.show(&name, &blocks, printer, &mut out)?;
+        is_lossy |= show(&mut follower, (&name, &blocks), printer, &mut out)?;
         if stop || printer.is_done() {
-            return Ok(Exit::lost_if(follower.lost));
+            return Ok(Exit::lost_if(is_lossy));
         }
         if blocks.is_empty() {
             growing.reopen_if_replaced(path)?;
@@ -125,11 +95,12 @@ impl Growing {
         Read::by_ref(&mut self.file)
             .take(PIECE)
             .read_to_end(&mut bytes)?;
-        let whole = blocks(&bytes).map(|(_, block)| block.len()).sum();
+        let mut blocks = Blocks::new(&bytes);
+        blocks.by_ref().for_each(drop);
+        let rest = blocks.rest();
         // What is no block is left to the decoder, which says so.
-        let foreign = bytes.len() > whole && !may_be_block(&bytes[whole..]);
-        if !foreign {
-            bytes.truncate(whole);
+        if block_at::header(rest).is_ok() {
+            bytes.truncate(bytes.len() - rest.len());
         }
         self.offset += bytes.len() as u64;
         Ok(bytes)
@@ -146,154 +117,30 @@ impl Growing {
     }
 }
 
-fn may_be_block(bytes: &[u8]) -> bool {
-    let front = &bytes[..bytes.len().min(BLOCK_MAGIC.len())];
-    BLOCK_MAGIC.starts_with(front)
-}
-
-/// The whole blocks at the start of `bytes`, each with its kind.
-fn blocks(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        if !rest.starts_with(&BLOCK_MAGIC) {
-            return None;
-        }
-        let kind = u16::from_le_bytes(*rest.get(4..)?.first_chunk()?);
-        let stored = u32::from_le_bytes(*rest.get(48..)?.first_chunk()?);
-        let whole = BlockHeader::BYTES + ringmark_format::align8(stored as usize);
-        let (block, after) = rest.split_at_checked(whole)?;
-        rest = after;
-        Some((kind, block))
-    })
-}
-
-impl Follower {
-    /// Prints what these blocks bring that was not shown yet.
-    fn show(
-        &mut self,
-        name: &str,
-        news: &[u8],
-        printer: &mut Printer<'_>,
-        out: &mut Sink,
-    ) -> anyhow::Result<()> {
-        if news.is_empty() {
-            return Ok(());
-        }
-        let mut builder = DumpBuilder::new();
-        let whole = [self.preamble.as_slice(), news].concat();
-        builder
-            .read(name, whole.as_slice())
-            .map_err(|damage| Failure::unreadable(damage.to_string()))?;
-        self.remember(news);
-        let dump = builder.finish();
-        for damage in &dump.damage {
-            self.lost = true;
-            note(&damage.to_string());
-        }
-        printer.learn_origin(&dump);
-        let lines = self.lines(&dump, printer);
-        out.write_all(&lines)?;
-        out.flush()?;
-        Ok(())
+/// Prints what these blocks bring that was not shown yet. Whether anything is missing that was not
+/// overwritten comes back.
+fn show(
+    follower: &mut Follower,
+    (name, news): (&str, &[u8]),
+    printer: &mut Printer<'_>,
+    out: &mut Sink,
+) -> anyhow::Result<bool> {
+    if news.is_empty() {
+        return Ok(false);
     }
-
-    fn remember(&mut self, news: &[u8]) {
-        for (kind, block) in blocks(news) {
-            if matches!(kind, kind::SESSION | kind::SCHEMA) {
-                self.preamble.extend_from_slice(block);
-            }
-        }
+    let dump = follower.read(name, news);
+    let dump = dump.map_err(|damage| Failure::unreadable(damage.to_string()))?;
+    let mut is_lossy = !dump.damage.is_empty();
+    for damage in &dump.damage {
+        note(&damage.to_string());
     }
-
-    fn lines(&mut self, dump: &Dump, printer: &mut Printer<'_>) -> Vec<u8> {
-        let mut writer = Writer::new(printer.is_json());
-        let mut lines = Vec::new();
-        for item in dump.events() {
-            // Losses are found here, against what was shown before this piece.
-            let Output::Event(event) = item else {
-                continue;
-            };
-            let slot = self
-                .slots
-                .entry((event.session.uuid, event.slot().0))
-                .or_default();
-            for loss in slot.losses_before(&event) {
-                self.lost |= loss.why != Why::Overwritten;
-                let lost = lost_before(&event, loss);
-                printer.line(&mut writer, &Output::Lost(lost), &mut lines);
-            }
-            if slot.is_new(event.seq) {
-                printer.line(&mut writer, &item, &mut lines);
-            }
-        }
-        lines
-    }
-}
-
-fn lost_before<'a>(event: &Event<'a>, loss: Loss) -> Lost<'a> {
-    Lost {
-        session: event.session,
-        page: Some(event.page),
-        ring: Some(event.ring()),
-        t_ns: event.t_ns,
-        loss,
-    }
-}
-
-impl Shown {
-    /// Whether the event with this number was not shown yet; it is from now on.
-    fn is_new(&mut self, seq: u64) -> bool {
-        if seq < self.next {
-            return self.holes.remove(&seq);
-        }
-        let room = HOLES_MAX.saturating_sub(self.holes.len());
-        self.holes.extend((self.next..seq).rev().take(room));
-        self.next = seq + 1;
-        true
-    }
-
-    /// What was lost between what was shown and the page of this event. What happened before the
-    /// first page is history.
-    fn losses_before(&mut self, event: &Event<'_>) -> Vec<Loss> {
-        let header = &event.page.header;
-        let start = header.first_event;
-        let end = start.saturating_add(event.page.summary.reservations());
-        let known = self.page.replace(event.page.number.0);
-        if known == Some(event.page.number.0) {
-            self.end = self.end.max(end);
-            return Vec::new();
-        }
-        if known.is_none() {
-            (self.lost, self.next, self.end) = (header.lost_before, start, start);
-        }
-        let mut losses = Vec::new();
-        let mut push = |why, count| {
-            if count > 0 {
-                losses.push(Loss { why, count });
-            }
-        };
-        push(cause(event), header.lost_before.saturating_sub(self.lost));
-        push(gap(event), start.saturating_sub(self.end));
-        self.lost = self.lost.max(header.lost_before);
-        self.next = self.next.max(start);
-        self.end = self.end.max(end);
-        // Nothing is committed any more in the pages before.
-        self.holes.clear();
-        losses
-    }
-}
-
-fn mode(event: &Event<'_>) -> Option<Mode> {
-    event.session.mode()
-}
-
-fn cause(event: &Event<'_>) -> Why {
-    Why::Lost((mode(event) == Some(Mode::Lossless)).then_some(Cause::RingFull))
-}
-
-fn gap(event: &Event<'_>) -> Why {
-    match mode(event) {
-        Some(Mode::Overwrite) => Why::Overwritten,
-        _ => Why::Missing,
-    }
+    printer.learn_origin(&dump);
+    let (mut writer, mut lines) = (Writer::new(printer.is_json()), Vec::new());
+    follower.news(&dump, |item| {
+        is_lossy |= matches!(item, Output::Lost(lost) if lost.loss.why != Why::Overwritten);
+        printer.line(&mut writer, item, &mut lines);
+    });
+    out.write_all(&lines)?;
+    out.flush()?;
+    Ok(is_lossy)
 }

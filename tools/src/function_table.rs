@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ringmark_decoder::{Dump, FunctionTimes, Output, Profile, Step};
+use ringmark_decoder::{Dump, FunctionTimes, JSON_VERSION, Output, Profile, Step};
 
 use crate::calls::{self, CallOptions};
 use crate::output::units::{count, counted, duration};
@@ -127,7 +127,7 @@ pub(crate) fn json(f: &FunctionTimes) -> serde_json::Value {
     let times = times_of(f);
     let time = |place: usize| times.map(|times| times[place]);
     serde_json::json!({
-        "v": ringmark_decoder::JSON_VERSION,
+        "v": JSON_VERSION,
         "kind": "function",
         "name": String::from_utf8_lossy(&f.name),
         "module": String::from_utf8_lossy(&f.module),
@@ -232,7 +232,7 @@ pub(crate) fn changes_table(changes: &[Change]) -> Table {
 /// A change as a JSON object.
 pub(crate) fn change_json(c: &Change) -> serde_json::Value {
     serde_json::json!({
-        "v": ringmark_decoder::JSON_VERSION,
+        "v": JSON_VERSION,
         "kind": "function_change",
         "name": c.name,
         "module": c.module,

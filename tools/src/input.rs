@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_collector::store;
+use ringmark_decoder::store;
 use ringmark_decoder::{Damage, Dump, DumpBuilder, Fault, Filter, Session, Verification};
 
 use crate::output::file::{DEFAULT_FILE, is_standard};
@@ -89,7 +89,7 @@ fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
     let (mut builder, mut all) = (DumpBuilder::new(), Segments::default());
     for Input { path, is_segment } in &expanded(files)? {
         if filter.has_time()
-            && let Some(index) = store::index::load(path)
+            && let Some(index) = store::load_index(path)
             && !index.may_pass(filter)
         {
             builder.leave_out(&index);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use ringmark_decoder::JSON_VERSION;
 use ringmark_reader::record::{Ended, Progress, RecordOptions, Recorder};
 use ringmark_reader::{Codec, DeathWatch, Dump, Selection, SessionInfo, on_death};
 
@@ -318,7 +319,7 @@ pub(crate) fn write_status(
     };
     let progress = &outcome.progress;
     let status = serde_json::json!({
-        "v": 1,
+        "v": JSON_VERSION,
         "complete": trouble.is_empty(),
         "command": outcome.command.map(|exit| exit.0),
         "sessions": progress.sessions_done,

@@ -91,7 +91,7 @@ impl Peer {
     }
 
     pub(super) fn drop_front(&mut self, header: &BlockHeader) {
-        self.buffer.drain(..block::whole(header));
+        self.buffer.drain(..header.whole_bytes());
         if self.memory.take().is_some() {
             self.buffer.shrink_to(BUFFER);
         }

@@ -6,13 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::Fault;
+use ringmark_decoder::store::copies;
 
 use super::place::create;
-use super::{Context, StoreError, io_at, lock, name};
+use super::{Context, StoreError, io_at, lock};
 use crate::figures::Figures;
-
-/// Ending of the name of a copy.
-const ENDING: &str = "damaged";
 
 impl Context {
     /// Damage was found in a segment that stays as it is: told and counted once.
@@ -56,15 +54,6 @@ pub(super) fn is_cut(fault: &Fault) -> bool {
     )
 }
 
-/// The copies of what was cut off a segment, in the order in which they were made.
-fn copies(segment: &Path) -> impl Iterator<Item = PathBuf> {
-    let numbered = move |number: u32| match number {
-        1 => segment.with_extension(ENDING),
-        _ => segment.with_extension(format!("{number}.{ENDING}")),
-    };
-    (1..).map(numbered)
-}
-
 /// Copies a file's end to the next free name.
 fn keep(segment: &Path, offset: u64) -> io::Result<PathBuf> {
     let mut from = File::open(segment)?;
@@ -90,12 +79,4 @@ fn keep(segment: &Path, offset: u64) -> io::Result<PathBuf> {
 pub(super) fn remove_copies(segment: &Path) -> u64 {
     let removed = copies(segment).take_while(|copy| fs::remove_file(copy).is_ok());
     removed.count() as u64
-}
-
-/// Copies of what was cut off segments below `root`.
-///
-/// # Errors
-/// A directory cannot be read.
-pub fn copies_below(root: &Path) -> io::Result<Vec<PathBuf>> {
-    name::files_of_store(root, |file| file.extension().is_some_and(|e| e == ENDING))
 }

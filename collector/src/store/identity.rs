@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringmark_decoder::store::ID_FILE;
 use ringmark_format::store::{STORE_MAGIC, STORE_VERSION, StoreId};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -15,8 +16,6 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::place::is_blank;
 use super::{StoreError, io_at};
 
-/// The file that makes a directory a store.
-pub(super) const FILE: &str = "store.id";
 /// Nobody but its owner may open it: who can open it can hold its lock.
 const MODE: u32 = 0o600;
 const BYTES: usize = size_of::<StoreId>();
@@ -39,7 +38,7 @@ impl Identity {
     /// # Errors
     /// Another collector has it, or its file cannot be used.
     pub(super) fn take(root: &Path) -> Result<Self, StoreError> {
-        let path = root.join(FILE);
+        let path = root.join(ID_FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         // A link may lead to anything, and a pipe have us wait.
@@ -80,7 +79,7 @@ fn lock(file: &File, root: &Path) -> Result<(), StoreError> {
                     within: WITHIN,
                 });
             }
-            Err(error) => return Err(io_at("lock", &root.join(FILE))(error.into())),
+            Err(error) => return Err(io_at("lock", &root.join(ID_FILE))(error.into())),
         }
     }
 }

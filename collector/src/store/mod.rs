@@ -24,16 +24,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use ringmark_decoder::store as files;
 use ringmark_format::Uuid;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::figures::Figures;
 use budget::Budget;
-pub use damaged::copies_below;
 pub use durable::make_durable;
 use identity::Identity;
 use name::Places;
-pub use name::dumps_below;
 pub(crate) use name::{fits, safe};
 pub use place::DirectoryOptions;
 use retention::Retaining;
@@ -181,9 +180,9 @@ impl Store {
         let notice = options.directory.prepare(&root)?;
         let identity = Identity::take(&root)?;
         name::remove_unnamed(&root).map_err(io_at("clear", &root))?;
-        let segments = name::segments(&root).map_err(io_at("read", &root))?;
+        let segments = files::segments(&root).map_err(io_at("read", &root))?;
         let places = Places::of_segments(&segments);
-        let has_none = |segment: &PathBuf| !index::path(segment).exists();
+        let has_none = |segment: &PathBuf| !files::index_of(segment).exists();
         let unindexed = segments.into_iter().filter(has_none).collect();
         let budget = Budget::new(options.session_bytes, figures.clone());
         Ok(Self {
@@ -324,13 +323,13 @@ impl Store {
 
     /// Whether a segment is written, or was not acknowledged.
     fn is_used(&self, segment: &Path) -> bool {
-        name::parse(segment).is_some_and(|(of, _)| self.asked(of, |s| s.has_use_for(segment)))
+        files::parse(segment).is_some_and(|(of, _)| self.asked(of, |s| s.has_use_for(segment)))
     }
 
     /// Removes a segment, unless it is written or was not acknowledged: whether it is gone. Its
     /// session may come back at any time: it is not found meanwhile.
     fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
-        let Some((uuid, _)) = name::parse(segment) else {
+        let Some((uuid, _)) = files::parse(segment) else {
             return Ok(false);
         };
         let _alone = self.alone(uuid);
@@ -339,7 +338,7 @@ impl Store {
         }
         fs::remove_file(segment).map_err(io_at("remove", segment))?;
         // Beside it lie its index, and perhaps copies of what was cut off.
-        let _ = fs::remove_file(index::path(segment));
+        let _ = fs::remove_file(files::index_of(segment));
         let copies = damaged::remove_copies(segment);
         Figures::add(&self.context.figures.damaged_removed_total, copies);
         lock(&self.context.damaged).remove(segment);
@@ -365,7 +364,7 @@ impl Store {
                 break;
             };
             // One that is written again comes again when it is closed.
-            let of = name::parse(&segment).map(|(uuid, _)| uuid);
+            let of = files::parse(&segment).map(|(uuid, _)| uuid);
             let is_written = of.is_some_and(|of| self.asked(of, |s| s.writes(&segment)));
             if is_written {
                 continue;

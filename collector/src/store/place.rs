@@ -7,7 +7,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{StoreError, identity, io_at};
+use ringmark_decoder::store::ID_FILE;
+
+use super::{StoreError, io_at};
 
 /// What a collector may do with the directory that it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +38,7 @@ impl DirectoryOptions {
     /// It holds what no collector made, or cannot be made.
     pub(super) fn prepare(self, root: &Path) -> Result<Option<String>, StoreError> {
         let is_made = make_root(root).map_err(io_at("create", root))?;
-        let is_store = || root.join(identity::FILE).symlink_metadata().is_ok();
+        let is_store = || root.join(ID_FILE).symlink_metadata().is_ok();
         let is_blank = is_blank(root).map_err(io_at("read", root))?;
         // Another collector may have made it meanwhile: its identity is the first thing in it.
         if !(is_blank || self.init || is_store()) {
@@ -138,7 +140,7 @@ fn make_root(root: &Path) -> io::Result<bool> {
 pub(super) fn is_blank(directory: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
-        if ![LOST_FOUND, identity::FILE]
+        if ![LOST_FOUND, ID_FILE]
             .iter()
             .any(|of| name == OsStr::new(of))
         {

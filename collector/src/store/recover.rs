@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ringmark_decoder::store as files;
 use ringmark_decoder::{BlockReader, Damage, Fault, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
@@ -13,7 +14,7 @@ use zerocopy::FromBytes;
 use super::damaged::is_cut;
 use super::segment::Segment;
 use super::session::StoredSession;
-use super::{Context, StoreError, index, io_at, name};
+use super::{Context, StoreError, io_at};
 
 /// Reads the session's segments in `directory`, in order; goes on with the last one, and cuts off
 /// what is not whole at its end. One with damage that blocks follow stays as it is. `None`: nothing
@@ -33,7 +34,7 @@ pub(super) fn session(
     for (number, path) in segments {
         let is_last = Some(number) == newest;
         let index = match !is_last && has_beginning {
-            true => index::load(&path),
+            true => files::load_index(&path),
             false => None,
         };
         if let Some(index) = index {
@@ -99,7 +100,7 @@ fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreEr
     let mut found = Vec::new();
     for file in files {
         let path = file.map_err(io_at("read", directory))?.path();
-        if let Some((of, number)) = name::parse(&path)
+        if let Some((of, number)) = files::parse(&path)
             && of == uuid
         {
             // One that was cut, or whose content did not come to the disk before the power went.

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_decoder::Stamper;
+use ringmark_decoder::store as files;
 
-use super::{StoreError, StoreOptions, io_at, name};
+use super::{StoreError, StoreOptions, io_at};
 pub use clock::Now;
 use clock::Steady;
 use times::Times;
@@ -113,7 +114,7 @@ impl Retaining {
         is_written: impl Fn(&Path) -> bool,
         done: &mut Enforced,
     ) -> Vec<Candidate> {
-        let files = name::segments(&options.root).unwrap_or_else(|error| {
+        let files = files::segments(&options.root).unwrap_or_else(|error| {
             done.errors.push(io_at("read", &options.root)(error));
             Vec::new()
         });
@@ -174,7 +175,7 @@ impl Enforced {
         };
         let host = segment.path.parent().and_then(Path::file_name);
         let host = host.unwrap_or_default().to_string_lossy();
-        let of = match name::parse(&segment.path) {
+        let of = match files::parse(&segment.path) {
             Some((session, number)) => format!("segment {number} of session {session}"),
             None => segment.path.display().to_string(),
         };
@@ -224,7 +225,7 @@ mod tests {
                 let day = &stamp(day * DAY)[..10];
                 let directory = root.join(day).join("service/host");
                 fs::create_dir_all(&directory).unwrap();
-                let path = name::segment(&directory, ringmark_format::Uuid([7; 16]), 0);
+                let path = files::segment(&directory, ringmark_format::Uuid([7; 16]), 0);
                 fs::write(path, [0; 100]).unwrap();
             }
             let options = StoreOptions {
@@ -259,7 +260,7 @@ mod tests {
         }
 
         fn left(&self) -> Vec<PathBuf> {
-            name::segments(&self.root).unwrap()
+            files::segments(&self.root).unwrap()
         }
     }
 

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use ringmark_decoder::store::index_of;
+
 use super::place::{DirectoryOptions, remove_left};
-use super::{StoreError, index, io_at, name};
+use super::{StoreError, io_at, name};
 
 /// An open segment.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ impl Segment {
     pub(super) fn resume(path: &Path, bytes: u64) -> Result<Self, StoreError> {
         let open = || {
             // It will not be what its index says.
-            remove_left(&index::path(path))?;
+            remove_left(&index_of(path))?;
             let mut file = OpenOptions::new().write(true).open(path)?;
             file.set_len(bytes)?;
             file.seek(SeekFrom::End(0))?;

@@ -387,7 +387,7 @@ impl StoredSession {
 
     /// Begins a segment. It gets its name when it is durable, and what was added before it.
     fn begin(&mut self) -> Result<(), StoreError> {
-        let path = name::segment(&self.directory, self.uuid, self.number);
+        let path = ringmark_decoder::store::segment(&self.directory, self.uuid, self.number);
         let (is_unnamed, within) = (self.is_synced(), self.context.options.directory);
         let segment = Segment::create(&path, is_unnamed, &self.preamble(), within)?;
         self.number += 1;

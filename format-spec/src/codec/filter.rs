@@ -29,7 +29,6 @@ use zerocopy::FromBytes;
 use super::CodecError;
 use super::lane::{Lane, unzigzag, zigzag};
 use super::transpose::{planes, unplanes};
-use crate::align8;
 use crate::block::{BLOCK_MAGIC, BlockHeader, codec, kind};
 use crate::page::PageHeader;
 use crate::record::{self, Header};
@@ -66,7 +65,7 @@ fn next_piece(front: &[u8], rest: usize) -> Piece {
     let Ok((header, _)) = BlockHeader::read_from_prefix(front) else {
         return Piece::Raw(rest);
     };
-    let whole = BlockHeader::BYTES + align8(header.stored_bytes as usize);
+    let whole = header.whole_bytes();
     if header.magic != BLOCK_MAGIC || whole > rest {
         return Piece::Raw(rest);
     }
@@ -190,23 +189,14 @@ struct Shape {
 
 /// `None`: everything behind this header word goes to the raw stream.
 fn shape(header: u64, length_word: Option<u64>, left: usize) -> Option<Shape> {
-    let (raw_words, lane_words) = match record::unpack(header) {
-        Header::Empty | Header::Pad => return None,
-        Header::Busy(words) | Header::Discard(words) => (words.checked_sub(1)?, 0),
-        Header::Record { payload_words, .. } => {
-            let words = match payload_words {
-                Some(words) => words,
-                None => length_word?,
-            };
-            (
-                words.saturating_sub(PLACES as u64),
-                words.min(PLACES as u64),
-            )
-        }
+    let unpacked = record::unpack(header);
+    let behind = unpacked.words(|| length_word)? - 1 - u64::from(is_long(header));
+    let lane_words = match unpacked {
+        Header::Record { .. } => behind.min(PLACES as u64),
+        _ => 0,
     };
-    let fits = raw_words.checked_add(lane_words)? <= left as u64;
-    fits.then_some(Shape {
-        raw_words: raw_words as usize,
+    (behind <= left as u64).then_some(Shape {
+        raw_words: (behind - lane_words) as usize,
         lane_words: lane_words as usize,
     })
 }

@@ -6,6 +6,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::{CodecError, crc32, encode};
 use crate::align8;
 use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, SEALED, Window, codec, kind};
+use crate::block_at::header_crc;
 use crate::{PageNumber, RingId, Uuid};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
@@ -35,7 +36,7 @@ fn seal_stored(header: &mut BlockHeader, content: &[u8]) -> Result<(), CodecErro
     }
     header.stored_bytes = content.len() as u32;
     header.content_crc = crc32(content);
-    header.header_crc = crc32(&header.as_bytes()[..BlockHeader::BYTES - 4]);
+    header.header_crc = header_crc(header);
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! How long a start holds: unless it is renewed in time, its sites are closed again.
 
+use ringmark_format::tracer_text::LeaseState;
+
 use super::profile;
 use crate::tracers::{TracerError, Tracers};
 
@@ -14,14 +16,14 @@ pub(super) fn renew(
     tracers: &mut Tracers,
     tracer: Option<&str>,
     lease_ms: Option<u64>,
-) -> Result<&'static str, TracerError> {
+) -> Result<LeaseState, TracerError> {
     let found = tracers.find(tracer)?;
     match (found.is_on(), found.is_held()) {
-        (false, _) => Ok("off"),
-        (true, false) => Ok("detached"),
+        (false, _) => Ok(LeaseState::Off),
+        (true, false) => Ok(LeaseState::Detached),
         (true, true) => {
             begin(tracers, tracer, lease_ms);
-            Ok("on")
+            Ok(LeaseState::On)
         }
     }
 }

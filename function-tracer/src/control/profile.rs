@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Once;
 
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
+use ringmark_format::tracer_text::{AnswerLine, Count, Gathered, Histogram};
 
 use super::try_tracers;
 use crate::record::profile_sum::Sum;
@@ -35,91 +36,48 @@ impl Scale {
     }
 }
 
-/// What is known of a function, in ns.
-struct Row<'a> {
-    names: &'a Names,
-    /// Calls that ended, and those whose end could not be seen.
-    calls: u64,
-    open: u64,
-    unwound: u64,
-    total: u64,
-    own: u64,
-    sum: u64,
-    shortest: u64,
-    longest: u64,
-    /// `LOW:CALLS` with commas between: calls of LOW ns up to twice as many.
-    histogram: String,
+/// What is known of a function. `None`: it was not called.
+fn gathered<'a>(names: &'a Names, sum: &Sum, scale: Scale) -> Option<Gathered<'a>> {
+    let calls = sum.ended() + sum.loose;
+    if calls == 0 && sum.begun == 0 {
+        return None;
+    }
+    let buckets = sum.buckets.iter().enumerate();
+    let buckets = buckets.filter(|(_, calls)| **calls > 0);
+    let histogram = buckets.map(|(bucket, calls)| (scale.ns(1 << bucket), *calls));
+    Some(Gathered {
+        calls,
+        open: sum.begun.saturating_sub(calls),
+        unwound: sum.unwound,
+        total: scale.ns(sum.total),
+        own: scale.ns(sum.own),
+        sum: scale.ns(sum.sum),
+        min: scale.ns(sum.shortest.unwrap_or(0)),
+        max: scale.ns(sum.longest),
+        histogram: Histogram(histogram.collect()),
+        function: names.function.as_str().into(),
+        module: names.module.as_str().into(),
+    })
 }
 
-impl<'a> Row<'a> {
-    /// `None`: it was not called.
-    fn new(names: &'a Names, sum: &Sum, scale: Scale) -> Option<Self> {
-        let calls = sum.ended() + sum.loose;
-        if calls == 0 && sum.begun == 0 {
-            return None;
-        }
-        let mut histogram = String::new();
-        for (bucket, calls) in sum.buckets.iter().enumerate() {
-            if *calls > 0 {
-                let comma = if histogram.is_empty() { "" } else { "," };
-                let low = scale.ns(1 << bucket);
-                // Writing to a string does not fail.
-                let _ = write!(histogram, "{comma}{low}:{calls}");
-            }
-        }
-        Some(Self {
-            names,
-            calls,
-            open: sum.begun.saturating_sub(calls),
-            unwound: sum.unwound,
-            total: scale.ns(sum.total),
-            own: scale.ns(sum.own),
-            sum: scale.ns(sum.sum),
-            shortest: scale.ns(sum.shortest.unwrap_or(0)),
-            longest: scale.ns(sum.longest),
-            histogram,
-        })
-    }
-
-    /// The names behind tabs.
-    fn line(&self) -> String {
-        let histogram = match self.histogram.as_str() {
-            "" => "-",
-            text => text,
-        };
-        format!(
-            "function={} {} {} {} {} {} {} {} {histogram}\t{}\t{}\n",
-            self.calls,
-            self.open,
-            self.unwound,
-            self.total,
-            self.own,
-            self.sum,
-            self.shortest,
-            self.longest,
-            self.names.function,
-            self.names.module,
-        )
-    }
-
-    fn emit(&self, tracer: &str) {
-        ringmark::event!(
-            target: "ringmark",
-            "function_profile",
-            tracer = tracer,
-            function = self.names.function.as_str(),
-            module = self.names.module.as_str(),
-            calls = self.calls,
-            open = self.open,
-            unwound = self.unwound,
-            total_ns = self.total,
-            self_ns = self.own,
-            sum_ns = self.sum,
-            min_ns = self.shortest,
-            max_ns = self.longest,
-            histogram = self.histogram.as_str(),
-        );
-    }
+fn emit(tracer: &str, of: &Gathered<'_>) {
+    let histogram = of.histogram.to_string();
+    ringmark::event!(
+        target: "ringmark",
+        "function_profile",
+        tracer = tracer,
+        function = &*of.function,
+        module = &*of.module,
+        calls = of.calls,
+        open = of.open,
+        unwound = of.unwound,
+        total_ns = of.total,
+        self_ns = of.own,
+        sum_ns = of.sum,
+        min_ns = of.min,
+        max_ns = of.max,
+        histogram = histogram.as_str(),
+    );
 }
 
 /// Functions of a profile tracer from the `from`-th on, as far as they fit; `next=` where it goes
@@ -129,20 +87,22 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
     let mut text = String::new();
     for (at, (names, sum)) in tracers.profile_of(tracer).enumerate().skip(from) {
         ringmark::client::working();
-        let Some(row) = Row::new(names, &sum, scale) else {
+        let Some(function) = gathered(names, &sum, scale) else {
             continue;
         };
-        let line = row.line();
+        let line = format!("{}\n", AnswerLine::Gathered(function));
         if text.len() + line.len() > TEXT_BYTES_MAX - LAST_LINES_BYTES {
             if text.is_empty() {
                 continue; // Longer than an answer: it is passed over.
             }
-            let _ = writeln!(text, "next={at}");
+            let next = AnswerLine::Count(Count::Next, at as u64);
+            let _ = writeln!(text, "{next}");
             break;
         }
         text.push_str(&line);
     }
-    let _ = writeln!(text, "uncounted={}", uncounted());
+    let uncounted = AnswerLine::Count(Count::Uncounted, uncounted());
+    let _ = writeln!(text, "{uncounted}");
     text
 }
 
@@ -154,8 +114,8 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
     let scale = Scale::of_session();
     for (names, sum) in tracers.profile_of(tracer) {
         ringmark::client::working();
-        if let Some(row) = Row::new(names, &sum, scale) {
-            row.emit(tracer.name());
+        if let Some(function) = gathered(names, &sum, scale) {
+            emit(tracer.name(), &function);
         }
     }
 }

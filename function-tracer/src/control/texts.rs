@@ -1,13 +1,16 @@
-//! What is answered: lines of `key=value`, no longer than an answer may be.
+//! What is answered: lines, no longer together than an answer may be.
 
 use std::fmt::{Display, Write};
 
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
+use ringmark_format::tracer_text::{
+    AnswerLine, Count, Exits, GivenUp, Site, TracerLine, TracerState, TriggerLine, Untraceable,
+};
 
 use crate::engine::Engine;
 use crate::record::has_shadow_stack;
 use crate::record::nodes::not_called;
-use crate::sites::{Kind, Module};
+use crate::sites::{self, Kind, Module};
 use crate::tracers::{Outcome, Selection, Tracer, TracerKind, Tracers, candidate};
 
 /// Kept free for the last line.
@@ -17,18 +20,19 @@ const GIVEN_UP_MAX: usize = 32;
 
 /// What a change did.
 pub(super) fn report(outcome: &Outcome) -> String {
-    let mut text = format!(
-        "matched={}\npatched={}\nopen={}\nrefused={}\n",
-        outcome.matched,
-        outcome.patched,
-        outcome.open,
-        outcome.refused.len()
-    );
+    let mut text = counts(&[
+        (Count::Matched, outcome.matched),
+        (Count::Patched, outcome.patched),
+        (Count::Open, outcome.open),
+        (Count::Refused, outcome.refused.len()),
+    ]);
     if outcome.schema_full {
-        text.push_str("note=the schema is full: some functions will be shown by number\n");
+        let note = "the schema is full: some functions will be shown by number";
+        push(&mut text, &AnswerLine::Note(note));
     }
     for (name, why) in &outcome.refused {
-        if !push(&mut text, &format_args!("refusal={name}: {why}")) {
+        let refusal = format!("{name}: {why}");
+        if !push(&mut text, &AnswerLine::Refusal(&refusal)) {
             break;
         }
     }
@@ -39,16 +43,14 @@ pub(super) fn report(outcome: &Outcome) -> String {
 pub(super) fn changed(outcome: &Outcome, tracer: &Tracer) -> String {
     let mut text = report(outcome);
     for (n, trigger) in tracer.options().triggers.iter().enumerate() {
-        let line = format_args!("note=trigger {:?} is at no function", trigger.text());
-        if tracer.triggered(n) == 0 && !push(&mut text, &line) {
+        let note = format!("trigger {:?} is at no function", trigger.text());
+        if tracer.triggered(n) == 0 && !push(&mut text, &AnswerLine::Note(&note)) {
             break;
         }
     }
     if tracer.options().kind == TracerKind::Callback && !tracer.has_callback() {
-        push(
-            &mut text,
-            &"note=the program has not said what this tracer calls",
-        );
+        let note = "the program has not said what this tracer calls";
+        push(&mut text, &AnswerLine::Note(note));
     }
     text
 }
@@ -57,9 +59,16 @@ pub(super) fn changed(outcome: &Outcome, tracer: &Tracer) -> String {
 pub(super) fn snapshots(names: &[&str]) -> String {
     let mut text = String::new();
     for name in names {
-        push(&mut text, &format_args!("snapshot={name}"));
+        push(&mut text, &AnswerLine::Snapshot(name));
     }
     text
+}
+
+fn counts(counts: &[(Count, usize)]) -> String {
+    let lines = counts.iter();
+    lines
+        .map(|(count, number)| format!("{}\n", AnswerLine::Count(*count, *number as u64)))
+        .collect()
 }
 
 /// Adds a line; `false`: there is no room for it.
@@ -76,29 +85,29 @@ fn push(text: &mut String, line: &dyn Display) -> bool {
 
 /// All tracers.
 pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
-    let mut text = String::new();
     let modules = engine.modules();
     let (sites, refused) = modules.fold((0, 0), |(s, r), module| {
         (s + module.sites.len(), r + module.refused.len())
     });
-    let open = tracers.open_sites();
     let functions = engine.modules().flat_map(|module| &module.functions);
-    let sleds = functions.filter(|function| function.has_exits).count();
-    let _ = writeln!(
-        text,
-        "sites={sites}\nopen={open}\nuntraceable={refused}\nsleds={sleds}"
-    );
+    let mut text = counts(&[
+        (Count::Sites, sites),
+        (Count::Open, tracers.open_sites()),
+        (Count::Untraceable, refused),
+        (
+            Count::Sleds,
+            functions.filter(|function| function.has_exits).count(),
+        ),
+    ]);
     // Where the processor checks return addresses none is replaced.
-    let shadow_stack = if has_shadow_stack() { "on" } else { "off" };
-    let _ = writeln!(text, "shadow_stack={shadow_stack}");
+    push(&mut text, &AnswerLine::ShadowStack(has_shadow_stack()));
     let not_called = not_called();
     if not_called > 0 {
-        push(&mut text, &format_args!("not_called={not_called}"));
+        push(&mut text, &AnswerLine::Count(Count::NotCalled, not_called));
     }
     for tracer in tracers.all() {
         let more = |text: &mut String| push_lines(text, &given_up(tracer));
-        if !push(&mut text, &line_of(tracer)) || !triggers_of(tracer, &mut text) || !more(&mut text)
-        {
+        if !push_tracer(&mut text, tracer) || !triggers_of(tracer, &mut text) || !more(&mut text) {
             break;
         }
     }
@@ -108,9 +117,12 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
 fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {
     let mut triggers = tracer.options().triggers.iter().enumerate();
     triggers.all(|(n, trigger)| {
-        let (name, functions) = (tracer.name(), tracer.triggered(n));
-        let line = format_args!("trigger={name} {functions} {}", trigger.text());
-        push(text, &line)
+        let line = TriggerLine {
+            tracer: tracer.name(),
+            functions: tracer.triggered(n) as u64,
+            trigger: trigger.text(),
+        };
+        push(text, &AnswerLine::Trigger(line))
     })
 }
 
@@ -118,8 +130,12 @@ fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {
 pub(super) fn given_up(tracer: &Tracer) -> String {
     let mut text = String::new();
     for one in tracer.given_up().iter().take(GIVEN_UP_MAX) {
-        let (tracer, name) = (tracer.name(), one.function.replace('\n', " "));
-        let _ = writeln!(text, "given_up={tracer} {} {name}", one.ppm);
+        let line = GivenUp {
+            tracer: tracer.name(),
+            ppm: one.ppm,
+            function: &one.function,
+        };
+        let _ = writeln!(text, "{}", AnswerLine::GivenUp(line));
     }
     text
 }
@@ -129,39 +145,30 @@ fn push_lines(text: &mut String, lines: &str) -> bool {
     lines.lines().all(|line| push(text, &line))
 }
 
-fn line_of(tracer: &Tracer) -> String {
+fn push_tracer(text: &mut String, tracer: &Tracer) -> bool {
     let options = tracer.options();
     let state = match (tracer.is_on(), tracer.is_held()) {
-        (false, _) => "off",
-        (true, true) => "leased",
-        (true, false) => "on",
+        (false, _) => TracerState::Off,
+        (true, true) => TracerState::Leased,
+        (true, false) => TracerState::On,
     };
-    let mut line = format!(
-        "tracer={} number={} kind={} state={state} default={} functions={} args={} result={}",
-        tracer.name(),
-        tracer.number(),
-        options.kind.name(),
-        tracer.is_default(),
-        tracer.matched(),
-        options.arguments,
-        options.result,
-    );
-    if let Some(ns) = options.min_ns {
-        let _ = write!(line, " min_ns={ns}");
-    }
-    if tracer.is_paused() {
-        line.push_str(" paused=true");
-    }
-    if tracer.wants_snapshot() {
-        line.push_str(" snapshot=true");
-    }
-    if let Some(ppm) = options.budget_ppm {
-        let _ = write!(line, " budget_ppm={ppm}");
-    }
-    if let Some(ppm) = tracer.cost_ppm() {
-        let _ = write!(line, " cost_ppm={ppm}");
-    }
-    line + " filter=" + &options.selection.text()
+    let line = TracerLine {
+        name: tracer.name(),
+        number: tracer.number().into(),
+        kind: options.kind.name(),
+        state: state.name(),
+        is_default: tracer.is_default(),
+        functions: tracer.matched() as u64,
+        args: options.arguments.into(),
+        result: options.result,
+        min_ns: options.min_ns,
+        is_paused: tracer.is_paused(),
+        wants_snapshot: tracer.wants_snapshot(),
+        budget_ppm: options.budget_ppm,
+        cost_ppm: tracer.cost_ppm(),
+        filter: &options.selection.text(),
+    };
+    push(text, &AnswerLine::Tracer(line))
 }
 
 /// Functions from the `from`-th on, as far as they fit: those with sites that `selection` wants
@@ -186,28 +193,19 @@ pub(super) fn functions(
                 let candidate = candidate(module, site);
                 selection.is_empty() || selection.wants(&candidate)
             };
-            let line = |(): ()| {
-                let function = module.function(site);
-                let symbol = function.map_or(&[][..], |f| &f.symbol);
-                let state = if engine.is_open(site.id) { "on" } else { "off" };
-                let size = function.map_or(0, |f| f.size);
-                let exits = match function {
-                    Some(function) if function.has_exits => "sleds",
-                    Some(function) if function.has_no_end() => "none",
-                    _ => "address",
-                };
-                let start = function.map_or(site.address, |f| f.address);
-                let (at, name) = (site.address, one_line(module, symbol, start));
-                format!("{state} {at:x} {size} {exits} {name}")
-            };
+            let line = |(): ()| site_line(engine, module, site);
             if !page.take(&path, &mut named, wanted, line) {
                 return page.end();
             }
         }
         for one in module.refused.iter().filter(|_| refused) {
             let line = |(): ()| {
-                let name = one_line(module, &one.symbol, one.address);
-                format!("no {:x} {name}\t{}", one.address, one.reason)
+                let untraceable = Untraceable {
+                    address: one.address,
+                    name: &module.name_of(&one.symbol, one.address),
+                    reason: &one.reason.to_string(),
+                };
+                AnswerLine::Untraceable(untraceable).to_string()
             };
             if !page.take(&path, &mut named, |()| true, line) {
                 return page.end();
@@ -217,9 +215,24 @@ pub(super) fn functions(
     page.text
 }
 
-/// A name that cannot be taken for two lines.
-fn one_line(module: &Module, symbol: &[u8], address: u64) -> String {
-    module.name_of(symbol, address).replace(['\n', '\t'], " ")
+/// The line of a function that can be traced.
+fn site_line(engine: &Engine, module: &Module, site: &sites::Site) -> String {
+    let function = module.function(site);
+    let symbol = function.map_or(&[][..], |f| &f.symbol);
+    let exits = match function {
+        Some(function) if function.has_exits => Exits::Sleds,
+        Some(function) if function.has_no_end() => Exits::None,
+        _ => Exits::Address,
+    };
+    let start = function.map_or(site.address, |f| f.address);
+    let line = Site {
+        is_on: engine.is_open(site.id),
+        address: site.address,
+        bytes: function.map_or(0, |f| f.size),
+        exits,
+        name: &module.name_of(symbol, start),
+    };
+    AnswerLine::Site(line).to_string()
 }
 
 /// A part of a list.
@@ -243,7 +256,8 @@ impl Page {
             let fits = if std::mem::replace(named, true) {
                 push(&mut self.text, &line)
             } else {
-                push(&mut self.text, &format_args!("module={module}\n{line}"))
+                let module = AnswerLine::Module(module);
+                push(&mut self.text, &format_args!("{module}\n{line}"))
             };
             // One that is longer than an answer is passed over.
             if !fits && !self.text.is_empty() {
@@ -255,7 +269,8 @@ impl Page {
     }
 
     fn end(mut self) -> String {
-        let _ = writeln!(self.text, "next={}", self.at);
+        let next = AnswerLine::Count(Count::Next, self.at as u64);
+        let _ = writeln!(self.text, "{next}");
         self.text
     }
 }

@@ -1,4 +1,6 @@
-//! What a request says, as `key=value` lines.
+//! What the lines of a request say together.
+
+use ringmark_format::tracer_text::RequestLine;
 
 use super::RequestError;
 use crate::tracers::{Options, Selection, Syntax, TracerKind, Trigger};
@@ -23,31 +25,29 @@ pub(super) struct Wish<'a> {
 }
 
 impl<'a> Wish<'a> {
-    pub(super) fn read(lines: impl Iterator<Item = &'a str>) -> Result<Self, RequestError> {
+    pub(super) fn read(lines: &[RequestLine<'a>]) -> Result<Self, RequestError> {
         let mut wish = Self::default();
         let mut syntax = Syntax::Glob;
-        for line in lines.filter(|line| !line.trim().is_empty()) {
-            let (key, value) = line.split_once('=').unwrap_or((line, ""));
-            match key {
-                "tracer" => wish.tracer = Some(value),
-                "kind" => wish.kind = Some(kind(value)?),
-                "match" => syntax = syntax_of(value)?,
-                "filter" => wish.selection.want(value, syntax)?,
-                "notrace" => wish.selection.leave_out(value, syntax)?,
-                "min_bytes" => wish.min_bytes = Some(number("min_bytes", value)?),
-                "args" => wish.arguments = Some(arguments(value)?),
-                "result" => wish.result = Some(value != "off"),
-                "min_ns" => wish.min_ns = Some(number("min_ns", value)?),
-                "trigger" if value == "none" => wish.triggers = Some(Vec::new()),
-                "trigger" => {
+        for line in lines {
+            match *line {
+                RequestLine::Tracer(name) => wish.tracer = Some(name),
+                RequestLine::Kind(kind) => wish.kind = Some(kind),
+                RequestLine::Match(of_next) => syntax = of_next,
+                RequestLine::Filter(pattern) => wish.selection.want(pattern, syntax)?,
+                RequestLine::Notrace(pattern) => wish.selection.leave_out(pattern, syntax)?,
+                RequestLine::MinBytes(bytes) => wish.min_bytes = Some(bytes),
+                RequestLine::Args(count) => wish.arguments = Some(count),
+                RequestLine::Result(is_wanted) => wish.result = Some(is_wanted),
+                RequestLine::MinNs(ns) => wish.min_ns = Some(ns),
+                RequestLine::NoTriggers => wish.triggers = Some(Vec::new()),
+                RequestLine::Trigger(text) => {
                     let triggers = wish.triggers.get_or_insert_default();
-                    triggers.push(Trigger::parse(value, syntax)?);
+                    triggers.push(Trigger::parse(text, syntax)?);
                 }
-                "budget_ppm" => wish.budget_ppm = Some(number("budget_ppm", value)?),
-                "lease_ms" => wish.lease_ms = Some(number("lease_ms", value)?),
-                "from" => wish.from = number("from", value)? as usize,
-                "refused" => wish.refused = true,
-                other => return Err(RequestError::Key(other.to_owned())),
+                RequestLine::BudgetPpm(ppm) => wish.budget_ppm = Some(ppm),
+                RequestLine::LeaseMs(ms) => wish.lease_ms = Some(ms),
+                RequestLine::From(at) => wish.from = at as usize,
+                RequestLine::Refused => wish.refused = true,
             }
         }
         Ok(wish)
@@ -75,41 +75,5 @@ impl<'a> Wish<'a> {
         }
         let budget = self.budget_ppm.or(options.budget_ppm);
         options.budget_ppm = budget.filter(|ppm| *ppm > 0);
-    }
-}
-
-fn kind(text: &str) -> Result<TracerKind, RequestError> {
-    let kinds = [
-        TracerKind::Function,
-        TracerKind::Graph,
-        TracerKind::Callback,
-        TracerKind::Profile,
-    ];
-    let found = kinds.into_iter().find(|kind| kind.name() == text);
-    found.ok_or_else(|| wrong("kind", text, "function, graph, callback or profile"))
-}
-
-fn syntax_of(text: &str) -> Result<Syntax, RequestError> {
-    match text {
-        "glob" => Ok(Syntax::Glob),
-        "regex" => Ok(Syntax::Regex),
-        _ => Err(wrong("match", text, "glob or regex")),
-    }
-}
-
-fn arguments(text: &str) -> Result<u8, RequestError> {
-    let count = text.parse().ok().filter(|count| *count <= 6);
-    count.ok_or_else(|| wrong("args", text, "a number up to 6"))
-}
-
-fn number(key: &'static str, text: &str) -> Result<u64, RequestError> {
-    text.parse().map_err(|_| wrong(key, text, "a number"))
-}
-
-fn wrong(key: &'static str, found: &str, expected: &'static str) -> RequestError {
-    RequestError::Value {
-        key,
-        found: found.to_owned(),
-        expected,
     }
 }

@@ -2,6 +2,9 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use ringmark_format::glob::matches as glob;
+pub use ringmark_format::tracer_text::Syntax;
+
 use crate::sites::{Module, Site, readable};
 
 /// A function as a selection looks at it.
@@ -42,16 +45,6 @@ struct Pattern {
 enum Name {
     Glob(String),
     Regex(regex_lite::Regex),
-}
-
-/// How the names of patterns are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Syntax {
-    /// `*` is any text, `?` any character.
-    #[default]
-    Glob,
-    /// A regular expression that may match anywhere in the name.
-    Regex,
 }
 
 /// A pattern that cannot be understood.
@@ -108,10 +101,6 @@ impl Pattern {
             }
         }
     }
-}
-
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    ringmark::client::glob(pattern, text)
 }
 
 /// `pool::work` of `pool::work(int)`.

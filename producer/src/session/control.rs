@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use ringmark_format::tracer_text::UNKNOWN_REQUEST;
 use ringmark_ring::mailbox::{Answer, Mailbox};
 use ringmark_ring::small_file;
 use rustix::io::Errno;
@@ -297,7 +298,8 @@ fn answer(core: &Core, request: &str) -> Answer {
 
 /// Asks the library that said it answers such requests.
 fn answer_of_library(word: &str, request: &str) -> Result<String, String> {
-    let answer = registry::who_answers(word).ok_or_else(|| format!("unknown request {word:?}"))?;
+    let answer =
+        registry::who_answers(word).ok_or_else(|| format!("{UNKNOWN_REQUEST} {word:?}"))?;
     answer(request)
 }
 

@@ -1,5 +1,7 @@
 //! Which event types are on: directives at start, patterns at run time.
 
+use ringmark_format::glob;
+
 use crate::event::description::{EventType, Level};
 
 /// `level` and `target=level` directives; the longest matching target decides.
@@ -100,42 +102,16 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// Whether the pattern speaks of this event type.
     pub(crate) fn matches(&self, event: &EventType) -> bool {
-        let name = glob(self.name.as_bytes(), event.name.as_bytes());
+        let name = glob::matches(self.name.as_bytes(), event.name.as_bytes());
         let level = self.level.is_none_or(|most| event.level <= most);
         let category = self.category.as_deref().is_none_or(|c| c == event.category);
         name && level && category
     }
 }
 
-/// Whether `text` matches `pattern`: `*` is any run, `?` any byte.
-pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    let mut retry: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                retry = Some((p + 1, t));
-                p += 1;
-            }
-            Some(c) if *c == b'?' || *c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => match retry {
-                Some((after, from)) => {
-                    (p, t) = (after, from + 1);
-                    retry = Some((after, from + 1));
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|c| *c == b'*')
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Directives, Level, glob};
+    use super::{Directives, Level};
 
     #[test]
     fn longest_target_decides() {
@@ -152,24 +128,5 @@ mod tests {
         );
         assert!(Directives::parse("app=loud").is_err());
         assert!(Directives::parse("span[{x=1}]=info").is_err());
-    }
-
-    #[test]
-    fn globs() {
-        for (pattern, text, expected) in [
-            ("*", "", true),
-            ("db.*", "db.query", true),
-            ("*query", "db.query", true),
-            ("d?.q*y", "db.query", true),
-            ("db", "db.query", false),
-            ("*a*b*c", "xxaxxbxxc", true),
-            ("*a*b*c", "xxaxxbxx", false),
-        ] {
-            assert_eq!(
-                glob(pattern.as_bytes(), text.as_bytes()),
-                expected,
-                "{pattern} {text}"
-            );
-        }
     }
 }

@@ -29,7 +29,6 @@ pub(crate) use control::working;
 pub(crate) use core::count_nested;
 pub(crate) use core::{is_counter, now, ticks_of_ns};
 pub use error::StartError;
-pub(crate) use filter::glob;
 pub use life::start_from_env;
 pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use pin::keep_mapped;

@@ -74,23 +74,15 @@ pub(crate) fn sample_types(
 
 fn types_in(copy: &[u64], visit: &mut dyn FnMut(u32)) {
     let mut at = HEADER_WORDS;
-    while let Some(header) = copy.get(at) {
-        at += match record::unpack(*header) {
-            Header::Record {
-                type_id,
-                payload_words,
-                ..
-            } => {
-                visit(type_id.0);
-                let long = || {
-                    copy.get(at + 1)
-                        .map_or(u64::MAX, |words| words.saturating_add(1))
-                };
-                1 + payload_words.unwrap_or_else(long).min(copy.len() as u64) as usize
-            }
-            Header::Busy(words) | Header::Discard(words) => words.max(1) as usize,
-            Header::Empty | Header::Pad => return,
+    while let Some(word) = copy.get(at) {
+        let header = record::unpack(*word);
+        if let Header::Record { type_id, .. } = header {
+            visit(type_id.0);
+        }
+        let Some(words) = header.words(|| copy.get(at + 1).copied()) else {
+            return;
         };
+        at = at.saturating_add(words as usize);
     }
 }
 

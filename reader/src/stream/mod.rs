@@ -6,7 +6,6 @@
 //! collector does not take waits in a `Spill`.
 
 mod address;
-mod blocks;
 mod connection;
 mod credentials;
 mod encrypted;

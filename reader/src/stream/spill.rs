@@ -10,6 +10,7 @@
 mod files;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt::Display;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -19,14 +20,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, SEALED, kind};
-use ringmark_format::codec::{CodecError, write};
+use ringmark_format::block::{SEALED, kind};
+use ringmark_format::block_at::{self, BlockAt, Blocks};
+use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use rustix::fs::{FlockOperation, flock};
 use zerocopy::FromBytes;
 
-use super::blocks;
 use super::flight::Marks;
+use crate::batch::fits;
 use crate::drain::SessionDrain;
 use crate::error::{ReaderError, io_at};
 use crate::output::Output;
@@ -127,26 +129,26 @@ impl Part {
         let mut piece = vec![0; left.min(PIECE as u64) as usize];
         let failed = |e| io_at("read", &self.path)(e);
         file.read_exact_at(&mut piece, at).map_err(failed)?;
-        let wrong = |what: &str| {
+        let wrong = |what: &dyn Display| {
             let text = format!("at byte {at}: {what}; the rest of it is left out");
             io_at("read", &self.path)(io::Error::new(ErrorKind::InvalidData, text))
         };
-        if let Ok(Some(header)) = blocks::header(&piece, CONTENT_BYTES_MAX)
-            && (blocks::whole(&header) as u64) <= left
+        if let Ok(Some(header)) = block_at::header(&piece)
+            && (header.whole_bytes() as u64) <= left
         {
             let read = piece.len();
-            piece.resize(read.max(blocks::whole(&header)), 0);
+            piece.resize(read.max(header.whole_bytes()), 0);
             file.read_exact_at(&mut piece[read..], at + read as u64)
                 .map_err(failed)?;
         }
-        let (mut whole, mut found) = (0, blocks::first(&piece, CONTENT_BYTES_MAX));
-        while let Ok(Some((header, _))) = found {
-            whole += blocks::whole(&header);
-            found = blocks::first(&piece[whole..], CONTENT_BYTES_MAX);
+        let (mut whole, mut found) = (0, block_at::checked(&piece));
+        while let Ok(Some(block)) = found {
+            whole += block.bytes.len();
+            found = block_at::checked(&piece[whole..]);
         }
         match found {
-            Err(what) if whole == 0 => Err(wrong(&what)),
-            Ok(_) if whole == 0 && left > 0 => Err(wrong("it ends within a block")),
+            Err(fault) if whole == 0 => Err(wrong(&fault)),
+            Ok(_) if whole == 0 && left > 0 => Err(wrong(&"it ends within a block")),
             _ => {
                 piece.truncate(whole);
                 Ok(piece)
@@ -254,16 +256,16 @@ impl Spill {
         Ok(())
     }
 
-    fn look_at(&mut self, mut rest: &[u8]) {
-        while let Ok(Some((header, content))) = blocks::first(rest, CONTENT_BYTES_MAX) {
-            if header.kind == kind::SESSION {
-                self.content = content.to_vec();
+    /// Learns from checked blocks.
+    fn look_at(&mut self, piece: &[u8]) {
+        for block in Blocks::new(piece) {
+            if block.header.kind == kind::SESSION {
+                self.content = block.stored().to_vec();
             }
-            if let Some((slot, page)) = page_of(&header, content) {
+            if let Some((slot, page)) = page_of(&block) {
                 let end = self.ends.entry(slot).or_default();
                 *end = (*end).max(page.saturating_add(1));
             }
-            rest = &rest[blocks::whole(&header)..];
         }
     }
 
@@ -420,13 +422,9 @@ impl Spill {
 }
 
 /// Slot and number of the sealed page in a block, if there is one.
-pub(super) fn page_of(header: &BlockHeader, content: &[u8]) -> Option<(u32, u64)> {
+pub(super) fn page_of(block: &BlockAt<'_>) -> Option<(u32, u64)> {
+    let header = &block.header;
     let is_sealed = header.kind == kind::PAGE && header.flags & SEALED != 0;
-    let (page, _) = PageHeader::read_from_prefix(content).ok()?;
+    let (page, _) = PageHeader::read_from_prefix(block.stored()).ok()?;
     is_sealed.then_some((page.slot, header.page_number))
-}
-
-/// Content that is bounded below the largest block by its makers.
-fn fits(written: Result<(), CodecError>) {
-    debug_assert!(written.is_ok(), "{written:?}");
 }

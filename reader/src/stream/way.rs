@@ -5,14 +5,14 @@ use std::io;
 use std::time::Duration;
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{CONTENT_BYTES_MAX, kind};
-use ringmark_format::codec::{CodecError, write};
+use ringmark_format::block::kind;
+use ringmark_format::block_at::Blocks;
+use ringmark_format::codec::write;
 
-use super::blocks;
 use super::connection::Connection;
 use super::flight::{Flights, Landing};
 use super::spill::page_of;
-use crate::batch::Batch;
+use crate::batch::{Batch, fits};
 use crate::drain::SessionDrain;
 use crate::dump::Codec;
 
@@ -99,26 +99,19 @@ pub(super) fn news_in(
     have: &mut BTreeMap<u32, u64>,
     with_schema: bool,
 ) -> (Vec<u8>, u64) {
-    let (mut rest, mut new, mut pages) = (piece, Vec::with_capacity(piece.len()), 0);
-    while let Ok(Some((header, content))) = blocks::first(rest, CONTENT_BYTES_MAX) {
-        let (block, behind) = rest.split_at(blocks::whole(&header));
-        rest = behind;
-        if let Some((slot, page)) = page_of(&header, content) {
+    let (mut new, mut pages) = (Vec::with_capacity(piece.len()), 0);
+    for block in Blocks::new(piece) {
+        if let Some((slot, page)) = page_of(&block) {
             let next = have.entry(slot).or_default();
             if page < *next {
                 continue;
             }
             *next = page.saturating_add(1);
             pages += 1;
-        } else if header.kind != kind::SCHEMA || !with_schema {
+        } else if block.header.kind != kind::SCHEMA || !with_schema {
             continue;
         }
-        new.extend_from_slice(block);
+        new.extend_from_slice(block.bytes);
     }
     (new, pages)
-}
-
-/// Content that is bounded below the largest block by its makers.
-fn fits(written: Result<(), CodecError>) {
-    debug_assert!(written.is_ok(), "{written:?}");
 }

@@ -9,11 +9,11 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use ringmark_format::block::BlockHeader;
+use ringmark_format::block_at::{self, BlockFault};
 use ringmark_format::stream::SILENT_MS;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::address::Address;
-use super::blocks;
 use super::credentials::Credentials;
 use super::encrypted::Encrypted;
 use super::zero_copy::{Reference, send_more};
@@ -260,15 +260,26 @@ impl Wire {
     }
 
     fn next_message(&mut self) -> io::Result<Option<Message>> {
-        let wrong = |what: String| io::Error::new(ErrorKind::InvalidData, what);
-        let found = blocks::first(&self.input, MESSAGE_BYTES_MAX).map_err(wrong)?;
-        let Some((header, content)) = found else {
-            return Ok(None);
-        };
-        let content = content.to_vec();
-        self.input.drain(..blocks::whole(&header));
-        Ok(Some(Message { header, content }))
+        let found = message_at(&self.input);
+        let found = found.map_err(|fault| io::Error::new(ErrorKind::InvalidData, fault))?;
+        if let Some(message) = &found {
+            self.input.drain(..message.header.whole_bytes());
+        }
+        Ok(found)
     }
+}
+
+/// The message at the front of `input`; `None`: not all of it is there.
+fn message_at(input: &[u8]) -> Result<Option<Message>, BlockFault> {
+    let Some(header) = block_at::header(input)? else {
+        return Ok(None);
+    };
+    block_at::check_size(&header, MESSAGE_BYTES_MAX)?;
+    let Some(block) = block_at::checked(input)? else {
+        return Ok(None);
+    };
+    let content = block.stored().to_vec();
+    Ok(Some(Message { header, content }))
 }
 
 /// Waits for one of these events, at most `most`; whether it came.

@@ -10,11 +10,11 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX};
+use ringmark_format::block::BlockHeader;
+use ringmark_format::block_at::Blocks;
 use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send};
 
-use super::blocks;
 use super::connection::Connection;
 use super::spill::page_of;
 use crate::drain::SessionDrain;
@@ -79,16 +79,13 @@ pub(super) fn send_batch(
     file: &Arc<File>,
     connection: &mut Connection,
 ) -> io::Result<()> {
-    let mut rest = batch;
-    while let Ok(Some(header)) = blocks::header(rest, CONTENT_BYTES_MAX) {
-        let (block, behind) = rest.split_at(blocks::whole(&header));
-        rest = behind;
-        let (head, content) = block.split_at(BlockHeader::BYTES);
-        let place = page_of(&header, content)
+    for block in Blocks::new(batch) {
+        let (head, content) = block.bytes.split_at(BlockHeader::BYTES);
+        let place = page_of(&block)
             .and_then(|(slot, page)| drain.page_offset(slot, page))
-            .filter(|_| content.len() == header.page_bytes as usize);
+            .filter(|_| content.len() == block.header.page_bytes as usize);
         let Some(at) = place else {
-            connection.send(block)?;
+            connection.send(block.bytes)?;
             continue;
         };
         let reference = Reference {

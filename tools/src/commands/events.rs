@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use ringmark_decoder::{EventType, Field, Session};
+use ringmark_decoder::{EventType, Field, JSON_VERSION, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
 
+use ringmark_reader::Tap;
+
 use crate::input;
-use crate::live::{self, Tap};
+use crate::live;
 use crate::output::file::DEFAULT_FILE;
 use crate::output::{Exit, Sink, Style, Table, printable};
 
@@ -149,7 +151,7 @@ fn table(rows: &[Row]) -> Table {
 
 fn as_json(row: &Row) -> serde_json::Value {
     json!({
-        "v": 1,
+        "v": JSON_VERSION,
         "on": row.on,
         "level": row.level,
         "kind": row.kind,

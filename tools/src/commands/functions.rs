@@ -3,6 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use ringmark_format::tracer_text::{
+    AnswerLine, Count, Exits, RequestLine, Site, Untraceable, Verb,
+};
 use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
 use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
@@ -41,7 +44,7 @@ const NO_END: &str = "its calls can be traced, its end is not seen: it may jump 
 /// A function, or what is none.
 struct Row {
     /// `on`, `off`, or empty in a file.
-    state: String,
+    state: &'static str,
     address: u64,
     size: u64,
     name: String,
@@ -137,15 +140,17 @@ fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
     let target = Target::find(pid)?;
     let (mut rows, mut from, mut module) = (Vec::new(), 0_u64, String::new());
     loop {
-        let page = target.ask("functions", &format!("from={from}\nrefused=on\n"))?;
+        let lines = [RequestLine::From(from), RequestLine::Refused];
+        let page = target.ask(Verb::Functions, &lines)?;
         for line in page.lines() {
-            match line.split_once('=') {
-                Some(("module", path)) => module = path.to_owned(),
-                Some(("next", _)) => {}
-                _ => rows.extend(row(line, &module)),
+            match line {
+                AnswerLine::Module(path) => module = path.to_owned(),
+                AnswerLine::Site(site) => rows.push(of_site(&site, &module)),
+                AnswerLine::Untraceable(one) => rows.push(of_untraceable(&one, &module)),
+                _ => {}
             }
         }
-        let next = page.number("next");
+        let next = page.count(Count::Next);
         if next <= from {
             return Ok(rows);
         }
@@ -153,28 +158,30 @@ fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
     }
 }
 
-/// `on ADDRESS SIZE EXITS NAME`, `off …`, or `no ADDRESS NAME<tab>REASON`.
-fn row(line: &str, module: &str) -> Option<Row> {
-    let (state, rest) = line.split_once(' ')?;
-    let (address, rest) = rest.split_once(' ')?;
-    let (size, exits, name, reason) = if state == "no" {
-        let (name, reason) = rest.split_once('\t')?;
-        (0, "", name, Some(reason.to_owned()))
-    } else {
-        let (size, rest) = rest.split_once(' ')?;
-        let (exits, name) = rest.split_once(' ')?;
-        (size.parse().ok()?, exits, name, None)
-    };
-    Some(Row {
-        state: state.to_owned(),
-        address: u64::from_str_radix(address, 16).ok()?,
-        size,
-        name: name.to_owned(),
+fn of_site(site: &Site<'_>, module: &str) -> Row {
+    Row {
+        state: if site.is_on { "on" } else { "off" },
+        address: site.address,
+        size: site.bytes,
+        name: site.name.to_owned(),
         module: module.to_owned(),
-        has_exits: exits == "sleds",
-        has_no_end: exits == "none",
-        reason,
-    })
+        has_exits: site.exits == Exits::Sleds,
+        has_no_end: site.exits == Exits::None,
+        reason: None,
+    }
+}
+
+fn of_untraceable(one: &Untraceable<'_>, module: &str) -> Row {
+    Row {
+        state: "no",
+        address: one.address,
+        size: 0,
+        name: one.name.to_owned(),
+        module: module.to_owned(),
+        has_exits: false,
+        has_no_end: false,
+        reason: Some(one.reason.to_owned()),
+    }
 }
 
 /// Rows of a file, and names of its functions that have no site.
@@ -187,7 +194,7 @@ fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
     } = in_file(path).map_err(|e| Failure::unreadable(format!("{}: {e}", path.display())))?;
     let module = path.file_name().unwrap_or_default().as_encoded_bytes();
     let row = |address, symbol: &[u8]| Row {
-        state: String::new(),
+        state: "",
         address,
         size: 0,
         name: readable(symbol, module, address).into_owned(),

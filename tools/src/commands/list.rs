@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use ringmark_decoder::JSON_VERSION;
 use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
@@ -40,7 +41,7 @@ impl Args {
                 writeln!(
                     out,
                     "{}",
-                    json!({"v": 1, "state": "off", "pid": off.pid, "reason": off.reason})
+                    json!({"v": JSON_VERSION, "state": "off", "pid": off.pid, "reason": off.reason})
                 )?;
             }
             gone.iter()
@@ -216,7 +217,7 @@ fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
         })
     });
     json!({
-        "v": 1,
+        "v": JSON_VERSION,
         "state": "removed",
         "directory": directory.directory.display().to_string(),
         "sessions": directory.gone.sessions,
@@ -236,7 +237,7 @@ fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
         .map(|(cause, lost)| (cause.name().to_owned(), lost.into()))
         .collect();
     json!({
-        "v": 1,
+        "v": JSON_VERSION,
         "session": info.uuid.to_string(),
         "path": info.path.display().to_string(),
         "pid": pid_here,

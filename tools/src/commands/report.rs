@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, Filter, FunctionTimes, Stats, TypeCount};
+use ringmark_decoder::{Dump, Filter, FunctionTimes, Gathered, JSON_VERSION, Stats, TypeCount};
 
 use crate::calls::CallOptions;
 use crate::output::file::DEFAULT_FILE;
@@ -194,7 +194,7 @@ pub(crate) fn rows(dump: &Dump, filter: &Filter) -> Vec<Row> {
     let types = Stats::collect(events).types.into_iter();
     for of_type in types.filter(|of_type| {
         let ty = of_type.ty;
-        ty.function.is_none() && !profile_table::is_profile(&ty.name, &ty.target)
+        ty.function.is_none() && !Gathered::is_told_by(&ty.name, &ty.target)
     }) {
         let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
         rows.entry(key).or_default().add(&of_type);
@@ -220,7 +220,7 @@ impl Row {
 
     fn json(&self) -> serde_json::Value {
         serde_json::json!({
-            "v": ringmark_decoder::JSON_VERSION,
+            "v": JSON_VERSION,
             "name": self.name,
             "target": self.target,
             "kind": self.kind,

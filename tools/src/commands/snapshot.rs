@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ringmark_format::tracer_text::{AnswerLine, Verb};
 use ringmark_reader::{Access, Dump, Session, SnapshotFigures, find, snapshot};
 
 use crate::input::SCHEMA_INCOMPLETE;
@@ -110,13 +111,18 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
     let target = Target::find(pid)?;
     let signals = Signals::watch()?;
-    let status = target.ask("status", "")?;
-    if !status.values("trigger").any(|t| t.ends_with("=snapshot")) {
+    let status = target.ask(Verb::Status, &[])?;
+    let wants = |line| matches!(line, AnswerLine::Trigger(t) if t.trigger.ends_with("=snapshot"));
+    if !status.lines().any(wants) {
         note(&format!("pid {pid}: no trigger wants a snapshot yet"));
     }
     while signals.received().is_none() {
-        let answer = target.ask("snapshot", "")?;
-        if let Some(tracer) = answer.values("snapshot").next() {
+        let answer = target.ask(Verb::Snapshot, &[])?;
+        let wanted = answer.lines().find_map(|line| match line {
+            AnswerLine::Snapshot(tracer) => Some(tracer),
+            _ => None,
+        });
+        if let Some(tracer) = wanted {
             let tracer = printable(tracer);
             note(&format!(
                 "pid {pid}: a trigger of {tracer} wants a snapshot"

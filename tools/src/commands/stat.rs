@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::{Dump, Filter, Session, Slot, Stamper};
+use ringmark_decoder::{Dump, Filter, JSON_VERSION, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_reader::stream::StreamStatus;
@@ -233,7 +233,7 @@ impl RingRow {
         });
         json!({
             "stream": stream,
-            "v": 1,
+            "v": JSON_VERSION,
             "session": info.uuid.to_string(),
             "tid": self.tid,
             "thread": self.thread,
@@ -317,7 +317,7 @@ fn write_session(out: &mut Sink, session: &Session) -> anyhow::Result<()> {
 
 fn session_json(session: &Session) -> serde_json::Value {
     let mut object = serde_json::Map::new();
-    object.insert("v".to_owned(), 1.into());
+    object.insert("v".to_owned(), JSON_VERSION.into());
     for (name, text) in facts(session) {
         object.insert(name.replace(' ', "_"), text.into());
     }

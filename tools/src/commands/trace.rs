@@ -7,6 +7,10 @@ mod triggers;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ringmark_format::function::TracerKind;
+use ringmark_format::tracer_text::{AnswerLine, Count, LeaseState, RequestLine, TracerLine, Verb};
+
 use crate::output::units::{count, counted, parse_duration};
 use crate::output::{Exit, Failure, Sink, note};
 use crate::signals::Signals;
@@ -14,7 +18,7 @@ use crate::tracing::options::{Detail, Names};
 use crate::tracing::target::{Answer, Target};
 use crate::tracing::triggers::Triggers;
 use budget::tell_given_up;
-use status::{Line, status};
+use status::status;
 
 /// Switch functions of a running process on and off
 #[derive(Debug, clap::Args)]
@@ -27,11 +31,11 @@ Examples:
   ringmark trace stop -p 812")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Command,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
+enum Command {
     /// Switch a tracer on, until this command ends
     Start(Start),
     /// Switch a tracer off
@@ -67,8 +71,8 @@ struct Start {
     #[command(flatten)]
     of: Of,
     /// Make a tracer of this kind, unless the process has one of that name
-    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = ["function", "graph", "callback", "profile"])]
-    kind: Option<String>,
+    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = kinds())]
+    kind: Option<TracerKind>,
     #[command(flatten)]
     names: Names,
     #[command(flatten)]
@@ -109,6 +113,15 @@ struct Set {
     detail: Detail,
 }
 
+/// Kinds by their names.
+fn kinds() -> impl TypedValueParser<Value = TracerKind> {
+    let names = PossibleValuesParser::new(["function", "graph", "callback", "profile"]);
+    names.try_map(|name| {
+        let mut kinds = TracerKind::ALL.iter().copied();
+        kinds.find(|kind| kind.name() == name).ok_or(name)
+    })
+}
+
 /// Names stand in lines of words.
 fn parse_name(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
@@ -118,9 +131,19 @@ fn parse_name(text: &str) -> Result<String, String> {
 }
 
 impl Of {
-    fn lines(&self) -> String {
-        let name = self.tracer.as_ref();
-        name.map_or_else(String::new, |name| format!("tracer={name}\n"))
+    fn lines(&self) -> Vec<RequestLine<'_>> {
+        let name = self.tracer.as_deref();
+        name.map(RequestLine::Tracer).into_iter().collect()
+    }
+
+    fn lines_with<'a>(&'a self, more: &[RequestLine<'a>]) -> Vec<RequestLine<'a>> {
+        [self.lines().as_slice(), more].concat()
+    }
+
+    /// Whether it means this one.
+    fn means(&self, tracer: &TracerLine<'_>) -> bool {
+        let name = self.tracer.as_deref();
+        name.map_or(tracer.is_default, |name| tracer.name == name)
     }
 
     fn name(&self) -> &str {
@@ -131,40 +154,40 @@ impl Of {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.verb {
-            Verb::Start(start) => start.run(),
-            Verb::Stop(stop) => change(&stop.of, "stop", ""),
-            Verb::Remove(stop) => change(&stop.of, "remove", ""),
-            Verb::Status(of) => status(&of),
-            Verb::Filter(patterns) => patterns.run("filter"),
-            Verb::Notrace(patterns) => patterns.run("notrace"),
-            Verb::Trigger(trigger) => trigger.run(),
-            Verb::Set(set) if set.detail.is_empty() => Err(Failure::usage(
+            Command::Start(start) => start.run(),
+            Command::Stop(stop) => change(&stop.of, Verb::Stop, &[]),
+            Command::Remove(stop) => change(&stop.of, Verb::Remove, &[]),
+            Command::Status(of) => status(&of),
+            Command::Filter(patterns) => patterns.run(Verb::Filter),
+            Command::Notrace(patterns) => patterns.run(Verb::Notrace),
+            Command::Trigger(trigger) => trigger.run(),
+            Command::Set(set) if set.detail.is_empty() => Err(Failure::usage(
                 "nothing to set: expected --args, --result, --min-us or --budget",
             )
             .into()),
-            Verb::Set(set) => change(&set.of, "set", &set.detail.lines()),
+            Command::Set(set) => change(&set.of, Verb::Set, &set.detail.lines()),
         }
     }
 }
 
 /// One request, and what it did.
-fn change(of: &Of, verb: &str, lines: &str) -> anyhow::Result<Exit> {
+fn change(of: &Of, verb: Verb, lines: &[RequestLine<'_>]) -> anyhow::Result<Exit> {
     let target = Target::find(of.pid)?;
-    let answer = target.ask(verb, &(of.lines() + lines))?;
+    let answer = target.ask(verb, &of.lines_with(lines))?;
     tell(&answer)?;
     Ok(Exit::FINE)
 }
 
 fn tell(answer: &Answer) -> anyhow::Result<()> {
-    let number = |key| answer.number(key);
+    let number = |wanted| answer.count(wanted);
     let mut out = Sink::direct();
     writeln!(
         out,
         "{} matched, {} changed, {} on; {} refused",
-        counted(number("matched"), "function"),
-        counted(number("patched"), "site"),
-        count(number("open")),
-        count(number("refused"))
+        counted(number(Count::Matched), "function"),
+        counted(number(Count::Patched), "site"),
+        count(number(Count::Open)),
+        count(number(Count::Refused))
     )?;
     out.finish()?;
     answer.tell_refusals();
@@ -172,9 +195,9 @@ fn tell(answer: &Answer) -> anyhow::Result<()> {
 }
 
 impl Patterns {
-    fn run(self, verb: &str) -> anyhow::Result<Exit> {
+    fn run(self, verb: Verb) -> anyhow::Result<Exit> {
         let (filter, notrace) = match verb {
-            "filter" => (self.patterns, Vec::new()),
+            Verb::Filter => (self.patterns, Vec::new()),
             _ => (Vec::new(), self.patterns),
         };
         let names = Names {
@@ -205,30 +228,29 @@ impl Start {
         if self.names.is_empty() {
             self.require_functions(&target)?;
         }
-        let mut lines = self.of.lines() + &self.names.lines() + &self.detail.lines();
-        lines += &self.triggers.lines(self.names.syntax);
-        if let Some(kind) = &self.kind {
-            lines += &format!("kind={kind}\n");
-        }
-        let lease = format!("lease_ms={}\n", LEASE.as_millis());
+        let mut lines = self.of.lines_with(&self.names.lines());
+        lines.extend(self.detail.lines());
+        lines.extend(self.triggers.lines(self.names.syntax));
+        lines.extend(self.kind.map(RequestLine::Kind));
+        let lease = RequestLine::LeaseMs(LEASE.as_millis() as u64);
         // Before the start: from then on a signal must find us ready.
         let signals = Signals::watch()?;
         if !self.detach {
-            lines += &lease;
+            lines.push(lease);
         }
-        let answer = target.ask("start", &lines)?;
-        if answer.number("matched") == 0 {
-            target.ask("stop", &self.of.lines())?;
+        let answer = target.ask(Verb::Start, &lines)?;
+        if answer.count(Count::Matched) == 0 {
+            target.ask(Verb::Stop, &self.of.lines())?;
             return Err(self.nothing_matches(&target));
         }
         tell(&answer)?;
         if self.detach {
             return Ok(Exit::FINE);
         }
-        let renewal = self.of.lines() + &lease;
+        let renewal = self.of.lines_with(&[lease]);
         let (exit, told) = self.hold(&target, &renewal, &signals)?;
         if !target.has_ended() {
-            let answer = target.ask("stop", &self.of.lines())?;
+            let answer = target.ask(Verb::Stop, &self.of.lines())?;
             tell_given_up(&answer, told);
         }
         Ok(exit)
@@ -236,14 +258,9 @@ impl Start {
 
     /// A tracer that was given functions before keeps them.
     fn require_functions(&self, target: &Target) -> anyhow::Result<()> {
-        let status = target.ask("status", "")?;
-        let wanted = self.of.tracer.as_deref();
-        let tracers: Vec<_> = status.values("tracer").filter_map(Line::of).collect();
-        let known = tracers.iter().find(|line| match wanted {
-            Some(name) => line.name == name,
-            None => line.is_default,
-        });
-        match known {
+        let status = target.ask(Verb::Status, &[])?;
+        let tracers: Vec<_> = status.tracers().collect();
+        match tracers.iter().find(|line| self.of.means(line)) {
             Some(line) if !line.filter.is_empty() => Ok(()),
             // The target says best which there are.
             None if !tracers.is_empty() && self.kind.is_none() => Ok(()),
@@ -256,7 +273,7 @@ impl Start {
     fn hold(
         &self,
         target: &Target,
-        renewal: &str,
+        renewal: &[RequestLine<'_>],
         signals: &Signals,
     ) -> anyhow::Result<(Exit, usize)> {
         let begun = Instant::now();
@@ -273,18 +290,22 @@ impl Start {
                 continue;
             }
             renewed = Instant::now();
-            let answer = target.ask("renew", renewal)?;
+            let answer = target.ask(Verb::Renew, renewal)?;
             told += tell_given_up(&answer, told);
-            match answer.values("state").next() {
-                Some("off") => {
+            let state = answer.lines().find_map(|line| match line {
+                AnswerLine::State(state) => Some(state),
+                _ => None,
+            });
+            match state {
+                Some(LeaseState::Off) => {
                     note(&format!("{} was stopped", self.of.name()));
                     break;
                 }
-                Some("detached") => {
+                Some(LeaseState::Detached) => {
                     note(&format!("{} was started for good", self.of.name()));
                     return Ok((Exit::FINE, told));
                 }
-                _ => {}
+                Some(LeaseState::On) | None => {}
             }
         }
         Ok((Exit::FINE, told))
@@ -295,13 +316,9 @@ impl Start {
         let mut what = format!("{:?}", self.names.filter.join(" "));
         if self.names.filter.is_empty() {
             // What it was given before, or `*`.
-            let status = target.ask("status", "").ok();
-            let lines = status.iter().flat_map(|status| status.values("tracer"));
-            let mut tracers = lines.filter_map(Line::of);
-            let meant = tracers.find(|line| match &self.of.tracer {
-                Some(name) => line.name == name,
-                None => line.is_default,
-            });
+            let status = target.ask(Verb::Status, &[]).ok();
+            let mut tracers = status.iter().flat_map(Answer::tracers);
+            let meant = tracers.find(|line| self.of.means(line));
             let filter = meant.map_or("", |line| line.filter);
             what = format!("the filter of {}, {filter:?},", self.of.name());
         }

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use ringmark_attach::{LoadError, Loaded, Options};
 use ringmark_function_tracer::sites::{in_file, names_sites};
-use ringmark_reader::{Access, Session, control, find, notes};
+use ringmark_reader::{Access, ReaderError, Session, find, notes};
 
 use crate::output::{Failure, note, printable};
 use crate::tracing::preload;
 use crate::tracing::sites::{NO_SITES, no_sites};
+use crate::tracing::target::knows_tracers;
 
 /// How long the loaded library has to start.
 const START_WITHIN: Duration = Duration::from_secs(10);
@@ -84,7 +85,7 @@ fn is_loaded(pid: u32) -> bool {
 fn has_other_session(pid: u32) -> bool {
     let is_other = |place: &find::Found| {
         let session = Session::open_found(place, Access::Control).ok()?;
-        Some(!session.process_ended() && knows_tracers(&session) == Some(false))
+        Some(!session.process_ended() && matches!(knows_tracers(&session, START_WITHIN), Ok(false)))
     };
     let places = find::by_pid(pid).unwrap_or_default();
     places.iter().any(|place| is_other(place) == Some(true))
@@ -130,16 +131,10 @@ fn about(pid: u32, loaded: &Loaded) -> String {
 
 /// Whether a session of the process has tracers.
 fn answers(pid: u32) -> bool {
-    let knows = |place: &find::Found| {
-        let session = Session::open_found(place, Access::Control).ok()?;
-        knows_tracers(&session)
+    let knows = |place: &find::Found| -> Result<bool, ReaderError> {
+        let session = Session::open_found(place, Access::Control)?;
+        knows_tracers(&session, START_WITHIN)
     };
     let places = find::by_pid(pid).unwrap_or_default();
-    places.iter().any(|place| knows(place) == Some(true))
-}
-
-/// Whether a session has tracers; `None`: it does not answer.
-fn knows_tracers(session: &Session) -> Option<bool> {
-    let answer = control::request(session, "trace renew\ntracer=", START_WITHIN).ok()?;
-    Some(!answer.text.starts_with("unknown request"))
+    places.iter().any(|place| knows(place).unwrap_or(false))
 }

@@ -1,9 +1,8 @@
 //! Which functions are meant, and what is wanted of their calls: as options, and as lines of a
 //! request.
 
-use std::fmt::Write;
-
 use clap::ValueEnum;
+use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::selection::{Selection, Syntax};
 
 use crate::output::Failure;
@@ -45,12 +44,9 @@ impl From<Match> for Syntax {
 }
 
 impl Match {
-    /// As a line of a request, for the patterns behind it.
-    pub(crate) fn line(self) -> &'static str {
-        match self {
-            Self::Glob => "match=glob\n",
-            Self::Regex => "match=regex\n",
-        }
+    /// As a line of a request, for the patterns after it.
+    pub(crate) fn line(self) -> RequestLine<'static> {
+        RequestLine::Match(self.into())
     }
 }
 
@@ -133,43 +129,31 @@ impl Names {
     }
 
     /// As lines of a request.
-    pub(crate) fn lines(&self) -> String {
-        let mut text = String::new();
+    pub(crate) fn lines(&self) -> Vec<RequestLine<'_>> {
+        let mut lines = Vec::new();
         if self.syntax == Match::Regex {
-            text.push_str("match=regex\n");
+            lines.push(self.syntax.line());
         }
-        for pattern in &self.filter {
-            text += &format!("filter={pattern}\n");
-        }
-        for pattern in &self.notrace {
-            text += &format!("notrace={pattern}\n");
-        }
+        lines.extend(self.filter.iter().map(|text| RequestLine::Filter(text)));
+        lines.extend(self.notrace.iter().map(|text| RequestLine::Notrace(text)));
         if self.all_functions {
             // Last: it is a glob whatever the others are.
-            text.push_str("match=glob\nfilter=*\n");
+            lines.extend([Match::Glob.line(), RequestLine::Filter("*")]);
         }
-        text
+        lines
     }
 }
 
 impl Detail {
     /// As lines of a request.
-    pub(crate) fn lines(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        if let Some(args) = self.args {
-            let _ = writeln!(text, "args={args}");
-        }
-        if self.result {
-            text.push_str("result=on\n");
-        }
-        if let Some(ns) = self.min_us {
-            let _ = writeln!(text, "min_ns={ns}");
-        }
-        if let Some(ppm) = self.budget {
-            let _ = writeln!(text, "budget_ppm={ppm}");
-        }
-        text
+    pub(crate) fn lines(&self) -> Vec<RequestLine<'static>> {
+        let lines = [
+            self.args.map(RequestLine::Args),
+            self.result.then_some(RequestLine::Result(true)),
+            self.min_us.map(RequestLine::MinNs),
+            self.budget.map(RequestLine::BudgetPpm),
+        ];
+        lines.into_iter().flatten().collect()
     }
 
     /// Whether nothing is said.
@@ -189,7 +173,12 @@ mod tests {
             notrace: vec!["ab".into()],
             ..Names::default()
         };
-        assert_eq!(names.lines(), "filter=a*\nfilter=b@libz*\nnotrace=ab\n");
+        let expected = [
+            RequestLine::Filter("a*"),
+            RequestLine::Filter("b@libz*"),
+            RequestLine::Notrace("ab"),
+        ];
+        assert_eq!(names.lines(), expected);
         assert!(names.require().is_ok());
         let all = Names {
             all_functions: true,
@@ -197,7 +186,12 @@ mod tests {
             syntax: Match::Regex,
             ..Names::default()
         };
-        let expected = "match=regex\nnotrace=^x\nmatch=glob\nfilter=*\n";
+        let expected = [
+            RequestLine::Match(Syntax::Regex),
+            RequestLine::Notrace("^x"),
+            RequestLine::Match(Syntax::Glob),
+            RequestLine::Filter("*"),
+        ];
         assert_eq!(all.lines(), expected);
         let wrong = Names {
             filter: vec!["(".into()],

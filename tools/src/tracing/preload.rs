@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::sites::in_file;
 use rustix::process::{getegid, geteuid};
 
@@ -54,12 +55,11 @@ impl Options {
         };
         self.names.require()?;
         self.triggers.check(self.names.syntax)?;
-        let wish = format!(
-            "tracer={tracer}\n{}{}{}",
-            self.names.lines(),
-            self.triggers.lines(self.names.syntax),
-            self.detail.lines()
-        );
+        let mut lines = vec![RequestLine::Tracer(tracer)];
+        lines.extend(self.names.lines());
+        lines.extend(self.triggers.lines(self.names.syntax));
+        lines.extend(self.detail.lines());
+        let wish = lines.iter().map(|line| format!("{line}\n")).collect();
         let library = library()?;
         Ok(Some(Preload { library, wish }))
     }

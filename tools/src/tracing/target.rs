@@ -3,6 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ringmark_format::tracer_text::{
+    self, AnswerLine, Count, Request, RequestLine, TracerLine, UNKNOWN_REQUEST, Verb,
+};
 use ringmark_reader::{Access, ReaderError, Session, control, find};
 
 use crate::inject;
@@ -21,7 +24,7 @@ pub(crate) struct Target {
     session: Session,
 }
 
-/// Lines `key=value` of an answer.
+/// Text of an answer.
 #[derive(Debug)]
 pub(crate) struct Answer(String);
 
@@ -83,9 +86,7 @@ impl Target {
 
     fn at(pid: u32, place: &find::Found) -> Result<Option<Self>, ReaderError> {
         let session = Session::open_found(place, Access::Control)?;
-        // Also old tracers know this verb.
-        let answer = control::request(&session, "trace renew\ntracer=", ANSWER_WITHIN)?;
-        let knows = !answer.text.starts_with("unknown request");
+        let knows = knows_tracers(&session, ANSWER_WITHIN)?;
         Ok(knows.then_some(Self { pid, session }))
     }
 
@@ -93,8 +94,9 @@ impl Target {
     ///
     /// # Errors
     /// No answer, or the answer is no.
-    pub(crate) fn ask(&self, verb: &str, lines: &str) -> anyhow::Result<Answer> {
-        let text = format!("trace {verb}\n{lines}");
+    pub(crate) fn ask(&self, verb: Verb, lines: &[RequestLine<'_>]) -> anyhow::Result<Answer> {
+        let lines = lines.to_vec();
+        let text = Request { verb, lines }.to_string();
         let answer = control::request(&self.session, &text, ANSWER_WITHIN)?;
         if answer.status != 0 {
             let text = printable(&answer.text);
@@ -109,33 +111,55 @@ impl Target {
     }
 }
 
+/// Whether a session has tracers.
+///
+/// # Errors
+/// It does not answer.
+pub(crate) fn knows_tracers(session: &Session, within: Duration) -> Result<bool, ReaderError> {
+    // Also old tracers know this verb, and none has this name.
+    let request = Request {
+        verb: Verb::Renew,
+        lines: vec![RequestLine::Tracer("")],
+    };
+    let answer = control::request(session, &request.to_string(), within)?;
+    Ok(!answer.text.starts_with(UNKNOWN_REQUEST))
+}
+
 impl Answer {
-    /// Values of a key.
-    pub(crate) fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        let pairs = self.0.lines().filter_map(|line| line.split_once('='));
-        pairs
-            .filter(move |(k, _)| *k == key)
-            .map(|(_, value)| value)
+    /// Its lines, but for those that are not known.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = AnswerLine<'_>> {
+        AnswerLine::all(&self.0)
     }
 
-    /// All lines.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &str> {
-        self.0.lines()
+    /// The tracers in it.
+    pub(crate) fn tracers(&self) -> impl Iterator<Item = TracerLine<'_>> {
+        self.lines().filter_map(|line| match line {
+            AnswerLine::Tracer(tracer) => Some(tracer),
+            _ => None,
+        })
     }
 
     /// A number; 0 where it is not said.
-    pub(crate) fn number(&self, key: &str) -> u64 {
-        let value = self.values(key).next();
-        value.and_then(|text| text.parse().ok()).unwrap_or(0)
+    pub(crate) fn count(&self, wanted: Count) -> u64 {
+        tracer_text::count(&self.0, wanted).unwrap_or(0)
     }
 
     /// Says on standard error what was not done.
     pub(crate) fn tell_refusals(&self) {
-        let told = self.values("refusal").chain(self.values("note"));
-        let told = told.map(|text| note(&printable(text))).count() as u64;
-        let all = self.number("refused");
-        if all > told {
-            note(&format!("and {} more", all - told));
+        let (mut refusals, mut notes) = (Vec::new(), Vec::new());
+        for line in self.lines() {
+            match line {
+                AnswerLine::Refusal(text) => refusals.push(text),
+                AnswerLine::Note(text) => notes.push(text),
+                _ => {}
+            }
+        }
+        let told = (refusals.len() + notes.len()) as u64;
+        let all = refusals.into_iter().chain(notes);
+        all.for_each(|text| note(&printable(text)));
+        let refused = self.count(Count::Refused);
+        if refused > told {
+            note(&format!("and {} more", refused - told));
         }
     }
 }

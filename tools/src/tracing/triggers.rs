@@ -1,6 +1,7 @@
 //! What starts and stops a tracer where functions are entered or left: as options, and as lines of
 //! a request.
 
+use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::tracers::Trigger;
 
 use super::options::Match;
@@ -37,15 +38,10 @@ impl Triggers {
     }
 
     /// As lines of a request.
-    pub(crate) fn lines(&self, syntax: Match) -> String {
-        let mut text = String::new();
-        if !self.is_empty() {
-            text += syntax.line();
-        }
-        for trigger in &self.triggers {
-            text += &format!("trigger={trigger}\n");
-        }
-        text
+    pub(crate) fn lines(&self, syntax: Match) -> Vec<RequestLine<'_>> {
+        let syntax = (!self.is_empty()).then(|| syntax.line());
+        let triggers = self.triggers.iter().map(|text| RequestLine::Trigger(text));
+        syntax.into_iter().chain(triggers).collect()
     }
 }
 
@@ -62,9 +58,9 @@ mod tests {
         assert!(one.check(Match::Glob).is_ok() && one.check(Match::Regex).is_ok());
         assert_eq!(
             one.lines(Match::Regex),
-            "match=regex\ntrigger=f*:entry=start\n"
+            [Match::Regex.line(), RequestLine::Trigger("f*:entry=start")]
         );
-        assert_eq!(Triggers::default().lines(Match::Regex), "");
+        assert_eq!(Triggers::default().lines(Match::Regex), []);
         assert!(triggers("f:entry").check(Match::Glob).is_err());
         assert!(triggers("f\n:entry=stop").check(Match::Glob).is_err());
         assert!(triggers("(:entry=stop").check(Match::Regex).is_err());

@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::path::Path;
 
+use ringmark_decoder::store as files;
 use ringmark_decoder::{BlockReader, IndexBuilder, Item, SegmentIndex, parse_timestamp};
 use ringmark_format::block::kind;
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
 use super::clock::Now;
-use crate::store::index;
 
 /// What lies further ahead has not happened: a host that says so would have its segments kept for ever.
 const AHEAD_MAX_NS: u64 = 3_600_000_000_000;
@@ -38,7 +38,7 @@ impl Times {
 
     /// Those that its index says, if it has one.
     pub(super) fn indexed(segment: &Path, now: Now) -> Option<Self> {
-        Self::of(&index::load(segment)?, now)
+        Self::of(&files::load_index(segment)?, now)
     }
 
     fn of(index: &SegmentIndex, now: Now) -> Option<Self> {

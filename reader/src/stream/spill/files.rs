@@ -5,10 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX};
+use ringmark_format::block::BlockHeader;
+use ringmark_format::block_at::{self, BlockFault};
 
 use crate::error::{ReaderError, io_at};
-use crate::stream::blocks;
 
 /// What a file of a spill is called.
 pub(super) fn name(session: Uuid, number: u64) -> String {
@@ -35,15 +35,15 @@ pub(super) fn of(directory: &Path) -> Result<Vec<(Uuid, u64, PathBuf)>, ReaderEr
 
 /// What is wrong with the first block of a file. One that ends within it was being written when its
 /// streamer was killed: nothing in it was released.
-pub(super) fn begins_with_damage(path: &Path) -> Option<String> {
+pub(super) fn begins_with_damage(path: &Path) -> Option<BlockFault> {
     let file = File::open(path).ok()?;
     let mut bytes = vec![0; BlockHeader::BYTES];
     file.read_exact_at(&mut bytes, 0).ok()?;
-    let header = match blocks::header(&bytes, CONTENT_BYTES_MAX) {
-        Err(what) => return Some(what),
+    let header = match block_at::header(&bytes) {
+        Err(fault) => return Some(fault),
         Ok(header) => header?,
     };
-    bytes.resize(blocks::whole(&header), 0);
+    bytes.resize(header.whole_bytes(), 0);
     file.read_exact_at(&mut bytes, 0).ok()?;
-    blocks::first(&bytes, CONTENT_BYTES_MAX).err()
+    block_at::checked(&bytes).err()
 }

@@ -1,22 +1,26 @@
 //! What tracers with budgets cost, and which functions they gave up.
 
-use super::status::Line;
+use ringmark_format::tracer_text::{AnswerLine, GivenUp, TracerLine};
+
 use crate::output::{note, printable};
 use crate::tracing::target::Answer;
 
 /// Says which functions the budget did not allow, but for the first `told`; how many these are.
 pub(super) fn tell_given_up(answer: &Answer, told: usize) -> usize {
-    let lines = answer.values("given_up").skip(told).filter_map(given_up);
-    let tell = |(_, text)| note(&format!("switched off for its cost: {text}"));
-    lines.map(tell).count()
+    let tell = |one| note(&format!("switched off for its cost: {}", shown(&one)));
+    given_up(answer).skip(told).map(tell).count()
 }
 
-/// `TRACER PPM NAME` as the tracer, and as text for people.
-fn given_up(line: &str) -> Option<(&str, String)> {
-    let mut words = line.splitn(3, ' ');
-    let (tracer, ppm, name) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
-    let text = format!("{}, {} of the CPU time", printable(name), percent(ppm));
-    Some((tracer, text))
+fn given_up(answer: &Answer) -> impl Iterator<Item = GivenUp<'_>> {
+    answer.lines().filter_map(|line| match line {
+        AnswerLine::GivenUp(one) => Some(one),
+        _ => None,
+    })
+}
+
+fn shown(one: &GivenUp<'_>) -> String {
+    let (name, share) = (printable(one.function), percent(one.ppm));
+    format!("{name}, {share} of the CPU time")
 }
 
 /// Millionths.
@@ -25,18 +29,17 @@ fn percent(ppm: u64) -> String {
 }
 
 /// What is to be said of tracers with budgets.
-pub(super) fn budgets(answer: &Answer, lines: &[Line<'_>]) -> Vec<String> {
+pub(super) fn budgets(answer: &Answer, lines: &[TracerLine<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     for line in lines {
-        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
-        if let Some(budget) = number(line.budget) {
-            let cost = number(line.cost).map_or("not known yet".to_owned(), percent);
+        if let Some(budget) = line.budget_ppm {
+            let cost = line.cost_ppm;
+            let cost = cost.map_or("not known yet".to_owned(), percent);
             let (name, budget) = (printable(line.name), percent(budget));
             said.push(format!("{name}: budget {budget}, cost {cost}"));
         }
-        let given_up = answer.values("given_up").filter_map(given_up);
-        let of_it = given_up.filter(|(tracer, _)| *tracer == line.name);
-        said.extend(of_it.map(|(_, text)| format!("  switched off for its cost: {text}")));
+        let of_it = given_up(answer).filter(|one| one.tracer == line.name);
+        said.extend(of_it.map(|one| format!("  switched off for its cost: {}", shown(&one))));
     }
     said
 }

@@ -1,5 +1,7 @@
 //! `trace trigger`: what starts and stops a tracer.
 
+use ringmark_format::tracer_text::{RequestLine, Verb};
+
 use super::status::write_triggers;
 use super::{Of, change};
 use crate::output::{Exit, Sink};
@@ -36,17 +38,17 @@ pub(super) struct Trigger {
 impl Trigger {
     pub(super) fn run(self) -> anyhow::Result<Exit> {
         if self.none {
-            return change(&self.of, "trigger", "trigger=none\n");
+            return change(&self.of, Verb::Trigger, &[RequestLine::NoTriggers]);
         }
         let triggers = Triggers {
             triggers: self.triggers,
         };
         if !triggers.is_empty() {
             triggers.check(self.syntax)?;
-            return change(&self.of, "trigger", &triggers.lines(self.syntax));
+            return change(&self.of, Verb::Trigger, &triggers.lines(self.syntax));
         }
         let target = Target::find(self.of.pid)?;
-        let answer = target.ask("status", &self.of.lines())?;
+        let answer = target.ask(Verb::Status, &self.of.lines())?;
         let mut out = Sink::direct();
         write_triggers(&mut out, &answer, self.of.tracer.as_deref())?;
         out.finish()?;

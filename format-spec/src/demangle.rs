@@ -1,7 +1,10 @@
-//! Symbols as their language writes them. A symbol is input like any other: what comes out is
-//! bounded, whatever goes in.
+//! Symbols as their language writes them, for filters and for people. A symbol is input like any
+//! other: what comes out is bounded, whatever goes in.
 
-use std::fmt::{self, Write};
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
+use core::fmt::{self, Write};
 
 /// Longer symbols, and names that would become longer, are shown as they are.
 const BYTES_MAX: usize = 8 << 10;
@@ -20,13 +23,26 @@ impl Write for Bounded {
     }
 }
 
-/// The name of a Rust or C++ symbol for people; any other symbol as it is.
-pub(crate) fn demangled(symbol: &[u8]) -> Vec<u8> {
-    let readable = std::str::from_utf8(symbol)
-        .ok()
-        .filter(|text| text.len() <= BYTES_MAX);
-    let name = readable.and_then(|text| rust(text).or_else(|| cpp(text)));
-    name.map_or_else(|| symbol.to_vec(), String::into_bytes)
+/// The name of a Rust or C++ symbol, Rust's hash left out; any other symbol as it is.
+#[must_use]
+pub fn demangled(symbol: &[u8]) -> Cow<'_, [u8]> {
+    let text = core::str::from_utf8(symbol).ok();
+    let text = text.filter(|text| text.len() <= BYTES_MAX);
+    match text.and_then(|text| rust(text).or_else(|| cpp(text))) {
+        Some(name) => Cow::Owned(name.into_bytes()),
+        None => Cow::Borrowed(symbol),
+    }
+}
+
+/// The name of a function for people; without a symbol its place in its module's file, which is the
+/// same in every run: `module+0x11d0`.
+#[must_use]
+pub fn readable<'s>(symbol: &'s [u8], module: &[u8], offset: u64) -> Cow<'s, [u8]> {
+    if symbol.is_empty() {
+        let place = format!("+{offset:#x}");
+        return Cow::Owned([module, place.as_bytes()].concat());
+    }
+    demangled(symbol)
 }
 
 fn rust(symbol: &str) -> Option<String> {
@@ -52,7 +68,7 @@ mod tests {
     use super::*;
 
     fn text(symbol: &str) -> String {
-        String::from_utf8(demangled(symbol.as_bytes())).unwrap()
+        String::from_utf8(demangled(symbol.as_bytes()).into_owned()).unwrap()
     }
 
     #[test]
@@ -64,7 +80,17 @@ mod tests {
         );
         assert_eq!(text("main"), "main");
         assert_eq!(text("_Znonsense"), "_Znonsense");
-        assert_eq!(demangled(b"\xff\x00"), b"\xff\x00");
+        assert_eq!(text("_ZN3foo3bar17h0123456789abcdefE"), "foo::bar");
+        assert_eq!(demangled(b"\xff\x00"), &b"\xff\x00"[..]);
+        let long = format!("_Z{}", "1".repeat(9 << 10));
+        assert_eq!(text(&long), long);
+    }
+
+    #[test]
+    fn a_function_without_a_symbol_has_its_place() {
+        assert_eq!(readable(b"_ZN3foo3barEi", b"x", 1), &b"foo::bar(int)"[..]);
+        assert_eq!(readable(b"", b"server", 0x11d0), &b"server+0x11d0"[..]);
+        assert_eq!(readable(b"", b"\xff", 1), &b"\xff+0x1"[..]);
     }
 
     #[test]

@@ -1,0 +1,170 @@
+//! The files of a store, by their names: `DAY/SERVICE/HOST/SESSION.N.rmk`, its index and copies of
+//! what was cut off it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ringmark_format::Uuid;
+
+/// The file that makes a directory a store.
+pub const ID_FILE: &str = "store.id";
+/// Ending of a segment's name.
+const ENDING: &str = ".rmk";
+/// Ending of the name of a copy.
+const COPY_ENDING: &str = "damaged";
+/// Ending of an index's name.
+const INDEX_ENDING: &str = "idx";
+/// How deep segments lie: `DAY/SERVICE/HOST/`.
+const DEPTH: usize = 3;
+
+/// The file of segment `number`.
+#[must_use]
+pub fn segment(directory: &Path, session: Uuid, number: u32) -> PathBuf {
+    directory.join(format!("{session}.{number}{ENDING}"))
+}
+
+/// Session and number of a segment's file.
+#[must_use]
+pub fn parse(file: &Path) -> Option<(Uuid, u32)> {
+    parse_with(file, ENDING)
+}
+
+/// Session and number of a file that is called as a collector calls it, and not otherwise.
+#[must_use]
+pub fn parse_with(file: &Path, ending: &str) -> Option<(Uuid, u32)> {
+    let name = file.file_name()?.to_str()?;
+    let (uuid, number) = name.strip_suffix(ending)?.rsplit_once('.')?;
+    let digits: String = uuid.chars().filter(|c| *c != '-').collect();
+    let uuid = Uuid(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes());
+    let number: u32 = number.parse().ok()?;
+    (format!("{uuid}.{number}{ending}") == name).then_some((uuid, number))
+}
+
+/// All segments of the store at `root`.
+///
+/// # Errors
+/// A directory cannot be read.
+pub fn segments(root: &Path) -> io::Result<Vec<PathBuf>> {
+    files_of_store(root, |file| parse(file).is_some())
+}
+
+/// The copies of what was cut off a segment, in the order in which they were made.
+pub fn copies(segment: &Path) -> impl Iterator<Item = PathBuf> {
+    let numbered = move |number: u32| match number {
+        1 => segment.with_extension(COPY_ENDING),
+        _ => segment.with_extension(format!("{number}.{COPY_ENDING}")),
+    };
+    (1..).map(numbered)
+}
+
+/// Where the index of a segment lies.
+#[must_use]
+pub fn index_of(segment: &Path) -> PathBuf {
+    segment.with_extension(INDEX_ENDING)
+}
+
+/// Files where a collector puts its own: below directories that are days, and just as deep. What
+/// else lies in the store's directory is not looked at.
+///
+/// # Errors
+/// A directory cannot be read.
+pub fn files_of_store(root: &Path, is_ours: impl Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    walk(root, |path, depth, is_directory| {
+        if is_directory {
+            return depth > 0 || is_day(path);
+        }
+        if depth == DEPTH && is_ours(path) {
+            found.push(path.to_owned());
+        }
+        false
+    })?;
+    found.sort();
+    Ok(found)
+}
+
+/// Files with the ending of dumps, at most as deep as a store is; in the order of their names.
+/// What is no day of a store and may not be read is none of its business.
+///
+/// # Errors
+/// A directory cannot be read.
+pub fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_store = root.join(ID_FILE).symlink_metadata().is_ok();
+    let is_skipped = |path: &Path, depth: usize| {
+        let may_be = is_store && depth == 0 && !is_day(path);
+        may_be && fs::read_dir(path).is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let mut found = Vec::new();
+    walk(root, |path, depth, is_directory| {
+        if is_directory {
+            return depth < DEPTH && !is_skipped(path, depth);
+        }
+        if path.extension().is_some_and(|e| e == &ENDING[1..]) {
+            found.push(path.to_owned());
+        }
+        false
+    })?;
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a directory is called as one of the days of a store.
+fn is_day(directory: &Path) -> bool {
+    let name = directory.file_name().unwrap_or_default().as_encoded_bytes();
+    let fits = |(at, byte): (usize, &u8)| match at {
+        4 | 7 => *byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    name.len() == 10 && name.iter().enumerate().all(fits)
+}
+
+/// Shows every file and directory below `root` to `look`, with the depth at which it was found;
+/// goes into a directory if it says so.
+fn walk(root: &Path, mut look: impl FnMut(&Path, usize, bool) -> bool) -> io::Result<()> {
+    let mut directories = vec![(root.to_owned(), 0)];
+    while let Some((directory, depth)) = directories.pop() {
+        let entries = match fs::read_dir(&directory) {
+            // Removed since the one above it was read.
+            Err(error) if depth > 0 && error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let (path, kind) = entry.and_then(|e| Ok((e.path(), e.file_type()?)))?;
+            if (kind.is_dir() || kind.is_file()) && look(&path, depth, kind.is_dir()) {
+                directories.push((path, depth + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies of what was cut off segments below `root`.
+///
+/// # Errors
+/// A directory cannot be read.
+pub fn copies_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    files_of_store(root, |file| {
+        file.extension().is_some_and(|e| e == COPY_ENDING)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segments_name_is_read_back() {
+        let uuid = Uuid([7; 16]);
+        let file = segment(Path::new("/a"), uuid, 12);
+        assert_eq!(parse(&file), Some((uuid, 12)));
+        assert_eq!(parse(Path::new("/a/store.id")), None);
+        assert_eq!(parse(Path::new("/a/x.1.rmk")), None);
+        for other in [".012.rmk", ".+12.rmk", ".12.rmk.rmk", "..12.rmk"] {
+            let name = format!("/a/{uuid}{other}");
+            assert_eq!(parse(Path::new(&name)), None, "{name}");
+        }
+        let digits = uuid.to_string().replace('-', "");
+        assert_eq!(parse(Path::new(&format!("/a/{digits}.12.rmk"))), None);
+    }
+}
