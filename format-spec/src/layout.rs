@@ -68,7 +68,7 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 31] {
+pub fn layout_table() -> [StructLayout; 32] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
@@ -97,6 +97,7 @@ pub fn layout_table() -> [StructLayout; 31] {
         crate::stream::Ack::LAYOUT,
         crate::stream::Ping::LAYOUT,
         crate::stream::Pong::LAYOUT,
+        crate::store::StoreId::LAYOUT,
         crate::store::Index::LAYOUT,
         crate::store::IndexSlot::LAYOUT,
         crate::removals::Removals::LAYOUT,
