@@ -1,16 +1,20 @@
-//! How a host's clocks stand to ours: what a PING and its PONG tell.
+//! The collector's own clock, and its estimates of a host's clock offset from PING/PONG round trips.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ringmark_format::stream::{HOST_DRIFT_PPM, HostClock, PING_EVERY_MS, Pong};
-
-use crate::server::now_ns;
 
 /// PINGs whose PONG may still come.
 const OPEN_MAX: usize = 16;
 /// By how much our two clocks may part during a round trip.
 const STEADY: Duration = Duration::from_millis(1);
+
+/// `CLOCK_REALTIME` in ns since 1970.
+pub(crate) fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
 
 /// The PINGs of one connection.
 #[derive(Debug, Default)]

@@ -19,14 +19,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 
 use crate::block;
-use crate::clocks::Pings;
+use crate::clocks::{Pings, now_ns};
 use crate::end::End;
 use crate::figures::Figures;
+use crate::host_name::fits;
 use crate::hosts::Presence;
 use crate::listen::{Bytes, Line, say_and_close};
+use crate::lock::lock;
 use crate::memory::{Memory, Part};
-use crate::server::now_ns;
-use crate::store::{Shared, Store, fits, lock};
+use crate::store::{Shared, Store};
 use crate::words::{self, Introduced};
 use durable::Syncing;
 

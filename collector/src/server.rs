@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials};
@@ -289,10 +289,4 @@ async fn serve_figures(listener: tokio::net::TcpListener, figures: Arc<Figures>)
             let _ = tokio::time::timeout(Duration::from_secs(5), answer).await;
         });
     }
-}
-
-/// `CLOCK_REALTIME` in ns since 1970.
-pub(crate) fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::StoreError;
+use super::error::StoreError;
 use crate::figures::Figures;
 
 /// What a session takes beside what it sends: its places in maps, its open segment.

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::Fault;
 
+use super::context::Context;
+use super::error::{StoreError, io_at};
+use super::name;
 use super::place::create;
-use super::{Context, StoreError, io_at, lock, name};
 use crate::figures::Figures;
+use crate::lock::lock;
 
 /// Ending of the name of a copy.
 const ENDING: &str = "damaged";

@@ -1,13 +1,13 @@
 //! The directory of a store: whether it is one, who may look into it, and how directories and files
 //! come into being there.
 
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{StoreError, identity, io_at};
+use super::error::{StoreError, io_at};
+use super::identity::{self, is_blank};
 
 /// What a collector may do with the directory that it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,9 +17,6 @@ pub struct DirectoryOptions {
     /// Its group may read the store.
     pub group_readable: bool,
 }
-
-/// What a file system's own root has.
-const LOST_FOUND: &str = "lost+found";
 
 impl DirectoryOptions {
     const fn directory_mode(self) -> u32 {
@@ -132,18 +129,4 @@ fn make_root(root: &Path) -> io::Result<bool> {
         }
     }
     Ok(!missing.is_empty())
-}
-
-/// Whether there is nothing in a directory but what its file system has put there, and an identity.
-pub(super) fn is_blank(directory: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
-        if ![LOST_FOUND, identity::FILE]
-            .iter()
-            .any(|of| name == OsStr::new(of))
-        {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

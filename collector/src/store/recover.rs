@@ -10,10 +10,12 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
+use super::context::Context;
 use super::damaged::is_cut;
+use super::error::{StoreError, io_at};
 use super::segment::Segment;
 use super::session::StoredSession;
-use super::{Context, StoreError, index, io_at, name};
+use super::{index, name};
 
 /// Reads the session's segments in `directory`, in order; goes on with the last one, and cuts off
 /// what is not whole at its end. One with damage that blocks follow stays as it is. `None`: nothing

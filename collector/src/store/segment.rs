@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::error::{StoreError, io_at};
 use super::place::{DirectoryOptions, remove_left};
-use super::{StoreError, index, io_at, name};
+use super::{index, name};
 
 /// An open segment.
 #[derive(Debug)]

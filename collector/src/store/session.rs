@@ -15,12 +15,17 @@ use ringmark_format::{Uuid, align8};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::budget::{Charge, SLOT_BYTES};
-use super::durable::Unsynced;
+use super::context::Context;
+use super::error::{StoreError, io_at};
+use super::name;
+use super::options::Sync;
 use super::positions::{GONE_BYTES, Positions, STEP_MAX};
 use super::segment::Segment;
-use super::{Context, StoreError, Sync, io_at, lock, name};
+use super::unsynced::Unsynced;
 use crate::clocks::Kept;
 use crate::figures::Figures;
+use crate::host_name::safe;
+use crate::lock::lock;
 
 /// Most schema bytes that are kept of one session, to begin further segments with.
 const SCHEMA_BYTES_MAX: usize = 8 << 20;
@@ -53,6 +58,9 @@ pub struct Known {
     /// have cost.
     pub slots: Vec<(u32, u64)>,
 }
+
+/// A session that several connections may speak of.
+pub type Shared = Arc<Mutex<StoredSession>>;
 
 /// A session in the store.
 #[derive(Debug)]
@@ -88,7 +96,7 @@ impl StoredSession {
     ) -> Result<Self, StoreError> {
         Ok(Self {
             uuid,
-            host: name::safe(host),
+            host: safe(host),
             directory,
             content: content.to_vec(),
             schema: Vec::new(),
@@ -121,7 +129,7 @@ impl StoredSession {
 
     /// A host sent SESSION with this content.
     pub(super) fn announced(&self, host: &str, content: &[u8]) -> Result<(), StoreError> {
-        if self.host != name::safe(host) {
+        if self.host != safe(host) {
             return Err(StoreError::Foreign {
                 session: self.uuid,
                 owner: self.host.clone(),

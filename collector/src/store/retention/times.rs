@@ -9,8 +9,8 @@ use ringmark_format::block::kind;
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
+use super::super::index;
 use super::clock::Now;
-use crate::store::index;
 
 /// What lies further ahead has not happened: a host that says so would have its segments kept for ever.
 const AHEAD_MAX_NS: u64 = 3_600_000_000_000;
