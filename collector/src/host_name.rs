@@ -3,22 +3,30 @@
 /// Most characters of a name: as many as a DNS name has, and a directory's.
 const NAME_MAX: usize = 253;
 
-/// Whether a name is short enough to be a directory's as a whole.
+/// A name that would have to be cut to be a directory's, and could then be another one's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the name of the {what} has {found} characters, expected at most {NAME_MAX}")]
+pub(crate) struct NameTooLong {
+    /// What it names.
+    what: &'static str,
+    /// Its characters.
+    found: usize,
+}
+
+/// Checks that a name is short enough to be a directory's as a whole.
 ///
 /// # Errors
-/// It would have to be cut, and could then be another one's.
-pub(crate) fn fits(what: &str, name: &str) -> Result<(), String> {
+/// It is too long.
+pub(crate) fn fits(what: &'static str, name: &str) -> Result<(), NameTooLong> {
     let found = name.chars().count();
     if found <= NAME_MAX {
         return Ok(());
     }
-    Err(format!(
-        "the name of the {what} has {found} characters, expected at most {NAME_MAX}"
-    ))
+    Err(NameTooLong { what, found })
 }
 
-/// A name of one directory, whatever a peer says: letters, digits, `.`, `_` and `-`, not hidden. As long as what was
-/// said, or one character longer: see [`fits`].
+/// Makes the name of one directory of whatever a peer sent: letters, digits, `.`, `_` and `-`, not
+/// hidden. It is as long as what was sent, or one character longer: see [`fits`].
 pub(crate) fn safe(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String = text
@@ -55,6 +63,9 @@ mod tests {
         );
         assert!(long.iter().all(|name| fits("host", name).is_ok()));
         let found = fits("host", &"ü".repeat(254));
-        assert!(found.is_err_and(|why| why.contains("254 characters, expected at most 253")));
+        assert!(found.is_err_and(|why| {
+            why.to_string()
+                .contains("254 characters, expected at most 253")
+        }));
     }
 }

@@ -9,12 +9,13 @@ use ringmark_reader::stream::{Address, Credentials};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, watch};
 
+use crate::common::Common;
 use crate::figures::Figures;
 use crate::listen::{Incoming, Listener, say_and_close};
 use crate::memory::Memory;
-use crate::peer::{Common, Peer};
+use crate::messages;
+use crate::peer::Peer;
 use crate::store::{Store, StoreError, StoreOptions};
-use crate::words;
 
 /// How often old segments are closed and removed, at least and at most.
 const TIDY_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_millis(100)];
@@ -52,7 +53,7 @@ pub struct CollectorOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum CollectorError {
     /// The store cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// It cannot listen there.
     #[error("{address}: listen: {source}")]
@@ -237,7 +238,7 @@ async fn accept(
 }
 
 async fn refuse(incoming: Incoming) {
-    let refused = words::refused(refusal::BUSY, "too many connections");
+    let refused = messages::refused(refusal::BUSY, "too many connections");
     if let Ok(line) = incoming.secure(REFUSE_WITHIN).await {
         say_and_close(line.bytes, &refused).await;
     }

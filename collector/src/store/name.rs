@@ -13,7 +13,7 @@ use ringmark_format::session::SessionHeader;
 
 use super::identity;
 use crate::clocks::now_ns;
-use crate::host_name::{fits, safe};
+use crate::host_name::{NameTooLong, fits, safe};
 
 /// Ending of a segment's name.
 pub(super) const ENDING: &str = ".rmk";
@@ -26,7 +26,7 @@ const DEPTH: usize = 3;
 ///
 /// # Errors
 /// A name is too long.
-pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, String> {
+pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, NameTooLong> {
     let attributes = session.get(SessionHeader::BYTES..).unwrap_or_default();
     let find = |tag| {
         Attributes::new(attributes)

@@ -149,9 +149,9 @@ impl Store {
         {
             return Ok(found);
         }
-        let directory = name::directory(host, content).map_err(|what| StoreError::Protocol {
+        let directory = name::directory(host, content).map_err(|long| StoreError::Protocol {
             session: uuid,
-            what,
+            what: long.to_string(),
         })?;
         let directory = self.context.options.root.join(directory);
         StoredSession::new(uuid, host, directory, content, &self.context)

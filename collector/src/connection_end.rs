@@ -1,10 +1,10 @@
-//! How connections end, and what is said then.
+//! Why a connection ended, and the message that says so.
 
 use ringmark_format::Uuid;
 use ringmark_format::stream::refusal;
 
+use crate::messages;
 use crate::store::StoreError;
-use crate::words;
 
 /// Why a connection ended.
 #[derive(Debug)]
@@ -13,18 +13,23 @@ pub(crate) enum End {
     Gone,
     /// It was refused, for this reason.
     Refused(u32, String),
-    /// What it said of a session was refused.
+    /// A session of it was refused.
     RefusedSession(Uuid, u32, String),
 }
 
 impl End {
+    /// Refuses a peer that breaks the protocol.
+    pub(crate) fn protocol(what: impl ToString) -> Self {
+        Self::Refused(refusal::PROTOCOL, what.to_string())
+    }
+
     /// The message that says it; `None`: there is nothing to say.
     pub(crate) fn message(&self) -> Option<Vec<u8>> {
         match self {
             Self::Gone => None,
-            Self::Refused(code, why) => Some(words::refused(*code, why)),
+            Self::Refused(code, why) => Some(messages::refused(*code, why)),
             Self::RefusedSession(session, code, why) => {
-                Some(words::refused_session(*session, *code, why))
+                Some(messages::refused_session(*session, *code, why))
             }
         }
     }

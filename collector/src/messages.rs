@@ -1,4 +1,4 @@
-//! The messages of a streamer, read; and ours, made.
+//! The messages of the protocol: a streamer's are read, the collector's are made.
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::store::Known;
 
-/// Who says HELLO.
+/// What a streamer says of itself in HELLO.
 #[derive(Debug, Clone)]
 pub(crate) struct Introduced {
     pub(crate) version_major: u16,
@@ -45,12 +45,12 @@ pub(crate) fn welcome(store: [u8; 16], real_ns: u64, credit: u64) -> Vec<u8> {
     message(kind::WELCOME, Uuid([0; 16]), welcome.as_bytes())
 }
 
-/// All of the connection is refused.
+/// REFUSED, of the whole connection.
 pub(crate) fn refused(code: u32, why: &str) -> Vec<u8> {
     refused_session(Uuid([0; 16]), code, why)
 }
 
-/// What was said of this session is refused.
+/// REFUSED, of one session.
 pub(crate) fn refused_session(session: Uuid, code: u32, why: &str) -> Vec<u8> {
     let refused = Refused { code, reserved: 0 };
     let content = [refused.as_bytes(), why.as_bytes()].concat();
@@ -80,8 +80,7 @@ pub(crate) fn ack(durable: u64, credit: u64) -> Vec<u8> {
     message(kind::ACK, Uuid([0; 16]), ack.as_bytes())
 }
 
-pub(crate) fn ping(number: u64, real_ns: u64) -> Vec<u8> {
-    let ping = Ping { number, real_ns };
+pub(crate) fn ping(ping: &Ping) -> Vec<u8> {
     message(kind::PING, Uuid([0; 16]), ping.as_bytes())
 }
 
