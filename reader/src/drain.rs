@@ -1,15 +1,16 @@
 //! A session drained page by page: fill a batch, have it written, release what was in it.
 
-use ringmark_format::Uuid;
 use ringmark_format::session::SessionHeader;
-use ringmark_ring::{RingFile, SchemaLog};
+use ringmark_ring::SchemaLog;
 use zerocopy::IntoBytes;
 
 use crate::batch::Batch;
 use crate::counters;
 use crate::error::ReaderError;
+use crate::page_copy::{NotTaken, Visit};
+use crate::positions::SlotPosition;
 use crate::session::Session;
-use crate::slot_reader::{SlotReader, Taken, Waiting};
+use crate::slot_reader::SlotReader;
 
 /// Most schema bytes that are taken from one session.
 const SCHEMA_BYTES_MAX: u64 = 64 << 20;
@@ -79,7 +80,7 @@ impl SessionDrain {
         self.session.consumes() && !self.observe
     }
 
-    /// The session back, to read it in another way.
+    /// Gives the session back, to be read in another way.
     #[must_use]
     pub fn into_session(self) -> Session {
         self.session
@@ -156,19 +157,22 @@ impl SessionDrain {
         let Some(waiting) = reader.waiting(ring, &slot) else {
             return Fill::PassDone;
         };
-        self.fill = self.fill.max(reader.fill);
-        reader.fill = 0;
-        let uuid = self.session.uuid();
+        self.fill = self.fill.max(reader.take_fill_1024());
         if self.pass_end.is_none() && !take_from(&mut self.budget, waiting.geometry.ring_bytes()) {
             return Fill::PassDone;
         }
-        let end = *self.pass_end.get_or_insert(waiting.sealed_end);
+        let visit = Visit {
+            file: ring,
+            session: self.session.uuid(),
+            waiting,
+            end: *self.pass_end.get_or_insert(waiting.sealed_end),
+        };
         // Bounded by the ring's pages: `waiting` keeps `next` that close to `sealed_end`.
-        while reader.next() < waiting.sealed_end.min(end) {
+        while reader.next() < waiting.sealed_end.min(visit.end) {
             if self.oldest_ns > 0 && reader.skip_before(ring, &waiting, self.oldest_ns) {
                 continue;
             }
-            if reader.take_sealed(ring, uuid, &waiting, batch) == Taken::BatchFull {
+            if reader.take_sealed(&visit, batch) == Err(NotTaken::BatchFull) {
                 return Fill::BatchFull;
             }
         }
@@ -189,7 +193,7 @@ impl SessionDrain {
                 let page_bytes = u64::from(waiting.geometry.page_bytes);
                 bytes = bytes.saturating_add(pages.saturating_mul(page_bytes));
             }
-            self.fill = self.fill.max(std::mem::take(&mut reader.fill));
+            self.fill = self.fill.max(reader.take_fill_1024());
         }
         bytes
     }
@@ -206,7 +210,7 @@ impl SessionDrain {
     /// # Errors
     /// As [`SessionDrain::fill`].
     pub fn fill_open(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
-        self.pass_open(batch, take_tail)
+        self.pass_open(batch, SlotReader::take_tail)
     }
 
     /// As [`SessionDrain::fill_open`], but for open pages that nothing was added to since the last.
@@ -214,11 +218,7 @@ impl SessionDrain {
     /// # Errors
     /// As [`SessionDrain::fill`].
     pub fn fill_news(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
-        self.pass_open(batch, |reader, ring, uuid, end, batch| {
-            let stands = reader.has_no_news(ring, end.0);
-            let mut take = || take_tail(reader, ring, uuid, end, batch);
-            if stands { Taken::Gone } else { take() }
-        })
+        self.pass_open(batch, SlotReader::take_news)
     }
 
     /// As [`SessionDrain::fill_open`], of the pages that the last such pass found open, too, and
@@ -227,9 +227,7 @@ impl SessionDrain {
     /// # Errors
     /// As [`SessionDrain::fill`].
     pub fn fill_lingering(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
-        self.pass_open(batch, |reader, ring, uuid, (waiting, _), batch| {
-            reader.take_lingering(ring, uuid, waiting, batch)
-        })
+        self.pass_open(batch, SlotReader::take_lingering)
     }
 
     fn pass_open(&mut self, batch: &mut Batch, take: TakeOpen) -> Result<Fill, ReaderError> {
@@ -237,7 +235,6 @@ impl SessionDrain {
             self.session.check_size()?;
             self.budget = self.session.ring().map().bytes();
         }
-        let uuid = self.session.uuid();
         while self.cursor < self.slots.len() {
             let ring = self.session.ring();
             let reader = &mut self.slots[self.cursor];
@@ -249,13 +246,18 @@ impl SessionDrain {
                     self.pass_end.is_some() || take_from(&mut self.budget, bytes)
                 })
             {
-                let end = *self.pass_end.get_or_insert(waiting.sealed_end);
-                match take(reader, ring, uuid, (&waiting, end), batch) {
-                    Taken::BatchFull => {
+                let visit = Visit {
+                    file: ring,
+                    session: self.session.uuid(),
+                    waiting,
+                    end: *self.pass_end.get_or_insert(waiting.sealed_end),
+                };
+                match take(reader, &visit, batch) {
+                    Err(NotTaken::BatchFull) => {
                         return self.session.check_whole().map(|()| Fill::BatchFull);
                     }
-                    Taken::Page => {}
-                    Taken::Gone => reader.count_events(ring, &slot, batch),
+                    Ok(()) => {}
+                    Err(NotTaken::Gone) => reader.count_events(ring, &slot, batch),
                 }
             }
             self.pass_end = None;
@@ -265,7 +267,7 @@ impl SessionDrain {
         self.session.check_whole().map(|()| Fill::PassDone)
     }
 
-    /// What was taken is written: moves *consumed* over it, if this drain consumes.
+    /// Marks what was taken as written: moves *consumed* over it, if this drain consumes.
     pub fn release(&mut self) {
         let consumes = self.consumes();
         for (index, reader) in self.slots.iter_mut().enumerate() {
@@ -276,51 +278,53 @@ impl SessionDrain {
 
     /// How far every slot was taken, for [`SessionDrain::release_to`].
     #[must_use]
-    pub fn taken(&self) -> Vec<(u32, u64)> {
-        let readers = self.slots.iter();
-        readers.map(|r| (r.index(), r.next())).collect()
+    pub fn taken(&self) -> Vec<SlotPosition> {
+        self.slots.iter().map(SlotReader::position).collect()
     }
 
-    /// What was taken up to these positions, which [`SessionDrain::taken`] gave, is safe
+    /// Marks what was taken up to these positions, which [`SessionDrain::taken`] gave, as safe
     /// elsewhere: moves *consumed* over it, if this drain consumes.
-    pub fn release_to(&mut self, positions: &[(u32, u64)]) {
+    pub fn release_to(&mut self, positions: &[SlotPosition]) {
         let consumes = self.consumes();
-        for &(index, page) in positions {
-            if let Some(reader) = self.slots.get_mut(index as usize) {
-                let slot = self.session.ring().slot(index);
-                reader.written_to(page, slot.as_ref().filter(|_| consumes));
+        for at in positions {
+            if let Some(reader) = self.slots.get_mut(at.slot as usize) {
+                let slot = self.session.ring().slot(at.slot);
+                reader.written_to(at.next_page, slot.as_ref().filter(|_| consumes));
             }
         }
     }
 
-    /// Goes on behind what somebody else has already: pages before these, and the first
+    /// Goes on after what a peer has already: pages before these, and the first
     /// `schema_bytes` of the schema. Pages are released as by [`SessionDrain::release_to`].
-    pub fn resume(&mut self, positions: &[(u32, u64)], schema_bytes: u64) {
+    pub fn resume(&mut self, positions: &[SlotPosition], schema_bytes: u64) {
         self.rewind();
         self.follow_new_slots();
         let ring = self.session.ring();
-        let there = positions.iter().filter_map(|&(index, page)| {
-            // Whoever said it may be wrong, or lie.
-            Some((index, page.min(ring.slot(index)?.produced())))
-        });
+        let there = positions
+            .iter()
+            .filter_map(|&SlotPosition { slot, next_page }| {
+                // The peer that said it may be wrong, or lie.
+                let next_page = next_page.min(ring.slot(slot)?.produced());
+                Some(SlotPosition { slot, next_page })
+            });
         let there: Vec<_> = there.collect();
         self.skip_to(&there);
         self.release_to(&there);
         self.schema_written = schema_bytes;
     }
 
-    /// Goes on behind what was taken before a [`SessionDrain::rewind`], which nothing is released
+    /// Goes on after what was taken before a [`SessionDrain::rewind`], which nothing is released
     /// of yet.
-    pub fn skip_to(&mut self, positions: &[(u32, u64)]) {
-        for &(index, page) in positions {
-            if let Some(reader) = self.slots.get_mut(index as usize) {
-                reader.skip_to(page);
+    pub fn skip_to(&mut self, positions: &[SlotPosition]) {
+        for at in positions {
+            if let Some(reader) = self.slots.get_mut(at.slot as usize) {
+                reader.skip_to(at.next_page);
             }
         }
     }
 
-    /// What was taken since the last [`SessionDrain::release`] could not be written: a new pass
-    /// takes it again.
+    /// Goes back to the last [`SessionDrain::release`]: what was taken since could not be written,
+    /// and a new pass takes it again.
     pub fn rewind(&mut self) {
         self.cursor = 0;
         self.pass_end = None;
@@ -351,7 +355,7 @@ impl SessionDrain {
             .iter()
             .filter_map(|reader| Some((reader, ring.slot(reader.index())?)))
             .filter(|(_, slot)| slot.claims() > 0)
-            .map(|(reader, slot)| counters::of_slot(reader.index(), &slot, reader.events))
+            .map(|(reader, slot)| counters::of_slot(reader.index(), &slot, reader.events()))
             .collect();
         let content = counters::content(&self.session, &entries, finished);
         self.session.check_whole().map(|()| content)
@@ -386,7 +390,7 @@ impl SessionDrain {
     /// Pages that were overwritten, or gone, before they could be copied.
     #[must_use]
     pub fn pages_skipped(&self) -> u64 {
-        let skipped = self.slots.iter().map(|reader| reader.skipped);
+        let skipped = self.slots.iter().map(SlotReader::skipped);
         skipped.fold(0, u64::saturating_add)
     }
 
@@ -425,26 +429,5 @@ fn take_from(budget: &mut u64, bytes: u64) -> bool {
     left.is_some()
 }
 
-/// Takes what a pass over open pages wants of one slot, which waits like this and was sealed up to
-/// there when the pass came by.
-type TakeOpen = fn(&mut SlotReader, &RingFile, Uuid, (&Waiting, u64), &mut Batch) -> Taken;
-
-/// Takes what is left of a slot: pages up to `end`, then the one behind them, which was open when
-/// the pass came by.
-fn take_tail(
-    reader: &mut SlotReader,
-    ring: &RingFile,
-    uuid: Uuid,
-    (waiting, end): (&Waiting, u64),
-    batch: &mut Batch,
-) -> Taken {
-    while reader.next() < end {
-        if reader.take_sealed(ring, uuid, waiting, batch) == Taken::BatchFull {
-            return Taken::BatchFull;
-        }
-    }
-    if reader.next() >= waiting.produced {
-        return Taken::Gone;
-    }
-    reader.take_open(ring, uuid, waiting, batch)
-}
+/// Takes what a pass over open pages wants of one slot.
+type TakeOpen = fn(&mut SlotReader, &Visit<'_>, &mut Batch) -> Result<(), NotTaken>;

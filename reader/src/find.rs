@@ -1,129 +1,20 @@
 //! Where sessions are: in session directories, and in what a process maps.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
 
+pub use crate::directories::directories;
+use crate::directories::{named_directories, uid_in_name, users_directories};
 use crate::error::{ReaderError, io_at};
+pub use crate::found::Found;
 use crate::notes;
+use crate::pids::processes;
 use crate::session::{Access, Session};
-
-/// A place where a ring file can be opened.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Found {
-    /// Path of the file, or of a descriptor in `/proc`.
-    pub path: PathBuf,
-    /// The path is a descriptor in `/proc` that has to be followed.
-    descriptor: bool,
-    /// Owner of the directory it was found in: nobody else's file belongs there.
-    owner: Option<u32>,
-}
-
-impl Found {
-    /// The ring file at `path`; a link there is refused.
-    #[must_use]
-    pub fn at(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            descriptor: false,
-            owner: None,
-        }
-    }
-
-    pub(crate) fn open(&self, write: bool) -> Result<File, ReaderError> {
-        let opened = if self.descriptor {
-            fs::OpenOptions::new()
-                .read(true)
-                .write(write)
-                .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-                .open(&self.path)
-        } else {
-            session_dir::open(&self.path, write)
-        };
-        let file = opened.map_err(|error| match self.foreign_owner() {
-            Some(foreign) if error.kind() == io::ErrorKind::PermissionDenied => foreign,
-            _ => io_at("open", &self.path)(error),
-        })?;
-        let owner = file.metadata().map_err(io_at("fstat", &self.path))?.uid();
-        let own = session_dir::uid();
-        // Root reads those of all users, but only where they belong.
-        let expected = match self.owner {
-            Some(directory) => directory,
-            None if own == 0 => owner,
-            None => own,
-        };
-        if owner != expected {
-            let path = self.path.clone();
-            return Err(ReaderError::ForeignOwner {
-                path,
-                owner,
-                expected,
-            });
-        }
-        Ok(file)
-    }
-
-    /// That a file in a directory is another user's than the directory, if it is.
-    fn foreign_owner(&self) -> Option<ReaderError> {
-        let expected = self.owner?;
-        let owner = fs::symlink_metadata(&self.path).ok()?.uid();
-        (owner != expected).then(|| ReaderError::ForeignOwner {
-            path: self.path.clone(),
-            owner,
-            expected,
-        })
-    }
-}
-
-/// Directories to look into: this user's; for root, every user's below `/dev/shm`, too.
-#[must_use]
-pub fn directories() -> Vec<PathBuf> {
-    let own = session_dir::path();
-    let mut found = vec![own.clone()];
-    if session_dir::uid() == 0 && std::env::var_os("RINGMARK_DIR").is_none() {
-        let others = users_directories(Path::new("/dev/shm"));
-        found.extend(others.filter(|d| *d != own && is_owned_by_its_name(d)));
-    }
-    found
-}
-
-/// The [`directories`], and where others of them may come to be: who watches these misses none.
-pub(crate) fn watched() -> Vec<PathBuf> {
-    let mut watched = directories();
-    watched.push(PathBuf::from("/dev/shm"));
-    watched
-}
-
-/// `ringmark-<uid>` directories below `parent`, whoever owns them.
-fn users_directories(parent: &Path) -> impl Iterator<Item = PathBuf> {
-    let is_directory = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
-    named_directories(parent).filter(is_directory)
-}
-
-/// Whatever has such a name below `parent`.
-fn named_directories(parent: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    paths.filter(|path| uid_in_name(path).is_some())
-}
-
-fn uid_in_name(directory: &Path) -> Option<u32> {
-    let name = directory.file_name()?.to_str()?;
-    name.strip_prefix("ringmark-")?.parse().ok()
-}
-
-/// Whether a directory is its user's, not one that somebody else put in its place. (In a user
-/// namespace the numbers differ: there this is not asked.)
-fn is_owned_by_its_name(directory: &Path) -> bool {
-    let owner = fs::symlink_metadata(directory)
-        .ok()
-        .map(|about| about.uid());
-    owner.is_some() && owner == uid_in_name(directory)
-}
 
 /// Ring files in one directory, dead sessions included. A directory that does not exist has none.
 ///
@@ -137,16 +28,14 @@ pub fn in_directory(directory: &Path) -> Result<Vec<Found>, ReaderError> {
     };
     session_dir::check(directory)?;
     let files = session_dir::ring_files(directory).map_err(io_at("read", directory))?;
-    let found = files.into_iter().map(|path| Found {
-        path,
-        descriptor: false,
-        owner: Some(about.uid()),
-    });
-    Ok(found.collect())
+    let found = files.into_iter();
+    Ok(found
+        .map(|path| Found::in_directory(path, about.uid()))
+        .collect())
 }
 
-/// What is wrong with those of the [`directories`] that [`all`] leaves out. For root also with what
-/// somebody has put where another user's directory would be.
+/// What is wrong with those of the [`directories`] that [`all`] leaves out; for root also with what
+/// stands where another user's directory would be.
 #[must_use]
 pub fn refused() -> Vec<ReaderError> {
     let looked_at = directories();
@@ -225,14 +114,14 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     }
 }
 
-/// Whether the session's process is the one that we know as `pid`: a process also maps the files of
-/// others, to read them, and a file can claim to be anybody's.
+/// Whether the session's process has the number `pid` here: a process also maps the files of
+/// others, to read them, and a file can claim to be any process's.
 fn is_session_of(pid: u32, place: &Found) -> bool {
     let Ok(session) = Session::open_found(place, Access::Observe) else {
-        // Whoever asks for it is told why.
+        // The caller opens it again, and is told why.
         return true;
     };
-    notes::pid_here(&session) == Some(pid) && session.liveness() == Liveness::Alive
+    session.pid_here() == Some(pid) && session.liveness() == Liveness::Alive
 }
 
 fn of_one_process(mut found: Vec<(bool, Found)>) -> Vec<Found> {
@@ -304,11 +193,7 @@ fn place_of(pid: u32, mapped: &Mapped) -> Option<Found> {
         .find(|fd| is_it(&fd.path()))
         .map(|fd| fd.path())
         .or_else(|| is_it(&through).then_some(through))?;
-    Some(Found {
-        path,
-        descriptor: true,
-        owner: None,
-    })
+    Some(Found::descriptor(path))
 }
 
 /// Ring files in `/dev/shm` as processes of other mount namespaces see it. For root.
@@ -334,10 +219,4 @@ fn mount_namespace(who: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{who}/ns/mnt"))
         .ok()
         .map(|m| m.ino())
-}
-
-/// Process ids in `/proc`.
-pub(crate) fn processes() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

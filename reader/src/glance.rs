@@ -8,15 +8,21 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::clock;
 
-use crate::find;
+use crate::directories;
+use crate::file_id::FileId;
 
 /// How often they are read in any case.
 const READ_EVERY: Duration = Duration::from_millis(500);
 /// Two changes within this time may bear the same time: the kernel's clock for it is a coarse one.
 const SAME_TIME_NS: i128 = 100_000_000;
 
-/// A directory at one moment: device, inode, time of its last change in ns since 1970.
-type Stamp = (u64, u64, i128);
+/// A directory at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    id: FileId,
+    /// Time of its last change, ns since 1970.
+    changed_ns: i128,
+}
 
 /// The session directories as they were when they were last read.
 #[derive(Debug, Default)]
@@ -50,15 +56,18 @@ impl Glance {
             let stamp = stamp(&path);
             (path, stamp)
         };
-        self.seen = find::watched().into_iter().map(stamped).collect();
+        self.seen = directories::watched().into_iter().map(stamped).collect();
         let mut stamps = self.seen.iter().filter_map(|(_, stamp)| *stamp);
-        self.is_settled = stamps.all(|(.., changed)| (now - changed).abs() > SAME_TIME_NS);
+        self.is_settled = stamps.all(|stamp| (now - stamp.changed_ns).abs() > SAME_TIME_NS);
         self.read_at = Some(Instant::now());
     }
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
     let about = fs::symlink_metadata(path).ok()?;
-    let changed = i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec());
-    Some((about.dev(), about.ino(), changed))
+    let changed_ns = i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec());
+    Some(Stamp {
+        id: FileId::of(&about),
+        changed_ns,
+    })
 }

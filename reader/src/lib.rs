@@ -6,23 +6,29 @@
 //! Live memory is seen as atomic words only; nothing in it is believed that was loaded twice.
 #![forbid(unsafe_code)]
 
-mod apart;
 pub mod batch;
 pub mod clean;
-mod coming;
 pub mod control;
 mod counters;
+mod directories;
 pub mod drain;
 pub mod dump;
 pub mod error;
+mod file_id;
 pub mod find;
+mod found;
 mod glance;
 pub mod info;
+mod leases;
 mod lifetime;
 pub mod notes;
 pub mod on_death;
 pub mod output;
 mod pace;
+mod page_copy;
+mod pids;
+mod positions;
+mod progress;
 pub mod record;
 pub mod selection;
 pub mod session;
@@ -30,15 +36,18 @@ mod slot_reader;
 pub mod snapshot;
 #[cfg(feature = "stream")]
 pub mod stream;
+mod uuid_owners;
 
 pub use batch::{BATCH_BYTES, Batch};
-pub use coming::{DirectoryGone, Gone};
 pub use drain::{Fill, SessionDrain};
 pub use dump::{Codec, Destination, Dump};
 pub use error::ReaderError;
+pub use file_id::FileId;
 pub use info::SessionInfo;
+pub use leases::{DirectoryGone, Gone};
 pub use on_death::DeathWatch;
 pub use output::{Output, Rotation};
+pub use positions::SlotPosition;
 pub use record::{Ended, Progress, RecordOptions, Recorder};
 pub use ringmark_ring::guard;
 pub use selection::Selection;

@@ -1,4 +1,4 @@
-//! What people ask about processes: why one is not traced, and which number it has here.
+//! Why a process is not traced: the notes that programs leave, and what keeps them from starting.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,8 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use ringmark_ring::{identity, session_dir};
 
-use crate::find::{directories, processes};
-use crate::session::Session;
+use crate::directories::directories;
 
 /// Most bytes of a note that are read.
 const NOTE_BYTES_MAX: usize = 4096;
@@ -165,28 +164,4 @@ fn read(path: &Path) -> Option<OffNote> {
         reason,
         written,
     })
-}
-
-/// The process's number in our pid namespace: the one in the header where that is ours, else found
-/// by namespace and number in `/proc`. `None`: it is gone or out of sight.
-#[must_use]
-pub fn pid_here(session: &Session) -> Option<u32> {
-    let header = session.header();
-    if header.pid_namespace == identity::own_pid_namespace() {
-        return Some(header.pid);
-    }
-    processes().find(|pid| {
-        let namespace = fs::metadata(format!("/proc/{pid}/ns/pid")).map(|m| m.ino());
-        namespace.is_ok_and(|inode| inode == header.pid_namespace)
-            && innermost_pid(*pid) == Some(header.pid)
-    })
-}
-
-/// Last number of `NSpid:` in `/proc/PID/status`.
-fn innermost_pid(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))?;
-    line.split_ascii_whitespace().last()?.parse().ok()
 }

@@ -10,7 +10,8 @@ use ringmark_ring::session_dir;
 
 use crate::dump::{Codec, Destination, Dump};
 use crate::error::ReaderError;
-use crate::find::{self, Found};
+use crate::find;
+use crate::found::Found;
 use crate::glance::Glance;
 use crate::pace::Pace;
 use crate::session::{Access, Session, wait_for_end};

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
-use crate::coming::Gone;
 use crate::counters::News;
 use crate::drain::SessionDrain;
 use crate::dump::Dump;
 use crate::error::ReaderError;
+use crate::leases::Gone;
 use crate::lifetime::Lifetime;
 use crate::pace::Pace;
 use crate::selection::{Finder, Selection};

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::identity;
 
-use crate::coming::{self, Coming, Gone};
+use crate::directories::directories;
 use crate::error::ReaderError;
-use crate::find::{self, Found};
+use crate::find;
+use crate::found::Found;
 use crate::glance::Glance;
+use crate::leases::{self, Gone, Leases};
 use crate::session::{Access, Session};
 
 /// How often a session is tried again that somebody else records, or for which descriptors or
@@ -60,7 +62,7 @@ pub(crate) struct Finder {
     /// The directories could not be looked into for shortage, and this was told.
     is_short: bool,
     /// Of who comes for all.
-    coming: Option<Coming>,
+    leases: Option<Leases>,
 }
 
 /// Why a session has to wait.
@@ -75,7 +77,7 @@ impl Finder {
     pub(crate) fn new(selection: Selection) -> Self {
         let comes_for_all = selection == Selection::All;
         Self {
-            coming: comes_for_all.then(Coming::new),
+            leases: comes_for_all.then(Leases::new),
             selection,
             seen: HashSet::new(),
             glance: Glance::default(),
@@ -91,12 +93,12 @@ impl Finder {
             Selection::Path(path) => vec![Found::at(path)],
             Selection::Tag(_) => return Ok(Vec::new()),
             Selection::All => {
-                if let Some(coming) = &mut self.coming {
-                    coming.come_for(&find::directories());
+                if let Some(leases) = &mut self.leases {
+                    leases.come_for(&directories());
                 }
                 // Waiting in a place that is refused would last for ever.
                 let mut refused = find::refused();
-                return match refused.len() >= find::directories().len() {
+                return match refused.len() >= directories().len() {
                     true => Err(refused.swap_remove(0)),
                     false => Ok(Vec::new()),
                 };
@@ -119,8 +121,8 @@ impl Finder {
         if !(self.glance.is_due() || self.waiting.values().any(has_waited)) {
             return Default::default();
         }
-        if let Some(coming) = &mut self.coming {
-            coming.come_for(&find::directories());
+        if let Some(leases) = &mut self.leases {
+            leases.come_for(&directories());
         }
         let (places, wrong) = find::look();
         let places: HashSet<Found> = places.into_iter().collect();
@@ -145,25 +147,25 @@ impl Finder {
 
     /// Sessions that were removed before they could be read, since we came for all.
     pub(crate) fn gone(&self) -> Gone {
-        self.coming.as_ref().map(Coming::gone).unwrap_or_default()
+        self.leases.as_ref().map(Leases::gone).unwrap_or_default()
     }
 
     /// Counts them anew.
     pub(crate) fn count_gone(&mut self) {
-        self.coming.iter_mut().for_each(Coming::count);
+        self.leases.iter_mut().for_each(Leases::count);
     }
 
     /// What a person should know of them.
     pub(crate) fn notices(&mut self) -> Vec<String> {
-        let coming = self.coming.as_mut();
-        coming.map(Coming::take_notices).unwrap_or_default()
+        let leases = self.leases.as_mut();
+        leases.map(Leases::take_notices).unwrap_or_default()
     }
 
     /// Whether nobody else comes for the session of this ring file.
     pub(crate) fn is_alone(&self, ring_file: &Path) -> bool {
-        match &self.coming {
-            Some(coming) => coming.is_alone(ring_file),
-            None => coming::is_left_alone(ring_file),
+        match &self.leases {
+            Some(leases) => leases.is_alone(ring_file),
+            None => leases::is_left_alone(ring_file),
         }
     }
 

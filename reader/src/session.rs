@@ -2,8 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
@@ -17,7 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::{ReaderError, io_at};
-use crate::find::Found;
+use crate::file_id::FileId;
+use crate::found::Found;
+use crate::pids::{self, holder_of};
 
 /// What a session is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +38,10 @@ pub struct Session {
     access: Access,
     pidfd: Option<OwnedFd>,
     dead: AtomicBool,
-    /// Who held the life lock when the process was last found alive; 0: nobody whom we can name.
+    /// The process that held the life lock when it was last found alive; 0: none that has a name here.
     holder: AtomicI32,
     shares_clocks: bool,
-    /// As the header states it, unless somebody else's does so, too.
+    /// As the header states it, unless another session's does so, too.
     uuid: Uuid,
 }
 
@@ -83,8 +84,8 @@ impl Session {
         Ok(session)
     }
 
-    /// A lossless session has one consumer: the one that holds this lock. Those who come for an
-    /// overwrite session share it: while it is held, nobody removes the file.
+    /// Takes the consumer's lock. A lossless session has one consumer, which holds it alone. Readers
+    /// of an overwrite session share it: while it is held, no other removes the file.
     fn exclude_others(&self) -> Result<(), ReaderError> {
         if self.access != Access::Consume {
             return Ok(());
@@ -136,19 +137,19 @@ impl Session {
         self.uuid
     }
 
-    /// Identity of the ring file: device and inode.
+    /// Identity of the ring file.
     #[must_use]
-    pub fn file_id(&self) -> (u64, u64) {
+    pub fn file_id(&self) -> FileId {
         let about = self.ring.file().metadata();
-        about.map_or((0, 0), |about| (about.dev(), about.ino()))
+        about.map_or_else(|_| FileId::default(), |about| FileId::of(&about))
     }
 
-    /// Another file claims this session's uuid: whoever lied, the events of both must stay apart.
-    /// From now on the session has a uuid made of the claimed one and its file's identity.
+    /// Gives the session a uuid made of the claimed one and its file's identity: another file claims
+    /// the same uuid, and the events of both must stay apart.
     pub(crate) fn set_apart(&mut self) {
-        let (dev, ino) = self.file_id();
+        let FileId { device, inode } = self.file_id();
         let claimed = u128::from_le_bytes(self.uuid.0);
-        let file = (u128::from(dev) << 64) | u128::from(ino);
+        let file = (u128::from(device) << 64) | u128::from(inode);
         self.uuid = Uuid((claimed ^ file.rotate_left(32) ^ 1).to_le_bytes());
     }
 
@@ -156,6 +157,14 @@ impl Session {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.header().pid
+    }
+
+    /// Number of the process in our pid namespace: the one in the header where that is ours, else
+    /// found by namespace and number in `/proc`. `None`: it is gone or out of sight.
+    #[must_use]
+    pub fn pid_here(&self) -> Option<u32> {
+        let header = self.header();
+        pids::pid_here(header.pid, header.pid_namespace)
     }
 
     /// Whether pages are released to the producer once they are written.
@@ -237,7 +246,7 @@ impl Session {
         self.shares_clocks
     }
 
-    /// `CLOCK_MONOTONIC` now, in ns, as the session's process reads it; `None`: nobody can tell.
+    /// `CLOCK_MONOTONIC` now, in ns, as the session's process reads it; `None`: unknown.
     #[must_use]
     pub fn monotonic_ns(&self) -> Option<u64> {
         let geometry = self.ring.geometry();
@@ -261,7 +270,7 @@ impl Session {
         self.pidfd.as_ref()
     }
 
-    /// That the file still has its size: a mapping beyond the end of a file must not be touched.
+    /// Checks that the file still has its size: a mapping beyond the end of a file must not be touched.
     ///
     /// # Errors
     /// [`ReaderError::Truncated`], or what `fstat` said.
@@ -279,7 +288,7 @@ impl Session {
         Ok(())
     }
 
-    /// That nothing was read from pages that were gone, if the process is guarded
+    /// Checks that nothing was read from pages that were gone, if the process is guarded
     /// ([`ringmark_ring::guard`]): to be asked after reading, before what was read is used.
     ///
     /// # Errors
@@ -291,7 +300,7 @@ impl Session {
         Ok(())
     }
 
-    /// All of an ended session is elsewhere for good: says so in the consumed words.
+    /// Marks all of an ended session as consumed: it is stored elsewhere for good.
     pub(crate) fn set_taken(&self) {
         if self.access != Access::Consume {
             return;
@@ -340,7 +349,7 @@ impl Session {
 /// Whether `path` names the file that is open as `file`.
 pub(crate) fn same_file(path: &Path, file: &File) -> bool {
     match (std::fs::symlink_metadata(path), file.metadata()) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        (Ok(a), Ok(b)) => FileId::of(&a) == FileId::of(&b),
         _ => false,
     }
 }
@@ -410,29 +419,4 @@ pub(crate) fn wait_for_end<'a>(sessions: impl Iterator<Item = &'a Session>, time
             session.dead.store(true, Ordering::Relaxed);
         }
     }
-}
-
-/// The process whose open file holds an exclusive lock on this file, as `/proc` tells.
-fn holder_of(file: &File) -> Option<u32> {
-    let inode = file.metadata().ok()?.ino();
-    let own = std::process::id();
-    let mine = std::fs::read_dir("/proc").ok()?;
-    mine.flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .find(|pid| *pid != own && holds_lock(*pid, inode))
-        .or_else(|| holds_lock(own, inode).then_some(own))
-}
-
-fn holds_lock(pid: u32, inode: u64) -> bool {
-    let base = PathBuf::from(format!("/proc/{pid}"));
-    let Ok(fds) = std::fs::read_dir(base.join("fd")) else {
-        return false;
-    };
-    let ending = format!(":{inode} ");
-    fds.flatten().any(|fd| {
-        let info = base.join("fdinfo").join(fd.file_name());
-        let text = std::fs::read_to_string(info).unwrap_or_default();
-        text.lines()
-            .any(|line| line.contains("OFDLCK") && line.contains(&ending))
-    })
 }

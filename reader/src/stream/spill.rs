@@ -19,17 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, SEALED, kind};
+use ringmark_format::block::{CONTENT_BYTES_MAX, kind};
 use ringmark_format::codec::{CodecError, write};
-use ringmark_format::page::PageHeader;
 use rustix::fs::{FlockOperation, flock};
-use zerocopy::FromBytes;
 
 use super::blocks;
-use super::flight::Marks;
+use super::positions::{SlotPage, SpillPosition, page_of};
 use crate::drain::SessionDrain;
 use crate::error::{ReaderError, io_at};
 use crate::output::Output;
+use crate::positions::SlotPosition;
 use files::{begins_with_damage, name};
 
 /// Bytes that are read at once.
@@ -121,6 +120,14 @@ struct Part {
 }
 
 impl Part {
+    /// The place after its last byte.
+    fn end(&self) -> SpillPosition {
+        SpillPosition {
+            part: self.number,
+            byte: self.bytes,
+        }
+    }
+
     /// Whole checked blocks from byte `at` on, a piece of them. Empty: nothing follows.
     fn read(&self, file: &File, at: u64) -> Result<Vec<u8>, ReaderError> {
         let left = self.bytes.saturating_sub(at);
@@ -165,18 +172,15 @@ pub(super) struct Spill {
     parts: VecDeque<Part>,
     /// The last part, while it grows, and the schema bytes in it.
     output: Option<(Output, u64)>,
-    /// Bytes that stood before the pages of the last part: so many will in the next.
+    /// Preamble bytes of the last part; the next part will need as many.
     front_bytes: u64,
     next_number: u64,
     /// The page behind the last one of each slot, as an earlier process left it.
     ends: BTreeMap<u32, u64>,
     /// Where reading goes on.
-    at: Spilled,
+    at: SpillPosition,
     reading: Option<(u64, File)>,
 }
-
-/// A place in a spill: a part's number, and a byte in it.
-pub(super) type Spilled = (u64, u64);
 
 impl Spill {
     pub(super) fn new(place: Arc<Place>, session: Uuid) -> Self {
@@ -189,7 +193,7 @@ impl Spill {
             front_bytes: 8 << 10,
             next_number: 0,
             ends: BTreeMap::new(),
-            at: (0, 0),
+            at: SpillPosition::default(),
             reading: None,
         }
     }
@@ -202,7 +206,7 @@ impl Spill {
     /// Whether all of it was read.
     pub(super) fn is_read(&self) -> bool {
         let last = self.parts.back();
-        last.is_none_or(|part| (part.number, part.bytes) <= self.at)
+        last.is_none_or(|part| part.end() <= self.at)
     }
 
     /// Bytes that wait.
@@ -217,8 +221,8 @@ impl Spill {
     }
 
     /// The page behind the last one of each slot, as an earlier process left it.
-    pub(super) fn ends(&self) -> Marks {
-        self.ends.iter().map(|(slot, end)| (*slot, *end)).collect()
+    pub(super) fn ends(&self) -> Vec<SlotPosition> {
+        SlotPosition::list(&self.ends)
     }
 
     /// Content of the SESSION block that an earlier process left.
@@ -259,7 +263,7 @@ impl Spill {
             if header.kind == kind::SESSION {
                 self.content = content.to_vec();
             }
-            if let Some((slot, page)) = page_of(&header, content) {
+            if let Some(SlotPage { slot, page }) = page_of(&header, content) {
                 let end = self.ends.entry(slot).or_default();
                 *end = (*end).max(page.saturating_add(1));
             }
@@ -362,47 +366,46 @@ impl Spill {
         while let Some(part) = self
             .parts
             .iter()
-            .find(|part| part.number > self.at.0 || (part.number, part.bytes) > self.at)
+            .find(|part| part.number > self.at.part || part.end() > self.at)
         {
-            if part.number > self.at.0 {
-                self.at = (part.number, 0);
+            if part.number > self.at.part {
+                self.at = SpillPosition {
+                    part: part.number,
+                    byte: 0,
+                };
             }
             let opened = match self.reading.take() {
                 Some((number, file)) if number == part.number => Ok(file),
                 _ => File::open(&part.path).map_err(io_at("open", &part.path)),
             };
-            let read = opened.and_then(|file| Ok((part.read(&file, self.at.1)?, file)));
-            let (piece, file) = read.inspect_err(|_| self.at.1 = part.bytes)?;
+            let read = opened.and_then(|file| Ok((part.read(&file, self.at.byte)?, file)));
+            let (piece, file) = read.inspect_err(|_| self.at.byte = part.bytes)?;
             if !piece.is_empty() {
-                self.at.1 += piece.len() as u64;
+                self.at.byte += piece.len() as u64;
                 self.reading = Some((part.number, file));
                 return Ok(piece);
             }
-            self.at.1 = part.bytes;
+            self.at.byte = part.bytes;
         }
         Ok(Vec::new())
     }
 
     /// How far it was read.
-    pub(super) fn read_to(&self) -> Spilled {
+    pub(super) fn read_to(&self) -> SpillPosition {
         self.at
     }
 
     /// Reads from the start again.
     pub(super) fn rewind(&mut self) {
-        self.at = (0, 0);
+        self.at = SpillPosition::default();
     }
 
     /// What lies before this place is not needed any more.
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub(super) fn free(&mut self, to: Spilled) -> Result<(), ReaderError> {
-        while self
-            .parts
-            .front()
-            .is_some_and(|part| (part.number, part.bytes) <= to)
-        {
+    pub(super) fn free(&mut self, to: SpillPosition) -> Result<(), ReaderError> {
+        while self.parts.front().is_some_and(|part| part.end() <= to) {
             if self.parts.len() == 1 {
                 self.output = None;
             }
@@ -417,13 +420,6 @@ impl Spill {
         self.place.used.fetch_sub(part.bytes, Ordering::Relaxed);
         fs::remove_file(&part.path).map_err(io_at("remove", &part.path))
     }
-}
-
-/// Slot and number of the sealed page in a block, if there is one.
-pub(super) fn page_of(header: &BlockHeader, content: &[u8]) -> Option<(u32, u64)> {
-    let is_sealed = header.kind == kind::PAGE && header.flags & SEALED != 0;
-    let (page, _) = PageHeader::read_from_prefix(content).ok()?;
-    is_sealed.then_some((page.slot, header.page_number))
 }
 
 /// Content that is bounded below the largest block by its makers.

@@ -12,9 +12,9 @@ use ringmark_format::stream::kind;
 use super::Streamer;
 use crate::stream::connection::{Connection, Refusal, Said};
 use crate::stream::flight::Flights;
+use crate::stream::outgoing::Outgoing;
 use crate::stream::status;
 use crate::stream::track::{Stage, Track, Trouble};
-use crate::stream::way::Way;
 use crate::stream::wire::Wire;
 
 /// How often counters are sent.
@@ -115,12 +115,12 @@ impl Streamer {
     pub(super) fn with<R>(
         &mut self,
         index: usize,
-        act: impl FnOnce(&mut Track, &mut Way<'_>) -> Result<R, Trouble>,
+        act: impl FnOnce(&mut Track, &mut Outgoing<'_>) -> Result<R, Trouble>,
     ) -> io::Result<Option<R>> {
         let Some(connection) = &mut self.connection else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        let mut way = Way {
+        let mut out = Outgoing {
             connection,
             flights: &mut self.flights,
             batch: &mut self.batch,
@@ -129,7 +129,7 @@ impl Streamer {
             open_every: self.options.open_every,
             notices: &mut self.notices,
         };
-        match act(&mut self.tracks[index], &mut way) {
+        match act(&mut self.tracks[index], &mut out) {
             Ok(done) => Ok(Some(done)),
             Err(Trouble::Wire(error)) => Err(error),
             Err(Trouble::Session(error)) => {

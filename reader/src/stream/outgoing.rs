@@ -1,4 +1,4 @@
-//! The way out of a session's blocks: over the connection, noted among what is under way.
+//! Sends a session's blocks over the connection, and notes them among what is under way.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use ringmark_format::codec::{CodecError, write};
 use super::blocks;
 use super::connection::Connection;
 use super::flight::{Flights, Landing};
-use super::spill::page_of;
+use super::positions::{SlotPage, page_of};
 use crate::batch::Batch;
 use crate::drain::SessionDrain;
 use crate::dump::Codec;
@@ -19,8 +19,8 @@ use crate::dump::Codec;
 /// Least credit with which a batch is begun: a page of any size, its schema, counters.
 const ROOM: u64 = 2 << 20;
 
-/// Where blocks go on their way out.
-pub(super) struct Way<'a> {
+/// What a track needs to send blocks.
+pub(super) struct Outgoing<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) flights: &'a mut Flights,
     pub(super) batch: &'a mut Batch,
@@ -31,7 +31,7 @@ pub(super) struct Way<'a> {
     pub(super) notices: &'a mut Vec<String>,
 }
 
-impl Way<'_> {
+impl Outgoing<'_> {
     /// Whether a batch may be begun.
     pub(super) fn has_room(&mut self) -> io::Result<bool> {
         if self.connection.room() < ROOM {
@@ -92,30 +92,49 @@ fn pack<'b>(codec: Codec, uuid: Uuid, blocks: &'b [u8], scratch: &'b mut Vec<u8>
     }
 }
 
-/// The blocks of a spilled piece that a collector which has `have` needs, and the pages in them;
-/// the schema only on wish. `have` moves on.
+/// What a collector needs of a spilled piece.
+pub(super) struct SpilledNews {
+    pub(super) blocks: Vec<u8>,
+    /// Pages in them.
+    pub(super) pages: u64,
+}
+
+/// Whether a spilled piece's schema is sent, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpilledSchema {
+    /// It is: the ring file that had it is gone.
+    Send,
+    /// It is not: it is sent from the ring file.
+    LeaveOut,
+}
+
+/// The blocks of a spilled piece that a collector which has `have` needs. `have` moves on.
 pub(super) fn news_in(
     piece: &[u8],
     have: &mut BTreeMap<u32, u64>,
-    with_schema: bool,
-) -> (Vec<u8>, u64) {
-    let (mut rest, mut new, mut pages) = (piece, Vec::with_capacity(piece.len()), 0);
+    schema: SpilledSchema,
+) -> SpilledNews {
+    let mut rest = piece;
+    let mut news = SpilledNews {
+        blocks: Vec::with_capacity(piece.len()),
+        pages: 0,
+    };
     while let Ok(Some((header, content))) = blocks::first(rest, CONTENT_BYTES_MAX) {
         let (block, behind) = rest.split_at(blocks::whole(&header));
         rest = behind;
-        if let Some((slot, page)) = page_of(&header, content) {
+        if let Some(SlotPage { slot, page }) = page_of(&header, content) {
             let next = have.entry(slot).or_default();
             if page < *next {
                 continue;
             }
             *next = page.saturating_add(1);
-            pages += 1;
-        } else if header.kind != kind::SCHEMA || !with_schema {
+            news.pages += 1;
+        } else if header.kind != kind::SCHEMA || schema == SpilledSchema::LeaveOut {
             continue;
         }
-        new.extend_from_slice(block);
+        news.blocks.extend_from_slice(block);
     }
-    (new, pages)
+    news
 }
 
 /// Content that is bounded below the largest block by its makers.

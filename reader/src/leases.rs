@@ -1,8 +1,7 @@
-//! What who comes for all sessions does besides: holds a lease of every session directory, and keeps
-//! count of what was removed there before it could be read.
+//! The leases that a reader of all sessions holds of every session directory, and its count of what
+//! was removed there before it could be read.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,8 @@ use ringmark_format::removals::Removed;
 use ringmark_ring::all_lease::{self, AllLease};
 use ringmark_ring::removals::Record;
 use ringmark_ring::session_dir;
+
+use crate::file_id::FileId;
 
 /// How often the records of removals are read.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
@@ -50,29 +51,28 @@ impl Gone {
         }
     }
 
-    /// Whether there is none of all this.
+    /// Whether nothing was removed or refused.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.sessions == 0 && self.starts_refused == 0
     }
 }
 
-/// A session directory that somebody comes for.
+/// A session directory with a lease.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    /// Device and inode.
-    id: (u64, u64),
+    id: FileId,
     lease: Option<AllLease>,
-    /// Its record when we came.
+    /// Its record when the lease was taken.
     before: Record,
-    /// Its record when it was told of last.
+    /// Its record at the last notice.
     told: Record,
 }
 
-/// The directories.
+/// The leases of all session directories.
 #[derive(Debug, Default)]
-pub(crate) struct Coming {
+pub(crate) struct Leases {
     places: Vec<Place>,
     /// What was counted in directories that are gone.
     past: Gone,
@@ -80,7 +80,7 @@ pub(crate) struct Coming {
     notices: Vec<String>,
 }
 
-impl Coming {
+impl Leases {
     /// Makes our own directory, so that the lease is there before the first program is.
     pub(crate) fn new() -> Self {
         // Why it cannot be used is said where it is read.
@@ -113,7 +113,7 @@ impl Coming {
         }
     }
 
-    fn come_to(&mut self, dir: &Path, id: (u64, u64), is_first: bool) {
+    fn come_to(&mut self, dir: &Path, id: FileId, is_first: bool) {
         let lease = AllLease::take(dir);
         if let Err(error) = &lease {
             self.notices.push(format!(
@@ -136,7 +136,7 @@ impl Coming {
         });
     }
 
-    /// Reads the records, and has news told.
+    /// Reads the records, and makes notices of what is new.
     pub(crate) fn count(&mut self) {
         self.counted_at = Some(Instant::now());
         for place in &mut self.places {
@@ -150,7 +150,7 @@ impl Coming {
         }
     }
 
-    /// What was removed since we came, as last counted.
+    /// What was removed since the leases were taken, as last counted.
     pub(crate) fn gone(&self) -> Gone {
         let of_place = |place: &Place| Gone::between(&place.before, &place.told);
         self.places.iter().map(of_place).fold(self.past, Gone::and)
@@ -160,7 +160,7 @@ impl Coming {
         std::mem::take(&mut self.notices)
     }
 
-    /// Whether nobody else comes for the session of this file.
+    /// Whether no other reader of all sessions has a lease where this file lies.
     pub(crate) fn is_alone(&self, ring_file: &Path) -> bool {
         let place = self.places.iter().find(|p| ring_file.starts_with(&p.path));
         place
@@ -169,14 +169,14 @@ impl Coming {
     }
 }
 
-/// Whether nobody comes for the session of this file.
+/// Whether no reader of all sessions has a lease where this file lies.
 pub(crate) fn is_left_alone(ring_file: &Path) -> bool {
     !ring_file.parent().is_some_and(all_lease::is_held)
 }
 
-fn id_of(dir: &Path) -> Option<(u64, u64)> {
+fn id_of(dir: &Path) -> Option<FileId> {
     let about = fs::symlink_metadata(dir).ok()?;
-    Some((about.dev(), about.ino()))
+    Some(FileId::of(&about))
 }
 
 /// One line on what was removed in a directory.
