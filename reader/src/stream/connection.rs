@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::socket::Reference;
 use super::wire::{Message, SILENT, Wire};
-use crate::positions::SlotPosition;
+use crate::pages::positions::SlotPosition;
 
 /// Who a streamer says it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ringmark_format::Uuid;
 
 use super::positions::SpillPosition;
-use crate::positions::SlotPosition;
+use crate::pages::positions::SlotPosition;
 
 /// What is not needed any more when a batch is durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

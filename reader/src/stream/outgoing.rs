@@ -12,9 +12,9 @@ use super::blocks;
 use super::connection::Connection;
 use super::flight::{Flights, Landing};
 use super::positions::{SlotPage, page_of};
-use crate::batch::Batch;
-use crate::drain::SessionDrain;
-use crate::dump::Codec;
+use crate::pages::batch::Batch;
+use crate::pages::drain::SessionDrain;
+use crate::recording::dump::Codec;
 
 /// Least credit with which a batch is begun: a page of any size, its schema, counters.
 const ROOM: u64 = 2 << 20;

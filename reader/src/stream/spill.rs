@@ -25,10 +25,10 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::blocks;
 use super::positions::{SlotPage, SpillPosition, page_of};
-use crate::drain::SessionDrain;
 use crate::error::{ReaderError, io_at};
-use crate::output::Output;
-use crate::positions::SlotPosition;
+use crate::pages::drain::SessionDrain;
+use crate::pages::positions::SlotPosition;
+use crate::recording::output::Output;
 use files::{begins_with_damage, name};
 
 /// Bytes that are read at once.

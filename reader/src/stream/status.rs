@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::session::Session;
+use crate::sessions::session::Session;
 
 /// Most bytes of the file that are read.
 const BYTES_MAX: usize = 4096;

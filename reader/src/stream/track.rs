@@ -17,14 +17,14 @@ use super::flight::Landing;
 use super::outgoing::{Outgoing, SpilledSchema, news_in};
 use super::spill::Spill;
 use super::zero_copy;
-use crate::batch::Batch;
-use crate::counters::News;
-use crate::drain::{Fill, SessionDrain};
-use crate::dump::Codec;
 use crate::error::ReaderError;
-use crate::lifetime::Lifetime;
-use crate::positions::SlotPosition;
-use crate::session::Session;
+use crate::pages::batch::Batch;
+use crate::pages::counters::News;
+use crate::pages::drain::{Fill, SessionDrain};
+use crate::pages::positions::SlotPosition;
+use crate::recording::dump::Codec;
+use crate::sessions::lifetime::Lifetime;
+use crate::sessions::session::Session;
 
 /// Bytes that are copied at once, or one page if that is larger: they stay in the cache until they
 /// are summed and sent.

@@ -15,7 +15,7 @@ use super::blocks;
 use super::connection::Connection;
 use super::positions::{SlotPage, page_of};
 use super::socket::Reference;
-use crate::drain::SessionDrain;
+use crate::pages::drain::SessionDrain;
 
 /// Releases pages when they are sent, not when they are durable: to see that the test of it fails.
 #[cfg(planted)]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{Stage, Track};
-use crate::batch::Batch;
-use crate::drain::Fill;
 use crate::error::ReaderError;
+use crate::pages::batch::Batch;
+use crate::pages::drain::Fill;
 
 /// What of the fullest ring may wait for a slow collector before it goes to the spill, in 1/1024.
 const SLOW: u32 = 512;

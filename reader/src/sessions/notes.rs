@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use ringmark_ring::{identity, session_dir};
 
-use crate::directories::directories;
+use crate::sessions::directories::directories;
 
 /// Most bytes of a note that are read.
 const NOTE_BYTES_MAX: usize = 4096;

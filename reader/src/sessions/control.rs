@@ -9,7 +9,7 @@ use ringmark_ring::ring_file::SYSTEM_PAGE;
 use ringmark_ring::{Mapping, lock};
 
 use crate::error::ReaderError;
-use crate::session::Session;
+use crate::sessions::session::Session;
 
 /// How often the answer is looked for. The helper thread answers within a fraction of this.
 const LOOK_EVERY: Duration = Duration::from_micros(200);

@@ -8,7 +8,7 @@ use ringmark_ring::sync::AtomicU64;
 use ringmark_ring::{PageCopy, PageRead, RingFile, SlotGeometry};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::batch::Batch;
+use crate::pages::batch::Batch;
 
 /// How far a page that may still be written to was walked, if nothing before that can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

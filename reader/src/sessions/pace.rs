@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::session::{Session, wait_for_end};
+use crate::sessions::session::{Session, wait_for_end};
 
 /// Longest wait; a reader notices everything within it.
 const LONGEST: Duration = Duration::from_millis(10);

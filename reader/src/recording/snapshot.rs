@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use ringmark_format::session::Clock;
 
-use crate::batch::Batch;
-use crate::drain::{Fill, SessionDrain};
-use crate::dump::Dump;
 use crate::error::ReaderError;
-use crate::session::Session;
+use crate::pages::batch::Batch;
+use crate::pages::drain::{Fill, SessionDrain};
+use crate::recording::dump::Dump;
+use crate::sessions::session::Session;
 
 /// What a snapshot took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,7 +11,7 @@ use ringmark_ring::all_lease::{self, AllLease};
 use ringmark_ring::removals::Record;
 use ringmark_ring::session_dir;
 
-use crate::file_id::FileId;
+use crate::sessions::file_id::FileId;
 
 /// How often the records of removals are read.
 const COUNT_EVERY: Duration = Duration::from_secs(1);

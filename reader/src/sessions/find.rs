@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
 
-pub use crate::directories::directories;
-use crate::directories::{named_directories, uid_in_name, users_directories};
 use crate::error::{ReaderError, io_at};
-pub use crate::found::Found;
-use crate::notes;
-use crate::pids::processes;
-use crate::session::{Access, Session};
+pub use crate::sessions::directories::directories;
+use crate::sessions::directories::{named_directories, uid_in_name, users_directories};
+pub use crate::sessions::found::Found;
+use crate::sessions::notes;
+use crate::sessions::pids::processes;
+use crate::sessions::session::{Access, Session};
 
 /// Ring files in one directory, dead sessions included. A directory that does not exist has none.
 ///

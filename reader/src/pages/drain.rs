@@ -4,13 +4,13 @@ use ringmark_format::session::SessionHeader;
 use ringmark_ring::SchemaLog;
 use zerocopy::IntoBytes;
 
-use crate::batch::Batch;
-use crate::counters;
 use crate::error::ReaderError;
-use crate::page_copy::{NotTaken, Visit};
-use crate::positions::SlotPosition;
-use crate::session::Session;
-use crate::slot_reader::SlotReader;
+use crate::pages::batch::Batch;
+use crate::pages::counters;
+use crate::pages::page_copy::{NotTaken, Visit};
+use crate::pages::positions::SlotPosition;
+use crate::pages::slot_reader::SlotReader;
+use crate::sessions::session::Session;
 
 /// Most schema bytes that are taken from one session.
 const SCHEMA_BYTES_MAX: u64 = 64 << 20;

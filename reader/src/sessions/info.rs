@@ -7,7 +7,7 @@ use ringmark_format::counters::CAUSES;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::slot::state;
 
-use crate::session::Session;
+use crate::sessions::session::Session;
 
 /// Figures of a session at one moment.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::session::Session;
+use crate::sessions::session::Session;
 
 /// How often a quiet session's process is looked at thoroughly (has it become another program?).
 const LIVENESS_EVERY: Duration = Duration::from_millis(200);

@@ -3,10 +3,10 @@
 use ringmark_format::counters::{CountersHeader, SlotCounters};
 
 use super::Recorder;
-use crate::batch::Batch;
-use crate::drain::{Fill, SessionDrain};
-use crate::dump::{Limit, block_bytes};
 use crate::error::ReaderError;
+use crate::pages::batch::Batch;
+use crate::pages::drain::{Fill, SessionDrain};
+use crate::recording::dump::{Limit, block_bytes};
 
 /// A pass over a session: of sealed pages, or of what is left.
 type FillPass = fn(&mut SessionDrain, &mut Batch) -> Result<Fill, ReaderError>;

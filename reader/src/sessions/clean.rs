@@ -5,9 +5,9 @@ use std::path::PathBuf;
 pub use ringmark_ring::clean::DeadSession;
 use ringmark_ring::{clean, session_dir};
 
-use crate::directories::directories;
 use crate::error::ReaderError;
-use crate::leases::DirectoryGone;
+use crate::sessions::directories::directories;
+use crate::sessions::leases::DirectoryGone;
 
 /// What was ever removed in the session directories before anybody had read it.
 #[must_use]

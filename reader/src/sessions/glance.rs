@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::clock;
 
-use crate::directories;
-use crate::file_id::FileId;
+use crate::sessions::directories;
+use crate::sessions::file_id::FileId;
 
 /// How often they are read in any case.
 const READ_EVERY: Duration = Duration::from_millis(500);

@@ -2,7 +2,7 @@
 
 /// How far a slot was taken, written and skipped, in pages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct SlotProgress {
     /// Next page to take.
     pub(crate) next: u64,
     /// Nothing was looked at yet: start at the oldest page.
@@ -15,7 +15,7 @@ pub(crate) struct Progress {
     skipped_before: u64,
 }
 
-impl Progress {
+impl SlotProgress {
     /// Starts at page `next`; `None`: at the oldest page that is there.
     pub(crate) fn new(next: Option<u64>) -> Self {
         Self {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_position_stays_within_what_can_be_there() {
-        let mut oldest = Progress::new(None);
+        let mut oldest = SlotProgress::new(None);
         oldest.bound(10, 4);
         assert_eq!((oldest.next, oldest.written, oldest.skipped), (6, 6, 0));
         // Four pages were overwritten before they could be copied.
@@ -92,14 +92,14 @@ mod tests {
         // Shared memory goes back: so does the position, and nothing is lost by that.
         oldest.bound(3, 4);
         assert_eq!((oldest.next, oldest.written, oldest.skipped), (0, 0, 4));
-        let mut from = Progress::new(Some(2));
+        let mut from = SlotProgress::new(Some(2));
         from.bound(3, 4);
         assert_eq!((from.next, from.written), (2, 2));
     }
 
     #[test]
     fn a_rewind_takes_again_what_is_not_written_and_skips_it_again() {
-        let mut progress = Progress::new(Some(0));
+        let mut progress = SlotProgress::new(Some(0));
         progress.next += 3;
         assert_eq!(progress.write_to(2), Some(2));
         assert_eq!(progress.write_to(2), None, "it is written");

@@ -6,10 +6,10 @@ use ringmark_format::block::{BlockHeader, codec};
 use ringmark_format::codec::{CodecError, write};
 use ringmark_format::{Uuid, align8};
 
-use crate::batch::Batch;
 use crate::error::ReaderError;
-use crate::output::{Output, Rotation, create_next, rotate_files, rotated_path};
-use crate::uuid_owners::Owners;
+use crate::pages::batch::Batch;
+use crate::recording::output::{Output, Rotation, create_next, rotate_files, rotated_path};
+use crate::sessions::uuid_owners::Owners;
 
 /// Where a dump goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCo
 use ringmark_ring::{ClockSample, SchemaLog, SlotView, clock};
 use zerocopy::IntoBytes;
 
-use crate::session::Session;
+use crate::sessions::session::Session;
 
 /// Most slots that one COUNTERS block holds.
 const SLOTS_MAX: usize = (CONTENT_BYTES_MAX as usize - CountersHeader::BYTES) / SlotCounters::BYTES;

@@ -16,9 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::{ReaderError, io_at};
-use crate::file_id::FileId;
-use crate::found::Found;
-use crate::pids::{self, holder_of};
+use crate::sessions::file_id::FileId;
+use crate::sessions::found::Found;
+use crate::sessions::pids::{self, holder_of};
 
 /// What a session is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Session {
         Self::open_found(&Found::at(path), access)
     }
 
-    /// Opens a session that [`crate::find`] found.
+    /// Opens a session that [`crate::sessions::find`] found.
     ///
     /// # Errors
     /// As [`Session::open`].

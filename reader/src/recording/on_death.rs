@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::session_dir;
 
-use crate::dump::{Codec, Destination, Dump};
 use crate::error::ReaderError;
-use crate::find;
-use crate::found::Found;
-use crate::glance::Glance;
-use crate::pace::Pace;
-use crate::session::{Access, Session, wait_for_end};
-use crate::snapshot::snapshot;
+use crate::recording::dump::{Codec, Destination, Dump};
+use crate::recording::snapshot::snapshot;
+use crate::sessions::find;
+use crate::sessions::found::Found;
+use crate::sessions::glance::Glance;
+use crate::sessions::pace::Pace;
+use crate::sessions::session::{Access, Session, wait_for_end};
 
 /// How often directories are looked into.
 const SCAN_EVERY: Duration = Duration::from_millis(20);

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use ringmark_ring::identity;
 
-use crate::directories::directories;
 use crate::error::ReaderError;
-use crate::find;
-use crate::found::Found;
-use crate::glance::Glance;
-use crate::leases::{self, Gone, Leases};
-use crate::session::{Access, Session};
+use crate::sessions::directories::directories;
+use crate::sessions::find;
+use crate::sessions::found::Found;
+use crate::sessions::glance::Glance;
+use crate::sessions::leases::{self, Gone, Leases};
+use crate::sessions::session::{Access, Session};
 
 /// How often a session is tried again that somebody else records, or for which descriptors or
 /// memory were short.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Recorder;
-use crate::drain::SessionDrain;
 use crate::error::ReaderError;
+use crate::pages::drain::SessionDrain;
 
 /// How often counters are written while sessions run, so that a killed recorder leaves fresh ones.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);

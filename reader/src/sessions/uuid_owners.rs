@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ringmark_format::Uuid;
 
-use crate::file_id::FileId;
-use crate::session::Session;
+use crate::sessions::file_id::FileId;
+use crate::sessions::session::Session;
 
 /// Ring files by the uuids under which their sessions leave this process.
 #[derive(Debug, Default)]

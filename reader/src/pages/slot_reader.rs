@@ -5,20 +5,20 @@ use ringmark_format::slot::state;
 use ringmark_ring::observe::header;
 use ringmark_ring::{RingFile, SlotGeometry, SlotView};
 
-use crate::batch::Batch;
-use crate::page_copy::{
+use crate::pages::batch::Batch;
+use crate::pages::page_copy::{
     Copying, NotTaken, PageState, Visit, Waiting, Walk, copy_page, events_through, page_sum,
     page_words, push_page, stands,
 };
-use crate::positions::SlotPosition;
-use crate::progress::Progress;
+use crate::pages::positions::SlotPosition;
+use crate::pages::slot_progress::SlotProgress;
 
 /// Private state of a slot. Nothing in it is read again from shared memory once validated.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct SlotReader {
     index: u32,
     mapped: Mapped,
-    progress: Progress,
+    progress: SlotProgress,
     open: OpenPages,
     /// The last page of a thread that has ended, when it was taken: what was not committed in it
     /// is padding in the copy.
@@ -81,7 +81,7 @@ impl SlotReader {
     pub(crate) fn new(index: u32, next: Option<u64>) -> Self {
         Self {
             index,
-            progress: Progress::new(next),
+            progress: SlotProgress::new(next),
             ..Self::default()
         }
     }

@@ -6,16 +6,16 @@ mod pages;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::batch::Batch;
-use crate::counters::News;
-use crate::drain::SessionDrain;
-use crate::dump::Dump;
 use crate::error::ReaderError;
-use crate::leases::Gone;
-use crate::lifetime::Lifetime;
-use crate::pace::Pace;
-use crate::selection::{Finder, Selection};
-use crate::session::{Session, wait_for_end};
+use crate::pages::batch::Batch;
+use crate::pages::counters::News;
+use crate::pages::drain::SessionDrain;
+use crate::recording::dump::Dump;
+use crate::sessions::leases::Gone;
+use crate::sessions::lifetime::Lifetime;
+use crate::sessions::pace::Pace;
+use crate::sessions::selection::{Finder, Selection};
+use crate::sessions::session::{Session, wait_for_end};
 
 /// How often new sessions are looked for.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
