@@ -64,11 +64,11 @@ pub(crate) fn resume(session: Uuid, known: &Known) -> Vec<u8> {
         reserved: 0,
     };
     let mut content = resume.as_bytes().to_vec();
-    for &(slot, next_page) in &known.slots {
+    for position in &known.slots {
         let slot = ResumeSlot {
-            slot,
+            slot: position.slot,
             reserved: 0,
-            next_page,
+            next_page: position.next_page,
         };
         content.extend_from_slice(slot.as_bytes());
     }

@@ -32,7 +32,7 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// A session that remembers `bytes`.
+    /// Charges a session that remembers `bytes`.
     ///
     /// # Errors
     /// All together would remember too much.
@@ -50,7 +50,7 @@ impl Charge {
         self.bytes
     }
 
-    /// So much more.
+    /// Takes `bytes` more.
     ///
     /// # Errors
     /// As [`Charge::new`].

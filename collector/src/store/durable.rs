@@ -6,7 +6,8 @@ use crate::figures::Figures;
 use crate::lock::lock;
 
 /// Returns when everything that was added to a session before the call is on the disk. More can be
-/// added meanwhile; only one syncs at a time: nobody takes for durable what is on its way.
+/// added while it runs; one thread syncs at a time, so that none takes for durable what is on its
+/// way.
 ///
 /// # Errors
 /// What `fsync` said. The system may have given up what it could not write, and says so once: the

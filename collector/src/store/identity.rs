@@ -17,7 +17,7 @@ use super::error::{StoreError, io_at};
 pub(super) const FILE: &str = "store.id";
 /// The directory that a file system makes in its root.
 const LOST_FOUND: &str = "lost+found";
-/// Nobody but its owner may open it: who can open it can hold its lock.
+/// Only its owner may open it: a process that can open it can hold its lock.
 const MODE: u32 = 0o600;
 
 /// How long a collector that was told to end may take to leave the store to the next one.

@@ -5,7 +5,7 @@
 //! made from it when it is closed.
 //!
 //! From the ground up: `error`; `identity` and `place`, the directory; `name` and `index`, the
-//! files in it; `options`, `budget` and `context`, what sessions share; `positions`, `segment` and
+//! files in it; `options`, `budget` and `context`, what sessions share; `known`, `positions`, `segment` and
 //! `unsynced`, of which a `session` consists; `durable`, `recover` and `retention`, what is done
 //! with sessions and segments; `sessions`, the [`Store`].
 
@@ -16,6 +16,7 @@ mod durable;
 mod error;
 mod identity;
 pub mod index;
+mod known;
 mod name;
 mod options;
 mod place;
@@ -30,9 +31,10 @@ mod unsynced;
 pub use damaged::copies_below;
 pub use durable::make_durable;
 pub use error::StoreError;
+pub use known::Known;
 pub use name::dumps_below;
 pub use options::{Retention, StoreOptions, Sync};
 pub use place::DirectoryOptions;
 pub use retention::Now;
-pub use session::{Known, Shared, StoredSession};
+pub use session::{Shared, StoredSession};
 pub use sessions::Store;

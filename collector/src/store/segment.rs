@@ -13,7 +13,7 @@ use super::{index, name};
 /// An open segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// Also of whoever syncs it meanwhile.
+    /// Shared with the thread that syncs it.
     file: Arc<File>,
     path: PathBuf,
     bytes: u64,
@@ -49,7 +49,7 @@ impl Segment {
         written.map(|()| segment)
     }
 
-    /// Goes on with a segment that holds `bytes` valid bytes; what lies behind is cut off.
+    /// Goes on with a segment that holds `bytes` valid bytes; what lies after them is cut off.
     pub(super) fn resume(path: &Path, bytes: u64) -> Result<Self, StoreError> {
         let open = || {
             // It will not be what its index says.

@@ -13,10 +13,11 @@ use super::budget::Budget;
 use super::context::Context;
 use super::error::{StoreError, io_at};
 use super::identity::Identity;
+use super::known::check_content;
 use super::name::{self, Places};
 use super::options::{StoreOptions, Sync};
 use super::retention::{Now, Retaining};
-use super::session::{Shared, StoredSession, check_content};
+use super::session::{Shared, StoredSession};
 use super::{damaged, index, recover};
 use crate::figures::Figures;
 use crate::lock::lock;
@@ -35,10 +36,10 @@ pub struct Store {
     open: Mutex<HashMap<Uuid, Shared>>,
     /// Where the sessions lie that are not open.
     places: Mutex<Places>,
-    /// Held while a session is being found: nobody finds it twice.
+    /// Held while a session is being found: no other thread finds it, too.
     finding: [Mutex<()>; FINDING],
     retaining: Mutex<Retaining>,
-    /// What people should know, and were not told yet.
+    /// Notices that were not taken yet.
     notices: Mutex<Vec<String>>,
 }
 
@@ -188,7 +189,7 @@ impl Store {
         errors
     }
 
-    /// What people should know, since it was taken last.
+    /// Notices since they were taken last.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.notices))
     }
@@ -198,8 +199,8 @@ impl Store {
         name::parse(segment).is_some_and(|(of, _)| self.asked(of, |s| s.has_use_for(segment)))
     }
 
-    /// Removes a segment, unless it is written or was not acknowledged: whether it is gone. Its
-    /// session may come back at any time: it is not found meanwhile.
+    /// Removes a segment, unless it is written or was not acknowledged; returns whether it is gone.
+    /// Its session may come back at any time: it is not found while this runs.
     fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
         let Some((uuid, _)) = name::parse(segment) else {
             return Ok(false);
@@ -223,7 +224,7 @@ impl Store {
         open.is_some_and(|session| ask(&lock(&session)))
     }
 
-    /// While it is held, nobody finds this session.
+    /// Keeps other threads from finding this session while it is held.
     fn alone(&self, uuid: Uuid) -> MutexGuard<'_, ()> {
         lock(&self.finding[uuid.0[0] as usize % FINDING])
     }

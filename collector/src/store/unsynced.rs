@@ -18,7 +18,7 @@ pub(super) struct Unsynced {
 }
 
 impl Unsynced {
-    /// A file of so many bytes is written, or was found.
+    /// Adds a file that is written, or was found with these bytes.
     pub(super) fn writing(&mut self, file: &Arc<File>, bytes: u64) {
         if !self.files.iter().any(|(known, _)| Arc::ptr_eq(known, file)) {
             self.files.push((file.clone(), bytes));
@@ -46,7 +46,7 @@ impl Unsynced {
         Ok(())
     }
 
-    /// Files are again as they were before. What was found in a file stays.
+    /// Cuts files to what they were before. What was found in a file stays.
     pub(super) fn cut(&self, root: &Path) -> Result<(), StoreError> {
         let mut cut = self
             .files
@@ -58,7 +58,7 @@ impl Unsynced {
         cut.try_for_each(|cut| cut.map_err(io_at("cut", root)))
     }
 
-    /// What was written later.
+    /// Adds what was written later.
     pub(super) fn then(&mut self, later: Self) {
         let files = later.files.iter();
         files.for_each(|(file, bytes)| self.writing(file, *bytes));

@@ -65,8 +65,8 @@ impl Drop for Helper {
     }
 }
 
-/// Past the standard library, whose threads first map a stack for signal handlers and panic, where
-/// everybody sees it, if they get none. Returns the error number, or 0.
+/// Starts the thread without the standard library, whose threads first map a stack for signal
+/// handlers, and panic in sight of the program if they get none. Returns the error number, or 0.
 fn start_thread(word: &'static AtomicU32) -> i32 {
     // SAFETY: all zero bytes are a place for attributes to be filled in.
     let mut attributes: libc::pthread_attr_t = unsafe { core::mem::zeroed() };

@@ -86,7 +86,7 @@ pub(super) fn allocate(file: &File, regions: &Regions, file_bytes: u64) -> Resul
     mapping::allocate(file, 0, regions.end)
 }
 
-/// Writes header and state. Nothing is mapped yet, and nobody else knows the file.
+/// Writes header and state. Nothing is mapped yet, and no other process knows the file.
 pub(super) fn write(
     file: &File,
     regions: &Regions,

@@ -1,4 +1,4 @@
-//! Page blocks one behind the other in one private buffer, written with one large write.
+//! Page blocks one after the other in one private buffer, written with one large write.
 
 use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::write::seal_header;

@@ -328,7 +328,7 @@ pub(crate) fn create_next(path: &Path, sync: bool, preamble: &[u8]) -> Result<Ou
         Ok(output)
     });
     made.map_err(|error| {
-        // Pages behind a preamble that is not whole could not be decoded. What cannot be removed
+        // Pages after a preamble that is not whole could not be decoded. What cannot be removed
         // is empty.
         let _ = fs::remove_file(path);
         match error {

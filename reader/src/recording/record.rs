@@ -30,8 +30,8 @@ pub struct RecordOptions {
     /// Remove the ring file of an ended lossless session that was read to its end, unless the
     /// session asked to be kept.
     pub remove_drained: bool,
-    /// Remove also those that asked to be kept, whatever their mode: whoever started the program
-    /// asked for it only so that the session outlives a short run.
+    /// Remove also those that asked to be kept, whatever their mode: the command that started
+    /// the program asked for it only so that the session outlives a short run.
     pub remove_kept: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct Progress {
     pub sessions_open: usize,
     /// Sessions read to their end.
     pub sessions_done: usize,
-    /// Those of them that ended because somebody truncated the ring file.
+    /// Those of them that ended because the ring file was truncated.
     pub sessions_cut: usize,
     /// Sessions that are there and could not be opened, because descriptors or memory were short.
     pub sessions_left_out: usize,

@@ -40,7 +40,7 @@ pub fn snapshot(
     let mut drain = SessionDrain::observing(session);
     let uuid = drain.session().uuid();
     dump.add_session(uuid, &drain.session_content())?;
-    // Where nobody can tell the session's time, too much is better than too little.
+    // Where the session's time is unknown, too much is better than too little.
     let has_clock = drain.session().ring().geometry().clock != Clock::None;
     let now = drain.session().monotonic_ns().filter(|_| has_clock);
     if let (Some(last), Some(now)) = (last, now) {

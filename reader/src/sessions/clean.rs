@@ -9,7 +9,7 @@ use crate::error::ReaderError;
 use crate::sessions::directories::directories;
 use crate::sessions::leases::DirectoryGone;
 
-/// What was ever removed in the session directories before anybody had read it.
+/// What was ever removed in the session directories before it was read.
 #[must_use]
 pub fn gone() -> Vec<DirectoryGone> {
     let places = directories().into_iter();

@@ -22,7 +22,7 @@ const LIMITS_MAX: u32 = 30;
 ///
 /// # Errors
 /// [`ReaderError::Control`]: control is off, the process is gone, another controller is at work,
-/// or nobody answered in time: then the request was taken back, and nothing of it is done.
+/// or no answer came in time: then the request was taken back, and nothing of it is done.
 /// [`ReaderError::Unfinished`]: it was begun, and what becomes of it is not known. An answer that
 /// says "no" is an answer.
 pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer, ReaderError> {

@@ -69,7 +69,7 @@ pub fn all() -> Vec<Found> {
     look().0
 }
 
-/// The same, and why some of the [`directories`] could not be looked into.
+/// As [`all`], and why some of the [`directories`] could not be looked into.
 pub(crate) fn look() -> (Vec<Found>, Vec<ReaderError>) {
     let mut seen = (Vec::new(), Vec::new());
     for directory in directories() {

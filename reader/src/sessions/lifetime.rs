@@ -25,7 +25,7 @@ impl Lifetime {
     }
 
     /// Whether no more events will come. Asked before a pass, so that the pass sees all of them.
-    /// That a process ended is known from the wait before, where it can be seen.
+    /// Whether a process ended is known from the wait before, where it can be seen.
     pub(crate) fn has_ended(&mut self, session: &Session) -> bool {
         if session.ring().closed() && self.closed_at.is_none() {
             self.closed_at = Some(Instant::now());

@@ -14,7 +14,7 @@ use crate::sessions::glance::Glance;
 use crate::sessions::leases::{self, Gone, Leases};
 use crate::sessions::session::{Access, Session};
 
-/// How often a session is tried again that somebody else records, or for which descriptors or
+/// How often a session is tried again that another recorder has, or for which descriptors or
 /// memory were short.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -61,7 +61,7 @@ pub(crate) struct Finder {
     waiting: HashMap<Found, Waiting>,
     /// The directories could not be looked into for shortage, and this was told.
     is_short: bool,
-    /// Of who comes for all.
+    /// The leases of a recording of all sessions.
     leases: Option<Leases>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Finder {
 #[derive(Debug)]
 struct Waiting {
     since: Instant,
-    /// Descriptors or memory are short; else somebody else records it.
+    /// Descriptors or memory are short; else another recorder has it.
     is_short: bool,
 }
 
@@ -155,13 +155,13 @@ impl Finder {
         self.leases.iter_mut().for_each(Leases::count);
     }
 
-    /// What a person should know of them.
+    /// Notices of what was removed.
     pub(crate) fn notices(&mut self) -> Vec<String> {
         let leases = self.leases.as_mut();
         leases.map(Leases::take_notices).unwrap_or_default()
     }
 
-    /// Whether nobody else comes for the session of this ring file.
+    /// Whether no other reader of all sessions comes for this ring file.
     pub(crate) fn is_alone(&self, ring_file: &Path) -> bool {
         match &self.leases {
             Some(leases) => leases.is_alone(ring_file),
@@ -169,7 +169,7 @@ impl Finder {
         }
     }
 
-    /// Of what stood in the way of looking for sessions: shortage, if it is new. Directories that
+    /// Keeps of what kept us from looking for sessions a shortage, if it is new. Directories that
     /// are refused have been told at the start.
     fn told_once(&mut self, wrong: Vec<ReaderError>) -> Vec<ReaderError> {
         let mut short = wrong.into_iter().filter(ReaderError::is_shortage);

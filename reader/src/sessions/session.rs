@@ -309,9 +309,9 @@ impl Session {
         slots.for_each(|slot| slot.release(slot.produced()));
     }
 
-    /// Removes the ring file, everything in it being elsewhere for good, if that is wanted: of a
+    /// Removes the ring file, everything in it being stored for good, if that is wanted: of a
     /// lossless session that did not ask to be kept; of one in overwrite mode that its program would
-    /// have removed if nobody had come for it, by who is `alone` in that; with `any`, of any.
+    /// have removed had no reader come for it, if this reader is `alone` in that; with `any`, of any.
     ///
     /// # Errors
     /// As [`Session::remove_file`].

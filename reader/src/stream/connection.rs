@@ -115,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Sends whole blocks of a dump. What credit does not allow yet goes later: whoever sends a
-    /// lot asks for [`Connection::room`] first.
+    /// Sends whole blocks of a dump. What credit does not allow yet goes later: a caller that
+    /// sends a lot asks for [`Connection::room`] first.
     pub(super) fn send(&mut self, blocks: &[u8]) -> io::Result<()> {
         self.sent += blocks.len() as u64;
         if self.sent <= self.credit {

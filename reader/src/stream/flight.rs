@@ -36,7 +36,7 @@ impl Landing {
 /// One batch under way.
 #[derive(Debug)]
 struct Flight {
-    /// Byte of the connection behind it.
+    /// Byte of the connection after it.
     end: u64,
     session: Uuid,
     bytes: u64,

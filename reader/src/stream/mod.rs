@@ -23,7 +23,7 @@ mod track;
 mod wire;
 mod zero_copy;
 
-pub use address::Address;
+pub use address::{Address, AddressError};
 pub use connection::Introduction;
 pub use credentials::{Credentials, hosts_of};
 pub use explain::explain;

@@ -175,7 +175,7 @@ pub(super) struct Spill {
     /// Preamble bytes of the last part; the next part will need as many.
     front_bytes: u64,
     next_number: u64,
-    /// The page behind the last one of each slot, as an earlier process left it.
+    /// The page after the last one of each slot, as an earlier process left it.
     ends: BTreeMap<u32, u64>,
     /// Where reading goes on.
     at: SpillPosition,
@@ -220,7 +220,7 @@ impl Spill {
         begun.map_or(Duration::ZERO, |begun| begun.elapsed().unwrap_or_default())
     }
 
-    /// The page behind the last one of each slot, as an earlier process left it.
+    /// The page after the last one of each slot, as an earlier process left it.
     pub(super) fn ends(&self) -> Vec<SlotPosition> {
         SlotPosition::list(&self.ends)
     }
@@ -276,7 +276,7 @@ impl Spill {
         self.place.room().saturating_sub(self.front_bytes)
     }
 
-    /// Appends a drain's pages behind the schema that they need. `false`: there is no room.
+    /// Appends a drain's pages after the schema that they need. `false`: there is no room.
     ///
     /// # Errors
     /// They cannot be written.

@@ -87,7 +87,7 @@ impl StreamStatus {
     }
 }
 
-/// Nobody streams the session any more.
+/// Removes the status of a session that is not streamed any more.
 pub(super) fn forget(session: &Session) {
     if let Some(path) = place(session) {
         // If it cannot be removed it is stale soon, and removed by a session that starts later.

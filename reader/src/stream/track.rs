@@ -30,7 +30,7 @@ use crate::sessions::session::Session;
 /// are summed and sent.
 const BATCH: u64 = 256 << 10;
 
-/// Bytes that are packed at once if so much comes soon and fits: less packs badly.
+/// Bytes that are packed at once if as many come soon and fit: fewer pack badly.
 const PACKED: u64 = 64 << 10;
 /// How long less than that waits for more.
 const PACKED_WITHIN: Duration = Duration::from_millis(100);
@@ -155,8 +155,8 @@ impl Track {
         }
     }
 
-    /// Has its pages sent by reference from now on, or not. Only what nobody overwrites before it
-    /// is released can be: pages of a lossless session.
+    /// Has its pages sent by reference from now on, or not. Only what is not overwritten
+    /// before it is released can be: pages of a lossless session.
     pub(super) fn send_by_reference(&mut self, on: bool) {
         if let Some(ring) = &mut self.ring {
             let session = ring.drain.session();

@@ -12,7 +12,7 @@ const MOVED_MAX: Duration = Duration::from_secs(60);
 /// this.
 const STEADY: (u32, Duration) = (10, Duration::from_secs(3600));
 
-/// A moment, by two clocks: the one that people set, and the one that nobody does.
+/// A moment, by two clocks: one that people set, and one that cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// `CLOCK_REALTIME`, ns since 1970.

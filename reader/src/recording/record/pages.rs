@@ -1,4 +1,4 @@
-//! The moving of pages: fill a batch, write it behind its schema, release.
+//! The moving of pages: fill a batch, write it after its schema, release.
 
 use ringmark_format::counters::{CountersHeader, SlotCounters};
 
@@ -56,7 +56,7 @@ impl Recorder {
             .push(format!("{name}: stopped at {bytes} bytes, the limit"));
     }
 
-    /// Writes the batch behind the schema that it needs, then releases its pages.
+    /// Writes the batch after the schema that it needs, then releases its pages.
     fn write_batch(&mut self, index: usize) -> Result<(), ReaderError> {
         self.write_schema(index)?;
         let uuid = self.tracks[index].drain.session().uuid();

@@ -9,7 +9,7 @@ use crate::pages::drain::Fill;
 
 /// What of the fullest ring may wait for a slow collector before it goes to the spill, in 1/1024.
 const SLOW: u32 = 512;
-/// The same while the collector has just gone.
+/// As [`SLOW`], while the collector has just gone.
 const GONE: u32 = 256;
 /// After this long without a collector everything that is sealed goes to the spill: threads that
 /// come and go need the memory of their rings.
