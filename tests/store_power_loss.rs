@@ -233,7 +233,8 @@ fn go_on(root: &Path, sent: &Sent) -> Result<(), String> {
             .session(*uuid, HOST, content)
             .map_err(|e| e.to_string())?;
         let mut session = session.lock().unwrap();
-        let known: BTreeMap<u32, u64> = session.known().slots.into_iter().collect();
+        let known = session.known().slots;
+        let known: BTreeMap<_, _> = known.iter().map(|at| (at.slot, at.next_page)).collect();
         for ((_, slot, number), block) in sent
             .blocks
             .range((*uuid, 0, 0)..=(*uuid, u32::MAX, u64::MAX))

@@ -19,13 +19,15 @@ const UNSAFE_FILES: &[&str] = &[
     "producer/src/sites.rs",
     "producer/src/thread_block.rs",
     "producer/src/wiped.rs",
-    // Session start: handing a ring to its thread, signal masks, hooks at thread exit and fork.
+    // Session start: handing a ring to its thread, signal masks, hooks at thread exit and fork, the
+    // half of a word that helper and asker wait on.
     "producer/src/session/attach.rs",
     "producer/src/session/control.rs",
     "producer/src/session/handler.rs",
     "producer/src/session/pin.rs",
     "producer/src/session/process.rs",
     "producer/src/session/sample.rs",
+    "producer/src/session/warm.rs",
     // The bridge from `tracing`: words that are there if counted, what a living span is.
     "producer/src/tracing/ids.rs",
     "producer/src/tracing/values.rs",

@@ -77,7 +77,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// So many days from now on; since yesterday, for machines whose clocks are behind.
+    /// From now on for `days` days; since yesterday, for machines whose clocks are behind.
     #[must_use]
     pub fn days(days: u32) -> Self {
         let now = SystemTime::now();
@@ -208,7 +208,7 @@ fn signed(
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     params.subject_alt_names = subjects?;
-    // Nobody looks at it; X.509 allows no longer one.
+    // No verifier looks at it; X.509 allows no longer one.
     if let Some(first) = names.first().filter(|name| name.len() <= 64) {
         params.distinguished_name.push(DnType::CommonName, first);
     }

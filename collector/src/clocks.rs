@@ -1,48 +1,51 @@
-//! How a host's clocks stand to ours: what a PING and its PONG tell.
+//! The collector's own clock, and its estimates of a host's clock offset from PING/PONG round trips.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use ringmark_format::stream::{HOST_DRIFT_PPM, HostClock, PING_EVERY_MS, Pong};
-
-use crate::server::now_ns;
+use ringmark_format::stream::{HOST_DRIFT_PPM, HostClock, PING_EVERY_MS, Ping, Pong};
 
 /// PINGs whose PONG may still come.
 const OPEN_MAX: usize = 16;
 /// By how much our two clocks may part during a round trip.
 const STEADY: Duration = Duration::from_millis(1);
 
+/// `CLOCK_REALTIME` in ns since 1970.
+pub(crate) fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// The PINGs of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pings {
     said: u64,
-    open: VecDeque<Ping>,
+    open: VecDeque<SentPing>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Ping {
-    number: u64,
-    real_ns: u64,
+struct SentPing {
+    ping: Ping,
     at: Instant,
 }
 
 impl Pings {
-    /// Number and time of the next one, which is said now.
-    pub(crate) fn next(&mut self) -> (u64, u64) {
+    /// The next PING, to be sent now.
+    pub(crate) fn next(&mut self) -> Ping {
         self.said += 1;
         let ping = Ping {
             number: self.said,
             real_ns: now_ns(),
-            at: Instant::now(),
         };
-        self.open.push_back(ping);
+        let at = Instant::now();
+        self.open.push_back(SentPing { ping, at });
         if self.open.len() > OPEN_MAX {
             self.open.pop_front();
         }
-        (ping.number, ping.real_ns)
+        ping
     }
 
-    /// How many were said.
+    /// Number of PINGs that were sent.
     pub(crate) fn said(&self) -> u64 {
         self.said
     }
@@ -53,20 +56,21 @@ impl Pings {
         Duration::from_millis(early.min(PING_EVERY_MS.into()))
     }
 
-    /// What a PONG that comes now tells; `None`: nothing. What it says of our clock is not asked.
+    /// Measures the host's clock by a PONG that comes now, if it answers a PING that is still open.
+    /// What it says of the collector's clock is not used.
     ///
     /// # Errors
-    /// No such PING was said.
+    /// No such PING was sent.
     pub(crate) fn answered(&mut self, pong: &Pong) -> Result<Option<HostClock>, &'static str> {
         if pong.number == 0 || pong.number > self.said {
             return Err("PONG answers no PING of ours");
         }
-        while let Some(ping) = self.open.pop_front() {
-            if ping.number == pong.number {
-                return Ok(ping.measured(pong, now_ns()));
+        while let Some(sent) = self.open.pop_front() {
+            if sent.ping.number == pong.number {
+                return Ok(sent.measured(pong, now_ns()));
             }
-            if ping.number > pong.number {
-                self.open.push_front(ping);
+            if sent.ping.number > pong.number {
+                self.open.push_front(sent);
                 break;
             }
         }
@@ -74,16 +78,16 @@ impl Pings {
     }
 }
 
-impl Ping {
+impl SentPing {
     fn measured(&self, pong: &Pong, now: u64) -> Option<HostClock> {
         let took = self.at.elapsed();
-        let by_wall = Duration::from_nanos(now.checked_sub(self.real_ns)?);
+        let by_wall = Duration::from_nanos(now.checked_sub(self.ping.real_ns)?);
         if by_wall.abs_diff(took) > STEADY {
             // Our own clock was moved meanwhile.
             return None;
         }
         let half = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / 2;
-        let middle = self.real_ns.saturating_add(half);
+        let middle = self.ping.real_ns.saturating_add(half);
         Some(HostClock {
             real_ns: middle,
             offset_ns: (pong.real_ns as i64).wrapping_sub(middle as i64),
@@ -93,7 +97,7 @@ impl Ping {
     }
 }
 
-/// What is stored of a session's measurements.
+/// The measurements of a session: what is stored, and the best one since.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     last: Option<HostClock>,
@@ -103,9 +107,9 @@ pub(crate) struct Kept {
     wanted: bool,
 }
 
-/// How far apart they are stored while clocks agree.
+/// Time between stored measurements while clocks agree.
 const EVERY_NS: u64 = 10_000_000_000;
-/// One that is so much better is stored at once.
+/// A measurement this many times better is stored at once.
 const BETTER: u64 = 2;
 
 impl Kept {
@@ -181,7 +185,7 @@ mod tests {
         };
         assert!(pings.answered(&pong(1)).is_err() && pings.answered(&pong(0)).is_err());
         let before = now_ns();
-        assert_eq!((pings.next().0, pings.next().0), (1, 2));
+        assert_eq!((pings.next().number, pings.next().number), (1, 2));
         std::thread::sleep(Duration::from_millis(20));
         let Some(found) = pings.answered(&pong(2)).unwrap() else {
             // Our clock was moved, or the machine was too busy to tell.

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use crate::store::{lock, safe};
+use crate::host_name::safe;
+use crate::lock::lock;
 
 /// Hosts with figures of their own; those that come later are counted together, without a name.
 const HOSTS_MAX: usize = 4096;

@@ -3,23 +3,30 @@
 //! The way of the data: [`Collector`] accepts a connection, `Peer` greets it and reads its blocks,
 //! the [`store`] appends them to the segments of their session and makes them durable, then `Peer`
 //! acknowledges. The protocol stands in the specification, section 18.
+//!
+//! From the ground up: `lock`, `host_name`, `clocks`, `block` and `figures`; the [`store`];
+//! `messages` and `connection_end`, what is said; `listen`, where connections come from; `peer`, one
+//! connection; `server`, all of them.
 #![forbid(unsafe_code)]
 
 mod block;
 pub mod certs;
 mod clocks;
-mod end;
+mod common;
+mod connection_end;
 mod figures;
+mod host_name;
 mod hosts;
 mod listen;
+mod lock;
 mod memory;
+mod messages;
 mod peer;
 mod server;
 mod socket;
 pub mod store;
 #[doc(hidden)]
 pub mod trial;
-mod words;
 
 pub use figures::Figures;
 pub use server::{Collector, CollectorError, CollectorOptions};

@@ -11,9 +11,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
-use crate::end::End;
+use crate::connection_end::End;
+use crate::messages;
 use crate::socket::Socket;
-use crate::words;
 
 /// How long what a refused peer still sends is read: closing at once would lose what was said.
 const LINGER: Duration = Duration::from_secs(1);
@@ -115,7 +115,7 @@ async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<Line, End> {
     }
     if first[0] == PLAIN {
         let text = "this port wants TLS, expected tls:// and not tcp://";
-        say_and_close(Box::new(tcp), &words::refused(refusal::DENIED, text)).await;
+        say_and_close(Box::new(tcp), &messages::refused(refusal::DENIED, text)).await;
         return Err(End::Refused(refusal::DENIED, "not TLS".to_owned()));
     }
     match acceptor.accept(tcp).into_fallible().await {

@@ -29,7 +29,7 @@ pub(crate) struct Part {
     figures: Arc<Figures>,
 }
 
-/// Somebody waits, until it is dropped.
+/// A connection that waits, counted until it is dropped.
 struct Waits<'a>(&'a AtomicU64);
 
 impl Drop for Waits<'_> {
@@ -47,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// Waits for so much. `None`: never.
+    /// Waits for `bytes`. `None`: they will never be free.
     pub(crate) async fn take(&self, bytes: usize) -> Option<Part> {
         let wanted = u32::try_from(bytes).ok()?;
         self.waiting.fetch_add(1, Relaxed);

@@ -2,19 +2,20 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, watch};
 
+use crate::common::Common;
 use crate::figures::Figures;
 use crate::listen::{Incoming, Listener, say_and_close};
 use crate::memory::Memory;
-use crate::peer::{Common, Peer};
+use crate::messages;
+use crate::peer::Peer;
 use crate::store::{Store, StoreError, StoreOptions};
-use crate::words;
 
 /// How often old segments are closed and removed, at least and at most.
 const TIDY_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_millis(100)];
@@ -52,7 +53,7 @@ pub struct CollectorOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum CollectorError {
     /// The store cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// It cannot listen there.
     #[error("{address}: listen: {source}")]
@@ -237,7 +238,7 @@ async fn accept(
 }
 
 async fn refuse(incoming: Incoming) {
-    let refused = words::refused(refusal::BUSY, "too many connections");
+    let refused = messages::refused(refusal::BUSY, "too many connections");
     if let Ok(line) = incoming.secure(REFUSE_WITHIN).await {
         say_and_close(line.bytes, &refused).await;
     }
@@ -289,10 +290,4 @@ async fn serve_figures(listener: tokio::net::TcpListener, figures: Arc<Figures>)
             let _ = tokio::time::timeout(Duration::from_secs(5), answer).await;
         });
     }
-}
-
-/// `CLOCK_REALTIME` in ns since 1970.
-pub(crate) fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -62,7 +62,7 @@ fn file(path: &Path) -> io::Result<(u64, u64)> {
 /// Removes a socket that no process listens at, and nothing else.
 async fn make_room(path: &Path) -> io::Result<()> {
     is_dead(path).await?;
-    // Another process may put something in its place meanwhile. Under a name that nobody else
+    // Another process may put something in its place in between. Under a name that no other process
     // knows it stays what it is, and is looked at again.
     let aside = path.with_file_name(format!(".{}", std::process::id()));
     let rename = |from: &Path, to: &Path| {
@@ -78,7 +78,7 @@ async fn make_room(path: &Path) -> io::Result<()> {
 
 /// Whether a name leads to a socket that no process listens at: why not, if it does not.
 async fn is_dead(path: &Path) -> io::Result<()> {
-    // Links are not followed: nobody knows what they lead to by the next moment.
+    // Links are not followed: by the next moment they may lead elsewhere.
     let kind = fs::symlink_metadata(path)?.file_type();
     let found = if kind.is_socket() {
         match UnixStream::connect(path).await {

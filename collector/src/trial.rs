@@ -8,11 +8,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-use crate::end::End;
+use crate::common::Common;
+use crate::connection_end::End;
 use crate::figures::Figures;
 use crate::listen::Line;
 use crate::memory::Memory;
-use crate::peer::{Common, Peer};
+use crate::peer::Peer;
 use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 
 /// Runs conversations one after the other.

@@ -8,7 +8,7 @@ pub use ringmark_ring::writer::offsets as writer_offsets;
 
 use crate::event::description::Description;
 use crate::session;
-pub use crate::session::RingCounts;
+pub use crate::session::{Answer, RingCounts};
 
 /// Registers an event type that is no call site of a Rust macro: it is in the schema from now on,
 /// also in that of forked children, and on or off as the filter says. Once for each type.
@@ -18,16 +18,12 @@ pub fn register(description: &Description<'_>) {
     session::register_dynamic(description);
 }
 
-/// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
-/// on the session's helper thread; there is none with control off.
-pub type Answer = fn(&str) -> Result<String, String>;
-
 /// From now on `answer` gets the requests whose first word is `word`.
 pub fn answer_requests(word: &'static str, answer: Answer) {
     session::answer_requests(word, answer);
 }
 
-/// Says that the library works on a request: who asked waits on, and does not take the process for a
+/// Says that the library works on a request: the asker waits on, and does not take the process for a
 /// stopped one. To be called once for each piece of work; costs a few nanoseconds.
 pub fn working() {
     session::working();

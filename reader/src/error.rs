@@ -19,7 +19,7 @@ pub enum ReaderError {
         source: RingFileError,
     },
     /// The session directory was refused.
-    #[error("{0}")]
+    #[error(transparent)]
     Directory(#[from] DirError),
 
     /// The record of removals of a session directory cannot be used: nothing there was removed.
@@ -43,7 +43,7 @@ pub enum ReaderError {
         /// What the system said.
         source: io::Error,
     },
-    /// The file belongs to somebody else.
+    /// The file belongs to another user.
     #[error("{}: belongs to uid {owner}, expected {expected}", path.display())]
     ForeignOwner {
         /// The file.
@@ -61,7 +61,7 @@ pub enum ReaderError {
         /// Process that holds it, if it could be found.
         holder: Option<u32>,
     },
-    /// Somebody shortened the ring file.
+    /// The ring file was truncated.
     #[error("{}: ring file has {found} bytes, expected {expected}: it was truncated", path.display())]
     Truncated {
         /// The ring file.
@@ -85,7 +85,7 @@ pub enum ReaderError {
         /// Why, in its own words, where it wanted to be traced.
         reason: Option<String>,
     },
-    /// The process's session belongs to somebody else.
+    /// The process belongs to another user.
     #[error("pid {pid}: reading /proc/{pid}/{file}: not permitted{reason}")]
     NotPermitted {
         /// The process.

@@ -1,48 +1,37 @@
 //! Ringmark's reader: attach to a session, take pages out of it, write them as blocks, release
 //! them; snapshots, recovery of dead sessions, control.
 //!
-//! The way of the data: [`find`] a session, [`Session`] maps it, [`SessionDrain`] copies pages
-//! into a [`Batch`] of blocks, [`Recorder`] writes batches and only then releases pages.
-//! Live memory is seen as atomic words only; nothing in it is believed that was loaded twice.
+//! The way of the data, a folder each: [`find`] a session, [`Session`] maps it (`sessions/`),
+//! [`SessionDrain`] copies pages into a [`Batch`] of blocks (`pages/`), [`Recorder`] writes batches
+//! (`recording/`), or a `Streamer` sends them to a collector (`stream/`), and only then pages are
+//! released. Live memory is seen as atomic words only; nothing in it is believed that was loaded
+//! twice.
 #![forbid(unsafe_code)]
 
-mod apart;
-pub mod batch;
-pub mod clean;
-mod coming;
-pub mod control;
-mod counters;
-pub mod drain;
-pub mod dump;
 pub mod error;
-pub mod find;
-mod glance;
-pub mod info;
-mod lifetime;
-pub mod notes;
-pub mod on_death;
-pub mod output;
-mod pace;
-pub mod record;
-pub mod selection;
-pub mod session;
-mod slot_reader;
-pub mod snapshot;
+mod pages;
+mod recording;
+mod sessions;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod tap;
 
-pub use batch::{BATCH_BYTES, Batch};
-pub use coming::{DirectoryGone, Gone};
-pub use drain::{Fill, SessionDrain};
-pub use dump::{Codec, Destination, Dump};
 pub use error::ReaderError;
-pub use info::SessionInfo;
-pub use on_death::DeathWatch;
-pub use output::{Output, Rotation};
-pub use record::{Ended, Progress, RecordOptions, Recorder};
+pub use pages::batch::{BATCH_BYTES, Batch};
+pub use pages::drain::{Fill, SessionDrain};
+pub use pages::positions::SlotPosition;
+pub use pages::{batch, drain};
+pub use recording::dump::{Codec, Destination, Dump};
+pub use recording::on_death::DeathWatch;
+pub use recording::output::{Output, Rotation};
+pub use recording::record::{Ended, Progress, RecordOptions, Recorder};
+pub use recording::snapshot::{SnapshotFigures, snapshot};
+pub use recording::{dump, on_death, output, record};
 pub use ringmark_ring::guard;
-pub use selection::Selection;
-pub use session::{Access, Session};
-pub use snapshot::{SnapshotFigures, snapshot};
+pub use sessions::file_id::FileId;
+pub use sessions::info::SessionInfo;
+pub use sessions::leases::{DirectoryGone, Gone};
+pub use sessions::selection::Selection;
+pub use sessions::session::{Access, Session};
+pub use sessions::{clean, control, find, info, notes, selection, session};
 pub use tap::Tap;

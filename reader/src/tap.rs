@@ -2,10 +2,10 @@
 
 use ringmark_format::codec::write;
 
-use crate::batch::{Batch, fits};
-use crate::drain::{Fill, SessionDrain};
 use crate::error::ReaderError;
-use crate::session::Session;
+use crate::pages::batch::{Batch, fits};
+use crate::pages::drain::{Fill, SessionDrain};
+use crate::sessions::session::Session;
 
 /// What a session has to say, taken out bit by bit as blocks.
 #[derive(Debug)]

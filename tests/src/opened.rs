@@ -120,7 +120,8 @@ impl Opened {
     pub fn next(&self) -> (u64, BTreeMap<u32, u64>) {
         let session = self.store.session(SESSION, "here", &[0; 320]).unwrap();
         let known = session.lock().unwrap().known();
-        (known.schema_bytes, known.slots.into_iter().collect())
+        let slots = known.slots.iter().map(|at| (at.slot, at.next_page));
+        (known.schema_bytes, slots.collect())
     }
 
     /// A streamer sends this; how many blocks were new.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::StoreError;
+use super::error::StoreError;
 use crate::figures::Figures;
 
 /// What a session takes beside what it sends: its places in maps, its open segment.
@@ -32,7 +32,7 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// A session that remembers `bytes`.
+    /// Charges a session that remembers `bytes`.
     ///
     /// # Errors
     /// All together would remember too much.
@@ -50,7 +50,7 @@ impl Charge {
         self.bytes
     }
 
-    /// So much more.
+    /// Takes `bytes` more.
     ///
     /// # Errors
     /// As [`Charge::new`].

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::Fault;
 use ringmark_decoder::store::copies;
 
+use super::context::Context;
+use super::error::{StoreError, io_at};
 use super::place::create;
-use super::{Context, StoreError, io_at, lock};
 use crate::figures::Figures;
+use crate::lock::lock;
 
 impl Context {
     /// Damage was found in a segment that stays as it is: told and counted once.

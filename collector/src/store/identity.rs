@@ -1,6 +1,7 @@
 //! Whose a store is: its identity, made once, and the lock of the one collector that writes to it.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -13,10 +14,11 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::place::is_blank;
-use super::{StoreError, io_at};
+use super::error::{StoreError, io_at};
 
-/// Nobody but its owner may open it: who can open it can hold its lock.
+/// The directory that a file system makes in its root.
+const LOST_FOUND: &str = "lost+found";
+/// Only its owner may open it: a process that can open it can hold its lock.
 const MODE: u32 = 0o600;
 const BYTES: usize = size_of::<StoreId>();
 
@@ -147,6 +149,20 @@ fn make(file: &mut File, root: &Path) -> io::Result<[u8; 16]> {
     file.sync_all()?;
     File::open(root)?.sync_all()?;
     Ok(id)
+}
+
+/// Whether there is nothing in a directory but what its file system has put there, and an identity.
+pub(super) fn is_blank(directory: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        if ![LOST_FOUND, ID_FILE]
+            .iter()
+            .any(|of| name == OsStr::new(of))
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

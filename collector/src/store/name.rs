@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use ringmark_decoder::Stamper;
 use ringmark_decoder::store::{files_of_store, parse, parse_with};
@@ -13,30 +12,17 @@ use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::session::SessionHeader;
 
+use crate::clocks::now_ns;
+use crate::host_name::{NameTooLong, fits, safe};
+
 /// Ending of the name of a file that has none yet.
 const UNNAMED: &str = "new";
-/// Most characters of a name: as many as a DNS name has, and a directory's.
-const NAME_MAX: usize = 253;
-
-/// Whether a name is short enough to be a directory's as a whole.
-///
-/// # Errors
-/// It would have to be cut, and could then be another one's.
-pub(crate) fn fits(what: &str, name: &str) -> Result<(), String> {
-    let found = name.chars().count();
-    if found <= NAME_MAX {
-        return Ok(());
-    }
-    Err(format!(
-        "the name of the {what} has {found} characters, expected at most {NAME_MAX}"
-    ))
-}
 
 /// `DAY/SERVICE/HOST` of a session that begins now.
 ///
 /// # Errors
 /// A name is too long.
-pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, String> {
+pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, NameTooLong> {
     let attributes = session.get(SessionHeader::BYTES..).unwrap_or_default();
     let find = |tag| {
         Attributes::new(attributes)
@@ -51,24 +37,7 @@ pub(super) fn directory(host: &str, session: &[u8]) -> Result<PathBuf, String> {
 }
 
 fn today() -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let ns = now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
-    String::from_utf8_lossy(&Stamper::default().stamp(ns)[..10]).into_owned()
-}
-
-/// A name of one directory, whatever a peer says: letters, digits, `.`, `_` and `-`, not hidden. As long as what was
-/// said, or one character longer: see [`fits`].
-pub(crate) fn safe(text: &str) -> String {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let name: String = text
-        .chars()
-        .map(|c| if allowed(c) { c } else { '_' })
-        .collect();
-    match name.chars().next() {
-        None => "unnamed".to_owned(),
-        Some('.' | '-') => format!("_{name}"),
-        Some(_) => name,
-    }
+    String::from_utf8_lossy(&Stamper::default().stamp(now_ns())[..10]).into_owned()
 }
 
 /// Where a segment lies until it is durable with all before it, and gets its name.
@@ -123,32 +92,5 @@ impl Places {
         }
         self.sessions.remove(&session);
         None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_peer_cannot_leave_the_store() {
-        for (said, name) in [
-            ("web-1", "web-1"),
-            ("../../etc", "_.._.._etc"),
-            ("..", "_.."),
-            ("a/b\0c\n", "a_b_c_"),
-            ("", "unnamed"),
-            ("ü", "_"),
-        ] {
-            assert_eq!(safe(said), name);
-        }
-        let long = ["x".repeat(253), format!("-{}", "x".repeat(252))];
-        assert_eq!(
-            [&long[0], &long[1]].map(|name| safe(name).len()),
-            [253, 254]
-        );
-        assert!(long.iter().all(|name| fits("host", name).is_ok()));
-        let found = fits("host", &"ü".repeat(254));
-        assert!(found.is_err_and(|why| why.contains("254 characters, expected at most 253")));
     }
 }

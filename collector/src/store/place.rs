@@ -1,7 +1,6 @@
 //! The directory of a store: whether it is one, who may look into it, and how directories and files
 //! come into being there.
 
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -9,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::store::ID_FILE;
 
-use super::{StoreError, io_at};
+use super::error::{StoreError, io_at};
+use super::identity::is_blank;
 
 /// What a collector may do with the directory that it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,9 +19,6 @@ pub struct DirectoryOptions {
     /// Its group may read the store.
     pub group_readable: bool,
 }
-
-/// What a file system's own root has.
-const LOST_FOUND: &str = "lost+found";
 
 impl DirectoryOptions {
     const fn directory_mode(self) -> u32 {
@@ -134,18 +131,4 @@ fn make_root(root: &Path) -> io::Result<bool> {
         }
     }
     Ok(!missing.is_empty())
-}
-
-/// Whether there is nothing in a directory but what its file system has put there, and an identity.
-pub(super) fn is_blank(directory: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(directory)? {
-        let name = entry?.file_name();
-        if ![LOST_FOUND, ID_FILE]
-            .iter()
-            .any(|of| name == OsStr::new(of))
-        {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -9,6 +9,23 @@ pub(super) const STEP_MAX: u64 = 1 << 40;
 /// Memory that one stretch of pages takes.
 pub(super) const GONE_BYTES: u64 = 48;
 
+/// Where a page belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PagePlace {
+    pub(super) slot: u32,
+    /// It is not there yet.
+    pub(super) is_new: bool,
+}
+
+/// What stands before a page in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Whole blocks only.
+    Whole,
+    /// Damage, which may have been pages before it.
+    Damage,
+}
+
 /// The sealed pages of one slot. They come by ascending number.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
@@ -41,12 +58,12 @@ impl Positions {
         page >= self.next || stretch.is_some_and(|(_, to)| page < *to)
     }
 
-    /// A page is there. Its streamer has none before it that is not.
+    /// Notes that a page is there. Its streamer has none before it that is not.
     pub(super) fn have(&mut self, page: u64) {
         self.have_until(page.saturating_add(1));
     }
 
-    /// The same of the page before `next`.
+    /// Notes that the pages before `next` are there.
     pub(super) fn have_until(&mut self, next: u64) {
         if !self.may_come_to(next.saturating_sub(1)) {
             return;
@@ -60,7 +77,7 @@ impl Positions {
         }
     }
 
-    /// A page is there, and before it in the file lies damage that may have been others.
+    /// Notes that a page is there, after damage in its file that may have been other pages.
     pub(super) fn have_after_damage(&mut self, page: u64) {
         if !self.may_come_to(page) {
             return;

@@ -11,10 +11,12 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
+use super::context::Context;
 use super::damaged::is_cut;
+use super::error::{StoreError, io_at};
+use super::positions::Before;
 use super::segment::Segment;
 use super::session::StoredSession;
-use super::{Context, StoreError, io_at};
 
 /// Reads the session's segments in `directory`, in order; goes on with the last one, and cuts off
 /// what is not whole at its end. One with damage that blocks follow stays as it is. `None`: nothing
@@ -81,7 +83,7 @@ fn go_on(
     Ok(())
 }
 
-/// Whether a segment's beginning is whole: something stands behind it.
+/// Whether a segment's beginning is whole: something stands after it.
 fn begins(path: &Path) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
@@ -164,7 +166,7 @@ impl Found {
     }
 
     fn is_damaged(&mut self, damage: &Damage) {
-        // Nobody knows what follows what the disk does not give.
+        // What follows a part that the disk does not give is not known.
         self.is_followed |= matches!(damage.fault, Fault::Io(_));
         self.damage.get_or_insert_with(|| Damaged {
             offset: damage.offset,
@@ -184,8 +186,11 @@ fn read(path: &Path, session: &mut StoredSession) -> Result<Found, StoreError> {
             // In damage lies anything, another session's blocks too.
             Item::Block(block) if block.header.session != session.uuid.0 => {}
             Item::Block(block) => {
-                let is_after = found.damage.is_some();
-                take(&block.header, block.content, is_after, session);
+                let before = match found.damage {
+                    Some(_) => Before::Damage,
+                    None => Before::Whole,
+                };
+                take(&block.header, block.content, before, session);
                 found.take(&block.header, block.content);
             }
             Item::Damage(damage) => found.is_damaged(&damage),
@@ -196,7 +201,7 @@ fn read(path: &Path, session: &mut StoredSession) -> Result<Found, StoreError> {
     Ok(found)
 }
 
-fn take(header: &BlockHeader, content: &[u8], is_after_damage: bool, session: &mut StoredSession) {
+fn take(header: &BlockHeader, content: &[u8], before: Before, session: &mut StoredSession) {
     match header.kind {
         kind::SESSION => session.content = content.to_vec(),
         kind::SCHEMA => {
@@ -204,14 +209,14 @@ fn take(header: &BlockHeader, content: &[u8], is_after_damage: bool, session: &m
                 .schema
                 .len()
                 .checked_sub(header.page_number as usize);
-            // What stands behind a gap is no use: it comes again.
+            // What stands after a gap is no use: it comes again.
             let new = known.and_then(|known| content.get(known..));
             session.schema.extend_from_slice(new.unwrap_or_default());
         }
-        // One that contradicts itself is nobody's page.
+        // One that contradicts itself is no page of the session.
         kind::PAGE => {
-            if let Ok((_, slot)) = session.is_new(header, content) {
-                session.have_found(header, slot, is_after_damage);
+            if let Ok(place) = session.place_of(header, content) {
+                session.have_found(header, place.slot, before);
             }
         }
         kind::HOST_CLOCK => {

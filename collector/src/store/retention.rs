@@ -11,19 +11,11 @@ use std::time::Duration;
 use ringmark_decoder::Stamper;
 use ringmark_decoder::store as files;
 
-use super::{StoreError, StoreOptions, io_at};
+use super::error::{StoreError, io_at};
+use super::options::{Retention, StoreOptions};
 pub use clock::Now;
 use clock::Steady;
 use times::Times;
-
-/// What a store keeps.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Retention {
-    /// Segments in all, bytes. The oldest go first.
-    pub bytes: Option<u64>,
-    /// Segments whose last event is older go.
-    pub age: Option<Duration>,
-}
 
 /// The part of a store that may go at once, beyond what came: one over this. A mistake is seen
 /// before all is gone.
@@ -230,12 +222,12 @@ mod tests {
             }
             let options = StoreOptions {
                 root: root.clone(),
-                sync: super::super::Sync::Cache,
+                sync: crate::store::Sync::Cache,
                 segment_bytes: 1 << 20,
                 segment_age: Duration::from_secs(1),
                 retention,
                 session_bytes: 1 << 20,
-                directory: super::super::DirectoryOptions::default(),
+                directory: crate::store::DirectoryOptions::default(),
             };
             let (retaining, kept) = (Retaining::default(), RefCell::default());
             Self {

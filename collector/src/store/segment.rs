@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use ringmark_decoder::store::index_of;
 
+use super::error::{StoreError, io_at};
+use super::name;
 use super::place::{DirectoryOptions, remove_left};
-use super::{StoreError, io_at, name};
 
 /// An open segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// Also of whoever syncs it meanwhile.
+    /// Shared with the thread that syncs it.
     file: Arc<File>,
     path: PathBuf,
     bytes: u64,
@@ -50,7 +51,7 @@ impl Segment {
         written.map(|()| segment)
     }
 
-    /// Goes on with a segment that holds `bytes` valid bytes; what lies behind is cut off.
+    /// Goes on with a segment that holds `bytes` valid bytes; what lies after them is cut off.
     pub(super) fn resume(path: &Path, bytes: u64) -> Result<Self, StoreError> {
         let open = || {
             // It will not be what its index says.

@@ -12,47 +12,29 @@ use ringmark_format::page::PageHeader;
 use ringmark_format::store::IndexSlot;
 use ringmark_format::stream::HostClock;
 use ringmark_format::{Uuid, align8};
+use ringmark_reader::SlotPosition;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::budget::{Charge, SLOT_BYTES};
-use super::durable::Unsynced;
-use super::positions::{GONE_BYTES, Positions, STEP_MAX};
+use super::context::Context;
+use super::error::{StoreError, io_at};
+use super::known::Known;
+use super::options::Sync;
+use super::positions::{Before, GONE_BYTES, PagePlace, Positions, STEP_MAX};
 use super::segment::Segment;
-use super::{Context, StoreError, Sync, io_at, lock, name};
+use super::unsynced::Unsynced;
 use crate::clocks::Kept;
 use crate::figures::Figures;
+use crate::host_name::safe;
+use crate::lock::lock;
 
 /// Most schema bytes that are kept of one session, to begin further segments with.
 const SCHEMA_BYTES_MAX: usize = 8 << 20;
-/// Most bytes of a session's header and attributes.
-const SESSION_BYTES_MAX: usize = 256 << 10;
 /// Most slots of a session.
 const SLOTS_MAX: usize = 4096;
 
-/// Whether the content of a SESSION block can be remembered.
-///
-/// # Errors
-/// It is too large.
-pub(super) fn check_content(uuid: Uuid, content: &[u8]) -> Result<(), StoreError> {
-    let found = content.len();
-    if found <= SESSION_BYTES_MAX {
-        return Ok(());
-    }
-    Err(StoreError::Protocol {
-        session: uuid,
-        what: format!("SESSION of {found} bytes, expected at most {SESSION_BYTES_MAX}"),
-    })
-}
-
-/// What is there of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
-    /// Bytes of the schema stream.
-    pub schema_bytes: u64,
-    /// Where each slot goes on: after its last sealed page, or at the first one that damage may
-    /// have cost.
-    pub slots: Vec<(u32, u64)>,
-}
+/// A session that several connections may speak of.
+pub type Shared = Arc<Mutex<StoredSession>>;
 
 /// A session in the store.
 #[derive(Debug)]
@@ -70,7 +52,7 @@ pub struct StoredSession {
     pub(super) unsynced: Unsynced,
     /// A sync failed: nothing can be added, and what is not durable must go.
     pub(super) has_failed: bool,
-    /// Held by whoever syncs it.
+    /// Held by the thread that syncs it.
     syncing: Arc<Mutex<()>>,
     /// Segments that were closed; the file is gone as soon as it is durable.
     closed: Vec<(PathBuf, Weak<File>)>,
@@ -88,7 +70,7 @@ impl StoredSession {
     ) -> Result<Self, StoreError> {
         Ok(Self {
             uuid,
-            host: name::safe(host),
+            host: safe(host),
             directory,
             content: content.to_vec(),
             schema: Vec::new(),
@@ -111,7 +93,7 @@ impl StoredSession {
         self.charge.bytes()
     }
 
-    /// Found again: what its files say is charged as a whole.
+    /// Charges what the files of a session that was found again say, as a whole.
     pub(super) fn charge_all(&mut self) -> Result<(), StoreError> {
         let bytes = self.content.len() + self.schema.len();
         let slots = self.slots.len() as u64 * SLOT_BYTES;
@@ -119,9 +101,9 @@ impl StoredSession {
         self.charge.grow(bytes as u64 + slots + gone * GONE_BYTES)
     }
 
-    /// A host sent SESSION with this content.
+    /// Checks SESSION, which a host sent with this content.
     pub(super) fn announced(&self, host: &str, content: &[u8]) -> Result<(), StoreError> {
-        if self.host != name::safe(host) {
+        if self.host != safe(host) {
             return Err(StoreError::Foreign {
                 session: self.uuid,
                 owner: self.host.clone(),
@@ -149,7 +131,10 @@ impl StoredSession {
             slots: self
                 .slots
                 .iter()
-                .map(|(slot, positions)| (*slot, positions.resume()))
+                .map(|(&slot, positions)| SlotPosition {
+                    slot,
+                    next_page: positions.resume(),
+                })
                 .collect(),
         }
     }
@@ -176,13 +161,13 @@ impl StoredSession {
         Err(io_at("use", &self.directory)(source))
     }
 
-    /// Its files are left with what is durable, to be found again.
+    /// Leaves its files with what is durable, to be found again.
     pub(super) fn give_up(&mut self) -> Result<(), StoreError> {
         self.segment = None;
         self.unsynced.cut(&self.directory)
     }
 
-    /// What whoever syncs it needs without having it locked.
+    /// What the thread that syncs it needs without having it locked.
     pub(super) fn for_sync(&self) -> (Arc<Mutex<()>>, Arc<Context>) {
         (self.syncing.clone(), self.context.clone())
     }
@@ -259,12 +244,15 @@ impl StoredSession {
         Ok(true)
     }
 
-    /// Whether a page is not there yet, and its slot.
-    pub(super) fn is_new(
+    /// Checks a page against its block, and finds its place.
+    ///
+    /// # Errors
+    /// It contradicts itself, or there are too many slots.
+    pub(super) fn place_of(
         &self,
         header: &BlockHeader,
         content: &[u8],
-    ) -> Result<(bool, u32), StoreError> {
+    ) -> Result<PagePlace, StoreError> {
         let Ok((page, _)) = PageHeader::read_from_prefix(content) else {
             return Err(self.wrong("a page without a header"));
         };
@@ -275,8 +263,10 @@ impl StoredSession {
         if positions.is_none() && self.slots.len() >= SLOTS_MAX {
             return Err(self.wrong(format!("pages of more than {SLOTS_MAX} slots")));
         }
-        let is_new = positions.is_none_or(|there| there.is_new(header.page_number));
-        Ok((is_new, page.slot))
+        Ok(PagePlace {
+            slot: page.slot,
+            is_new: positions.is_none_or(|there| there.is_new(header.page_number)),
+        })
     }
 
     fn add_page(
@@ -285,7 +275,7 @@ impl StoredSession {
         content: &[u8],
         block: &[u8],
     ) -> Result<bool, StoreError> {
-        let (is_new, slot) = self.is_new(header, content)?;
+        let PagePlace { slot, is_new } = self.place_of(header, content)?;
         let next = self.slots.get(&slot).map_or(0, Positions::next);
         let (found, most) = (header.page_number, next.saturating_add(STEP_MAX));
         if found > most {
@@ -302,37 +292,37 @@ impl StoredSession {
         }
         self.append(block)?;
         self.clocks.want();
-        self.have_found(header, slot, false);
+        self.have_found(header, slot, Before::Whole);
         Figures::add(&self.context.figures.pages_total, 1);
         Ok(true)
     }
 
-    /// A segment of it was found, that may not be on the disk.
+    /// Adds a segment that was found, and may not be on the disk.
     pub(super) fn found(&mut self, segment: File) {
         self.writing(&Arc::new(segment), u64::MAX);
     }
 
-    /// The same of its last one, which it goes on with.
+    /// Goes on with the last segment, which was found.
     pub(super) fn found_last(&mut self, segment: Segment) {
         self.writing(segment.file(), segment.bytes());
         self.segment = Some(segment);
     }
 
-    /// An index says so much of a slot.
+    /// Takes over what an index says of a slot.
     pub(super) fn have_until(&mut self, slot: &IndexSlot) {
         let positions = self.slots.entry(slot.slot).or_default();
         positions.have_until(slot.next_page);
     }
 
-    /// A page is there; in the file that it was found in, it may stand after damage.
-    pub(super) fn have_found(&mut self, header: &BlockHeader, slot: u32, is_after_damage: bool) {
+    /// Notes that a page is there.
+    pub(super) fn have_found(&mut self, header: &BlockHeader, slot: u32, before: Before) {
         if header.flags & SEALED == 0 {
             return;
         }
         let positions = self.slots.entry(slot).or_default();
-        match is_after_damage {
-            true => positions.have_after_damage(header.page_number),
-            false => positions.have(header.page_number),
+        match before {
+            Before::Damage => positions.have_after_damage(header.page_number),
+            Before::Whole => positions.have(header.page_number),
         }
     }
 
@@ -404,7 +394,7 @@ impl StoredSession {
         self.context.options.sync == Sync::Disk
     }
 
-    /// A file of so many bytes is written, or was found: to be synced, if anything is.
+    /// Notes a file that is written, or was found with these bytes: to be synced, if anything is.
     fn writing(&mut self, file: &Arc<File>, bytes: u64) {
         if self.is_synced() {
             self.unsynced.writing(file, bytes);

@@ -7,7 +7,8 @@ use core::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use super::emit::{self, Callsite, Now};
+use super::description::Now;
+use super::emit::{self, Callsite};
 use super::fields::Fields;
 use super::span_records;
 

@@ -103,3 +103,12 @@ impl TypeState {
         self.enabled.store(if on { self.id() } else { 0 }, Relaxed);
     }
 }
+
+/// When an event happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Now {
+    /// Now: the session's clock is read.
+    Clock,
+    /// At this tick of the session's clock.
+    At(u64),
+}

@@ -3,7 +3,7 @@
 use ringmark_format::TypeId;
 use ringmark_ring::{Reservation, clock};
 
-use super::description::{Description, EventType, Field, TypeState, semantic};
+use super::description::{Description, EventType, Field, Now, TypeState, semantic};
 use super::fields::{self, Fields};
 use crate::sites::{self, DescribeSite};
 use crate::{session, thread_block};
@@ -100,15 +100,6 @@ pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: 
         fields::write(&mut reservation, before, fields);
         reservation.commit();
     }
-}
-
-/// When an event happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Now {
-    /// Now: the session's clock is read.
-    Clock,
-    /// At this tick of the session's clock.
-    At(u64),
 }
 
 /// Reserves a record of `payload_words` in this thread's ring. `None`: lost, and counted.

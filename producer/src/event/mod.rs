@@ -13,8 +13,8 @@ mod span;
 pub(crate) mod span_records;
 
 pub use async_span::{AsyncSpan, Entered, InSpan, Spanned, async_span, never};
-pub use description::{Description, EventType, Field, Kind, Level, Place, Shape, TypeState};
-pub use emit::{Callsite, Now, emit, emit_at, reserve_words};
+pub use description::{Description, EventType, Field, Kind, Level, Now, Place, Shape, TypeState};
+pub use emit::{Callsite, emit, emit_at, reserve_words};
 pub use fields::Fields;
 pub use snapshot::{KeptBytes, Snapshot};
 pub use span::{Span, SpanGuard, span};

@@ -2,7 +2,8 @@
 
 use core::marker::PhantomData;
 
-use super::emit::{self, Callsite, Now, declare};
+use super::description::Now;
+use super::emit::{self, Callsite, declare};
 use super::fields::Fields;
 use crate::session;
 

@@ -5,8 +5,9 @@ use core::marker::PhantomData;
 use ringmark_format::TypeId;
 use ringmark_ring::Reservation;
 
+use super::description::Now;
 use super::description::{Description, EventType, Field, Kind, TypeState};
-use super::emit::{Now, reserve_words};
+use super::emit::reserve_words;
 use super::value::{Encoder, Value};
 use crate::sites::{self, DescribeSite};
 

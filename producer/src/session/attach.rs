@@ -13,8 +13,8 @@ use ringmark_ring::{Reservation, SlotGeometry, Writer, clock};
 
 use super::core::Core;
 use super::process::KeptErrno;
-use super::{control, memory, process, retry};
-use crate::event::Now;
+use super::{process, retry, warm};
+use crate::event::description::Now;
 use crate::thread_block::{self, Phase};
 
 /// Gets a ring for this thread ahead of its first event. `false`: there is no session, or no ring.
@@ -181,7 +181,7 @@ fn attach(core: &'static Core) -> Result<&'static Writer, Cause> {
     }
     let directory = core.file.directory();
     if let Some(slot) = directory.claim_warm() {
-        control::ask_for_warm_rings(core);
+        warm::ask_for_more(core);
         return own(core, slot);
     }
     if core.options.mode == Mode::Lossless
@@ -189,41 +189,12 @@ fn attach(core: &'static Core) -> Result<&'static Writer, Cause> {
     {
         return own(core, slot);
     }
-    new_slot(core)
+    warm::new_slot(core)
         .or_else(|cause| match core.options.mode {
             Mode::Lossless => Err(cause),
             Mode::Overwrite => directory.claim_oldest_sealed().ok_or(cause),
         })
         .and_then(|slot| own(core, slot))
-}
-
-/// Sets up a slot that nobody had: memory, geometry. It is CLAIMING, the caller's.
-fn new_slot(core: &Core) -> Result<u32, Cause> {
-    let directory = core.file.directory();
-    if !directory.has_room() {
-        return Err(Cause::NoRing);
-    }
-    let geometry = memory::take_ring(core).ok_or(Cause::NoMemory)?;
-    directory.add(geometry).ok_or(Cause::NoRing)
-}
-
-/// Makes one more ring that waits for a thread. `false`: there is no room.
-pub(super) fn add_warm(core: &Core) -> bool {
-    if !memory::has_room_ahead(core) {
-        return false;
-    }
-    let Ok(index) = new_slot(core) else {
-        return false;
-    };
-    let added = core.file.slot(index);
-    added.inspect(|slot| slot.publish_state(state::WARM));
-    retry::ring_freed();
-    added.is_some()
-}
-
-/// Rings that wait for threads.
-pub(super) fn count_warm(core: &Core) -> u32 {
-    core.file.directory().count_warm()
 }
 
 /// Makes the calling thread the owner of a claimed slot.

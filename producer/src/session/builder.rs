@@ -1,16 +1,10 @@
-//! What programs say to start a session, and what they hold afterwards.
+//! What programs say to start a session.
 
-use std::fmt;
-use std::fs::File;
-use std::path::Path;
+use ringmark_format::session::{Clock, Mode};
 
-use ringmark_format::Uuid;
-use ringmark_format::session::{Clock, Mode, phase};
-
-use super::core::Core;
 use super::error::StartError;
+use super::life::{self, Session};
 use super::options::{Fork, Keep, Options};
-use super::{attach, life, registry};
 
 /// Builds a session: `Session::builder().ring_bytes(256 << 10).start()?`.
 #[derive(Debug, Clone, Default)]
@@ -37,24 +31,24 @@ macro_rules! setters {
 
 impl Builder {
     setters! {
-        /// What may be lost when a ring is full; overwrite (the oldest) if not said.
+        /// What may be lost when a ring is full; default: overwrite (the oldest).
         mode: Mode;
-        /// Bytes of a page: a power of two from 4 KiB to 1 MiB; 64 KiB if not said.
+        /// Bytes of a page: a power of two from 4 KiB to 1 MiB; default: 64 KiB.
         page_bytes: u32;
-        /// Wanted bytes of a ring; 256 KiB if not said.
+        /// Wanted bytes of a ring; default: 256 KiB.
         ring_bytes: u32;
-        /// The clock; the time stamp counter if not said.
+        /// The clock; default: the time stamp counter.
         clock: Clock;
         /// What happens to the ring file at exit.
         keep: Keep;
-        /// Whether a helper thread refills the pool and answers requests; yes if not said.
+        /// Whether a helper thread refills the pool and answers requests; default: yes.
         ///
         /// No for a program that forbids itself system calls by a filter that kills all its threads;
         /// DESIGN.md says what else such a program needs.
         control: bool;
-        /// Rings that wait for threads; 4 if not said.
+        /// Rings that wait for threads; default: 4.
         warm: u32;
-        /// What a forked child does; it follows if not said.
+        /// What a forked child does; default: it follows.
         fork: Fork;
         /// An anonymous, sealed file instead of a named one.
         memfd: bool;
@@ -65,14 +59,14 @@ impl Builder {
         guard: bool;
     }
 
-    /// Most bytes of the session; 16 MiB if not said, or eight rings where that is more.
+    /// Most bytes of the session; default: 16 MiB, or eight rings where that is more.
     #[must_use]
     pub fn session_bytes(mut self, session_bytes: u64) -> Self {
         self.options.session_bytes = Some(session_bytes);
         self
     }
 
-    /// `LEVEL` and `TARGET=LEVEL` directives, comma separated; everything is on if not said.
+    /// `LEVEL` and `TARGET=LEVEL` directives, comma separated; default: everything is on.
     #[must_use]
     pub fn filter(mut self, directives: impl Into<String>) -> Self {
         self.options.filter = directives.into();
@@ -95,82 +89,10 @@ impl Builder {
     }
 }
 
-/// A handle to the session of this process. Cloning and dropping it does nothing.
-#[derive(Clone, Copy)]
-pub struct Session {
-    core: &'static Core,
-}
-
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
-            .field("path", &self.path())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Session {
-    pub(super) const fn of(core: &'static Core) -> Self {
-        Self { core }
-    }
-
     /// Options of a session to be started.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
-    }
-
-    /// The session of this process, if one runs.
-    #[must_use]
-    pub fn current() -> Option<Self> {
-        Core::current()
-            .filter(|core| core.wiped.is_ours())
-            .map(|core| Self { core })
-    }
-
-    /// The ring file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.core.file.path()
-    }
-
-    /// The open ring file, for handing a memfd to a reader.
-    #[must_use]
-    pub fn file(&self) -> &File {
-        self.core.file.file()
-    }
-
-    /// Random identity of the session.
-    #[must_use]
-    pub fn uuid(&self) -> Uuid {
-        Uuid(self.core.file.geometry().header.session)
-    }
-
-    /// The clock in use.
-    #[must_use]
-    pub fn clock(&self) -> Clock {
-        self.core.clock
-    }
-
-    /// Changes which events are on, as [`Builder::filter`]; returns how many types are on.
-    ///
-    /// # Errors
-    /// A directive cannot be read; nothing was changed.
-    pub fn set_filter(&self, directives: &str) -> Result<usize, StartError> {
-        let directives = life::parse_filter(directives)?;
-        // In a forked child: of its own session, not its parent's.
-        let Some(core) = attach::session_of_this_process() else {
-            return Ok(0);
-        };
-        let on = registry::apply_directives(core, directives);
-        registry::tell();
-        Ok(on)
-    }
-
-    /// Switches all events off and says good-bye. There is no other session in this process.
-    pub fn close(self) {
-        registry::unregister_all();
-        life::close(self.core, phase::CLOSED);
-        registry::tell();
     }
 }

@@ -3,7 +3,7 @@
 
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,17 +13,14 @@ use ringmark_ring::small_file;
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 
-use super::attach;
 use super::core::Core;
 use super::filter::{Directives, Pattern};
 use super::registry;
+use super::warm::{self, futex_half};
 use crate::event::description::Level;
 
 /// Stack of the helper thread; only what is used takes memory.
 const STACK_BYTES: usize = 256 << 10;
-
-/// The pool was used since the helper last looked.
-static POOL_USED: AtomicBool = AtomicBool::new(false);
 
 /// A helper thread that waits for its session. Dropped: there will be none, it ends.
 pub(super) struct Helper {
@@ -39,7 +36,7 @@ const LEAVE: u32 = 2;
 
 impl Helper {
     /// Starts the helper thread with all signals blocked: before the session is there, whose header
-    /// says whether anybody answers.
+    /// says whether requests are answered.
     pub(super) fn spawn() -> io::Result<Self> {
         let word: &'static AtomicU32 = Box::leak(Box::new(AtomicU32::new(WAIT)));
         let old = block_signals();
@@ -69,8 +66,8 @@ impl Drop for Helper {
     }
 }
 
-/// Past the standard library, whose threads first map a stack for signal handlers and panic, where
-/// everybody sees it, if they get none. Returns the error number, or 0.
+/// Starts the thread without the standard library, whose threads first map a stack for signal
+/// handlers, and panic in sight of the program if they get none. Returns the error number, or 0.
 fn start_thread(word: &'static AtomicU32) -> i32 {
     // SAFETY: all zero bytes are a place for attributes to be filled in.
     let mut attributes: libc::pthread_attr_t = unsafe { core::mem::zeroed() };
@@ -155,17 +152,6 @@ fn restore_signals(old: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, ptr::from_ref(old), ptr::null_mut()) };
 }
 
-/// Tells the helper that a ring was taken. At most one wake-up per attach, none afterwards.
-pub(super) fn ask_for_warm_rings(core: &Core) {
-    POOL_USED.store(true, Relaxed);
-    let offset = core.file.geometry().header.mailbox_offset;
-    if offset != 0
-        && let Some(mailbox) = Mailbox::new(core.file.map(), offset)
-    {
-        let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), 1);
-    }
-}
-
 /// Says that a request is being worked on.
 pub(crate) fn working() {
     let Some(core) = Core::current() else { return };
@@ -175,13 +161,6 @@ pub(crate) fn working() {
     {
         mailbox.work();
     }
-}
-
-/// The low half of the request number: what both sides wait on.
-fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m AtomicU32 {
-    let word: *const core::sync::atomic::AtomicU64 = mailbox.futex_word();
-    // SAFETY: the low half of a little-endian u64, aligned to 8, alive as long as the mapping.
-    unsafe { &*word.cast() }
 }
 
 /// A batch thread is never run in place of the thread that woke it.
@@ -195,7 +174,7 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
     stay_behind();
     mailbox.open();
     let mut seen = mailbox.answered();
-    refill(core);
+    warm::refill(core);
     let mut rounds = 0_u32;
     while !core.file.closed() {
         rounds += 1;
@@ -215,8 +194,8 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
             seen = requested;
             let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), i32::MAX as u32);
         }
-        if POOL_USED.swap(false, Relaxed) {
-            refill(core);
+        if warm::was_used() {
+            warm::refill(core);
         }
         registry::idle();
         if !sleep_on(futex_half(&mailbox), seen as u32) {
@@ -225,8 +204,8 @@ fn serve(core: &'static Core, mailbox: Mailbox<'static>) {
     }
 }
 
-/// Sleeps until the word changes or somebody wakes us; looks again after a while, should a wake-up
-/// be missed. `false`: this thread can no longer sleep (a filter of system calls came over the whole
+/// Sleeps until the word changes or a wake-up comes; looks again after a while, should one be
+/// missed. `false`: this thread can no longer sleep (a filter of system calls came over the whole
 /// process), and must not burn a processor instead.
 fn sleep_on(word: &AtomicU32, seen: u32) -> bool {
     let pause = futex::Timespec {
@@ -268,15 +247,6 @@ fn end_as(status: i32) {
     if status != 0 {
         // SAFETY: ends this thread, the last one, which holds nothing.
         unsafe { libc::syscall(libc::SYS_exit, status >> 8) };
-    }
-}
-
-fn refill(core: &Core) {
-    let missing = core.options.warm.saturating_sub(attach::count_warm(core));
-    for _ in 0..missing {
-        if !attach::add_warm(core) {
-            break;
-        }
     }
 }
 

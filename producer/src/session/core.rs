@@ -10,7 +10,6 @@ use ringmark_ring::published::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
 use super::options::Options;
-use super::process;
 use crate::wiped::Wiped;
 
 /// A running session. Lives until the process ends.
@@ -28,7 +27,10 @@ pub(crate) struct Core {
     pub(crate) inode: (u64, u64),
 }
 
+/// The session of this process.
 static CURRENT: Published<Core> = Published::new();
+/// In a forked child: the session of the process that forked it.
+static PARENT: Published<Core> = Published::new();
 
 impl Core {
     /// The session of this process, if one runs.
@@ -41,8 +43,14 @@ impl Core {
         CURRENT.publish(self);
     }
 
-    /// Forgets the parent's session in a forked child.
-    pub(crate) fn forget() {
+    /// In a forked child: the session of the process that forked it.
+    pub(crate) fn parent() -> Option<&'static Self> {
+        PARENT.current()
+    }
+
+    /// Turns the session that a forked child inherited into its parent's; it has none of its own yet.
+    pub(crate) fn inherit(&'static self) {
+        PARENT.publish(self);
         CURRENT.forget();
     }
 
@@ -75,7 +83,7 @@ pub(crate) fn now() -> u64 {
 
 #[cold]
 fn now_cold() -> u64 {
-    let core = Core::current().or_else(process::parent);
+    let core = Core::current().or_else(Core::parent);
     core.map_or(0, |core| clock::ticks(core.clock))
 }
 

@@ -185,7 +185,7 @@ fn random_uuid() -> [u8; 16] {
     bytes
 }
 
-/// A ring file that nobody sees yet.
+/// A ring file that no other process sees yet.
 struct Draft {
     file: File,
     /// Name while it is being laid out.

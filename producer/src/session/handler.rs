@@ -3,15 +3,15 @@
 //!
 //! The frame of a handler begins with the address of its action's restorer, to which it returns
 //! (sigaction(2), sigreturn(2)), and while it runs its signal is blocked, unless its action says
-//! `SA_NODEFER`. Taken for a handler by mistake is only what leaves such an address on the stack
-//! while the signal is blocked for another reason.
+//! `SA_NODEFER`. The false positive: code that leaves such an address on its stack while the signal
+//! is blocked for another reason.
 
 use ringmark_ring::raw;
 use rustix::fs::{Mode, OFlags};
 
 /// Highest signal number.
 const SIGNALS: i32 = 64;
-/// Handlers may return to so many different places; more are not looked for.
+/// Places that handlers may return to; more are not looked for.
 const RESTORERS_MAX: usize = 4;
 /// Words of a stack that are looked at: it may lie in the middle of a program's large mapping.
 const WORDS_MAX: usize = 1 << 20;
@@ -32,7 +32,7 @@ pub(super) fn is_running() -> bool {
     if !find_restorers(&mut restorers) {
         return true;
     }
-    // Only what callers left on the stack counts: it begins behind this function's own array.
+    // Only what callers left on the stack counts: it begins after this function's own array.
     restorers[0] != 0 && stack_holds(&restorers, restorers.as_ptr_range().end)
 }
 
@@ -121,7 +121,7 @@ struct Line {
 }
 
 impl Line {
-    /// The range, at the byte behind it.
+    /// The range, at the byte after it.
     fn take(&mut self, byte: u8) -> Option<(usize, usize)> {
         match byte {
             b'\n' => *self = Self::default(),

@@ -16,11 +16,12 @@ use ringmark_ring::mapping::{self, MapError};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::options::Options;
-use super::schema::EXTENT_BYTES;
 
 const PAGE: u64 = 4096;
 const HEADER_BYTES: u64 = 2 * PAGE;
 const ENABLED_BYTES: u64 = PAGE;
+/// Size of a schema extent.
+pub(super) const EXTENT_BYTES: u64 = 32 << 10;
 
 /// Offsets of the regions in front of the rings.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +68,7 @@ impl Regions {
 /// Facts that the header states.
 pub(super) struct Facts<'a> {
     pub(super) options: &'a Options,
-    /// Whether somebody answers requests.
+    /// Whether a helper thread answers requests.
     pub(super) control: bool,
     pub(super) identity: Identity,
     pub(super) session: [u8; 16],
@@ -85,7 +86,7 @@ pub(super) fn allocate(file: &File, regions: &Regions, file_bytes: u64) -> Resul
     mapping::allocate(file, 0, regions.end)
 }
 
-/// Writes header and state. Nothing is mapped yet, and nobody else knows the file.
+/// Writes header and state. Nothing is mapped yet, and no other process knows the file.
 pub(super) fn write(
     file: &File,
     regions: &Regions,

@@ -1,19 +1,22 @@
-//! A session's life: start, the environment's wish, the forked child's, close.
+//! A session's life: started by the program, by its environment or after a fork; closed.
 
-use std::fs;
+use std::fmt;
+use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 
-use ringmark_format::session::{Mode, SessionState, phase};
+use ringmark_format::Uuid;
+use ringmark_format::session::{Clock, Mode, SessionState, phase};
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::{all_lease, session_dir};
 
-use super::builder::Session;
 use super::control::Helper;
 use super::core::Core;
 use super::error::StartError;
 use super::filter::Directives;
 use super::options::{Fork, Keep, Options};
-use super::{attach, create, memory, process, registry};
+use super::process::{ForkLock, Hooks};
+use super::{attach, create, memory, process, registry, warm};
 
 /// What start and close agree on.
 struct Control {
@@ -22,17 +25,27 @@ struct Control {
 
 static CONTROL: ControlLock<Control> = ControlLock::new(Control { closed: false });
 
-pub(super) fn before_fork() {
-    CONTROL.before_fork();
-}
+/// The hooks of the operating system.
+static HOOKS: Hooks = Hooks {
+    locks: [
+        ForkLock {
+            take: || CONTROL.before_fork(),
+            give_back: || CONTROL.after_fork(),
+        },
+        registry::FORK_LOCK,
+    ],
+    start_child,
+    exit: |core| close(core, phase::EXITING),
+};
 
-pub(super) fn after_fork() {
-    CONTROL.after_fork();
+/// Registers the hooks for fork; see [`process::install_fork_hooks`].
+pub(super) fn install_fork_hooks() {
+    process::install_fork_hooks(&HOOKS);
 }
 
 /// The forked child's own session, as its parent's options say; without one its events are off.
-pub(super) fn start_child() -> Option<&'static Core> {
-    let options = process::parent().map(|parent| &parent.options);
+fn start_child() -> Option<&'static Core> {
+    let options = Core::parent().map(|parent| &parent.options);
     let options = options.filter(|options| options.fork == Fork::Follow);
     let core = options.and_then(|options| start(options.clone()).ok());
     if core.or_else(Core::current).is_none() {
@@ -90,11 +103,11 @@ fn report_off(error: &StartError) {
     }
 }
 
-pub(super) fn parse_filter(text: &str) -> Result<Directives, StartError> {
+fn parse_filter(text: &str) -> Result<Directives, StartError> {
     Directives::parse(text).map_err(|error| StartError::Filter { found: error.found })
 }
 
-/// Starts the session of this process and tells who caches what is on. (A forked child inherits
+/// Starts the session of this process and tells the listener what is on. (A forked child inherits
 /// its parent's caches with the same filter, and must not take foreign locks.)
 pub(super) fn start_and_tell(options: Options) -> Result<&'static Core, StartError> {
     let core = start(options)?;
@@ -106,7 +119,7 @@ fn start(options: Options) -> Result<&'static Core, StartError> {
     options.check().map_err(StartError::Option)?;
     let directives = parse_filter(&options.filter)?;
     // Before the lock: a child forked while this thread starts must not inherit it as taken.
-    process::install_fork_hooks();
+    install_fork_hooks();
     let control = CONTROL.lock();
     if control.closed {
         return Err(StartError::Closed);
@@ -127,11 +140,7 @@ fn prepare_threads(core: &'static Core, helper: Option<Helper>) {
     if let Some(helper) = helper {
         return helper.serve();
     }
-    for _ in 0..core.options.warm {
-        if !attach::add_warm(core) {
-            break;
-        }
-    }
+    warm::fill(core);
 }
 
 fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
@@ -148,10 +157,10 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
     }
 }
 
-/// Says good-bye: publishes the phase, removes the file if the options say so. In a forked child,
+/// Closes a session: publishes the phase, removes the file if the options say so. In a forked child,
 /// which may hold its parent's handle, it is the child's own session that ends, if it has one.
 /// Types stay on in an exit: handlers and other threads emit until the process is gone.
-pub(super) fn close(core: &'static Core, last_phase: u64) {
+fn close(core: &'static Core, last_phase: u64) {
     CONTROL.lock().closed = true;
     let own = Some(core).filter(|core| core.wiped.is_ours());
     let Some(core) = own.or_else(|| Core::current().filter(|core| core.wiped.is_ours())) else {
@@ -190,4 +199,78 @@ fn is_drained(core: &Core) -> bool {
     let mut slots = (0..core.file.slots_used()).filter_map(|index| core.file.slot(index));
     let read = slots.all(|slot| slot.consumed() == slot.produced() && slot.lost_in_all() == 0);
     read && core.file.lost().iter().all(|count| *count == 0)
+}
+
+/// A handle to the session of this process. Cloning and dropping it does nothing.
+#[derive(Clone, Copy)]
+pub struct Session {
+    core: &'static Core,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("path", &self.path())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    pub(super) const fn of(core: &'static Core) -> Self {
+        Self { core }
+    }
+
+    /// The session of this process, if one runs.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        Core::current()
+            .filter(|core| core.wiped.is_ours())
+            .map(Self::of)
+    }
+
+    /// The ring file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.core.file.path()
+    }
+
+    /// The open ring file, for handing a memfd to a reader.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        self.core.file.file()
+    }
+
+    /// Random identity of the session.
+    #[must_use]
+    pub fn uuid(&self) -> Uuid {
+        Uuid(self.core.file.geometry().header.session)
+    }
+
+    /// The clock in use.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.core.clock
+    }
+
+    /// Changes which events are on, as [`Builder::filter`]; returns how many types are on.
+    ///
+    /// # Errors
+    /// A directive cannot be read; nothing was changed.
+    pub fn set_filter(&self, directives: &str) -> Result<usize, StartError> {
+        let directives = parse_filter(directives)?;
+        // In a forked child: of its own session, not its parent's.
+        let Some(core) = attach::session_of_this_process() else {
+            return Ok(0);
+        };
+        let on = registry::apply_directives(core, directives);
+        registry::tell();
+        Ok(on)
+    }
+
+    /// Switches all events off and says good-bye. There is no other session in this process.
+    pub fn close(self) {
+        registry::unregister_all();
+        close(self.core, phase::CLOSED);
+        registry::tell();
+    }
 }

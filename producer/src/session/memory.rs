@@ -102,7 +102,7 @@ pub(crate) fn take(core: &Core, bytes: u64) -> Option<u64> {
             Err(now) => offset = now,
         }
     }
-    // A failed allocation leaves a hole in the file that nobody touches.
+    // A failed allocation leaves a hole in the file that is never touched.
     allocate(core, offset, bytes).then_some(offset)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn inode(file: &File) -> Option<(u64, u64)> {
 }
 
 /// Whether a ring may be made ahead of time: only while another one of the wanted size fits beside
-/// it, so that no thread gets a smaller ring for the sake of one that nobody uses.
+/// it, so that no thread gets a smaller ring for the sake of one that is not used.
 pub(super) fn has_room_ahead(core: &Core) -> bool {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))

@@ -1,40 +1,65 @@
 //! The running session: started once, found by every thread, never taken away.
+//!
+//! The rooms, from the ground up; each knows only those above it in this list:
+//!
+//! - what a session is made of: `options`, `filter`, `attributes`, `layout` (the bytes of a new ring
+//!   file), `core` (the session itself), `memory` (the file's space), `error`;
+//! - what the operating system tells: `handler`, `pin`, `retry`, `process`;
+//! - what threads get: `warm` (the pool of rings), `attach` (the way off the event path), `sample`;
+//! - what types are known: `known`, `schema`, `registry`;
+//! - the life of a session: `control` (its helper thread), `create` (its file), `life` (start and
+//!   close), `registration` (types that come while the program runs), `builder`.
 
-mod attach;
+// What a session is made of.
 mod attributes;
-mod builder;
-mod control;
 mod core;
-mod create;
 mod error;
 mod filter;
-mod handler;
-mod known;
 mod layout;
-mod life;
 mod memory;
 mod options;
+
+// What the operating system tells.
+mod handler;
 mod pin;
 mod process;
-mod registry;
 mod retry;
+
+// What threads get.
+mod attach;
 mod sample;
+mod warm;
+
+// What types are known.
+mod known;
+mod registry;
 mod schema;
+
+// The life of a session.
+mod builder;
+mod control;
+mod create;
+mod life;
+mod registration;
 
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;
-pub use builder::{Builder, Session};
+pub use builder::Builder;
 pub(crate) use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
 pub(crate) use core::{is_counter, now, ticks_of_ns};
 pub use error::StartError;
-pub use life::start_from_env;
+pub use life::{Session, start_from_env};
 pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use pin::keep_mapped;
 pub(crate) use process::foreign_events;
-pub(crate) use registry::{answer_requests, append_written, is_first, on_idle, register_dynamic};
 #[cfg(feature = "tracing")]
-pub(crate) use registry::{is_wanted, level_max, listen, register_once};
+pub(crate) use registration::register_once;
+pub(crate) use registration::{is_first, register_dynamic};
+pub use registry::Answer;
+pub(crate) use registry::{answer_requests, append_written, on_idle};
+#[cfg(feature = "tracing")]
+pub(crate) use registry::{is_wanted, level_max, listen};
 pub use sample::RingCounts;
 pub(crate) use sample::{ring_counts, sample_types, without_trace};

@@ -1,27 +1,46 @@
-//! Thread exit, process exit, fork: what the operating system tells the session.
+//! Thread exit, process exit, fork: what the operating system tells the session. What lies above is
+//! called through [`Hooks`], which it hands in.
 
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
 use ringmark_format::counters::Cause;
-use ringmark_format::session::{Clock, phase};
+use ringmark_format::session::Clock;
+use ringmark_ring::published::Published;
 use ringmark_ring::{ClockSample, Writer, clock, raw};
 
 use super::core::Core;
 #[cfg(feature = "tracing")]
 use super::options::Fork;
-use super::{handler, life, pin, registry, retry};
+use super::{handler, pin, retry};
 use crate::thread_block::{self, Phase};
 
-/// The key whose destructor runs at thread exit, behind those of Rust's thread locals. 0: none.
+/// A lock that a fork holds: the child finds it free, and what it guards whole.
+pub(super) struct ForkLock {
+    pub(super) take: fn(),
+    pub(super) give_back: fn(),
+}
+
+/// What the hooks of the operating system call. All of it but `locks` runs outside a fork; in the
+/// child of a fork nothing but `give_back` does.
+pub(super) struct Hooks {
+    /// In the order in which a start takes them.
+    pub(super) locks: [ForkLock; 2],
+    /// Starts the session of a forked child, if it gets one.
+    pub(super) start_child: fn() -> Option<&'static Core>,
+    /// Ends a session whose process exits.
+    pub(super) exit: fn(&'static Core),
+}
+
+/// The hooks that were handed in: always the same ones.
+static HOOKS: Published<Hooks> = Published::new();
+/// The key whose destructor runs at thread exit, after those of Rust's thread locals. 0: none.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
 /// The thread that forks and holds the locks meanwhile, by its block; 0: none.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
-/// See [`parent`].
-static PARENT: AtomicPtr<Core> = AtomicPtr::new(ptr::null_mut());
-/// Where this process stands: [`NOT_FORKED`], [`CHILD`] or [`STARTING`].
+/// The state of this process: [`NOT_FORKED`], [`CHILD`] or [`STARTING`].
 static FORKED: AtomicU32 = AtomicU32::new(NOT_FORKED);
 /// It is no child of a traced process, or its own session has been decided on.
 const NOT_FORKED: u32 = 0;
@@ -31,34 +50,29 @@ const CHILD: u32 = 1;
 const STARTING: u32 = 2;
 /// The time of the fork: tick, and nanoseconds of `CLOCK_MONOTONIC`.
 static FORKED_AT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-/// Events that came while a forked child's session was starting, for which nobody waits, or in
+/// Events that came while a forked child's session was starting, for which no thread waits, or in
 /// signal handlers before its start.
 static EARLY: AtomicU64 = AtomicU64::new(0);
 /// Events of processes that must not write, such as raw clones.
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 
-/// In a forked child: the session of the process that forked it.
-pub(super) fn parent() -> Option<&'static Core> {
-    let core = PARENT.load(Relaxed);
-    // SAFETY: null, or set from a reference that lives for ever, when this process had one thread.
-    unsafe { core.as_ref() }
-}
-
 /// In a forked child: the time of the fork on this clock. The times of its session count from there:
 /// a span may have begun before the session.
 pub(super) fn fork_time(clock: Clock) -> Option<ClockSample> {
-    parent().filter(|parent| parent.clock == clock)?;
+    Core::parent().filter(|parent| parent.clock == clock)?;
     let [tick, mono_ns] = FORKED_AT.each_ref().map(|word| word.load(Relaxed));
     (mono_ns != 0).then_some(ClockSample { tick, mono_ns })
 }
 
-/// Registers the hooks for fork, which every lock needs before it is first taken. Two threads at
-/// once may both do so: they do no harm twice, and nobody goes on before they are there.
-pub(super) fn install_fork_hooks() {
+/// Registers the hooks for fork, which every lock needs before it is first taken. Racing callers may
+/// both register: the hooks are idempotent, and no caller returns before they are in place.
+pub(super) fn install_fork_hooks(hooks: &'static Hooks) {
     static INSTALLED: AtomicBool = AtomicBool::new(false);
     if INSTALLED.load(Relaxed) {
         return;
     }
+    // Before the registration: a fork after it finds them.
+    HOOKS.publish(hooks);
     // Everything that leads here from outside, such as threads and hooks, comes after this.
     pin::own_object();
     // SAFETY: the handlers are functions of this program and live as long as it does.
@@ -109,16 +123,20 @@ unsafe extern "C" fn on_thread_exit(value: *mut c_void) {
 extern "C" fn on_process_exit() {
     if let Some(core) = Core::current()
         && core.wiped.is_ours()
+        && let Some(hooks) = HOOKS.current()
     {
-        life::close(core, phase::EXITING);
+        (hooks.exit)(core);
     }
+}
+
+fn locks() -> &'static [ForkLock] {
+    HOOKS.current().map_or(&[], |hooks| &hooks.locks)
 }
 
 /// Takes the locks in the order in which a start takes them.
 extern "C" fn before_fork() {
     if FORKING.load(Relaxed) != thread_block::address() {
-        life::before_fork();
-        registry::before_fork();
+        locks().iter().for_each(|lock| (lock.take)());
         FORKING.store(thread_block::address(), Relaxed);
     }
 }
@@ -126,8 +144,7 @@ extern "C" fn before_fork() {
 extern "C" fn after_fork_parent() {
     if FORKING.load(Relaxed) == thread_block::address() {
         FORKING.store(0, Relaxed);
-        registry::after_fork();
-        life::after_fork();
+        locks().iter().rev().for_each(|lock| (lock.give_back)());
     }
 }
 
@@ -140,11 +157,10 @@ extern "C" fn after_fork_child() {
     thread_block::set_writer(None);
     thread_block::set_phase(Phase::Open);
     thread_block::set_failure(0);
-    PARENT.store(ptr::from_ref(parent).cast_mut(), Relaxed);
     let now = clock::sample(parent.clock);
     FORKED_AT[0].store(now.tick, Relaxed);
     FORKED_AT[1].store(now.mono_ns, Relaxed);
-    Core::forget();
+    parent.inherit();
     EARLY.store(0, Relaxed);
     FORKED.store(CHILD, Relaxed);
 }
@@ -174,13 +190,13 @@ pub(super) fn session_after_fork() -> Option<&'static Core> {
     match FORKED.compare_exchange(CHILD, STARTING, Relaxed, Relaxed) {
         Ok(_) => {
             let _errno = KeptErrno::new();
-            let core = life::start_child();
+            let core = HOOKS.current().and_then(|hooks| (hooks.start_child)());
             FORKED.store(NOT_FORKED, Relaxed);
             core.inspect(|core| count_early(core))
         }
         Err(STARTING) => Core::current().or_else(|| {
             EARLY.fetch_add(1, Relaxed);
-            // It may have started in between; then this event is counted by whoever comes first.
+            // It may have started in between; then this event is counted by the thread that comes first.
             Core::current().inspect(|core| count_early(core));
             None
         }),
@@ -192,7 +208,7 @@ pub(super) fn session_after_fork() -> Option<&'static Core> {
 #[cfg(feature = "tracing")]
 pub(super) fn awaits_session() -> bool {
     let follows = |parent: &Core| parent.options.fork == Fork::Follow;
-    FORKED.load(Relaxed) != NOT_FORKED && parent().is_some_and(follows)
+    FORKED.load(Relaxed) != NOT_FORKED && Core::parent().is_some_and(follows)
 }
 
 /// Whether a signal handler runs, or a function that the program defines and that this look calls.

@@ -11,12 +11,17 @@ use ringmark_ring::published::Published;
 use super::core::Core;
 use super::filter::{Directives, Pattern};
 use super::known;
+#[cfg(feature = "tracing")]
 use super::process;
+use super::process::ForkLock;
 use super::schema::{publish, push_entry};
-use crate::client::Answer;
 #[cfg(feature = "tracing")]
 use crate::event::description::Level;
 use crate::event::description::{Description, EventType, Field, Shape};
+
+/// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
+/// on the session's helper thread; there is none with control off.
+pub type Answer = fn(&str) -> Result<String, String>;
 
 /// What is known of the types, under one lock; the event path never comes here.
 struct Registry {
@@ -27,7 +32,7 @@ struct Registry {
     written: Vec<u8>,
     /// See [`is_first`].
     seen: Vec<usize>,
-    /// Who answers requests that are none of ours, by their first word.
+    /// The answers to requests of libraries, by their first word.
     answers: Vec<(&'static str, Answer)>,
     /// What the helper thread calls between requests.
     idle: Option<fn()>,
@@ -46,13 +51,11 @@ static REGISTRY: ControlLock<Registry> = ControlLock::new(Registry {
     patterns: Vec::new(),
 });
 
-pub(super) fn before_fork() {
-    REGISTRY.before_fork();
-}
-
-pub(super) fn after_fork() {
-    REGISTRY.after_fork();
-}
+/// The registry's lock, for the hooks of a fork.
+pub(super) const FORK_LOCK: ForkLock = ForkLock {
+    take: || REGISTRY.before_fork(),
+    give_back: || REGISTRY.after_fork(),
+};
 
 /// Registers every event type of the program in a new session, and makes it the session of this
 /// process: after the types are described, before they are switched on.
@@ -93,16 +96,13 @@ pub(super) fn unregister_all() {
     }
 }
 
-/// Registers an event type that was found at run time. Without a session it waits for one; its
-/// program may have children meanwhile.
-pub(crate) fn register_dynamic(description: &Description<'_>) {
-    process::install_fork_hooks();
+/// Registers an event type that was found at run time; see [`super::registration`].
+pub(super) fn register(description: &Description<'_>) {
     REGISTRY.lock().register(description);
 }
 
 /// Whether this is the first call with this number.
-pub(crate) fn is_first(number: usize) -> bool {
-    process::install_fork_hooks();
+pub(super) fn is_first(number: usize) -> bool {
     let mut registry = REGISTRY.lock();
     let is_new = !registry.seen.contains(&number);
     if is_new {
@@ -111,18 +111,13 @@ pub(crate) fn is_first(number: usize) -> bool {
     is_new
 }
 
-/// As [`register_dynamic`], for the first thread that comes; says in `place` that it is done. Under
-/// the lock, which a fork holds: its child finds both or neither. It has a session of its own first.
+/// Registers a type unless `place` says that it is done, which it says afterwards.
 #[cfg(feature = "tracing")]
-pub(crate) fn register_once<T: Sync>(
+pub(super) fn register_once<T: Sync>(
     description: &Description<'_>,
     place: &Published<T>,
     done: impl FnOnce() -> Box<T>,
 ) -> &'static T {
-    process::install_fork_hooks();
-    if Core::current().is_none() {
-        process::session_after_fork();
-    }
     let mut registry = REGISTRY.lock();
     if place.current().is_none() {
         registry.register(description);
@@ -160,7 +155,7 @@ fn session_is_open() -> bool {
     }
 }
 
-/// Whom to tell when types were switched on or off; set once, never called under a lock.
+/// The listener that hears when types were switched on or off; set once, never called under a lock.
 static LISTENER: Published<fn()> = Published::new();
 
 /// Sets the one listener; a second one is not taken.
@@ -291,12 +286,12 @@ fn show(core: &Core, id: u32, enabled: bool) {
     }
 }
 
-/// Says who answers requests with this first word.
+/// Registers the answer to requests with this first word.
 pub(crate) fn answer_requests(word: &'static str, answer: Answer) {
     REGISTRY.lock().answers.push((word, answer));
 }
 
-/// Says what the helper thread calls between requests.
+/// Sets what the helper thread calls between requests.
 pub(crate) fn on_idle(idle: fn()) {
     REGISTRY.lock().idle = Some(idle);
 }
@@ -309,7 +304,7 @@ pub(super) fn idle() {
     }
 }
 
-/// Who answers requests with this first word.
+/// The answer to requests with this first word.
 pub(super) fn who_answers(word: &str) -> Option<Answer> {
     let registry = REGISTRY.lock();
     let mut answers = registry.answers.iter();

@@ -1,5 +1,5 @@
-//! A thread that found no ring looks again when one became free, and now and then: looking at every
-//! slot for every event that is lost anyway would slow the program down.
+//! When a thread without a ring tries again: after one was freed, and otherwise at intervals. Looking
+//! at every slot for every lost event would slow the program.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +9,8 @@ use crate::thread_block;
 
 /// Rings that became free, so far.
 static FREED: AtomicU64 = AtomicU64::new(0);
-/// A reader that drains a sealed ring, and a filesystem that has room again, tell nobody.
+/// Lost events between two tries: a reader that drains a sealed ring, and a file system that has room
+/// again, tell no thread.
 const LOOK_EVERY: u64 = 64;
 const CAUSE_BITS: u32 = 8;
 const TRIES_BITS: u32 = 8;

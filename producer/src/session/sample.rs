@@ -86,7 +86,7 @@ fn types_in(copy: &[u64], visit: &mut dyn FnMut(u32)) {
     }
 }
 
-/// Pages of the ring that nobody reads.
+/// Pages of the ring that is never read.
 const PAGES: u32 = 2;
 
 /// See `client::without_trace`.
@@ -127,7 +127,7 @@ fn private_writer(core: &Core) -> Option<Box<Writer>> {
         thread_name: [0; 16],
     };
     let writer = Box::new(Writer::new());
-    // SAFETY: nobody else knows the slot and the writer.
+    // SAFETY: no other thread knows the slot and the writer.
     unsafe { writer.attach(ring, core.clock as u32) };
     Some(writer)
 }

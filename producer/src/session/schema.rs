@@ -10,11 +10,9 @@ use ringmark_ring::SchemaLog;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::core::Core;
+use super::layout::EXTENT_BYTES;
 use super::memory;
 use crate::event::description::{Description, EventType, Field, Kind};
-
-/// Size of a schema extent.
-pub(super) const EXTENT_BYTES: u64 = 32 << 10;
 
 /// Appends entries to the schema stream, with more extents if need be: as many as there is room for.
 /// Records of the others stay readable as raw ones; a flag says so, and readers pass it on.

@@ -16,12 +16,22 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-impl FromStr for Address {
-    type Err = String;
+/// A text that is no collector's address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}: {what}, expected tls://HOST:PORT, tcp://HOST:PORT or unix:///PATH")]
+pub struct AddressError {
+    text: String,
+    what: &'static str,
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "expected tls://HOST:PORT, tcp://HOST:PORT or unix:///PATH";
-        let wrong = |what: &str| format!("{text}: {what}, {expected}");
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let wrong = |what| AddressError {
+            text: text.to_owned(),
+            what,
+        };
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no scheme"))?;
         match scheme {
             "unix" if rest.starts_with('/') => Ok(Self::Unix(rest.into())),

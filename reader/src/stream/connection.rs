@@ -14,8 +14,9 @@ use ringmark_format::{Uuid, align8};
 use ringmark_ring::{clock, identity};
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::socket::Reference;
 use super::wire::{Message, SILENT, Wire};
-use super::zero_copy::Reference;
+use crate::pages::positions::SlotPosition;
 
 /// Who a streamer says it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,7 +52,7 @@ pub(super) enum Said {
     Resume {
         session: Uuid,
         schema_bytes: u64,
-        slots: Vec<(u32, u64)>,
+        slots: Vec<SlotPosition>,
     },
     /// It will close.
     Drain,
@@ -114,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Sends whole blocks of a dump. What credit does not allow yet goes later: whoever sends a
-    /// lot asks for [`Connection::room`] first.
+    /// Sends whole blocks of a dump. What credit does not allow yet goes later: a caller that
+    /// sends a lot asks for [`Connection::room`] first.
     pub(super) fn send(&mut self, blocks: &[u8]) -> io::Result<()> {
         self.sent += blocks.len() as u64;
         if self.sent <= self.credit {
@@ -256,7 +257,10 @@ fn resume(message: &Message) -> io::Result<Said> {
     for _ in 0..resume.slots {
         let (slot, after) =
             ResumeSlot::read_from_prefix(rest).map_err(|_| contradiction("RESUME"))?;
-        slots.push((slot.slot, slot.next_page));
+        slots.push(SlotPosition {
+            slot: slot.slot,
+            next_page: slot.next_page,
+        });
         rest = after;
     }
     Ok(Said::Resume {

@@ -11,7 +11,7 @@ use rustls::{ClientConnection, Error};
 
 use super::credentials::Credentials;
 use super::explain::explain;
-use super::wire::{Bytes, poll_for};
+use super::socket::{Bytes, poll_for};
 
 /// A connection whose handshake is over.
 pub(super) struct Encrypted {

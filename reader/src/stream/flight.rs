@@ -1,35 +1,33 @@
-//! What is under way to the collector: which pages may be released once which byte is durable.
+//! Batches under way to the collector: which pages may be released once which byte is durable.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 
-use super::spill::Spilled;
-
-/// Positions of a session's slots.
-pub(super) type Marks = Vec<(u32, u64)>;
+use super::positions::SpillPosition;
+use crate::pages::positions::SlotPosition;
 
 /// What is not needed any more when a batch is durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Landing {
     /// Pages of rings before these.
-    pub(super) marks: Marks,
+    pub(super) rings: Vec<SlotPosition>,
     /// What waited on disk, before this.
-    pub(super) spilled: Option<Spilled>,
+    pub(super) spilled: Option<SpillPosition>,
 }
 
 impl Landing {
-    pub(super) fn pages(marks: Marks) -> Self {
+    pub(super) fn pages(rings: Vec<SlotPosition>) -> Self {
         Self {
-            marks,
+            rings,
             spilled: None,
         }
     }
 
-    pub(super) fn spilled(to: Spilled) -> Self {
+    pub(super) fn spilled(to: SpillPosition) -> Self {
         Self {
-            marks: Marks::new(),
+            rings: Vec::new(),
             spilled: Some(to),
         }
     }
@@ -38,7 +36,7 @@ impl Landing {
 /// One batch under way.
 #[derive(Debug)]
 struct Flight {
-    /// Byte of the connection behind it.
+    /// Byte of the connection after it.
     end: u64,
     session: Uuid,
     bytes: u64,
@@ -55,7 +53,7 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// A batch went out; its last byte is the one before `end`.
+    /// Adds a batch that was sent; its last byte is the one before `end`.
     pub(super) fn push(&mut self, end: u64, session: Uuid, landing: Landing) {
         let behind = self.flights.back().map_or(self.landed, |last| last.end);
         self.flights.push_back(Flight {
@@ -103,7 +101,8 @@ mod tests {
     #[test]
     fn a_batch_lands_when_its_last_byte_is_durable_and_not_before() {
         let (mut flights, session) = (Flights::default(), Uuid([1; 16]));
-        let pages = |marks: &[(u32, u64)]| Landing::pages(marks.to_vec());
+        let position = |&(slot, next_page): &(u32, u64)| SlotPosition { slot, next_page };
+        let pages = |of: &[(u32, u64)]| Landing::pages(of.iter().map(position).collect());
         flights.push(10, session, pages(&[(0, 1)]));
         flights.push(20, session, pages(&[(0, 2), (1, 1)]));
         assert!(flights.landed(9).is_none());

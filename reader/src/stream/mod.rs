@@ -1,7 +1,7 @@
 //! Pages to a collector: the same drains as a recording, released when the collector has said that
 //! they are durable, and never before.
 //!
-//! [`Streamer`] finds sessions; each `Track` fills batches, which go their `Way`: a `Connection`
+//! [`Streamer`] finds sessions; each `Track` fills batches, which go out through `Outgoing`: a `Connection`
 //! sends them and hears what is durable, `Flights` knows which pages that releases. What a
 //! collector does not take waits in a `Spill`.
 
@@ -11,16 +11,18 @@ mod credentials;
 mod encrypted;
 mod explain;
 mod flight;
+mod outgoing;
+mod positions;
 mod secret;
+mod socket;
 mod spill;
 mod status;
 mod streamer;
 mod track;
-mod way;
 mod wire;
 mod zero_copy;
 
-pub use address::Address;
+pub use address::{Address, AddressError};
 pub use connection::Introduction;
 pub use credentials::{Credentials, hosts_of};
 pub use explain::explain;

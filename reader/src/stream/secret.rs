@@ -20,7 +20,7 @@ pub(super) fn wrong(path: &Path, what: impl ToString) -> CredentialsError {
     }
 }
 
-/// The content of a file that nobody but its owner may read or write.
+/// The content of a file that only its owner may read or write.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
     let mut content = Vec::new();
     let mut file = File::open(path).map_err(|e| wrong(path, e))?;
@@ -34,7 +34,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
     Ok(content)
 }
 
-/// A token: the first line of a file that nobody but its owner may read or write.
+/// A token: the first line of a file that only its owner may read or write.
 ///
 /// # Errors
 /// Others may, it cannot be read, or holds no token.

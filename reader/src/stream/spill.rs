@@ -20,18 +20,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{SEALED, kind};
-use ringmark_format::block_at::{self, BlockAt, Blocks};
+use ringmark_format::block::kind;
+use ringmark_format::block_at::{self, Blocks};
 use ringmark_format::codec::write;
-use ringmark_format::page::PageHeader;
 use rustix::fs::{FlockOperation, flock};
-use zerocopy::FromBytes;
 
-use super::flight::Marks;
-use crate::batch::fits;
-use crate::drain::SessionDrain;
+use super::positions::{SlotPage, SpillPosition, page_of};
 use crate::error::{ReaderError, io_at};
-use crate::output::Output;
+use crate::pages::batch::fits;
+use crate::pages::drain::SessionDrain;
+use crate::pages::positions::SlotPosition;
+use crate::recording::output::Output;
 use files::{begins_with_damage, name};
 
 /// Bytes that are read at once.
@@ -123,6 +122,14 @@ struct Part {
 }
 
 impl Part {
+    /// The place after its last byte.
+    fn end(&self) -> SpillPosition {
+        SpillPosition {
+            part: self.number,
+            byte: self.bytes,
+        }
+    }
+
     /// Whole checked blocks from byte `at` on, a piece of them. Empty: nothing follows.
     fn read(&self, file: &File, at: u64) -> Result<Vec<u8>, ReaderError> {
         let left = self.bytes.saturating_sub(at);
@@ -167,18 +174,15 @@ pub(super) struct Spill {
     parts: VecDeque<Part>,
     /// The last part, while it grows, and the schema bytes in it.
     output: Option<(Output, u64)>,
-    /// Bytes that stood before the pages of the last part: so many will in the next.
+    /// Preamble bytes of the last part; the next part will need as many.
     front_bytes: u64,
     next_number: u64,
-    /// The page behind the last one of each slot, as an earlier process left it.
+    /// The page after the last one of each slot, as an earlier process left it.
     ends: BTreeMap<u32, u64>,
     /// Where reading goes on.
-    at: Spilled,
+    at: SpillPosition,
     reading: Option<(u64, File)>,
 }
-
-/// A place in a spill: a part's number, and a byte in it.
-pub(super) type Spilled = (u64, u64);
 
 impl Spill {
     pub(super) fn new(place: Arc<Place>, session: Uuid) -> Self {
@@ -191,7 +195,7 @@ impl Spill {
             front_bytes: 8 << 10,
             next_number: 0,
             ends: BTreeMap::new(),
-            at: (0, 0),
+            at: SpillPosition::default(),
             reading: None,
         }
     }
@@ -204,7 +208,7 @@ impl Spill {
     /// Whether all of it was read.
     pub(super) fn is_read(&self) -> bool {
         let last = self.parts.back();
-        last.is_none_or(|part| (part.number, part.bytes) <= self.at)
+        last.is_none_or(|part| part.end() <= self.at)
     }
 
     /// Bytes that wait.
@@ -218,9 +222,9 @@ impl Spill {
         begun.map_or(Duration::ZERO, |begun| begun.elapsed().unwrap_or_default())
     }
 
-    /// The page behind the last one of each slot, as an earlier process left it.
-    pub(super) fn ends(&self) -> Marks {
-        self.ends.iter().map(|(slot, end)| (*slot, *end)).collect()
+    /// The page after the last one of each slot, as an earlier process left it.
+    pub(super) fn ends(&self) -> Vec<SlotPosition> {
+        SlotPosition::list(&self.ends)
     }
 
     /// Content of the SESSION block that an earlier process left.
@@ -262,7 +266,7 @@ impl Spill {
             if block.header.kind == kind::SESSION {
                 self.content = block.stored().to_vec();
             }
-            if let Some((slot, page)) = page_of(&block) {
+            if let Some(SlotPage { slot, page }) = page_of(&block) {
                 let end = self.ends.entry(slot).or_default();
                 *end = (*end).max(page.saturating_add(1));
             }
@@ -274,7 +278,7 @@ impl Spill {
         self.place.room().saturating_sub(self.front_bytes)
     }
 
-    /// Appends a drain's pages behind the schema that they need. `false`: there is no room.
+    /// Appends a drain's pages after the schema that they need. `false`: there is no room.
     ///
     /// # Errors
     /// They cannot be written.
@@ -364,47 +368,46 @@ impl Spill {
         while let Some(part) = self
             .parts
             .iter()
-            .find(|part| part.number > self.at.0 || (part.number, part.bytes) > self.at)
+            .find(|part| part.number > self.at.part || part.end() > self.at)
         {
-            if part.number > self.at.0 {
-                self.at = (part.number, 0);
+            if part.number > self.at.part {
+                self.at = SpillPosition {
+                    part: part.number,
+                    byte: 0,
+                };
             }
             let opened = match self.reading.take() {
                 Some((number, file)) if number == part.number => Ok(file),
                 _ => File::open(&part.path).map_err(io_at("open", &part.path)),
             };
-            let read = opened.and_then(|file| Ok((part.read(&file, self.at.1)?, file)));
-            let (piece, file) = read.inspect_err(|_| self.at.1 = part.bytes)?;
+            let read = opened.and_then(|file| Ok((part.read(&file, self.at.byte)?, file)));
+            let (piece, file) = read.inspect_err(|_| self.at.byte = part.bytes)?;
             if !piece.is_empty() {
-                self.at.1 += piece.len() as u64;
+                self.at.byte += piece.len() as u64;
                 self.reading = Some((part.number, file));
                 return Ok(piece);
             }
-            self.at.1 = part.bytes;
+            self.at.byte = part.bytes;
         }
         Ok(Vec::new())
     }
 
     /// How far it was read.
-    pub(super) fn read_to(&self) -> Spilled {
+    pub(super) fn read_to(&self) -> SpillPosition {
         self.at
     }
 
     /// Reads from the start again.
     pub(super) fn rewind(&mut self) {
-        self.at = (0, 0);
+        self.at = SpillPosition::default();
     }
 
     /// What lies before this place is not needed any more.
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub(super) fn free(&mut self, to: Spilled) -> Result<(), ReaderError> {
-        while self
-            .parts
-            .front()
-            .is_some_and(|part| (part.number, part.bytes) <= to)
-        {
+    pub(super) fn free(&mut self, to: SpillPosition) -> Result<(), ReaderError> {
+        while self.parts.front().is_some_and(|part| part.end() <= to) {
             if self.parts.len() == 1 {
                 self.output = None;
             }
@@ -419,12 +422,4 @@ impl Spill {
         self.place.used.fetch_sub(part.bytes, Ordering::Relaxed);
         fs::remove_file(&part.path).map_err(io_at("remove", &part.path))
     }
-}
-
-/// Slot and number of the sealed page in a block, if there is one.
-pub(super) fn page_of(block: &BlockAt<'_>) -> Option<(u32, u64)> {
-    let header = &block.header;
-    let is_sealed = header.kind == kind::PAGE && header.flags & SEALED != 0;
-    let (page, _) = PageHeader::read_from_prefix(block.stored()).ok()?;
-    is_sealed.then_some((page.slot, header.page_number))
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::session::Session;
+use crate::sessions::session::Session;
 
 /// Most bytes of the file that are read.
 const BYTES_MAX: usize = 4096;
@@ -87,7 +87,7 @@ impl StreamStatus {
     }
 }
 
-/// Nobody streams the session any more.
+/// Removes the status of a session that is not streamed any more.
 pub(super) fn forget(session: &Session) {
     if let Some(path) = place(session) {
         // If it cannot be removed it is stale soon, and removed by a session that starts later.

@@ -19,14 +19,14 @@ use super::flight::Flights;
 use super::spill::{Place, Spill, SpillOptions};
 use super::status::{self, StreamStatus};
 use super::track::{Held, Stage, Track};
-use crate::apart::Owners;
-use crate::batch::Batch;
-use crate::coming::Gone;
-use crate::dump::Codec;
 use crate::error::ReaderError;
-use crate::pace::Pace;
-use crate::selection::{Finder, Selection};
-use crate::session::Session;
+use crate::pages::batch::Batch;
+use crate::recording::dump::Codec;
+use crate::sessions::leases::Gone;
+use crate::sessions::pace::Pace;
+use crate::sessions::selection::{Finder, Selection};
+use crate::sessions::session::Session;
+use crate::sessions::uuid_owners::Owners;
 
 /// How often new sessions are looked for.
 const SCAN_EVERY: Duration = Duration::from_millis(10);

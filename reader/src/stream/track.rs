@@ -1,6 +1,6 @@
 //! One session being streamed: announced, resumed, its pages sent, those that waited on disk first.
 
-mod hold;
+mod to_spill;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,25 +11,26 @@ use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 
-pub(super) use hold::Held;
+pub(super) use to_spill::Held;
 
-use super::flight::{Landing, Marks};
+use super::flight::Landing;
+use super::outgoing::{Outgoing, SpilledSchema, news_in};
 use super::spill::Spill;
-use super::way::{Way, news_in};
 use super::zero_copy;
-use crate::batch::Batch;
-use crate::counters::News;
-use crate::drain::{Fill, SessionDrain};
-use crate::dump::Codec;
 use crate::error::ReaderError;
-use crate::lifetime::Lifetime;
-use crate::session::Session;
+use crate::pages::batch::Batch;
+use crate::pages::counters::News;
+use crate::pages::drain::{Fill, SessionDrain};
+use crate::pages::positions::SlotPosition;
+use crate::recording::dump::Codec;
+use crate::sessions::lifetime::Lifetime;
+use crate::sessions::session::Session;
 
 /// Bytes that are copied at once, or one page if that is larger: they stay in the cache until they
 /// are summed and sent.
 const BATCH: u64 = 256 << 10;
 
-/// Bytes that are packed at once if so much comes soon and fits: less packs badly.
+/// Bytes that are packed at once if as many come soon and fit: fewer pack badly.
 const PACKED: u64 = 64 << 10;
 /// How long less than that waits for more.
 const PACKED_WITHIN: Duration = Duration::from_millis(100);
@@ -135,7 +136,7 @@ impl Track {
         let uuid = session.uuid();
         let mut drain = SessionDrain::new(session);
         if let Some(spill) = &spill {
-            // Whoever spilled it may have been killed before it released it.
+            // The process that spilled it may have been killed before it released it.
             drain.resume(&spill.ends(), 0);
         }
         let ring = Ring {
@@ -154,8 +155,8 @@ impl Track {
         }
     }
 
-    /// Has its pages sent by reference from now on, or not. Only what nobody overwrites before it
-    /// is released can be: pages of a lossless session.
+    /// Has its pages sent by reference from now on, or not. Only what is not overwritten
+    /// before it is released can be: pages of a lossless session.
     pub(super) fn send_by_reference(&mut self, on: bool) {
         if let Some(ring) = &mut self.ring {
             let session = ring.drain.session();
@@ -205,10 +206,10 @@ impl Track {
         }
     }
 
-    /// The collector says what it has.
-    pub(super) fn resume(&mut self, positions: &[(u32, u64)], schema_bytes: u64) {
+    /// Goes on after what the collector says it has.
+    pub(super) fn resume(&mut self, positions: &[SlotPosition], schema_bytes: u64) {
         if self.stage == Stage::Announced {
-            self.have = positions.iter().copied().collect();
+            self.have = positions.iter().map(|p| (p.slot, p.next_page)).collect();
             if let Some(ring) = &mut self.ring {
                 ring.drain.resume(positions, schema_bytes);
             }
@@ -216,10 +217,10 @@ impl Track {
         }
     }
 
-    /// The collector has this for good.
+    /// Releases what the collector has for good.
     pub(super) fn landed(&mut self, landed: &Landing) -> Result<(), ReaderError> {
         if let Some(ring) = &mut self.ring {
-            ring.drain.release_to(&landed.marks);
+            ring.drain.release_to(&landed.rings);
         }
         match (&mut self.spill, landed.spilled) {
             (Some(spill), Some(to)) => spill.free(to),
@@ -228,16 +229,16 @@ impl Track {
     }
 
     /// Moves it on: announces it, or sends what waits.
-    pub(super) fn advance(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+    pub(super) fn advance(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
         match self.stage {
-            Stage::New => self.announce(way),
+            Stage::New => self.announce(out),
             Stage::Announced | Stage::Sent => Ok(NOTHING),
-            Stage::Streaming => self.stream(way),
-            Stage::Ending => self.end(way),
+            Stage::Streaming => self.stream(out),
+            Stage::Ending => self.end(out),
         }
     }
 
-    fn announce(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+    fn announce(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
         let content = match (&self.ring, &self.spill) {
             (Some(ring), _) => ring.drain.session_content(),
             (None, spill) => spill
@@ -246,13 +247,13 @@ impl Track {
                 .copied()
                 .collect(),
         };
-        way.send_session(self.uuid, &content)?;
+        out.send_session(self.uuid, &content)?;
         self.stage = Stage::Announced;
         Ok(NOTHING)
     }
 
-    fn stream(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
-        let mut all = self.send_spilled(way)?;
+    fn stream(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+        let mut all = self.send_spilled(out)?;
         let Some(ring) = &mut self.ring else {
             if all.done {
                 self.stage = Stage::Sent;
@@ -264,18 +265,13 @@ impl Track {
             return Ok(all);
         }
         if std::mem::take(&mut ring.rewound) {
-            let have: Marks = self
-                .have
-                .iter()
-                .map(|(slot, page)| (*slot, *page))
-                .collect();
-            ring.drain.skip_to(&have);
+            ring.drain.skip_to(&SlotPosition::list(&self.have));
         }
         let ended = ring.lifetime.has_ended(ring.drain.session());
-        if !ended && way.codec != Codec::None && ring.waits_for_more() {
+        if !ended && out.codec != Codec::None && ring.waits_for_more() {
             return Ok(all);
         }
-        let passed = self.pass(SessionDrain::fill, way)?;
+        let passed = self.pass(SessionDrain::fill, out)?;
         all.pages += passed.pages;
         all.done = passed.done;
         if let Some(ring) = &mut self.ring {
@@ -284,21 +280,21 @@ impl Track {
         let is_quiet = |ring: &Ring| ring.lifetime.is_quiet(ring.drain.session(), passed.pages);
         if passed.done && ended && self.ring.as_ref().is_some_and(is_quiet) {
             self.stage = Stage::Ending;
-            let end = self.end(way)?;
+            let end = self.end(out)?;
             all = all.and(end);
         } else if passed.done {
-            all = all.and(self.linger(way)?);
+            all = all.and(self.linger(out)?);
         }
         Ok(all)
     }
 
     /// Sends what is in open pages, now and then: a thread that writes little seals none for long.
-    fn linger(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
-        let is_due = |ring: &&mut Ring| ring.opened_at.elapsed() >= way.open_every;
+    fn linger(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+        let is_due = |ring: &&mut Ring| ring.opened_at.elapsed() >= out.open_every;
         if self.ring.as_mut().filter(is_due).is_none() {
             return Ok(NOTHING);
         }
-        let passed = self.pass(SessionDrain::fill_lingering, way)?;
+        let passed = self.pass(SessionDrain::fill_lingering, out)?;
         if let Some(ring) = self.ring.as_mut().filter(|_| passed.done) {
             ring.opened_at = Instant::now();
         }
@@ -306,65 +302,66 @@ impl Track {
     }
 
     /// Sends open pages and the last counters.
-    fn end(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
-        let passed = self.pass(SessionDrain::fill_open, way)?;
+    fn end(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+        let passed = self.pass(SessionDrain::fill_open, out)?;
         if let Some(ring) = self.ring.as_mut().filter(|_| passed.done) {
             let ended = ring.drain.session().ended();
             ring.drained = ended && ring.drain.is_drained();
             let content = ring.drain.counters(ring.drained, None)?;
-            way.send_counters(self.uuid, &content)?;
-            way.note(self.uuid, Landing::pages(ring.drain.taken()));
+            out.send_counters(self.uuid, &content)?;
+            out.note(self.uuid, Landing::pages(ring.drain.taken()));
             self.stage = Stage::Sent;
         }
         Ok(passed)
     }
 
-    /// What is there now is all that is wanted of it.
-    pub(super) fn leave(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+    /// Moves it on to its end: nothing more is wanted of it than what is there now.
+    pub(super) fn leave(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
         if let Some(ring) = &mut self.ring {
             ring.passed_at = None;
         }
-        let passed = self.advance(way)?;
+        let passed = self.advance(out)?;
         if self.stage == Stage::Streaming && passed.done {
             self.stage = Stage::Ending;
-            return Ok(passed.and(self.end(way)?));
+            return Ok(passed.and(self.end(out)?));
         }
         Ok(passed)
     }
 
     /// Fills and sends batches until a pass is done, or credit is short.
-    fn pass(&mut self, fill: FillPass, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+    fn pass(&mut self, fill: FillPass, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
         let mut pages = 0;
         let Some(ring) = &mut self.ring else {
             return Ok(NOTHING);
         };
-        while way.has_room()? {
-            way.batch.clear(BATCH);
-            let mut filled = fill(&mut ring.drain, way.batch)?;
-            if filled == Fill::BatchFull && way.batch.is_empty() {
-                way.batch.clear(u64::MAX);
-                filled = fill(&mut ring.drain, way.batch)?;
+        while out.has_room()? {
+            out.batch.clear(BATCH);
+            let mut filled = fill(&mut ring.drain, out.batch)?;
+            if filled == Fill::BatchFull && out.batch.is_empty() {
+                out.batch.clear(u64::MAX);
+                filled = fill(&mut ring.drain, out.batch)?;
             }
-            pages += way.batch.pages();
-            way.send_schema(self.uuid, &mut ring.drain)?;
-            if !way.batch.is_empty() {
+            pages += out.batch.pages();
+            out.send_schema(self.uuid, &mut ring.drain)?;
+            if !out.batch.is_empty() {
                 match ring
                     .by_reference
                     .as_ref()
-                    .filter(|_| way.connection.takes_references())
+                    .filter(|_| out.connection.takes_references())
                 {
                     Some(file) => {
-                        let blocks = way.batch.bytes();
-                        zero_copy::send_batch(blocks, &ring.drain, file, way.connection)?;
+                        let blocks = out.batch.bytes();
+                        zero_copy::send_batch(blocks, &ring.drain, file, out.connection)?;
                         if zero_copy::releases_when_sent() {
                             ring.drain.release();
                         }
                     }
-                    None => way.send_batch(self.uuid)?,
+                    None => out.send_batch(self.uuid)?,
                 }
                 let taken = ring.drain.taken();
-                self.have.extend(taken.iter().copied());
-                way.note(self.uuid, Landing::pages(taken));
+                let taken_to = taken.iter().map(|p| (p.slot, p.next_page));
+                self.have.extend(taken_to);
+                out.note(self.uuid, Landing::pages(taken));
             }
             if filled == Fill::PassDone {
                 return Ok(Passed { pages, done: true });
@@ -374,32 +371,36 @@ impl Track {
     }
 
     /// Sends what waits on disk, but what the collector has.
-    fn send_spilled(&mut self, way: &mut Way<'_>) -> Result<Passed, Trouble> {
+    fn send_spilled(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
         let mut pages = 0;
         let Some(spill) = &mut self.spill else {
             return Ok(NOTHING);
         };
         while !spill.is_read() {
-            if !way.has_room()? {
+            if !out.has_room()? {
                 return Ok(Passed { pages, done: false });
             }
             let piece = spill.read().unwrap_or_else(|error| {
-                way.notices.push(error.to_string());
+                out.notices.push(error.to_string());
                 Vec::new()
             });
             if let Some(ring) = &mut self.ring {
-                way.send_schema(self.uuid, &mut ring.drain)?;
+                out.send_schema(self.uuid, &mut ring.drain)?;
             }
-            let (new, count) = news_in(&piece, &mut self.have, self.ring.is_none());
-            way.send_blocks(self.uuid, &new)?;
-            way.note(self.uuid, Landing::spilled(spill.read_to()));
-            pages += count;
+            let schema = match self.ring {
+                Some(_) => SpilledSchema::LeaveOut,
+                None => SpilledSchema::Send,
+            };
+            let news = news_in(&piece, &mut self.have, schema);
+            out.send_blocks(self.uuid, &news.blocks)?;
+            out.note(self.uuid, Landing::spilled(spill.read_to()));
+            pages += news.pages;
         }
         Ok(Passed { pages, done: true })
     }
 
     /// Sends counters, if they say something new.
-    pub(super) fn count(&mut self, way: &mut Way<'_>) -> Result<(), Trouble> {
+    pub(super) fn count(&mut self, out: &mut Outgoing<'_>) -> Result<(), Trouble> {
         let Some(ring) = self
             .ring
             .as_mut()
@@ -408,10 +409,10 @@ impl Track {
             return Ok(());
         };
         ring.drain.session().check_size()?;
-        way.batch.clear(u64::MAX);
-        let content = ring.drain.counters(false, Some(way.batch))?;
+        out.batch.clear(u64::MAX);
+        let content = ring.drain.counters(false, Some(out.batch))?;
         if ring.news.are_in(&content) {
-            way.send_counters(self.uuid, &content)?;
+            out.send_counters(self.uuid, &content)?;
         }
         Ok(())
     }

@@ -2,24 +2,20 @@
 //! whole checked blocks.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use ringmark_format::block::BlockHeader;
 use ringmark_format::block_at::{self, BlockFault};
 use ringmark_format::stream::SILENT_MS;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 
 use super::address::Address;
 use super::credentials::Credentials;
 use super::encrypted::Encrypted;
-use super::zero_copy::{Reference, send_more};
+use super::socket::{Bytes, Reference, connect_tcp, poll_for, send_more};
 
-/// How long a connection may take to come about.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Silence after which the other side is taken for gone.
 pub(super) const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
 /// Largest content of a message: RESUME with every slot that there can be.
@@ -27,42 +23,6 @@ const MESSAGE_BYTES_MAX: u32 = 1 << 20;
 /// How long the system may take to take more of what is sent, before it is set aside.
 const PATIENCE: Duration = Duration::from_millis(5);
 const CHUNK: usize = 16 << 10;
-
-/// Bytes that go both ways, without blocking.
-pub(super) trait Bytes: Read + Write + Send {
-    /// What to wait on.
-    fn fd(&self) -> BorrowedFd<'_>;
-
-    /// Whether bytes were taken that the system does not take yet.
-    fn holds_back(&self) -> bool {
-        false
-    }
-
-    /// The socket, if what is written to it goes there as it is.
-    fn plain(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-}
-
-impl Bytes for TcpStream {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.as_fd()
-    }
-
-    fn plain(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.as_fd())
-    }
-}
-
-impl Bytes for UnixStream {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.as_fd()
-    }
-
-    fn plain(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.as_fd())
-    }
-}
 
 /// A message from the other side.
 pub(super) struct Message {
@@ -121,7 +81,7 @@ impl Wire {
     }
 
     /// Sends it. What the system does not take soon waits here, and goes out when something is
-    /// received: whoever sends a lot asks [`Wire::is_full`] first.
+    /// received: a caller that sends a lot asks [`Wire::is_full`] first.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.flush()?;
         let mut rest = bytes;
@@ -280,34 +240,4 @@ fn message_at(input: &[u8]) -> Result<Option<Message>, BlockFault> {
     };
     let content = block.stored().to_vec();
     Ok(Some(Message { header, content }))
-}
-
-/// Waits for one of these events, at most `most`; whether it came.
-pub(super) fn poll_for(fd: BorrowedFd<'_>, events: PollFlags, most: Duration) -> io::Result<bool> {
-    let mut fds = [PollFd::from_borrowed_fd(fd, events)];
-    let time = Timespec {
-        tv_sec: most.as_secs() as i64,
-        tv_nsec: i64::from(most.subsec_nanos()),
-    };
-    match poll(&mut fds, Some(&time)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// A TCP connection that does not block, with small messages sent at once.
-pub(super) fn connect_tcp(place: &str) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
-    for at in place.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&at, CONNECT_WITHIN) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }

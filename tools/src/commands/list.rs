@@ -75,7 +75,7 @@ fn sessions() -> (Vec<Listed>, Vec<ReaderError>) {
     for found in find::all() {
         match Session::open_found(&found, Access::Observe) {
             Ok(session) => sessions.push(Listed {
-                pid_here: notes::pid_here(&session),
+                pid_here: session.pid_here(),
                 info: SessionInfo::of(&session),
             }),
             Err(error) if error.is_starting() => {}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::server::now_ns;
+use crate::clocks::now_ns;
 
 /// By how much it may move between two looks.
 const MOVED_MAX: Duration = Duration::from_secs(60);
@@ -12,7 +12,7 @@ const MOVED_MAX: Duration = Duration::from_secs(60);
 /// this.
 const STEADY: (u32, Duration) = (10, Duration::from_secs(3600));
 
-/// A moment, by two clocks: the one that people set, and the one that nobody does.
+/// A moment, by two clocks: one that people set, and one that cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// `CLOCK_REALTIME`, ns since 1970.

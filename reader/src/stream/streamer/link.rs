@@ -12,9 +12,9 @@ use ringmark_format::stream::kind;
 use super::Streamer;
 use crate::stream::connection::{Connection, Refusal, Said};
 use crate::stream::flight::Flights;
+use crate::stream::outgoing::Outgoing;
 use crate::stream::status;
 use crate::stream::track::{Stage, Track, Trouble};
-use crate::stream::way::Way;
 use crate::stream::wire::Wire;
 
 /// How often counters are sent.
@@ -60,7 +60,7 @@ impl Streamer {
         let credentials = self.options.credentials.clone();
         let connect = move || {
             let wire = Wire::connect(&to, credentials.as_ref());
-            // Nobody is there to be told any more when the stream has ended.
+            // When the stream has ended there is no receiver any more.
             let _ = tell.send(wire.and_then(|wire| Connection::open(wire, &introduction)));
         };
         match thread::Builder::new()
@@ -83,7 +83,7 @@ impl Streamer {
         }
         heard?;
         if std::mem::take(&mut self.stalled) && !self.tracks.is_empty() {
-            // Whoever had to wait comes first.
+            // The one that had to wait comes first.
             self.tracks.rotate_left(1);
         }
         let mut index = 0;
@@ -115,12 +115,12 @@ impl Streamer {
     pub(super) fn with<R>(
         &mut self,
         index: usize,
-        act: impl FnOnce(&mut Track, &mut Way<'_>) -> Result<R, Trouble>,
+        act: impl FnOnce(&mut Track, &mut Outgoing<'_>) -> Result<R, Trouble>,
     ) -> io::Result<Option<R>> {
         let Some(connection) = &mut self.connection else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        let mut way = Way {
+        let mut out = Outgoing {
             connection,
             flights: &mut self.flights,
             batch: &mut self.batch,
@@ -129,7 +129,7 @@ impl Streamer {
             open_every: self.options.open_every,
             notices: &mut self.notices,
         };
-        match act(&mut self.tracks[index], &mut way) {
+        match act(&mut self.tracks[index], &mut out) {
             Ok(done) => Ok(Some(done)),
             Err(Trouble::Wire(error)) => Err(error),
             Err(Trouble::Session(error)) => {
@@ -168,7 +168,7 @@ impl Streamer {
     /// Sends nothing more to a collector that goes; when it has made durable what it has, or is
     /// gone, the next one is looked for. Meanwhile the rings are looked after.
     fn part(&mut self, since: Instant, heard: io::Result<()>) -> io::Result<()> {
-        // It may have closed behind its last word.
+        // It may have closed after its last word.
         self.release();
         let durable = |c: &Connection| c.durable() == c.sent();
         if self.connection.as_ref().is_some_and(durable) || since.elapsed() > PART_WITHIN {
@@ -244,7 +244,7 @@ impl Streamer {
     }
 
     /// The collector refused this session: one that lies must not stop the others. Its uuid may be
-    /// somebody else's: it gets one of its own, and if that does not help, it is let go.
+    /// another session's: it gets one of its own, and if that does not help, it is let go.
     fn part_with(&mut self, session: Uuid) {
         let Some(index) = self.tracks.iter().position(|track| track.uuid == session) else {
             return;

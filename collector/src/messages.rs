@@ -1,0 +1,96 @@
+//! The messages of the protocol: a streamer's are read, the collector's are made.
+
+use ringmark_format::Uuid;
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::codec::write;
+use ringmark_format::stream::{
+    Ack, Hello, Ping, Pong, Refused, Resume, ResumeSlot, STREAM_MAJOR, STREAM_MINOR, Welcome, kind,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::store::Known;
+
+/// What a streamer says of itself in HELLO.
+#[derive(Debug, Clone)]
+pub(crate) struct Introduced {
+    pub(crate) version_major: u16,
+    pub(crate) host: String,
+    pub(crate) token: Vec<u8>,
+}
+
+pub(crate) fn introduced(content: &[u8]) -> Option<Introduced> {
+    let (hello, rest) = Hello::read_from_prefix(content).ok()?;
+    let attributes = rest.get(..hello.attributes_bytes as usize)?;
+    let find = |tag| Attributes::new(attributes).find(tag).unwrap_or_default();
+    Some(Introduced {
+        version_major: hello.version_major,
+        host: String::from_utf8_lossy(find(tag::HOST)).into_owned(),
+        token: find(tag::TOKEN).to_vec(),
+    })
+}
+
+pub(crate) fn pong(content: &[u8]) -> Option<Pong> {
+    Pong::read_from_prefix(content).ok().map(|(pong, _)| pong)
+}
+
+pub(crate) fn welcome(store: [u8; 16], real_ns: u64, credit: u64) -> Vec<u8> {
+    let welcome = Welcome {
+        version_major: STREAM_MAJOR,
+        version_minor: STREAM_MINOR,
+        attributes_bytes: 0,
+        collector: store,
+        real_ns,
+        credit,
+    };
+    message(kind::WELCOME, Uuid([0; 16]), welcome.as_bytes())
+}
+
+/// REFUSED, of the whole connection.
+pub(crate) fn refused(code: u32, why: &str) -> Vec<u8> {
+    refused_session(Uuid([0; 16]), code, why)
+}
+
+/// REFUSED, of one session.
+pub(crate) fn refused_session(session: Uuid, code: u32, why: &str) -> Vec<u8> {
+    let refused = Refused { code, reserved: 0 };
+    let content = [refused.as_bytes(), why.as_bytes()].concat();
+    message(kind::REFUSED, session, &content)
+}
+
+pub(crate) fn resume(session: Uuid, known: &Known) -> Vec<u8> {
+    let resume = Resume {
+        schema_bytes: known.schema_bytes,
+        slots: known.slots.len() as u32,
+        reserved: 0,
+    };
+    let mut content = resume.as_bytes().to_vec();
+    for position in &known.slots {
+        let slot = ResumeSlot {
+            slot: position.slot,
+            reserved: 0,
+            next_page: position.next_page,
+        };
+        content.extend_from_slice(slot.as_bytes());
+    }
+    message(kind::RESUME, session, &content)
+}
+
+pub(crate) fn ack(durable: u64, credit: u64) -> Vec<u8> {
+    let ack = Ack { durable, credit };
+    message(kind::ACK, Uuid([0; 16]), ack.as_bytes())
+}
+
+pub(crate) fn ping(ping: &Ping) -> Vec<u8> {
+    message(kind::PING, Uuid([0; 16]), ping.as_bytes())
+}
+
+pub(crate) fn drain() -> Vec<u8> {
+    message(kind::DRAIN, Uuid([0; 16]), &[])
+}
+
+fn message(kind: u16, session: Uuid, content: &[u8]) -> Vec<u8> {
+    let mut block = Vec::new();
+    let written = write::block(&mut block, write::header(kind, session), content);
+    debug_assert!(written.is_ok());
+    block
+}

@@ -1,0 +1,206 @@
+//! How much of what a connection received is durable, and what is being made so.
+//!
+//! Positions count the bytes of blocks since the connection began: `durable` follows `received`,
+//! a sync at a time, while more is received.
+
+use std::future::pending;
+
+use ringmark_format::Uuid;
+use tokio::task::JoinHandle;
+
+use crate::connection_end::End;
+use crate::store::StoreError;
+
+/// Bytes that a streamer may have under way.
+pub(super) const WINDOW: u64 = 8 << 20;
+/// Bytes after which making durable what was received begins, whatever else waits.
+const ACK_BYTES: u64 = 1 << 20;
+
+/// The positions of one connection, and the sync that moves them.
+#[derive(Debug, Default)]
+pub(super) struct Acks {
+    received: u64,
+    durable: u64,
+    /// Sessions with something that is not durable, and not on its way there.
+    touched: Vec<Uuid>,
+    syncing: Option<Syncing>,
+}
+
+/// A sync under way.
+#[derive(Debug)]
+struct Syncing {
+    task: JoinHandle<Result<(), StoreError>>,
+    /// Bytes that were received before it began: durable when it has ended.
+    received: u64,
+}
+
+impl Acks {
+    /// Counts the bytes of a block that was received and stored.
+    pub(super) fn receive(&mut self, bytes: u64) {
+        self.received += bytes;
+    }
+
+    /// Remembers that a session has something to be made durable.
+    pub(super) fn touch(&mut self, session: Uuid) {
+        if !self.touched.contains(&session) {
+            self.touched.push(session);
+        }
+    }
+
+    /// Bytes that were received.
+    pub(super) const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether all that was received is durable.
+    pub(super) const fn is_durable(&self) -> bool {
+        self.received == self.durable
+    }
+
+    /// Whether something was received that no sync under way makes durable.
+    pub(super) const fn is_to_sync(&self) -> bool {
+        !self.is_durable() && self.syncing.is_none()
+    }
+
+    /// Whether so much was received that a sync must begin now.
+    pub(super) const fn is_much(&self) -> bool {
+        self.received - self.durable >= ACK_BYTES
+    }
+
+    /// Whether the sync under way must be waited for: it has ended, or the streamer sent more than
+    /// it may.
+    pub(super) fn is_to_wait(&self) -> bool {
+        let is_too_much = self.received - self.durable > WINDOW;
+        let syncing = self.syncing.as_ref();
+        syncing.is_some_and(|syncing| is_too_much || syncing.task.is_finished())
+    }
+
+    /// Whether a sync is under way.
+    pub(super) const fn is_syncing(&self) -> bool {
+        self.syncing.is_some()
+    }
+
+    /// The sessions to be made durable by a sync that begins now.
+    pub(super) fn take_touched(&mut self) -> Vec<Uuid> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Takes a sync of all that was received as the one under way.
+    pub(super) fn begin(&mut self, task: JoinHandle<Result<(), StoreError>>) {
+        let received = self.received;
+        self.syncing = Some(Syncing { task, received });
+    }
+
+    /// Waits for the end of the sync under way, for ever without one; returns the position that is
+    /// durable then. A caller that gives up waiting can wait again.
+    pub(super) async fn ended(&mut self) -> Result<u64, End> {
+        let Some(under_way) = &mut self.syncing else {
+            return pending().await;
+        };
+        let ended = (&mut under_way.task).await;
+        let received = under_way.received;
+        self.syncing = None;
+        ended.map_err(|_| End::protocol("the sync was given up"))??;
+        Ok(received)
+    }
+
+    /// Moves the durable position; returns the bytes that became durable.
+    pub(super) const fn acknowledge(&mut self, durable: u64) -> u64 {
+        let new = durable - self.durable;
+        self.durable = durable;
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::io;
+    use std::path::PathBuf;
+    use std::sync::mpsc;
+    use std::task::{Context, Poll, Waker};
+
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+
+    fn is_pending(future: impl Future) -> bool {
+        let future = std::pin::pin!(future);
+        matches!(
+            future.poll(&mut Context::from_waker(Waker::noop())),
+            Poll::Pending
+        )
+    }
+
+    #[tokio::test]
+    async fn a_sync_makes_durable_what_came_before_it_began() {
+        let mut acks = Acks::default();
+        assert!(acks.is_durable() && !acks.is_to_sync());
+        assert!(is_pending(acks.ended()), "nothing is under way");
+        acks.receive(100);
+        assert!(acks.is_to_sync() && !acks.is_much() && !acks.is_to_wait());
+        let (end, ends) = mpsc::channel();
+        acks.begin(spawn_blocking(move || {
+            ends.recv().unwrap();
+            Ok(())
+        }));
+        acks.receive(50);
+        assert!(acks.is_syncing() && !acks.is_to_sync(), "one at a time");
+        assert!(is_pending(acks.ended()) && acks.is_syncing(), "given up");
+        end.send(()).unwrap();
+        assert_eq!(acks.ended().await.unwrap(), 100);
+        assert_eq!(acks.acknowledge(100), 100);
+        assert!(acks.is_to_sync() && !acks.is_durable(), "50 came later");
+        assert_eq!((acks.acknowledge(150), acks.received()), (50, 150));
+        assert!(acks.is_durable());
+    }
+
+    #[tokio::test]
+    async fn much_begins_a_sync_and_too_much_waits_for_its_end() {
+        let mut acks = Acks::default();
+        acks.receive(ACK_BYTES - 1);
+        assert!(!acks.is_much());
+        acks.receive(1);
+        assert!(acks.is_much() && !acks.is_to_wait(), "nothing to wait for");
+        let (end, ends) = mpsc::channel::<()>();
+        acks.begin(spawn_blocking(move || {
+            let _ = ends.recv();
+            Ok(())
+        }));
+        acks.receive(WINDOW - ACK_BYTES);
+        assert!(!acks.is_to_wait(), "all that it may send");
+        acks.receive(1);
+        assert!(acks.is_to_wait());
+        drop(end);
+        let durable = acks.ended().await.unwrap();
+        assert_eq!((durable, acks.acknowledge(durable)), (ACK_BYTES, ACK_BYTES));
+    }
+
+    #[tokio::test]
+    async fn a_sync_that_failed_moves_nothing() {
+        let mut acks = Acks::default();
+        acks.receive(1);
+        acks.begin(spawn_blocking(|| {
+            Err(StoreError::Io {
+                action: "sync",
+                path: PathBuf::from("/store"),
+                source: io::ErrorKind::StorageFull.into(),
+            })
+        }));
+        let why = acks.ended().await.unwrap_err().why().map(str::to_owned);
+        assert!(why.is_some_and(|why| why.starts_with("/store: sync: ")));
+        assert!(!acks.is_durable() && !acks.is_syncing());
+    }
+
+    #[test]
+    fn a_session_is_touched_once_for_each_sync() {
+        let mut acks = Acks::default();
+        for session in [1, 2, 1] {
+            acks.touch(Uuid([session; 16]));
+        }
+        assert_eq!(acks.take_touched(), [Uuid([1; 16]), Uuid([2; 16])]);
+        assert!(acks.take_touched().is_empty());
+        acks.touch(Uuid([1; 16]));
+        assert_eq!(acks.take_touched(), [Uuid([1; 16])]);
+    }
+}

@@ -1,0 +1,85 @@
+//! The pool of warm rings: allocated and touched ahead, they wait for threads. A thread that takes one
+//! asks for more, the helper thread makes them.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use ringmark_format::counters::Cause;
+use ringmark_format::slot::state;
+use ringmark_ring::mailbox::Mailbox;
+use rustix::thread::futex;
+
+use super::core::Core;
+use super::{memory, retry};
+
+/// The pool was used since the helper last looked.
+static POOL_USED: AtomicBool = AtomicBool::new(false);
+
+/// Tells the helper that a ring was taken. At most one wake-up per attach, none afterwards.
+pub(super) fn ask_for_more(core: &Core) {
+    POOL_USED.store(true, Relaxed);
+    let offset = core.file.geometry().header.mailbox_offset;
+    if offset != 0
+        && let Some(mailbox) = Mailbox::new(core.file.map(), offset)
+    {
+        let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), 1);
+    }
+}
+
+/// Whether a ring was taken since the last call.
+pub(super) fn was_used() -> bool {
+    POOL_USED.swap(false, Relaxed)
+}
+
+/// The low half of the request number: what asker and helper wait on.
+pub(super) fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m AtomicU32 {
+    let word: *const core::sync::atomic::AtomicU64 = mailbox.futex_word();
+    // SAFETY: the low half of a little-endian u64, aligned to 8, alive as long as the mapping.
+    unsafe { &*word.cast() }
+}
+
+/// Fills the pool of a new session.
+pub(super) fn fill(core: &Core) {
+    add(core, core.options.warm);
+}
+
+fn add(core: &Core, rings: u32) {
+    for _ in 0..rings {
+        if !add_warm(core) {
+            break;
+        }
+    }
+}
+
+/// Makes as many rings as are missing in the pool, as far as there is room.
+pub(super) fn refill(core: &Core) {
+    add(core, core.options.warm.saturating_sub(count_warm(core)));
+}
+
+/// Sets up a slot that was never used: memory, geometry. It is CLAIMING, the caller's.
+pub(super) fn new_slot(core: &Core) -> Result<u32, Cause> {
+    let directory = core.file.directory();
+    if !directory.has_room() {
+        return Err(Cause::NoRing);
+    }
+    let geometry = memory::take_ring(core).ok_or(Cause::NoMemory)?;
+    directory.add(geometry).ok_or(Cause::NoRing)
+}
+
+/// Makes one more ring that waits for a thread. `false`: there is no room.
+fn add_warm(core: &Core) -> bool {
+    if !memory::has_room_ahead(core) {
+        return false;
+    }
+    let Ok(index) = new_slot(core) else {
+        return false;
+    };
+    let added = core.file.slot(index);
+    added.inspect(|slot| slot.publish_state(state::WARM));
+    retry::ring_freed();
+    added.is_some()
+}
+
+/// Rings that wait for threads.
+fn count_warm(core: &Core) -> u32 {
+    core.file.directory().count_warm()
+}

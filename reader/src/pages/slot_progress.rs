@@ -1,0 +1,120 @@
+//! How far a slot was taken.
+
+/// How far a slot was taken, written and skipped, in pages.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct SlotProgress {
+    /// Next page to take.
+    pub(crate) next: u64,
+    /// Nothing was looked at yet: start at the oldest page.
+    at_oldest: bool,
+    /// Pages before this are written.
+    pub(crate) written: u64,
+    /// Pages that were gone before they could be copied.
+    pub(crate) skipped: u64,
+    /// `skipped` as of the last write; a rewind restores it.
+    skipped_before: u64,
+}
+
+impl SlotProgress {
+    /// Starts at page `next`; `None`: at the oldest page that is there.
+    pub(crate) fn new(next: Option<u64>) -> Self {
+        Self {
+            next: next.unwrap_or(0),
+            written: next.unwrap_or(0),
+            at_oldest: next.is_none(),
+            ..Self::default()
+        }
+    }
+
+    /// Keeps `next` within the pages that can be there, whatever shared memory says.
+    pub(crate) fn bound(&mut self, produced: u64, pages: u64) {
+        let oldest = produced.saturating_sub(pages);
+        if self.next > produced || self.at_oldest {
+            (self.next, self.written) = (oldest, oldest);
+            self.at_oldest = false;
+        } else if self.next < oldest {
+            self.skipped = self.skipped.saturating_add(oldest - self.next);
+            self.next = oldest;
+        }
+    }
+
+    /// Passes over a page that is gone.
+    pub(crate) fn skip(&mut self) {
+        self.skipped = self.skipped.saturating_add(1);
+        self.next += 1;
+    }
+
+    /// Goes on at `page`, if that is further on.
+    pub(crate) fn skip_to(&mut self, page: u64) {
+        if self.at_oldest || page > self.next {
+            (self.next, self.at_oldest) = (page, false);
+        }
+    }
+
+    /// Takes all that was taken as written; returns the new position if it moved.
+    pub(crate) fn write_all(&mut self) -> Option<u64> {
+        self.skipped_before = self.skipped;
+        let moved = self.written != self.next;
+        self.written = self.next;
+        moved.then_some(self.written)
+    }
+
+    /// Takes what was taken before `page` as written; returns the new position if it moved.
+    pub(crate) fn write_to(&mut self, page: u64) -> Option<u64> {
+        let page = page.min(self.next);
+        if page <= self.written {
+            return None;
+        }
+        self.written = page;
+        self.skipped_before = self.skipped;
+        Some(page)
+    }
+
+    /// Goes back to what is written.
+    pub(crate) fn rewind(&mut self) {
+        self.next = self.written;
+        self.skipped = self.skipped_before;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_stays_within_what_can_be_there() {
+        let mut oldest = SlotProgress::new(None);
+        oldest.bound(10, 4);
+        assert_eq!((oldest.next, oldest.written, oldest.skipped), (6, 6, 0));
+        // Four pages were overwritten before they could be copied.
+        oldest.bound(14, 4);
+        assert_eq!((oldest.next, oldest.written, oldest.skipped), (10, 6, 4));
+        // Shared memory goes back: so does the position, and nothing is lost by that.
+        oldest.bound(3, 4);
+        assert_eq!((oldest.next, oldest.written, oldest.skipped), (0, 0, 4));
+        let mut from = SlotProgress::new(Some(2));
+        from.bound(3, 4);
+        assert_eq!((from.next, from.written), (2, 2));
+    }
+
+    #[test]
+    fn a_rewind_takes_again_what_is_not_written_and_skips_it_again() {
+        let mut progress = SlotProgress::new(Some(0));
+        progress.next += 3;
+        assert_eq!(progress.write_to(2), Some(2));
+        assert_eq!(progress.write_to(2), None, "it is written");
+        assert_eq!(progress.write_to(9), Some(3), "not beyond what was taken");
+        progress.skip();
+        progress.rewind();
+        assert_eq!((progress.next, progress.skipped), (3, 0));
+        progress.skip();
+        assert_eq!(progress.write_all(), Some(4));
+        assert_eq!(progress.write_all(), None);
+        progress.rewind();
+        assert_eq!((progress.next, progress.skipped), (4, 1));
+        progress.skip_to(3);
+        assert_eq!(progress.next, 4, "never back");
+        progress.skip_to(7);
+        assert_eq!(progress.next, 7);
+    }
+}

@@ -1,0 +1,328 @@
+//! A dump being written: its blocks in their order, its codec, its rotation.
+
+use std::path::PathBuf;
+
+use ringmark_format::block::{BlockHeader, codec};
+use ringmark_format::codec::write;
+use ringmark_format::{Uuid, align8};
+
+use crate::error::ReaderError;
+use crate::pages::batch::{Batch, fits};
+use crate::recording::output::{Output, Rotation, create_next, rotate_files, rotated_path};
+use crate::sessions::uuid_owners::Owners;
+
+/// Where a dump goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// A file, created or emptied.
+    File(PathBuf),
+    /// A file, created when there is something to write; one that is there then becomes `.old`,
+    /// unless it is empty.
+    Replaced(PathBuf),
+    /// Standard output.
+    Stdout,
+}
+
+impl Destination {
+    fn open(&self, sync: bool) -> Result<Output, ReaderError> {
+        match self {
+            Self::File(path) => Output::create(path, sync),
+            Self::Replaced(path) => Ok(Output::replacing(path, sync)),
+            Self::Stdout => Output::stdout(sync),
+        }
+    }
+}
+
+/// How pages are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Codec {
+    /// As they are.
+    #[default]
+    None = codec::NONE,
+    /// LZ4.
+    Lz4 = codec::LZ4,
+    /// LZ4 after the reversible filter of the records.
+    DeltaShuffleLz4 = codec::DELTA_SHUFFLE_LZ4,
+}
+
+/// What every file of a dump starts with, for one session.
+#[derive(Debug)]
+struct Preamble {
+    session: Uuid,
+    blocks: Vec<u8>,
+}
+
+/// A dump being written.
+#[derive(Debug)]
+pub struct Dump {
+    output: Output,
+    path: Option<PathBuf>,
+    codec: Codec,
+    rotation: Option<Rotation>,
+    bytes_max: Option<u64>,
+    sync: bool,
+    preambles: Vec<Preamble>,
+    owners: Owners,
+    /// Bytes of preambles and counters at the start of the present file.
+    overhead: u64,
+    closed_bytes: u64,
+    files: u64,
+    scratch: Vec<u8>,
+}
+
+impl Dump {
+    /// A dump to a destination.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn create(destination: &Destination, sync: bool) -> Result<Self, ReaderError> {
+        let output = destination.open(sync)?;
+        let path = match destination {
+            Destination::File(path) | Destination::Replaced(path) => Some(path.clone()),
+            Destination::Stdout => None,
+        };
+        Ok(Self {
+            path,
+            sync,
+            ..Self::over(output)
+        })
+    }
+
+    /// A dump over an output that is open.
+    #[must_use]
+    pub fn over(output: Output) -> Self {
+        Self {
+            output,
+            path: None,
+            codec: Codec::None,
+            rotation: None,
+            bytes_max: None,
+            sync: false,
+            preambles: Vec::new(),
+            owners: Owners::default(),
+            overhead: 0,
+            closed_bytes: 0,
+            files: 1,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whose the uuids in this dump are.
+    pub(crate) fn owners(&mut self) -> &mut Owners {
+        &mut self.owners
+    }
+
+    /// Stores pages under this codec from now on.
+    pub fn set_codec(&mut self, codec: Codec) {
+        self.codec = codec;
+    }
+
+    /// Starts a new file whenever one reaches its size. Only a dump to a file rotates.
+    pub fn set_rotation(&mut self, rotation: Option<Rotation>) {
+        self.rotation = rotation;
+    }
+
+    /// Takes no more pages when the dump would get larger than this.
+    pub fn set_bytes_max(&mut self, bytes: Option<u64>) {
+        self.bytes_max = bytes;
+    }
+
+    /// Bytes written, all files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.closed_bytes + self.output.bytes()
+    }
+
+    /// Whether writing can go on after a failure.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        self.output.can_resume()
+    }
+
+    /// Files written.
+    #[must_use]
+    pub fn files(&self) -> u64 {
+        self.files
+    }
+
+    /// Name of the output for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.output.name()
+    }
+
+    /// Writes a SESSION block, and again at the start of every further file.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_session(&mut self, session: Uuid, content: &[u8]) -> Result<(), ReaderError> {
+        if self.preambles.iter().any(|p| p.session == session) {
+            return Ok(());
+        }
+        let mut blocks = Vec::new();
+        fits(write::session(&mut blocks, session, content));
+        self.output.write_blocks(&blocks)?;
+        self.overhead += blocks.len() as u64;
+        self.preambles.push(Preamble { session, blocks });
+        Ok(())
+    }
+
+    /// Writes a SCHEMA block, and again at the start of every further file.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_schema(
+        &mut self,
+        session: Uuid,
+        offset: u64,
+        piece: &[u8],
+    ) -> Result<(), ReaderError> {
+        let mut block = Vec::new();
+        fits(write::schema(&mut block, session, offset, piece));
+        self.output.write_blocks(&block)?;
+        self.overhead += block.len() as u64;
+        if let Some(preamble) = self.preambles.iter_mut().find(|p| p.session == session) {
+            preamble.blocks.extend_from_slice(&block);
+        }
+        Ok(())
+    }
+
+    /// Writes a WINDOW block, after the SESSION block and before the pages.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_window(&mut self, session: Uuid, from_mono_ns: u64) -> Result<(), ReaderError> {
+        let mut block = Vec::new();
+        fits(write::window(&mut block, session, from_mono_ns));
+        self.output.write_blocks(&block)?;
+        self.overhead += block.len() as u64;
+        if let Some(preamble) = self.preambles.iter_mut().find(|p| p.session == session) {
+            preamble.blocks.extend_from_slice(&block);
+        }
+        Ok(())
+    }
+
+    /// Writes a COUNTERS block.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_counters(&mut self, session: Uuid, content: &[u8]) -> Result<(), ReaderError> {
+        let mut block = Vec::new();
+        fits(write::counters(&mut block, session, content));
+        self.output.write_blocks(&block)
+    }
+
+    /// Forgets a session: files from now on do not start with it.
+    pub fn forget_session(&mut self, session: Uuid) {
+        self.preambles.retain(|p| p.session != session);
+    }
+
+    /// Whether there is a largest size, of a file or of all.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.bytes_max.is_some() || self.rotation.is_some()
+    }
+
+    /// How many more bytes of pages can be written, and what then stands in the way. `ending`
+    /// are the bytes that still have to follow in the same file (counters).
+    #[must_use]
+    pub fn room(&self, ending: u64) -> (u64, Limit) {
+        let left = |max: u64, now: u64| max.saturating_sub(now).saturating_sub(ending);
+        let total = self
+            .bytes_max
+            .map_or(u64::MAX, |max| left(max, self.bytes()));
+        let file = match &self.rotation {
+            Some(rotation) => left(rotation.bytes, self.output.bytes()),
+            None => u64::MAX,
+        };
+        if total <= file {
+            (total, Limit::Dump)
+        } else if self.output.bytes() > self.overhead {
+            (file, Limit::File)
+        } else {
+            (file, Limit::EmptyFile)
+        }
+    }
+
+    /// Writes the pages of a batch.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_pages(&mut self, session: Uuid, batch: &Batch) -> Result<(), ReaderError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if self.codec == Codec::None {
+            return self.output.write_blocks(batch.bytes());
+        }
+        self.scratch.clear();
+        let codec = self.codec as u8;
+        let packed = write::container(&mut self.scratch, session, codec, batch.bytes());
+        if packed.is_err() {
+            return self.output.write_blocks(batch.bytes());
+        }
+        self.output.write_blocks(&self.scratch)
+    }
+
+    /// Closes the present file and starts a new one with all preambles. The caller has written
+    /// the counters of every session. After a failure it can be called again.
+    ///
+    /// # Errors
+    /// The files cannot be renamed, created or written.
+    pub fn rotate(&mut self) -> Result<(), ReaderError> {
+        let (Some(rotation), Some(path)) = (&self.rotation, &self.path) else {
+            return Ok(());
+        };
+        self.output.finish()?;
+        rotate_files(path, rotation.keep)?;
+        let preamble: Vec<u8> = self
+            .preambles
+            .iter()
+            .flat_map(|p| p.blocks.iter().copied())
+            .collect();
+        let next = create_next(path, self.sync, &preamble)?;
+        self.closed_bytes += self.output.bytes();
+        self.output = next;
+        self.files += 1;
+        self.overhead = preamble.len() as u64;
+        Ok(())
+    }
+
+    /// Removes the oldest closed file of a rotating dump, to make room on a full disk.
+    /// `false`: there is none.
+    pub fn drop_oldest(&mut self) -> bool {
+        let (Some(rotation), Some(path)) = (&self.rotation, &self.path) else {
+            return false;
+        };
+        let oldest = (1..rotation.keep)
+            .rev()
+            .map(|age| rotated_path(path, age))
+            .find(|path| path.exists());
+        oldest.is_some_and(|path| std::fs::remove_file(path).is_ok())
+    }
+
+    /// Ends the dump.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn finish(&mut self) -> Result<(), ReaderError> {
+        self.output.finish()
+    }
+}
+
+/// What keeps pages from being written: see [`Dump::room`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The largest size of the dump: no more pages.
+    Dump,
+    /// The size of a file: write all counters, then [`Dump::rotate`].
+    File,
+    /// The size of a file, which is smaller than one page: it must be exceeded.
+    EmptyFile,
+}
+
+/// Bytes of a block with this content.
+#[must_use]
+pub(crate) const fn block_bytes(content: usize) -> usize {
+    BlockHeader::BYTES + align8(content)
+}

@@ -1,0 +1,200 @@
+//! Waits beside running processes and writes a dump of each one that dies, from the mapping: the
+//! file may be unlinked and its mount gone by then.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ringmark_ring::session_dir;
+
+use crate::error::ReaderError;
+use crate::recording::dump::{Codec, Destination, Dump};
+use crate::recording::snapshot::snapshot;
+use crate::sessions::find;
+use crate::sessions::found::Found;
+use crate::sessions::glance::Glance;
+use crate::sessions::pace::Pace;
+use crate::sessions::session::{Access, Session, wait_for_end};
+
+/// How often directories are looked into.
+const SCAN_EVERY: Duration = Duration::from_millis(20);
+/// How often, for root, the mounts of other processes are looked into.
+const SCAN_ROOTS_EVERY: Duration = Duration::from_millis(500);
+/// Most sessions that are held open.
+const HELD_MAX: usize = 4096;
+
+/// What the watcher did.
+#[derive(Debug)]
+pub enum Event {
+    /// A session is held from now on.
+    Holding(PathBuf),
+    /// A process died and its dump was written.
+    Dumped {
+        /// The dump.
+        dump: PathBuf,
+        /// Process id in the process's own pid namespace.
+        pid: u32,
+        /// Pages in it.
+        pages: u64,
+    },
+    /// A session that closed cleanly was let go without a dump.
+    Closed(PathBuf),
+    /// Something did not work; the watcher goes on.
+    Failed(ReaderError),
+}
+
+/// Holds every session it finds and dumps those whose process dies.
+#[derive(Debug)]
+pub struct DeathWatch {
+    directory: PathBuf,
+    codec: Codec,
+    held: Vec<Session>,
+    /// Places that were looked at: held, dead, or refused.
+    seen: HashSet<Found>,
+    glance: Glance,
+    scanned_at: Option<Instant>,
+    roots_scanned_at: Option<Instant>,
+    events: Vec<Event>,
+}
+
+impl DeathWatch {
+    /// A watch that writes dumps into `directory`, which must be there.
+    #[must_use]
+    pub fn new(directory: &Path, codec: Codec) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            codec,
+            held: Vec::new(),
+            seen: HashSet::new(),
+            glance: Glance::default(),
+            scanned_at: None,
+            roots_scanned_at: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Watches until `stop` is set; `each` is told what happens. Sessions that still live at the
+    /// end are let go without a dump.
+    pub fn run(&mut self, stop: &AtomicBool, mut each: impl FnMut(Event)) {
+        let mut pace = Pace::new();
+        while !stop.load(Ordering::Relaxed) {
+            self.step();
+            self.events.drain(..).for_each(&mut each);
+            pace.wait(self.held.iter());
+        }
+    }
+
+    /// Looks for new sessions and for deaths, once; returns what happened.
+    pub fn poll(&mut self) -> Vec<Event> {
+        wait_for_end(self.held.iter(), Duration::ZERO);
+        self.step();
+        std::mem::take(&mut self.events)
+    }
+
+    /// Sessions held.
+    #[must_use]
+    pub fn holding(&self) -> usize {
+        self.held.len()
+    }
+
+    fn step(&mut self) {
+        if due(&mut self.scanned_at, SCAN_EVERY) && self.glance.is_due() {
+            let found = find::all();
+            let there: HashSet<_> = found.iter().collect();
+            self.seen
+                .retain(|place| there.contains(place) || place.path.starts_with("/proc"));
+            found.into_iter().for_each(|place| self.hold(place));
+        }
+        if session_dir::uid() == 0 && due(&mut self.roots_scanned_at, SCAN_ROOTS_EVERY) {
+            self.seen.retain(|place| place.path.exists());
+            find::in_other_mounts()
+                .into_iter()
+                .for_each(|place| self.hold(place));
+        }
+        let mut index = 0;
+        while index < self.held.len() {
+            if self.held[index].has_ended_by_now() {
+                let session = self.held.swap_remove(index);
+                self.let_go(session);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn hold(&mut self, place: Found) {
+        if self.held.len() >= HELD_MAX || self.seen.contains(&place) {
+            return;
+        }
+        match Session::open_found(&place, Access::Observe) {
+            // Dead before it was seen: that is `record`'s or `snapshot`'s business.
+            Ok(session) if session.ended() || self.holds(&session) => {}
+            Ok(session) => {
+                self.events.push(Event::Holding(place.path.clone()));
+                self.held.push(session);
+            }
+            Err(error) if error.is_starting() => return self.glance.again(),
+            Err(error) => self.events.push(Event::Failed(error)),
+        }
+        self.seen.insert(place);
+    }
+
+    /// Whether this session is held already, perhaps through another path.
+    fn holds(&self, session: &Session) -> bool {
+        let file = session.file_id();
+        self.held.iter().any(|held| held.file_id() == file)
+    }
+
+    fn let_go(&mut self, session: Session) {
+        if session.ring().has_said_bye() {
+            self.events.push(Event::Closed(session.path().to_owned()));
+            return;
+        }
+        let pid = session.pid();
+        let path = self.directory.join(dump_name(&session));
+        let event = match write_dump(session, &path, self.codec) {
+            Ok(pages) => Event::Dumped {
+                dump: path,
+                pid,
+                pages,
+            },
+            Err(error) => Event::Failed(error),
+        };
+        self.events.push(event);
+    }
+}
+
+fn write_dump(session: Session, path: &Path, codec: Codec) -> Result<u64, ReaderError> {
+    let mut dump = Dump::create(&Destination::File(path.to_owned()), false)?;
+    dump.set_codec(codec);
+    let figures = snapshot(session, None, &mut dump)?;
+    dump.finish()?;
+    Ok(figures.pages)
+}
+
+fn due(last: &mut Option<Instant>, every: Duration) -> bool {
+    let due = last.is_none_or(|at| at.elapsed() >= every);
+    if due {
+        *last = Some(Instant::now());
+    }
+    due
+}
+
+/// `<service or process>-<pid>-<first 8 digits of the uuid>.rmk`. The name comes from the traced
+/// process: only harmless characters of it are kept.
+#[must_use]
+pub fn dump_name(session: &Session) -> String {
+    let harmless = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = session.name().chars().take(64).map(harmless).collect();
+    let name = name.trim_start_matches('.');
+    let name = if name.is_empty() { "session" } else { name };
+    let uuid = session.uuid().to_string();
+    format!("{name}-{}-{}.rmk", session.pid(), &uuid[..8])
+}

@@ -1,0 +1,83 @@
+//! A validated copy of a live session, taken without disturbing it: nothing is released.
+
+use std::time::{Duration, Instant};
+
+use ringmark_format::session::Clock;
+
+use crate::error::ReaderError;
+use crate::pages::batch::Batch;
+use crate::pages::drain::{Fill, SessionDrain};
+use crate::recording::dump::Dump;
+use crate::sessions::session::Session;
+
+/// What a snapshot took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SnapshotFigures {
+    /// Pages copied, open ones included.
+    pub pages: u64,
+    /// Pages that were overwritten while the snapshot came by.
+    pub pages_skipped: u64,
+    /// Events that the producer lost since the session started.
+    pub lost: u64,
+    /// Time from the first page to the last byte handed to the output.
+    pub took: Duration,
+}
+
+/// Writes what is in the rings of `session` now into `dump`: oldest pages first, then the open
+/// ones, then the counters. With `last`, only pages that hold events of that time, and a note by
+/// which decoders show only those events.
+///
+/// # Errors
+/// The ring file was truncated, or the dump cannot be written.
+pub fn snapshot(
+    mut session: Session,
+    last: Option<Duration>,
+    dump: &mut Dump,
+) -> Result<SnapshotFigures, ReaderError> {
+    let start = Instant::now();
+    let ended = session.ended();
+    let _ = dump.owners().keep_apart(&mut session);
+    let mut drain = SessionDrain::observing(session);
+    let uuid = drain.session().uuid();
+    dump.add_session(uuid, &drain.session_content())?;
+    // Where the session's time is unknown, too much is better than too little.
+    let has_clock = drain.session().ring().geometry().clock != Clock::None;
+    let now = drain.session().monotonic_ns().filter(|_| has_clock);
+    if let (Some(last), Some(now)) = (last, now) {
+        let last = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
+        let since = now.saturating_sub(last);
+        drain.keep_since(since);
+        dump.add_window(uuid, since)?;
+    }
+    let mut batch = Batch::new();
+    let mut figures = SnapshotFigures::default();
+    for fill in [SessionDrain::fill, SessionDrain::fill_open] {
+        while copy_batch(&mut drain, fill, &mut batch, dump)? == Fill::BatchFull {
+            figures.pages += batch.pages();
+        }
+        figures.pages += batch.pages();
+    }
+    let finished = ended && drain.is_drained();
+    dump.add_counters(uuid, &drain.counters(finished, None)?)?;
+    figures.pages_skipped = drain.pages_skipped();
+    figures.lost = drain.lost();
+    figures.took = start.elapsed();
+    Ok(figures)
+}
+
+fn copy_batch(
+    drain: &mut SessionDrain,
+    fill: fn(&mut SessionDrain, &mut Batch) -> Result<Fill, ReaderError>,
+    batch: &mut Batch,
+    dump: &mut Dump,
+) -> Result<Fill, ReaderError> {
+    batch.clear(u64::MAX);
+    let filled = fill(drain, batch)?;
+    let uuid = drain.session().uuid();
+    while let Some((offset, bytes)) = drain.peek_schema() {
+        dump.add_schema(uuid, offset, &bytes)?;
+        drain.schema_written(bytes.len());
+    }
+    dump.add_pages(uuid, batch)?;
+    Ok(filled)
+}

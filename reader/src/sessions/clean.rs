@@ -1,0 +1,48 @@
+//! Removing sessions whose process is gone. Live ones are never touched.
+
+use std::path::PathBuf;
+
+pub use ringmark_ring::clean::DeadSession;
+use ringmark_ring::clean::{self, Uncounted};
+use ringmark_ring::session_dir;
+
+use crate::error::ReaderError;
+use crate::sessions::directories::directories;
+use crate::sessions::leases::DirectoryGone;
+
+/// What was ever removed in the session directories before it was read.
+#[must_use]
+pub fn gone() -> Vec<DirectoryGone> {
+    let places = directories().into_iter();
+    places.filter_map(DirectoryGone::of).collect()
+}
+
+/// Removes the oldest dead sessions of every session directory until the rest takes at most
+/// `keep_bytes` there. Returns what was removed, and which directories were refused: a foreign one,
+/// and one whose record of removals cannot be used.
+#[must_use]
+pub fn remove_dead(keep_bytes: u64) -> (Vec<DeadSession>, Vec<ReaderError>) {
+    remove_dead_in(&directories(), keep_bytes)
+}
+
+/// As [`remove_dead`], in these directories. One that does not exist has nothing to remove.
+#[must_use]
+pub fn remove_dead_in(
+    directories: &[PathBuf],
+    keep_bytes: u64,
+) -> (Vec<DeadSession>, Vec<ReaderError>) {
+    let (mut removed, mut refused) = (Vec::new(), Vec::new());
+    let is_there = |dir: &&PathBuf| std::fs::symlink_metadata(dir).is_ok();
+    for directory in directories.iter().filter(is_there) {
+        match session_dir::check(directory) {
+            Ok(()) => match clean::remove_beyond(directory, keep_bytes) {
+                Ok(gone) => removed.extend(gone),
+                Err(Uncounted { path, source }) => {
+                    refused.push(ReaderError::Uncounted { path, source });
+                }
+            },
+            Err(error) => refused.push(error.into()),
+        }
+    }
+    (removed, refused)
+}

@@ -1,0 +1,169 @@
+//! What a session looks like from outside, as plain values.
+
+use std::path::PathBuf;
+
+use ringmark_format::Uuid;
+use ringmark_format::counters::CAUSES;
+use ringmark_format::session::{Clock, Mode};
+use ringmark_format::slot::state;
+
+use crate::sessions::session::Session;
+
+/// Figures of a session at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionInfo {
+    /// Where the ring file was found.
+    pub path: PathBuf,
+    /// Identity of the session.
+    pub uuid: Uuid,
+    /// Process id in the process's own pid namespace.
+    pub pid: u32,
+    /// Whether that is this process's pid namespace, so that the number means something here.
+    pub pid_is_ours: bool,
+    /// Whether the process lives and holds the session.
+    pub alive: bool,
+    /// Whether the session was closed, or the process is in its exit or had one.
+    pub closed: bool,
+    /// Service name, else the name of the process.
+    pub name: String,
+    /// Mode of the session.
+    pub mode: Mode,
+    /// Clock of the session.
+    pub clock: Clock,
+    /// Whether another clock was wanted.
+    pub clock_fell_back: bool,
+    /// `CLOCK_REALTIME` of the start, in ns since 1970.
+    pub started_real_ns: u64,
+    /// Size of the ring file; not all of it need be allocated.
+    pub file_bytes: u64,
+    /// Bytes of it handed out so far.
+    pub allocated_bytes: u64,
+    /// Session attributes: tag and value.
+    pub attributes: Vec<(u16, Vec<u8>)>,
+    /// Events lost that belong to no ring, by cause.
+    pub lost: [u64; CAUSES],
+    /// The session had no room to describe all its event types.
+    pub schema_incomplete: bool,
+    /// Rings that have or had an owner.
+    pub rings: Vec<RingInfo>,
+}
+
+/// Figures of one ring at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RingInfo {
+    /// Index in the ring directory.
+    pub slot: u32,
+    /// Ring id of the present or last claim.
+    pub ring_id: u64,
+    /// See [`state`].
+    pub state: u64,
+    /// Thread id of the owner, in its pid namespace.
+    pub tid: u32,
+    /// Name of the owner thread when it attached.
+    pub thread_name: String,
+    /// Bytes of a page; 0 if the geometry is impossible.
+    pub page_bytes: u32,
+    /// Pages in the ring.
+    pub pages: u32,
+    /// Pages produced.
+    pub produced: u64,
+    /// Pages released by the consumer.
+    pub consumed: u64,
+    /// Pages that hold data not released yet (lossless), or any data (overwrite).
+    pub pages_filled: u32,
+    /// Claims so far.
+    pub claims: u32,
+    /// Events lost in this slot, by cause.
+    pub lost: [u64; CAUSES],
+}
+
+impl SessionInfo {
+    /// Looks at a session.
+    #[must_use]
+    pub fn of(session: &Session) -> Self {
+        use ringmark_format::attribute::Attributes;
+        use ringmark_ring::identity::{self, Liveness};
+        let ring = session.ring();
+        let geometry = ring.geometry();
+        let header = &geometry.header;
+        let attributes = Attributes::new(&geometry.attributes);
+        Self {
+            path: session.path().to_owned(),
+            uuid: session.uuid(),
+            pid: header.pid,
+            pid_is_ours: header.pid_namespace == identity::own_pid_namespace(),
+            alive: session.liveness() == Liveness::Alive,
+            closed: ring.has_said_bye(),
+            name: session.name(),
+            mode: geometry.mode,
+            clock: geometry.clock,
+            clock_fell_back: header.flags & ringmark_format::session::FLAG_CLOCK_FELL_BACK != 0,
+            started_real_ns: header.real_zero_ns,
+            file_bytes: ring.map().bytes(),
+            allocated_bytes: allocated(session),
+            attributes: attributes.map(|a| (a.tag, a.value.to_vec())).collect(),
+            lost: ring.lost(),
+            schema_incomplete: ring.schema_incomplete(),
+            rings: rings(session),
+        }
+    }
+
+    /// Events lost, all causes, all rings.
+    #[must_use]
+    pub fn lost_total(&self) -> u64 {
+        let rings = self.rings.iter().flat_map(|ring| ring.lost);
+        self.lost
+            .into_iter()
+            .chain(rings)
+            .fold(0, u64::saturating_add)
+    }
+}
+
+fn allocated(session: &Session) -> u64 {
+    use ringmark_format::session::SessionState;
+    let offset = core::mem::offset_of!(SessionState, allocated_bytes);
+    let word = session.ring().state_word(offset);
+    word.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+fn rings(session: &Session) -> Vec<RingInfo> {
+    let ring = session.ring();
+    (0..ring.slots_used())
+        .filter_map(|index| ring_info(session, index))
+        .filter(|info| info.claims > 0 && info.state != state::FREE)
+        .collect()
+}
+
+fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
+    let ring = session.ring();
+    let slot = ring.slot(index)?;
+    // None of the two owners in the middle of a claim.
+    let owner = slot.owner();
+    let geometry = slot.geometry();
+    let valid = geometry.valid(ring.map().bytes());
+    let (produced, consumed) = (slot.produced(), slot.consumed());
+    let filled = match ring.geometry().mode {
+        Mode::Lossless => produced.saturating_sub(consumed),
+        Mode::Overwrite => produced,
+    };
+    Some(RingInfo {
+        slot: index,
+        ring_id: owner.map_or(0, |owner| owner.ring_id.0),
+        state: slot.state(),
+        tid: owner.map_or(0, |owner| owner.tid),
+        thread_name: thread_name(owner.map_or([0; 16], |owner| owner.thread_name)),
+        page_bytes: if valid { geometry.page_bytes } else { 0 },
+        pages: geometry.pages,
+        produced,
+        consumed,
+        pages_filled: filled.min(u64::from(geometry.pages)) as u32,
+        claims: slot.claims(),
+        lost: slot.lost(),
+    })
+}
+
+/// A zero-padded name as text; what is not UTF-8 is replaced.
+fn thread_name(bytes: [u8; 16]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}

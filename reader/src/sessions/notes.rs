@@ -1,0 +1,167 @@
+//! Why a process is not traced: the notes that programs leave, and what keeps them from starting.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use ringmark_ring::{identity, session_dir};
+
+use crate::sessions::directories::directories;
+
+/// Most bytes of a note that are read.
+const NOTE_BYTES_MAX: usize = 4096;
+
+/// Why tracing is off in a process that wanted it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffNote {
+    /// The process, in its own pid namespace.
+    pub pid: u32,
+    /// The reason in its words: bytes of another process, to be escaped.
+    pub reason: String,
+    /// When it was written.
+    pub written: SystemTime,
+}
+
+/// Notes (`PID.off`) of living processes in all session directories.
+#[must_use]
+pub fn off_notes() -> Vec<OffNote> {
+    let directories = directories();
+    let mut notes: Vec<_> = directories
+        .iter()
+        .flat_map(|dir| in_directory(dir))
+        .collect();
+    notes.sort_by_key(|note| note.pid);
+    notes
+}
+
+/// The note of one process, whether it lives or not: it may have ended just now.
+#[must_use]
+pub fn off_note(pid: u32) -> Option<OffNote> {
+    let mut places = directories()
+        .into_iter()
+        .map(|dir| dir.join(format!("{pid}.off")));
+    places.find_map(|path| read(&path))
+}
+
+/// The note of a process that runs, not one of an earlier process of that number.
+#[must_use]
+pub fn own_note(pid: u32) -> Option<OffNote> {
+    off_note(pid).filter(|note| started(pid).is_none_or(|at| note.written >= at))
+}
+
+/// When a process started, at the earliest.
+fn started(pid: u32) -> Option<SystemTime> {
+    /// `USER_HZ`, which is the same for all programs.
+    const TICKS_PER_S: u64 = 100;
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
+    let at = Duration::from_secs(identity::start_time(&pid.to_string())? / TICKS_PER_S);
+    let age = Duration::try_from_secs_f64(uptime).ok()?.saturating_sub(at);
+    SystemTime::now().checked_sub(age + Duration::from_secs(2))
+}
+
+/// Whose a process is that we may not look into, and who may: the end of a message.
+pub(crate) fn who_may(pid: u32) -> String {
+    let own = session_dir::uid();
+    if own != 0 {
+        let owner = fs::metadata(format!("/proc/{pid}")).map(|about| about.uid());
+        let owner = owner.map_or_else(|_| "another user".to_owned(), user);
+        return format!(
+            ": it is a process of {owner}, this is {} (run as its user or as root)",
+            user(own)
+        );
+    }
+    // Bit 19 of the capabilities.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    if held.is_some_and(|held| held >> 19 & 1 == 0) {
+        return " although this is root: it lacks CAP_SYS_PTRACE, which containers leave out \
+                (docker run --cap-add SYS_PTRACE)"
+            .to_owned();
+    }
+    " although this is root: the process has another user namespace, or a security module keeps it"
+        .to_owned()
+}
+
+/// `name (uid 1000)`.
+fn user(uid: u32) -> String {
+    let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = known.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    });
+    match name {
+        Some(name) => format!("{name} (uid {uid})"),
+        None => format!("uid {uid}"),
+    }
+}
+
+/// What keeps programs of this user from starting a session in `directory`, or from leaving a note
+/// there, as far as it shows from here. `None`: nothing.
+#[must_use]
+pub fn obstacle(directory: &Path) -> Option<String> {
+    let at = |path: &Path, what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+    let place = match fs::symlink_metadata(directory) {
+        Ok(_) => {
+            if let Err(error) = session_dir::check(directory) {
+                return Some(error.to_string());
+            }
+            directory
+        }
+        // A program makes it, in its parent.
+        Err(_) => directory.parent()?,
+    };
+    let about = match rustix::fs::statvfs(place) {
+        Ok(about) => about,
+        Err(error) => return Some(at(place, &std::io::Error::from(error))),
+    };
+    if about.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return Some(at(place, &std::io::Error::from(rustix::io::Errno::ROFS)));
+    }
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    if let Err(error) = rustix::fs::access(place, access) {
+        return Some(at(place, &std::io::Error::from(error)));
+    }
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    (free < FREE_BYTES_MIN).then(|| {
+        let what = format!("{free} bytes are free, a session needs at least {FREE_BYTES_MIN}");
+        at(place, &what)
+    })
+}
+
+/// With less than this nothing starts.
+const FREE_BYTES_MIN: u64 = 64 << 10;
+
+fn in_directory(directory: &Path) -> Vec<OffNote> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let notes = entries.filter_map(|entry| read(&entry.path()));
+    notes
+        .filter(|note| Path::new(&format!("/proc/{}", note.pid)).exists())
+        .collect()
+}
+
+fn read(path: &Path) -> Option<OffNote> {
+    let pid = path
+        .file_name()?
+        .to_str()?
+        .strip_suffix(".off")?
+        .parse()
+        .ok()?;
+    let about = fs::symlink_metadata(path).ok()?;
+    if !about.is_file() {
+        return None;
+    }
+    let mut bytes = fs::read(path).ok()?;
+    bytes.truncate(NOTE_BYTES_MAX);
+    let reason = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    let written = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some(OffNote {
+        pid,
+        reason,
+        written,
+    })
+}

@@ -1,0 +1,422 @@
+//! One session: its mapped ring file, whether its process lives, and who may consume it.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
+
+use ringmark_format::Uuid;
+use ringmark_format::attribute::{Attributes, tag};
+use ringmark_format::clock::Rate;
+use ringmark_format::session::{Clock, Mode, SessionHeader, phase};
+use ringmark_ring::identity::{self, Liveness};
+use ringmark_ring::{RingFile, RingFileError, clock, lock};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::error::{ReaderError, io_at};
+use crate::sessions::file_id::FileId;
+use crate::sessions::found::Found;
+use crate::sessions::pids::{self, holder_of};
+
+/// What a session is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To look: nothing in the file is written.
+    Observe,
+    /// To record: a lossless session is consumed, by one recorder only.
+    Consume,
+    /// To send requests: the mailbox is written.
+    Control,
+}
+
+/// A session that is open.
+#[derive(Debug)]
+pub struct Session {
+    ring: RingFile,
+    access: Access,
+    pidfd: Option<OwnedFd>,
+    dead: AtomicBool,
+    /// The process that held the life lock when it was last found alive; 0: none that has a name here.
+    holder: AtomicI32,
+    shares_clocks: bool,
+    /// As the header states it, unless another session's does so, too.
+    uuid: Uuid,
+}
+
+impl Session {
+    /// Opens the ring file at `path`.
+    ///
+    /// # Errors
+    /// The file is not there, not ours, not a ring file, still starting, or (to consume) taken.
+    pub fn open(path: &Path, access: Access) -> Result<Self, ReaderError> {
+        Self::open_found(&Found::at(path), access)
+    }
+
+    /// Opens a session that [`crate::sessions::find`] found.
+    ///
+    /// # Errors
+    /// As [`Session::open`].
+    pub fn open_found(found: &Found, access: Access) -> Result<Self, ReaderError> {
+        let write = access != Access::Observe;
+        let file = found.open(write)?;
+        let wrong = |source| ReaderError::RingFile {
+            path: found.path.clone(),
+            source,
+        };
+        let consume = access == Access::Consume;
+        let ring = RingFile::observe(file, &found.path, consume).map_err(wrong)?;
+        if ring.phase() == phase::STARTING {
+            return Err(wrong(RingFileError::Starting));
+        }
+        let pidfd = watch_process(&ring);
+        let session = Self {
+            shares_clocks: shares_clocks(&ring, pidfd.is_some()),
+            uuid: Uuid(ring.geometry().header.session),
+            pidfd,
+            ring,
+            access,
+            dead: AtomicBool::new(false),
+            holder: AtomicI32::new(0),
+        };
+        session.exclude_others()?;
+        Ok(session)
+    }
+
+    /// Takes the consumer's lock. A lossless session has one consumer, which holds it alone. Readers
+    /// of an overwrite session share it: while it is held, no other removes the file.
+    fn exclude_others(&self) -> Result<(), ReaderError> {
+        if self.access != Access::Consume {
+            return Ok(());
+        }
+        let (file, at) = (self.ring.file(), self.header().consumed_offset);
+        if !self.consumes() {
+            return match lock::hold_shared(file, at) {
+                Err(error) if lock::is_taken(&error) => Err(self.busy(None)),
+                _ => Ok(()),
+            };
+        }
+        let hold = || lock::hold_exclusive(file, at);
+        let Err(_) = hold() else { return Ok(()) };
+        let holder = holder_of(file);
+        // Gone before it could be named: a process that was forked from the last recorder, say, and
+        // has given up its files at exec.
+        if holder.is_none() && hold().is_ok() {
+            return Ok(());
+        }
+        Err(self.busy(holder))
+    }
+
+    fn busy(&self, holder: Option<u32>) -> ReaderError {
+        let path = self.path().to_owned();
+        ReaderError::Busy { path, holder }
+    }
+
+    /// The mapped ring file.
+    #[must_use]
+    pub fn ring(&self) -> &RingFile {
+        &self.ring
+    }
+
+    /// Where the ring file was found.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.ring.path()
+    }
+
+    /// The header as validated.
+    #[must_use]
+    pub fn header(&self) -> &SessionHeader {
+        &self.ring.geometry().header
+    }
+
+    /// Identity of the session.
+    #[must_use]
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// Identity of the ring file.
+    #[must_use]
+    pub fn file_id(&self) -> FileId {
+        let about = self.ring.file().metadata();
+        about.map_or_else(|_| FileId::default(), |about| FileId::of(&about))
+    }
+
+    /// Gives the session a uuid made of the claimed one and its file's identity: another file claims
+    /// the same uuid, and the events of both must stay apart.
+    pub(crate) fn set_apart(&mut self) {
+        let FileId { device, inode } = self.file_id();
+        let claimed = u128::from_le_bytes(self.uuid.0);
+        let file = (u128::from(device) << 64) | u128::from(inode);
+        self.uuid = Uuid((claimed ^ file.rotate_left(32) ^ 1).to_le_bytes());
+    }
+
+    /// Process id in the process's own pid namespace.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.header().pid
+    }
+
+    /// Number of the process in our pid namespace: the one in the header where that is ours, else
+    /// found by namespace and number in `/proc`. `None`: it is gone or out of sight.
+    #[must_use]
+    pub fn pid_here(&self) -> Option<u32> {
+        let header = self.header();
+        pids::pid_here(header.pid, header.pid_namespace)
+    }
+
+    /// Whether pages are released to the producer once they are written.
+    #[must_use]
+    pub fn consumes(&self) -> bool {
+        self.access == Access::Consume && self.ring.geometry().mode == Mode::Lossless
+    }
+
+    /// The first session attribute with this tag, as text; bytes that are not UTF-8 replaced.
+    #[must_use]
+    pub fn attribute(&self, tag: u16) -> Option<String> {
+        let value = Attributes::new(&self.ring.geometry().attributes).find(tag)?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Whether the session carries the tag `text` (`key=value`).
+    #[must_use]
+    pub fn has_tag(&self, text: &str) -> bool {
+        Attributes::new(&self.ring.geometry().attributes)
+            .any(|a| a.tag == tag::TAG && a.value == text.as_bytes())
+    }
+
+    /// Service name, else the name of the process, else empty.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let service = self.attribute(tag::SERVICE_NAME).filter(|s| !s.is_empty());
+        service
+            .or_else(|| self.attribute(tag::PROCESS_NAME))
+            .unwrap_or_default()
+    }
+
+    /// Whether the process is gone. Cheap where the process can be seen: one `poll`.
+    #[must_use]
+    pub fn process_ended(&self) -> bool {
+        if !self.is_known_dead() {
+            match &self.pidfd {
+                Some(_) => wait_for_end(std::iter::once(self), Duration::ZERO),
+                None => self.look_thoroughly(),
+            }
+        }
+        self.is_known_dead()
+    }
+
+    fn is_known_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// As [`Session::ended`], of a process that can be seen as of the last [`wait_for_end`].
+    pub(crate) fn has_ended_by_now(&self) -> bool {
+        self.ring.closed() || self.is_known_dead() || self.pidfd.is_none() && self.process_ended()
+    }
+
+    /// Whether the process still holds this session, thoroughly: also finds a process that has
+    /// become another program by `exec`. Costs some file reads in `/proc`.
+    #[must_use]
+    pub fn liveness(&self) -> Liveness {
+        identity::liveness(self.header(), self.ring.file())
+    }
+
+    /// Has [`Session::process_ended`] know what [`Session::liveness`] finds. While the life lock is
+    /// held by whom it was held when that was last asked, nothing has changed: one system call.
+    pub fn look_thoroughly(&self) {
+        let holder = identity::lock_holder(self.ring.file());
+        if holder.is_some_and(|pid| pid == self.holder.load(Ordering::Relaxed)) {
+            return;
+        }
+        if self.liveness() == Liveness::Dead {
+            self.dead.store(true, Ordering::Relaxed);
+        }
+        let is_elsewhere = self.header().pid_namespace != identity::own_pid_namespace();
+        let known = holder.filter(|pid| is_elsewhere || *pid as u32 == self.pid());
+        self.holder.store(known.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Whether our clocks are the session's: not of another boot, nor of another time namespace.
+    /// If they are not, a clock sample of ours would put its events into another time.
+    #[must_use]
+    pub fn shares_clocks(&self) -> bool {
+        self.shares_clocks
+    }
+
+    /// `CLOCK_MONOTONIC` now, in ns, as the session's process reads it; `None`: unknown.
+    #[must_use]
+    pub fn monotonic_ns(&self) -> Option<u64> {
+        let geometry = self.ring.geometry();
+        if self.shares_clocks {
+            return Some(clock::monotonic_ns());
+        }
+        let is_here =
+            geometry.clock == Clock::Tsc && geometry.header.boot_id == identity::boot_id();
+        is_here.then(|| nominal_ns(&geometry.header, clock::tsc()))
+    }
+
+    /// Whether no more events will come: closed, or the process is gone.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ring.closed() || self.process_ended()
+    }
+
+    /// Descriptor that becomes readable when the process ends, where the process can be seen.
+    #[must_use]
+    pub fn pidfd(&self) -> Option<&OwnedFd> {
+        self.pidfd.as_ref()
+    }
+
+    /// Checks that the file still has its size: a mapping beyond the end of a file must not be touched.
+    ///
+    /// # Errors
+    /// [`ReaderError::Truncated`], or what `fstat` said.
+    pub fn check_size(&self) -> Result<(), ReaderError> {
+        let about = self.ring.file().metadata();
+        let found = about.map_err(io_at("fstat", self.path()))?.len();
+        let expected = self.ring.map().bytes();
+        if found < expected || self.ring.is_broken() {
+            return Err(ReaderError::Truncated {
+                path: self.path().to_owned(),
+                found,
+                expected,
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing was read from pages that were gone, if the process is guarded
+    /// ([`ringmark_ring::guard`]): to be asked after reading, before what was read is used.
+    ///
+    /// # Errors
+    /// As [`Session::check_size`].
+    pub fn check_whole(&self) -> Result<(), ReaderError> {
+        if self.ring.is_broken() {
+            return self.check_size();
+        }
+        Ok(())
+    }
+
+    /// Marks all of an ended session as consumed: it is stored elsewhere for good.
+    pub(crate) fn set_taken(&self) {
+        if self.access != Access::Consume {
+            return;
+        }
+        let slots = (0..self.ring.slots_used()).filter_map(|index| self.ring.slot(index));
+        slots.for_each(|slot| slot.release(slot.produced()));
+    }
+
+    /// Removes the ring file, everything in it being stored for good, if that is wanted: of a
+    /// lossless session that did not ask to be kept; of one in overwrite mode that its program would
+    /// have removed had no reader come for it, if this reader is `alone` in that; with `any`, of any.
+    ///
+    /// # Errors
+    /// As [`Session::remove_file`].
+    pub(crate) fn remove_drained(
+        &self,
+        any: bool,
+        alone: impl FnOnce(&Path) -> bool,
+    ) -> Result<(), ReaderError> {
+        const KEEP_CRASH: u32 = 0;
+        const KEEP_ALWAYS: u32 = 1;
+        let keep = self.header().keep;
+        let removes = match self.ring.geometry().mode {
+            Mode::Lossless => keep != KEEP_ALWAYS,
+            Mode::Overwrite => keep == KEEP_CRASH && self.ring.has_said_bye() && alone(self.path()),
+        };
+        if any || removes {
+            self.remove_file()?;
+        }
+        Ok(())
+    }
+
+    /// Removes the ring file, if its name still leads to this file.
+    ///
+    /// # Errors
+    /// What `unlink` said.
+    pub fn remove_file(&self) -> Result<bool, ReaderError> {
+        if !same_file(self.path(), self.ring.file()) {
+            return Ok(false);
+        }
+        std::fs::remove_file(self.path()).map_err(io_at("remove", self.path()))?;
+        Ok(true)
+    }
+}
+
+/// Whether `path` names the file that is open as `file`.
+pub(crate) fn same_file(path: &Path, file: &File) -> bool {
+    match (std::fs::symlink_metadata(path), file.metadata()) {
+        (Ok(a), Ok(b)) => FileId::of(&a) == FileId::of(&b),
+        _ => false,
+    }
+}
+
+/// A pidfd of the session's process; `None` if it is dead, another process, or out of sight.
+fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
+    let header = &ring.geometry().header;
+    if header.pid_namespace != identity::own_pid_namespace() {
+        return None;
+    }
+    let pid = Pid::from_raw(i32::try_from(header.pid).ok()?)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    // Looked up after the pidfd was opened: from now on the pid cannot pass to another process
+    // unnoticed.
+    let alive = identity::liveness(header, ring.file()) == Liveness::Alive;
+    alive.then_some(pidfd)
+}
+
+/// As [`Session::shares_clocks`]. A process that is out of sight, or gone, cannot be asked for its
+/// time namespace: then its own samples tell, as well as a nominal rate can.
+fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
+    const TOLERANCE_NS: u64 = 1_000_000_000;
+    let (header, clock) = (&ring.geometry().header, ring.geometry().clock);
+    if is_seen {
+        return identity::shares_clocks(&header.pid.to_string());
+    }
+    if header.boot_id != identity::boot_id() {
+        return false;
+    }
+    let now = clock::sample(clock);
+    let expected = nominal_ns(header, now.tick);
+    let age = expected.saturating_sub(header.mono_zero_ns);
+    clock != Clock::Tsc || now.mono_ns.abs_diff(expected) < TOLERANCE_NS + age / 16
+}
+
+/// `CLOCK_MONOTONIC` at a tick by the rate that the header declares.
+fn nominal_ns(header: &SessionHeader, tick: u64) -> u64 {
+    let rate = Rate {
+        mult: header.tick_mult,
+        shift: header.tick_shift,
+    };
+    let ticks = tick.saturating_sub(header.tick_zero);
+    header.mono_zero_ns.saturating_add(rate.nanoseconds(ticks))
+}
+
+/// Waits until the process of one of these sessions ends, at most for `time`, or until a signal
+/// arrives. Which of them have ended is then known. Those of which it was known before are left out:
+/// they would end each wait at once.
+pub(crate) fn wait_for_end<'a>(sessions: impl Iterator<Item = &'a Session>, time: Duration) {
+    let seen = sessions.filter(|session| !session.is_known_dead());
+    let (seen, mut fds): (Vec<_>, Vec<_>) = seen
+        .filter_map(|session| {
+            let pidfd = session.pidfd.as_ref()?;
+            Some((session, PollFd::new(pidfd, PollFlags::IN)))
+        })
+        .unzip();
+    let time = Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: i64::from(time.subsec_nanos()),
+    };
+    // Interrupted: nothing is known, and it is time for the next pass.
+    if poll(&mut fds, Some(&time)).unwrap_or(0) == 0 {
+        return;
+    }
+    for (session, fd) in seen.iter().zip(&fds) {
+        if !fd.revents().is_empty() {
+            session.dead.store(true, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Sockets that never block: bytes that go both ways, and parts of files that go out without passing
+//! through this process.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::sendfile;
+use rustix::net::{SendFlags, send};
+
+/// How long a connection may take to come about.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes that go both ways, without blocking.
+pub(super) trait Bytes: Read + Write + Send {
+    /// What to wait on.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Whether bytes were taken that the system does not take yet.
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    /// The socket, if what is written to it goes there as it is.
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+impl Bytes for TcpStream {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+}
+
+impl Bytes for UnixStream {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+}
+
+/// Bytes of a file on their way to a socket.
+#[derive(Debug)]
+pub(super) struct Reference {
+    file: Arc<File>,
+    at: u64,
+    left: usize,
+}
+
+impl Reference {
+    /// `bytes` of a file from `at` on.
+    pub(super) fn new(file: Arc<File>, at: u64, bytes: usize) -> Self {
+        let left = bytes;
+        Self { file, at, left }
+    }
+
+    /// Bytes that are not sent yet.
+    pub(super) fn bytes(&self) -> usize {
+        self.left
+    }
+
+    /// Sends what the socket takes now; returns whether all of it is gone.
+    pub(super) fn send(&mut self, to: BorrowedFd<'_>) -> io::Result<bool> {
+        while self.left > 0 {
+            match sendfile(to, &self.file, Some(&mut self.at), self.left) {
+                // The file ends before the page does: it was truncated.
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(sent) => self.left -= sent.min(self.left),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Sends what the socket takes now of bytes that more will follow at once.
+pub(super) fn send_more(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    match send(to, bytes, flags) {
+        Ok(sent) => Ok(sent),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits for one of these events, at most `most`; returns whether one came.
+pub(super) fn poll_for(fd: BorrowedFd<'_>, events: PollFlags, most: Duration) -> io::Result<bool> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, events)];
+    let time = Timespec {
+        tv_sec: most.as_secs() as i64,
+        tv_nsec: i64::from(most.subsec_nanos()),
+    };
+    match poll(&mut fds, Some(&time)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A TCP connection that does not block, with small messages sent at once.
+pub(super) fn connect_tcp(place: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for at in place.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&at, CONNECT_WITHIN) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
