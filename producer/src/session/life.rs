@@ -252,7 +252,7 @@ impl Session {
         self.core.clock
     }
 
-    /// Changes which events are on, as [`Builder::filter`]; returns how many types are on.
+    /// Changes which events are on, as [`Builder::filter`](super::Builder::filter); returns how many types are on.
     ///
     /// # Errors
     /// A directive cannot be read; nothing was changed.

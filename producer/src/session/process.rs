@@ -23,8 +23,8 @@ pub(super) struct ForkLock {
     pub(super) give_back: fn(),
 }
 
-/// What the hooks of the operating system call. All of it but `locks` runs outside a fork; in the
-/// child of a fork nothing but `give_back` does.
+/// What the hooks of the operating system call. Of it a fork itself calls nothing but `locks`: the
+/// child starts its session with its first event.
 pub(super) struct Hooks {
     /// In the order in which a start takes them.
     pub(super) locks: [ForkLock; 2],
