@@ -198,14 +198,18 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_else_(uint32_t typ
 
 /* Reserves a record of the type with this id, which is not 0: see ringmark_is_on(). */
 RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve(uint32_t type, uint64_t payload_words) {
+    uint64_t now = 0;
+    uint32_t is_at = 0;
     struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
     if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->clock) == RINGMARK_CLOCK_TSC)) {
-        const struct ringmark_reservation it = ringmark_try_(writer, type, payload_words, __builtin_ia32_rdtsc());
+        now = __builtin_ia32_rdtsc();
+        is_at = 1; /* Off the straight line the clock need not be read again. */
+        const struct ringmark_reservation it = ringmark_try_(writer, type, payload_words, now);
         if (RINGMARK_LIKELY_(it.header != NULL)) {
             return it;
         }
     }
-    return ringmark_reserve_else_(type, payload_words, 0, 0);
+    return ringmark_reserve_else_(type, payload_words, now, is_at);
 }
 
 /* The same for something that happened at a tick that the caller holds: see ringmark_ticks(). */

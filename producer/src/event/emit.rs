@@ -102,6 +102,19 @@ pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: 
     }
 }
 
+/// Reserves a record at `ticks` in a page that is too old for a straight line in other code, which
+/// has tried it. `None`: it is not that; then [`reserve_words`]. Inlined, as the other one is, so
+/// that the reservation is not copied.
+#[inline(always)]
+#[must_use]
+pub fn reserve_words_extended(
+    type_id: TypeId,
+    payload_words: u64,
+    ticks: u64,
+) -> Option<Reservation<'static>> {
+    thread_block::writer()?.reserve_extended(type_id, payload_words, ticks)
+}
+
 /// When an event happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Now {
@@ -119,8 +132,9 @@ pub fn reserve_words(
     payload_words: u64,
     now: Now,
 ) -> Option<Reservation<'static>> {
+    let mut ticks = 0;
     if let Some(writer) = thread_block::writer() {
-        let ticks = match now {
+        ticks = match now {
             Now::At(ticks) => ticks,
             Now::Clock => clock::read(writer.clock()),
         };
@@ -128,5 +142,5 @@ pub fn reserve_words(
             return Some(reservation);
         }
     }
-    session::reserve_slow(type_id, payload_words, now)
+    session::reserve_slow(type_id, payload_words, now, ticks)
 }
