@@ -205,6 +205,19 @@ impl Writer {
         payload_words: u64,
         now: u64,
     ) -> Option<Reservation<'_>> {
+        self.reserve_or_now(type_id, payload_words, now, &mut 0)
+    }
+
+    /// The same, and where it is `None`, `again` is `now`: a caller who keeps it for that needs a
+    /// register more on the straight line.
+    #[inline(always)]
+    pub fn reserve_or_now(
+        &self,
+        type_id: TypeId,
+        payload_words: u64,
+        now: u64,
+        again: &mut u64,
+    ) -> Option<Reservation<'_>> {
         let words = record::record_words(payload_words);
         self.counts.begin();
         let ticks = now.wrapping_sub(self.tick_base.load(Relaxed));
@@ -227,6 +240,8 @@ impl Writer {
                 return Some(Reservation::new(self, header, commit, payload_words, words));
             }
         }
+        // The page has not turned since `begin`, so this is `now`.
+        *again = ticks.wrapping_add(self.tick_base.load(Relaxed));
         self.counts.end();
         None
     }

@@ -132,15 +132,15 @@ pub fn reserve_words(
     payload_words: u64,
     now: Now,
 ) -> Option<Reservation<'static>> {
-    let mut ticks = 0;
+    let mut read = 0;
     if let Some(writer) = thread_block::writer() {
-        ticks = match now {
+        let ticks = match now {
             Now::At(ticks) => ticks,
             Now::Clock => clock::read(writer.clock()),
         };
-        if let Some(reservation) = writer.reserve(type_id, payload_words, ticks) {
+        if let Some(reservation) = writer.reserve_or_now(type_id, payload_words, ticks, &mut read) {
             return Some(reservation);
         }
     }
-    session::reserve_slow(type_id, payload_words, now, ticks)
+    session::reserve_slow(type_id, payload_words, now, read)
 }
