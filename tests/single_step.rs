@@ -60,6 +60,8 @@ fn a_full_ring_loses_the_newest_until_somebody_reads() {
 #[test]
 fn times_far_apart() {
     walk(Plan::new("late", 10, "lossless"));
+    let report = walk(with_signals(Plan::new("late", 1, "overwrite")));
+    assert!(report.handlers > 300, "{report:?}");
 }
 
 #[test]

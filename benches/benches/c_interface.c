@@ -72,6 +72,19 @@ static double window(enum way way) {
     return (double)(now(CLOCK_MONOTONIC) - start) / EVENTS;
 }
 
+/* Emits until the thread's page has turned. */
+static double open_page(void) {
+    emit(INLINE, 0);
+    struct ringmark_writer *const writer = ringmark_thread_block.writer;
+    if (writer != NULL) {
+        const uint64_t before = writer->tick_base;
+        while (writer->tick_base == before) {
+            emit(INLINE, 0);
+        }
+    }
+    return 0;
+}
+
 /* ---- Requests and responses over the loopback interface, as tbench has them ---- */
 
 static int client_end;
@@ -140,7 +153,9 @@ int main(void) {
     }
     while (fgets(line, sizeof line, stdin) != NULL) {
         const enum way way = strstr(line, "inline") != NULL ? INLINE : strstr(line, "call") != NULL ? CALL : NONE;
-        printf("%f\n", strstr(line, "load") != NULL ? load(way) : window(way));
+        printf("%f\n", strstr(line, "load") != NULL   ? load(way)
+                       : strstr(line, "page") != NULL ? open_page()
+                                                      : window(way));
         fflush(stdout);
     }
     return 0;

@@ -5,12 +5,11 @@
 //! compares them under the same load of the machine.
 
 use std::hint::black_box;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use ringmark::event::{Now, reserve_words};
+use ringmark_benches::part::{Part, build_c};
 use ringmark_benches::{child_argument, finish, percentiles, pin, print_bar};
 use ringmark_format::TypeId;
 use ringmark_ring::Reservation;
@@ -76,82 +75,6 @@ fn serve() {
     }
 }
 
-/// A process that measures.
-struct Part {
-    name: &'static str,
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
-
-impl Part {
-    fn start(name: &'static str, command: &mut Command) -> Self {
-        command.env("RINGMARK", "keep=never,mode=overwrite");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("a process");
-        let to = child.stdin.take().expect("piped");
-        let from = BufReader::new(child.stdout.take().expect("piped"));
-        Self {
-            name,
-            child,
-            to,
-            from,
-        }
-    }
-
-    fn ask(&mut self, body: &str) -> f64 {
-        writeln!(self.to, "{body}").expect("a live process");
-        let mut line = String::new();
-        self.from.read_line(&mut line).expect("a live process");
-        line.trim().parse().expect("a number")
-    }
-}
-
-/// Builds the shared library as an installation has it, and the C program against it.
-fn build_c() -> PathBuf {
-    let exe = std::env::current_exe().expect("own name");
-    let release = exe
-        .parent()
-        .and_then(Path::parent)
-        .expect("deps")
-        .to_owned();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(&root);
-    cargo.args([
-        "build",
-        "--release",
-        "-q",
-        "-p",
-        "ringmark-c",
-        "--lib",
-        "--target-dir",
-    ]);
-    let target = release.parent().expect("a target directory");
-    must(cargo.arg(target));
-    let prefix = release.join("c-bench");
-    let mut install = Command::new(root.join("c-api/install.sh"));
-    install.stdout(Stdio::null());
-    must(install.arg("--built").arg(&release).arg(&prefix));
-    let program = prefix.join("c_interface");
-    let libraries = prefix.join("lib");
-    let mut cc = Command::new("cc");
-    cc.args(["-O2", "-Wall", "-Werror"]);
-    cc.arg(root.join("benches/benches/c_interface.c"));
-    cc.arg("-I")
-        .arg(prefix.join("include"))
-        .arg("-L")
-        .arg(&libraries);
-    cc.arg(format!("-Wl,-rpath,{}", libraries.display()));
-    must(cc.args(["-lringmark", "-lpthread", "-o"]).arg(&program));
-    program
-}
-
-fn must(command: &mut Command) {
-    let status = command.status().expect("it starts");
-    assert!(status.success(), "{command:?}: {status}");
-}
-
 fn main() {
     if child_argument().is_some() {
         return serve();
@@ -161,13 +84,16 @@ fn main() {
     pin(1);
     let own = std::env::current_exe().expect("own name");
     let mut parts = [
-        Part::start("rust", Command::new(own).arg("rust")),
-        Part::start("c", &mut Command::new(program)),
+        Part::start("rust", "", Command::new(own).arg("rust")),
+        Part::start("c", "", &mut Command::new(program)),
     ];
     let mut windows = vec![Vec::with_capacity(WINDOWS); BODIES.len()];
     for round in 0..WINDOWS + 5 {
         for (index, (part, body)) in BODIES.iter().enumerate() {
-            let part = parts.iter_mut().find(|p| p.name == *part).expect("listed");
+            let part = parts
+                .iter_mut()
+                .find(|p| p.name() == *part)
+                .expect("listed");
             let ns = part.ask(body);
             if round >= 5 {
                 windows[index].push(ns);
@@ -180,11 +106,7 @@ fn main() {
         println!("{part:5} {name:14} p10 {p10:8.2} median {median:8.2} p90 {p90:8.2} ns");
         medians.push(median);
     }
-    for part in parts {
-        let Part { mut child, to, .. } = part;
-        drop(to);
-        let _ = child.wait();
-    }
+    parts.into_iter().for_each(Part::end);
     report(&medians)
 }
 

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod part;
 pub mod real;
 pub mod streaming;
 

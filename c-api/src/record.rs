@@ -3,7 +3,7 @@
 use core::ptr;
 
 use ringmark::client::RawReservation;
-use ringmark::event::{Now, reserve_words};
+use ringmark::event::{Now, reserve_words, reserve_words_extended};
 use ringmark_format::TypeId;
 
 use crate::caught;
@@ -17,7 +17,7 @@ const NOTHING: RawReservation = RawReservation {
 };
 
 /// Reserves a record; `to` gets null pointers if the event is lost, which is then counted.
-/// `is_at`: it happened at `tick`, else now.
+/// `is_at`: it happened at `tick`, for which there was no room on the header's straight line; else now.
 ///
 /// # Safety
 /// `to` must be a place for a reservation.
@@ -29,13 +29,21 @@ pub(crate) unsafe extern "C" fn ringmark_reserve_slow(
     tick: u64,
     is_at: u32,
 ) {
+    let type_id = TypeId(type_id);
+    if is_at != 0
+        && let Some(reserved) = reserve_words_extended(type_id, payload_words, tick)
+    {
+        // SAFETY: the caller's place.
+        unsafe { to.write(reserved.into_raw()) };
+        return;
+    }
     let now = if is_at == 0 {
         Now::Clock
     } else {
         Now::At(tick)
     };
     let reserved = caught(NOTHING, || {
-        reserve_words(TypeId(type_id), payload_words, now).map_or(NOTHING, |r| r.into_raw())
+        reserve_words(type_id, payload_words, now).map_or(NOTHING, |r| r.into_raw())
     });
     // SAFETY: the caller's place.
     unsafe { to.write(reserved) };

@@ -1,4 +1,5 @@
-//! The event path as one function each, for looking at its machine code (`tests/codegen.rs`).
+//! The event path as one function each, for looking at its machine code (`tests/codegen.rs`). With an
+//! argument, after a pause in which the open page has become too old for 32 bits of ticks.
 
 use ringmark::event;
 
@@ -25,6 +26,10 @@ pub extern "C" fn hot_path_event_mixed(status: u16, ok: bool, bytes: u64) {
 
 fn main() {
     ringmark::start_from_env();
+    if std::env::args().len() > 1 {
+        hot_path_event_empty();
+        std::thread::sleep(std::time::Duration::from_millis(2500));
+    }
     for i in 0..1000 {
         hot_path_event_u64(i);
         hot_path_event_empty();

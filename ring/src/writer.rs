@@ -33,6 +33,8 @@ use crate::reservation::Reservation;
 use crate::slot::{SlotGeometry, SlotView};
 use crate::sync::AtomicU64;
 
+mod extended;
+
 /// Nested losses in a row after which the thread goes on in another ring.
 pub const ABANDONED_AFTER: u64 = 1024;
 
@@ -192,7 +194,8 @@ impl Writer {
     }
 
     /// Reserves a record, on the straight line: `None` for everything that is not the common case
-    /// (page full, time to extend, a handler was here, no ring); then [`Writer::reserve_cold`].
+    /// (page full, time to extend, a handler was here, no ring); then
+    /// [`Writer::reserve_extended`], then [`Writer::reserve_cold`].
     ///
     /// `now` was read before the call.
     #[inline(always)]
@@ -201,6 +204,19 @@ impl Writer {
         type_id: TypeId,
         payload_words: u64,
         now: u64,
+    ) -> Option<Reservation<'_>> {
+        self.reserve_or_now(type_id, payload_words, now, &mut 0)
+    }
+
+    /// The same, and where it is `None`, `again` is `now`: a caller who keeps it for that needs a
+    /// register more on the straight line.
+    #[inline(always)]
+    pub fn reserve_or_now(
+        &self,
+        type_id: TypeId,
+        payload_words: u64,
+        now: u64,
+        again: &mut u64,
     ) -> Option<Reservation<'_>> {
         let words = record::record_words(payload_words);
         self.counts.begin();
@@ -224,6 +240,8 @@ impl Writer {
                 return Some(Reservation::new(self, header, commit, payload_words, words));
             }
         }
+        // The page has not turned since `begin`, so this is `now`.
+        *again = ticks.wrapping_add(self.tick_base.load(Relaxed));
         self.counts.end();
         None
     }
@@ -284,27 +302,6 @@ impl Writer {
             self.check_alone()?;
             self.turn(ring, || base(now))?;
         }
-    }
-
-    /// A reservation behind a TIME_EXTEND record. Its own header is written now; storing the
-    /// TIME_EXTEND's header commits both.
-    fn extended(
-        &self,
-        header: &AtomicU64,
-        type_id: TypeId,
-        payload_words: u64,
-        now: u64,
-    ) -> Reservation<'_> {
-        let place: *const AtomicU64 = header;
-        // SAFETY: `find_place` reserved the two words of the TIME_EXTEND and the record behind it.
-        let tick = unsafe { &*place.wrapping_add(1) };
-        // SAFETY: as above.
-        let inner = unsafe { &*place.wrapping_add(TIME_EXTEND_WORDS as usize) };
-        tick.store(now, Relaxed);
-        inner.store(record::pack(0, type_id, payload_words), Relaxed);
-        let commit = record::pack(0, TypeId(record::TIME_EXTEND), 1);
-        let words = record::record_words(payload_words);
-        Reservation::new(self, inner, commit, payload_words, words).behind_extension(header)
     }
 
     /// Marks the first empty word behind the cursor, if `words` fit there.

@@ -208,7 +208,9 @@ impl Tracer {
             interrupt(Moment::PageFull);
             ClockSample { tick, mono_ns: 0 }
         };
-        let reserved = match self.writer.reserve(type_id, payload, now) {
+        let straight = self.writer.reserve(type_id, payload, now);
+        let reserved = straight.or_else(|| self.writer.reserve_extended(type_id, payload, now));
+        let reserved = match reserved {
             Some(reservation) => Ok(reservation),
             None => self.writer.reserve_cold(type_id, payload, now, &base),
         };

@@ -35,6 +35,8 @@ struct Plan {
     /// The handlers leave the reservation of their last event open. It ends later: after that of
     /// the context that they interrupt, and after others.
     leaves_open: bool,
+    /// From this event on it is later than 32 bits of ticks reach.
+    paused_before: u32,
 }
 
 /// An event whose reservation is open.
@@ -111,10 +113,12 @@ impl Tracer {
 
     fn reserve(&self, payload: u64) -> Option<Open> {
         let event = self.begun.replace(self.begun.get() + 1);
-        let now = u64::from(event);
+        let now = self.tick_of(event);
         let type_id = TypeId(16 + event);
         let base = |tick| ClockSample { tick, mono_ns: 0 };
-        let reserved = match self.writer.reserve(type_id, payload, now) {
+        let straight = self.writer.reserve(type_id, payload, now);
+        let reserved = straight.or_else(|| self.writer.reserve_extended(type_id, payload, now));
+        let reserved = match reserved {
             Some(reservation) => Ok(reservation),
             None => self.writer.reserve_cold(type_id, payload, now, &base),
         };
@@ -133,6 +137,11 @@ impl Tracer {
                 None
             }
         }
+    }
+
+    fn tick_of(&self, event: u32) -> u64 {
+        let paused = u64::from(event >= self.plan.paused_before);
+        u64::from(event) + (paused << 33)
     }
 
     fn commit(&self, open: Open) {
@@ -231,7 +240,12 @@ impl Tracer {
                     payload_words: Some(payload),
                 } => {
                     let event = type_id.0 - 16;
-                    assert_eq!(base + u64::from(ticks), u64::from(event), "{:?}", self.plan);
+                    assert_eq!(
+                        base + u64::from(ticks),
+                        self.tick_of(event),
+                        "{:?}",
+                        self.plan
+                    );
                     base = copy[2];
                     (0..payload).for_each(|i| {
                         let found = copy[at + 1 + i as usize];
@@ -282,7 +296,7 @@ fn run(plan: Plan) -> u32 {
     steps
 }
 
-fn all_of(mode: Mode, leaves_open: bool) {
+fn all_of(mode: Mode, leaves_open: bool, pauses: bool) {
     let mut schedules = 0;
     let counts: &[u32] = if leaves_open {
         &[1, 3]
@@ -300,6 +314,7 @@ fn all_of(mode: Mode, leaves_open: bool) {
                 first,
                 second,
                 leaves_open,
+                paused_before: if pauses { filled } else { u32::MAX },
             };
             let mut first = 0;
             while run(plan(first, u32::MAX)) > first {
@@ -316,20 +331,32 @@ fn all_of(mode: Mode, leaves_open: bool) {
 
 #[test]
 fn a_handler_at_every_step_in_overwrite_mode() {
-    all_of(Mode::Overwrite, false);
+    all_of(Mode::Overwrite, false, false);
 }
 
 #[test]
 fn a_handler_at_every_step_in_lossless_mode() {
-    all_of(Mode::Lossless, false);
+    all_of(Mode::Lossless, false, false);
 }
 
 #[test]
 fn a_reservation_left_open_at_every_step_in_overwrite_mode() {
-    all_of(Mode::Overwrite, true);
+    all_of(Mode::Overwrite, true, false);
 }
 
 #[test]
 fn a_reservation_left_open_at_every_step_in_lossless_mode() {
-    all_of(Mode::Lossless, true);
+    all_of(Mode::Lossless, true, false);
+}
+
+#[test]
+fn a_handler_at_every_step_in_an_old_page() {
+    all_of(Mode::Overwrite, false, true);
+    all_of(Mode::Lossless, false, true);
+}
+
+#[test]
+fn a_reservation_left_open_at_every_step_in_an_old_page() {
+    all_of(Mode::Overwrite, true, true);
+    all_of(Mode::Lossless, true, true);
 }

@@ -102,6 +102,19 @@ pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: 
     }
 }
 
+/// Reserves a record at `ticks` in a page that is too old for a straight line in other code, which
+/// has tried it. `None`: it is not that; then [`reserve_words`]. Inlined, as the other one is, so
+/// that the reservation is not copied.
+#[inline(always)]
+#[must_use]
+pub fn reserve_words_extended(
+    type_id: TypeId,
+    payload_words: u64,
+    ticks: u64,
+) -> Option<Reservation<'static>> {
+    thread_block::writer()?.reserve_extended(type_id, payload_words, ticks)
+}
+
 /// Reserves a record of `payload_words` in this thread's ring. `None`: lost, and counted.
 #[inline(always)]
 #[must_use]
@@ -110,14 +123,15 @@ pub fn reserve_words(
     payload_words: u64,
     now: Now,
 ) -> Option<Reservation<'static>> {
+    let mut read = 0;
     if let Some(writer) = thread_block::writer() {
         let ticks = match now {
             Now::At(ticks) => ticks,
             Now::Clock => clock::read(writer.clock()),
         };
-        if let Some(reservation) = writer.reserve(type_id, payload_words, ticks) {
+        if let Some(reservation) = writer.reserve_or_now(type_id, payload_words, ticks, &mut read) {
             return Some(reservation);
         }
     }
-    session::reserve_slow(type_id, payload_words, now)
+    session::reserve_slow(type_id, payload_words, now, read)
 }

@@ -14,7 +14,7 @@ pub(crate) mod span_records;
 
 pub use async_span::{AsyncSpan, Entered, InSpan, Spanned, async_span, never};
 pub use description::{Description, EventType, Field, Kind, Level, Now, Place, Shape, TypeState};
-pub use emit::{Callsite, emit, emit_at, reserve_words};
+pub use emit::{Callsite, emit, emit_at, reserve_words, reserve_words_extended};
 pub use fields::Fields;
 pub use snapshot::{KeptBytes, Snapshot};
 pub use span::{Span, SpanGuard, span};

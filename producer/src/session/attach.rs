@@ -22,18 +22,43 @@ pub fn attach_thread() -> bool {
     session_of_this_process().is_some_and(|core| writer_of_thread(core).is_ok())
 }
 
-/// The one way off the straight line: other clocks, a full page, no ring yet, a forked child.
+/// The one way off the straight line: an old page, and what is less simple.
+///
+/// `ticks` is what the straight line has read of the clock, or 0.
 #[cold]
 #[inline(never)]
-pub(crate) fn reserve_slow(type_id: TypeId, words: u64, now: Now) -> Option<Reservation<'static>> {
-    if let (Some(writer), Now::Clock) = (thread_block::writer(), now)
+pub(crate) fn reserve_slow(
+    type_id: TypeId,
+    words: u64,
+    now: Now,
+    ticks: u64,
+) -> Option<Reservation<'static>> {
+    if ticks != 0
+        && let Some(writer) = thread_block::writer()
+        && let Some(reservation) = writer.reserve_extended(type_id, words, ticks)
+    {
+        return Some(reservation);
+    }
+    reserve_slower(type_id, words, now, ticks)
+}
+
+/// A full page, no ring yet, a forked child, a clock that was not read.
+#[inline(never)]
+fn reserve_slower(
+    type_id: TypeId,
+    words: u64,
+    now: Now,
+    ticks: u64,
+) -> Option<Reservation<'static>> {
+    if let Some(writer) = thread_block::writer()
         && writer.is_attached()
         && let Some(core) = Core::current()
     {
-        let ticks = clock::ticks(core.clock);
-        if let Some(reservation) = writer.reserve(type_id, words, ticks) {
-            return Some(reservation);
-        }
+        let ticks = match now {
+            Now::Clock if ticks == 0 => clock::ticks(core.clock),
+            Now::Clock => ticks,
+            Now::At(ticks) => ticks,
+        };
         return reserve_in(core, writer, type_id, words, ticks);
     }
     let core = session_of_this_process()?;

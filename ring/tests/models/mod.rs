@@ -156,7 +156,9 @@ impl Model {
         base: &dyn Fn(u64) -> ClockSample,
     ) -> Result<(), Cause> {
         let type_id = TypeId(16 + i as u32);
-        let mut reservation = match self.writer.reserve(type_id, 1, now) {
+        let straight = self.writer.reserve(type_id, 1, now);
+        let reserved = straight.or_else(|| self.writer.reserve_extended(type_id, 1, now));
+        let mut reservation = match reserved {
             Some(reservation) => reservation,
             None => self.writer.reserve_cold(type_id, 1, now, base)?,
         };

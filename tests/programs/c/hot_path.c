@@ -1,5 +1,7 @@
 /* The event path as one function each, for looking at its machine code. The same as
  * producer/examples/hot_path.rs. */
+#include <unistd.h>
+
 #define RINGMARK_TARGET "hot"
 #include <ringmark.h>
 
@@ -20,8 +22,13 @@ ALONE void c_hot_path_event_mixed(uint16_t status, bool ok, uint64_t bytes) {
     ringmark_event(hot_mixed, status, ok, bytes);
 }
 
-int main(void) {
+int main(int arguments, char **unused) {
+    (void)unused;
     ringmark_start_from_env();
+    if (arguments > 1) {
+        c_hot_path_event_empty();
+        sleep(3);
+    }
     for (uint64_t i = 0; i < 1000; ++i) {
         c_hot_path_event_u64(i);
         c_hot_path_event_empty();
