@@ -98,6 +98,7 @@ const UNSAFE_FILES: &[&str] = &[
     "ring/tests/loom_handover.rs",
     "ring/tests/models/mod.rs",
     "ring/tests/nesting.rs",
+    "ring/tests/old_page.rs",
     "ring/tests/steps.rs",
     // A bare write loop straight from a live map, to measure against; a producer made by hand.
     "benches/benches/record.rs",
