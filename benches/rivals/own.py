@@ -14,14 +14,26 @@ TITLE = re.compile(r"^(\S.*) \(\d+ interleaved .*\)$")
 HEADS = re.compile(r"^ +p10 +median +p90  (.+)$")
 ROW = re.compile(r"^(\S.*?) +(-?[\d.]+) +(-?[\d.]+) +(-?[\d.]+)$")
 ROOT = Path(__file__).resolve().parent.parent.parent
-NAMES = sorted(path.stem for path in (ROOT / "benches/benches").glob("*.rs"))
+# Silences and pauses: they wait more than they work, so they have a record of their own.
+SILENCES = ["idle", "pause"]
+NAMES = sorted({path.stem for path in (ROOT / "benches/benches").glob("*.rs")} - set(SILENCES))
 LIMIT_S = 600
 
 
 def run_all(_place, _size, _daemons):
-    """What every bench has printed, by its name."""
+    """What every bench but those of silences has printed, by its name."""
+    return run(NAMES)
+
+
+def run_silences(_place, _size, _daemons):
+    """What the benches of silences have printed, by their names."""
+    return run(SILENCES)
+
+
+def run(names):
+    """What these benches have printed, by their names."""
     printed = {}
-    for name in NAMES:
+    for name in names:
         race.progress(f"benches/benches/{name}.rs")
         command = ["cargo", "bench", "-q", "-p", "ringmark-benches", "--bench", name]
         said, is_done = race.finished(command, LIMIT_S, ROOT, race.environment())

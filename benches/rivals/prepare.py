@@ -54,6 +54,9 @@ def build(parts, built):
         more.append([*cargo, "-p", "ringmark-benches", "--bins"])
     if "benches" in parts:
         more.append(["cargo", "bench", "-q", "--no-run", "-p", "ringmark-benches"])
+    if "silences" in parts:
+        more.append(["cargo", "bench", "-q", "--no-run", "-p", "ringmark-benches",
+                     *(word for name in own.SILENCES for word in ("--bench", name))])
     if "tests" in parts:
         names = sorted({claim.test for claim in proven.CLAIMS})
         more.append(["cargo", "test", "-q", "--release", "--no-run", "-p", "ringmark-tests",
