@@ -58,7 +58,7 @@ impl Identity {
         let id = match parse(&bytes) {
             Ok(id) => id,
             // The power went while a collector made it: then there is nothing else.
-            Err(Unusable::Torn) if bytes.is_empty() || is_blank(root).unwrap_or(false) => {
+            Err(Unusable::Torn(_)) if bytes.is_empty() || is_blank(root).unwrap_or(false) => {
                 make(&mut file, root).map_err(io_at("write", &path))?
             }
             Err(why) => return Err(not_ours(&path, why.to_string())),
@@ -89,8 +89,8 @@ fn lock(file: &File, root: &Path) -> Result<(), StoreError> {
 /// Why the content of a `store.id` is no identity.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Unusable {
-    #[error("found fewer than {BYTES} bytes, expected {BYTES}")]
-    Torn,
+    #[error("found {0} bytes, expected {BYTES}: it is no store's identity")]
+    Torn(usize),
     #[error("found {0} bytes or more, expected {BYTES} bytes that begin with RMKSTORE")]
     Foreign(usize),
     #[error(
@@ -117,7 +117,7 @@ fn begin_of(file: &mut File) -> io::Result<Vec<u8>> {
 fn parse(bytes: &[u8]) -> Result<[u8; 16], Unusable> {
     if STORE_MAGIC.starts_with(bytes) || bytes.starts_with(&STORE_MAGIC) {
         let Ok((about, rest)) = StoreId::read_from_prefix(bytes) else {
-            return Err(Unusable::Torn);
+            return Err(Unusable::Torn(bytes.len()));
         };
         return match about.version {
             1..=STORE_VERSION if rest.is_empty() => Ok(about.id),
@@ -128,7 +128,7 @@ fn parse(bytes: &[u8]) -> Result<[u8; 16], Unusable> {
     match bytes.len() {
         // Before version 1 there was nothing but the id.
         16 => Ok(bytes.try_into().expect("16 bytes")),
-        0..16 => Err(Unusable::Torn),
+        0..16 => Err(Unusable::Torn(bytes.len())),
         found => Err(Unusable::Foreign(found)),
     }
 }
@@ -198,7 +198,11 @@ mod tests {
     fn every_beginning_of_an_identity_is_torn() {
         let whole = bytes(STORE_VERSION);
         for cut in 0..whole.len() {
-            assert_eq!(parse(&whole[..cut]), Err(Unusable::Torn), "{cut} bytes");
+            assert_eq!(
+                parse(&whole[..cut]),
+                Err(Unusable::Torn(cut)),
+                "{cut} bytes"
+            );
         }
     }
 

@@ -23,7 +23,7 @@ const ASKING: [&[u8]; 5] = [
     b"dl_iterate_phdr",
 ];
 
-/// Those that hand over the address of any other one.
+/// Those that hand over the address of any other one, whose name the module then has as a text.
 const LOOKING_UP: [&[u8]; 2] = [b"dlsym", b"dlvsym"];
 
 /// Jumps of one byte and two.
@@ -43,6 +43,8 @@ const NOTRACK: u8 = 0x3e;
 /// Bytes of a piece of code that is read at once. Pieces overlap by the longest jump.
 const PIECE_BYTES: u64 = 1 << 20;
 const OVERLAP: u64 = 8;
+/// The longest name in [`ASKING`] with its end.
+const NAME_BYTES_MAX: u64 = 16;
 
 /// What a module's relocations say of the functions that ask.
 #[derive(Debug, Default)]
@@ -51,8 +53,10 @@ struct Asked {
     slots: BTreeSet<u64>,
     /// Words that hold the address of any imported function.
     imports: BTreeSet<u64>,
-    /// The module has an address of one, or can look one up: any jump by a pointer may lead there.
+    /// The module has an address of one, or looks one up: any jump by a pointer may lead there.
     is_taken: bool,
+    /// It can look up functions by their names.
+    looks_up: bool,
 }
 
 impl Asked {
@@ -64,7 +68,8 @@ impl Asked {
             let name = symbol.name_bytes().unwrap_or_default();
             if ASKING.contains(&name) {
                 // In a program that is loaded at a fixed place the stub's address may stand for it.
-                asked.is_taken |= symbol.address() != 0 || LOOKING_UP.contains(&name);
+                asked.is_taken |= symbol.address() != 0;
+                asked.looks_up |= LOOKING_UP.contains(&name);
                 symbols.push(symbol.index());
             }
         }
@@ -125,9 +130,10 @@ pub(super) fn of_file<'a>(
     file: &File,
     starts: &[(u64, bool)],
 ) -> BTreeSet<u64> {
-    let Some(asked) = Asked::of(elf) else {
+    let Some(mut asked) = Asked::of(elf) else {
         return BTreeSet::new();
     };
+    asked.is_taken |= asked.looks_up && names_one(elf, file);
     let code = elf.sections().filter(|s| s.kind() == SectionKind::Text);
     let (stubs, code): (Vec<_>, Vec<_>) = code.partition(|section| {
         // Made by the linker: they jump to imported functions.
@@ -156,6 +162,36 @@ pub(super) fn of_file<'a>(
         }
     }
     look.all()
+}
+
+/// Whether the module's data hold the name of a function that asks, as `dlsym` is given it.
+fn names_one<'a>(elf: &impl Object<'a>, file: &File) -> bool {
+    let is_data = |kind| {
+        matches!(
+            kind,
+            SectionKind::Data | SectionKind::ReadOnlyData | SectionKind::ReadOnlyString
+        )
+    };
+    elf.sections()
+        .filter(|section| is_data(section.kind()))
+        .filter_map(|section| section.file_range())
+        .any(|(offset, length)| {
+            let step = (PIECE_BYTES - NAME_BYTES_MAX) as usize;
+            (0..length).step_by(step).any(|from| {
+                ringmark::client::working();
+                holds_name(&read(file, offset + from, PIECE_BYTES.min(length - from)))
+            })
+        })
+}
+
+/// A linker may keep one text for two of which one ends like the other, so nothing is asked of the
+/// byte before.
+fn holds_name(bytes: &[u8]) -> bool {
+    bytes
+        .split(|byte| *byte == 0)
+        .rev()
+        .skip(1) // Without an end.
+        .any(|text| ASKING.iter().any(|name| text.ends_with(name)))
 }
 
 /// Nothing where it cannot be read: its file's table of sites was, just before.
@@ -301,6 +337,7 @@ mod tests {
             slots: BTreeSet::from([0x4000]),
             imports: BTreeSet::from([0x4000, 0x4008]),
             is_taken,
+            looks_up: false,
         }
     }
 
@@ -334,6 +371,16 @@ mod tests {
         assert_eq!(found(&[(0x2000, false, call)], false), [0; 0]);
         let other: &[u8] = &[0x90, 0xe9, 0x0a, 0xf0, 0xff, 0xff];
         assert_eq!(found(&[(0x2000, false, other)], false), [0; 0]);
+    }
+
+    #[test]
+    fn a_name_is_found_as_a_whole_text_or_its_end() {
+        for held in [&b"dlopen\0"[..], b"a\0dlsym\0b", b"\0my_dlopen\0"] {
+            assert!(holds_name(held), "{held:?}");
+        }
+        for other in [&b"dlopen"[..], b"dlopen_it\0", b"\0\0", b""] {
+            assert!(!holds_name(other), "{other:?}");
+        }
     }
 
     #[test]
