@@ -17,7 +17,7 @@ const NOTHING: RawReservation = RawReservation {
 };
 
 /// Reserves a record; `to` gets null pointers if the event is lost, which is then counted.
-/// `is_at`: it happened at `tick`, for which there was no room on the header's straight line; else now.
+/// `is_at`: it happened at `tick`, which the header's straight line has tried; else now.
 ///
 /// # Safety
 /// `to` must be a place for a reservation.

@@ -102,9 +102,9 @@ pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: 
     }
 }
 
-/// Reserves a record at `ticks` in a page that is too old for a straight line in other code, which
-/// has tried it. `None`: it is not that; then [`reserve_words`]. Inlined, as the other one is, so
-/// that the reservation is not copied.
+/// Reserves a record at `ticks` in a page that is too old for the straight line of other code, which
+/// has tried it. `None`: the page is not old, or less is simple; then [`reserve_words`] does it.
+/// Inlined, so that the reservation is not copied.
 #[inline(always)]
 #[must_use]
 pub fn reserve_words_extended(
