@@ -61,7 +61,7 @@ pub enum StoreError {
     },
 }
 
-/// Wraps what the system said of `action` on `path`.
+/// Makes an error of the failed `action` on `path`.
 pub(super) fn io_at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io {

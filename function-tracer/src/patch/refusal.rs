@@ -10,7 +10,7 @@ pub enum Refusal {
     #[error("no such site: its module is not loaded")]
     Gone,
     /// Its bytes are not ours: a debugger's breakpoint, another tracer.
-    #[error("found {found:02x?}, expected {expected:02x?}: somebody else changed it")]
+    #[error("found {found:02x?}, expected {expected:02x?}: another tool changed it")]
     Changed {
         /// What stands there.
         found: Vec<u8>,

@@ -267,7 +267,7 @@ impl Session {
         Ok(on)
     }
 
-    /// Switches all events off and says good-bye. There is no other session in this process.
+    /// Switches all events off and ends the session. No other session can start in this process.
     pub fn close(self) {
         registry::unregister_all();
         close(self.core, phase::CLOSED);

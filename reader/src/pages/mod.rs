@@ -1,7 +1,7 @@
 //! Pages: copied out of the rings of a session into a batch of blocks, and released.
 //!
 //! From the ground up: `batch`, where they go; `page_copy`, one page; `slot_progress` and
-//! `positions`, how far a slot was taken; `slot_reader`, one slot; `counters`, what is said of it;
+//! `positions`, how far a slot was taken; `slot_reader`, one slot; `counters`, its COUNTERS block;
 //! `drain`, all slots of a session.
 
 pub mod batch;
