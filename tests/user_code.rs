@@ -1,4 +1,4 @@
-//! Promise: code of the program that runs in the middle of an event may panic: the record is discarded,
+//! Promise: code of the program that runs in the middle of an event may panic: the record is cancelled,
 //! the ring goes on, the panic is the program's. Its allocator may emit.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn rude(what: &str, ringmark: &str) -> (Vec<u64>, BTreeMap<String, u64>, Account
 }
 
 #[test]
-fn a_panic_in_a_value_discards_one_record_and_is_the_programs() {
+fn a_panic_in_a_value_cancels_one_record_and_is_the_programs() {
     for mode in [
         "lossless,ring=4M,session=32M",
         "lossless,ring=4M,session=32M,control=off",

@@ -68,14 +68,14 @@ struct ringmark_writer {
     uint64_t clock;
 };
 
-/* A reserved record: write its payload, then commit or discard it on this thread. Several may be open,
+/* A reserved record: write its payload, then commit or cancel it on this thread. Several may be open,
  * and end in any order. */
 struct ringmark_reservation {
     struct ringmark_writer *writer;
     uint64_t *header; /* NULL: the event is lost, and counted */
     uint64_t *payload;
     uint64_t commit;
-    uint64_t discard;
+    uint64_t cancel;
 };
 
 struct ringmark_field {
@@ -133,7 +133,7 @@ int ringmark_register(uint64_t layout, struct ringmark_type *const *start, struc
 void ringmark_reserve_call(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words)
     __attribute__((nothrow));
 void ringmark_commit_call(const struct ringmark_reservation *of) __attribute__((nothrow));
-void ringmark_discard_call(const struct ringmark_reservation *of) __attribute__((nothrow));
+void ringmark_cancel_call(const struct ringmark_reservation *of) __attribute__((nothrow));
 
 #ifdef __cplusplus
 }
@@ -180,7 +180,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_write
             it.payload = header + head_words;
             it.commit = ticks | (uint64_t)type << RINGMARK_TYPE_SHIFT |
                         (payload_words < RINGMARK_LONG ? payload_words : RINGMARK_LONG) << RINGMARK_LENGTH_SHIFT;
-            it.discard = RINGMARK_DISCARD | words;
+            it.cancel = RINGMARK_CANCELLED | words;
             return it;
         }
     }
@@ -196,7 +196,7 @@ RINGMARK_INLINE_ struct ringmark_reservation ringmark_reserve_else_(uint32_t typ
     struct ringmark_reservation slow;
     ringmark_reserve_slow(&slow, type, payload_words, tick, is_at);
     /* Field by field: else clang has the reservations of the straight line in memory, too. */
-    const struct ringmark_reservation it = {slow.writer, slow.header, slow.payload, slow.commit, slow.discard};
+    const struct ringmark_reservation it = {slow.writer, slow.header, slow.payload, slow.commit, slow.cancel};
     return it;
 }
 
@@ -234,7 +234,7 @@ RINGMARK_INLINE_ void ringmark_finish_(const struct ringmark_reservation *it, ui
 RINGMARK_INLINE_ void ringmark_commit(const struct ringmark_reservation *it) { ringmark_finish_(it, it->commit); }
 
 /* Gives a record up. */
-RINGMARK_INLINE_ void ringmark_discard(const struct ringmark_reservation *it) { ringmark_finish_(it, it->discard); }
+RINGMARK_INLINE_ void ringmark_cancel(const struct ringmark_reservation *it) { ringmark_finish_(it, it->cancel); }
 
 /* Writes a payload word. */
 RINGMARK_INLINE_ void ringmark_set_word(const struct ringmark_reservation *it, uint64_t index, uint64_t value) {

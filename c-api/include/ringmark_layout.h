@@ -19,7 +19,7 @@
 #define RINGMARK_LENGTH_SHIFT 56U /* header word: payload words from this bit on */
 #define RINGMARK_LONG 255U /* payload length that says: the next word holds it */
 #define RINGMARK_BUSY 0x200000000ULL /* header word of a reserved record, without its length */
-#define RINGMARK_DISCARD 0x300000000ULL /* header word of a discarded record, without its length */
+#define RINGMARK_CANCELLED 0x300000000ULL /* header word of a cancelled record, without its length */
 #define RINGMARK_PAYLOAD_WORDS_MAX 131072U /* no page holds more */
 #define RINGMARK_CLOCK_TSC 1U /* the clock that the inline path reads */
 #define RINGMARK_SEMANTIC_DURATION 1U /* first field of a span */

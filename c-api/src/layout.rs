@@ -85,9 +85,9 @@ const RECORD: [Constant; 9] = [
         "header word of a reserved record, without its length",
     ),
     (
-        "DISCARD",
-        record::pack_span(record::DISCARD, 0),
-        "header word of a discarded record, without its length",
+        "CANCELLED",
+        record::pack_span(record::CANCELLED, 0),
+        "header word of a cancelled record, without its length",
     ),
     ("PAYLOAD_WORDS_MAX", PAYLOAD_WORDS_MAX, "no page holds more"),
     (

@@ -13,7 +13,7 @@ const NOTHING: RawReservation = RawReservation {
     header: ptr::null(),
     payload: ptr::null(),
     commit: 0,
-    discard: 0,
+    cancel: 0,
 };
 
 /// Reserves a record; `to` gets null pointers if the event is lost, which is then counted.
@@ -66,7 +66,7 @@ pub(crate) unsafe extern "C" fn ringmark_reserve_call(
 /// Commits a record.
 ///
 /// # Safety
-/// `of` must be a reservation of this thread, neither committed nor discarded yet.
+/// `of` must be a reservation of this thread, neither committed nor cancelled yet.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ringmark_commit_call(of: *const RawReservation) {
     // SAFETY: the caller's reservation.
@@ -80,11 +80,11 @@ pub(crate) unsafe extern "C" fn ringmark_commit_call(of: *const RawReservation) 
 /// # Safety
 /// As [`ringmark_commit_call`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ringmark_discard_call(of: *const RawReservation) {
+pub(crate) unsafe extern "C" fn ringmark_cancel_call(of: *const RawReservation) {
     // SAFETY: the caller's reservation.
     let reservation = unsafe { of.read() };
     // SAFETY: as the caller says.
-    unsafe { reservation.discard() };
+    unsafe { reservation.cancel() };
 }
 
 /// The session's clock in ticks; 0 without a session.

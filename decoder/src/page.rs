@@ -41,7 +41,7 @@ pub struct Summary {
     /// Committed events.
     pub events: u64,
     /// Reservations that were given up.
-    pub discarded: u64,
+    pub cancelled: u64,
     /// Reservations that are not committed, or never were.
     pub uncommitted: u64,
     /// Records of a reserved type that this decoder does not know.
@@ -62,7 +62,7 @@ impl Summary {
     /// Reservations that the page shows: each has a number.
     #[must_use]
     pub const fn reservations(&self) -> u64 {
-        self.events + self.discarded + self.uncommitted + self.reserved + self.left_out
+        self.events + self.cancelled + self.uncommitted + self.reserved + self.left_out
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Record<'a> {
 /// What a walk meets.
 pub(crate) enum Step<'a> {
     Event(Record<'a>),
-    Discarded,
+    Cancelled,
     Uncommitted,
     Reserved,
     LeftOut,
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
                     return None;
                 }
                 Header::Busy(words) => return self.hole(words, Step::Uncommitted),
-                Header::Discard(words) => return self.hole(words, Step::Discarded),
+                Header::Cancelled(words) => return self.hole(words, Step::Cancelled),
             };
             let (front, words) = match payload_words {
                 Some(words) => (8, words),
@@ -371,7 +371,7 @@ impl Page {
                     summary.ticks = Some((low.min(last), high.max(last)));
                     meet(record.type_id);
                 }
-                Step::Discarded => summary.discarded += 1,
+                Step::Cancelled => summary.cancelled += 1,
                 Step::Uncommitted => summary.uncommitted += 1,
                 Step::Reserved => summary.reserved += 1,
                 Step::LeftOut => summary.left_out += 1,

@@ -10,7 +10,7 @@ use crate::loss::{self, Loss, Why};
 use crate::session::{Session, Slot};
 use crate::timestamp::Stamper;
 
-/// The account of a dump. `events + discarded + uncommitted + reserved + overwritten +
+/// The account of a dump. `events + cancelled + uncommitted + reserved + overwritten +
 /// missing` are all reservations that were ever made in it; `lost` were never made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
@@ -25,7 +25,7 @@ pub struct Verification {
     /// Events that were written and are not in this dump.
     pub missing: u64,
     /// Reservations that were given up.
-    pub discarded: u64,
+    pub cancelled: u64,
     /// Reservations that were not committed when their page was read.
     pub uncommitted: u64,
     /// Records of a reserved type that this version does not know.
@@ -161,7 +161,7 @@ impl Verification {
         for page in &slot.pages {
             let counted = page.summary;
             self.events += counted.events;
-            self.discarded += counted.discarded;
+            self.cancelled += counted.cancelled;
             self.uncommitted += counted.uncommitted;
             self.reserved += counted.reserved;
             self.left_out += counted.left_out;
@@ -191,7 +191,7 @@ impl Verification {
             ("lost", self.lost),
             ("overwritten", self.overwritten),
             ("missing", self.missing),
-            ("discarded", self.discarded),
+            ("cancelled", self.cancelled),
             ("uncommitted", self.uncommitted),
             ("reserved", self.reserved),
             ("backward", self.backward),

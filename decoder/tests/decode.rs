@@ -6,7 +6,7 @@ use common::*;
 use ringmark_decoder::{Filter, Output, Stats};
 use ringmark_format::attribute::tag;
 use ringmark_format::codec::write;
-use ringmark_format::record::{BUSY, DISCARD, TIME_EXTEND};
+use ringmark_format::record::{BUSY, CANCELLED, TIME_EXTEND};
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::session::Mode;
 
@@ -14,7 +14,7 @@ fn small_page() -> PageOf {
     let mut page = PageOf::new(0, 0);
     page.event(5, 16, &[1])
         .event(7, 17, &[1 << 60])
-        .span(DISCARD, 3)
+        .span(CANCELLED, 3)
         .event(
             9,
             18,
@@ -65,10 +65,10 @@ fn text_and_json_say_what_was_recorded() {
     );
     assert!(
         third.contains(r#""seq":3,"#),
-        "the discarded reservation took number 2: {third}"
+        "the cancelled reservation took number 2: {third}"
     );
     let sum = dump.verify();
-    assert_eq!((sum.events, sum.discarded, sum.complete), (3, 1, true));
+    assert_eq!((sum.events, sum.cancelled, sum.complete), (3, 1, true));
 }
 
 #[test]

@@ -135,9 +135,9 @@ fn lines(dump: &Dump) -> Vec<String> {
     }
     let pages = || dump.sessions.iter().flat_map(|s| &s.slots);
     let pages = || pages().flat_map(|slot| &slot.pages);
-    let discarded: u64 = pages().map(|p| p.summary.discarded).sum();
+    let cancelled: u64 = pages().map(|p| p.summary.cancelled).sum();
     let uncommitted: u64 = pages().map(|p| p.summary.uncommitted).sum();
-    lines.push(format!("# discarded {discarded}"));
+    lines.push(format!("# discarded {cancelled}"));
     lines.push(format!("# uncommitted {uncommitted}"));
     lines
 }

@@ -11,7 +11,7 @@ layout! {
         16 tick_base: u64,
         /// `CLOCK_MONOTONIC` in ns when `tick_base` was read; 0 = not sampled.
         24 mono_base_ns: u64,
-        /// Reservations in this slot before this page. Discarded and uncommitted ones count.
+        /// Reservations in this slot before this page. Cancelled and uncommitted ones count.
         32 first_event: u64,
         /// Events lost in this slot before this page, all causes.
         40 lost_before: u64,

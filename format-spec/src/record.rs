@@ -2,7 +2,7 @@
 //!
 //! Header word of a committed record: bits `0..32` ticks since the page's base, `32..56` type id,
 //! `56..64` payload length in words; [`LONG`] there means that the next word holds the length.
-//! Header word of BUSY, DISCARD and PAD: bits `0..32` length of the whole record in words (header
+//! Header word of BUSY, CANCELLED and PAD: bits `0..32` length of the whole record in words (header
 //! included), `32..56` the reserved type. A zero word: nothing here yet.
 
 use crate::ids::TypeId;
@@ -14,7 +14,7 @@ pub const PAD: u32 = 1;
 /// Reserved, not committed yet (or never: the writer died).
 pub const BUSY: u32 = 2;
 /// Reserved and given up.
-pub const DISCARD: u32 = 3;
+pub const CANCELLED: u32 = 3;
 /// One payload word: the full tick of the record that follows. Reserved and committed with it.
 pub const TIME_EXTEND: u32 = 4;
 /// First type id for event types; smaller ones are reserved by the format.
@@ -38,7 +38,7 @@ pub const fn pack(ticks: u32, type_id: TypeId, payload_words: u64) -> u64 {
     ticks as u64 | ((type_id.0 as u64) << 32) | (length << 56)
 }
 
-/// Header word of BUSY, DISCARD or PAD over `words` words.
+/// Header word of BUSY, CANCELLED or PAD over `words` words.
 #[inline]
 #[must_use]
 pub const fn pack_span(reserved_type: u32, words: u64) -> u64 {
@@ -73,7 +73,7 @@ pub enum Header {
     /// Reserved over this many words, not committed.
     Busy(u64),
     /// Reserved over this many words and given up.
-    Discard(u64),
+    Cancelled(u64),
     /// A committed record.
     Record {
         /// Ticks since the page's base.
@@ -93,8 +93,8 @@ impl Header {
     #[must_use]
     pub fn words(self, next: impl FnOnce() -> Option<u64>) -> Option<u64> {
         match self {
-            Self::Empty | Self::Pad | Self::Busy(0) | Self::Discard(0) => None,
-            Self::Busy(words) | Self::Discard(words) => Some(words),
+            Self::Empty | Self::Pad | Self::Busy(0) | Self::Cancelled(0) => None,
+            Self::Busy(words) | Self::Cancelled(words) => Some(words),
             Self::Record {
                 payload_words: Some(words),
                 ..
@@ -120,7 +120,7 @@ pub const fn unpack(word: u64) -> Header {
     match type_id {
         PAD => Header::Pad,
         BUSY => Header::Busy(low as u64),
-        DISCARD => Header::Discard(low as u64),
+        CANCELLED => Header::Cancelled(low as u64),
         _ => Header::Record {
             ticks: low,
             type_id: TypeId(type_id),
@@ -144,7 +144,7 @@ mod tests {
             let found = words(header, Some(payload));
             assert_eq!(found, Some(record_words(payload)), "{payload} words");
         }
-        for reserved in [BUSY, DISCARD] {
+        for reserved in [BUSY, CANCELLED] {
             for span in [1, 2, 4096, u64::from(u32::MAX)] {
                 assert_eq!(words(pack_span(reserved, span), None), Some(span));
             }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_is_no_length_is_none() {
         assert_eq!(words(0, Some(1)), None);
-        for reserved in [PAD, BUSY, DISCARD] {
+        for reserved in [PAD, BUSY, CANCELLED] {
             assert_eq!(words(pack_span(reserved, 0), Some(1)), None);
         }
         let long = pack(0, TypeId(FIRST_TYPE), LONG);

@@ -157,7 +157,7 @@ fn source_constants() -> Tables {
     let types = [
         ("PAD", record::PAD),
         ("BUSY", record::BUSY),
-        ("DISCARD", record::DISCARD),
+        ("CANCELLED", record::CANCELLED),
         ("TIME_EXTEND", record::TIME_EXTEND),
     ];
     let rows = types.map(|(name, n)| vec![n.to_string(), name.to_owned()]);
@@ -300,7 +300,7 @@ fn no_public_constant_of_the_source_is_left_out() {
         "session",
         "slot",
     ];
-    let in_types_table = ["record::PAD", "record::BUSY", "record::DISCARD"];
+    let in_types_table = ["record::PAD", "record::BUSY", "record::CANCELLED"];
     let in_types_table = [&in_types_table[..], &["record::TIME_EXTEND"]].concat();
     for file in files {
         let source = read(&crate_dir().join("src").join(format!("{file}.rs")));

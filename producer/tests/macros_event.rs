@@ -105,7 +105,7 @@ fn emit_all() {
         .commit();
     ringmark::reserve::<inner::Inner>()
         .expect("it is on")
-        .discard();
+        .cancel();
     drop(
         ringmark::reserve::<inner::Inner>()
             .expect("it is on")
@@ -173,7 +173,7 @@ fn records_have_the_layout_of_the_struct() {
     assert_eq!(
         all.line("inner"),
         "n=9",
-        "one was committed, two were discarded"
+        "one was committed, two were cancelled"
     );
     assert!(all.event_type("inner").target.ends_with("::inner"));
 }

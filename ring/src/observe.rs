@@ -35,7 +35,7 @@ pub enum PageRead {
 pub struct PageCopy {
     /// Words of the page that are in the copy, from its start.
     pub words: usize,
-    /// Records in it, if they were walked: committed, busy and discarded ones.
+    /// Records in it, if they were walked: committed, busy and cancelled ones.
     pub records: Option<u64>,
     /// A record's length was impossible; the copy ends before it.
     pub damaged: bool,

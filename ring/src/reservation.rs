@@ -1,4 +1,4 @@
-//! A reserved record: write the payload, then commit by one store, or discard.
+//! A reserved record: write the payload, then commit by one store, or cancel.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -9,10 +9,10 @@ use crate::planted::{self, Bug};
 use crate::sync::AtomicU64;
 use crate::writer::Writer;
 
-/// A reserved record. Dropped without commit: discarded.
+/// A reserved record. Dropped without commit: cancelled.
 ///
 /// Not `Send`: it belongs to the thread whose ring it lies in.
-#[must_use = "a reservation that is dropped is discarded"]
+#[must_use = "a reservation that is dropped is cancelled"]
 pub struct Reservation<'w> {
     writer: &'w Writer,
     header: *const AtomicU64,
@@ -22,7 +22,7 @@ pub struct Reservation<'w> {
     words: u64,
 }
 
-/// What code that is not Rust needs to know to write a record, and to commit or discard it.
+/// What code that is not Rust needs to know to write a record, and to commit or cancel it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RawReservation {
@@ -34,8 +34,8 @@ pub struct RawReservation {
     pub payload: *const u64,
     /// What a commit stores.
     pub commit: u64,
-    /// What a discard stores.
-    pub discard: u64,
+    /// What a cancel stores.
+    pub cancel: u64,
 }
 
 impl RawReservation {
@@ -43,7 +43,7 @@ impl RawReservation {
     ///
     /// # Safety
     /// It came from [`Reservation::into_raw`] or was made as that makes it, on this thread; it was
-    /// neither committed nor discarded.
+    /// neither committed nor cancelled.
     pub unsafe fn commit(&self) {
         // SAFETY: as the caller says.
         unsafe { self.finish(self.commit) };
@@ -53,9 +53,9 @@ impl RawReservation {
     ///
     /// # Safety
     /// As [`RawReservation::commit`].
-    pub unsafe fn discard(&self) {
+    pub unsafe fn cancel(&self) {
         // SAFETY: as the caller says.
-        unsafe { self.finish(self.discard) };
+        unsafe { self.finish(self.cancel) };
     }
 
     unsafe fn finish(&self, header_word: u64) {
@@ -69,7 +69,7 @@ impl RawReservation {
 }
 
 impl<'w> Reservation<'w> {
-    /// Leaves commit or discard to the caller.
+    /// Leaves commit or cancel to the caller.
     #[must_use]
     pub fn into_raw(self) -> RawReservation {
         let left = core::mem::ManuallyDrop::new(self);
@@ -78,7 +78,7 @@ impl<'w> Reservation<'w> {
             header: left.header.cast(),
             payload: left.payload.cast(),
             commit: left.commit,
-            discard: record::pack_span(record::DISCARD, left.words),
+            cancel: record::pack_span(record::CANCELLED, left.words),
         }
     }
 
@@ -172,6 +172,6 @@ impl<'w> Reservation<'w> {
 impl Drop for Reservation<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.finish(record::pack_span(record::DISCARD, self.words));
+        self.finish(record::pack_span(record::CANCELLED, self.words));
     }
 }

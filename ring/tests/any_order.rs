@@ -137,7 +137,7 @@ impl Tracer {
         }
         if self.random(5) == 0 {
             // SAFETY: this thread's, and ended once.
-            unsafe { it.reservation.discard() };
+            unsafe { it.reservation.cancel() };
         } else {
             // SAFETY: as above.
             unsafe { it.reservation.commit() };
@@ -163,7 +163,7 @@ impl Tracer {
             while at < kept.words {
                 at += match record::unpack(copy[at]) {
                     Header::Pad => break,
-                    Header::Discard(words) => words as usize,
+                    Header::Cancelled(words) => words as usize,
                     Header::Record {
                         payload_words: Some(payload),
                         ..

@@ -152,14 +152,14 @@ fn overwrite_replaces_the_oldest_page() {
 }
 
 #[test]
-fn dropped_reservation_is_a_discard() {
+fn dropped_reservation_is_a_cancel() {
     let heap = heap(Mode::Lossless);
     heap.emit(16, &[1], 0).unwrap();
     drop(heap.writer.reserve(TypeId(16), 3, 0));
     heap.emit(16, &[2], 0).unwrap();
     let (copy, records) = heap.copy(0).unwrap();
     assert_eq!(records, 3);
-    assert_eq!(record::unpack(copy[HEADER_WORDS + 2]), Header::Discard(4));
+    assert_eq!(record::unpack(copy[HEADER_WORDS + 2]), Header::Cancelled(4));
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Random {
             0 => 0,
             1 => record::pack_span(record::PAD, length),
             2 => record::pack_span(record::BUSY, length),
-            3 => record::pack_span(record::DISCARD, length),
+            3 => record::pack_span(record::CANCELLED, length),
             4 => record::pack(ticks, TypeId(record::TIME_EXTEND), length % 3),
             5 => record::pack(ticks, TypeId(16), record::LONG),
             6 => record::pack(ticks, TypeId(self.below(1 << 24) as u32), length % 256),
@@ -78,7 +78,7 @@ fn naive_walk(page: &[u64]) -> (usize, u64, bool) {
         }
         let words = match u32::try_from(kind).unwrap() {
             record::PAD => return (at + 1, records, false),
-            record::BUSY | record::DISCARD => u128::from(low),
+            record::BUSY | record::CANCELLED => u128::from(low),
             _ if length != record::LONG => 1 + u128::from(length),
             _ if at + 1 == page.len() => return (at, records, true),
             _ => 2 + u128::from(page[at + 1]),

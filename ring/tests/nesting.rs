@@ -55,7 +55,7 @@ struct Plan {
 enum Fate {
     Open,
     Committed,
-    Discarded,
+    Cancelled,
 }
 
 /// A record as it should be found.
@@ -225,7 +225,7 @@ impl Tracer {
             interrupt(Moment::Reserved);
             let fate = if event % 5 == 4 {
                 drop(reservation);
-                Fate::Discarded
+                Fate::Cancelled
             } else {
                 reservation.commit();
                 Fate::Committed
@@ -333,7 +333,7 @@ fn walk(base: u64, words: &[u64]) -> Vec<Found> {
         let (fate, event, length) = match record::unpack(words[at]) {
             Header::Pad => break,
             Header::Busy(length) => (Fate::Open, None, length),
-            Header::Discard(length) => (Fate::Discarded, None, length),
+            Header::Cancelled(length) => (Fate::Cancelled, None, length),
             Header::Record { type_id, .. } if type_id.0 == record::TIME_EXTEND => {
                 extension = Some(words[at + 1]);
                 at += 2;

@@ -246,12 +246,12 @@ fn what_is_not_that_simple_is_left_alone() {
 }
 
 #[test]
-fn given_up_it_is_one_discard() {
+fn given_up_it_is_one_cancel() {
     let heap = heap(Mode::Overwrite);
     heap.emit(1000).unwrap();
     drop(heap.writer.reserve_extended(TypeId(16), 1, 1000 + PAUSE));
     let word = heap.pages[HEADER_WORDS + 2].load(std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(record::unpack(word), Header::Discard(4));
+    assert_eq!(record::unpack(word), Header::Cancelled(4));
 }
 
 #[test]

@@ -9,7 +9,7 @@ import struct
 import sys
 from pathlib import Path
 
-from vector_parts import BUSY, DISCARD, PageBytes, attribute, block, container, counters
+from vector_parts import BUSY, CANCELLED, PageBytes, attribute, block, container, counters
 from vector_parts import event_type, extended, field, record, session_content, span_word
 
 OUT = Path(__file__).resolve().parents[2] / "format-spec" / "vectors" / "v1"
@@ -21,8 +21,8 @@ REAL = ZERO[2] - ZERO[1]
 NO_LOSS = (0,) * 8
 
 
-def tail(discarded=0, uncommitted=0, damaged=0):
-    return [f"# discarded {discarded}", f"# uncommitted {uncommitted}", f"# damaged {damaged}"]
+def tail(cancelled=0, uncommitted=0, damaged=0):
+    return [f"# discarded {cancelled}", f"# uncommitted {uncommitted}", f"# damaged {damaged}"]
 
 
 def session(uuid=A, **more):
@@ -121,12 +121,12 @@ def rings_blocks():
         record(10, 16, u64(1)),
         record(20, 16, u64(2)),
         record(30, 16, u64(3)),
-        span_word(DISCARD, 3) + u64(7) * 2,
+        span_word(CANCELLED, 3) + u64(7) * 2,
         record(40, 17, note(9, b"A" * 2056)),  # 259 words: LONG
         record(40, 18),
         extended(t + 50, 17, note(5, b"extended")),
         extended(t + 2**33, 16, u64(4)),
-        span_word(DISCARD, 4) + bytes(24),
+        span_word(CANCELLED, 4) + bytes(24),
         span_word(BUSY, 2) + bytes(8),
     )
     second = PageBytes(A, 1, 1, base=t + 2**33 + 1, first_event=10, lost=2)
@@ -192,7 +192,7 @@ def merged():
     early = PageBytes(A, 1, 0, base=t, flags=1).add(record(1, 16, u64(1)), span_word(BUSY, 4) + bytes(24))
     late = page.add(extended(t + 2, 16, u64(2)), record(3, 18))
     first = session() + schema(TICK + NOTE) + early.block() + schema(MARK, offset=len(TICK + NOTE))
-    second = late.block() + late.add(span_word(DISCARD, 1)).block(sealed=True, whole=False)
+    second = late.block() + late.add(span_word(CANCELLED, 1)).block(sealed=True, whole=False)
     end = counters(A, [(0, 100, 1, 1, 1, 4, NO_LOSS)])
     text = [line(1, 0, t + 1, "tick n=1"), line(1, 1, t + 2, "tick n=2")]
     text += [line(1, 2, t + 3, "mark")]

@@ -196,7 +196,7 @@ class Decoded:
         self.damage, self.sessions = [], {}
         for block, content in blocks(data, self.damage):
             self._add(block, content)
-        self.discarded = self.uncommitted = 0
+        self.cancelled = self.uncommitted = 0
         self.events, self.missing = [], []
         for number, session in enumerate(self.sessions.values()):
             self._decode(number, session)
@@ -228,7 +228,7 @@ class Decoded:
             slots.setdefault(page.header["slot"], {})[number] = page
             if page.damage:
                 session.damage.append(f"page {number} of ring {ring}: {page.damage}")
-            self.discarded += page.discarded
+            self.cancelled += page.cancelled
             self.uncommitted += page.uncommitted
             for index, tick, kind, payload in page.events:
                 seq = page.header["first_event"] + index
@@ -255,7 +255,7 @@ class Decoded:
             yield from lost_lines(session.name, session.lost, session.counters)
         for name, slot, count in sorted(self.missing):
             yield f"# missing {name} {slot} {count}"
-        yield f"# discarded {self.discarded}"
+        yield f"# discarded {self.cancelled}"
         yield f"# uncommitted {self.uncommitted}"
         yield f"# damaged {len(self.damage)}"
 

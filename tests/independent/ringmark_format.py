@@ -5,7 +5,7 @@ import uuid
 
 from ringmark_codec import Damaged
 
-PAD, BUSY, DISCARD, TIME_EXTEND, FIRST_TYPE, LONG = 1, 2, 3, 4, 16, 255
+PAD, BUSY, CANCELLED, TIME_EXTEND, FIRST_TYPE, LONG = 1, 2, 3, 4, 16, 255
 FUNCTION_BIT = 1 << 23
 PAGE_HEADER_BYTES, SESSION_HEADER_BYTES = 96, 320
 SAMPLE_SPACING_TICKS = 1 << 26
@@ -117,7 +117,7 @@ class Page:
     def __init__(self, content, sealed):
         self.header = PAGE_HEADER.read(content)
         self.events = []  # (index of the reservation in the page, tick, type, payload)
-        self.discarded = self.uncommitted = self.reservations = 0
+        self.cancelled = self.uncommitted = self.reservations = 0
         self.damage = None
         try:
             self._walk(content, sealed)
@@ -135,7 +135,7 @@ class Page:
                     raise Damaged(f"a zero word at offset {8 * at}")
                 return
             low, kind, length = word & 0xFFFFFFFF, word >> 32 & 0xFFFFFF, word >> 56
-            if kind in (PAD, BUSY, DISCARD):
+            if kind in (PAD, BUSY, CANCELLED):
                 if extended is not None:
                     raise Damaged(f"no record behind the TIME_EXTEND at offset {8 * at}")
                 if kind == PAD:
@@ -144,7 +144,7 @@ class Page:
                     raise Damaged(f"{low} words at offset {8 * at}")
                 self.reservations += 1
                 self.uncommitted += kind == BUSY
-                self.discarded += kind == DISCARD
+                self.cancelled += kind == CANCELLED
                 at += low
                 continue
             payload = at + 1
@@ -184,8 +184,8 @@ def record_spans(content):
         if kind == PAD:
             spans.append((8 * at, end - at, word))
             break
-        words = word & 0xFFFFFFFF if kind in (BUSY, DISCARD) else 1 + length
-        if kind not in (BUSY, DISCARD) and length == LONG and at + 1 < end:
+        words = word & 0xFFFFFFFF if kind in (BUSY, CANCELLED) else 1 + length
+        if kind not in (BUSY, CANCELLED) and length == LONG and at + 1 < end:
             words = 2 + struct.unpack_from("<Q", content, 8 * at + 8)[0]
         if words == 0 or at + words > end:
             break

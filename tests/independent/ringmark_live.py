@@ -28,7 +28,7 @@ from ringmark_format import (
 STARTING, LIVE, CLOSED = 0, 1, 2
 FREE, CLAIMING, WARM, ACTIVE, SEALED, ABANDONED = range(6)
 LOSSLESS = 1
-PAD, BUSY, DISCARD, LONG = 1, 2, 3, 255
+PAD, BUSY, CANCELLED, LONG = 1, 2, 3, 255
 
 
 def lock_request(kind, at):
@@ -194,7 +194,7 @@ class Ring:
             words.append(header)
             if kind == PAD:
                 return
-            if kind in (BUSY, DISCARD):
+            if kind in (BUSY, CANCELLED):
                 left = (header & 0xFFFFFFFF) - 1
                 copied = [0] * min(left, end - at - 1)
             else:
@@ -213,7 +213,7 @@ class Follower:
 
     def __init__(self, path, consume, out):
         self.file, self.out, self.rings = RingFile(path, consume), out, {}
-        self.events = self.discarded = self.uncommitted = 0
+        self.events = self.cancelled = self.uncommitted = 0
         self.damage = []
 
     def run(self, seconds):
@@ -292,7 +292,7 @@ class Follower:
         ring.missing += max(0, header["first_event"] - (ring.expected or 0))
         ring.expected = header["first_event"] + page.reservations
         self.events += len(page.events)
-        self.discarded += page.discarded
+        self.cancelled += page.cancelled
         self.uncommitted += page.uncommitted
         for index, tick, kind, payload in page.events:
             seq = header["first_event"] + index
@@ -306,7 +306,7 @@ class Follower:
         for index, ring in sorted(self.rings.items()):
             if ring is not None and ring.missing:
                 yield f"# missing {self.file.name} {index} {ring.missing}"
-        yield f"# discarded {self.discarded}"
+        yield f"# discarded {self.cancelled}"
         yield f"# uncommitted {self.uncommitted}"
         yield f"# damaged {len(self.damage) + len(self.file.schema.damage)}"
 

@@ -7,7 +7,7 @@ from ringmark_codec import ESCAPE, KINDS, LANES, M64, PLACES, SYMBOLS_MAX, leadi
 from ringmark_codec import lz4_encode, next_piece
 
 PAGE_BYTES = 4096
-PAD, BUSY, DISCARD, TIME_EXTEND = 1, 2, 3, 4
+PAD, BUSY, CANCELLED, TIME_EXTEND = 1, 2, 3, 4
 
 
 def pad8(data):
@@ -158,9 +158,9 @@ class Filter:
             at += 1
             kind, length, left = word >> 32 & 0xFFFFFF, word >> 56, len(words) - at
             lane_words, raw_words = 0, left + 1  # does not fit, unless told otherwise
-            if kind in (BUSY, DISCARD) and before:
+            if kind in (BUSY, CANCELLED) and before:
                 raw_words = before - 1
-            elif word and kind not in (PAD, BUSY, DISCARD):
+            elif word and kind not in (PAD, BUSY, CANCELLED):
                 if length == 255 and left:
                     length = words[at]
                     self.raw += struct.pack("<Q", length)

@@ -96,7 +96,7 @@ fn fast(count: u64) {
 fn brim() {
     call(MAIN, |_| {
         if let Some(reserved) = ringmark::reserve::<Brim>() {
-            reserved.discard();
+            reserved.cancel();
         }
     });
 }
@@ -126,7 +126,7 @@ fn spans(count: u64) {
         call(MAIN, |id| drop(span!("step.span", id = id)));
         call(MAIN, |_| {
             if let Some(reserved) = ringmark::reserve::<Four>() {
-                reserved.discard();
+                reserved.cancel();
             }
         });
         call(MAIN, |id| {

@@ -48,7 +48,7 @@ pub(crate) fn check(
     let same = found == expected.ids
         && account.events == expected.committed
         && account.uncommitted == expected.busy
-        && account.discarded == expected.discarded
+        && account.cancelled == expected.cancelled
         && account.lost == image.lost;
     if !same {
         return Err(format!(
@@ -63,7 +63,7 @@ struct Expected {
     ids: Vec<u64>,
     committed: u64,
     busy: u64,
-    discarded: u64,
+    cancelled: u64,
 }
 
 impl Expected {
@@ -79,7 +79,7 @@ impl Expected {
                 match record {
                     Record::Event(id) => expected.ids.push(*id),
                     Record::Busy => expected.busy += 1,
-                    Record::Discarded => expected.discarded += 1,
+                    Record::Cancelled => expected.cancelled += 1,
                     Record::Nameless => {}
                 }
                 let committed = matches!(record, Record::Event(_) | Record::Nameless);

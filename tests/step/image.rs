@@ -22,7 +22,7 @@ pub(crate) enum Record {
     /// A committed event without payload.
     Nameless,
     /// Given up.
-    Discarded,
+    Cancelled,
     /// Not committed.
     Busy,
 }
@@ -202,8 +202,8 @@ fn walk(words: &[[u8; 8]], types: &Types, to: &mut Vec<Record>) -> Result<bool, 
                 to.push(Record::Busy);
                 span
             }
-            Header::Discard(span) => {
-                to.push(Record::Discarded);
+            Header::Cancelled(span) => {
+                to.push(Record::Cancelled);
                 span
             }
             Header::Record { type_id, .. } if type_id.0 == record::TIME_EXTEND => {

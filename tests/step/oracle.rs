@@ -165,7 +165,7 @@ impl Oracle {
             match *record {
                 Record::Busy if page.sealed => return Err(format!("sealed, and {}", place())),
                 Record::Busy => busy += 1,
-                Record::Nameless | Record::Discarded => {}
+                Record::Nameless | Record::Cancelled => {}
                 Record::Event(id) => {
                     let (context, number) = split(id).ok_or_else(place)?;
                     if number >= calls.begun[context] {

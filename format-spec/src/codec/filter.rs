@@ -15,7 +15,7 @@
 //! is or as the zigzag of its difference from the lane's previous word, whichever took fewer bits
 //! lately: with g = leading zeros of the word less leading zeros of that zigzag, the score s
 //! (from 0) becomes s + g - s / 16 (truncating) after each word; s > 0 stores the word itself.
-//! Further payload words, the words of BUSY and DISCARD, and everything from PAD, an empty word
+//! Further payload words, the words of BUSY and CANCELLED, and everything from PAD, an empty word
 //! or a record that does not fit to the end of the extent go to the raw stream. An escaped half
 //! that got no number counts as symbol [`ESCAPE`].
 //!

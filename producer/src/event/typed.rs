@@ -49,14 +49,14 @@ impl<T: Event> DescribeSite for Typed<T> {
 ///
 /// While it holds one, its page stays open: events that do not fit into the page are lost, and
 /// counted as nested.
-#[must_use = "a reservation that is dropped is discarded"]
+#[must_use = "a reservation that is dropped is cancelled"]
 pub struct Reserved<T: Event> {
     reservation: Reservation<'static>,
     value: PhantomData<T>,
 }
 
 /// A written value, ready to commit.
-#[must_use = "a record that is not committed is discarded"]
+#[must_use = "a record that is not committed is cancelled"]
 pub struct Written {
     reservation: Reservation<'static>,
 }
@@ -99,7 +99,7 @@ impl<T: Event> Reserved<T> {
     }
 
     /// Gives the reservation up. The same as dropping it.
-    pub fn discard(self) {}
+    pub fn cancel(self) {}
 }
 
 impl Written {

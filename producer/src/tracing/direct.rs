@@ -81,7 +81,7 @@ impl<'w> Direct<'w> {
         }
     }
 
-    /// Commits if exactly the expected values came, else discards. `false`: discarded.
+    /// Commits if exactly the expected values came, else cancels. `false`: cancelled.
     #[inline(always)]
     pub(super) fn finish(self) -> bool {
         let complete = self.expected == END;

@@ -81,7 +81,7 @@ fn page_records(page: &[u64], all: &mut Vec<Record>) {
     while at < page.len() {
         match record::unpack(page[at]) {
             Header::Empty | Header::Pad => break,
-            Header::Busy(words) | Header::Discard(words) => at += words as usize,
+            Header::Busy(words) | Header::Cancelled(words) => at += words as usize,
             Header::Record {
                 ticks,
                 type_id,

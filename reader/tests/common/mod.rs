@@ -394,7 +394,7 @@ fn walk(page: &[u8]) -> Vec<(u64, u64)> {
     while at < words.len() {
         match record::unpack(words[at]) {
             Header::Empty | Header::Pad => break,
-            Header::Busy(n) | Header::Discard(n) => at += n as usize,
+            Header::Busy(n) | Header::Cancelled(n) => at += n as usize,
             Header::Record {
                 type_id,
                 payload_words,

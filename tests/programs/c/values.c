@@ -35,7 +35,7 @@ static void by_hand(void) {
     struct ringmark_reservation it = ringmark_reserve(ringmark_is_on(raw), 2);
     if (it.header != NULL) {
         ringmark_set_word(&it, 0, 1);
-        ringmark_discard(&it);
+        ringmark_cancel(&it);
     }
     it = ringmark_reserve(ringmark_is_on(raw), 2);
     if (it.header != NULL) {
@@ -51,7 +51,7 @@ static void by_hand(void) {
     }
     ringmark_reserve_call(&it, ringmark_is_on(raw), 2);
     if (it.header != NULL) {
-        ringmark_discard_call(&it);
+        ringmark_cancel_call(&it);
     }
     it = ringmark_reserve_at(ringmark_is_on(raw), 2, ringmark_ticks());
     if (it.header != NULL) {
