@@ -45,7 +45,7 @@ fn rings(stage: &Stage) -> usize {
 fn a_reservation_held_for_long_costs_one_more_ring_however_often() {
     let rounds = if is_long() { 400 } else { 40 };
     let stage = Stage::new("held");
-    let ringmark = "mode=lossless,ring=64M,page=4K,session=512M,keep=always";
+    let ringmark = "mode=discard,ring=64M,page=4K,session=512M,keep=always";
     let emitted = run(&stage, ringmark, &format!("held {rounds}"));
     let (events, lost) = count(&read(&[stage.ring_file()]));
     println!("{rounds} rounds: {events:?}, {lost:?}");

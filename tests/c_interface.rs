@@ -16,7 +16,7 @@ use ringmark_tests::{is_long, require_tools, ringmark, run, workspace_root};
 use said::{events, lines};
 use serde_json::Value;
 
-const LOSSLESS: &str = "mode=lossless,keep=always,ring=8M,session=64M";
+const DISCARD: &str = "mode=discard,keep=always,ring=8M,session=64M";
 
 /// What `values.c` records, up to its large ones.
 const VALUES: &str = r#"
@@ -71,7 +71,7 @@ fn values_and_losses(all: Vec<String>) -> (Vec<String>, Vec<String>) {
 
 fn check_values(stage: &Stage, program: &Path, clock: &str, what: &str) {
     let mut command = stage.command(program);
-    command.arg(format!("{LOSSLESS},clock={clock}"));
+    command.arg(format!("{DISCARD},clock={clock}"));
     command.env("ASAN_OPTIONS", "detect_leaks=0");
     let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     assert_eq!(done.stderr_text(), "", "{what}");
@@ -119,7 +119,7 @@ fn filters_know_types_before_they_happen() {
     let stage = Stage::new("c-filter");
     let program = compile(&stage, GCC, "values.c", "-O0", "values");
     let mut command = stage.command(&program);
-    command.args([LOSSLESS, "values=warn"]);
+    command.args([DISCARD, "values=warn"]);
     let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     assert_eq!(done.stdout_text(), "evaluated 0\n");
     let ring_file = stage.ring_file();
@@ -132,7 +132,7 @@ fn filters_know_types_before_they_happen() {
     let done = run(&mut command, LIMIT).expect("it starts").expect_code(3);
     assert_eq!(
         done.stdout_text(),
-        "off: mode: found \"neither\", expected lossless or overwrite\n"
+        "off: mode: found \"neither\", expected discard or overwrite\n"
     );
 }
 
@@ -152,7 +152,7 @@ fn templates_exceptions_and_headers() {
         .skip(usize::from(!is_long()))
         {
             let program = compile(&stage, compiler, "cxx.cc cxx_second.cc", flags, "cxx");
-            let mut command = stage.program(&program.to_string_lossy(), LOSSLESS);
+            let mut command = stage.program(&program.to_string_lossy(), DISCARD);
             let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
             let ring_file = stage.ring_file();
             let mut expected: Vec<String> = Vec::new();
@@ -259,7 +259,7 @@ fn threads_and_their_handlers() {
     for compiler in compilers() {
         for (_, flags) in BUILDS {
             let program = compile(&stage, compiler, "load.c", flags, "load");
-            let handled = run_load(&stage, &program, LOSSLESS, &format!("threads 4 {events}"));
+            let handled = run_load(&stage, &program, DISCARD, &format!("threads 4 {events}"));
             let what = format!("{} {flags}", compiler.c);
             let ring_file = stage.ring_file();
             let books = Books::of(&stage, &ring_file);
@@ -278,7 +278,7 @@ fn a_handler_behind_every_instruction() {
     }
     let stage = Stage::new("c-steps");
     let (events, builds) = if is_long() { (1000, 2) } else { (15, 1) };
-    let ringmark = "mode=lossless,keep=always,page=4K,ring=16M,session=64M";
+    let ringmark = "mode=discard,keep=always,page=4K,ring=16M,session=64M";
     for compiler in compilers() {
         for flags in ["-O2", "-O0"].into_iter().take(builds) {
             let program = compile(&stage, compiler, "load.c", flags, "load");
@@ -301,7 +301,7 @@ fn a_forked_child_has_a_session_of_its_own() {
     let stage = Stage::new("c-fork");
     for flags in ["-O2", BUILDS[1].1] {
         let program = compile(&stage, GCC, "load.c", flags, "load");
-        run_load(&stage, &program, LOSSLESS, "fork 500");
+        run_load(&stage, &program, DISCARD, "fork 500");
         let files = stage.ring_files();
         assert_eq!(files.len(), 2, "{files:?}");
         let (mut parent, mut child) = (0, 0);
@@ -329,7 +329,7 @@ fn what_was_committed_survives_sigkill() {
     let program = compile(&stage, GCC, "load.c", "-O2", "load");
     let path = program.to_string_lossy();
     // In the middle of a record.
-    let died = stage.start(&path, LOSSLESS, "die 300").finish(LIMIT);
+    let died = stage.start(&path, DISCARD, "die 300").finish(LIMIT);
     assert_eq!(died.code(), 137);
     let ring_file = stage.ring_file();
     Books::of(&stage, &ring_file).expect(&[0], 0..300, 0, "died");
@@ -361,7 +361,7 @@ fn types_of_shared_objects_that_come_and_go() {
     let plugin = compile(&stage, GCC, "plugin.c", "-O2 -fPIC -shared", "plugin.so");
     let host = compile(&stage, GCC, "host.c", "-O2", "host");
     let arguments = plugin.to_string_lossy();
-    let running = stage.start(&host.to_string_lossy(), LOSSLESS, &arguments);
+    let running = stage.start(&host.to_string_lossy(), DISCARD, &arguments);
     let _ = running.finish(SOON).expect_code(0);
     let expected = [
         "host.called event info {\"n\":5}",

@@ -11,7 +11,7 @@ use ringmark_tests::stage::{SOON, Stage};
 
 const CHILDREN: &str = env!("CARGO_BIN_EXE_children");
 /// Small sessions that stay: dead ones beyond 64 MiB would be cleared away.
-const SMALL: &str = "mode=lossless,ring=64K,page=4K,session=256K,warm=1,keep=always,control=off";
+const SMALL: &str = "mode=discard,ring=64K,page=4K,session=256K,warm=1,keep=always,control=off";
 /// What each part of the program emits.
 const EVENTS: u64 = 100;
 
@@ -139,7 +139,7 @@ fn a_storm_of_children_that_fork_exec_exit_and_die() {
     let (rounds, count) = if is_long() { (25, 240) } else { (1, 120) };
     for _ in 0..rounds {
         let stage = Stage::new("storm");
-        let ringmark = SMALL.replace("lossless", "overwrite");
+        let ringmark = SMALL.replace("discard", "overwrite");
         run(&stage, &ringmark, &format!("storm {count}"));
         let mut books = books(&stage);
         // Every child, a grandchild or a new program for every third, and the parent.

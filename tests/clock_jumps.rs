@@ -65,7 +65,7 @@ fn tool(stage: &Stage, arguments: &[&str], is_shifted: bool) -> Finished {
 /// A program on one side of a time namespace, tools on the other.
 fn seen_from_another_time(clock: &str, program_is_shifted: bool) {
     let stage = Stage::new("timens");
-    let ringmark = format!("mode=lossless,ring=256K,page=4K,session=4M,clock={clock}");
+    let ringmark = format!("mode=discard,ring=256K,page=4K,session=4M,clock={clock}");
     let mut command = if program_is_shifted {
         shifted(&stage, &ringmark)
     } else {
@@ -163,7 +163,7 @@ struct Trace {
 impl Trace {
     fn new(label: &str) -> Self {
         let stage = Stage::new(label);
-        let ringmark = "mode=lossless,ring=256K,page=4K,session=4M,keep=always";
+        let ringmark = "mode=discard,ring=256K,page=4K,session=4M,keep=always";
         let program = stage.start(EMIT, ringmark, "2 2000 burst=150 pause=2000");
         let _ = program.finish(SOON).expect_code(0);
         let dump = stage.path("true.rmk");

@@ -185,7 +185,7 @@ fn streamers_go_on_with_the_next() {
     let _ = binary::path();
     let scene = Scene::new("next");
     let rounds = if is_long() { 60 } else { 4 };
-    let ringmark = "mode=lossless,ring=4M,page=4K,session=32M";
+    let ringmark = "mode=discard,ring=4M,page=4K,session=32M";
     let arguments = "2 100000000 burst=20 pause=2000";
     let stages = [0; 3].map(|_| Stage::new("next-program"));
     let programs = stages
@@ -321,7 +321,7 @@ impl Scripted {
 #[test]
 fn a_streamer_waits_for_the_last_word() {
     let stage = Stage::new("last-word");
-    let ringmark = "mode=lossless,ring=16M,page=4K,session=64M,keep=always";
+    let ringmark = "mode=discard,ring=16M,page=4K,session=64M,keep=always";
     let program = stage.start(EMIT, ringmark, "1 100000");
     let _ = program.finish(SOON).expect_code(0);
     let (ring_file, socket) = (stage.ring_file(), stage.path("socket"));

@@ -37,7 +37,7 @@ impl Streaming {
             collector,
             streamer,
         };
-        started.programs("mode=lossless", 1);
+        started.programs("mode=discard", 1);
         started.wait_until_taken();
         started
     }
@@ -97,7 +97,7 @@ fn lost_in(text: &str) -> u64 {
 /// what nobody waits for.
 #[test]
 fn what_short_programs_leave_while_a_streamer_is_stopped_is_delivered_or_counted() {
-    for ringmark in ["mode=lossless", "1"] {
+    for ringmark in ["mode=discard", "1"] {
         let programs = 100;
         let streaming = Streaming::start("stopped");
         streaming.streamer.signal(Signal::STOP).unwrap();
@@ -118,7 +118,7 @@ fn what_thousands_of_short_programs_say_is_streamed() {
     let streaming = Streaming::start("thousands");
     let spin = || Running::start(Command::new("sh").args(["-c", "while :; do :; done"]));
     let busy: Vec<_> = (0..busy).map(|_| spin().unwrap()).collect();
-    streaming.programs_in(lines, "mode=lossless", programs / lines);
+    streaming.programs_in(lines, "mode=discard", programs / lines);
     drop(busy);
     streaming.wait_until_taken();
     let (delivered, lost) = streaming.end();
@@ -177,7 +177,7 @@ fn what_a_small_file_system_cannot_hold_is_counted() {
     let stage = Stage::new("counted");
     let (dump, programs) = (stage.path("a.rmk"), 100);
     let script = format!(
-        "export RINGMARK=mode=lossless
+        "export RINGMARK=mode=discard
          taken() {{ while ls \"$DIR\"/*.ring > /dev/null 2>&1; do sleep 0.01; done; }}
          {tool} record --all -o {dump} & recorder=$!
          {EMIT} 0 {EVENTS}

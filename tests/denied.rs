@@ -15,8 +15,8 @@ const LIMIT_MS: &str = "20000";
 
 const SESSIONS: [&str; 3] = [
     "mode=overwrite,page=4K,ring=64K",
-    "mode=lossless,control=off",
-    "mode=lossless,memfd=on,warm=1",
+    "mode=discard,control=off",
+    "mode=discard,memfd=on,warm=1",
 ];
 
 /// What a batch of runs found.

@@ -96,7 +96,7 @@ fn expect_streamed(label: &str, collect: &[String]) {
     assert_eq!(stream[0], "/usr/local/bin/ringmark");
     let host = Host::new(label);
     let (collector, to) = host.collector(collect);
-    let ringmark = "mode=lossless,ring=64K,page=4K,session=4M";
+    let ringmark = "mode=discard,ring=64K,page=4K,session=4M";
     let program = host.stage.start(EMIT, ringmark, "1 1000 hold=60000");
     let streamer = host.start(&stream[1..], "host", &to, "streamer");
     let there = || Account::of(&decode(&segments(&host.store))).delivered();

@@ -1,4 +1,4 @@
-//! Promise: in lossless mode emitted = delivered + lost, for every thread, to the event, and each
+//! Promise: in discard mode emitted = delivered + lost, for every thread, to the event, and each
 //! loss stands where it happened; whatever becomes of the recorder.
 
 use std::fs;
@@ -34,10 +34,10 @@ fn wait_for_room(session: &Session) {
 
 #[test]
 fn every_event_is_delivered_or_counted() {
-    let stage = Stage::new("lossless");
+    let stage = Stage::new("discard");
     let dump = stage.path("a.rmk");
     let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
-    let ringmark = "mode=lossless,ring=1M,session=64M";
+    let ringmark = "mode=discard,ring=1M,session=64M";
     let counters = Counters::new(stage.path("counters"));
     let half = EVENTS / 2;
     let arguments = format!("{THREADS} {EVENTS} gate={half} {}", counters.argument());
@@ -65,7 +65,7 @@ fn a_program_at_human_speed_loses_nothing() {
     let stage = Stage::new("paced");
     let dump = stage.path("a.rmk");
     let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
-    let ringmark = "mode=lossless,ring=1M,session=64M";
+    let ringmark = "mode=discard,ring=1M,session=64M";
     let counters = Counters::new(stage.path("counters"));
     // A step is a quarter of a ring; two more fit when the next one may begin.
     let (events, step) = (100_000, 10_000);
@@ -91,7 +91,7 @@ fn a_program_at_human_speed_loses_nothing() {
 fn the_reader_stands_still_for_two_seconds() {
     let stage = Stage::new("stopped");
     let dump = stage.path("a.rmk");
-    let ringmark = "mode=lossless,ring=256K,session=64M";
+    let ringmark = "mode=discard,ring=256K,session=64M";
     let counters = Counters::new(stage.path("counters"));
     let arguments = format!(
         "{THREADS} {EVENTS} gate=250000 burst=250 pause=1500 {}",
@@ -131,7 +131,7 @@ fn the_reader_stands_still_for_two_seconds() {
 #[test]
 fn missing_and_misplaced_pages_are_found_out() {
     let stage = Stage::new("planted");
-    let ringmark = "mode=lossless,ring=64K,page=4K,session=8M,keep=always";
+    let ringmark = "mode=discard,ring=64K,page=4K,session=8M,keep=always";
     let program = emit(&stage, ringmark, "2 2000");
     let _ = program.finish(LONG).expect_code(0);
     let dump = stage.path("a.rmk");
@@ -167,7 +167,7 @@ enum Fate {
 fn overload(number: u64, fate: Fate) -> u64 {
     let stage = Stage::new("overload");
     let mut dumps = vec![stage.path("0.rmk")];
-    let ringmark = "mode=lossless,ring=16K,page=4K,session=2M,control=off,keep=always";
+    let ringmark = "mode=discard,ring=16K,page=4K,session=2M,control=off,keep=always";
     let program = emit(&stage, ringmark, "2 100000 burst=10000 pause=100");
     let ring_file = stage.ring_file();
     if !matches!(fate, Fate::Late) {

@@ -64,7 +64,7 @@ fn a_bad_value_means_off_and_says_why() {
         ("yes", "1, 0, or key=value"),
         (
             "mode=lossy",
-            "mode: found \"lossy\", expected lossless or overwrite",
+            "mode: found \"lossy\", expected discard or overwrite",
         ),
         ("ring=12", "ring: found \"12\""),
         ("ring=0", "ring: found \"0\""),
@@ -126,7 +126,7 @@ fn each_option_reaches_the_session() {
     );
     assert_eq!(default.ring_bytes, 256 << 10);
     assert_ne!(default.mailbox_offset, 0);
-    assert_eq!(header("mode=lossless").mode, Mode::Lossless as u32);
+    assert_eq!(header("mode=discard").mode, Mode::Discard as u32);
     assert_eq!(header("page=8K").page_bytes, 8 << 10);
     assert_eq!(header("ring=1M").ring_bytes, 1 << 20);
     let (small, large) = (
@@ -137,7 +137,7 @@ fn each_option_reaches_the_session() {
     // A session that is not said has room for four rings of the wanted size.
     assert!(header("ring=32M,warm=1").file_bytes >= 256 << 20);
     assert_eq!(header("control=off").mailbox_offset, 0);
-    assert_eq!(header(" mode=lossless , control=off ").mailbox_offset, 0);
+    assert_eq!(header(" mode=discard , control=off ").mailbox_offset, 0);
     for clock in [Clock::Monotonic, Clock::Coarse, Clock::None] {
         assert_eq!(
             header(&format!("clock={}", clock.name())).clock,

@@ -16,7 +16,7 @@ use ringmark_tests::{Running, ringmark, run, wait_until};
 use rustix::process::Signal;
 
 const ENDS: &str = env!("CARGO_BIN_EXE_ends");
-const MODES: [&str; 2] = ["mode=lossless", "mode=overwrite"];
+const MODES: [&str; 2] = ["mode=discard", "mode=overwrite"];
 
 /// A program whose exit begins when its standard input ends. Its ring file stays: whatever is beside
 /// it may look at it and close it again before it opens it for good.

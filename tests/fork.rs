@@ -68,7 +68,7 @@ fn expect(stage: &Stage, expected: &[u64]) {
 
 #[test]
 fn a_forked_child_has_a_session_of_its_own() {
-    for mode in ["lossless", "overwrite"] {
+    for mode in ["discard", "overwrite"] {
         let stage = Stage::new("fork");
         run(&stage, mode, "plain");
         expect(&stage, &[EVENTS, 3 * EVENTS]);
@@ -78,14 +78,14 @@ fn a_forked_child_has_a_session_of_its_own() {
 #[test]
 fn so_has_the_child_of_the_child() {
     let stage = Stage::new("nested");
-    run(&stage, "lossless", "nested");
+    run(&stage, "discard", "nested");
     expect(&stage, &[EVENTS, EVENTS, 2 * EVENTS]);
 }
 
 #[test]
 fn a_child_is_not_traced_if_asked_for() {
     let stage = Stage::new("off");
-    run(&stage, "lossless,fork=off", "plain");
+    run(&stage, "discard,fork=off", "plain");
     expect(&stage, &[3 * EVENTS]);
 }
 
@@ -133,7 +133,7 @@ fn is_largest(file: &std::path::Path, files: &[std::path::PathBuf]) -> bool {
 #[test]
 fn two_hundred_children_at_once() {
     let stage = Stage::new("storm");
-    run(&stage, "lossless,control=off", "storm 200");
+    run(&stage, "discard,control=off", "storm 200");
     let mut expected = vec![EVENTS; 200];
     expected.push(2 * EVENTS);
     expect(&stage, &expected);
@@ -142,7 +142,7 @@ fn two_hundred_children_at_once() {
 #[test]
 fn a_raw_clone_writes_nothing_and_counts() {
     let stage = Stage::new("clone");
-    let done = run(&stage, "lossless", "clone");
+    let done = run(&stage, "discard", "clone");
     assert_eq!(done.stdout_text(), format!("{EVENTS}\n"));
     expect(&stage, &[2 * EVENTS]);
 }
@@ -150,14 +150,14 @@ fn a_raw_clone_writes_nothing_and_counts() {
 #[test]
 fn a_command_is_a_session_and_its_parent_stays_one() {
     let stage = Stage::new("command");
-    run(&stage, "lossless", "command");
+    run(&stage, "discard", "command");
     expect(&stage, &[EVENTS, 2 * EVENTS]);
 }
 
 #[test]
 fn exec_ends_a_session_and_the_new_program_has_its_own() {
     let stage = Stage::new("exec");
-    let program = stage.start(FORKS, &format!("mode=lossless,{SMALL}"), "exec");
+    let program = stage.start(FORKS, &format!("mode=discard,{SMALL}"), "exec");
     let pid = program.id();
     let _ = program.finish(SOON).expect_code(0);
     let files = stage.ring_files();
@@ -180,7 +180,7 @@ fn a_dead_parent_is_dead_while_a_silent_child_holds_its_files() {
 /// How long it took until its death was found.
 fn kill_a_parent() -> Duration {
     let stage = Stage::new("silent");
-    let mut command = stage.program(FORKS, &format!("mode=lossless,{SMALL}"));
+    let mut command = stage.program(FORKS, &format!("mode=discard,{SMALL}"));
     command.arg("silent").stdin(Stdio::piped());
     let program = Running::start(&mut command).unwrap();
     let ring_file = stage.ring_file();

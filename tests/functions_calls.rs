@@ -6,7 +6,7 @@ mod calls;
 use std::io::Write;
 use std::process::Stdio;
 
-use calls::{Books, LOSSLESS, Program, SMALL, check, check_all, own_counts};
+use calls::{Books, DISCARD, Program, SMALL, check, check_all, own_counts};
 use ringmark_reader::{Access, Session, SessionInfo};
 use ringmark_tests::wait::wait_until;
 use ringmark_tests::{Running, is_long, recording, require_tools};
@@ -16,7 +16,7 @@ const GRAPH: &str = "tracer=graph;filter=*";
 #[test]
 fn whatever_is_passed_and_returned_before_main_and_after_exit() {
     if require_tools(&["gcc"]) {
-        check("calls_plain.c", "", LOSSLESS, "1000", |traced| {
+        check("calls_plain.c", "", DISCARD, "1000", |traced| {
             assert_eq!(traced.books.open, 0);
             assert_eq!(traced.books.sum().loose, 0);
         });
@@ -30,7 +30,7 @@ fn calls_100_000_deep() {
         return;
     }
     let program = Program::new("gcc", "calls_plain.c", "-O2");
-    let traced = program.trace(LOSSLESS, GRAPH, "100000");
+    let traced = program.trace(DISCARD, GRAPH, "100000");
     traced.books.expect_closed("deep");
     let own = own_counts(&traced.finished);
     traced.books.expect_calls(&own, "deep");
@@ -44,7 +44,7 @@ fn calls_100_000_deep() {
 #[test]
 fn jumps_and_signals() {
     if require_tools(&["gcc"]) {
-        check("calls_jumps.c", "", LOSSLESS, "", |traced| {
+        check("calls_jumps.c", "", DISCARD, "", |traced| {
             assert!(traced.books.functions["fall"].unwound > 5000);
             assert_eq!(traced.books.functions["fall"].returned, 0);
             assert_eq!(traced.books.functions["builtin_fall"].returned, 0);
@@ -61,7 +61,7 @@ fn signals_at_any_instruction() {
         return;
     }
     let program = Program::new("gcc", "calls_jumps.c", "-O2");
-    let traced = program.trace(LOSSLESS, GRAPH, "often");
+    let traced = program.trace(DISCARD, GRAPH, "often");
     println!("{:?}", traced.books);
     let own = own_counts(&traced.finished);
     assert_eq!(traced.books.sum().unwound, 0);
@@ -74,7 +74,7 @@ fn exceptions_and_what_unwinders_find() {
         check(
             "calls_exceptions.cc",
             "-fnon-call-exceptions",
-            LOSSLESS,
+            DISCARD,
             "",
             |traced| {
                 assert!(traced.books.functions["thrower"].unwound > 1000);
@@ -112,7 +112,7 @@ fn threads_that_end_early() {
 #[test]
 fn stacks_that_change_hands() {
     if require_tools(&["gcc"]) {
-        check("calls_coroutines.c", "", LOSSLESS, "", |_| {});
+        check("calls_coroutines.c", "", DISCARD, "", |_| {});
     }
 }
 
@@ -132,7 +132,7 @@ fn a_full_ring() {
         return;
     }
     let program = Program::new("gcc", "calls_plain.c", "-O2");
-    let ringmark = "mode=lossless,keep=always,page=4K,ring=64K,session=1M";
+    let ringmark = "mode=discard,keep=always,page=4K,ring=64K,session=1M";
     let traced = program.trace(ringmark, GRAPH, "100");
     println!("{:?}", traced.books);
     let own = own_counts(&traced.finished);
@@ -150,7 +150,7 @@ fn a_ring_that_is_full_at_times() {
     let program = Program::new("gcc", "calls_switched.c", "-O2");
     // Of these calls none goes the slow way but the first.
     let wishes = "tracer=graph;filter=descend";
-    let mut command = program.command("mode=lossless,keep=always,page=4K,ring=16K", wishes);
+    let mut command = program.command("mode=discard,keep=always,page=4K,ring=16K", wishes);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut running = Running::start(&mut command).expect("it starts");
     let ring_file = program.stage().ring_file();
@@ -196,7 +196,7 @@ fn arguments_and_results() {
     }
     let program = Program::new("gcc", "calls_plain.c", "-O2");
     let wishes = "tracer=graph;filter=tail_*;filter=pair_of;filter=eight;args=6;result=on";
-    let traced = program.trace(LOSSLESS, wishes, "10");
+    let traced = program.trace(DISCARD, wishes, "10");
     traced.books.expect_closed("arguments");
     let of = |name: &str, exit: bool| -> Vec<Vec<u64>> {
         let words = traced.books.words.iter();
@@ -228,12 +228,12 @@ fn only_long_calls() {
     }
     let program = Program::new("gcc", "calls_plain.c", "-O2");
     let wishes = "tracer=graph;filter=*;min_ns=1";
-    let traced = program.trace(LOSSLESS, wishes, "100");
+    let traced = program.trace(DISCARD, wishes, "100");
     let own = own_counts(&traced.finished);
     traced.books.expect_calls(&own, "long calls");
     let none = format!("tracer=graph;filter=recurse;min_ns={}", 60_000_000_000_u64);
     let program = Program::new("gcc", "calls_plain.c", "-O2");
-    let traced = program.trace(LOSSLESS, &none, "100");
+    let traced = program.trace(DISCARD, &none, "100");
     assert!(traced.books.functions.is_empty(), "{:?}", traced.books);
 }
 

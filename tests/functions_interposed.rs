@@ -141,7 +141,7 @@ fn traced(stage: &Stage, tracer: &str, command_line: &[&Path], dump: &Path) -> S
     let mut command = tool(stage);
     command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
     command
-        .env("RINGMARK", "mode=lossless,session=256M")
+        .env("RINGMARK", "mode=discard,session=256M")
         .arg(dump)
         .arg("--")
         .args(command_line);

@@ -49,7 +49,7 @@ fn worked(stage: &Stage, wishes: &str) -> (Running, Own) {
     let counts = stage.path("counts");
     let mut command = stage.command(&program);
     let ring = if is_long() { "32M" } else { "4M" };
-    let ringmark = format!("mode=lossless,keep=always,ring={ring},session=256M");
+    let ringmark = format!("mode=discard,keep=always,ring={ring},session=256M");
     command.env("RINGMARK", ringmark);
     command.env("RINGMARK_TRACE", wishes);
     command.env("LD_PRELOAD", library()).arg(&counts);
@@ -297,7 +297,7 @@ fn triggers_say_which_calls_are_counted() {
         tracer=all;kind=profile;filter=*;\
         tracer=graph;filter=work;trigger=begin_part:exit=stop;trigger=end_part:entry=start";
     let mut command = stage.command(&program);
-    command.env("RINGMARK", "mode=lossless,keep=always,ring=4M,session=64M");
+    command.env("RINGMARK", "mode=discard,keep=always,ring=4M,session=64M");
     command
         .env("RINGMARK_TRACE", wishes)
         .env("LD_PRELOAD", library());

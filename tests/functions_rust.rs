@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use self::calls::{LOSSLESS, Program, own_counts};
+use self::calls::{DISCARD, Program, own_counts};
 use ringmark_reader::{Access, Session, control};
 use ringmark_tests::binary::{built, built_with};
 use ringmark_tests::code::{Instruction, compare_with_golden, disassemble, disassemble_all};
@@ -72,7 +72,7 @@ fn each_call_is_there_with_its_end() {
 fn check_calls(program: PathBuf, build: &str) {
     let program = Program::at(program);
     let wishes = "tracer=graph;filter=*@functions-sites";
-    let traced = program.trace(LOSSLESS, wishes, "10");
+    let traced = program.trace(DISCARD, wishes, "10");
     println!("{build} {:?}", traced.books);
     traced.books.expect_closed(build);
     let own = own_counts(&traced.finished);

@@ -7,7 +7,7 @@ mod calls;
 use std::io::Write;
 use std::process::Stdio;
 
-use calls::{Books, LOSSLESS, Program, RETURNS, XRAY, clang};
+use calls::{Books, DISCARD, Program, RETURNS, XRAY, clang};
 use ringmark_tests::compiler::{can_build, first_that_builds};
 use ringmark_tests::functions::ringmark;
 use ringmark_tests::{Running, is_long, require_tools};
@@ -71,7 +71,7 @@ fn tail_calls_arguments_and_results() {
     for (compiler, flags) in ways() {
         let program = Program::new(&compiler, "calls_plain.c", &flags);
         let wishes = "tracer=graph;filter=tail_*;filter=eight;args=6;result=on";
-        let traced = program.trace(LOSSLESS, wishes, "10");
+        let traced = program.trace(DISCARD, wishes, "10");
         let books = &traced.books;
         books.expect_closed(&flags);
         assert_eq!(books.sum().unwound + books.sum().loose, 0, "{flags}");
@@ -107,7 +107,7 @@ fn durations() {
     let share = if is_long() { ways.len() } else { 1 };
     for (compiler, flags) in ways.into_iter().rev().take(share) {
         let program = Program::new(&compiler, "calls_plain.c", &flags);
-        let traced = program.trace(LOSSLESS, "tracer=graph;filter=*;min_ns=1", "100");
+        let traced = program.trace(DISCARD, "tracer=graph;filter=*;min_ns=1", "100");
         let own = calls::own_counts(&traced.finished);
         traced.books.expect_calls(&own, &flags);
     }
@@ -119,7 +119,7 @@ fn switched_while_they_run() {
     let share = if is_long() { ways.len() } else { 1 };
     for (compiler, flags) in ways.into_iter().rev().take(share) {
         let program = Program::new(&compiler, "calls_switched.c", &flags);
-        let room = "mode=lossless,keep=always,ring=32M,session=256M";
+        let room = "mode=discard,keep=always,ring=32M,session=256M";
         let mut command = program.command(room, "tracer=graph;filter=*");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut running = Running::start(&mut command).expect("it starts");

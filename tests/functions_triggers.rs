@@ -165,7 +165,7 @@ fn each_tracer_has_its_own_triggers() {
     let mut command = stage.command(&program);
     command.env(
         "RINGMARK",
-        "mode=lossless,keep=always,page=4K,ring=4M,session=64M",
+        "mode=discard,keep=always,page=4K,ring=4M,session=64M",
     );
     command
         .env("RINGMARK_TRACE", wishes)

@@ -126,7 +126,7 @@ fn dead_session(stage: &Stage, mode: &str, arguments: &str) -> Vec<u8> {
 #[test]
 fn an_image_is_its_input() {
     let stage = Stage::new("image");
-    let image = dead_session(&stage, "lossless", "1 40");
+    let image = dead_session(&stage, "discard", "1 40");
     let input = ring_image::input_for(&image).expect("a small session");
     assert!(input.len() < 16 << 10, "{} bytes", input.len());
     assert!(ring_image::image(&input) == image);
@@ -137,7 +137,7 @@ fn an_image_is_its_input() {
 #[test]
 #[ignore = "writes into the checkout"]
 fn write_seeds() {
-    for (mode, threads) in [("lossless", 1), ("overwrite", 2)] {
+    for (mode, threads) in [("discard", 1), ("overwrite", 2)] {
         let stage = Stage::new("seed");
         let image = dead_session(&stage, mode, &format!("{threads} 60"));
         let input = ring_image::input_for(&image).expect("a small session");
@@ -187,7 +187,7 @@ fn stream(dump: &[u8]) -> Vec<u8> {
 const TEXTS: &[(u8, &str)] = &[
     (0, "1"),
     (0, "0"),
-    (0, "mode=lossless,ring=64K,page=4K,session=4M"),
+    (0, "mode=discard,ring=64K,page=4K,session=4M"),
     (0, "mode=overwrite,clock=coarse,keep=always,warm=2"),
     (0, "fork=off,memfd=on,control=0,tag=service=web"),
     (0, "session=99999999999G"),

@@ -50,7 +50,7 @@ impl Numbers {
 #[test]
 fn a_hostile_consumer_costs_events_and_nothing_else() {
     let stage = Stage::new("consumer");
-    let ringmark = "mode=lossless,ring=32K,page=4K,session=4M,keep=always";
+    let ringmark = "mode=discard,ring=32K,page=4K,session=4M,keep=always";
     let counters = Counters::new(stage.path("counters"));
     let arguments = format!("4 1000000000 burst=1000 pause=500 {}", counters.argument());
     let program = stage.start(EMIT, ringmark, &arguments);
@@ -124,7 +124,7 @@ fn place(numbers: &mut Numbers, header: &ringmark_format::session::SessionHeader
 #[test]
 fn damaged_ring_files_end_in_events_or_an_error() {
     let images = if is_long() { 20_000 } else { 1_500 };
-    for mode in ["lossless", "overwrite"] {
+    for mode in ["discard", "overwrite"] {
         let stage = Stage::new("image");
         let ring_file = dead_session(&stage, mode);
         let good = fs::read(&ring_file).unwrap();
@@ -199,7 +199,7 @@ fn a_cut_file_is_an_error_and_a_punched_one_is_damage() {
         return;
     }
     let stage = Stage::new("cut");
-    let ring_file = dead_session(&stage, "lossless");
+    let ring_file = dead_session(&stage, "discard");
     let dump = stage.path("a.rmk");
     let bytes = fs::metadata(&ring_file).unwrap().len();
     let rings = bytes - (256 << 10);

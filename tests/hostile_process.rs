@@ -19,7 +19,7 @@ use rustix::process::Signal;
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
 const SCRIBBLER: &str = env!("CARGO_BIN_EXE_scribbler");
-const HEALTHY: &str = "mode=lossless,ring=8M,page=16K,session=64M,keep=always";
+const HEALTHY: &str = "mode=discard,ring=8M,page=16K,session=64M,keep=always";
 const THREADS: u64 = 2;
 const EVENTS: u64 = 100_000;
 
@@ -129,7 +129,7 @@ fn nonsense_harms_no_tool_and_no_other_program() {
         return;
     }
     let mut random = Random::seeded();
-    for mode in ["lossless", "overwrite"] {
+    for mode in ["discard", "overwrite"] {
         let stage = Stage::new("nonsense");
         let mut command = stage.program(
             SCRIBBLER,

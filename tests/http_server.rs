@@ -52,7 +52,7 @@ fn serve(level: &str) -> (Value, Dump) {
 
 fn run_server(stage: &Stage, level: &str) -> Finished {
     let exe = binary::built("ringmark-test-http", "http-server");
-    let ringmark = "mode=lossless,ring=16M,session=512M";
+    let ringmark = "mode=discard,ring=16M,session=512M";
     let mut command = stage.program(&text(&exe), ringmark);
     command.args([REQUESTS.to_string(), CONNECTIONS.to_string()]);
     command.env("RINGMARK_FILTER", level);

@@ -83,14 +83,14 @@ fn the_same_events_of_a_dump_in_the_same_order() {
         return;
     }
     for (exe, ringmark, arguments) in [
-        (QUIET, "mode=lossless,keep=always", "events 6000"),
+        (QUIET, "mode=discard,keep=always", "events 6000"),
         (
             QUIET,
-            "mode=lossless,keep=always,clock=monotonic,page=4K",
+            "mode=discard,keep=always,clock=monotonic,page=4K",
             "events 600",
         ),
-        (QUIET, "mode=lossless,keep=always,clock=none", "events 600"),
-        (EMIT, "mode=lossless,ring=64K,page=4K,keep=always", "3 4000"),
+        (QUIET, "mode=discard,keep=always,clock=none", "events 600"),
+        (EMIT, "mode=discard,ring=64K,page=4K,keep=always", "3 4000"),
         (
             EMIT,
             "mode=overwrite,ring=32K,page=4K,keep=always",
@@ -204,7 +204,7 @@ fn a_live_session_is_consumed() {
     }
     let stage = Stage::new("consume");
     // Sixteen times as much as a ring holds: without a consumer nearly all is lost.
-    let ringmark = "mode=lossless,ring=32K,page=4K";
+    let ringmark = "mode=discard,ring=32K,page=4K";
     let counters = Counters::new(stage.path("counters"));
     let arguments = format!(
         "2 20000 gate=100 burst=100 pause=20000 {}",

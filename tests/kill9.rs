@@ -108,8 +108,8 @@ fn committed_events_survive_kills_in_overwrite_mode() {
 }
 
 #[test]
-fn committed_events_survive_kills_in_lossless_mode() {
-    kill_loop("lossless");
+fn committed_events_survive_kills_in_discard_mode() {
+    kill_loop("discard");
 }
 
 /// A session whose writers were killed in mid-write: at least one record is reserved and not
@@ -142,7 +142,7 @@ fn after_killed_writers_a_healthy_one_has_everything() {
         let killed: Vec<_> = (0..writers)
             .map(|number| killed_in_mid_write(&stage, number, &mut random))
             .collect();
-        let healthy = "mode=lossless,ring=16M,session=64M";
+        let healthy = "mode=discard,ring=16M,session=64M";
         let program = stage.start(EMIT, healthy, &format!("1 {EVENTS}"));
         let _ = program.finish(SOON).expect_code(0);
         let mut files = stage.ring_files();
@@ -196,7 +196,7 @@ fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
     for _ in 0..3 {
         let program = start(
             &stage,
-            "mode=lossless,ring=64K,page=4K,session=4M,control=off",
+            "mode=discard,ring=64K,page=4K,session=4M,control=off",
             HOW[0],
             &counters(),
         );
@@ -206,7 +206,7 @@ fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
     }
     let alive = start(
         &stage,
-        "mode=lossless,ring=64K,page=4K,session=4M",
+        "mode=discard,ring=64K,page=4K,session=4M",
         HOW[0],
         &counters(),
     );

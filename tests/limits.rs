@@ -15,7 +15,7 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const ODD: &str = env!("CARGO_BIN_EXE_odd");
 const SESSIONS: [&str; 2] = [
     "mode=overwrite,keep=always",
-    "mode=lossless,control=off,keep=always",
+    "mode=discard,control=off,keep=always",
 ];
 
 fn odd(stage: &Stage, ringmark: &str, arguments: &[&str]) -> Finished {
@@ -140,7 +140,7 @@ fn what_is_printed_without_standard_output_lands_in_no_ring_file() {
     for mask in 1..8 {
         for ringmark in [
             "mode=overwrite,keep=always",
-            "mode=lossless,control=off,keep=always",
+            "mode=discard,control=off,keep=always",
         ] {
             let stage = Stage::new("closed");
             let mask = mask.to_string();
@@ -154,7 +154,7 @@ fn what_is_printed_without_standard_output_lands_in_no_ring_file() {
 fn a_daemon_that_closed_all_descriptors_keeps_its_files_and_its_trace() {
     for ringmark in [
         "mode=overwrite,keep=always",
-        "mode=lossless,control=off,warm=0,keep=always",
+        "mode=discard,control=off,warm=0,keep=always",
     ] {
         let stage = Stage::new("daemon");
         let file = stage.path("log");
@@ -181,7 +181,7 @@ fn a_recorder_out_of_descriptors_comes_back_to_what_it_left() {
         return;
     }
     let stage = Stage::new("short-recorder");
-    let ringmark = "mode=lossless,control=off,ring=64K,session=1M";
+    let ringmark = "mode=discard,control=off,ring=64K,session=1M";
     let programs: Vec<_> = (0..12)
         .map(|_| stage.start(EMIT, ringmark, "1 100"))
         .collect();

@@ -59,7 +59,7 @@ const KINDS: &[(&str, Make)] = &[
 ];
 
 fn tiny_blocks(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     while out.len() < bytes {
         write::block(&mut out, write::header(99, SESSION), b"").unwrap();
     }
@@ -67,14 +67,14 @@ fn tiny_blocks(bytes: usize) -> Vec<u8> {
 }
 
 fn broken_headers(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     out.extend(b"RMKBRMK".iter().cycle().take(bytes));
     out
 }
 
 /// Right headers whose content is said to be 64 KiB and is none of it, each with the next one in it.
 fn giant_lengths(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     let mut header = write::header(kind::PAGE, SESSION);
     write::seal_header(&mut header, &vec![1; 64 << 10]).unwrap();
     while out.len() < bytes {
@@ -118,7 +118,7 @@ fn sessions(bytes: usize) -> Vec<u8> {
 }
 
 fn rings_and_types(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     let mut stream = common::schema();
     for id in 19.. {
         if stream.len() >= bytes / 2 {
@@ -146,7 +146,7 @@ fn schema_of(stream: &[u8], out: &mut Vec<u8>) {
 /// The dearest of all: every record has a type of its own.
 fn unknown_types(bytes: usize) -> Vec<u8> {
     let bytes = bytes / 4;
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     let mut id = 100;
     for slot in 0.. {
         if out.len() >= bytes {
@@ -161,7 +161,7 @@ fn unknown_types(bytes: usize) -> Vec<u8> {
 
 /// Half a schema of one type, half pages of its events.
 fn schema_and_events(bytes: usize, entry: &[u8], payload: &[u64]) -> Vec<u8> {
-    let session = common::session_content(common::session_header(Mode::Lossless));
+    let session = common::session_content(common::session_header(Mode::Discard));
     let mut out = Vec::new();
     write::session(&mut out, SESSION, &session).unwrap();
     schema_of(entry, &mut out);
@@ -191,7 +191,7 @@ fn labels(bytes: usize) -> Vec<u8> {
 }
 
 fn attributes(bytes: usize) -> Vec<u8> {
-    let mut header = common::session_header(Mode::Lossless);
+    let mut header = common::session_header(Mode::Discard);
     let mut list = Vec::new();
     while list.len() < (bytes / 2).min(3 << 20) {
         attribute::push(&mut list, tag::TAG, b"");
@@ -210,7 +210,7 @@ fn attributes(bytes: usize) -> Vec<u8> {
 }
 
 fn counters(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     let slots = (bytes / 2).min(3 << 20) / SlotCounters::BYTES;
     let mut all = vec![SlotCounters::new_zeroed(); slots];
     all.iter_mut().zip(0..).for_each(|(s, n)| s.slot = n);
@@ -223,7 +223,7 @@ fn counters(bytes: usize) -> Vec<u8> {
 }
 
 fn copies(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     for number in 0.. {
         if out.len() >= bytes {
             break;
@@ -235,7 +235,7 @@ fn copies(bytes: usize) -> Vec<u8> {
 
 /// The kept page is large, the copies are small, and none is just its beginning.
 fn copies_of_a_large_page(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     let mut page = PageOf::new(0, 0);
     page.page_bytes = 1 << 20;
     let mut small = page.bytes.clone();
@@ -255,7 +255,7 @@ fn copies_of_a_large_page(bytes: usize) -> Vec<u8> {
 }
 
 fn pieces(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     for number in 0..(bytes / 80) as u64 {
         write::schema(&mut out, SESSION, 1_000_000 - 3 * number % 999_983, &[0; 8]).unwrap();
     }
@@ -271,7 +271,7 @@ fn names(bytes: usize) -> Vec<u8> {
 }
 
 fn backwards(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     let pages = bytes as u64 / 4200;
     for number in 0..pages {
         let mut page = PageOf::new(number, 500 * number);
@@ -287,7 +287,7 @@ fn backwards(bytes: usize) -> Vec<u8> {
 }
 
 fn bombs(bytes: usize) -> Vec<u8> {
-    let mut out = start(Mode::Lossless);
+    let mut out = start(Mode::Discard);
     let mut raw = Vec::new();
     write::block(&mut raw, write::header(99, SESSION), &vec![0; 1 << 20]).unwrap();
     while out.len() < bytes / 16 {

@@ -86,7 +86,7 @@ fn a_full_tmpfs_makes_it_smaller_or_switches_it_off() {
     need_root("to mount a small tmpfs in a namespace of its own");
     let mut traced = 0;
     for free in [0, 4, 8, 60, 100, 128, 160, 200, 256, 320, 512, 1024, 2048] {
-        for ringmark in ["mode=lossless", "mode=lossless,control=off,page=4K"] {
+        for ringmark in ["mode=discard", "mode=discard,control=off,page=4K"] {
             let found = with_free_bytes(free << 10, ringmark);
             if let Some((bytes, account)) = &found {
                 traced += 1;
@@ -111,7 +111,7 @@ fn a_tmpfs_that_fills_up_later_costs_events_and_nothing_else() {
     // The session starts with room enough; when its threads emit, there is none left.
     let script = format!(
         "mount -t tmpfs -o size=8m,mode=0700 ringmark-test \"$DIR\"
-         RINGMARK=mode=lossless,control=off,warm=0,keep=always {EMIT} 12 {EVENTS} gate=0 {ledger} &
+         RINGMARK=mode=discard,control=off,warm=0,keep=always {EMIT} 12 {EVENTS} gate=0 {ledger} &
          while ! ls \"$DIR\"/*.ring > /dev/null 2>&1; do :; done
          head -c 9000000 /dev/zero > \"$DIR/fill\" 2> /dev/null || :
          {go}

@@ -100,7 +100,7 @@ fn two_first_processes() -> Duration {
 #[test]
 fn a_process_that_closed_all_its_descriptors_is_alive() {
     let stage = Stage::new("closed");
-    let program = stage.start(FORKS, "mode=lossless,ring=64K,page=4K,session=4M", "close");
+    let program = stage.start(FORKS, "mode=discard,ring=64K,page=4K,session=4M", "close");
     let ring_file = stage.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     // 100 before, 100 behind: the ring that it has stays usable. Another thread finds none.

@@ -75,10 +75,10 @@ fn the_event_path_is_quiet_in_both_modes_with_every_clock() {
         return;
     }
     for clock in ["tsc", "monotonic", "coarse", "none"] {
-        // Overwriting turns pages all the time; lossless without a reader loses most.
+        // Overwriting turns pages all the time; discard without a reader loses most.
         for mode in [
             "overwrite,page=4K,ring=64K",
-            "lossless,ring=64K",
+            "discard,ring=64K",
             "overwrite,control=off",
         ] {
             let ringmark = format!("mode={mode},clock={clock}");
@@ -96,7 +96,7 @@ fn it_is_quiet_with_a_reader_and_with_one_that_stands_still() {
         let stage = Stage::new("quiet");
         let log = stage.path("log");
         let dump = stage.path("a.rmk");
-        let ringmark = "mode=lossless,page=4K,ring=64K";
+        let ringmark = "mode=discard,page=4K,ring=64K";
         let program = start(&stage, ringmark, "events", &log);
         let ring_file = stage.ring_file();
         let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();

@@ -42,7 +42,7 @@ fn ends_with_counters(path: &Path) -> bool {
 
 #[test]
 fn a_killed_process_is_dumped_even_if_its_file_was_deleted() {
-    for mode in ["overwrite", "lossless"] {
+    for mode in ["overwrite", "discard"] {
         let stage = Stage::new("ondeath");
         let dumps = stage.path("dumps");
         let watch = start_watch(stage.command(RECORDER), &dumps);

@@ -17,7 +17,7 @@ use step::{Plan, run};
 fn plans() -> [Plan; 4] {
     let with_signals = |plan| Plan { signals: 1, ..plan };
     [
-        Plan::new("fast", 1, "lossless"),
+        Plan::new("fast", 1, "discard"),
         Plan::new("brim", 6, "overwrite"),
         with_signals(Plan::new("brim", 2, "overwrite")),
         with_signals(Plan::new("fours", 1, "overwrite")),

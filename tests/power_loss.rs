@@ -49,7 +49,7 @@ fn moments(calls: &[Call]) -> Vec<Released> {
 fn recorded(options: &str) -> Vec<Call> {
     let stage = Stage::new("power");
     let shim = shim::build(&stage, "disk_shim");
-    let ringmark = "mode=lossless,ring=64K,page=4K,session=1M,control=off,keep=always";
+    let ringmark = "mode=discard,ring=64K,page=4K,session=1M,control=off,keep=always";
     let counters = Counters::new(stage.path("counters"));
     let arguments = format!("2 1200 gate=60 {}", counters.argument());
     let program = stage.start(EMIT, ringmark, &arguments);

@@ -10,7 +10,7 @@ use ringmark_tests::recording::read;
 use ringmark_tests::stage::{SOON, Stage};
 
 const ENDS: &str = env!("CARGO_BIN_EXE_ends");
-const RINGMARK: &str = "mode=lossless,ring=64K,page=4K,session=8M,warm=1,keep=always";
+const RINGMARK: &str = "mode=discard,ring=64K,page=4K,session=8M,warm=1,keep=always";
 
 /// For those that emit until somebody stops them.
 fn roomy() -> String {

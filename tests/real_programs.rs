@@ -15,7 +15,7 @@ use ringmark_tests::{Running, is_long, recording, require_tools, run, workspace_
 
 const LIMIT: Duration = Duration::from_secs(300);
 /// Much enough for all that comes before the recorder does.
-const LOSSLESS: &str = "mode=lossless,ring=256M,session=512M";
+const DISCARD: &str = "mode=discard,ring=256M,session=512M";
 /// What is switched: none, some and all functions.
 const PATTERNS: [&str; 8] = [
     "*", "l*", "sqlite3*", "*alloc*", "*e*", "s*_*", "m*", "nothing",
@@ -171,7 +171,7 @@ impl Program {
         let (expected, untraced) = Self::output(self.stage.command(&self.path).args(work));
         let dump = self.stage.path("all.rmk");
         let mut command = tool(&self.stage);
-        command.env("RINGMARK", LOSSLESS);
+        command.env("RINGMARK", DISCARD);
         command
             .args(["record", "--tracer", "graph", "--all-functions", "-o"])
             .arg(&dump);

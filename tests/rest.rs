@@ -136,7 +136,7 @@ fn beside_a_command_that_is_quiet_or_not_traced() {
 #[test]
 fn beside_a_dead_program_without_a_collector() {
     let stage = Stage::new("away");
-    let program = stage.start(SILENT, "mode=lossless", "4 400");
+    let program = stage.start(SILENT, "mode=discard", "4 400");
     let (pid, ring_file) = (program.id().to_string(), stage.ring_file());
     let to = format!("unix://{}", stage.path("socket").display());
     let streamer = watcher(&stage, &["stream", "-p", &pid, "--to", &to]);

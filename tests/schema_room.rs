@@ -10,7 +10,7 @@ use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, ringmark, run};
 
 const FORKS: &str = env!("CARGO_BIN_EXE_traced_forks");
-const SMALL: &str = "mode=lossless,ring=16K,page=4K,session=96K,warm=0,keep=always";
+const SMALL: &str = "mode=discard,ring=16K,page=4K,session=96K,warm=0,keep=always";
 /// What every tool says.
 const SAID: &str = "no room to describe all";
 

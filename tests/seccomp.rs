@@ -48,7 +48,7 @@ fn attached_threads_emit_in_strict_mode() {
     // That mode takes the time stamp counter away, too.
     for clock in ["coarse", "none"] {
         for control in ["on", "off"] {
-            for mode in ["overwrite,page=4K,ring=64K", "lossless,ring=64K"] {
+            for mode in ["overwrite,page=4K,ring=64K", "discard,ring=64K"] {
                 let stage = Stage::new("strict");
                 let ringmark = format!("mode={mode},clock={clock},control={control}");
                 expect_done(end(start(&stage, &ringmark, "strict")));
@@ -68,7 +68,7 @@ fn a_filter_that_kills_kills_nobody_who_is_prepared() {
             let ringmark = format!("mode=overwrite,page=4K,ring=64K,keep=always,{options}");
             expect_done(end(start(&stage, &ringmark, how)));
             check(&stage, 2);
-            let ringmark = format!("mode=lossless,memfd=on,{options}");
+            let ringmark = format!("mode=discard,memfd=on,{options}");
             expect_done(end(start(&stage, &ringmark, how)));
         }
     }
@@ -91,7 +91,7 @@ fn what_the_documents_warn_of_is_so() {
 #[test]
 fn a_filter_that_fails_calls_costs_the_helper_thread_and_no_more() {
     for error in [libc::EPERM, libc::ENOSYS, libc::EINVAL] {
-        for mode in ["overwrite,page=4K,ring=64K", "lossless"] {
+        for mode in ["overwrite,page=4K,ring=64K", "discard"] {
             let stage = Stage::new("errno");
             let ringmark = format!("mode={mode},keep=always");
             let mut program = start(&stage, &ringmark, &format!("{error}-all"));

@@ -91,7 +91,7 @@ fn outputs(stage: &Stage, arguments: &str) -> Vec<u8> {
 fn what_was_not_declared_is_nowhere() {
     let mut random = Random::seeded();
     let mut searched = 0;
-    for mode in ["lossless", "overwrite"] {
+    for mode in ["discard", "overwrite"] {
         let stage = Stage::new("secret");
         let mut command = stage.program(KEEPER, &format!("mode={mode},{RINGMARK},keep=always"));
         let mut keeper = Keeper::start(&mut command, &mut random);

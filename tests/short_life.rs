@@ -22,7 +22,7 @@ fn a_thousand_of_a_thousand_are_recorded_while_they_run() {
     for number in 0..RUNS {
         // With and without the helper thread, in pages and rings of several sizes.
         let more = ["", ",control=off", ",page=4K,ring=16K"][number % 3];
-        emit_ten(&stage, &format!("mode=lossless{more}"));
+        emit_ten(&stage, &format!("mode=discard{more}"));
     }
     let drained = || stage.ring_files().is_empty().then_some(());
     wait_until(SOON, "drained sessions are removed", drained);
@@ -39,7 +39,7 @@ fn a_thousand_of_a_thousand_are_recorded_while_they_run() {
 #[test]
 fn they_can_be_read_after_their_end() {
     let runs = if is_long() { 500 } else { 50 };
-    for ringmark in ["mode=lossless", "mode=overwrite,keep=always"] {
+    for ringmark in ["mode=discard", "mode=overwrite,keep=always"] {
         for _ in 0..runs {
             let stage = Stage::new("after");
             emit_ten(&stage, ringmark);
@@ -53,8 +53,8 @@ fn they_can_be_read_after_their_end() {
 #[test]
 fn a_clean_exit_leaves_what_keep_says() {
     for (ringmark, stays) in [
-        ("mode=lossless", true),
-        ("mode=lossless,keep=never", false),
+        ("mode=discard", true),
+        ("mode=discard,keep=never", false),
         ("mode=overwrite", false),
         ("mode=overwrite,keep=always", true),
         ("mode=overwrite,keep=never", false),

@@ -81,7 +81,7 @@ fn twenty_thousand_handlers_a_second_interrupt_everything() {
         let stage = Stage::new("timer");
         let dump = stage.path("a.rmk");
         let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
-        let ringmark = format!("mode=lossless,page={page},ring=1M,session=16M");
+        let ringmark = format!("mode=discard,page={page},ring=1M,session=16M");
         let (main, handlers) = run(&stage, &ringmark, &format!("{how} {time}"));
         let _ = stop_recorder(recorder, SOON);
         let found = Found::of(&decode(&[dump]));
@@ -124,8 +124,8 @@ fn an_overwriting_ring_stays_whole_under_handlers() {
 fn handlers_interrupt_each_other_also_on_an_alternate_stack() {
     let time = if is_long() { 20_000 } else { 1_500 };
     for (how, mode) in [
-        ("nested", "lossless"),
-        ("nested-stack", "lossless"),
+        ("nested", "discard"),
+        ("nested-stack", "discard"),
         ("nested-stack", "overwrite"),
     ] {
         let stage = Stage::new("nested");
@@ -146,7 +146,7 @@ fn the_first_event_of_a_thread_may_be_its_handlers() {
     for (how, each) in [("first", 1), ("first-nested", 2), ("first-stack", 2)] {
         for more in ["", ",control=off,warm=0"] {
             let stage = Stage::new("first");
-            let ringmark = format!("mode=lossless,ring=64K,page=4K,session=4M{more}");
+            let ringmark = format!("mode=discard,ring=64K,page=4K,session=4M{more}");
             let (_, handlers) = run(&stage, &ringmark, how);
             let found = Found::of(&read(&[stage.ring_file()]));
             assert_eq!(found.handlers + found.lost_in_all(), handlers, "{found:?}");
@@ -158,7 +158,7 @@ fn the_first_event_of_a_thread_may_be_its_handlers() {
 #[test]
 fn a_reservation_left_behind_costs_one_ring_and_few_events() {
     let stage = Stage::new("forget");
-    let ringmark = "mode=lossless,ring=4M,page=4K,session=64M";
+    let ringmark = "mode=discard,ring=4M,page=4K,session=64M";
     let (main, _) = run(&stage, ringmark, "forget");
     let dump = read(&[stage.ring_file()]);
     let found = Found::of(&dump);
@@ -174,7 +174,7 @@ fn a_reservation_left_behind_costs_one_ring_and_few_events() {
 fn handlers_that_give_rings_up_lose_nothing_in_silence() {
     for _ in 0..5 {
         let stage = Stage::new("storm");
-        let ringmark = "mode=lossless,ring=256K,session=64M";
+        let ringmark = "mode=discard,ring=256K,session=64M";
         let (main, handlers) = run(&stage, ringmark, "storm 700");
         let dump = read(&[stage.ring_file()]);
         let found = Found::of(&dump);

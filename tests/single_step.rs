@@ -32,14 +32,14 @@ fn with_signals(plan: Plan) -> Plan {
 
 #[test]
 fn events_of_0_8_32_and_3000_bytes() {
-    walk(Plan::new("fast", 3, "lossless"));
+    walk(Plan::new("fast", 3, "discard"));
     // Their pages are overwritten, too.
     assert!(walk(Plan::new("fast", 5, "overwrite")).turns > 3);
 }
 
 #[test]
 fn pages_turn_when_they_are_full() {
-    for mode in ["lossless", "overwrite"] {
+    for mode in ["discard", "overwrite"] {
         assert!(walk(Plan::new("fours", 120, mode)).turns >= 2);
     }
     assert!(walk(Plan::new("brim", 12, "overwrite")).turns >= 12);
@@ -47,9 +47,9 @@ fn pages_turn_when_they_are_full() {
 
 #[test]
 fn a_full_ring_loses_the_newest_until_somebody_reads() {
-    let nobody = walk(Plan::new("brim", 40, "lossless"));
+    let nobody = walk(Plan::new("brim", 40, "discard"));
     assert_eq!((nobody.turns, nobody.lost), (3, 37));
-    let plan = Plan::new("brim", 40, "lossless");
+    let plan = Plan::new("brim", 40, "discard");
     let somebody = walk(Plan {
         consume_every: 4000,
         ..plan
@@ -59,19 +59,19 @@ fn a_full_ring_loses_the_newest_until_somebody_reads() {
 
 #[test]
 fn times_far_apart() {
-    walk(Plan::new("late", 10, "lossless"));
+    walk(Plan::new("late", 10, "discard"));
     let report = walk(with_signals(Plan::new("late", 1, "overwrite")));
     assert!(report.handlers > 300, "{report:?}");
 }
 
 #[test]
 fn spans_and_reservations_given_up() {
-    walk(Plan::new("spans", 20, "lossless"));
+    walk(Plan::new("spans", 20, "discard"));
 }
 
 #[test]
 fn threads_start_and_end() {
-    for mode in ["lossless", "overwrite"] {
+    for mode in ["discard", "overwrite"] {
         walk(Plan::new("attach", 3, mode));
         assert!(walk(Plan::new("threads", 3, mode)).turns >= 4);
     }
@@ -79,13 +79,13 @@ fn threads_start_and_end() {
 
 #[test]
 fn types_become_known() {
-    walk(Plan::new("register", 1, "lossless"));
+    walk(Plan::new("register", 1, "discard"));
 }
 
 #[test]
 fn sessions_start_and_end() {
-    walk(Plan::new("start", 2, "lossless"));
-    for mode in ["lossless", "overwrite"] {
+    walk(Plan::new("start", 2, "discard"));
+    for mode in ["discard", "overwrite"] {
         walk(Plan::new("close", 8, mode));
     }
 }
@@ -97,7 +97,7 @@ fn a_handler_at_every_instruction_of_an_event() {
     assert!(report.handlers > 300 && report.depth == 2, "{report:?}");
     if is_long() {
         walk(Plan {
-            mode: "lossless",
+            mode: "discard",
             ..plan.clone()
         });
         walk(Plan {
@@ -109,7 +109,7 @@ fn a_handler_at_every_instruction_of_an_event() {
 
 #[test]
 fn a_handler_at_every_instruction_and_handlers_in_handlers() {
-    let plan = with_signals(Plan::new("brim", 1, "lossless"));
+    let plan = with_signals(Plan::new("brim", 1, "discard"));
     let report = walk(Plan {
         consume_every: 3000,
         inner_every: 997,
@@ -120,10 +120,10 @@ fn a_handler_at_every_instruction_and_handlers_in_handlers() {
 
 #[test]
 fn a_handler_at_every_instruction_of_attach() {
-    let report = walk(with_signals(Plan::new("attach", 1, "lossless")));
+    let report = walk(with_signals(Plan::new("attach", 1, "discard")));
     assert!(report.lost > 0, "{report:?}");
     if is_long() {
-        walk(with_signals(Plan::new("threads", 1, "lossless")));
+        walk(with_signals(Plan::new("threads", 1, "discard")));
     }
 }
 
@@ -131,7 +131,7 @@ fn a_handler_at_every_instruction_of_attach() {
 fn other_sizes_of_pages() {
     if is_long() {
         for (page, ring) in [("8K", "16K"), ("16K", "64K"), ("64K", "128K")] {
-            for mode in ["lossless", "overwrite"] {
+            for mode in ["discard", "overwrite"] {
                 let plan = |workload, count| Plan {
                     page,
                     ring,

@@ -30,7 +30,7 @@ impl Drop for Half {
 
 /// Two programs that answer each other through pipes.
 fn exchange() -> [Half; 2] {
-    let ringmark = "mode=lossless,ring=256K,page=4K,session=4M,keep=always";
+    let ringmark = "mode=discard,ring=256K,page=4K,session=4M,keep=always";
     let (to_second, from_first) = std::io::pipe().unwrap();
     let (to_first, from_second) = std::io::pipe().unwrap();
     let start = |label, first: &str, input: Stdio, output: Stdio| {

@@ -32,7 +32,7 @@ struct Filled {
 impl Filled {
     fn new(label: &str) -> Self {
         let stage = Stage::new(label);
-        let ringmark = "mode=lossless,ring=4M,page=4K,session=16M,keep=always";
+        let ringmark = "mode=discard,ring=4M,page=4K,session=16M,keep=always";
         let program = stage.start(EMIT, ringmark, "1 8000 burst=20 pause=10000");
         let _ = program.finish(SOON).expect_code(0);
         let (socket, store) = (stage.path("socket"), stage.path("store"));

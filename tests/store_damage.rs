@@ -58,7 +58,7 @@ fn verified(stage: &Stage, store: &Path, code: i32) -> serde_json::Value {
 #[test]
 fn a_bit_that_turned_costs_its_page() {
     let stage = Stage::new("bit");
-    let ringmark = "mode=lossless,ring=32M,page=4K,session=64M,keep=always";
+    let ringmark = "mode=discard,ring=32M,page=4K,session=64M,keep=always";
     let program = stage.start(EMIT, ringmark, "1 340000");
     let _ = program.finish(SOON).expect_code(0);
     let (socket, store) = (stage.path("socket"), stage.path("store"));

@@ -329,7 +329,7 @@ fn what_no_streamer_made_stays() {
     fs::create_dir(&spill).unwrap();
     let dump = {
         let stage = Stage::new("a-dump");
-        let program = stage.start(EMIT, "mode=lossless,ring=64K,page=4K,keep=always", "1 100");
+        let program = stage.start(EMIT, "mode=discard,ring=64K,page=4K,keep=always", "1 100");
         let _ = program.finish(SOON).expect_code(0);
         let dump = stage.path("dump.rmk");
         record(&stage.ring_file(), &dump);

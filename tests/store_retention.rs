@@ -31,7 +31,7 @@ use zerocopy::FromBytes;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const LONG: Duration = Duration::from_secs(120);
-const RING: &str = "mode=lossless,ring=4M,page=4K,session=32M";
+const RING: &str = "mode=discard,ring=4M,page=4K,session=32M";
 
 /// A program that emits, its streamer, and collectors one after the other.
 struct Scene {
@@ -327,7 +327,7 @@ fn a_clock_that_jumps_removes_nothing() {
     let scene = Scene::new("jump");
     let collector = scene.collector("");
     for _ in 0..3 {
-        let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+        let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
         let program = scene.stage.start(EMIT, ringmark, "2 200");
         let _ = program.finish(SOON).expect_code(0);
     }
@@ -386,7 +386,7 @@ fn what_is_old_is_told_by_its_events() {
     let scene = Scene::new("restored");
     let collector = scene.collector("");
     for _ in 0..2 {
-        let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+        let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
         let program = scene.stage.start(EMIT, ringmark, "2 200");
         let _ = program.finish(SOON).expect_code(0);
         for ring_file in scene.stage.ring_files() {

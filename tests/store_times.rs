@@ -40,7 +40,7 @@ impl Scene {
             command.args(["2500", "2000"]);
             command.env(
                 "RINGMARK",
-                "mode=lossless,ring=4M,page=4K,session=16M,keep=always",
+                "mode=discard,ring=4M,page=4K,session=16M,keep=always",
             );
             command.env("RINGMARK_TRACE", "tracer=graph;filter=*");
             command.env("LD_PRELOAD", library());

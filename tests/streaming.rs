@@ -193,7 +193,7 @@ fn damaged_bytes() {
 #[test]
 fn open_pages_arrive_too() {
     let stage = Stage::new("open");
-    let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+    let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
     let program = stage.start(EMIT, ringmark, "2 500 burst=10 pause=10000 hold=600000");
     let ring_file = stage.ring_file();
     let socket = stage.path("socket");
@@ -237,7 +237,7 @@ fn killed_in_turn() {
     let kills = if is_long() { 200 } else { 8 };
     // Built before the program starts, whose rings would be full by then.
     let _ = binary::path();
-    let ringmark = "mode=lossless,ring=4M,page=4K,session=32M";
+    let ringmark = "mode=discard,ring=4M,page=4K,session=32M";
     let counters = Counters::new(stage.path("committed"));
     let arguments = format!("2 100000000 burst=20 pause=2000 {}", counters.argument());
     let program = stage.start(EMIT, ringmark, &arguments);

@@ -200,7 +200,7 @@ fn slow_collector(stage: &Stage, options: &[&str]) -> (Running, PathBuf, PathBuf
 
 /// An ended session of some megabytes.
 fn large_session(stage: &Stage) -> PathBuf {
-    let ringmark = "mode=lossless,ring=16M,page=64K,session=64M,keep=always";
+    let ringmark = "mode=discard,ring=16M,page=64K,session=64M,keep=always";
     let program = stage.start(EMIT, ringmark, "1 200000");
     let _ = program.finish(LONG).expect_code(0);
     stage.ring_file()

@@ -67,7 +67,7 @@ fn containers(mut stream: &[u8]) -> Vec<u32> {
 fn small_pages_are_packed_together() {
     let stage = Stage::new("packed");
     let (socket, way) = (stage.path("socket"), stage.path("way"));
-    let ringmark = "mode=lossless,ring=4M,page=4K,session=16M";
+    let ringmark = "mode=discard,ring=4M,page=4K,session=16M";
     // A page or two every 5 ms.
     let program = stage.start(EMIT, ringmark, "1 60000 burst=300 pause=5000");
     let ring_file = stage.ring_file();

@@ -38,7 +38,7 @@ struct Streaming {
 impl Scene {
     fn new(label: &str) -> Self {
         let stage = Stage::new(label);
-        let ringmark = "mode=lossless,ring=2M,page=16K,session=16M,keep=always";
+        let ringmark = "mode=discard,ring=2M,page=16K,session=16M,keep=always";
         let program = stage.start(EMIT, ringmark, "2 2500 bulk=1000");
         let _ = program.finish(SOON).expect_code(0);
         Self {
@@ -248,7 +248,7 @@ fn no_more_than_there_is_credit_for() {
 #[test]
 fn losses_are_told_now_and_then() {
     let stage = Stage::new("told");
-    let ringmark = "mode=lossless,ring=64K,page=4K,session=4M";
+    let ringmark = "mode=discard,ring=64K,page=4K,session=4M";
     let program = stage.start(EMIT, ringmark, "1 1000 bulk=1000 hold=600000");
     let ring_file = stage.ring_file();
     let scene = Scene {

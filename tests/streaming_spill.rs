@@ -20,7 +20,7 @@ use rustix::process::Signal;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 /// Rings that outlast a streamer that is not run for a while.
-const ROOMY: &str = "mode=lossless,ring=8M,page=64K,session=64M";
+const ROOMY: &str = "mode=discard,ring=8M,page=64K,session=64M";
 const LONG: Duration = Duration::from_secs(180);
 
 /// A stage with a collector's socket and store, and a place to spill.
@@ -214,7 +214,7 @@ fn a_killed_streamer_leaves_its_pages_to_the_next() {
 #[test]
 fn pages_outlive_their_ring_file() {
     let scene = Scene::new("outlive");
-    let ringmark = "mode=lossless,ring=256K,page=4K,session=16M";
+    let ringmark = "mode=discard,ring=256K,page=4K,session=16M";
     let program = scene
         .stage
         .start(EMIT, ringmark, "1 20000 burst=50 pause=1000 hold=600000");
@@ -244,7 +244,7 @@ fn pages_outlive_their_ring_file() {
 #[test]
 fn sessions_are_left_to_the_next_and_not_mixed_up() {
     let scene = Scene::new("left");
-    let ringmark = "mode=lossless,ring=1M,page=4K,session=16M,keep=always";
+    let ringmark = "mode=discard,ring=1M,page=4K,session=16M,keep=always";
     for events in [3000, 2500] {
         let arguments = format!("0 {events} bulk=200");
         let program = scene.stage.start(EMIT, ringmark, &arguments);
@@ -288,7 +288,7 @@ fn sessions_are_left_to_the_next_and_not_mixed_up() {
 /// What fits neither in the spill nor in the rings is counted: every event is there or lost.
 #[test]
 fn a_full_spill_is_counted() {
-    for mode in ["lossless", "overwrite"] {
+    for mode in ["discard", "overwrite"] {
         let scene = Scene::new(mode);
         let counters = Counters::new(scene.stage.path("counters"));
         let ringmark = format!("mode={mode},ring=256K,page=4K,session=16M,keep=always");
@@ -385,7 +385,7 @@ fn a_collector_that_is_not_heard_is_given_up() {
 #[test]
 fn cut_while_the_spill_is_sent() {
     let scene = Scene::new("cut");
-    let ringmark = "mode=lossless,ring=8M,page=16K,session=64M,keep=always";
+    let ringmark = "mode=discard,ring=8M,page=16K,session=64M,keep=always";
     let program = scene.stage.start(EMIT, ringmark, "0 3500 bulk=1000");
     let _ = program.finish(SOON).expect_code(0);
     let way = scene.stage.path("way");

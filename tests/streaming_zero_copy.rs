@@ -162,7 +162,7 @@ fn trap(stage: &Stage, mode: &str, spill: Option<SpillOptions>) -> Trapped {
 #[test]
 fn what_is_under_way_is_not_overwritten() {
     let stage = Stage::new("trap");
-    let trapped = trap(&stage, "lossless", None);
+    let trapped = trap(&stage, "discard", None);
     assert_eq!(trapped.refused, 0, "{:?}", trapped.notices);
     let stored = trapped.collecting.stored();
     let account = Account::of(&stored);
@@ -185,7 +185,7 @@ fn what_may_be_overwritten_is_copied() {
         directory: stage.path("spill"),
         bytes_max: 1 << 30,
     };
-    for (mode, spill) in [("overwrite", None), ("lossless", Some(spill))] {
+    for (mode, spill) in [("overwrite", None), ("discard", Some(spill))] {
         let stage = Stage::new(mode);
         let trapped = trap(&stage, mode, spill);
         assert_eq!(trapped.refused, 0, "{mode}: {:?}", trapped.notices);
@@ -203,7 +203,7 @@ fn what_may_be_overwritten_is_copied() {
 fn released_too_early_they_are_overwritten() {
     ringmark_reader::stream::RELEASE_WHEN_SENT.store(true, Relaxed);
     let stage = Stage::new("planted");
-    let trapped = trap(&stage, "lossless", None);
+    let trapped = trap(&stage, "discard", None);
     ringmark_reader::stream::RELEASE_WHEN_SENT.store(false, Relaxed);
     assert!(trapped.refused > 0, "it went unnoticed");
     let said = |text: &String| text.contains("crc32");
@@ -214,7 +214,7 @@ fn released_too_early_they_are_overwritten() {
 #[test]
 fn cut_connections() {
     let stage = Stage::new("cuts");
-    let ringmark = "mode=lossless,ring=256K,page=4K,session=16M,keep=always";
+    let ringmark = "mode=discard,ring=256K,page=4K,session=16M,keep=always";
     let program = stage.start(EMIT, ringmark, "2 3000 bulk=20");
     let _ = program.finish(SOON).expect_code(0);
     let ring_file = stage.ring_file();

@@ -105,7 +105,7 @@ fn threads_one_after_another_or_in_batches_reuse_their_rings() {
     let session = 8 << 20;
     for (mode, how) in [
         ("overwrite", "serial"),
-        ("lossless", "serial"),
+        ("discard", "serial"),
         ("overwrite", "batches"),
     ] {
         let stage = Stage::new("serial");
@@ -141,7 +141,7 @@ fn a_recorder_frees_the_rings_of_threads_that_ended() {
     let stage = Stage::new("drained");
     let dump = stage.path("a.rmk");
     let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
-    let ringmark = "mode=lossless,ring=64K,session=8M";
+    let ringmark = "mode=discard,ring=64K,session=8M";
     run(&stage, ringmark, &format!("serial {} {EVENTS}", serial()));
     let said = stop_recorder(recorder, SOON);
     let account = expect_sum(&decode(&[dump]), serial() * EVENTS);
@@ -158,7 +158,7 @@ fn a_recorder_frees_the_rings_of_threads_that_ended() {
 #[test]
 fn thousands_of_threads_at_once_share_the_cap() {
     let session = 16 << 20;
-    for mode in ["overwrite", "lossless"] {
+    for mode in ["overwrite", "discard"] {
         let stage = Stage::new("parallel");
         let ringmark = format!("mode={mode},session={session},keep=always");
         run(

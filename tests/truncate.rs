@@ -102,7 +102,7 @@ fn set_len(path: &Path, bytes: u64) -> std::io::Result<()> {
 }
 
 fn modes() -> impl Iterator<Item = String> {
-    ["lossless", "overwrite"]
+    ["discard", "overwrite"]
         .into_iter()
         .map(|mode| format!("mode={mode},{SIZES}"))
 }
@@ -256,8 +256,8 @@ fn tool(stage: &Stage, arguments: &str) -> Command {
 fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
     for mode in modes() {
         let stage = Stage::new("all");
-        let lossless = mode.contains("lossless");
-        let healthy = "mode=lossless,ring=4M,page=4K,session=64M,keep=always";
+        let discard = mode.contains("discard");
+        let healthy = "mode=discard,ring=4M,page=4K,session=64M,keep=always";
         let whole = Traced::start(&stage, healthy, "whole");
         let healthy = Session::open(&whole.ring_file, Access::Observe).unwrap();
         let healthy = healthy.uuid();
@@ -283,7 +283,7 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
         let library = library.finish(SOON);
         let follow = follow.finish(SOON).expect_code(3);
         for said in [library.stderr_text(), follow.stderr_text()] {
-            let is_busy = lossless && said.contains("already being recorded");
+            let is_busy = discard && said.contains("already being recorded");
             assert!(is_busy || said.contains("truncated"), "{mode}: {said}");
         }
         cut.expect_right(&mode);

@@ -91,7 +91,7 @@ fn a_small_dev_shm_makes_a_small_session_and_says_so() {
     }
     let said = in_own_mounts(
         "mount -t tmpfs -o size=64m none /dev/shm
-         RINGMARK=mode=lossless $EMIT 4 2000; $CLI list",
+         RINGMARK=mode=discard $EMIT 4 2000; $CLI list",
     );
     assert!(
         said.contains("closed") && !said.contains("quarter"),
@@ -238,7 +238,7 @@ fn a_cgroup_with_little_memory_makes_a_small_session() {
              mkdir -p ${file%/*}; echo 16777216 > $file
          done < /proc/self/cgroup
          mount -t tmpfs none /dev/shm
-         RINGMARK=mode=lossless $EMIT 4 2000; $CLI list",
+         RINGMARK=mode=discard $EMIT 4 2000; $CLI list",
     );
     assert!(
         said.contains("1048576 bytes by a sixteenth of the cgroup's memory limit"),

@@ -33,8 +33,8 @@ fn rude(what: &str, ringmark: &str) -> (Vec<u64>, BTreeMap<String, u64>, Account
 #[test]
 fn a_panic_in_a_value_cancels_one_record_and_is_the_programs() {
     for mode in [
-        "lossless,ring=4M,session=32M",
-        "lossless,ring=4M,session=32M,control=off",
+        "discard,ring=4M,session=32M",
+        "discard,ring=4M,session=32M,control=off",
     ] {
         let (said, names, account) = rude("panics", &format!("mode={mode},keep=always"));
         assert_eq!(names.get("rude.tick"), Some(&said[0]));
@@ -54,7 +54,7 @@ fn an_allocator_may_emit() {
         let options = "ring=1M,session=64M,keep=always";
         let (said, names, _) = rude(
             "allocator",
-            &format!("mode=lossless,{options},control={control}"),
+            &format!("mode=discard,{options},control={control}"),
         );
         assert_eq!(names.get("rude.tick"), Some(&said[0]));
         let emitted = names.get("rude.alloc").copied().unwrap_or(0);

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use ringmark_tests::account::Account;
-use ringmark_tests::left::{LOSSLESS, Left, THREADS};
+use ringmark_tests::left::{DISCARD, Left, THREADS};
 use ringmark_tests::recording::{decode, record};
 use ringmark_tests::stage::SOON;
 use ringmark_tests::{Finished, binary, is_long, require_namespaces, require_tools, run};
@@ -228,7 +228,7 @@ fn fail_beside_program(number: u64, error: &str) -> u64 {
     let mut command = left.stage.command(binary::path());
     command.args(["record", "-o"]).arg(left.dump()).arg("--");
     command.args([EMIT, "2", &events.to_string(), "burst=200", "pause=3000"]);
-    command.env("RINGMARK", LOSSLESS);
+    command.env("RINGMARK", DISCARD);
     let when = number.to_string();
     let faults = [
         ("SHIM_CALL", "write"),

@@ -13,10 +13,10 @@ fn main() {
     match child_argument().as_deref() {
         None => {
             // All of them, also after a missed bar.
-            let met = ["lossless", "overwrite", "none", "coarse"].map(in_child);
+            let met = ["discard", "overwrite", "none", "coarse"].map(in_child);
             finish(met.contains(&false))
         }
-        Some("lossless") => with_counter(Mode::Lossless),
+        Some("discard") => with_counter(Mode::Discard),
         Some("overwrite") => with_counter(Mode::Overwrite),
         Some("none") => without_counter(Clock::None, 2.5),
         Some(_) => without_counter(Clock::Coarse, 5.0),

@@ -233,7 +233,7 @@ impl<'a> Stage<'a> {
     /// What a burst into a ring of 1 MiB loses after a silence: at most what the ring does not hold.
     fn loss_of_burst(&self, silence: Duration) -> bool {
         let lost = (0..5).map(|_| {
-            let mut program = self.program("burst", "mode=lossless,ring=1M");
+            let mut program = self.program("burst", "mode=discard,ring=1M");
             let pid = program.0.id().to_string();
             let mut recorder = self.start(&[
                 "record",

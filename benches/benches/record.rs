@@ -37,7 +37,7 @@ struct Cost {
 
 fn main() {
     let session = Session::builder()
-        .mode(Mode::Lossless)
+        .mode(Mode::Discard)
         .ring_bytes(RING_BYTES);
     let session = session
         .session_bytes(8 * u64::from(RING_BYTES))

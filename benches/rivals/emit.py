@@ -11,7 +11,7 @@ from functions import lttng, ringmark
 from functions.ringmark import tool
 
 TITLE = "event"
-FULL_RING = "mode=lossless,ring=32M"
+FULL_RING = "mode=discard,ring=32M"
 # The program of each in src/bin, by its feature.
 RUST = ["floor", "ours", "queue", "grants", "dial9", "fastrace", "tracy", "perfetto", "logger",
         "tracing_fmt", "tracing_chrome"]

@@ -27,14 +27,14 @@ class Ours:
 
     name: str = "Ringmark"
     said: str = ""
-    config: str = f"RINGMARK=mode=lossless, killed; then RINGMARK={FULL_RING} ringmark record"
+    config: str = f"RINGMARK=mode=discard, killed; then RINGMARK={FULL_RING} ringmark record"
 
     def open(self, stage):
         self.stage = stage
 
     def victim(self):
         # Where what they leave goes with the stage.
-        env = {"RINGMARK": "mode=lossless", "RINGMARK_DIR": str(self.stage.directory / "rings")}
+        env = {"RINGMARK": "mode=discard", "RINGMARK_DIR": str(self.stage.directory / "rings")}
         return self.stage.worker([self.stage.rival("ours")], env)
 
     def healthy(self):

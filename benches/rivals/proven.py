@@ -51,7 +51,7 @@ CLAIMS = [
                         ("loaded, without helper thread", r'Loaded\("control=off"\)'),
                         ("loaded, ready to be switched on", r'Loaded\("1"\)'))),
     Claim("R2", "overload, reader starved, killed or late: runs exact to the event, of 100",
-          "lossless", "overloaded_and_still_exact", r"^(\d+) of \d+ exact", 100),
+          "discard", "overloaded_and_still_exact", r"^(\d+) of \d+ exact", 100),
     Claim("R4", "4 MiB, 501,000 events, process killed: newest events, without a gap",
           "flight_recorder", "four_mebibytes_hold_the_newest_quarter_of_a_million",
           r"^(\d+) newest events", 250_000),

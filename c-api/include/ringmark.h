@@ -43,7 +43,7 @@ extern "C" {
 
 /* ---- What the library does ------------------------------------------------------------------ */
 
-/* Starts a session; options as in the variable RINGMARK ("mode=lossless,ring=1M"), filter as in
+/* Starts a session; options as in the variable RINGMARK ("mode=discard,ring=1M"), filter as in
  * RINGMARK_FILTER; NULL: the defaults. 0: it runs. -1: tracing is off, the reason is in `error`, and
  * the program can go on: every event does nothing. */
 int ringmark_start(const char *options, const char *filter, char *error, size_t error_bytes);

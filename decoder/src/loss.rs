@@ -134,7 +134,7 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
 
 /// What a loss is of whose cause nothing is said.
 pub(crate) fn usual_cause(session: &Session) -> Option<Cause> {
-    (session.mode() == Some(Mode::Lossless)).then_some(Cause::RingFull)
+    (session.mode() == Some(Mode::Discard)).then_some(Cause::RingFull)
 }
 
 /// Reservations of the slot up to the end of this page.

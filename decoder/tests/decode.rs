@@ -29,7 +29,7 @@ fn small_page() -> PageOf {
 
 #[test]
 fn text_and_json_say_what_was_recorded() {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     small_page().close().write(true, &mut bytes);
     end(4, &mut bytes);
     let dump = read(&bytes).unwrap();
@@ -73,7 +73,7 @@ fn text_and_json_say_what_was_recorded() {
 
 #[test]
 fn a_time_extension_gives_the_next_record_its_tick() {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     let mut page = PageOf::new(0, 0);
     page.event(1, 16, &[0]);
     page.event(0, TIME_EXTEND, &[1000 + (1 << 40)]);
@@ -100,7 +100,7 @@ fn events(dump: &ringmark_decoder::Dump) -> Vec<(u64, u64, u32)> {
 
 #[test]
 fn rings_are_merged_by_time_and_ties_stay_in_order() {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     for ring in 0..3u32 {
         let mut page = PageOf::new(0, 0);
         page.header.ring_id = u64::from(ring);
@@ -124,7 +124,7 @@ fn rings_are_merged_by_time_and_ties_stay_in_order() {
 
 #[test]
 fn a_step_back_into_an_earlier_page_is_sorted_too() {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     for number in 0..4u64 {
         let mut page = PageOf::new(number, 2 * number);
         page.header.tick_base = 1000 * number;
@@ -143,7 +143,7 @@ fn a_step_back_into_an_earlier_page_is_sorted_too() {
 
 #[test]
 fn losses_stand_where_they_happened() {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     PageOf::new(0, 0)
         .event(1, 16, &[0])
         .close()
@@ -201,7 +201,7 @@ fn overwritten_events_are_counted_and_fine() {
 
 #[test]
 fn a_fuller_copy_fills_holes_and_the_same_one_is_dropped() {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     let mut early = PageOf::new(0, 0);
     early.event(1, 16, &[1]).span(BUSY, 2).event(3, 16, &[3]);
     early.write(false, &mut bytes);
@@ -223,7 +223,7 @@ fn a_fuller_copy_fills_holes_and_the_same_one_is_dropped() {
 
 #[test]
 fn copies_that_differ_are_a_conflict() {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     PageOf::new(0, 0)
         .event(1, 16, &[1])
         .close()
@@ -256,7 +256,7 @@ fn spans_know_what_they_lie_in() {
     write::session(
         &mut bytes,
         SESSION,
-        &session_content(session_header(Mode::Lossless)),
+        &session_content(session_header(Mode::Discard)),
     )
     .unwrap();
     let with = |name, offset, meaning| FieldOf {
@@ -322,7 +322,7 @@ fn schema_pieces_join_overlap_and_unknown_types_are_shown_raw() {
     write::session(
         &mut bytes,
         SESSION,
-        &session_content(session_header(Mode::Lossless)),
+        &session_content(session_header(Mode::Discard)),
     )
     .unwrap();
     let schema = schema();

@@ -48,7 +48,7 @@ fn third_page(lost_before: u64) -> Vec<u8> {
 #[test]
 fn each_event_is_new_once() {
     let mut follower = Follower::default();
-    let first = [start(Mode::Lossless), first_page(false, false)].concat();
+    let first = [start(Mode::Discard), first_page(false, false)].concat();
     assert_eq!(news(&mut follower, &first), (vec![0, 2], vec![]));
     assert_eq!(
         news(&mut follower, &first_page(false, false)),
@@ -62,7 +62,7 @@ fn each_event_is_new_once() {
 #[test]
 fn what_is_lost_between_pieces_is_told_once_with_its_cause() {
     for (mode, gap, cause) in [
-        (Mode::Lossless, Why::Missing, Some(Cause::RingFull)),
+        (Mode::Discard, Why::Missing, Some(Cause::RingFull)),
         (Mode::Overwrite, Why::Overwritten, None),
     ] {
         let mut follower = Follower::default();
@@ -82,7 +82,7 @@ fn what_is_lost_between_pieces_is_told_once_with_its_cause() {
 #[test]
 fn what_was_before_the_first_piece_is_history() {
     let mut follower = Follower::default();
-    let late = [start(Mode::Lossless), third_page(5)].concat();
+    let late = [start(Mode::Discard), third_page(5)].concat();
     assert_eq!(news(&mut follower, &late), (vec![6], vec![]));
 }
 
@@ -90,6 +90,6 @@ fn what_was_before_the_first_piece_is_history() {
 fn a_piece_without_a_block_is_damage() {
     let mut follower = Follower::default();
     assert!(follower.read("x", b"no block").is_err());
-    let first = [start(Mode::Lossless), first_page(true, true)].concat();
+    let first = [start(Mode::Discard), first_page(true, true)].concat();
     assert_eq!(news(&mut follower, &first).0, [0, 1, 2, 3]);
 }

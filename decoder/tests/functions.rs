@@ -100,7 +100,7 @@ const fn caller(address: u64, cpu: u64) -> u64 {
 }
 
 fn dump_of(fill: impl FnOnce(&mut PageOf)) -> Dump {
-    let mut bytes = start(Mode::Lossless);
+    let mut bytes = start(Mode::Discard);
     let at = schema().len() as u64;
     write::schema(&mut bytes, SESSION, at, &function_schema()).unwrap();
     let mut page = PageOf::new(0, 0);

@@ -7,7 +7,7 @@ pub const CAUSES: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Cause {
-    /// Lossless mode: every page of the ring waited for the reader.
+    /// Discard mode: every page of the ring waited for the reader.
     RingFull = 0,
     /// No directory entry was free for the thread.
     NoRing = 1,

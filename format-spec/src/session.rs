@@ -10,17 +10,25 @@ pub const RING_FILE_MAGIC: [u8; 8] = *b"RINGMARK";
 #[repr(u32)]
 pub enum Mode {
     /// The newest event is lost, and counted; a reader releases pages.
-    Lossless = 1,
+    Discard = 1,
     /// The oldest page is overwritten; a reader only observes.
     Overwrite = 2,
 }
 
 impl Mode {
+    /// The name of [`Self::Discard`] before it was called what other tracers call it.
+    #[allow(
+        non_upper_case_globals,
+        reason = "stands where a variant of this name stood"
+    )]
+    #[deprecated(note = "named `Mode::Discard`, as in other tracers")]
+    pub const Lossless: Self = Self::Discard;
+
     /// The mode with this number, if there is one.
     #[must_use]
     pub const fn from_u32(value: u32) -> Option<Self> {
         match value {
-            1 => Some(Self::Lossless),
+            1 => Some(Self::Discard),
             2 => Some(Self::Overwrite),
             _ => None,
         }
@@ -30,7 +38,7 @@ impl Mode {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Lossless => "lossless",
+            Self::Discard => "discard",
             Self::Overwrite => "overwrite",
         }
     }

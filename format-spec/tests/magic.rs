@@ -55,18 +55,18 @@ fn file_says(name: &str, bytes: &[u8]) -> String {
 #[test]
 fn ring_files_are_named() {
     let version = format!("{VERSION_MAJOR}.{VERSION_MINOR}");
-    let mut bytes = session(Mode::Lossless, Clock::Tsc).as_bytes().to_vec();
+    let mut bytes = session(Mode::Discard, Clock::Tsc).as_bytes().to_vec();
     bytes.resize(4096, 0);
     assert_eq!(
-        file_says("lossless.ring", &bytes),
-        format!("Ringmark ring file, version {version}, lossless, clock tsc, 64 slots, pid 4711")
+        file_says("discard.ring", &bytes),
+        format!("Ringmark ring file, version {version}, discard, clock tsc, 64 slots, pid 4711")
     );
     let bytes = session(Mode::Overwrite, Clock::None);
     assert_eq!(
         file_says("overwrite.ring", bytes.as_bytes()),
         format!("Ringmark ring file, version {version}, overwrite, no clock, 64 slots, pid 4711")
     );
-    let mut foreign = session(Mode::Lossless, Clock::Tsc);
+    let mut foreign = session(Mode::Discard, Clock::Tsc);
     foreign.endian = ENDIAN_MARK.swap_bytes();
     assert_eq!(
         file_says("foreign.ring", foreign.as_bytes()),
@@ -77,7 +77,7 @@ fn ring_files_are_named() {
 #[test]
 fn dumps_are_named() {
     let version = format!("{VERSION_MAJOR}.{VERSION_MINOR}");
-    for mode in [Mode::Lossless, Mode::Overwrite] {
+    for mode in [Mode::Discard, Mode::Overwrite] {
         let mut bytes = block(kind::SESSION, codec::NONE).as_bytes().to_vec();
         bytes.extend_from_slice(session(mode, Clock::Tsc).as_bytes());
         let expected = format!(

@@ -45,7 +45,7 @@ fn header() -> SessionHeader {
     header.magic = RING_FILE_MAGIC;
     header.version_major = VERSION_MAJOR;
     header.endian = ENDIAN_MARK;
-    header.mode = Mode::Lossless as u32;
+    header.mode = Mode::Discard as u32;
     header.clock = Clock::Monotonic as u32;
     header.session = SESSION.0;
     header.tick_mult = 1;

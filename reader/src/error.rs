@@ -54,7 +54,7 @@ pub enum ReaderError {
         expected: u32,
     },
     /// Another recorder consumes the session.
-    #[error("{}: already being recorded by {}; a lossless session has one recorder", path.display(), holder_text(*holder))]
+    #[error("{}: already being recorded by {}; a discard session has one recorder", path.display(), holder_text(*holder))]
     Busy {
         /// The ring file.
         path: PathBuf,

@@ -97,7 +97,7 @@ fn attack(mode: Mode, seed: u64, mut read: impl FnMut(&Producer) -> bool) {
 #[test]
 fn drains_survive() {
     let mut batch = Batch::new();
-    attack(Mode::Lossless, 11, |producer| {
+    attack(Mode::Discard, 11, |producer| {
         let Ok(session) = Session::open(&producer.path, Access::Consume) else {
             return false;
         };
@@ -146,7 +146,7 @@ fn snapshots_and_figures_survive() {
 
 #[test]
 fn recorders_survive() {
-    attack(Mode::Lossless, 33, |producer| {
+    attack(Mode::Discard, 33, |producer| {
         let output = Output::new(Box::new(Stream(std::io::sink())), "sink", false);
         let options = RecordOptions {
             remove_drained: false,

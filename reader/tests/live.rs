@@ -27,7 +27,7 @@ fn child_ring(dir: &Dir) -> std::path::PathBuf {
 #[test]
 fn death_is_noticed_and_everything_is_read() {
     let dir = Dir::new("death");
-    let mut process: Child = start_child(&dir, Mode::Lossless);
+    let mut process: Child = start_child(&dir, Mode::Discard);
     let selection = Selection::Path(child_ring(&dir));
     let dump = Dump::create(&Destination::File(dir.join("out.rmk")), false).unwrap();
     let mut recorder = Recorder::new(selection, dump, RecordOptions::default()).unwrap();
@@ -48,7 +48,7 @@ fn death_is_noticed_and_everything_is_read() {
 #[test]
 fn a_process_is_found_by_pid_even_outside_the_directory() {
     let dir = Dir::new("by-pid");
-    let process = start_child(&dir, Mode::Lossless);
+    let process = start_child(&dir, Mode::Discard);
     let found = find::in_process(process.0.id()).unwrap();
     assert_eq!(found.len(), 1);
     let session = Session::open_found(&found[0], Access::Observe).unwrap();
@@ -151,7 +151,7 @@ fn only_the_last_moments_are_kept_if_asked() {
 #[test]
 fn requests_are_answered_or_refused_with_the_reason() {
     let dir = Dir::new("control");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     // The process must look alive: it is this one.
     let session = Session::open(&producer.path, Access::Control).unwrap();
     let offset = producer.ring.geometry().header.mailbox_offset;
@@ -211,7 +211,7 @@ fn requests_are_answered_or_refused_with_the_reason() {
 #[test]
 fn of_a_request_that_was_begun_nothing_is_promised() {
     let dir = Dir::new("begun");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let session = Session::open(&producer.path, Access::Control).unwrap();
     let offset = producer.ring.geometry().header.mailbox_offset;
     let mailbox = Mailbox::new(producer.ring.map(), offset).unwrap();
@@ -239,15 +239,11 @@ fn answer(text: &str) -> Answer {
 fn cleaning_removes_dead_sessions_oldest_first_and_never_live_ones() {
     use ringmark_reader::clean::remove_dead_in;
     let dir = Dir::new("clean");
-    let alive = Producer::new(&dir, "alive", Layout::new(Mode::Lossless));
+    let alive = Producer::new(&dir, "alive", Layout::new(Mode::Discard));
     let dead: Vec<_> = (0..3)
         .map(|i| {
             std::thread::sleep(Duration::from_millis(1100 * u64::from(i > 0)));
-            Producer::new(
-                &dir,
-                &format!("dead{i}"),
-                Layout::new(Mode::Lossless).dead(),
-            )
+            Producer::new(&dir, &format!("dead{i}"), Layout::new(Mode::Discard).dead())
         })
         .collect();
     let one = std::fs::metadata(&dead[2].path).unwrap().len();

@@ -55,7 +55,7 @@ fn reclaim(producer: &Producer, index: u32) -> &'static ringmark_ring::Writer {
 
 fn record_concurrently(codec: Codec) {
     let dir = Dir::new("concurrent");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     producer.schema(b"16 bytes of text");
     let mut dump = file_dump(&dir, "out.rmk");
     dump.set_codec(codec);
@@ -102,7 +102,7 @@ fn containers_hold_the_same() {
 #[test]
 fn a_dead_session_is_read_to_its_last_event() {
     let dir = Dir::new("dead");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless).dead());
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard).dead());
     let writer = producer.writer(0);
     (0..1000).for_each(|n| assert!(emit(writer, 0, n)));
     let ended = recorder(&producer, file_dump(&dir, "out.rmk")).run(&AtomicBool::new(false));
@@ -115,7 +115,7 @@ fn a_dead_session_is_read_to_its_last_event() {
 #[test]
 fn stopping_takes_the_open_page_and_leaves_the_session() {
     let dir = Dir::new("stop");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let writer = producer.writer(0);
     (0..500).for_each(|n| assert!(emit(writer, 0, n)));
     let ended = recorder(&producer, file_dump(&dir, "1.rmk")).run(&AtomicBool::new(true));
@@ -135,7 +135,7 @@ fn stopping_takes_the_open_page_and_leaves_the_session() {
 #[test]
 fn a_second_recorder_is_told_who_holds_the_session() {
     let dir = Dir::new("second");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let first = Session::open(&producer.path, Access::Consume).unwrap();
     let second = Session::open(&producer.path, Access::Consume);
     let own = std::process::id();
@@ -148,7 +148,7 @@ fn a_second_recorder_is_told_who_holds_the_session() {
 #[test]
 fn a_recorder_that_was_killed_loses_nothing() {
     let dir = Dir::new("killed");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let writer = producer.writer(0);
     let mut dumps = Vec::new();
     let mut number = 0;
@@ -178,7 +178,7 @@ fn a_recorder_that_was_killed_loses_nothing() {
 #[test]
 fn every_rotated_file_decodes_alone() {
     let dir = Dir::new("rotate");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     producer.schema(b"16 bytes of text");
     let mut dump = file_dump(&dir, "out.rmk");
     dump.set_rotation(Some(Rotation {
@@ -213,7 +213,7 @@ fn every_rotated_file_decodes_alone() {
 #[test]
 fn the_largest_size_is_kept_and_nothing_unwritten_is_released() {
     let dir = Dir::new("max");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let mut dump = file_dump(&dir, "out.rmk");
     dump.set_bytes_max(Some(10_000));
     let writer = producer.writer(0);
@@ -241,7 +241,7 @@ fn recorder_of_rest(dir: &Dir, producer: &Producer) {
 #[test]
 fn a_shortened_ring_file_is_an_error_not_a_crash() {
     let dir = Dir::new("cut");
-    let producer = Producer::new(&dir, "a", Layout::new(Mode::Lossless));
+    let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let mut recorder = recorder(&producer, file_dump(&dir, "out.rmk"));
     recorder.step().unwrap();
     common::cut(&producer.path, 4096);
@@ -266,7 +266,7 @@ fn all_follows_sessions_that_appear_later() {
     .unwrap();
     recorder.step().unwrap();
     let producers: Vec<_> = (0..3)
-        .map(|i| Producer::new(&dir, &format!("p{i}"), Layout::new(Mode::Lossless).dead()))
+        .map(|i| Producer::new(&dir, &format!("p{i}"), Layout::new(Mode::Discard).dead()))
         .collect();
     for (i, producer) in producers.iter().enumerate() {
         let writer = producer.writer(0);

@@ -89,7 +89,7 @@ fn run(producer: &Producer, faults: (usize, usize, i32), can_cut: bool, wait: bo
 }
 
 fn dead_producer(dir: &Dir, name: &str) -> (Producer, BTreeSet<(u64, u64)>) {
-    let producer = Producer::new(dir, name, Layout::new(Mode::Lossless).dead());
+    let producer = Producer::new(dir, name, Layout::new(Mode::Discard).dead());
     let writer = producer.writer(0);
     (0..900).for_each(|n| assert!(emit(writer, 0, n)));
     (producer, (0..900).map(|n| (0, n)).collect())

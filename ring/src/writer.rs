@@ -348,7 +348,7 @@ impl Writer {
         let number = self.produced.load(Relaxed);
         let pages = u64::from(ring.geometry.pages);
         let consumed = ring.slot.consumed();
-        if ring.mode == Mode::Lossless && number.wrapping_sub(consumed) >= pages {
+        if ring.mode == Mode::Discard && number.wrapping_sub(consumed) >= pages {
             self.close_page();
             self.full.remember(&ring.slot, consumed);
             return Err(Cause::RingFull);

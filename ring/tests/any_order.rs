@@ -145,7 +145,7 @@ impl Tracer {
     }
 
     /// Looks at the pages that were sealed since the last look, as a consumer does, and gives them
-    /// back in lossless mode: nothing is under way in them.
+    /// back in discard mode: nothing is under way in them.
     fn consume(&mut self) {
         let oldest = self.slot.produced().saturating_sub(PAGES as u64);
         self.next = self.next.max(oldest);
@@ -173,7 +173,7 @@ impl Tracer {
             }
             self.next += 1;
         }
-        if self.mode == Mode::Lossless {
+        if self.mode == Mode::Discard {
             self.slot.release(self.next);
         }
     }
@@ -211,7 +211,7 @@ fn word(event: u32, index: u64) -> u64 {
 
 #[test]
 fn the_first_one_may_end_first() {
-    for mode in [Mode::Lossless, Mode::Overwrite] {
+    for mode in [Mode::Discard, Mode::Overwrite] {
         let Tracer { slot, writer, .. } = tracer(mode, 1);
         let emit = || {
             let base = |tick| ClockSample { tick, mono_ns: 0 };
@@ -236,7 +236,7 @@ fn the_first_one_may_end_first() {
 #[test]
 fn in_any_order() {
     let (seeds, steps) = if cfg!(miri) { (2, 200) } else { (200, 2000) };
-    for mode in [Mode::Lossless, Mode::Overwrite] {
+    for mode in [Mode::Discard, Mode::Overwrite] {
         for seed in 1..=seeds {
             tracer(mode, seed).run(steps);
         }

@@ -92,7 +92,7 @@ impl Heap {
 
 #[test]
 fn first_event_opens_the_first_page() {
-    let heap = heap(Mode::Lossless);
+    let heap = heap(Mode::Discard);
     heap.emit(16, &[11, 22], 1000).unwrap();
     heap.emit(17, &[], 1005).unwrap();
     let (copy, records) = heap.copy(0).unwrap();
@@ -121,8 +121,8 @@ fn first_event_opens_the_first_page() {
 }
 
 #[test]
-fn lossless_loses_the_newest_and_counts_it() {
-    let heap = heap(Mode::Lossless);
+fn discard_loses_the_newest_and_counts_it() {
+    let heap = heap(Mode::Discard);
     let fit = (PAGE_BYTES as usize / 8 - HEADER_WORDS) / 2;
     let emitted = 2 * fit + 100;
     let written = (0..emitted)
@@ -153,7 +153,7 @@ fn overwrite_replaces_the_oldest_page() {
 
 #[test]
 fn dropped_reservation_is_a_cancel() {
-    let heap = heap(Mode::Lossless);
+    let heap = heap(Mode::Discard);
     heap.emit(16, &[1], 0).unwrap();
     drop(heap.writer.reserve(TypeId(16), 3, 0));
     heap.emit(16, &[2], 0).unwrap();
@@ -182,7 +182,7 @@ fn nested_reservation_is_recorded_but_does_not_turn_the_page() {
 
 #[test]
 fn a_late_event_gets_a_time_extension() {
-    let heap = heap(Mode::Lossless);
+    let heap = heap(Mode::Discard);
     heap.emit(16, &[1], 10).unwrap();
     heap.emit(16, &[2], 10 + (1 << 33)).unwrap();
     let (copy, records) = heap.copy(0).unwrap();
@@ -195,7 +195,7 @@ fn a_late_event_gets_a_time_extension() {
 
 #[test]
 fn long_records_and_oversize() {
-    let heap = heap(Mode::Lossless);
+    let heap = heap(Mode::Discard);
     let most = record::payload_words_max(PAGE_BYTES) as usize;
     heap.emit(16, &vec![5; most], 0).unwrap();
     heap.emit(16, &vec![6; 300], 0).unwrap();
@@ -207,7 +207,7 @@ fn long_records_and_oversize() {
 
 #[test]
 fn sealed_slot_takes_the_next_owner() {
-    let heap = heap(Mode::Lossless);
+    let heap = heap(Mode::Discard);
     heap.emit(16, &[1], 0).unwrap();
     heap.writer.seal();
     assert!(heap.slot.ended());

@@ -1,4 +1,4 @@
-//! Lossless mode over loom's atomics: the consumer reads sealed pages in place, and the producer
+//! Discard mode over loom's atomics: the consumer reads sealed pages in place, and the producer
 //! turns none that was not released.
 #![cfg(loom)]
 
@@ -48,7 +48,7 @@ fn consume(model: &Model, number: u64) {
 /// `events` events, the first `filled` before the threads start;
 /// the consumer takes every page that gets sealed.
 fn run(filled: u64, events: u64) {
-    let model = Model::new(Mode::Lossless);
+    let model = Model::new(Mode::Discard);
     model.fill(filled);
     let producer = model.clone();
     let thread = thread::spawn(move || {
@@ -78,7 +78,7 @@ fn two_laps() {
 /// Two reservations, of which the first one ends first: the page of the second one is given to the
 /// consumer after its end only, and then whole.
 fn the_first_one_ends_first() {
-    let model = Model::new(Mode::Lossless);
+    let model = Model::new(Mode::Discard);
     let producer = model.clone();
     let thread = thread::spawn(move || {
         let base = |tick| ClockSample { tick, mono_ns: 0 };
@@ -103,7 +103,7 @@ fn the_first_one_ends_first() {
 
 /// A full ring loses the newest event, counts it, and leaves the oldest page alone.
 fn loses_the_newest() {
-    let model = Model::new(Mode::Lossless);
+    let model = Model::new(Mode::Discard);
     model.fill(4);
     let producer = model.clone();
     let thread = thread::spawn(move || {

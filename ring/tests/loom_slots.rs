@@ -194,7 +194,7 @@ fn warm_pool() {
 
 /// A thread takes a sealed ring that a reader has just drained, with all of its last owner's words.
 fn drained_ring() {
-    let model = Model::new(Mode::Lossless);
+    let model = Model::new(Mode::Discard);
     model.fill(1);
     let (owner, used) = (model.clone(), AtomicU64::new(1));
     let slot = model.slot;

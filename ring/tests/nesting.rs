@@ -99,7 +99,7 @@ impl Naive {
             if nested {
                 return self.lose(Cause::Nested);
             }
-            if mode == Mode::Lossless && self.pages.len() == PAGES {
+            if mode == Mode::Discard && self.pages.len() == PAGES {
                 self.room = 0;
                 return self.lose(Cause::RingFull);
             }
@@ -382,7 +382,7 @@ fn run(place: &mut Place, plan: &Plan) {
 fn all_at_depth(depth: usize, events: impl Iterator<Item = usize> + Clone) {
     let mut place = Place::new();
     let fills = if cfg!(miri) { 6..8 } else { 0..16 };
-    for (mode, moments) in [Mode::Lossless, Mode::Overwrite]
+    for (mode, moments) in [Mode::Discard, Mode::Overwrite]
         .into_iter()
         .flat_map(|mode| schedules(depth).into_iter().map(move |m| (mode, m)))
     {

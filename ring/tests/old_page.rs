@@ -158,7 +158,7 @@ impl Heap {
 
 #[test]
 fn a_burst_after_a_pause_goes_one_way_and_takes_two_words_more_until_the_page_is_full() {
-    for mode in [Mode::Overwrite, Mode::Lossless] {
+    for mode in [Mode::Overwrite, Mode::Discard] {
         let heap = heap(mode);
         assert_eq!(heap.emit(1000), Ok(Way::Cold));
         assert_eq!(heap.emit(1000 + PAUSE - 1), Ok(Way::Straight));
@@ -190,7 +190,7 @@ fn slow_events_keep_the_whole_history() {
 
 #[test]
 fn in_a_full_ring_what_fits_is_recorded() {
-    let heap = heap(Mode::Lossless);
+    let heap = heap(Mode::Discard);
     while heap.slot.produced() < PAGES as u64 {
         heap.emit(1000).unwrap();
     }

@@ -335,8 +335,8 @@ fn a_handler_at_every_step_in_overwrite_mode() {
 }
 
 #[test]
-fn a_handler_at_every_step_in_lossless_mode() {
-    all_of(Mode::Lossless, false, false);
+fn a_handler_at_every_step_in_discard_mode() {
+    all_of(Mode::Discard, false, false);
 }
 
 #[test]
@@ -345,18 +345,18 @@ fn a_reservation_left_open_at_every_step_in_overwrite_mode() {
 }
 
 #[test]
-fn a_reservation_left_open_at_every_step_in_lossless_mode() {
-    all_of(Mode::Lossless, true, false);
+fn a_reservation_left_open_at_every_step_in_discard_mode() {
+    all_of(Mode::Discard, true, false);
 }
 
 #[test]
 fn a_handler_at_every_step_in_an_old_page() {
     all_of(Mode::Overwrite, false, true);
-    all_of(Mode::Lossless, false, true);
+    all_of(Mode::Discard, false, true);
 }
 
 #[test]
 fn a_reservation_left_open_at_every_step_in_an_old_page() {
     all_of(Mode::Overwrite, true, true);
-    all_of(Mode::Lossless, true, true);
+    all_of(Mode::Discard, true, true);
 }

@@ -20,9 +20,9 @@ pub(crate) use books::Books;
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Nothing is lost, and the session stays.
-pub(crate) const LOSSLESS: &str = "mode=lossless,keep=always,ring=8M,session=64M";
+pub(crate) const DISCARD: &str = "mode=discard,keep=always,ring=8M,session=64M";
 /// The same for many threads or processes.
-pub(crate) const SMALL: &str = "mode=lossless,keep=always,page=4K,ring=64K,session=128M";
+pub(crate) const SMALL: &str = "mode=discard,keep=always,page=4K,ring=64K,session=128M";
 
 /// Sites at entries only, of any compiler: exits are seen by replaced return addresses.
 const ENTRIES: &str = "-fpatchable-function-entry=5";
@@ -191,7 +191,7 @@ impl Program {
         let core = self.stage.path("core");
         let set = |name: &str, value: &str| format!("set environment {name}={value}");
         let before = [
-            set("RINGMARK", LOSSLESS),
+            set("RINGMARK", DISCARD),
             set("RINGMARK_TRACE", wishes),
             set("LD_PRELOAD", &tracer().display().to_string()),
             "set startup-with-shell off".to_owned(),

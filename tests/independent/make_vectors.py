@@ -114,7 +114,7 @@ def kinds():
 
 
 def rings_blocks():
-    """Two rings of a lossless session: sealed and open pages, every kind of record."""
+    """Two rings of a discard session: sealed and open pages, every kind of record."""
     t = ZERO[0]
     long_text = "note text=\"" + "A" * 2056 + "\" id=9"
     first = PageBytes(A, 1, 0, base=t, flags=1).add(

@@ -27,7 +27,7 @@ from ringmark_format import (
 
 STARTING, LIVE, CLOSED = 0, 1, 2
 FREE, CLAIMING, WARM, ACTIVE, SEALED, ABANDONED = range(6)
-LOSSLESS = 1
+DISCARD = 1
 PAD, BUSY, CANCELLED, LONG = 1, 2, 3, 255
 
 
@@ -68,8 +68,8 @@ class RingFile:
                 raise Damaged(f"{name}_offset {offset} in a file of {self.size} bytes")
 
     def _map_consumed(self):
-        if self.header["mode"] != LOSSLESS:
-            raise SystemExit("only a lossless session is consumed")
+        if self.header["mode"] != DISCARD:
+            raise SystemExit("only a discard session is consumed")
         offset = self.header["consumed_offset"]
         try:
             fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, lock_request(fcntl.F_WRLCK, offset))

@@ -39,7 +39,7 @@ def main():
     verbs.add_parser("dump").add_argument("file")
     follow = verbs.add_parser("live")
     follow.add_argument("file")
-    follow.add_argument("--consume", action="store_true", help="release pages (lossless)")
+    follow.add_argument("--consume", action="store_true", help="release pages (discard)")
     follow.add_argument("--seconds", type=float, help="stop after this time at the latest")
     args = parser.parse_args()
     try:

@@ -94,7 +94,7 @@ class Codecs(unittest.TestCase):
 
 
 class FakeProducer:
-    """A producer of one lossless slot in this process: SPEC.md, section 6, word by word."""
+    """A producer of one discard slot in this process: SPEC.md, section 6, word by word."""
 
     STATE, CONSUMED, DIRECTORY, EXTENT, PAGES, SIZE, PAGE_COUNT = 4096, 8192, 12288, 16384, 20480, 36864, 4
 

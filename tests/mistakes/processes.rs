@@ -110,7 +110,7 @@ fn a_setting_that_cannot_be_understood_is_the_known_reason() {
     for verb in ["cat", "snapshot", "record", "stat"] {
         let words = format!("{verb} -p {}", off.id());
         let said =
-            ["tracing is off in it: mode: found \"overwite\", expected lossless or overwrite"];
+            ["tracing is off in it: mode: found \"overwite\", expected discard or overwrite"];
         let unsaid = ["start it with RINGMARK=1"];
         expect_told(
             &stage,

@@ -18,9 +18,9 @@ pub const THREADS: u64 = 2;
 /// Events of each thread; they all fit into its ring.
 pub const EVENTS: u64 = 1500;
 /// How it is traced.
-pub const LOSSLESS: &str = "mode=lossless,ring=64K,page=4K,session=1M,control=off,keep=always";
+pub const DISCARD: &str = "mode=discard,ring=64K,page=4K,session=1M,control=off,keep=always";
 
-/// A lossless session that a program left full of events, and a recorder of it.
+/// A discard session that a program left full of events, and a recorder of it.
 #[derive(Debug)]
 pub struct Left {
     /// Where everything lies.
@@ -42,7 +42,7 @@ impl Left {
     #[must_use]
     pub fn new(label: &str, emit: &str) -> Self {
         let stage = Stage::new(label);
-        let program = stage.start(emit, LOSSLESS, &format!("{THREADS} {EVENTS}"));
+        let program = stage.start(emit, DISCARD, &format!("{THREADS} {EVENTS}"));
         let pid = program.id().to_string();
         let _ = program.finish(SOON).expect_code(0);
         let ring_file = stage.ring_file();

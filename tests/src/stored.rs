@@ -16,7 +16,7 @@ use crate::stage::{SOON, Stage};
 /// When the program does not end well.
 #[must_use]
 pub fn ended_session(stage: &Stage, emit: &str) -> PathBuf {
-    let ringmark = "mode=lossless,ring=64K,page=4K,keep=always";
+    let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
     let program = stage.start(emit, ringmark, "2 1300");
     let _ = program.finish(SOON).expect_code(0);
     stage.ring_file()

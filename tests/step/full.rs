@@ -19,12 +19,12 @@ pub(crate) fn check(
     ring_file: &Path,
     beside: &Path,
     image: &Image,
-    lossless: bool,
+    discard: bool,
 ) -> Result<(), String> {
     let crashed = match crash_image(ring_file, beside) {
         Ok(crashed) => crashed,
         // A session in overwrite mode has removed its file in `close`: a crash leaves nothing.
-        Err(error) if error.kind() == ErrorKind::NotFound && !lossless => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound && !discard => return Ok(()),
         Err(error) => return Err(format!("crash image: {error}")),
     };
     let dump = beside.join("crashed.rmk");
@@ -34,7 +34,7 @@ pub(crate) fn check(
     if !account.damage.is_empty() || account.contradictions + account.conflicts > 0 {
         return Err(format!("damaged: {account:?}"));
     }
-    let expected = Expected::of(image, lossless);
+    let expected = Expected::of(image, discard);
     let mut found = Vec::new();
     for item in dump.events() {
         if let Output::Event(event) = item {
@@ -68,11 +68,11 @@ struct Expected {
 
 impl Expected {
     /// What is at hand and not released.
-    fn of(image: &Image, lossless: bool) -> Self {
+    fn of(image: &Image, discard: bool) -> Self {
         let mut expected = Self::default();
         for page in &image.pages {
             let slot = image.slots.iter().find(|s| s.slot == page.slot);
-            if lossless && slot.is_some_and(|s| page.number < s.consumed) {
+            if discard && slot.is_some_and(|s| page.number < s.consumed) {
                 continue;
             }
             for record in image.records_of(page) {

@@ -170,7 +170,7 @@ impl<'p> Run<'p> {
         ptrace::attach(pid)?;
         let ledger = Mapping::read_only(&File::open(&path)?, 0, 4096);
         let exact = plan.signals == 0 && plan.workload != "threads";
-        let oracle = Oracle::new(plan.mode == "lossless", exact);
+        let oracle = Oracle::new(plan.mode == "discard", exact);
         Ok(Self {
             plan,
             stage,
@@ -263,7 +263,7 @@ impl<'p> Run<'p> {
                 path,
                 &beside,
                 self.oracle.last(),
-                self.plan.mode == "lossless",
+                self.plan.mode == "discard",
             )?;
         }
         if is_due(plan.consume_every) {

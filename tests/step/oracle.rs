@@ -28,7 +28,7 @@ impl Calls {
 /// What one session must look like.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
-    lossless: bool,
+    discard: bool,
     exact: bool,
     before: Image,
     /// Most calls that were open at once.
@@ -43,11 +43,11 @@ struct Sums {
 }
 
 impl Oracle {
-    /// `lossless`: full rings lose the newest events. `exact`: one thread without handlers, so the
+    /// `discard`: full rings lose the newest events. `exact`: one thread without handlers, so the
     /// place of every event is known.
-    pub(crate) fn new(lossless: bool, exact: bool) -> Self {
+    pub(crate) fn new(discard: bool, exact: bool) -> Self {
         Self {
-            lossless,
+            discard,
             exact,
             ..Self::default()
         }
@@ -130,7 +130,7 @@ impl Oracle {
         let entry: &SlotCounters = &image.slots[index];
         let oldest = entry.produced.saturating_sub(image.ring_pages[index]);
         // The oldest one may be on its way out: released, or the next to be overwritten.
-        let first = if self.lossless {
+        let first = if self.discard {
             entry.consumed.max(oldest)
         } else if oldest == 0 && entry.produced < image.ring_pages[index] {
             0

@@ -13,10 +13,10 @@ use crate::tracing::preload::Preload;
 
 /// What a program is traced with unless `RINGMARK` says otherwise: nothing may be missing, and
 /// the session of a short-lived program is still there when we come to it.
-const WANTED: &str = "mode=lossless,ring=1M,session=64M,keep=always";
+const WANTED: &str = "mode=discard,ring=1M,session=64M,keep=always";
 
 /// The same where functions are traced: they come by the million.
-const WANTED_FOR_FUNCTIONS: &str = "mode=lossless,ring=4M,session=256M,keep=always";
+const WANTED_FOR_FUNCTIONS: &str = "mode=discard,ring=4M,session=256M,keep=always";
 
 /// A running program.
 #[derive(Debug)]

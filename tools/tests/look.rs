@@ -119,7 +119,7 @@ fn losses_are_lines_and_exit_1() {
     let mut traced = stage.command(traced_program());
     traced
         .args(["1", "20000"])
-        .env("RINGMARK", "mode=lossless,ring=16K,page=4K");
+        .env("RINGMARK", "mode=discard,ring=16K,page=4K");
     let pid = Running::start(&mut traced).unwrap();
     let id = pid.id().to_string();
     let _ = pid.finish(LIMIT).expect_code(0);
@@ -224,7 +224,7 @@ fn follow_shows_each_event_once_and_ends_with_the_process() {
 #[test]
 fn follow_reads_a_dump_that_grows() {
     let stage = Stage::new("follow-file");
-    let traced = stage.start("mode=lossless,ring=64K,page=4K", &["2", "10000000", "100"]);
+    let traced = stage.start("mode=discard,ring=64K,page=4K", &["2", "10000000", "100"]);
     let pid = traced.id().to_string();
     let mut recorder = stage.ringmark(&["record", "-p", &pid, "-o", "a.rmk"]);
     let _recorder = Running::start(&mut recorder).unwrap();
@@ -308,7 +308,7 @@ fn stat_tells_where_a_dump_comes_from_and_what_a_process_does() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    let traced = stage.start("mode=lossless", &["2", "1000000", "1000"]);
+    let traced = stage.start("mode=discard", &["2", "1000000", "1000"]);
     let pid = traced.id().to_string();
     std::thread::sleep(Duration::from_millis(300));
     let rings = json_lines(
@@ -356,12 +356,12 @@ fn list_and_clean_know_the_living_and_the_dead() {
     let dead = stage.start_with("mode=overwrite", &["1", "1", "0", "hold=60000"], 1);
     let dead_pid = dead.id();
     dead.kill().unwrap();
-    let lives = stage.start("mode=lossless", &["3", "1", "0", "hold=60000"]);
+    let lives = stage.start("mode=discard", &["3", "1", "0", "hold=60000"]);
     let listed = json_lines(&stage.run(&["list", "--json"]).expect_code(0));
     let row = |pid: u32| listed.iter().find(|row| row["pid"] == pid).unwrap();
     assert_eq!(
         (&row(lives.id())["state"], &row(lives.id())["mode"]),
-        (&"alive".into(), &"lossless".into())
+        (&"alive".into(), &"discard".into())
     );
     assert_eq!(
         (&row(dead_pid)["state"], &row(dead_pid)["rings"]),

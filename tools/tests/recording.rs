@@ -183,7 +183,7 @@ fn codecs_give_the_same_events() {
 
 /// A recording by pid of a program that would go on for long, after it has begun.
 fn recording(stage: &Stage, extra: &[&str]) -> (Running, Running) {
-    let traced = stage.start("mode=lossless,ring=64K,page=4K", &["2", "10000000", "50"]);
+    let traced = stage.start("mode=discard,ring=64K,page=4K", &["2", "10000000", "50"]);
     let pid = traced.id().to_string();
     let mut command = stage.ringmark(&[&["record", "-p", &pid, "-o", "a.rmk"], extra].concat());
     let recorder = Running::start(&mut command).unwrap();

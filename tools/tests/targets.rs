@@ -45,7 +45,7 @@ fn processes_that_are_not_there_or_not_traced() {
 #[test]
 fn a_dead_process_with_data_left_is_read() {
     let stage = Stage::new("dead");
-    let traced = stage.start_with("mode=lossless", &["1", "10", "0", "hold=60000"], 10);
+    let traced = stage.start_with("mode=discard", &["1", "10", "0", "hold=60000"], 10);
     let pid = traced.id().to_string();
     traced.kill().unwrap();
     let listed = json_lines(&stage.run(&["list", "--json"]).expect_code(0));
@@ -68,7 +68,7 @@ fn a_dead_process_with_data_left_is_read() {
 #[test]
 fn a_second_recorder_is_refused_by_name() {
     let stage = Stage::new("second");
-    let traced = stage.start("mode=lossless", &["1", "100000", "1000"]);
+    let traced = stage.start("mode=discard", &["1", "100000", "1000"]);
     let pid = traced.id().to_string();
     let mut first = stage.ringmark(&["record", "-p", &pid, "-o", "first.rmk"]);
     let first = Running::start(&mut first).unwrap();
@@ -257,7 +257,7 @@ fn a_bad_setting_is_told_by_record_and_list() {
     let program = traced_program();
     let mut command = stage.ringmark(&["record", "--status-file", "status", "--", "touch", "x"]);
     let found = run(command.env("RINGMARK", "mode=sideways"), LIMIT).unwrap();
-    let text = "RINGMARK=mode=sideways: mode: found \"sideways\", expected lossless or overwrite";
+    let text = "RINGMARK=mode=sideways: mode: found \"sideways\", expected discard or overwrite";
     expect(found, 2, text);
     assert!(
         !stage.path("x").exists(),
@@ -372,7 +372,7 @@ fn a_closed_pipe_is_fine_and_quiet() {
 #[test]
 fn a_dump_into_a_closed_pipe_is_fine_and_quiet() {
     let stage = Stage::new("closed-dump");
-    let traced = stage.start("mode=lossless", &["2", "1000000", "10"]);
+    let traced = stage.start("mode=discard", &["2", "1000000", "10"]);
     let mut shell: Command = stage.command("bash");
     let script = format!(
         "\"$0\" record -p {} -o - | head -c 10 > /dev/null; echo ${{PIPESTATUS[0]}}",

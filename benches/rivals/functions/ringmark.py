@@ -55,7 +55,7 @@ class Recorded:
 
     def __init__(self, name, options, settings="", has_calls=True):
         self.name, self.options, self.has_calls = name, options, has_calls
-        self.settings = f"mode=lossless,ring=32M{settings}"
+        self.settings = f"mode=discard,ring=32M{settings}"
         self.config = f"sleds: RINGMARK={self.settings} ringmark record {' '.join(options)}"
 
     def start(self, stage):

@@ -16,7 +16,7 @@ use super::collecting::{Collecting, Reached};
 use super::{Begun, HOST, Sent, bytes_of};
 
 /// Rings of threads, filled to the brim.
-const RINGMARK: &str = "mode=lossless,ring=32M,page=64K,session=700M,keep=always";
+const RINGMARK: &str = "mode=discard,ring=32M,page=64K,session=700M,keep=always";
 const THREADS: usize = 16;
 const MEMORY: &str = "/dev/shm";
 /// `TMPFS_MAGIC` of `linux/magic.h`.

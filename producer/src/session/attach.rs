@@ -209,14 +209,14 @@ fn attach(core: &'static Core) -> Result<&'static Writer, Cause> {
         warm::ask_for_more(core);
         return own(core, slot);
     }
-    if core.options.mode == Mode::Lossless
+    if core.options.mode == Mode::Discard
         && let Some(slot) = directory.claim_drained()
     {
         return own(core, slot);
     }
     warm::new_slot(core)
         .or_else(|cause| match core.options.mode {
-            Mode::Lossless => Err(cause),
+            Mode::Discard => Err(cause),
             Mode::Overwrite => directory.claim_oldest_sealed().ok_or(cause),
         })
         .and_then(|slot| own(core, slot))

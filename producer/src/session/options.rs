@@ -219,9 +219,10 @@ impl Options {
 
 fn parse_mode(value: &str) -> Result<Mode, OptionError> {
     match value {
-        "lossless" => Ok(Mode::Lossless),
+        // `lossless` is the name of this mode in settings written for earlier versions.
+        "discard" | "lossless" => Ok(Mode::Discard),
         "overwrite" => Ok(Mode::Overwrite),
-        _ => Err(wrong("mode", value, "lossless or overwrite")),
+        _ => Err(wrong("mode", value, "discard or overwrite")),
     }
 }
 
@@ -284,6 +285,18 @@ mod tests {
             Some((next()?, next()?))
         };
         keys.lines().filter_map(cells).collect()
+    }
+
+    #[test]
+    #[allow(deprecated, reason = "the old name is what is tested")]
+    fn the_old_name_of_discard_mode_is_accepted() {
+        let mut options = Options::default();
+        options.set("mode", "lossless").expect("an old setting");
+        assert_eq!(
+            (options.mode, options.mode.name()),
+            (Mode::Discard, "discard")
+        );
+        assert_eq!(Mode::Lossless, Mode::Discard);
     }
 
     #[test]

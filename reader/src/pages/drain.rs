@@ -26,7 +26,7 @@ pub enum Fill {
     PassDone,
 }
 
-/// Reads one session from where its consumer stopped (lossless) or from the oldest page that is
+/// Reads one session from where its consumer stopped (discard) or from the oldest page that is
 /// still there (overwrite, or observed without consuming).
 #[derive(Debug)]
 pub struct SessionDrain {
@@ -414,9 +414,9 @@ impl SessionDrain {
 
     fn follow_new_slots(&mut self) {
         let ring = self.session.ring();
-        let lossless = self.consumes();
+        let discard = self.consumes();
         for index in self.slots.len() as u32..ring.slots_used() {
-            let consumed = ring.slot(index).filter(|_| lossless).map(|s| s.consumed());
+            let consumed = ring.slot(index).filter(|_| discard).map(|s| s.consumed());
             self.slots.push(SlotReader::new(index, consumed));
         }
     }

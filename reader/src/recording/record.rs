@@ -27,7 +27,7 @@ const SCAN_EXPECTING: Duration = Duration::from_millis(1);
 pub struct RecordOptions {
     /// On a full disk, try again (the producers go on and count what they lose) instead of ending.
     pub wait_for_space: bool,
-    /// Remove the ring file of an ended lossless session that was read to its end, unless the
+    /// Remove the ring file of an ended discard session that was read to its end, unless the
     /// session asked to be kept.
     pub remove_drained: bool,
     /// Remove also those that asked to be kept, whatever their mode: the command that started

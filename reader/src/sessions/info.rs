@@ -69,7 +69,7 @@ pub struct RingInfo {
     pub produced: u64,
     /// Pages released by the consumer.
     pub consumed: u64,
-    /// Pages that hold data not released yet (lossless), or any data (overwrite).
+    /// Pages that hold data not released yet (discard), or any data (overwrite).
     pub pages_filled: u32,
     /// Claims so far.
     pub claims: u32,
@@ -143,7 +143,7 @@ fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
     let valid = geometry.valid(ring.map().bytes());
     let (produced, consumed) = (slot.produced(), slot.consumed());
     let filled = match ring.geometry().mode {
-        Mode::Lossless => produced.saturating_sub(consumed),
+        Mode::Discard => produced.saturating_sub(consumed),
         Mode::Overwrite => produced,
     };
     Some(RingInfo {

@@ -25,7 +25,7 @@ use crate::sessions::pids::{self, holder_of};
 pub enum Access {
     /// To look: nothing in the file is written.
     Observe,
-    /// To record: a lossless session is consumed, by one recorder only.
+    /// To record: a discard session is consumed, by one recorder only.
     Consume,
     /// To send requests: the mailbox is written.
     Control,
@@ -84,7 +84,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes the consumer's lock. A lossless session has one consumer, which holds it alone. Readers
+    /// Takes the consumer's lock. A discard session has one consumer, which holds it alone. Readers
     /// of an overwrite session share it: while it is held, no other removes the file.
     fn exclude_others(&self) -> Result<(), ReaderError> {
         if self.access != Access::Consume {
@@ -170,7 +170,7 @@ impl Session {
     /// Whether pages are released to the producer once they are written.
     #[must_use]
     pub fn consumes(&self) -> bool {
-        self.access == Access::Consume && self.ring.geometry().mode == Mode::Lossless
+        self.access == Access::Consume && self.ring.geometry().mode == Mode::Discard
     }
 
     /// The first session attribute with this tag, as text; bytes that are not UTF-8 replaced.
@@ -310,7 +310,7 @@ impl Session {
     }
 
     /// Removes the ring file, everything in it being stored for good, if that is wanted: of a
-    /// lossless session that did not ask to be kept; of one in overwrite mode that its program would
+    /// discard session that did not ask to be kept; of one in overwrite mode that its program would
     /// have removed had no reader come for it, if this reader is `alone` in that; with `any`, of any.
     ///
     /// # Errors
@@ -324,7 +324,7 @@ impl Session {
         const KEEP_ALWAYS: u32 = 1;
         let keep = self.header().keep;
         let removes = match self.ring.geometry().mode {
-            Mode::Lossless => keep != KEEP_ALWAYS,
+            Mode::Discard => keep != KEEP_ALWAYS,
             Mode::Overwrite => keep == KEEP_CRASH && self.ring.has_said_bye() && alone(self.path()),
         };
         if any || removes {

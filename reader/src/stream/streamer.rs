@@ -55,7 +55,7 @@ pub struct StreamOptions {
     pub open_every: Duration,
     /// Where pages wait while the collector is away or slow.
     pub spill: Option<SpillOptions>,
-    /// Sends pages of lossless sessions without copying them. Not together with a spill: it
+    /// Sends pages of discard sessions without copying them. Not together with a spill: it
     /// releases pages that are under way.
     pub zero_copy: bool,
 }

@@ -156,7 +156,7 @@ impl Track {
     }
 
     /// Has its pages sent by reference from now on, or not. Only what is not overwritten
-    /// before it is released can be: pages of a lossless session.
+    /// before it is released can be: pages of a discard session.
     pub(super) fn send_by_reference(&mut self, on: bool) {
         if let Some(ring) = &mut self.ring {
             let session = ring.drain.session();

@@ -2,7 +2,7 @@
 //!
 //! The kernel keeps references to them until the peer has read them, however long that takes: a page
 //! that is overwritten before that is sent with other bytes. So a page goes this way only if it stays
-//! as it is until the collector says that it is durable: sealed, of a lossless session, and not
+//! as it is until the collector says that it is durable: sealed, of a discard session, and not
 //! released before. What a retransmission reads from it is then what was summed.
 
 use std::fs::File;

@@ -422,7 +422,7 @@ pub fn live_as_child() {
     let mode = if overwrite {
         Mode::Overwrite
     } else {
-        Mode::Lossless
+        Mode::Discard
     };
     let producer = Producer::new(&dir, "child", Layout::new(mode));
     assert!(identity::hold_lock(producer.ring.file()));

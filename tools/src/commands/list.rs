@@ -169,7 +169,7 @@ fn state(info: &SessionInfo) -> &'static str {
     }
 }
 
-/// How full the rings together are: pages not released yet (lossless), pages with data (overwrite).
+/// How full the rings together are: pages not released yet (discard), pages with data (overwrite).
 fn fill_percent(info: &SessionInfo) -> u64 {
     let pages: u64 = info.rings.iter().map(|r| u64::from(r.pages)).sum();
     let filled: u64 = info.rings.iter().map(|r| u64::from(r.pages_filled)).sum();

@@ -23,7 +23,7 @@ use crate::tracing::preload::{self, Preload};
 #[command(override_usage = "ringmark record [OPTIONS] <-p PID|--all|-- CMD...>")]
 #[command(after_help = "\
 A program started here is traced with
-RINGMARK=mode=lossless,ring=1M,session=64M,keep=always unless RINGMARK is set to more than 1; what
+RINGMARK=mode=discard,ring=1M,session=64M,keep=always unless RINGMARK is set to more than 1; what
 it leaves is kept until it is recorded, unless RINGMARK says keep=….
 Ctrl-C once finishes the dump, twice ends now.
 

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Most bytes of pages that wait in DIR
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     spill_max: u64,
-    /// Send pages of lossless sessions without copying them
+    /// Send pages of discard sessions without copying them
     #[arg(long, conflicts_with_all = ["spill", "compress"])]
     zero_copy: bool,
     /// How often to send what is in pages that are not full yet: what a thread that writes little

@@ -24,9 +24,9 @@ pub(super) enum Trace {
     Env,
     /// Overwrite mode with its defaults: the last moments are in memory.
     Flight,
-    /// Lossless, for a recorder that runs beside it.
+    /// Discard, for a recorder that runs beside it.
     Record,
-    /// Lossless with rings of two pages of 4 KiB.
+    /// Discard with rings of two pages of 4 KiB.
     Tiny,
 }
 
@@ -103,8 +103,8 @@ impl JobArgs {
                     .ok_or_else(|| "RINGMARK does not ask for it".to_owned());
             }
             Trace::Flight => Session::builder(),
-            Trace::Record => lossless(64 << 10, 2 << 20),
-            Trace::Tiny => lossless(4 << 10, 8 << 10),
+            Trace::Record => discard(64 << 10, 2 << 20),
+            Trace::Tiny => discard(4 << 10, 8 << 10),
         };
         let builder = builder.control(false).warm(self.workers as u32);
         builder.start().map_err(|error| error.to_string())
@@ -139,8 +139,8 @@ impl JobArgs {
     }
 }
 
-fn lossless(page_bytes: u32, ring_bytes: u32) -> Builder {
-    let builder = Session::builder().mode(Mode::Lossless);
+fn discard(page_bytes: u32, ring_bytes: u32) -> Builder {
+    let builder = Session::builder().mode(Mode::Discard);
     builder
         .page_bytes(page_bytes)
         .ring_bytes(ring_bytes)
