@@ -1,6 +1,5 @@
 //! What whole-system tests share: directories that clean up after themselves, the built
-//! `ringmark` binary, child processes that never outlive their test, and the repository's own
-//! style checks in [`tidy`].
+//! `ringmark` binary, child processes that never outlive their test.
 #![forbid(unsafe_code)]
 
 pub mod account;
@@ -24,7 +23,6 @@ pub mod skew;
 pub mod stage;
 pub mod stored;
 pub mod taker;
-pub mod tidy;
 pub mod tools;
 pub mod wait;
 

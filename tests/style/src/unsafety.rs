@@ -4,7 +4,7 @@ use super::scan::{Scanned, has_word, line_of, words};
 use super::sources::Source;
 
 const HINT: &str = "If a memory map, a pointer into the ring or a system call really needs it \
-    there, add the file to UNSAFE_FILES in tests/tidy.rs and say why in the commit.";
+    there, add the file to UNSAFE_FILES in tests/style/src/lists.rs and say why in the commit.";
 
 /// Files with `unsafe` that are not `allowed`, and allowed ones that no longer need it.
 #[must_use]

@@ -42,8 +42,9 @@ impl Source {
             .path
             .split('/')
             .any(|part| part == "tests" || part == "benches");
-        let is_tidy = self.path.starts_with("tests/src/");
-        (in_test_dir && !is_tidy) || self.path.ends_with("/tests.rs")
+        let is_shared =
+            self.path.starts_with("tests/src/") || self.path.starts_with("tests/style/src/");
+        (in_test_dir && !is_shared) || self.path.ends_with("/tests.rs")
     }
 
     /// Whether it lies below one of these directories.
@@ -93,10 +94,12 @@ fn is_wanted_file(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{env, process};
 
     #[test]
     fn reads_text_and_leaves_build_output_out() {
-        let dir = crate::TempDir::new("sources").unwrap();
+        let dir = env::temp_dir().join(format!("ringmark-style-{}", process::id()));
+        fs::create_dir(&dir).unwrap();
         for sub in ["src", "target", ".git"] {
             fs::create_dir(dir.join(sub)).unwrap();
             fs::write(dir.join(sub).join("a.rs"), "fn a() {}").unwrap();
@@ -107,6 +110,7 @@ mod tests {
             .into_iter()
             .map(|s| s.path)
             .collect();
+        fs::remove_dir_all(&dir).unwrap();
         assert_eq!(paths, ["src/a.rs"]);
     }
 

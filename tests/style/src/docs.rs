@@ -127,12 +127,12 @@ mod tests {
             )
         };
         assert!(check("| 1 | p | pending | pending | |").is_empty());
-        assert!(check("| 1 | p | `tests/tidy.rs::words` | 0 | 2025-01-02 |").is_empty());
+        assert!(check("| 1 | p | `tests/readme.rs::words` | 0 | 2025-01-02 |").is_empty());
         for bad in [
             "| 1 | p | pending | 12 ns | |",
             "| 1 | p | a test | 12 ns | 2025-01-02 |",
             "| 1 | p | `tests/no-such.rs` | 12 ns | 2025-01-02 |",
-            "| 1 | p | `tests/tidy.rs` | 12 ns | |",
+            "| 1 | p | `tests/readme.rs` | 12 ns | |",
             "| 1 | p | pending |",
         ] {
             assert_eq!(check(bad).len(), 1, "{bad}");

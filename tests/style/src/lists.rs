@@ -1,19 +1,8 @@
-//! Style is a test: the repository against its own rules. The checks and their planted bad
-//! inputs live in `tests/src/tidy/`.
-
-use std::collections::BTreeMap;
-use std::env;
-use std::process::Command;
-
-use ringmark_tests::tidy::deps::Package;
-use ringmark_tests::tidy::{
-    Source, deps, docs, lengths, orderings, read_sources, traced, unsafety, words,
-};
-use ringmark_tests::workspace_root;
+//! What the checks are given: files, directories and documents that a rule names.
 
 /// The only files that may hold `unsafe`. Adding one is a decision: give the reason in the
 /// commit, and keep what needs it as small as it can be. A file that needs it no longer must go.
-const UNSAFE_FILES: &[&str] = &[
+pub const UNSAFE_FILES: &[&str] = &[
     // The thread block, its memory that a fork wipes, and the sites that the linker collected.
     "producer/src/function_site.rs",
     "producer/src/sites.rs",
@@ -130,15 +119,16 @@ const UNSAFE_FILES: &[&str] = &[
 ];
 
 /// Directories whose code runs inside the traced program.
-const TRACED: &[&str] = &[
+pub const TRACED: &[&str] = &[
     "ring/src/",
     "producer/src/",
     "function-tracer/src/",
     "c-api/src/",
     "function-tracer/shared-object/src/",
 ];
+
 /// Exceptions there: (path, token).
-const TRACED_ALLOWED: &[(&str, &str)] = &[
+pub const TRACED_ALLOWED: &[(&str, &str)] = &[
     // Not there outside the test of every step.
     ("ring/src/steps.rs", "borrow"),
     ("ring/src/steps.rs", "borrow_mut"),
@@ -152,15 +142,20 @@ const TRACED_ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// Directories whose memory orderings carry labels.
-const ORDERED: &[&str] = &["ring/src/", "producer/src/"];
+pub const ORDERED: &[&str] = &["ring/src/", "producer/src/"];
+
 /// Where the models that weaken them begin.
-const MODELS: &str = "ring/tests/loom_";
-const ORDERINGS_TABLE: &str = "ring/src/lib.rs";
+pub const MODELS: &str = "ring/tests/loom_";
+/// The file that holds the table of orderings.
+pub const ORDERINGS_TABLE: &str = "ring/src/lib.rs";
 
-const PRODUCER: &str = "ringmark";
-const PRODUCER_DEPENDENCIES_MAX: usize = 5;
+/// The package that programs depend on.
+pub const PRODUCER: &str = "ringmark";
+/// How many packages of others it may always need.
+pub const PRODUCER_DEPENDENCIES_MAX: usize = 5;
 
-const DOCUMENTS: &[&str] = &[
+/// Documents that must be there.
+pub const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "DESIGN.md",
@@ -171,163 +166,3 @@ const DOCUMENTS: &[&str] = &[
     "LICENSE-APACHE",
     "format-spec/SPEC.md",
 ];
-
-#[test]
-fn unsafe_only_where_listed() {
-    report(unsafety::unsafe_files(&sources(), UNSAFE_FILES));
-}
-
-#[test]
-fn every_other_crate_forbids_unsafe() {
-    let dirs: Vec<_> = packages()
-        .into_values()
-        .map(|package| package.dir)
-        .collect();
-    report(unsafety::crates_without_forbid(
-        &sources(),
-        &dirs,
-        UNSAFE_FILES,
-    ));
-}
-
-#[test]
-fn dependency_edges_match_architecture() {
-    let sources = sources();
-    let table = deps::table(&find(&sources, "ARCHITECTURE.md").text).expect("ARCHITECTURE.md");
-    let actual = packages()
-        .into_iter()
-        .map(|(name, package)| (name, package.ours))
-        .collect();
-    report(deps::compare(&table, &actual));
-}
-
-#[test]
-fn producer_has_few_dependencies() {
-    let Some(package) = packages().remove(PRODUCER) else {
-        panic!("no package `{PRODUCER}` in the workspace");
-    };
-    let names = package.foreign;
-    assert!(
-        names.len() <= PRODUCER_DEPENDENCIES_MAX,
-        "at most {PRODUCER_DEPENDENCIES_MAX}: {names:?}"
-    );
-}
-
-#[test]
-fn orderings_are_labelled() {
-    let sources = sources();
-    let mut findings = Vec::new();
-    let table = orderings::table(find(&sources, ORDERINGS_TABLE), &mut findings);
-    assert!(
-        !table.is_empty(),
-        "{ORDERINGS_TABLE} holds no table of orderings"
-    );
-    let is_ordered = |source: &&Source| source.is_rust() && source.is_below(ORDERED);
-    let ordered: Vec<_> = sources.iter().filter(is_ordered).collect();
-    findings.extend(orderings::check(&table, &ordered));
-    report(findings);
-}
-
-#[test]
-fn every_ordering_is_shown_to_be_needed() {
-    let sources = sources();
-    let table = orderings::table(find(&sources, ORDERINGS_TABLE), &mut Vec::new());
-    let is_model = |source: &&Source| source.path.starts_with(MODELS);
-    let models: Vec<_> = sources.iter().filter(is_model).collect();
-    report(orderings::check_models(&table, &models));
-}
-
-#[test]
-fn files_and_functions_are_short() {
-    let sources = sources();
-    let ratchet = &find(&sources, "tests/tidy-ratchet.txt").text;
-    let ratchet = lengths::parse_ratchet(ratchet).expect("tests/tidy-ratchet.txt");
-    report(lengths::compare(&ratchet, &lengths::too_long(&sources)));
-}
-
-#[test]
-fn no_stale_words() {
-    report(sources().iter().flat_map(words::check).collect());
-}
-
-#[test]
-fn traced_code_never_prints_or_ends_the_program() {
-    let sources = sources();
-    let traced = sources
-        .iter()
-        .filter(|source| source.is_rust() && source.is_below(TRACED));
-    report(
-        traced
-            .flat_map(|source| traced::check(source, TRACED_ALLOWED))
-            .collect(),
-    );
-}
-
-#[test]
-fn documents_exist_and_their_links_lead_somewhere() {
-    let sources = sources();
-    let mut findings = docs::missing(&sources, DOCUMENTS);
-    let markdown = sources.iter().filter(|source| source.path.ends_with(".md"));
-    findings.extend(markdown.flat_map(|source| docs::dead_links(&workspace_root(), source)));
-    report(findings);
-}
-
-#[test]
-fn promises_name_their_tests() {
-    report(docs::promises(
-        &workspace_root(),
-        find(&sources(), "PROMISES.md"),
-    ));
-}
-
-#[test]
-fn every_test_file_runs() {
-    report(docs::undeclared_tests(&sources()));
-}
-
-fn sources() -> Vec<Source> {
-    let sources = read_sources(&workspace_root()).expect("the checkout can be read");
-    assert!(
-        sources.len() > 20,
-        "only {} files found: every check would pass",
-        sources.len()
-    );
-    sources
-}
-
-fn find<'a>(sources: &'a [Source], path: &str) -> &'a Source {
-    let found = sources.iter().find(|source| source.path == path);
-    found.unwrap_or_else(|| panic!("{path} is missing"))
-}
-
-fn packages() -> BTreeMap<String, Package> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args([
-        "metadata",
-        "--no-deps",
-        "--offline",
-        "--format-version",
-        "1",
-    ]);
-    let output = command
-        .current_dir(workspace_root())
-        .output()
-        .expect("cargo starts");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    deps::packages(&String::from_utf8_lossy(&output.stdout)).expect("cargo's metadata")
-}
-
-#[track_caller]
-fn report(findings: Vec<String>) {
-    assert!(
-        findings.is_empty(),
-        "{} finding(s):\n{}",
-        findings.len(),
-        findings.join("\n")
-    );
-}

@@ -70,13 +70,13 @@ pub fn compare(ratchet: &Lengths, actual: &Lengths) -> Vec<String> {
         match ratchet.get(what) {
             None => findings.push(format!("{what}: {lines} lines, at most {FILE_LINES_MAX} (file) or {FUNCTION_LINES_MAX} (function): split it")),
             Some(&listed) if lines > listed => findings.push(format!("{what}: grew from {listed} to {lines} lines")),
-            Some(&listed) if lines < listed => findings.push(format!("{what}: {lines} lines now: write {lines} in tests/tidy-ratchet.txt")),
+            Some(&listed) if lines < listed => findings.push(format!("{what}: {lines} lines now: write {lines} in tests/style/ratchet.txt")),
             Some(_) => {}
         }
     }
     let idle = ratchet.keys().filter(|what| !actual.contains_key(*what));
     findings.extend(
-        idle.map(|what| format!("{what}: fine now: take it out of tests/tidy-ratchet.txt")),
+        idle.map(|what| format!("{what}: fine now: take it out of tests/style/ratchet.txt")),
     );
     findings
 }

@@ -1,9 +1,12 @@
 //! The repository's own style as checks: each takes text, returns one line per finding, and has
-//! a planted bad input of its own. `tests/tidy.rs` runs them over the checkout.
+//! a planted bad input of its own. `tests/tidy.rs` of this package runs them over the checkout.
+#![forbid(unsafe_code)]
 
+pub mod checkout;
 pub mod deps;
 pub mod docs;
 pub mod lengths;
+pub mod lists;
 pub mod orderings;
 pub mod scan;
 pub mod sources;
@@ -11,5 +14,6 @@ pub mod traced;
 pub mod unsafety;
 pub mod words;
 
+pub use checkout::workspace_root;
 pub use scan::Scanned;
 pub use sources::{Source, read_sources};
