@@ -121,7 +121,8 @@ fn a_handler_at_every_instruction_and_handlers_in_handlers() {
 #[test]
 fn a_handler_at_every_instruction_of_attach() {
     let report = walk(with_signals(Plan::new("attach", 1, "discard")));
-    assert!(report.lost > 0, "{report:?}");
+    // Whether the handlers fill the ring depends on which of them switches its pages.
+    assert!(report.handlers > 300 && report.depth == 2, "{report:?}");
     if is_long() {
         walk(with_signals(Plan::new("threads", 1, "discard")));
     }
