@@ -10,11 +10,11 @@ use ringmark_format::store::{Index, IndexSlot};
 use ringmark_format::stream::HostClock;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::block_reader::{Block, BlockReader, Item};
-use crate::filter::Filter;
-use crate::page::Page;
-use crate::session::{Counters, SessionBlock};
-use crate::time::SessionClock;
+use crate::blocks::block_reader::{Block, BlockReader, Item};
+use crate::blocks::page::Page;
+use crate::events::filter::Filter;
+use crate::trace_file::session::{Counters, SessionBlock};
+use crate::trace_file::time::SessionClock;
 
 /// By how much a time may differ when more of the session is read than one segment.
 const SLACK_NS: u64 = 1_000_000_000;

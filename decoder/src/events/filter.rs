@@ -3,11 +3,11 @@
 use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
-use crate::distance::distance;
-use crate::dump::Dump;
-use crate::event::{Event, Lost, Output};
-use crate::timestamp;
-use crate::value::Value;
+use crate::events::event::{Event, Lost, Output};
+use crate::trace_file::dump::Dump;
+use crate::trace_file::value::Value;
+use crate::words::distance::distance;
+use crate::words::timestamp;
 
 /// What a filter's text should have been.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -319,7 +319,7 @@ impl Condition {
             Value::Str(text) => return self.equal(self.text_is(text)),
             Value::Bytes(bytes) => {
                 let mut hex = Vec::new();
-                crate::escape::hex(bytes, &mut hex);
+                crate::words::escape::hex(bytes, &mut hex);
                 return self.equal(self.text_is(&hex));
             }
             Value::Array(..) => return value.items().any(|item| self.compare(item)),
@@ -377,7 +377,7 @@ impl Dump {
         names.sort_unstable();
         names.dedup();
         let near = names.into_iter().take(count);
-        near.map(|(_, name)| crate::escape::Printable(name).to_string())
+        near.map(|(_, name)| crate::words::escape::Printable(name).to_string())
             .collect()
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ringmark_format::Uuid;
 
-use crate::event::Event;
-use crate::functions::Function;
+use crate::events::event::Event;
+use crate::trace_file::functions::Function;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

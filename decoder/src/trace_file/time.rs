@@ -4,7 +4,7 @@ use ringmark_format::clock::{Rate, Sample, TickMap};
 use ringmark_format::session::SessionHeader;
 use ringmark_format::stream::HostClock;
 
-use crate::host_clock::HostMap;
+use crate::trace_file::host_clock::HostMap;
 
 /// The time of one session.
 #[derive(Debug, Clone)]

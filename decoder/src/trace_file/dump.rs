@@ -12,15 +12,16 @@ use ringmark_format::stream::HostClock;
 use ringmark_format::{PageNumber, RingId, SlotIndex, Uuid};
 use zerocopy::FromBytes;
 
-use crate::block_reader::{Block, BlockReader, Item, page_id};
-use crate::damage::{Damage, Fault, PageId};
-use crate::join::{Joined, join};
-use crate::page::Page;
-use crate::schema::{Pieces, Schema};
-use crate::session::{Counters, Session, SessionBlock, Slot};
+use crate::blocks::block_reader::{Block, BlockReader, Item, page_id};
+use crate::blocks::damage::{Damage, Fault, PageId};
+use crate::blocks::join::{Joined, join};
+use crate::blocks::page::Page;
+use crate::show::json;
 use crate::store::SegmentIndex;
-use crate::time::SessionClock;
-use crate::{json, spans, window};
+use crate::trace_file::schema::{Pieces, Schema};
+use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
+use crate::trace_file::time::SessionClock;
+use crate::trace_file::{spans, window};
 
 /// Everything that the inputs hold, put in order. Memory is linear in the inputs' size.
 #[derive(Debug, Default)]

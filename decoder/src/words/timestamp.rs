@@ -1,6 +1,6 @@
 //! Wall-clock times as RFC 3339 text in UTC, and back.
 
-use crate::number::{nine_digits, two_digits};
+use crate::words::number::{nine_digits, two_digits};
 
 /// Length of a timestamp with nine digits and `Z`.
 pub const TIMESTAMP_BYTES: usize = 30;

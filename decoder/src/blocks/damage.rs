@@ -162,7 +162,7 @@ impl fmt::Display for Looks<'_> {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = crate::escape::Printable(self.source.as_bytes());
+        let source = crate::words::escape::Printable(self.source.as_bytes());
         write!(
             f,
             "{source}: block {} at offset {}: ",

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use ringmark_format::Uuid;
 
-use crate::calls::{Call, Ended};
-use crate::functions::Function;
-use crate::session::Session;
+use crate::sums::calls::{Call, Ended};
+use crate::trace_file::functions::Function;
+use crate::trace_file::session::Session;
 
 /// The calls of one function, over all sessions and threads.
 #[derive(Debug, Clone, Default)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use crate::damage::Damage;
-use crate::dump::Dump;
-use crate::escape;
-use crate::loss::{self, Loss, Why};
-use crate::session::{Session, Slot};
-use crate::timestamp::Stamper;
+use crate::blocks::damage::Damage;
+use crate::trace_file::dump::Dump;
+use crate::trace_file::loss::{self, Loss, Why};
+use crate::trace_file::session::{Session, Slot};
+use crate::words::escape;
+use crate::words::timestamp::Stamper;
 
 /// The account of a dump. `events + cancelled + uncommitted + reserved + overwritten +
 /// missing` are all reservations that were ever made in it; `lost` were never made.
@@ -216,7 +216,7 @@ impl Verification {
         for (name, number) in self.numbers() {
             escape::json(name.as_bytes(), &mut out);
             out.push(b':');
-            crate::number::json_unsigned(number, &mut out);
+            crate::words::number::json_unsigned(number, &mut out);
             out.push(b',');
         }
         out.extend_from_slice(b"\"lost_by_cause\":{");
@@ -226,7 +226,7 @@ impl Verification {
             }
             escape::json(cause.as_bytes(), &mut out);
             out.push(b':');
-            crate::number::json_unsigned(*count, &mut out);
+            crate::words::number::json_unsigned(*count, &mut out);
         }
         out.extend_from_slice(b"},\"damage\":[");
         for (i, damage) in self.damage.iter().enumerate() {
@@ -247,7 +247,7 @@ impl Verification {
         }
         out.extend_from_slice(b",\"clock_error_ns\":");
         match self.clock_error_ns {
-            Some(ns) => crate::number::json_unsigned(ns, &mut out),
+            Some(ns) => crate::words::number::json_unsigned(ns, &mut out),
             None => out.extend_from_slice(b"null"),
         }
         let (left_out, schemas) = (self.left_out, self.incomplete_schemas);

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::cursor::{Cursor, Spans};
-use crate::dump::Dump;
-use crate::event::{Lost, Output};
-use crate::loss;
-use crate::session::Session;
+use crate::events::cursor::{Cursor, Spans};
+use crate::events::event::{Lost, Output};
+use crate::trace_file::dump::Dump;
+use crate::trace_file::loss;
+use crate::trace_file::session::Session;
 
 /// A place in the order: time, then the slot's number, so that equal times stay in order.
 type Key = (u64, usize);

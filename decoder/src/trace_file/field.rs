@@ -4,8 +4,8 @@ use ringmark_format::attribute::{Attribute, Attributes, tag};
 use ringmark_format::schema::{FieldEntry, Kind, semantic};
 use zerocopy::FromBytes;
 
-use crate::escape;
-use crate::value::Value;
+use crate::trace_file::value::Value;
+use crate::words::escape;
 
 /// A field of an event type.
 #[derive(Debug, Clone)]

@@ -3,15 +3,15 @@
 use ringmark_format::schema::{Level, Shape};
 use ringmark_format::{RingId, SlotIndex};
 
-use crate::field::Field;
-use crate::function_line::Words;
-use crate::functions::Function;
-use crate::loss::Loss;
-use crate::page::Page;
-use crate::schema::EventType;
-use crate::session::Session;
-use crate::spans::duration_ticks;
-use crate::value::Value;
+use crate::blocks::page::Page;
+use crate::show::function_line::Words;
+use crate::trace_file::field::Field;
+use crate::trace_file::functions::Function;
+use crate::trace_file::loss::Loss;
+use crate::trace_file::schema::EventType;
+use crate::trace_file::session::Session;
+use crate::trace_file::spans::duration_ticks;
+use crate::trace_file::value::Value;
 
 /// One event. Everything it says is borrowed from the dump.
 #[derive(Debug, Clone, Copy)]

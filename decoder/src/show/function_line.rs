@@ -3,12 +3,12 @@
 //! An entry that knows its caller is a line of the classic form
 //! `CPU 1: comm:tid function+0x0/0x40 <-- parent+0x1c/0x90`.
 
-use crate::escape;
-use crate::event::Event;
-use crate::functions::{Function, FunctionUse, Functions};
-use crate::number::{json_unsigned, unsigned};
-use crate::page::Page;
-use crate::session::Session;
+use crate::blocks::page::Page;
+use crate::events::event::Event;
+use crate::trace_file::functions::{Function, FunctionUse, Functions};
+use crate::trace_file::session::Session;
+use crate::words::escape;
+use crate::words::number::{json_unsigned, unsigned};
 
 impl FunctionUse {
     /// As output names it.

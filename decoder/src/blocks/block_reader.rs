@@ -8,8 +8,8 @@ use ringmark_format::block_at::{self, BlockFault};
 use ringmark_format::codec::decode;
 use ringmark_format::{PageNumber, RingId, Uuid};
 
-use crate::damage::{Damage, Fault, PageId, looks_like};
-use crate::input::Window;
+use crate::blocks::damage::{Damage, Fault, PageId, looks_like};
+use crate::blocks::input::Window;
 
 /// Bytes that may be looked at again behind a wrong content CRC, beyond what the input has: the
 /// bound that keeps a hostile input linear.

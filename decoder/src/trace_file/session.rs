@@ -10,10 +10,10 @@ use ringmark_format::store::IndexSlot;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
 use zerocopy::FromBytes;
 
-use crate::damage::Fault;
-use crate::page::Page;
-use crate::schema::Schema;
-use crate::time::SessionClock;
+use crate::blocks::damage::Fault;
+use crate::blocks::page::Page;
+use crate::trace_file::schema::Schema;
+use crate::trace_file::time::SessionClock;
 
 /// Bytes of a process's name that are shown: names of files are no longer.
 const NAME_BYTES_MAX: usize = 256;

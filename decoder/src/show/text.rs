@@ -3,16 +3,16 @@
 
 use ringmark_format::schema::Level;
 
-use crate::escape;
-use crate::event::{Event, Lost, Output};
-use crate::field::Field;
-use crate::function_line;
-use crate::number::{signed, unsigned};
-use crate::page::Page;
-use crate::schema::EventType;
-use crate::session::Session;
-use crate::timestamp::Stamper;
-use crate::value::Value;
+use crate::blocks::page::Page;
+use crate::events::event::{Event, Lost, Output};
+use crate::show::function_line;
+use crate::trace_file::field::Field;
+use crate::trace_file::schema::EventType;
+use crate::trace_file::session::Session;
+use crate::trace_file::value::Value;
+use crate::words::escape;
+use crate::words::number::{signed, unsigned};
+use crate::words::timestamp::Stamper;
 
 /// ` info  target: name`, escaped: what all lines of a type share.
 pub(crate) fn type_piece(ty: &EventType) -> Vec<u8> {

@@ -4,8 +4,8 @@
 use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, Header};
 
-use crate::damage::Fault;
-use crate::page::Page;
+use crate::blocks::damage::Fault;
+use crate::blocks::page::Page;
 
 /// What joining a further copy brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

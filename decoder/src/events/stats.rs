@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use ringmark_format::{RingId, Uuid};
 
-use crate::event::{Event, Output};
-use crate::schema::EventType;
-use crate::session::Session;
+use crate::events::event::{Event, Output};
+use crate::trace_file::schema::EventType;
+use crate::trace_file::session::Session;
 
 /// Counts of one event type.
 #[derive(Debug, Clone, Copy)]

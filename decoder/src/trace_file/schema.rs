@@ -8,10 +8,10 @@ use ringmark_format::schema::{EntryHeader, EventEntry, Level, Shape, entry_kind,
 use ringmark_format::{TypeId, align8};
 use zerocopy::FromBytes;
 
-use crate::damage::Fault;
-use crate::field::Field;
-use crate::functions::{FunctionUse, Functions};
-use crate::{json, text};
+use crate::blocks::damage::Fault;
+use crate::show::{json, text};
+use crate::trace_file::field::Field;
+use crate::trace_file::functions::{FunctionUse, Functions};
 
 /// An event type, with everything that rendering it needs precomputed.
 #[derive(Debug, Clone)]

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::event::{Event, Lost, Output};
-use crate::loss::{self, SlotLosses};
-use crate::page::{Page, Record, Step, Walk};
-use crate::schema::EventType;
-use crate::session::{Session, Slot};
-use crate::spans::finished_id;
-use crate::time::NearClock;
+use crate::blocks::page::{Page, Record, Step, Walk};
+use crate::events::event::{Event, Lost, Output};
+use crate::trace_file::loss::{self, SlotLosses};
+use crate::trace_file::schema::EventType;
+use crate::trace_file::session::{Session, Slot};
+use crate::trace_file::spans::finished_id;
+use crate::trace_file::time::NearClock;
 
 /// Deepest nesting of entered spans that is followed.
 const ENTERED_MAX: usize = 4096;

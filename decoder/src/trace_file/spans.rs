@@ -6,9 +6,9 @@
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::page::{Page, Record, Step};
-use crate::schema::{EventType, Schema};
-use crate::session::Slot;
+use crate::blocks::page::{Page, Record, Step};
+use crate::trace_file::schema::{EventType, Schema};
+use crate::trace_file::session::Slot;
 
 /// Marks span ids that no program gave: they are made of slot and number, unique within a session
 /// of up to 4096 slots, and below 2^53.

@@ -6,10 +6,10 @@ use ringmark_format::Uuid;
 use ringmark_format::block::kind;
 use ringmark_format::block_at::Blocks;
 
-use crate::damage::Damage;
-use crate::dump::{Dump, DumpBuilder};
-use crate::event::{Event, Lost, Output};
-use crate::loss::{self, Loss, Why};
+use crate::blocks::damage::Damage;
+use crate::events::event::{Event, Lost, Output};
+use crate::trace_file::dump::{Dump, DumpBuilder};
+use crate::trace_file::loss::{self, Loss, Why};
 
 /// Most numbers of uncommitted records that are remembered per slot.
 const HOLES_MAX: usize = 1024;

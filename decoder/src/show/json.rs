@@ -4,15 +4,15 @@
 use ringmark_format::Uuid;
 use ringmark_format::schema::Level;
 
-use crate::escape;
-use crate::event::{Event, Lost, Output};
-use crate::function_line;
-use crate::number::{json_signed, json_unsigned, unsigned};
-use crate::page::Page;
-use crate::schema::EventType;
-use crate::session::Session;
-use crate::timestamp::Stamper;
-use crate::value::Value;
+use crate::blocks::page::Page;
+use crate::events::event::{Event, Lost, Output};
+use crate::show::function_line;
+use crate::trace_file::schema::EventType;
+use crate::trace_file::session::Session;
+use crate::trace_file::value::Value;
+use crate::words::escape;
+use crate::words::number::{json_signed, json_unsigned, unsigned};
+use crate::words::timestamp::Stamper;
 
 /// Version of the lines; a new one only for a change that could break a reader.
 pub const VERSION: u32 = 1;

@@ -2,8 +2,8 @@
 
 use ringmark_format::tracer_text::{self, Histogram};
 
-use crate::event::Event;
-use crate::value::Value;
+use crate::events::event::Event;
+use crate::trace_file::value::Value;
 
 /// Name and target of the events.
 const EVENT: (&[u8], &[u8]) = (b"function_profile", b"ringmark");

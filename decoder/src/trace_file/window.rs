@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::page::{Page, Record, Step};
-use crate::schema::Schema;
-use crate::session::Slot;
-use crate::time::SessionClock;
+use crate::blocks::page::{Page, Record, Step};
+use crate::trace_file::schema::Schema;
+use crate::trace_file::session::Slot;
+use crate::trace_file::time::SessionClock;
 
 /// Where a record stands: slot, page in it, number in the page.
 type Place = (usize, usize, u64);

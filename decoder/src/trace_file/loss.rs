@@ -5,8 +5,8 @@ use ringmark_format::counters::{CAUSES, Cause};
 use ringmark_format::session::Mode;
 use ringmark_format::store::IndexSlot;
 
-use crate::page::Page;
-use crate::session::{Session, Slot};
+use crate::blocks::page::Page;
+use crate::trace_file::session::{Session, Slot};
 
 /// Why events are not in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

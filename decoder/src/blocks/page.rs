@@ -5,8 +5,8 @@ use ringmark_format::record::{self, Header};
 use ringmark_format::{PageNumber, RingId, TypeId};
 use zerocopy::FromBytes;
 
-use crate::block_reader::Block;
-use crate::damage::Fault;
+use crate::blocks::block_reader::Block;
+use crate::blocks::damage::Fault;
 
 /// A page of a session, as far as it is there.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Page {
     pub summary: Summary,
     /// The page's first `extent` bytes.
     pub(crate) bytes: Vec<u8>,
-    /// By index of the record: the finished span around it (see [`crate::spans`]); or empty.
+    /// By index of the record: the finished span around it (see [`crate::trace_file::spans`]); or empty.
     pub(crate) parents: Vec<u64>,
     /// What is earlier is not shown, as a WINDOW block says; 0: all is.
     pub(crate) from_mono_ns: u64,
