@@ -1,6 +1,17 @@
-//! Blocks to events: reads dumps, puts sessions, schema and pages together, merges the rings by
-//! time, and writes text or JSON. Offline; total on any input: what cannot be used
-//! becomes [`Damage`], what is not there becomes [`Lost`].
+//! Reads trace files: blocks become events, and events become text, JSON or sums.
+//!
+//! The decoder works offline and is total: any input ends in events, in [`Damage`] with its place,
+//! or in [`Lost`] with a count. The folders follow the way of the data; each one knows only those
+//! before it:
+//!
+//! 1. `words`: single values as text (numbers, timestamps, escaped strings), names compared.
+//! 2. `blocks`: bytes to checked blocks ([`BlockReader`]), blocks to pages ([`Page`]).
+//! 3. `trace_file`: the model. [`DumpBuilder`] groups blocks by session; a [`Dump`] holds each
+//!    [`Session`] with its [`Schema`], its clock, its slots and pages.
+//! 4. `events`: pages to [`Event`]s and [`Lost`] in the order of time ([`Dump::events`]); filters.
+//! 5. `sums`: what events say together: [`Calls`], times of functions, [`Verification`].
+//! 6. `show`: events and calls as lines of text and JSON.
+//! 7. [`store`]: the segments of a collector's store and their indexes.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
