@@ -45,6 +45,8 @@ pub use events::filter::{Filter, FilterError};
 pub use events::follow::Follower;
 pub use events::merge::Events;
 pub use events::stats::{RingCount, Stats, TypeCount};
+pub use show::call_graph::{CallGraph, GraphLine};
+pub use show::call_json::{CallJsonWriter, CallLimits};
 pub use show::json::{JsonWriter, VERSION as JSON_VERSION};
 pub use show::text::{TextWriter, event_text};
 pub use store::{IndexBuilder, SegmentIndex};

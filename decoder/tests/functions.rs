@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use ringmark_decoder::{Call, Calls, Dump, Ended, Output, Profile, Step};
+use ringmark_decoder::{
+    Call, CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Ended, Output, Profile, Step,
+};
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::codec::write;
 use ringmark_format::function::{
@@ -278,4 +280,140 @@ fn a_profile_counts_recursion_once() {
     let percentiles = [1, 50, 99, 100].map(|p| work.percentile_ns(p));
     assert_eq!((work.mean_ns(), percentiles), (21, [3, 20, 40, 40]));
     assert_eq!((functions[1].calls, functions[1].total_ns), (1, 5));
+}
+
+/// Calls that end in every way, with an event between them.
+fn mixed_calls() -> Dump {
+    dump_of(|page| {
+        page.event(5, ty(LEAF, true, false), &[]); // entered before the first record
+        page.event(10, ty(MAIN, false, false), &[]);
+        page.event(20, ty(WORK, false, false), &[]);
+        page.event(22, ty(99, false, false), &[]);
+        page.event(25, ty(LEAF, false, true), &[]); // no exit comes
+        page.event(28, ty(20 + LEAF, true, false), &[2]); // a whole call
+        page.event(50, ty(WORK, true, true), &[]);
+        page.event(60, ty(WORK, false, false), &[]); // its exit is not there
+        page.event(90, ty(MAIN, true, false), &[]);
+        page.event(95, ty(WORK, false, false), &[]); // still open
+    })
+}
+
+/// Walks the calls of a dump; `to` gets each item with its steps and the depth before it.
+fn steps<'d>(dump: &'d Dump, mut to: impl FnMut(&Output<'d>, &[Step<'d>], u32)) {
+    let mut calls = Calls::new(None);
+    for item in dump.events() {
+        let mut steps = Vec::new();
+        let mut depth = 0;
+        if let Output::Event(event) = &item {
+            depth = calls.depth(event) as u32;
+            calls.take(event, |step| steps.push(step));
+        }
+        to(&item, &steps, depth);
+    }
+}
+
+fn call_lines(dump: &Dump, limits: CallLimits) -> String {
+    let (mut writer, mut lines) = (CallJsonWriter::new(limits), Vec::new());
+    steps(dump, |item, steps, _| {
+        let Output::Event(event) = item else { return };
+        for step in steps {
+            writer.write(event, step, &mut lines);
+        }
+    });
+    writer.finish(&mut lines);
+    String::from_utf8(lines).unwrap()
+}
+
+#[test]
+fn calls_are_objects_in_the_order_of_their_ends() {
+    let dump = mixed_calls();
+    let lines = call_lines(&dump, CallLimits::default());
+    let front = concat!(
+        r#"{"v":1,"kind":"call","session":"07070707-0707-0707-0707-070707070707","pid":4242,"#,
+        r#""tid":77,"name":"#
+    );
+    let found: Vec<_> = lines
+        .lines()
+        .map(|line| line.strip_prefix(front).unwrap())
+        .collect();
+    let server = |name: &str, rest: &str| format!("{name:?},\"module\":\"server\",{rest}}}");
+    let expected = [
+        (
+            "leaf",
+            r#""depth":0,"start_ns":null,"duration_ns":null,"self_ns":null,"ended":"returned""#,
+        ),
+        (
+            "leaf",
+            r#""depth":2,"start_ns":25,"duration_ns":null,"self_ns":null,"ended":"unseen""#,
+        ),
+        (
+            "leaf",
+            r#""depth":2,"start_ns":26,"duration_ns":2,"self_ns":2,"ended":"returned""#,
+        ),
+        (
+            "pool::work(int)",
+            r#""depth":1,"start_ns":20,"duration_ns":30,"self_ns":28,"ended":"unwound""#,
+        ),
+        (
+            "pool::work(int)",
+            r#""depth":1,"start_ns":60,"duration_ns":30,"self_ns":30,"ended":"unseen""#,
+        ),
+        (
+            "main",
+            r#""depth":0,"start_ns":10,"duration_ns":80,"self_ns":20,"ended":"returned""#,
+        ),
+        (
+            "pool::work(int)",
+            r#""depth":0,"start_ns":95,"duration_ns":null,"self_ns":null,"ended":"open""#,
+        ),
+    ];
+    assert_eq!(found, expected.map(|(name, rest)| server(name, rest)));
+    let short = CallLimits {
+        depth: Some(2),
+        min_ns: Some(31),
+    };
+    let lines = call_lines(&dump, short);
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    assert!(lines.contains(r#""name":"main""#), "{lines}");
+}
+
+#[test]
+fn a_graph_nests_calls_in_braces() {
+    let dump = mixed_calls();
+    let mut graph = CallGraph::default();
+    steps(&dump, |item, steps, depth| graph.take(item, steps, depth));
+    let lines = |graph: &CallGraph<'_>| -> Vec<_> {
+        let text = |line: &ringmark_decoder::GraphLine<'_>| {
+            let mut text = Vec::new();
+            line.text(&mut text);
+            let text = String::from_utf8(text).unwrap();
+            (line.depth, line.duration_ns(), text)
+        };
+        graph.lines().map(text).collect()
+    };
+    let of = |(depth, ns, text): (u32, Option<u64>, &str)| (depth, ns, text.to_owned());
+    let expected = [
+        (0, None, "} /* leaf() */"),
+        (0, None, "main() {"),
+        (1, None, "pool::work(int) {"),
+        (2, None, "/* function#99 */"),
+        (2, None, "leaf();"),
+        (2, Some(2), "leaf();"),
+        (1, Some(30), "} /* unwound */"),
+        (1, None, "pool::work(int) {"),
+        (1, Some(30), "} /* its exit was not recorded */"),
+        (0, Some(80), "}"),
+        (0, None, "pool::work(int) {"),
+    ];
+    assert_eq!(lines(&graph), expected.map(of));
+    assert!(!graph.has_several_threads());
+    graph.hide(CallLimits {
+        depth: Some(2),
+        min_ns: Some(31),
+    });
+    let left: Vec<_> = lines(&graph).into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(
+        left,
+        ["} /* leaf() */", "main() {", "}", "pool::work(int) {"]
+    );
 }

@@ -2,7 +2,6 @@
 //! `commands/`; what they share towards the outside is in `output/`.
 #![forbid(unsafe_code)]
 
-mod call_json;
 mod calls;
 mod child;
 mod cli;

@@ -1,5 +1,7 @@
-//! Events as output: lines of text, and JSON objects.
+//! Events and calls as output: lines of text, and JSON objects.
 
+pub(crate) mod call_graph;
+pub(crate) mod call_json;
 pub(crate) mod function_line;
 pub(crate) mod json;
 pub(crate) mod text;
