@@ -3,11 +3,15 @@
 #![forbid(unsafe_code)]
 
 pub mod checkout;
+pub mod circles;
 pub mod deps;
 pub mod docs;
+pub mod floors;
+pub mod imports;
 pub mod lengths;
 pub mod lists;
 pub mod orderings;
+pub mod paths;
 pub mod scan;
 pub mod sources;
 pub mod traced;

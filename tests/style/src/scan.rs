@@ -83,7 +83,9 @@ pub fn body(text: &str, from: usize) -> Option<usize> {
     None
 }
 
-fn is_ident(c: char) -> bool {
+/// Whether a character can stand in an identifier.
+#[must_use]
+pub fn is_ident(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 

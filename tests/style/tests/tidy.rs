@@ -4,19 +4,21 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use ringmark_style::deps::Package;
 use ringmark_style::lists::{
-    DOCUMENTS, MODELS, ORDERED, ORDERINGS_TABLE, PRODUCER, PRODUCER_DEPENDENCIES_MAX, TRACED,
-    TRACED_ALLOWED, UNSAFE_FILES,
+    CIRCLES, DOCUMENTS, FLOORS, MODELS, ORDERED, ORDERINGS_TABLE, PRODUCER,
+    PRODUCER_DEPENDENCIES_MAX, TRACED, TRACED_ALLOWED, UNSAFE_FILES, WITH_CIRCLES,
 };
 use ringmark_style::{
-    Source, deps, docs, lengths, orderings, read_sources, traced, unsafety, words, workspace_root,
+    Source, circles, deps, docs, floors, imports, lengths, orderings, read_sources, traced,
+    unsafety, words, workspace_root,
 };
 
 #[test]
 fn unsafe_only_where_listed() {
-    report(unsafety::unsafe_files(&sources(), UNSAFE_FILES));
+    report(unsafety::unsafe_files(sources(), UNSAFE_FILES));
 }
 
 #[test]
@@ -26,7 +28,7 @@ fn every_other_crate_forbids_unsafe() {
         .map(|package| package.dir)
         .collect();
     report(unsafety::crates_without_forbid(
-        &sources(),
+        sources(),
         &dirs,
         UNSAFE_FILES,
     ));
@@ -35,7 +37,7 @@ fn every_other_crate_forbids_unsafe() {
 #[test]
 fn dependency_edges_match_architecture() {
     let sources = sources();
-    let table = deps::table(&find(&sources, "ARCHITECTURE.md").text).expect("ARCHITECTURE.md");
+    let table = deps::table(&find(sources, "ARCHITECTURE.md").text).expect("ARCHITECTURE.md");
     let actual = packages()
         .into_iter()
         .map(|(name, package)| (name, package.ours))
@@ -56,10 +58,34 @@ fn producer_has_few_dependencies() {
 }
 
 #[test]
+fn no_circle_of_files() {
+    let sources = sources();
+    let mut findings = Vec::new();
+    for package in packages().into_values() {
+        if WITH_CIRCLES.contains(&package.dir.as_str()) {
+            continue;
+        }
+        let arrows = imports::arrows(sources, &format!("{}/src/", package.dir));
+        findings.extend(circles::check(&arrows, CIRCLES));
+    }
+    report(findings);
+}
+
+#[test]
+fn no_import_from_a_higher_floor() {
+    let sources = sources();
+    let houses = FLOORS.iter().flat_map(|&(dir, rooms)| {
+        let src = &dir[..dir.find("src/").expect("a directory below src/") + "src/".len()];
+        floors::check(&imports::arrows(sources, src), (dir, rooms))
+    });
+    report(houses.collect());
+}
+
+#[test]
 fn orderings_are_labelled() {
     let sources = sources();
     let mut findings = Vec::new();
-    let table = orderings::table(find(&sources, ORDERINGS_TABLE), &mut findings);
+    let table = orderings::table(find(sources, ORDERINGS_TABLE), &mut findings);
     assert!(
         !table.is_empty(),
         "{ORDERINGS_TABLE} holds no table of orderings"
@@ -73,7 +99,7 @@ fn orderings_are_labelled() {
 #[test]
 fn every_ordering_is_shown_to_be_needed() {
     let sources = sources();
-    let table = orderings::table(find(&sources, ORDERINGS_TABLE), &mut Vec::new());
+    let table = orderings::table(find(sources, ORDERINGS_TABLE), &mut Vec::new());
     let is_model = |source: &&Source| source.path.starts_with(MODELS);
     let models: Vec<_> = sources.iter().filter(is_model).collect();
     report(orderings::check_models(&table, &models));
@@ -82,9 +108,9 @@ fn every_ordering_is_shown_to_be_needed() {
 #[test]
 fn files_and_functions_are_short() {
     let sources = sources();
-    let ratchet = &find(&sources, "tests/style/ratchet.txt").text;
+    let ratchet = &find(sources, "tests/style/ratchet.txt").text;
     let ratchet = lengths::parse_ratchet(ratchet).expect("tests/style/ratchet.txt");
-    report(lengths::compare(&ratchet, &lengths::too_long(&sources)));
+    report(lengths::compare(&ratchet, &lengths::too_long(sources)));
 }
 
 #[test]
@@ -108,7 +134,7 @@ fn traced_code_never_prints_or_ends_the_program() {
 #[test]
 fn documents_exist_and_their_links_lead_somewhere() {
     let sources = sources();
-    let mut findings = docs::missing(&sources, DOCUMENTS);
+    let mut findings = docs::missing(sources, DOCUMENTS);
     let markdown = sources.iter().filter(|source| source.path.ends_with(".md"));
     findings.extend(markdown.flat_map(|source| docs::dead_links(&workspace_root(), source)));
     report(findings);
@@ -118,23 +144,24 @@ fn documents_exist_and_their_links_lead_somewhere() {
 fn promises_name_their_tests() {
     report(docs::promises(
         &workspace_root(),
-        find(&sources(), "PROMISES.md"),
+        find(sources(), "PROMISES.md"),
     ));
 }
 
 #[test]
 fn every_test_file_runs() {
-    report(docs::undeclared_tests(&sources()));
+    report(docs::undeclared_tests(sources()));
 }
 
-fn sources() -> Vec<Source> {
-    let sources = read_sources(&workspace_root()).expect("the checkout can be read");
+fn sources() -> &'static [Source] {
+    static SOURCES: LazyLock<Vec<Source>> =
+        LazyLock::new(|| read_sources(&workspace_root()).expect("the checkout can be read"));
     assert!(
-        sources.len() > 20,
+        SOURCES.len() > 20,
         "only {} files found: every check would pass",
-        sources.len()
+        SOURCES.len()
     );
-    sources
+    &SOURCES
 }
 
 fn find<'a>(sources: &'a [Source], path: &str) -> &'a Source {

@@ -10,7 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::{Failed, NUMBER};
+use crate::request::{Failed, NUMBER};
 
 /// Sends all requests; returns how many were answered with their own number.
 pub(crate) async fn all(

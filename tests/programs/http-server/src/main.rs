@@ -6,18 +6,14 @@
 
 mod client;
 mod counting;
+mod request;
 mod server;
 
-use std::error::Error;
 use std::sync::Arc;
 
 use serde_json::json;
 
-/// Whatever went wrong: the test shows it.
-type Failed = Box<dyn Error + Send + Sync>;
-
-/// The header that carries a request's number.
-const NUMBER: &str = "x-number";
+use request::Failed;
 
 fn main() -> Result<(), Failed> {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse());

@@ -17,7 +17,7 @@ use tower::ServiceBuilder;
 use tower_http::trace::TraceLayer;
 use tracing::{Instrument, Span, info, info_span};
 
-use crate::{Failed, NUMBER};
+use crate::request::{Failed, NUMBER};
 
 /// Starts the server on a free port; `requests` are answered together, at most `streams` come over
 /// one connection.

@@ -2,7 +2,7 @@
 
 use std::num::ParseIntError;
 
-use super::Count;
+use crate::count::Count;
 
 /// In the order of the numbers that [`count`] takes.
 pub(crate) static COUNTS: [Count; 16] = [

@@ -1,6 +1,6 @@
 //! Functions whose machine code is looked at. The attribute stands on each.
 
-use super::Count;
+use crate::count::Count;
 
 pub(crate) static COUNTS: [Count; 1] = [Count::new("leaf_counted")];
 

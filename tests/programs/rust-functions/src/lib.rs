@@ -2,33 +2,14 @@
 //! prints a sum to stdout and `calls NAME NUMBER` to stderr, and waits so long between rounds.
 #![forbid(unsafe_code)]
 
+mod count;
 mod kinds;
 mod leaves;
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use std::{env, thread};
-
-/// Calls of one function.
-pub(crate) struct Count {
-    pub(crate) name: &'static str,
-    pub(crate) calls: AtomicU64,
-}
-
-impl Count {
-    pub(crate) const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            calls: AtomicU64::new(0),
-        }
-    }
-
-    pub(crate) fn add(&self) {
-        self.calls.fetch_add(1, Relaxed);
-    }
-}
 
 /// The program.
 pub fn run() {
