@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-use ringmark::event::{Now, reserve_words};
+use ringmark::client::{Now, reserve_words};
 use ringmark_benches::part::{Part, build_c};
 use ringmark_benches::{child_argument, finish, percentiles, pin, print_bar};
 use ringmark_format::TypeId;

@@ -3,10 +3,10 @@
 
 use core::fmt::Write;
 
-use ringmark::client::{PAYLOAD_WORDS_MAX, RawReservation, writer_offsets};
-use ringmark::event::description::semantic;
-use ringmark::event::{Kind, Level, Shape, TypeState};
-use ringmark_format::session::Clock;
+use ringmark::__private::{PAYLOAD_WORDS_MAX, RawReservation, writer_offsets};
+use ringmark::client::{Shape, TypeState};
+use ringmark::{Clock, Kind, Level};
+use ringmark_format::schema::semantic;
 use ringmark_format::{TypeId, record};
 
 /// A constant of the C header: name, value, what it is.

@@ -2,8 +2,8 @@
 
 use core::ptr;
 
-use ringmark::client::RawReservation;
-use ringmark::event::{Now, reserve_words, reserve_words_extended};
+use ringmark::__private::{RawReservation, reserve_words_extended};
+use ringmark::client::{Now, reserve_words};
 use ringmark_format::TypeId;
 
 use crate::caught;

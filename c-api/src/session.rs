@@ -82,7 +82,7 @@ pub(crate) extern "C" fn ringmark_close() {
 /// Events that were not recorded because this process is a raw clone of a traced one.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ringmark_foreign_events() -> u64 {
-    caught(0, ringmark::foreign_events)
+    caught(0, Session::foreign_events)
 }
 
 unsafe fn text(from: *const c_char) -> String {

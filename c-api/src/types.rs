@@ -4,8 +4,9 @@
 use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
 
-use ringmark::client;
-use ringmark::event::{Description, EventType, Field, Kind, Level, Place, Shape, TypeState};
+use ringmark::client::{self, Description, EventType, Field, Place, Shape, TypeState};
+use ringmark::{Kind, Level};
+use ringmark_format::schema::semantic;
 
 use crate::{caught, layout};
 
@@ -54,11 +55,10 @@ pub(crate) unsafe extern "C" fn ringmark_register(
     caught((), || {
         let bytes = stop.addr().saturating_sub(start.addr());
         // Each translation unit has a constructor, all of one module speak of the same section.
-        if start.is_null() || bytes == 0 || !client::is_first(start.addr()) {
+        // The session looks at its types for ever.
+        if start.is_null() || bytes == 0 || !client::keep_mapped(start.cast()) {
             return;
         }
-        // The session looks at its types for ever.
-        client::keep_mapped(start.cast());
         let count = bytes / size_of::<*const CType>();
         // SAFETY: the caller says what lies there; the module stays mapped.
         let types = unsafe { core::slice::from_raw_parts(start, count) };
@@ -99,11 +99,12 @@ fn register(of: &'static CType) {
         state: &of.state,
     };
     let ends = fields.iter().map(end);
-    client::register(&Description {
+    let description = Description {
         event,
         fixed_bytes: ends.max().unwrap_or(0),
         fields: &fields,
-    });
+    };
+    description.register();
 }
 
 fn c_fields(of: &CType) -> &[CField] {
@@ -123,7 +124,7 @@ fn field(of: &CField) -> Option<Field> {
             offset: of.offset,
         },
         semantic: of.semantic,
-        unit: if of.semantic == ringmark::event::description::semantic::DURATION {
+        unit: if of.semantic == semantic::DURATION {
             "ticks"
         } else {
             ""

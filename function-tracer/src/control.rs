@@ -89,8 +89,7 @@ fn install_with(threads: Threads) {
     let _ = tracers.register("graph", Options::new(TracerKind::Graph));
     let _ = tracers.register("function", Options::new(TracerKind::Function));
     drop(guard);
-    ringmark::client::answer_requests(TRACE, answer);
-    ringmark::client::on_idle(idle);
+    ringmark::client::answer_requests(TRACE, answer, idle);
 }
 
 /// Says what a callback tracer of the program's own calls. Functions are chosen, and it is switched

@@ -228,7 +228,7 @@ impl Engine {
                 report.refused.push((first, Refusal::Gone));
                 continue;
             };
-            ringmark::client::working();
+            ringmark::__private::working();
             let patched = &mut self.modules[index];
             let ids = patched.module.site_ids();
             let batch = open.range(first..SiteId(ids.end)).take(SITES_MAX);

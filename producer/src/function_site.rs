@@ -7,7 +7,6 @@
 //! compiler is not told that the stack is left alone: below the stack pointer nothing is its own.
 
 /// A place that the function tracer can make call its code.
-#[doc(hidden)]
 #[inline(always)]
 pub fn function_site() {
     // SAFETY: a NOP. What it may become preserves all registers but the flags.

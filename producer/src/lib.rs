@@ -42,23 +42,29 @@
 //! lock, no allocation, no system call; a signal handler may do the same at any instruction.
 
 pub mod client;
-pub mod event;
+#[cfg(feature = "tracing")]
+pub mod tracing;
+
+mod event;
 #[cfg(feature = "functions")]
 mod function_site;
 mod session;
 mod sites;
 mod thread_block;
-#[cfg(feature = "tracing")]
-pub mod tracing;
 mod wiped;
 
-#[cfg(feature = "functions")]
 #[doc(hidden)]
-pub use function_site::function_site;
+pub mod __private;
 
+pub use event::async_span::{AsyncSpan, Entered, InSpan, Spanned};
+pub use event::span::SpanGuard;
 pub use event::typed::{Event, Reserved, Written, emit, reserve};
-pub use event::{AsyncSpan, InSpan, Level, SpanGuard};
+pub use event::value::{Encoder, Redacted, Value, redact};
+#[doc(inline)]
+pub use ringmark_format::schema::{Kind, Level};
+#[doc(inline)]
 pub use ringmark_format::session::{Clock, Mode};
+#[doc(inline)]
 pub use ringmark_macros::{Event, instrument, notrace, trace_fn};
 pub use session::{
     Builder, Fork, Keep, OptionError, Options, Session, StartError, attach_thread, start_from_env,
@@ -69,11 +75,4 @@ pub use session::{
 #[must_use]
 pub fn ticks() -> u64 {
     session::now()
-}
-
-/// Events that were not recorded because this process is a raw clone of a traced one, which must
-/// not write into its parent's rings.
-#[must_use]
-pub fn foreign_events() -> u64 {
-    session::foreign_events()
 }

@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use common::{Record, Recorded};
-use ringmark::event::{Level, Shape};
+use ringmark::Level;
+use ringmark::client::Shape;
 use ringmark::{AsyncSpan, InSpan, async_span, event, instrument};
 use ringmark_format::schema::semantic;
 

@@ -4,7 +4,8 @@
 mod common;
 
 use ringmark::Event;
-use ringmark::event::{Level, Shape};
+use ringmark::Level;
+use ringmark::client::Shape;
 
 #[derive(Event)]
 #[repr(C)]

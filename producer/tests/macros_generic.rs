@@ -4,7 +4,7 @@
 
 mod common;
 
-use ringmark::event::Value;
+use ringmark::Value;
 
 fn differs_at_the_end<T: Value + Copy>(x: T) {
     ringmark::event!("end", first = 7_u16, text = "t", x = x, last = 1_u8);

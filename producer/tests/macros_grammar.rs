@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use common::Recorded;
-use ringmark::event::{Kind, Level, Shape, redact};
-use ringmark::{counter, event, event_at, flow, span};
+use ringmark::client::Shape;
+use ringmark::{Kind, Level, counter, event, event_at, flow, redact, span};
 use ringmark_format::schema::semantic;
 
 const CATEGORY: &str = "category of a constant";

@@ -6,8 +6,9 @@ mod common;
 use std::panic;
 use std::rc::Rc;
 
-use ringmark::event::{Level, Shape, redact};
+use ringmark::client::Shape;
 use ringmark::instrument;
+use ringmark::{Level, redact};
 
 #[instrument]
 fn plain() -> u8 {

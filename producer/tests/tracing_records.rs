@@ -11,7 +11,7 @@ use std::thread;
 
 use common::{Record, Recorded};
 use ringmark::Session;
-use ringmark::event::Shape;
+use ringmark::client::Shape;
 use tracing::{Level, Span, event, info, info_span, span};
 
 /// The session of this process, with the subscriber installed.

@@ -286,7 +286,7 @@ fn clone3() {
     let pid = unsafe { libc::syscall(libc::SYS_clone3, arguments.as_ptr(), bytes) };
     if pid == 0 {
         emit(EVENTS);
-        say(ringmark::foreign_events());
+        say(ringmark::Session::foreign_events());
         // SAFETY: ends the child.
         unsafe { libc::_exit(0) };
     }

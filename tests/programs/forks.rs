@@ -101,7 +101,7 @@ fn raw_clone() {
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     if pid == 0 {
         emit(EVENTS);
-        let foreign = format!("{}\n", ringmark::foreign_events());
+        let foreign = format!("{}\n", Session::foreign_events());
         let _ = std::io::stdout().write_all(foreign.as_bytes());
         // SAFETY: ends the child.
         unsafe { libc::_exit(0) };

@@ -4,8 +4,7 @@
 use std::hint::black_box;
 use std::io::BufRead;
 
-use ringmark::event::redact;
-use ringmark::{Event, event, instrument, span};
+use ringmark::{Event, event, instrument, redact, span};
 
 /// A record whose fields are left out, or described and never recorded.
 #[derive(Event)]

@@ -11,8 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use ringmark::event;
-use ringmark::event::{Encoder, Kind, Value};
+use ringmark::{Encoder, Kind, Value, event};
 
 static EMITS: AtomicBool = AtomicBool::new(false);
 /// Times that the allocator came to emit.

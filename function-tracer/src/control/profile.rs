@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::Once;
 
+use ringmark::Session;
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
 use ringmark_format::tracer_text::{AnswerLine, Count, Gathered, Histogram};
 
@@ -24,8 +25,8 @@ const SPAN_NS: u64 = 1 << 40;
 impl Scale {
     fn of_session() -> Self {
         Self(
-            ringmark::client::ticks_of_ns(SPAN_NS)
-                .unwrap_or(SPAN_NS)
+            Session::current()
+                .map_or(SPAN_NS, |session| session.ticks_of_ns(SPAN_NS))
                 .max(1),
         )
     }
@@ -86,7 +87,7 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
     let scale = Scale::of_session();
     let mut text = String::new();
     for (at, (names, sum)) in tracers.profile_of(tracer).enumerate().skip(from) {
-        ringmark::client::working();
+        ringmark::__private::working();
         let Some(function) = gathered(names, &sum, scale) else {
             continue;
         };
@@ -113,7 +114,7 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
     }
     let scale = Scale::of_session();
     for (names, sum) in tracers.profile_of(tracer) {
-        ringmark::client::working();
+        ringmark::__private::working();
         if let Some(function) = gathered(names, &sum, scale) {
             emit(tracer.name(), &function);
         }

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use ringmark::event::{Now, reserve_words};
+use ringmark::client::{Now, reserve_words};
 use ringmark_format::TypeId;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};
 use ringmark_format::record::FUNCTION_BIT;

@@ -157,7 +157,7 @@ pub(super) fn of_file<'a>(
                 } else {
                     look.over(&piece);
                 }
-                ringmark::client::working();
+                ringmark::__private::working();
             }
         }
     }
@@ -178,7 +178,7 @@ fn names_one<'a>(elf: &impl Object<'a>, file: &File) -> bool {
         .any(|(offset, length)| {
             let step = (PIECE_BYTES - NAME_BYTES_MAX) as usize;
             (0..length).step_by(step).any(|from| {
-                ringmark::client::working();
+                ringmark::__private::working();
                 holds_name(&read(file, offset + from, PIECE_BYTES.min(length - from)))
             })
         })

@@ -122,7 +122,7 @@ pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) 
 fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     let both = elf.symbols().chain(elf.dynamic_symbols());
     let both = both.filter(is_function).map(|symbol| {
-        ringmark::client::working();
+        ringmark::__private::working();
         named(&symbol)
     });
     let named = both.chain(debug_file::functions(path, elf));

@@ -104,7 +104,7 @@ impl Draft {
         let found = entries
             .iter()
             .map(|entry| {
-                ringmark::client::working();
+                ringmark::__private::working();
                 (entry, look.at(entry))
             })
             .collect();

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use ringmark::Session;
 use ringmark::client::{self, RingCounts};
 use ringmark_format::function::{EXIT_BIT, LAST_NUMBER};
 use ringmark_format::record::FUNCTION_BIT;
@@ -53,7 +54,7 @@ impl Watch {
             looked_ns: now,
             begun_ns: now,
             cpu_ns: others_cpu_ns(),
-            rings: client::ring_counts(),
+            rings: ring_counts(),
             unwritten: (0..numbers.types()).map(unwritten::get).collect(),
             ..Self::default()
         }
@@ -64,7 +65,7 @@ impl Watch {
         let cpu = others_cpu_ns();
         self.run_ns += cpu.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu;
-        let rings = client::ring_counts();
+        let rings = ring_counts();
         for (index, now) in rings.iter().enumerate() {
             let before = self.rings.get(index).copied().unwrap_or_default();
             self.add_records(index as u32, before, *now);
@@ -87,12 +88,15 @@ impl Watch {
             return;
         }
         let (mut seen, mut entries) = (0_u64, BTreeMap::<u32, u64>::new());
-        client::sample_types(ring, before.turned..now.turned, PAGES_MAX, &mut |type_id| {
-            seen += 1;
-            if type_id & FUNCTION_BIT != 0 && type_id & EXIT_BIT == 0 {
-                *entries.entry(type_id & LAST_NUMBER).or_default() += 1;
-            }
-        });
+        let switches = before.page_switches..now.page_switches;
+        if let Some(session) = Session::current() {
+            session.sample_types(ring, switches, PAGES_MAX, &mut |type_id| {
+                seen += 1;
+                if type_id & FUNCTION_BIT != 0 && type_id & EXIT_BIT == 0 {
+                    *entries.entry(type_id & LAST_NUMBER).or_default() += 1;
+                }
+            });
+        }
         for (number, count) in entries {
             self.add(number, count as f64 * written as f64 / seen as f64);
         }
@@ -107,6 +111,11 @@ impl Watch {
         let waited = now_ns.saturating_sub(self.begun_ns) >= JUDGED_AFTER_NS;
         self.run_ns >= JUDGED_NS_MIN || waited && self.run_ns >= RUN_NS_MIN
     }
+}
+
+/// How much was written into each ring of the session.
+fn ring_counts() -> Vec<RingCounts> {
+    Session::current().map_or_else(Vec::new, |session| session.ring_counts())
 }
 
 /// CPU time of all threads but this one, which is ours.

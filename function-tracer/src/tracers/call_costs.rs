@@ -54,7 +54,7 @@ fn measure(plan: &CallPlan) -> f64 {
         call_measured(stub, MEASURED_CALLS);
         client::monotonic_ns().saturating_sub(begun)
     };
-    let rounds = client::without_trace(|| {
+    let rounds = ringmark::__private::without_trace(|| {
         call_measured(stub, MEASURED_CALLS); // The first call takes its time.
         let mut rounds = [0; MEASURED_ROUNDS].map(round);
         rounds.sort_unstable();

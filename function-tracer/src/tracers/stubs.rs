@@ -1,5 +1,7 @@
 //! Which stub does what a plan says.
 
+use ringmark::{Clock, Session};
+
 use crate::record::Stub;
 use crate::record::call_plan::CallPlan;
 use crate::sites::Kind;
@@ -15,9 +17,14 @@ pub(super) fn stub(plan: &CallPlan, kind: Kind) -> Option<Stub> {
         (Kind::Entry, CallPlan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
         (Kind::Entry, CallPlan::CALLERS) => Some(Stub::Callers),
         // It reads the counter itself.
-        (Kind::Entry, CallPlan::PROFILE) if ringmark::client::is_counter() => Some(Stub::Profile),
+        (Kind::Entry, CallPlan::PROFILE) if is_tsc() => Some(Stub::Profile),
         (Kind::Entry, _) => Some(Stub::Any),
     }
+}
+
+/// Whether the session's clock is the processor's time stamp counter.
+fn is_tsc() -> bool {
+    Session::current().is_some_and(|session| session.clock() == Clock::Tsc)
 }
 
 /// The shortest way that does what the plan says at a site inside a function.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ringmark::Session;
 use ringmark_format::function::TracerKind;
 
 use super::selection::{Selection, candidate};
@@ -242,7 +243,7 @@ impl Tracer {
             return;
         }
         let wants = |site: &Site| {
-            ringmark::client::working();
+            ringmark::__private::working();
             self.options.selection.wants(&candidate(module, site))
         };
         let sites: Vec<_> = module.sites.iter().map(wants).collect();
@@ -260,6 +261,7 @@ impl Tracer {
 
 /// What is done with a call for it.
 pub(super) fn call_plan(tracer: &Tracer) -> CallPlan {
+    let ticks = |ns| Some(Session::current()?.ticks_of_ns(ns));
     let (options, bit) = (&tracer.options, 1 << tracer.number);
     let is_callback = options.kind == TracerKind::Callback;
     CallPlan {
@@ -272,7 +274,7 @@ pub(super) fn call_plan(tracer: &Tracer) -> CallPlan {
         caller: options.kind == TracerKind::Function || options.arguments > 0,
         arguments: options.arguments.min(6),
         result: options.result,
-        min_ticks: options.min_ns.and_then(ringmark::client::ticks_of_ns),
+        min_ticks: options.min_ns.and_then(ticks),
         callbacks: if is_callback { bit } else { 0 },
         may_pause: if tracer.may_pause() { bit } else { 0 },
         ..CallPlan::NOTHING

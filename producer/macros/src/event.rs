@@ -149,11 +149,11 @@ impl Field {
             .map_or(String::new(), LitStr::value);
         let redacted = self.options.redact;
         quote_spanned! { ty.span() =>
-            ::ringmark::event::Field {
+            ::ringmark::client::Field {
                 name: #name,
-                place: ::ringmark::event::Place {
-                    kind: <#ty as ::ringmark::event::Value>::KIND,
-                    count: <#ty as ::ringmark::event::Value>::COUNT,
+                place: ::ringmark::client::Place {
+                    kind: <#ty as ::ringmark::Value>::KIND,
+                    count: <#ty as ::ringmark::Value>::COUNT,
                     offset: ::core::mem::offset_of!(#event, #ident) as u32,
                 },
                 semantic: 0,
@@ -166,7 +166,7 @@ impl Field {
     fn encode(&self, event: &Ident) -> TokenStream {
         let (ident, ty) = (&self.ident, &self.ty);
         quote_spanned! { ty.span() =>
-            ::ringmark::event::Value::encode(
+            ::ringmark::Value::encode(
                 &self.#ident, to, ::core::mem::offset_of!(#event, #ident));
         }
     }
@@ -176,7 +176,14 @@ impl Field {
         let ty = &self.ty;
         let message = not_fixed(&self.ident, ty);
         quote_spanned! { ty.span() =>
-            const _: () = ::core::assert!(::ringmark::event::is_fixed::<#ty>(), #message);
+            const _: () = ::core::assert!(
+                ::core::mem::size_of::<#ty>() == <#ty as ::ringmark::Value>::BYTES
+                    && !::core::matches!(
+                        <#ty as ::ringmark::Value>::KIND,
+                        ::ringmark::Kind::Str | ::ringmark::Kind::Bytes
+                    ),
+                #message
+            );
         }
     }
 }
@@ -217,20 +224,20 @@ impl Event {
         let facts = self.facts();
         quote! {
             const _: () = {
-                static STATE: ::ringmark::event::TypeState = ::ringmark::event::TypeState::new();
+                static STATE: ::ringmark::client::TypeState = ::ringmark::client::TypeState::new();
                 #(#proofs)*
                 impl ::ringmark::Event for #ident {
-                    const FIELDS: &'static [::ringmark::event::Field] = &[#(#fields),*];
+                    const FIELDS: &'static [::ringmark::client::Field] = &[#(#fields),*];
                     const BYTES: usize = ::core::mem::size_of::<#ident>();
-                    fn event() -> ::ringmark::event::EventType {
+                    fn event() -> ::ringmark::client::EventType {
                         #facts
                     }
                     #[inline(always)]
-                    fn state() -> &'static ::ringmark::event::TypeState {
+                    fn state() -> &'static ::ringmark::client::TypeState {
                         &STATE
                     }
                     #[inline(always)]
-                    fn encode(&self, to: &mut ::ringmark::event::Encoder<'_, '_>) {
+                    fn encode(&self, to: &mut ::ringmark::Encoder<'_, '_>) {
                         let _ = &to;
                         #(#encodes)*
                     }
@@ -258,12 +265,12 @@ impl Event {
             .as_ref()
             .map_or(quote!(Info), Ident::to_token_stream);
         quote! {
-            ::ringmark::event::EventType {
+            ::ringmark::client::EventType {
                 name: #name,
                 target: #target,
                 category: #category,
-                level: ::ringmark::event::Level::#level,
-                shape: ::ringmark::event::Shape::Instant,
+                level: ::ringmark::Level::#level,
+                shape: ::ringmark::client::Shape::Instant,
                 file: ::core::file!(),
                 line: ::core::line!(),
                 state: &STATE,

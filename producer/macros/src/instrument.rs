@@ -96,7 +96,7 @@ fn span_name() -> Ident {
 fn body(function: &Function, event: &TokenStream) -> TokenStream {
     let (span, body) = (span_name(), function.body.stream());
     quote! {
-        let #span = ::ringmark::__instrument!(#event);
+        let #span = ::ringmark::__record!(@options (instrument) [] [] [] #event);
         #body
     }
 }
@@ -106,7 +106,7 @@ fn async_body(function: &Function, event: &TokenStream) -> TokenStream {
     let (span, body) = (span_name(), function.body.stream());
     let hint = type_hint(&function.output);
     quote! {
-        let #span = ::ringmark::__instrument_async!(#event);
+        let #span = ::ringmark::__record!(@options (instrument_async) [] [] [] #event);
         ::ringmark::InSpan::in_span(async move { #hint #body }, #span).await
     }
 }
@@ -123,8 +123,9 @@ fn type_hint(output: &[TokenTree]) -> TokenStream {
     quote! {
         if let ::core::option::Option::Some(never) =
             ::core::option::Option::None::<::core::convert::Infallible>
+                .map(|never| -> #output { match never {} })
         {
-            return ::ringmark::event::never::<#output>(never);
+            return never;
         }
     }
 }
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn opaque_types_get_no_hint() {
-        let hint = |item| expanded("", item).unwrap().contains("never ::");
+        let hint = |item| expanded("", item).unwrap().contains("return never");
         assert!(hint("async fn f() -> Result<u8, E> {}"));
         assert!(!hint("async fn f() -> Option<impl Copy> {}"));
         assert!(!hint("async fn f() -> [impl Copy; 2] {}"));

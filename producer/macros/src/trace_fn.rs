@@ -111,7 +111,7 @@ fn with_site(item: Item) -> TokenStream {
     let kept = (0..).zip(tokens).filter(|(at, _)| is_kept(at));
     let signature: TokenStream = kept.map(|(_, token)| token).collect();
     let (inner, rest) = inner_attributes(&body);
-    let site = quote_spanned!(Span::mixed_site()=> ::ringmark::function_site(););
+    let site = quote_spanned!(Span::mixed_site()=> ::ringmark::__private::function_site(););
     let body = braces(quote!(#inner #site #rest), &body);
     quote!(#[inline(never)] #signature #body)
 }
@@ -211,7 +211,7 @@ mod tests {
             "#[doc = \"Says.\"] #[inline] pub fn a<'b>(b: &'b u8) -> &'b u8 { #![allow(x)] b }";
         let found = expanded(item, true).unwrap();
         let expected = "#[inline(never)] #[doc = \"Says.\"] pub fn a<'b>(b: &'b u8) -> &'b u8 { \
-                        #![allow(x)] ::ringmark::function_site(); b }";
+                        #![allow(x)] ::ringmark::__private::function_site(); b }";
         let bare = |text: &str| text.replace(char::is_whitespace, "");
         assert_eq!(bare(&found), bare(expected));
         let never = expanded("#[inline(never)] #[cold] fn a() {}", true).unwrap();
@@ -232,7 +232,10 @@ mod tests {
         for name in ["one", "two", "three"] {
             let function = found.split_once(&format!("fn {name} ")).unwrap().1;
             let body = function.split_once('{').unwrap().1.trim_start();
-            assert!(body.starts_with(":: ringmark :: function_site"), "{found}");
+            assert!(
+                body.starts_with(":: ringmark :: __private :: function_site"),
+                "{found}"
+            );
         }
     }
 

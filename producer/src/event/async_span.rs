@@ -1,14 +1,14 @@
 //! Spans of futures: one id, a segment for each poll, on whatever thread polls.
 
-use core::convert::Infallible;
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
+use super::callsite::{self, Callsite};
 use super::description::Now;
-use super::emit::{self, Callsite};
+use super::emit;
 use super::fields::Fields;
 use super::span_records;
 
@@ -20,14 +20,11 @@ pub struct AsyncSpan {
     id: u64,
 }
 
-/// Makes a span if its type is on; only then are the arguments evaluated. They begin with the ids
-/// of the span and of its parent, which `arguments` is given.
+/// Makes a span if its type is enabled; only then are the arguments evaluated. They begin with the
+/// ids of the span and of its parent, which `arguments` is given.
 #[inline(always)]
-pub fn async_span<C: Callsite, F: Fields>(
-    callsite: C,
-    arguments: impl FnOnce(u64, u64) -> F,
-) -> AsyncSpan {
-    emit::declare::<C, F>(&callsite);
+pub(crate) fn make<C: Callsite, F: Fields>(arguments: impl FnOnce(u64, u64) -> F) -> AsyncSpan {
+    callsite::declare::<C, F>();
     let type_id = C::state().enabled();
     if type_id == 0 {
         return AsyncSpan::none();
@@ -139,10 +136,4 @@ impl<F: Future> Future for Spanned<F> {
         let _entered = this.span.enter();
         this.future.poll(context)
     }
-}
-
-/// What `#[instrument]` gives an `async` body as its type: it cannot be called.
-#[doc(hidden)]
-pub fn never<T>(never: Infallible) -> T {
-    match never {}
 }

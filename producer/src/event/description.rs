@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-pub use ringmark_format::schema::{Kind, Level, Shape, semantic};
+pub(crate) use ringmark_format::schema::{Kind, Level, Shape, semantic};
 
 /// A field of an event type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,93 +1,20 @@
-//! The event path: is it on → reserve → write → commit.
+//! The event path: is the type enabled → reserve → write → commit.
 
 use ringmark_format::TypeId;
 use ringmark_ring::{Reservation, clock};
 
-use super::description::{Description, EventType, Field, Now, TypeState, semantic};
+use super::callsite::{self, Callsite};
+use super::description::Now;
 use super::fields::{self, Fields};
-use crate::sites::{self, DescribeSite};
 use crate::{session, thread_block};
 
-/// One place in the program that emits; the macros make a type for each.
-pub trait Callsite {
-    /// Names of the arguments.
-    const FIELDS: &'static [&'static str];
-    /// Bytes in front of the arguments: 8 for a span (its duration), else 0.
-    const FIRST: usize;
-    /// Semantics of the leading arguments; the others have none.
-    const SEMANTICS: &'static [u32] = &[];
-
-    /// The facts about the event type.
-    fn event() -> EventType;
-    /// Whether it is on.
-    fn state() -> &'static TypeState;
-}
-
-/// A call site with the types of its arguments: what the linker section points at.
-struct Site<C, F>(core::marker::PhantomData<(C, F)>);
-
-impl<C: Callsite, F: Fields> DescribeSite for Site<C, F> {
-    fn describe(to: &mut dyn FnMut(Description<'_>)) {
-        let mut described = Vec::with_capacity(1 + C::FIELDS.len());
-        if C::FIRST != 0 {
-            described.push(DURATION);
-        }
-        for (i, (name, place)) in C::FIELDS.iter().zip(F::PLACES).enumerate() {
-            let mut place = *place;
-            place.offset += C::FIRST as u32;
-            described.push(Field {
-                name,
-                place,
-                semantic: C::SEMANTICS.get(i).copied().unwrap_or(0),
-                unit: "",
-                redacted: F::REDACTED[i],
-            });
-        }
-        let fixed_bytes = (C::FIRST + F::BYTES) as u32;
-        to(Description {
-            event: C::event(),
-            fields: &described,
-            fixed_bytes,
-        });
-    }
-}
-
-/// First field of a finished span.
-const DURATION: Field = Field {
-    name: "duration",
-    place: super::description::Place {
-        kind: super::Kind::U64,
-        count: 0,
-        offset: 0,
-    },
-    semantic: semantic::DURATION,
-    unit: "ticks",
-    redacted: false,
-};
-
-/// Makes the call site known.
+/// Emits an event if its type is enabled; only then are the arguments evaluated.
 #[inline(always)]
-pub(crate) fn declare<C: Callsite, F: Fields>(_callsite: &C) {
-    sites::declare::<Site<C, F>>();
-}
-
-/// Emits an event if its type is on; only then are the arguments evaluated.
-#[inline(always)]
-pub fn emit<C: Callsite, F: Fields>(callsite: C, arguments: impl FnOnce() -> F) {
-    declare::<C, F>(&callsite);
+pub(crate) fn emit<C: Callsite, F: Fields>(now: Now, arguments: impl FnOnce() -> F) {
+    callsite::declare::<C, F>();
     let id = C::state().enabled();
     if id != 0 {
-        record(id, Now::Clock, None, &arguments());
-    }
-}
-
-/// Emits an event that happened at `ticks` of the session's clock.
-#[inline(always)]
-pub fn emit_at<C: Callsite, F: Fields>(callsite: C, ticks: u64, arguments: impl FnOnce() -> F) {
-    declare::<C, F>(&callsite);
-    let id = C::state().enabled();
-    if id != 0 {
-        record(id, Now::At(ticks), None, &arguments());
+        record(id, now, None, &arguments());
     }
 }
 
@@ -102,9 +29,9 @@ pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: 
     }
 }
 
-/// Reserves a record at `ticks` in a page that is too old for the straight line of other code, which
-/// has tried it. `None`: the page is not old, or less is simple; then [`reserve_words`] does it.
-/// Inlined, so that the reservation is not copied.
+/// Reserves a record at `ticks` in a page that is too old for the straight line of generated code,
+/// which has tried it. `None`: the page is not old, or the thread needs the slow path; then
+/// [`reserve_words`] does it. Inlined, so that the reservation is not copied.
 #[inline(always)]
 #[must_use]
 pub fn reserve_words_extended(
@@ -115,7 +42,12 @@ pub fn reserve_words_extended(
     thread_block::writer()?.reserve_extended(type_id, payload_words, ticks)
 }
 
-/// Reserves a record of `payload_words` in this thread's ring. `None`: lost, and counted.
+/// Reserves a record of `payload_words` words of 8 bytes in this thread's ring. `None`: the event
+/// is lost, and counted.
+///
+/// The writer of the record fills all of its words, then commits it; a reservation that is dropped
+/// is cancelled. The type has been described by
+/// [`Description::register`](crate::client::Description::register), and is enabled.
 #[inline(always)]
 #[must_use]
 pub fn reserve_words(

@@ -77,7 +77,7 @@ impl Fields for () {
 }
 
 macro_rules! tuple {
-    ($($name:ident $index:tt),+) => {
+    ($($name:ident $index:tt),+ $(,)?) => {
         impl<$($name: Value),+> Fields for ($($name,)+) {
             const PLACES: &'static [Place] = &{
                 let mut all = [Place { kind: super::description::Kind::U8, count: 0, offset: 0 }; tuple!(@count $($name)+)];
@@ -112,15 +112,17 @@ macro_rules! tuple {
     (@one $name:ident) => { 1 };
 }
 
-tuple!(A 0);
-tuple!(A 0, B 1);
-tuple!(A 0, B 1, C 2);
-tuple!(A 0, B 1, C 2, D 3);
-tuple!(A 0, B 1, C 2, D 3, E 4);
-tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
-tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
-tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
-tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
-tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
-tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
-tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
+/// Implements [`Fields`] for every tuple up to these names: 32 arguments, and the two ids of a span.
+macro_rules! tuples {
+    ([$($done:ident $at:tt,)*]) => {};
+    ([$($done:ident $at:tt,)*] $name:ident $index:tt $($rest:tt)*) => {
+        tuple!($($done $at,)* $name $index);
+        tuples!([$($done $at,)* $name $index,] $($rest)*);
+    };
+}
+
+tuples! {
+    []
+    A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15 Q 16 R 17 S 18
+    T 19 U 20 V 21 W 22 X 23 Y 24 Z 25 Aa 26 Ab 27 Ac 28 Ad 29 Ae 30 Af 31 Ag 32 Ah 33
+}

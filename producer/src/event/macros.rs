@@ -1,165 +1,191 @@
-//! `event!`, `span!`, `counter!`, `flow!`, `event_at!`.
-//!
-//! What users write is documented at [`event!`](crate::event!).
+//! `event!`, `span!`, `counter!`, `flow!`, `event_at!`, `async_span!`: one grammar, read by one
+//! hidden macro.
 
-/// A place in the program, as a type of its own. Not for use by hand.
+/// Reads what the macros were given, step by step; `$to` is `(macro …)`, for the last step.
+///
+/// `@options`: `level:`, `category:`, `target:` in any order, one slot `[]` for each. `@name`: the
+/// name, and what the macro has in front of its arguments. `@arguments`: one `+` for each so far,
+/// their names and values. `@finish`: the code. `@callsite`, `@level`, `@text`: parts of it.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __callsite {
-    ($shape:ident, $first:literal, $semantics:expr, $level:ident, $category:expr, $target:expr, $name:expr, [$($field:expr),*]) => {{
+macro_rules! __record {
+    (@options $to:tt [] $category:tt $target:tt level: $level:ident, $($rest:tt)*) => {
+        $crate::__record!(@options $to [$level] $category $target $($rest)*)
+    };
+    (@options $to:tt $level:tt [] $target:tt category: $category:expr, $($rest:tt)*) => {
+        $crate::__record!(@options $to $level [$category] $target $($rest)*)
+    };
+    (@options $to:tt $level:tt $category:tt [] target: $target:expr, $($rest:tt)*) => {
+        $crate::__record!(@options $to $level $category [$target] $($rest)*)
+    };
+    (@options $to:tt [$given:tt] $category:tt $target:tt level: $($rest:tt)*) => {
+        ::core::compile_error!("`level:` is given twice")
+    };
+    (@options $to:tt $level:tt [$given:tt] $target:tt category: $($rest:tt)*) => {
+        ::core::compile_error!("`category:` is given twice")
+    };
+    (@options $to:tt $level:tt $category:tt [$given:tt] target: $($rest:tt)*) => {
+        ::core::compile_error!("`target:` is given twice")
+    };
+    (@options $to:tt $level:tt $category:tt $target:tt $option:ident: $($rest:tt)*) => {
+        ::core::compile_error!(::core::concat!(
+            "found `", ::core::stringify!($option), ":`, expected the options `level: LEVEL,`, ",
+            "`category: TEXT,` and `target: TEXT,`, then the name",
+        ))
+    };
+    (@options $to:tt $level:tt $category:tt $target:tt $($rest:tt)*) => {
+        $crate::__record!(@name $to [$level $category $target] $($rest)*)
+    };
+
+    (@name (counter) $options:tt $name:expr, $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments (counter) [$name $options] [] ["value",] [$value,] $($($rest)*)?)
+    };
+    (@name (counter) $options:tt $($rest:tt)*) => {
+        ::core::compile_error!("expected `counter!([OPTIONS,] NAME, VALUE)`")
+    };
+    (@name (flow) $options:tt $name:expr, $id:expr $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments (flow) [$name $options] [] ["flow",] [$id,] $($($rest)*)?)
+    };
+    (@name (flow) $options:tt $($rest:tt)*) => {
+        ::core::compile_error!("expected `flow!([OPTIONS,] NAME, ID)`")
+    };
+    (@name $to:tt $options:tt $name:expr $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments $to [$name $options] [] [] [] $($($rest)*)?)
+    };
+    (@name $to:tt $options:tt) => {
+        ::core::compile_error!("expected the name, a constant text")
+    };
+
+    (@arguments $to:tt $facts:tt
+        [+ + + + + + + + + + + + + + + + + + + + + + + + + + + + + + + + +] $($rest:tt)*) => {
+        ::core::compile_error!(
+            "found more than 32 arguments: record the others in a second event, or in an array"
+        )
+    };
+    (@arguments $to:tt $facts:tt [$($count:tt)*] $names:tt $values:tt $(,)?) => {
+        $crate::__record!(@finish $to $facts $names $values)
+    };
+    (@arguments $to:tt $facts:tt [$($count:tt)*] [$($names:tt)*] [$($values:tt)*]
+        $($field:ident).+ = ?$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments $to $facts [$($count)* +]
+            [$($names)* ::core::stringify!($($field).+),]
+            [$($values)* $crate::__private::Text::debug(&$value),] $($($rest)*)?)
+    };
+    (@arguments $to:tt $facts:tt [$($count:tt)*] [$($names:tt)*] [$($values:tt)*]
+        $($field:ident).+ = %$value:expr $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments $to $facts [$($count)* +]
+            [$($names)* ::core::stringify!($($field).+),]
+            [$($values)* $crate::__private::Text::display(&$value),] $($($rest)*)?)
+    };
+    (@arguments $to:tt $facts:tt [$($count:tt)*] [$($names:tt)*] [$($values:tt)*]
+        $($field:ident).+ = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments $to $facts [$($count)* +]
+            [$($names)* ::core::stringify!($($field).+),] [$($values)* $value,] $($($rest)*)?)
+    };
+    (@arguments $to:tt $facts:tt [$($count:tt)*] [$($names:tt)*] [$($values:tt)*]
+        ?$($field:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments $to $facts [$($count)* +]
+            [$($names)* ::core::stringify!($($field).+),]
+            [$($values)* $crate::__private::Text::debug(&$($field).+),] $($($rest)*)?)
+    };
+    (@arguments $to:tt $facts:tt [$($count:tt)*] [$($names:tt)*] [$($values:tt)*]
+        %$($field:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments $to $facts [$($count)* +]
+            [$($names)* ::core::stringify!($($field).+),]
+            [$($values)* $crate::__private::Text::display(&$($field).+),] $($($rest)*)?)
+    };
+    (@arguments $to:tt $facts:tt [$($count:tt)*] [$($names:tt)*] [$($values:tt)*]
+        $($field:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::__record!(@arguments $to $facts [$($count)* +]
+            [$($names)* ::core::stringify!($($field).+),] [$($values)* $($field).+,] $($($rest)*)?)
+    };
+    (@arguments $to:tt $facts:tt $count:tt $names:tt $values:tt $($rest:tt)+) => {
+        ::core::compile_error!(::core::concat!(
+            "found `", ::core::stringify!($($rest)+), "`, expected an argument: `name = value`, ",
+            "`name = ?value`, `name = %value`, `variable`, `?variable` or `%variable`",
+        ))
+    };
+
+    (@finish (event) $facts:tt $names:tt [$($values:tt)*]) => {
+        $crate::__private::Entry::emit(
+            $crate::__record!(@callsite Instant $facts $names),
+            $crate::client::Now::Clock,
+            #[inline(always)] || ($($values)*),
+        )
+    };
+    (@finish (event_at $ticks:expr) $facts:tt $names:tt [$($values:tt)*]) => {
+        $crate::__private::Entry::emit(
+            $crate::__record!(@callsite Instant $facts $names),
+            $crate::client::Now::At($ticks),
+            #[inline(always)] || ($($values)*),
+        )
+    };
+    (@finish (counter) $facts:tt $names:tt [$($values:tt)*]) => {
+        $crate::__private::Entry::emit(
+            $crate::__record!(@callsite Counter $facts $names),
+            $crate::client::Now::Clock,
+            #[inline(always)] || ($($values)*),
+        )
+    };
+    (@finish (flow) $facts:tt $names:tt [$($values:tt)*]) => {
+        $crate::__private::Entry::emit(
+            $crate::__record!(@callsite Flow $facts $names),
+            $crate::client::Now::Clock,
+            #[inline(always)] || ($($values)*),
+        )
+    };
+    (@finish (span) $facts:tt $names:tt [$($values:tt)*]) => {
+        $crate::__private::Entry::span(
+            $crate::__record!(@callsite Span $facts $names),
+            #[inline(always)] || ($($values)*),
+        )
+    };
+    (@finish (async_span) $facts:tt [$($names:tt)*] [$($values:tt)*]) => {
+        $crate::__private::Entry::async_span(
+            $crate::__record!(@callsite SpanNew $facts ["span_id", "parent_id", $($names)*]),
+            #[inline(always)] |id: u64, parent: u64| (id, parent, $($values)*),
+        )
+    };
+    (@finish (instrument) $facts:tt $names:tt [$($values:expr,)*]) => {
+        $crate::__record!(@finish (span) $facts $names
+            [$($crate::__private::Snapshot::snapshot(&$values),)*])
+    };
+    (@finish (instrument_async) $facts:tt $names:tt [$($values:expr,)*]) => {
+        $crate::__record!(@finish (async_span) $facts $names
+            [$($crate::__private::Snapshot::snapshot(&$values),)*])
+    };
+
+    (@callsite $shape:ident
+        [$name:tt [[$($level:ident)?] [$($category:expr)?] [$($target:expr)?]]]
+        [$($names:tt)*]) => {{
         struct Here;
-        static STATE: $crate::event::TypeState = $crate::event::TypeState::new();
-        impl $crate::event::Callsite for Here {
-            const FIELDS: &'static [&'static str] = &[$($field),*];
-            const FIRST: usize = $first;
-            const SEMANTICS: &'static [u32] = &$semantics;
-            fn event() -> $crate::event::EventType {
-                $crate::event::EventType {
+        static STATE: $crate::client::TypeState = $crate::client::TypeState::new();
+        impl $crate::__private::Callsite for Here {
+            const FIELDS: &'static [&'static str] = &[$($names)*];
+            const SHAPE: $crate::client::Shape = $crate::client::Shape::$shape;
+            fn event() -> $crate::client::EventType {
+                $crate::client::EventType {
                     name: $name,
-                    target: $target,
-                    category: $category,
-                    level: $crate::event::Level::$level,
-                    shape: $crate::event::Shape::$shape,
+                    target: $crate::__record!(@text [::core::module_path!()] $($target)?),
+                    category: $crate::__record!(@text [""] $($category)?),
+                    level: $crate::__record!(@level $($level)?),
+                    shape: $crate::client::Shape::$shape,
                     file: ::core::file!(),
                     line: ::core::line!(),
                     state: &STATE,
                 }
             }
             #[inline(always)]
-            fn state() -> &'static $crate::event::TypeState {
+            fn state() -> &'static $crate::client::TypeState {
                 &STATE
             }
         }
         Here
     }};
-}
-
-/// Takes the arguments apart, then calls `$then!($context… [names] [values])`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __arguments {
-    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $(,)?) => {
-        $crate::$then!($context [$($names),*] [$($values,)*])
-    };
-    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $($field:ident).+ = ?$value:expr $(, $($rest:tt)*)?) => {
-        $crate::__arguments!($then $context
-            [$($names,)* ::core::stringify!($($field).+),] [$($values,)* $crate::event::debug(&$value),] $($($rest)*)?)
-    };
-    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $($field:ident).+ = %$value:expr $(, $($rest:tt)*)?) => {
-        $crate::__arguments!($then $context
-            [$($names,)* ::core::stringify!($($field).+),] [$($values,)* $crate::event::display(&$value),] $($($rest)*)?)
-    };
-    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $($field:ident).+ = $value:expr $(, $($rest:tt)*)?) => {
-        $crate::__arguments!($then $context
-            [$($names,)* ::core::stringify!($($field).+),] [$($values,)* $value,] $($($rest)*)?)
-    };
-    ($then:ident $context:tt [$($names:expr,)*] [$($values:expr,)*] $field:ident $(, $($rest:tt)*)?) => {
-        $crate::__arguments!($then $context
-            [$($names,)* ::core::stringify!($field),] [$($values,)* $field,] $($($rest)*)?)
-    };
-}
-
-/// Fills in what was left out of `level:`, `category:`, `target:`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __options {
-    ($then:ident ($($more:tt)*) level: $level:ident, $($rest:tt)*) => {
-        $crate::__options!(@category $then ($($more)*) $level, $($rest)*)
-    };
-    ($then:ident ($($more:tt)*) $($rest:tt)*) => {
-        $crate::__options!(@category $then ($($more)*) Info, $($rest)*)
-    };
-    (@category $then:ident ($($more:tt)*) $level:ident, category: $category:expr, $($rest:tt)*) => {
-        $crate::__options!(@target $then ($($more)*) $level, $category, $($rest)*)
-    };
-    (@category $then:ident ($($more:tt)*) $level:ident, $($rest:tt)*) => {
-        $crate::__options!(@target $then ($($more)*) $level, "", $($rest)*)
-    };
-    (@target $then:ident ($($more:tt)*) $level:ident, $category:expr, target: $target:expr, $name:expr $(, $($rest:tt)*)?) => {
-        $crate::__arguments!($then ($($more)* $level, $category, $target, $name) [] [] $($($rest)*)?)
-    };
-    (@target $then:ident ($($more:tt)*) $level:ident, $category:expr, $name:expr $(, $($rest:tt)*)?) => {
-        $crate::__arguments!($then ($($more)* $level, $category, ::core::module_path!(), $name) [] [] $($($rest)*)?)
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __emit {
-    (($shape:ident, $semantics:expr, $level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
-        $crate::event::emit(
-            $crate::__callsite!($shape, 0, $semantics, $level, $category, $target, $name, [$($names),*]),
-            #[inline(always)] || ($($values,)*),
-        )
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __emit_at {
-    (($ticks:expr, $level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
-        $crate::event::emit_at(
-            $crate::__callsite!(Instant, 0, [], $level, $category, $target, $name, [$($names),*]),
-            $ticks,
-            #[inline(always)] || ($($values,)*),
-        )
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __span {
-    (($level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
-        $crate::event::span(
-            $crate::__callsite!(Span, 8, [], $level, $category, $target, $name, [$($names),*]),
-            #[inline(always)] || ($($values,)*),
-        )
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __async_span {
-    (($level:ident, $category:expr, $target:expr, $name:expr) [$($names:expr),*] [$($values:expr,)*]) => {
-        $crate::event::async_span(
-            $crate::__callsite!(
-                SpanNew, 0,
-                [$crate::event::description::semantic::SPAN_ID, $crate::event::description::semantic::PARENT_ID],
-                $level, $category, $target, $name, ["span_id", "parent_id" $(, $names)*]
-            ),
-            #[inline(always)] |id: u64, parent: u64| (id, parent, $($values,)*),
-        )
-    };
-}
-
-/// What `#[instrument]` puts in front of a function's body.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __instrument {
-    ($($all:tt)+) => { $crate::__options!(__instrument_span () $($all)+) };
-}
-
-/// The same for an `async fn`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __instrument_async {
-    ($($all:tt)+) => { $crate::__options!(__instrument_async_span () $($all)+) };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __instrument_span {
-    ($facts:tt [$($names:expr),*] [$($values:expr,)*]) => {
-        $crate::__span!($facts [$($names),*] [$($crate::event::Snapshot::snapshot(&$values),)*])
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __instrument_async_span {
-    ($facts:tt [$($names:expr),*] [$($values:expr,)*]) => {
-        $crate::__async_span!($facts [$($names),*] [$($crate::event::Snapshot::snapshot(&$values),)*])
-    };
+    (@level) => { $crate::Level::Info };
+    (@level $level:ident) => { $crate::Level::$level };
+    (@text [$default:expr]) => { $default };
+    (@text [$default:expr] $given:expr) => { $given };
 }
 
 /// Emits an instant event: `event!("request.done", status = 200u16, bytes = n)`.
@@ -195,7 +221,7 @@ macro_rules! __instrument_async_span {
 /// ```
 #[macro_export]
 macro_rules! event {
-    ($($all:tt)+) => { $crate::__options!(__emit (Instant, [],) $($all)+) };
+    ($($all:tt)*) => { $crate::__record!(@options (event) [] [] [] $($all)*) };
 }
 
 /// Emits an instant event at a tick of the session's clock that the caller already holds:
@@ -207,7 +233,7 @@ macro_rules! event {
 /// ```
 #[macro_export]
 macro_rules! event_at {
-    ($ticks:expr, $($all:tt)+) => { $crate::__options!(__emit_at ($ticks,) $($all)+) };
+    ($ticks:expr, $($all:tt)*) => { $crate::__record!(@options (event_at $ticks) [] [] [] $($all)*) };
 }
 
 /// Begins a span that ends when the guard is dropped: `let _span = span!("db.query", rows = n);`
@@ -219,7 +245,7 @@ macro_rules! event_at {
 /// ```
 #[macro_export]
 macro_rules! span {
-    ($($all:tt)+) => { $crate::__options!(__span () $($all)+) };
+    ($($all:tt)*) => { $crate::__record!(@options (span) [] [] [] $($all)*) };
 }
 
 /// Makes a span for a future, which may move between threads:
@@ -227,7 +253,7 @@ macro_rules! span {
 /// [`event!`](crate::event!) takes.
 #[macro_export]
 macro_rules! async_span {
-    ($($all:tt)+) => { $crate::__options!(__async_span () $($all)+) };
+    ($($all:tt)*) => { $crate::__record!(@options (async_span) [] [] [] $($all)*) };
 }
 
 /// Records the value of a counter: `counter!("queue.depth", depth)`.
@@ -239,9 +265,7 @@ macro_rules! async_span {
 /// ```
 #[macro_export]
 macro_rules! counter {
-    ($name:expr, $value:expr $(,)?) => {
-        $crate::__options!(__emit (Counter, [$crate::event::description::semantic::COUNTER],) $name, value = $value)
-    };
+    ($($all:tt)*) => { $crate::__record!(@options (counter) [] [] [] $($all)*) };
 }
 
 /// Ties events of different threads together by an id: `flow!("job", job.id, step = "queued")`.
@@ -253,7 +277,5 @@ macro_rules! counter {
 /// ```
 #[macro_export]
 macro_rules! flow {
-    ($name:expr, $id:expr $(, $($rest:tt)*)?) => {
-        $crate::__options!(__emit (Flow, [$crate::event::description::semantic::FLOW],) $name, flow = $id $(, $($rest)*)?)
-    };
+    ($($all:tt)*) => { $crate::__record!(@options (flow) [] [] [] $($all)*) };
 }

@@ -1,22 +1,28 @@
-//! From a call site to a committed record.
+//! From a call site to a committed record. The files in the order of an event's way:
+//!
+//! - what a program writes: [`macros`] for arguments, [`typed`] for structs;
+//! - what the schema holds of it: [`description`], and [`callsite`], which makes one from a place
+//!   in the program;
+//! - what is written: [`value`] for one argument, [`fields`] for all of them, [`snapshot`] for
+//!   arguments that are kept until a call ends;
+//! - the path itself: [`emit`], which reserves, writes and commits;
+//! - records that belong together: [`span`], [`span_records`] and [`async_span`];
+//! - [`entry`]: the functions that the macros call.
 
-pub mod description;
-pub(crate) mod fields;
-pub mod typed;
-pub mod value;
-
-mod async_span;
-mod emit;
 mod macros;
-mod snapshot;
-mod span;
+pub(crate) mod typed;
+
+pub(crate) mod callsite;
+pub(crate) mod description;
+
+pub(crate) mod fields;
+pub(crate) mod snapshot;
+pub(crate) mod value;
+
+pub(crate) mod emit;
+
+pub(crate) mod async_span;
+pub(crate) mod span;
 pub(crate) mod span_records;
 
-pub use async_span::{AsyncSpan, Entered, InSpan, Spanned, async_span, never};
-pub use description::{Description, EventType, Field, Kind, Level, Now, Place, Shape, TypeState};
-pub use emit::{Callsite, emit, emit_at, reserve_words, reserve_words_extended};
-pub use fields::Fields;
-pub use snapshot::{KeptBytes, Snapshot};
-pub use span::{Span, SpanGuard, span};
-pub use typed::is_fixed;
-pub use value::{Encoder, Redacted, Text, Value, debug, display, redact};
+pub(crate) mod entry;

@@ -2,8 +2,9 @@
 
 use core::marker::PhantomData;
 
+use super::callsite::{self, Callsite};
 use super::description::Now;
-use super::emit::{self, Callsite, declare};
+use super::emit;
 use super::fields::Fields;
 use crate::session;
 
@@ -16,19 +17,16 @@ pub struct SpanGuard<F: Fields> {
     not_send: PhantomData<*const ()>,
 }
 
-/// The guard's name in signatures.
-pub type Span<F> = SpanGuard<F>;
-
 struct Running<F> {
     id: u32,
     start: u64,
     fields: F,
 }
 
-/// Begins a span if its type is on; only then are the arguments evaluated.
+/// Begins a span if its type is enabled; only then are the arguments evaluated.
 #[inline(always)]
-pub fn span<C: Callsite, F: Fields>(callsite: C, arguments: impl FnOnce() -> F) -> SpanGuard<F> {
-    declare::<C, F>(&callsite);
+pub(crate) fn begin<C: Callsite, F: Fields>(arguments: impl FnOnce() -> F) -> SpanGuard<F> {
+    callsite::declare::<C, F>();
     let id = C::state().enabled();
     let running = if id == 0 {
         None

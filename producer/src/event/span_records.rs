@@ -4,8 +4,9 @@
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::description::{EventType, Level, Shape, TypeState, semantic};
-use super::emit::{self, Callsite};
+use super::callsite::Callsite;
+use super::description::{EventType, Level, Now, Shape, TypeState};
+use super::emit;
 
 /// Target of the shared types.
 const TARGET: &str = "ringmark::span";
@@ -32,13 +33,12 @@ pub(crate) fn set_current(id: u64) -> u64 {
 }
 
 macro_rules! shared_types {
-    ($($type:ident $shape:ident $name:literal $fields:expr, $semantics:expr;)*) => { $(
-        struct $type;
+    ($($type:ident $shape:ident $name:literal $fields:expr;)*) => { $(
+        enum $type {}
 
         impl Callsite for $type {
             const FIELDS: &'static [&'static str] = &$fields;
-            const FIRST: usize = 0;
-            const SEMANTICS: &'static [u32] = &$semantics;
+            const SHAPE: Shape = Shape::$shape;
 
             fn event() -> EventType {
                 EventType {
@@ -46,7 +46,7 @@ macro_rules! shared_types {
                     target: TARGET,
                     category: "",
                     level: Level::Error,
-                    shape: Shape::$shape,
+                    shape: Self::SHAPE,
                     file: "",
                     line: 0,
                     state: Self::state(),
@@ -63,53 +63,53 @@ macro_rules! shared_types {
 }
 
 shared_types! {
-    Enter SpanEnter "span.enter" ["span_id"], [semantic::SPAN_ID];
-    Exit SpanExit "span.exit" ["span_id"], [semantic::SPAN_ID];
-    Close SpanClose "span.close" ["span_id"], [semantic::SPAN_ID];
-    Follows SpanFollows "span.follows" ["span_id", "follows_id"], [semantic::SPAN_ID, semantic::PARENT_ID];
+    Enter SpanEnter "span.enter" ["span_id"];
+    Exit SpanExit "span.exit" ["span_id"];
+    Close SpanClose "span.close" ["span_id"];
+    Follows SpanFollows "span.follows" ["span_id", "follows_id"];
 }
 
 /// This thread enters a span.
 #[inline]
 pub(crate) fn enter(id: u64) {
-    emit::emit(Enter, || (id,));
+    emit::emit::<Enter, _>(Now::Clock, || (id,));
 }
 
 /// This thread leaves a span.
 #[inline]
 pub(crate) fn exit(id: u64) {
-    emit::emit(Exit, || (id,));
+    emit::emit::<Exit, _>(Now::Clock, || (id,));
 }
 
 /// A span ends for ever.
 #[inline]
 pub(crate) fn close(id: u64) {
-    emit::emit(Close, || (id,));
+    emit::emit::<Close, _>(Now::Clock, || (id,));
 }
 
 /// As [`enter`], at a tick that the caller holds.
 #[cfg(feature = "tracing")]
 #[inline]
 pub(crate) fn enter_at(ticks: u64, id: u64) {
-    emit::emit_at(Enter, ticks, || (id,));
+    emit::emit::<Enter, _>(Now::At(ticks), || (id,));
 }
 
 /// As [`exit`], at a tick that the caller holds.
 #[cfg(feature = "tracing")]
 #[inline]
 pub(crate) fn exit_at(ticks: u64, id: u64) {
-    emit::emit_at(Exit, ticks, || (id,));
+    emit::emit::<Exit, _>(Now::At(ticks), || (id,));
 }
 
 /// As [`close`], at a tick that the caller holds.
 #[cfg(feature = "tracing")]
 #[inline]
 pub(crate) fn close_at(ticks: u64, id: u64) {
-    emit::emit_at(Close, ticks, || (id,));
+    emit::emit::<Close, _>(Now::At(ticks), || (id,));
 }
 
 /// Span `id` follows from span `other`.
 #[inline]
 pub(crate) fn follows(id: u64, other: u64) {
-    emit::emit(Follows, || (id, other));
+    emit::emit::<Follows, _>(Now::Clock, || (id, other));
 }

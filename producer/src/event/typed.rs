@@ -5,10 +5,9 @@ use core::marker::PhantomData;
 use ringmark_format::TypeId;
 use ringmark_ring::Reservation;
 
-use super::description::Now;
-use super::description::{Description, EventType, Field, Kind, TypeState};
+use super::description::{Description, EventType, Field, Now, TypeState};
 use super::emit::reserve_words;
-use super::value::{Encoder, Value};
+use super::value::Encoder;
 use crate::sites::{self, DescribeSite};
 
 /// A struct whose values are events. Made by `#[derive(Event)]` on a `repr(C)` struct.
@@ -24,13 +23,6 @@ pub trait Event {
     fn state() -> &'static TypeState;
     /// Writes the fields in ascending order of their offsets.
     fn encode(&self, to: &mut Encoder<'_, '_>);
-}
-
-/// Whether a struct holds values of `T` as a record does: `#[derive(Event)]` asks this.
-#[doc(hidden)]
-#[must_use]
-pub const fn is_fixed<T: Value>() -> bool {
-    size_of::<T>() == T::BYTES && !matches!(T::KIND, Kind::Str | Kind::Bytes)
 }
 
 struct Typed<T>(PhantomData<T>);

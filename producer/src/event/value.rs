@@ -250,7 +250,7 @@ impl<T: Value + ?Sized> Value for &T {
 }
 
 /// Longest text that [`debug`] and [`display`] keep, in bytes; longer ones end in "…".
-pub const TEXT_BYTES_MAX: usize = 512;
+pub(crate) const TEXT_BYTES_MAX: usize = 512;
 
 /// A value as text, in a buffer on the stack: formatting does not allocate.
 #[derive(Clone, Copy)]
@@ -258,16 +258,6 @@ pub struct Text {
     bytes: [u8; TEXT_BYTES_MAX],
     length: usize,
     cut: bool,
-}
-
-/// The value's `Debug` text; `?value` in the macros.
-pub fn debug<T: fmt::Debug + ?Sized>(value: &T) -> Text {
-    Text::of(format_args!("{value:?}"))
-}
-
-/// The value's `Display` text; `%value` in the macros.
-pub fn display<T: fmt::Display + ?Sized>(value: &T) -> Text {
-    Text::of(format_args!("{value}"))
 }
 
 impl Text {
@@ -285,6 +275,16 @@ impl Text {
         // Writing into the buffer does not fail.
         let _ = copy.write_str(text);
         copy
+    }
+
+    /// The value's `Debug` text; `?value` in the macros.
+    pub fn debug<T: fmt::Debug + ?Sized>(value: &T) -> Self {
+        Self::of(format_args!("{value:?}"))
+    }
+
+    /// The value's `Display` text; `%value` in the macros.
+    pub fn display<T: fmt::Display + ?Sized>(value: &T) -> Self {
+        Self::of(format_args!("{value}"))
     }
 
     fn of(arguments: fmt::Arguments<'_>) -> Self {

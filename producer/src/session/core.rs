@@ -87,18 +87,6 @@ fn now_cold() -> u64 {
     core.map_or(0, |core| clock::ticks(core.clock))
 }
 
-/// Whether the session's clock is the time stamp counter.
-pub(crate) fn is_counter() -> bool {
-    Core::current().is_some_and(|core| core.clock == Clock::Tsc)
-}
-
-/// Ticks of the session's clock in `ns` nanoseconds.
-pub(crate) fn ticks_of_ns(ns: u64) -> Option<u64> {
-    let rate = Core::current()?.rate;
-    let ticks = (u128::from(ns) << rate.shift) / u128::from(rate.mult.max(1));
-    Some(ticks.try_into().unwrap_or(u64::MAX))
-}
-
 /// Counts an event that came while its thread was busy with another one's first.
 #[cfg(feature = "tracing")]
 #[cold]

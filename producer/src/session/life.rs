@@ -204,7 +204,7 @@ fn is_drained(core: &Core) -> bool {
 /// A handle to the session of this process. Cloning and dropping it does nothing.
 #[derive(Clone, Copy)]
 pub struct Session {
-    core: &'static Core,
+    pub(super) core: &'static Core,
 }
 
 impl fmt::Debug for Session {
@@ -250,6 +250,21 @@ impl Session {
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.core.clock
+    }
+
+    /// Ticks of the session's clock in `ns` nanoseconds.
+    #[must_use]
+    pub fn ticks_of_ns(&self, ns: u64) -> u64 {
+        let rate = self.core.rate;
+        let ticks = (u128::from(ns) << rate.shift) / u128::from(rate.mult.max(1));
+        ticks.try_into().unwrap_or(u64::MAX)
+    }
+
+    /// Events that were not recorded because this process is a raw clone of a traced one, which
+    /// must not write into its parent's rings.
+    #[must_use]
+    pub fn foreign_events() -> u64 {
+        process::foreign_events()
     }
 
     /// Changes which events are on, as [`Builder::filter`](super::Builder::filter); returns how many types are on.

@@ -45,21 +45,18 @@ mod registration;
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;
 pub use builder::Builder;
-pub(crate) use control::working;
+pub use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
-pub(crate) use core::{is_counter, now, ticks_of_ns};
+pub(crate) use core::now;
 pub use error::StartError;
 pub use life::{Session, start_from_env};
 pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use pin::keep_mapped;
-pub(crate) use process::foreign_events;
 #[cfg(feature = "tracing")]
 pub(crate) use registration::register_once;
 pub(crate) use registration::{is_first, register_dynamic};
-pub use registry::Answer;
-pub(crate) use registry::{answer_requests, append_written, on_idle};
+pub(crate) use registry::{answer_requests, append_written};
 #[cfg(feature = "tracing")]
 pub(crate) use registry::{is_wanted, level_max, listen};
-pub use sample::RingCounts;
-pub(crate) use sample::{ring_counts, sample_types, without_trace};
+pub use sample::{RingCounts, without_trace};

@@ -273,7 +273,7 @@ pub(super) fn count_foreign() {
 }
 
 /// Events that were not recorded because this process is a raw clone of a traced one.
-pub(crate) fn foreign_events() -> u64 {
+pub(super) fn foreign_events() -> u64 {
     FOREIGN.load(Relaxed)
 }
 

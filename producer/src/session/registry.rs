@@ -21,7 +21,7 @@ use crate::event::description::{Description, EventType, Field, Shape};
 
 /// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
 /// on the session's helper thread; there is none with control off.
-pub type Answer = fn(&str) -> Result<String, String>;
+pub(super) type Answer = fn(&str) -> Result<String, String>;
 
 /// What is known of the types, under one lock; the event path never comes here.
 struct Registry {
@@ -286,14 +286,12 @@ fn show(core: &Core, id: u32, enabled: bool) {
     }
 }
 
-/// Registers the answer to requests with this first word.
-pub(crate) fn answer_requests(word: &'static str, answer: Answer) {
-    REGISTRY.lock().answers.push((word, answer));
-}
-
-/// Sets what the helper thread calls between requests.
-pub(crate) fn on_idle(idle: fn()) {
-    REGISTRY.lock().idle = Some(idle);
+/// Registers the answer to requests with this first word, and what the helper thread calls between
+/// requests.
+pub(crate) fn answer_requests(word: &'static str, answer: Answer, idle: fn()) {
+    let mut registry = REGISTRY.lock();
+    registry.answers.push((word, answer));
+    registry.idle = Some(idle);
 }
 
 /// Does what a library has to do between requests.

@@ -14,6 +14,7 @@ use ringmark_ring::writer::Ring;
 use ringmark_ring::{SlotGeometry, SlotView, Writer};
 
 use super::core::Core;
+use super::life::Session;
 use crate::thread_block;
 
 /// How much was written into a ring, over all threads that had it.
@@ -21,53 +22,58 @@ use crate::thread_block;
 pub struct RingCounts {
     /// Records.
     pub records: u64,
-    /// Pages turned.
-    pub turned: u64,
+    /// Page switches: the open page is not counted.
+    pub page_switches: u64,
 }
 
-/// Those of the session, in the order of their slots.
-pub(crate) fn ring_counts() -> Vec<RingCounts> {
-    let Some(core) = Core::current() else {
-        return Vec::new();
-    };
-    let counts = |index| {
-        Some(RingCounts {
-            records: core.wiped.writer(index)?.reservations(),
-            turned: core.file.slot(index)?.produced(),
-        })
-    };
-    let slots = 0..core.file.slots_used();
-    slots
-        .map(|index| counts(index).unwrap_or_default())
-        .collect()
-}
+impl Session {
+    /// How much was written into each ring so far, in the order of the rings' slots.
+    #[must_use]
+    pub fn ring_counts(&self) -> Vec<RingCounts> {
+        let core = self.core;
+        let counts = |index| {
+            Some(RingCounts {
+                records: core.wiped.writer(index)?.reservations(),
+                page_switches: core.file.slot(index)?.produced(),
+            })
+        };
+        let slots = 0..core.file.slots_used();
+        slots
+            .map(|index| counts(index).unwrap_or_default())
+            .collect()
+    }
 
-/// See `client::sample_types`.
-pub(crate) fn sample_types(
-    index: u32,
-    turned: Range<u64>,
-    pages_max: u32,
-    visit: &mut dyn FnMut(u32),
-) {
-    let found = Core::current().and_then(|core| Some((core, core.file.slot(index)?.geometry())));
-    let Some((core, geometry)) = found else {
-        return;
-    };
-    let Some(pages) = core.file.pages(geometry).filter(|_| turned.end > 0) else {
-        return;
-    };
-    let page_words = geometry.page_bytes as usize / 8;
-    let mut copy = vec![0; page_words];
-    let newest = turned.end - 1;
-    let oldest_there = turned.end.saturating_sub(geometry.pages.into());
-    // The page before the first one was open when it was counted.
-    let oldest = turned.start.saturating_sub(1).max(oldest_there).min(newest);
-    let step = (newest - oldest) / u64::from(pages_max.max(1)) + 1;
-    for number in (oldest..=newest).rev().step_by(step as usize) {
-        let first = (number % u64::from(geometry.pages)) as usize * page_words;
-        let page = &pages[first..first + page_words];
-        if let PageRead::Copied(copied) = copy_open(page, PageNumber(number), &mut copy) {
-            types_in(&copy[..copied.words], visit);
+    /// Calls `visit` with the type of each record in some of the pages of ring `ring` that were
+    /// filled between two counts of its page switches, and are still there; `pages_max` at most,
+    /// spread over the time between.
+    pub fn sample_types(
+        &self,
+        ring: u32,
+        page_switches: Range<u64>,
+        pages_max: u32,
+        visit: &mut dyn FnMut(u32),
+    ) {
+        let core = self.core;
+        let Some(geometry) = core.file.slot(ring).map(|slot| slot.geometry()) else {
+            return;
+        };
+        let Some(pages) = core.file.pages(geometry).filter(|_| page_switches.end > 0) else {
+            return;
+        };
+        let page_words = geometry.page_bytes as usize / 8;
+        let mut copy = vec![0; page_words];
+        let newest = page_switches.end - 1;
+        let oldest_there = page_switches.end.saturating_sub(geometry.pages.into());
+        // The page before the first one was open when it was counted.
+        let oldest = page_switches.start.saturating_sub(1);
+        let oldest = oldest.max(oldest_there).min(newest);
+        let step = (newest - oldest) / u64::from(pages_max.max(1)) + 1;
+        for number in (oldest..=newest).rev().step_by(step as usize) {
+            let first = (number % u64::from(geometry.pages)) as usize * page_words;
+            let page = &pages[first..first + page_words];
+            if let PageRead::Copied(copied) = copy_open(page, PageNumber(number), &mut copy) {
+                types_in(&copy[..copied.words], visit);
+            }
         }
     }
 }
@@ -89,8 +95,9 @@ fn types_in(copy: &[u64], visit: &mut dyn FnMut(u32)) {
 /// Pages of the ring that is never read.
 const PAGES: u32 = 2;
 
-/// See `client::without_trace`.
-pub(crate) fn without_trace<R>(work: impl FnOnce() -> R) -> Option<R> {
+/// Runs `work`, which records as ever, but into memory that no reader sees: to measure what
+/// recording costs. For the thread that answers requests. `None`: there is no session, or no memory.
+pub fn without_trace<R>(work: impl FnOnce() -> R) -> Option<R> {
     static WRITER: Published<Writer> = Published::new();
     let writer = match WRITER.current() {
         Some(writer) => writer,

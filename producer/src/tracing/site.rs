@@ -13,10 +13,11 @@ use tracing_core::field::Visit;
 
 use super::direct::{Direct, Numbers};
 use super::values::{AsText, Kinds, Values};
+use crate::event::description::Now;
 use crate::event::description::{
     Description, EventType, Field, Kind, Level, Place, Shape, TypeState, semantic,
 };
-use crate::event::{Now, reserve_words};
+use crate::event::emit::reserve_words;
 use crate::session;
 
 /// Combinations of kinds that get a type; the last one is "everything as text".

@@ -6,7 +6,7 @@
 //! without payload committed by the same compare-exchange. The rest goes to [`slow_way`], by
 //! `into_slow_way`.
 
-use ringmark::client::writer_offsets as writer;
+use ringmark::__private::writer_offsets as writer;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LOOSE_BIT};
 use ringmark_format::record::{BUSY, pack_span};
 use ringmark_format::session::Clock;

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark::event::{Encoder, Kind, Value};
-use ringmark::{counter, event, span};
+use ringmark::{Encoder, Kind, Value, counter, event, span};
 use rustix::fs::OFlags;
 
 use super::queue::{Queue, Task};
