@@ -3,11 +3,11 @@
 //! A start is a lease where the request says for how long: unless it is renewed in time, the sites
 //! it opened are closed again, so that nothing stays on because a tool died.
 
-mod fork;
+mod answer_texts;
+mod fork_hooks;
 mod lease;
-mod profile;
-mod texts;
-mod wish;
+mod profile_report;
+mod requested;
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -21,7 +21,7 @@ use crate::record::callbacks::Callback;
 use crate::tracers::{
     Options, PatternError, Tracer, TracerError, TracerKind, Tracers, TriggerError,
 };
-use wish::Wish;
+use requested::Wish;
 
 /// Why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +79,7 @@ pub fn install() {
 }
 
 fn install_with(threads: Threads) {
-    fork::install(threads);
+    fork_hooks::install(threads);
     let mut guard = tracers();
     if guard.is_some() {
         return;
@@ -155,26 +155,26 @@ fn answer_to(request: &Request<'_>) -> Result<String, RequestError> {
         Verb::Set | Verb::Filter | Verb::Notrace | Verb::Trigger => {
             change(tracers, request.verb, wish)
         }
-        Verb::Snapshot => Ok(texts::snapshots(&tracers.take_snapshots())),
+        Verb::Snapshot => Ok(answer_texts::snapshots(&tracers.take_snapshots())),
         Verb::Remove => {
             let found = tracers.find(name)?.name().to_owned();
             if tracers.find(name)?.is_on() {
                 let _ = tracers.stop(name)?;
                 written(tracers, name)?;
             }
-            Ok(texts::report(&tracers.remove(&found)?))
+            Ok(answer_texts::report(&tracers.remove(&found)?))
         }
         Verb::Renew => {
             let state = lease::renew(tracers, name, wish.lease_ms)?;
-            let given_up = texts::given_up(tracers.find(name)?);
+            let given_up = answer_texts::given_up(tracers.find(name)?);
             Ok(format!("{}\n{given_up}", AnswerLine::State(state)))
         }
         Verb::Status => Ok(engine(|engine| {
             engine.rescan();
-            texts::status(tracers, engine)
+            answer_texts::status(tracers, engine)
         })),
         Verb::Functions => Ok(engine(|engine| {
-            texts::functions(engine, wish.selection(), wish.from, wish.refused)
+            answer_texts::functions(engine, wish.selection(), wish.from, wish.refused)
         })),
     })
 }
@@ -192,7 +192,7 @@ fn change(tracers: &mut Tracers, verb: Verb, wish: Wish<'_>) -> Result<String, R
         tracers.set(name, |options| *options = before)?;
         return Err(RequestError::NoMatch { found, stays });
     }
-    Ok(texts::changed(&outcome, tracers.find(name)?))
+    Ok(answer_texts::changed(&outcome, tracers.find(name)?))
 }
 
 /// Switches a tracer off, or all of them.
@@ -208,19 +208,19 @@ fn stop(tracers: &mut Tracers, name: Option<&str>) -> Result<String, RequestErro
         (tracers.stop_all()?, String::new())
     } else {
         lease::begin(tracers, name, None);
-        let given_up = texts::given_up(tracers.find(name)?);
+        let given_up = answer_texts::given_up(tracers.find(name)?);
         (tracers.stop(name)?, given_up)
     };
     on.iter()
         .try_for_each(|name| written(tracers, Some(name)))?;
-    Ok(texts::report(&outcome) + &given_up)
+    Ok(answer_texts::report(&outcome) + &given_up)
 }
 
 /// What a profile tracer has gathered.
 fn gathered(tracers: &Tracers, wish: &Wish<'_>) -> Result<String, RequestError> {
     let tracer = tracers.find(wish.tracer)?;
     match tracer.options().kind {
-        TracerKind::Profile => Ok(profile::answer(tracers, tracer, wish.from)),
+        TracerKind::Profile => Ok(profile_report::answer(tracers, tracer, wish.from)),
         kind => Err(TracerError::OtherKind {
             name: tracer.name().to_owned(),
             kind: kind.name(),
@@ -231,7 +231,7 @@ fn gathered(tracers: &Tracers, wish: &Wish<'_>) -> Result<String, RequestError> 
 
 /// Writes what a profile tracer that was stopped has gathered into the session.
 fn written(tracers: &Tracers, name: Option<&str>) -> Result<(), RequestError> {
-    profile::write(tracers, tracers.find(name)?);
+    profile_report::write(tracers, tracers.find(name)?);
     Ok(())
 }
 
@@ -264,11 +264,11 @@ fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> 
         return Err(RequestError::NoFilter);
     }
     if found.options().kind == TracerKind::Profile {
-        profile::write_at_exit();
+        profile_report::write_at_exit();
     }
     let outcome = tracers.start_with(tracer, |options| wish.change(options))?;
     lease::begin(tracers, tracer, lease_ms);
-    Ok(texts::changed(&outcome, tracers.find(tracer)?))
+    Ok(answer_texts::changed(&outcome, tracers.find(tracer)?))
 }
 
 /// Between requests: what nobody renewed ends, and modules come and go.

@@ -2,7 +2,7 @@
 
 use ringmark_format::tracer_text::LeaseState;
 
-use super::profile;
+use super::profile_report;
 use crate::tracers::{TracerError, Tracers};
 
 /// From now on the tracer stays on for so long; `None`: until somebody stops it.
@@ -37,7 +37,7 @@ pub(super) fn expire(tracers: &mut Tracers) {
             return;
         }
         if let Ok(tracer) = tracers.find(Some(&name)) {
-            profile::write(tracers, tracer);
+            profile_report::write(tracers, tracer);
         }
     }
 }

@@ -4,11 +4,11 @@
 use std::io;
 use std::sync::Arc;
 
+use super::code_writes::Window;
 use super::patched::Patched;
 use super::prepare::Change;
 use super::refusal::Refusal;
 use super::sync::sync;
-use super::text::Window;
 use crate::arch::STEPS;
 use crate::sites::loader::{self, Counts, Held};
 use crate::sites::{Module, SiteId};

@@ -7,24 +7,24 @@
 //!
 //! - [`patched`]: a module, and what was done to its sites so far.
 //! - [`prepare`]: goals become changes, by module; what cannot be done is refused with its reason.
-//! - [`room`]: pads for the sites' calls, within reach, before anything calls them.
+//! - [`trampolines`]: pads for the sites' calls, within reach, before anything calls them.
 //! - [`batch`]: the bytes are compared with what they should be, the text is opened for writing,
 //!   the steps are done, the text is closed.
-//! - [`text`]: the only writes into code, [`region`]: the only code that is made.
+//! - [`code_writes`]: the only writes into code, [`code_region`]: the only code that is made.
 
 pub(crate) mod batch;
+pub(crate) mod code_region;
+mod code_writes;
 pub(crate) mod patched;
 pub(crate) mod prepare;
 mod refusal;
-pub(crate) mod region;
-pub(crate) mod room;
 mod sync;
-mod text;
 pub(crate) mod threads;
+pub(crate) mod trampolines;
 
 pub use refusal::Refusal;
-pub use room::Target;
 pub use threads::Threads;
+pub use trampolines::Target;
 
 /// The system's pages. Not asked for: `rustix` looks for the answer in the kernel's page of code, and
 /// dies where a tool such as valgrind hides that.

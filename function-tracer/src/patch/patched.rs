@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::room::Room;
+use super::trampolines::Room;
 use crate::arch::{Bytes, Form, State};
 use crate::sites::loader::Held;
 use crate::sites::{Module, Site, SiteId};

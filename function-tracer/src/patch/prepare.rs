@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::patched::{Patched, SiteState};
 use super::refusal::Refusal;
-use super::room::{Call, Room};
 use super::threads::Threads;
+use super::trampolines::{Call, Room};
 use crate::arch::{Bytes, Edit, STEPS, State};
 use crate::sites::{Site, SiteId};
 

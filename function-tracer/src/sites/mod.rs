@@ -1,6 +1,6 @@
 //! Finding sites: what the loader mapped (`loader`, `maps`), what the files of modules say
 //! (`elf`, with `symbol`, `debug_file`, `unwind_table` and `asks_caller`), the entries of
-//! their tables (`tables`), and which of these are sites that can be believed (`scan`,
+//! their tables (`table_entries`), and which of these are sites that can be believed (`scan`,
 //! `exits`). What is found is a [`Module`].
 
 mod asks_caller;
@@ -14,7 +14,7 @@ pub(crate) mod maps;
 mod module;
 pub(crate) mod scan;
 mod symbol;
-mod tables;
+mod table_entries;
 mod unwind_table;
 
 pub use demangle::{demangled, readable};

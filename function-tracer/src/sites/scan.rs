@@ -9,7 +9,7 @@ use super::loader::{Held, Loaded, Segment};
 use super::maps::{self, Line};
 use super::module::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
 use super::symbol::Symbol;
-use super::tables::{self, Entry};
+use super::table_entries::{self, Entry};
 use crate::arch::{self, Form, Origin, ReturnPlace};
 
 /// NOPs in front of a function that are looked over at most.
@@ -119,7 +119,7 @@ fn entries(held: &Held<'_>, module: &mut Module, contents: &Contents) -> Vec<Ent
         let at = module.base.wrapping_add(table.at);
         let length = usize::try_from(table.length).unwrap_or(usize::MAX);
         match held.read(&module.segments, at, length) {
-            Some(bytes) => entries.extend(tables::entries(*table, at, &bytes)),
+            Some(bytes) => entries.extend(table_entries::entries(*table, at, &bytes)),
             None => module.refuse(
                 at,
                 Reason::File("a table of sites that is not in memory".into()),

@@ -50,23 +50,23 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/shared-object/src/callback.rs",
     "function-tracer/shared-object/src/lib.rs",
     "function-tracer/shared-object/src/start.rs",
-    "function-tracer/src/control/fork.rs",
-    "function-tracer/src/control/profile.rs",
-    "function-tracer/src/arch/x86_64/store.rs",
+    "function-tracer/src/control/fork_hooks.rs",
+    "function-tracer/src/control/profile_report.rs",
+    "function-tracer/src/arch/x86_64/head_store.rs",
     // Counters that handlers change, too.
-    "function-tracer/src/record/x86_64/counts.rs",
+    "function-tracer/src/record/x86_64/handler_safe.rs",
     "function-tracer/src/fork_locks.rs",
-    "function-tracer/src/patch/region.rs",
-    "function-tracer/src/patch/text.rs",
+    "function-tracer/src/patch/code_region.rs",
+    "function-tracer/src/patch/code_writes.rs",
     "function-tracer/src/sites/loader.rs",
-    "function-tracer/src/patch/room.rs",
+    "function-tracer/src/patch/trampolines.rs",
     // A function with a site of its own.
     "function-tracer/tests/callback.rs",
     // Its records: stubs and what they have pushed, open calls, tables that the stubs read.
     "function-tracer/src/record/x86_64/call_stubs.rs",
     "function-tracer/src/record/x86_64/stub_frames.rs",
     "function-tracer/src/record/x86_64/inside_stub.rs",
-    "function-tracer/src/record/x86_64/measured.rs",
+    "function-tracer/src/record/x86_64/measured_function.rs",
     "function-tracer/src/record/x86_64/processor.rs",
     "function-tracer/src/record/x86_64/profile_stubs.rs",
     "function-tracer/src/record/x86_64/stub.rs",
@@ -139,8 +139,8 @@ pub const TRACED_ALLOWED: &[(&str, &str)] = &[
     ("ring/src/order.rs", "Mutex"),
     // Forks hold it, and so free it in the child; it guards what installs those hooks.
     ("function-tracer/src/control.rs", "Mutex"),
-    ("function-tracer/src/control/fork.rs", "Once"),
-    ("function-tracer/src/control/profile.rs", "Once"),
+    ("function-tracer/src/control/fork_hooks.rs", "Once"),
+    ("function-tracer/src/control/profile_report.rs", "Once"),
     ("function-tracer/src/fork_locks.rs", "Once"),
 ];
 

@@ -15,7 +15,7 @@
 
 use super::distance::rest_head;
 use super::nops::{self, TEST};
-use super::{ReturnPlace, pad};
+use super::{ReturnPlace, trampoline_code};
 use crate::arch::{Bytes, Edit, Origin, STEPS, State, UnfitCode};
 
 const CALL: u8 = 0xe8;
@@ -261,7 +261,7 @@ impl Form {
 
     /// The distance of a call in the site at `at` to `to`.
     pub(crate) fn distance(&self, at: u64, to: u64) -> Option<i32> {
-        pad::distance(at + self.call_end(), to)
+        trampoline_code::distance(at + self.call_end(), to)
     }
 }
 

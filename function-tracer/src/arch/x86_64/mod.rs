@@ -3,16 +3,16 @@
 
 mod distance;
 mod form;
+mod head_store;
 mod nops;
-mod pad;
 mod return_place;
-mod store;
+mod trampoline_code;
 
 pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, is_return, lands_on_entry, read};
-pub(crate) use pad::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
+pub(crate) use head_store::store_head;
 pub(crate) use return_place::ReturnPlace;
-pub(crate) use store::store_head;
+pub(crate) use trampoline_code::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
 
 /// A call reaches this far, less a margin for the instruction itself and the pad.
 pub(crate) const REACH_BYTES: u64 = (1 << 31) - (1 << 16);

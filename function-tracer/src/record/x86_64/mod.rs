@@ -3,18 +3,18 @@
 //! into Rust with `vectors` saved, `stub_frames` is the stack that Rust finds there.
 
 mod call_stubs;
-mod counts;
+mod handler_safe;
 mod inside_stub;
 mod into_slow_way;
-mod measured;
+mod measured_function;
 mod processor;
 mod profile_stubs;
 mod stub;
 mod stub_frames;
 mod vectors;
 
-pub(crate) use counts::{add, raise};
-pub(crate) use measured::{MEASURED_SITE, call_measured};
+pub(crate) use handler_safe::{add, raise};
+pub(crate) use measured_function::{MEASURED_SITE, call_measured};
 pub(crate) use processor::{current_cpu, has_shadow_stack, trap};
 pub(crate) use stub::Stub;
 pub(crate) use stub_frames::{EntryFrame, ExitFrame, SledFrame, return_address};

@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Range;
 
 use super::PAGE_BYTES;
-use super::region::{Region, page_bytes};
+use super::code_region::{Region, page_bytes};
 use crate::arch::{self, HOP_BYTES, PAD_BYTES, REACH_BYTES};
 use crate::sites::{Module, maps};
 
