@@ -19,9 +19,9 @@ use crate::engine::{Engine, with_engine};
 use crate::patch::Threads;
 use crate::record::callbacks::Callback;
 use crate::tracers::{
-    Options, PatternError, Tracer, TracerError, TracerKind, Tracers, TriggerError,
+    PatternError, Tracer, TracerError, TracerKind, TracerOptions, Tracers, TriggerError,
 };
-use requested::Wish;
+use requested::Requested;
 
 /// Why a request was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,15 +86,15 @@ fn install_with(threads: Threads) {
     }
     let tracers = guard.insert(Tracers::new(threads));
     // Two names that are not taken yet.
-    let _ = tracers.register("graph", Options::new(TracerKind::Graph));
-    let _ = tracers.register("function", Options::new(TracerKind::Function));
+    let _ = tracers.register("graph", TracerOptions::new(TracerKind::Graph));
+    let _ = tracers.register("function", TracerOptions::new(TracerKind::Function));
     drop(guard);
     ringmark::client::answer_requests(TRACE, answer, idle);
 }
 
 /// Says what a callback tracer of the program's own calls. Functions are chosen, and it is switched
-/// on and off, as with any tracer: by name, from the command line or through [`answer`], before this
-/// or after. Does [`install`] first.
+/// on and off, as with any tracer: by name, from the command line or through [`answer`], before
+/// this or after. Does [`install`] first.
 ///
 /// ```
 /// use ringmark_function_tracer::{Callback, control};
@@ -113,24 +113,24 @@ pub fn set_callback(name: &str, callback: Option<Callback>) -> Result<(), Tracer
     with_tracers(|tracers| tracers.set_callback(name, callback))
 }
 
-/// Does [`install`] and starts what `wishes` say, before the program runs or, with
-/// [`Threads::Running`], later. `wishes` is lines as in a request, or one line of them with `;`
+/// Does [`install`] and starts what `requests` say, before the program runs or, with
+/// [`Threads::Running`], later. `requests` is lines as in a request, or one line of them with `;`
 /// between; each `tracer=` but the first begins another start.
 ///
 /// # Errors
-/// What is wrong with `wishes`; those before it are done.
-pub fn install_and_start(threads: Threads, wishes: &str) -> Result<(), RequestError> {
+/// What is wrong with `requests`; those before it are done.
+pub fn install_and_start(threads: Threads, requests: &str) -> Result<(), RequestError> {
     install_with(threads);
-    let result = with_tracers(|tracers| start_all(tracers, wishes));
+    let result = with_tracers(|tracers| start_all(tracers, requests));
     with_engine(threads, Engine::threads_run);
     result
 }
 
-fn start_all(tracers: &mut Tracers, wishes: &str) -> Result<(), RequestError> {
-    for lines in starts(wishes) {
+fn start_all(tracers: &mut Tracers, requests: &str) -> Result<(), RequestError> {
+    for lines in starts(requests) {
         let lines = lines.into_iter().map(RequestLine::parse);
         let lines = lines.collect::<Result<Vec<_>, _>>()?;
-        start(tracers, Wish::read(&lines)?)?;
+        start(tracers, Requested::read(&lines)?)?;
     }
     Ok(())
 }
@@ -146,14 +146,14 @@ pub fn answer(request: &str) -> Result<String, String> {
 }
 
 fn answer_to(request: &Request<'_>) -> Result<String, RequestError> {
-    let wish = Wish::read(&request.lines)?;
-    let name = wish.tracer;
+    let requested = Requested::read(&request.lines)?;
+    let name = requested.tracer;
     with_tracers(|tracers| match request.verb {
-        Verb::Start => start(tracers, wish),
+        Verb::Start => start(tracers, requested),
         Verb::Stop => stop(tracers, name),
-        Verb::Profile => gathered(tracers, &wish),
+        Verb::Profile => gathered(tracers, &requested),
         Verb::Set | Verb::Filter | Verb::Notrace | Verb::Trigger => {
-            change(tracers, request.verb, wish)
+            change(tracers, request.verb, requested)
         }
         Verb::Snapshot => Ok(answer_texts::snapshots(&tracers.take_snapshots())),
         Verb::Remove => {
@@ -165,7 +165,7 @@ fn answer_to(request: &Request<'_>) -> Result<String, RequestError> {
             Ok(answer_texts::report(&tracers.remove(&found)?))
         }
         Verb::Renew => {
-            let state = lease::renew(tracers, name, wish.lease_ms)?;
+            let state = lease::renew(tracers, name, requested.lease_ms)?;
             let given_up = answer_texts::given_up(tracers.find(name)?);
             Ok(format!("{}\n{given_up}", AnswerLine::State(state)))
         }
@@ -174,17 +174,26 @@ fn answer_to(request: &Request<'_>) -> Result<String, RequestError> {
             answer_texts::status(tracers, engine)
         })),
         Verb::Functions => Ok(engine(|engine| {
-            answer_texts::functions(engine, wish.selection(), wish.from, wish.refused)
+            answer_texts::functions(
+                engine,
+                requested.selection(),
+                requested.from,
+                requested.refused,
+            )
         })),
     })
 }
 
 /// Changes a tracer. A filter after which it would be for no function is not taken.
-fn change(tracers: &mut Tracers, verb: Verb, wish: Wish<'_>) -> Result<String, RequestError> {
-    let name = wish.tracer;
+fn change(
+    tracers: &mut Tracers,
+    verb: Verb,
+    requested: Requested<'_>,
+) -> Result<String, RequestError> {
+    let name = requested.tracer;
     let before = tracers.find(name)?.options().clone();
     let is_filter = matches!(verb, Verb::Filter | Verb::Notrace);
-    let outcome = tracers.set(name, |options| wish.change(options))?;
+    let outcome = tracers.set(name, |options| requested.change(options))?;
     let selection = &tracers.find(name)?.options().selection;
     if is_filter && outcome.matched == 0 && !selection.is_empty() {
         let found = selection.text();
@@ -217,10 +226,10 @@ fn stop(tracers: &mut Tracers, name: Option<&str>) -> Result<String, RequestErro
 }
 
 /// What a profile tracer has gathered.
-fn gathered(tracers: &Tracers, wish: &Wish<'_>) -> Result<String, RequestError> {
-    let tracer = tracers.find(wish.tracer)?;
+fn gathered(tracers: &Tracers, requested: &Requested<'_>) -> Result<String, RequestError> {
+    let tracer = tracers.find(requested.tracer)?;
     match tracer.options().kind {
-        TracerKind::Profile => Ok(profile_report::answer(tracers, tracer, wish.from)),
+        TracerKind::Profile => Ok(profile_report::answer(tracers, tracer, requested.from)),
         kind => Err(TracerError::OtherKind {
             name: tracer.name().to_owned(),
             kind: kind.name(),
@@ -239,11 +248,11 @@ fn engine<R>(work: impl FnOnce(&mut Engine) -> R) -> R {
     with_engine(Threads::Running, work)
 }
 
-fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> {
-    let (tracer, lease_ms) = (wish.tracer, wish.lease_ms);
+fn start(tracers: &mut Tracers, requested: Requested<'_>) -> Result<String, RequestError> {
+    let (tracer, lease_ms) = (requested.tracer, requested.lease_ms);
     let by_name = TracerKind::Profile;
     // The tracer `profile` is made when it is first named.
-    let kind = wish.kind.or_else(|| {
+    let kind = requested.kind.or_else(|| {
         let is_new =
             tracer.is_some_and(|name| name == by_name.name() && tracers.find(tracer).is_err());
         is_new.then_some(by_name)
@@ -256,17 +265,17 @@ fn start(tracers: &mut Tracers, wish: Wish<'_>) -> Result<String, RequestError> 
             }
             .into());
         }
-        (Err(_), Some((name, kind))) => drop(tracers.register(name, Options::new(kind))?),
+        (Err(_), Some((name, kind))) => drop(tracers.register(name, TracerOptions::new(kind))?),
         _ => {}
     }
     let found = tracers.find(tracer)?;
-    if !wish.selects(found.options()) {
+    if !requested.selects(found.options()) {
         return Err(RequestError::NoFilter);
     }
     if found.options().kind == TracerKind::Profile {
         profile_report::write_at_exit();
     }
-    let outcome = tracers.start_with(tracer, |options| wish.change(options))?;
+    let outcome = tracers.start_with(tracer, |options| requested.change(options))?;
     lease::begin(tracers, tracer, lease_ms);
     Ok(answer_texts::changed(&outcome, tracers.find(tracer)?))
 }

@@ -1,63 +1,75 @@
-//! The engine: which modules there are, and what their sites are to call. A process has one: two
-//! would undo each other's work.
+//! The engine: the modules of this process and what their patch sites call. A process has one
+//! engine; two would undo each other's work.
 
 use std::collections::BTreeMap;
 
 use crate::fork_locks::{self, Operated};
 use crate::patch::batch::{self, BatchEnd, SITES_MAX};
-use crate::patch::patched::Patched;
-use crate::patch::prepare::{Goal, Prepared, prepare};
-use crate::patch::{Refusal, Target, Threads, threads};
+use crate::patch::patched::PatchedModule;
+use crate::patch::prepare::{Goal, Prepared, is_alone, prepare};
+use crate::patch::{Refusal, RefusedSite, Target, Threads};
 use crate::sites::loader::{self, Counts, Loaded};
 use crate::sites::{Module, ModuleId, Site, SiteId, maps, scan};
 
+/// What a patch site is to call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SiteTarget {
+    /// The site's number.
+    pub site: SiteId,
+    /// The target of an enabled site; `None`: the site is to be disabled.
+    pub target: Option<Target>,
+}
+
 /// What [`Engine::switch`] did.
 #[derive(Debug, Default)]
-pub struct Report {
-    /// Number of sites that call what they shall.
+pub struct SwitchReport {
+    /// Number of sites that call what they are to call.
     pub done: usize,
-    /// Sites that are not, and why.
-    pub refused: Vec<(SiteId, Refusal)>,
+    /// Sites that were left as they were.
+    pub refused: Vec<RefusedSite>,
 }
 
 /// What [`Engine::rescan`] found.
 #[derive(Debug, Default)]
-pub struct Changes {
-    /// Modules with sites, or with something to say, that are new.
+pub struct ModuleChanges {
+    /// New modules with patch sites or refused table entries.
     pub added: Vec<ModuleId>,
-    /// Modules that are not loaded any more.
+    /// Modules that are no longer loaded.
     pub removed: Vec<Module>,
 }
 
-/// All sites of this process.
+/// All patch sites of this process.
 #[derive(Debug)]
 pub struct Engine {
-    modules: Vec<Patched>,
+    modules: Vec<PatchedModule>,
     counts: Option<Counts>,
     threads: Threads,
     next_module: u32,
     next_site: u32,
-    /// Rescans that a module's table may still be found unrelocated in.
+    /// Rescans during which an unrelocated table is still looked at again.
     patience: u32,
 }
 
+/// Targets of a switch that are neither set nor refused yet.
+type Pending = BTreeMap<SiteId, Option<Target>>;
+
 static ENGINE: Operated<Engine> = Operated::new();
 
-/// Runs `work` with this process's engine, which the first call makes: with `threads` as it says,
-/// see [`Engine::new`]. Waits for other callers. `work` must not call this again.
+/// Runs `work` with the engine of this process, which the first call makes with `threads`. Waits
+/// for other callers. `work` must not call this again.
 ///
 /// A forked child has its parent's engine as it was between two changes.
 pub fn with_engine<R>(threads: Threads, work: impl FnOnce(&mut Engine) -> R) -> R {
     ENGINE.with(|| Engine::new(threads), work)
 }
 
-/// Rescans after which a table that points nowhere is believed to be so.
+/// Rescans after which a table whose entries all lie outside their module is taken as it is.
 const PATIENCE: u32 = 16;
-/// Attempts of one switch: the next begins when the loader changed its list during one.
+/// Attempts of one switch or rescan: another begins when the loader's list changed during one.
 const TRIES_MAX: usize = 100;
 
 impl Engine {
-    /// An engine that knows no sites yet: [`Engine::rescan`] finds them.
+    /// An engine without modules; [`Engine::rescan`] finds them.
     #[must_use]
     pub fn new(threads: Threads) -> Self {
         Self {
@@ -70,12 +82,12 @@ impl Engine {
         }
     }
 
-    /// Ends [`Threads::NotYet`]. Must be called before the program starts.
+    /// Ends [`Threads::NotYet`]. Must be called before the program's own code runs.
     pub fn threads_run(&mut self) {
         self.threads = Threads::Running;
     }
 
-    /// Modules with sites or refusals, in the order in which they were found.
+    /// Modules with patch sites or refused table entries, in the order in which they were found.
     pub fn modules(&self) -> impl Iterator<Item = &Module> {
         self.modules.iter().map(|patched| &patched.module)
     }
@@ -87,11 +99,11 @@ impl Engine {
         Some((module, module.site(id)?))
     }
 
-    /// Whether the site with this number calls its target now.
+    /// Whether the site with this number is enabled: it calls its target.
     #[must_use]
-    pub fn is_open(&self, id: SiteId) -> bool {
+    pub fn is_enabled(&self, id: SiteId) -> bool {
         let module = self.module_of(id);
-        module.is_some_and(|at| self.modules[at].is_open(id))
+        module.is_some_and(|at| self.modules[at].is_enabled(id))
     }
 
     fn module_of(&self, id: SiteId) -> Option<usize> {
@@ -99,9 +111,9 @@ impl Engine {
             .position(|module| module.site_ids().contains(&id.0))
     }
 
-    /// Looks for modules that came and went. One call of the loader where none did.
-    pub fn rescan(&mut self) -> Changes {
-        let mut changes = Changes::default();
+    /// Finds modules that were loaded or unloaded. Costs one call of the loader where none was.
+    pub fn rescan(&mut self) -> ModuleChanges {
+        let mut changes = ModuleChanges::default();
         for _ in 0..TRIES_MAX {
             if self.counts == Some(loader::counts()) || self.rescan_once(&mut changes) {
                 break;
@@ -110,17 +122,17 @@ impl Engine {
         changes
     }
 
-    /// False when the loader changed its list during the scan.
-    fn rescan_once(&mut self, changes: &mut Changes) -> bool {
+    /// `false`: the loader's list changed during the scan.
+    fn rescan_once(&mut self, changes: &mut ModuleChanges) -> bool {
         let (loaded, counts) = loader::list();
-        let lines = maps::read().unwrap_or_default();
-        let Some(known) = self.known(&loaded, counts, &lines) else {
+        let mappings = maps::read().unwrap_or_default();
+        let Some(known) = self.known(&loaded, counts, &mappings) else {
             return false;
         };
         let mut drafts = Vec::new();
         for (position, loaded) in loaded.into_iter().enumerate() {
             if !known.contains(&Some(position)) {
-                drafts.extend(scan::draft(loaded, &lines, position == 0));
+                drafts.extend(scan::draft(loaded, &mappings, position == 0));
             }
         }
         drafts.retain(scan::Draft::is_of_interest);
@@ -131,15 +143,15 @@ impl Engine {
         let _no_fork = fork_locks::change();
         // Numbers of new modules are higher than those of all known ones.
         let mut known = known.into_iter().chain(added.iter().map(|_| Some(0)));
-        let is_gone = |_: &mut Patched| known.next().flatten().is_none();
+        let is_gone = |_: &mut PatchedModule| known.next().flatten().is_none();
         let removed: Vec<_> = self.modules.extract_if(.., is_gone).collect();
         for mut removed in removed {
-            // Where something is at its place, a site may call its pads after all.
+            // Another module at the same place may have sites that call these trampolines.
             if self
                 .modules()
                 .any(|other| other.base == removed.module.base)
             {
-                removed.leave_pads();
+                removed.leave_trampolines();
             }
             changes.removed.push(removed.into_module());
         }
@@ -149,23 +161,23 @@ impl Engine {
         } else {
             self.patience - 1
         };
-        // What was not ready gets another look at the next rescan.
+        // A table that was not ready is looked at again by the next rescan.
         self.counts = is_ready.then_some(counts);
         true
     }
 
-    /// For each module its position among `loaded`; none where it was unloaded, or loaded again at
-    /// the same place, which its bytes show. `None` when the loader changed its list.
+    /// The position of each module among `loaded`. It is none for a module that was unloaded, or
+    /// loaded again at the same place, which its bytes show. `None`: the loader's list changed.
     fn known(
         &self,
         loaded: &[Loaded],
         counts: Counts,
-        lines: &[maps::Line],
+        mappings: &[maps::Mapping],
     ) -> Option<Vec<Option<usize>>> {
-        let position = |held: &loader::Held<'_>, patched: &Patched| {
+        let position = |held: &loader::Held<'_>, patched: &PatchedModule| {
             let position = loaded
                 .iter()
-                .position(|loaded| is_same(&patched.module, loaded, lines));
+                .position(|loaded| is_same(&patched.module, loaded, mappings));
             position.filter(|_| patched.is_as_left(held))
         };
         let positions = |held: &loader::Held<'_>| {
@@ -177,7 +189,7 @@ impl Engine {
         loader::hold(|held| (held.counts == counts).then(|| positions(held))).flatten()
     }
 
-    /// Adds modules. The flag is false when a table was not relocated yet.
+    /// Adds modules. The flag is false where a table was not relocated yet.
     fn add(&mut self, held: &loader::Held<'_>, drafts: Vec<scan::Draft>) -> (Vec<ModuleId>, bool) {
         let (mut added, mut is_ready) = (Vec::new(), true);
         for draft in drafts {
@@ -190,48 +202,51 @@ impl Engine {
             self.next_module += 1;
             self.next_site = module.site_ids().end.max(self.next_site);
             added.push(module.id);
-            self.modules.push(Patched::new(module));
+            self.modules.push(PatchedModule::new(module));
         }
         (added, is_ready)
     }
 
-    /// Makes each site of `targets` call its target, or nothing. Of several targets of one site the
-    /// last counts. When this returns no thread enters a target that was taken away, except one
-    /// that was on its way already.
-    pub fn switch(&mut self, targets: &[(SiteId, Option<Target>)]) -> Report {
-        if self.threads == Threads::NotYet && !threads::is_alone() {
+    /// Enables or disables each site of `targets`. Among several targets of one site the last
+    /// counts. Once this returns, no thread enters a former target but one on its way there.
+    pub fn switch(&mut self, targets: &[SiteTarget]) -> SwitchReport {
+        if self.threads == Threads::NotYet && !is_alone() {
             self.threads_run();
         }
-        let mut report = Report::default();
-        let mut open: BTreeMap<SiteId, Option<Target>> = targets.iter().copied().collect();
+        let mut report = SwitchReport::default();
+        let targets = targets.iter().map(|one| (one.site, one.target));
+        let mut pending: Pending = targets.collect();
         for _ in 0..TRIES_MAX {
             self.rescan();
-            if self.switch_once(&mut open, &mut report) {
+            if self.switch_once(&mut pending, &mut report) {
                 break;
             }
         }
-        let restless = open.into_keys().map(|id| (id, Refusal::Restless));
+        let refusal = Refusal::Restless;
+        let restless = pending.into_keys().map(|site| RefusedSite {
+            site,
+            refusal: refusal.clone(),
+        });
         report.refused.extend(restless);
         report
     }
 
-    /// Takes out of `open` what was done or refused. False when the loader changed its list.
-    fn switch_once(
-        &mut self,
-        open: &mut BTreeMap<SiteId, Option<Target>>,
-        report: &mut Report,
-    ) -> bool {
+    /// Takes out of `pending` what was done or refused. `false`: the loader's list changed.
+    fn switch_once(&mut self, pending: &mut Pending, report: &mut SwitchReport) -> bool {
         let counts = self.counts.unwrap_or_default();
-        while let Some((&first, _)) = open.first_key_value() {
+        while let Some((&first, _)) = pending.first_key_value() {
             let Some(index) = self.module_of(first) else {
-                open.remove(&first);
-                report.refused.push((first, Refusal::Gone));
+                pending.remove(&first);
+                report.refused.push(RefusedSite {
+                    site: first,
+                    refusal: Refusal::Gone,
+                });
                 continue;
             };
             ringmark::__private::working();
             let patched = &mut self.modules[index];
             let ids = patched.module.site_ids();
-            let batch = open.range(first..SiteId(ids.end)).take(SITES_MAX);
+            let batch = pending.range(first..SiteId(ids.end)).take(SITES_MAX);
             let goal = |(id, target): (&SiteId, &Option<Target>)| Goal {
                 index: (id.0 - ids.start) as usize,
                 target: target.map(|target| target.address()),
@@ -251,16 +266,17 @@ impl Engine {
             report.refused.extend(refused);
             report.refused.extend(more);
             for goal in goals {
-                open.remove(&SiteId(ids.start + u32::try_from(goal.index).unwrap_or(0)));
+                pending.remove(&SiteId(ids.start + u32::try_from(goal.index).unwrap_or(0)));
             }
         }
         true
     }
 }
 
-fn is_same(module: &Module, loaded: &Loaded, lines: &[maps::Line]) -> bool {
+/// Whether `loaded` has the place, the file and the segments of `module`.
+fn is_same(module: &Module, loaded: &Loaded, mappings: &[maps::Mapping]) -> bool {
     let text = loaded.segments.iter().find(|segment| segment.is_executable);
-    let line = text.and_then(|text| maps::find(lines, text.start));
-    let path = line.map_or(loaded.name.as_path(), |line| line.path.as_path());
+    let mapping = text.and_then(|text| maps::find(mappings, text.start));
+    let path = mapping.map_or(loaded.name.as_path(), |mapping| mapping.path.as_path());
     module.base == loaded.base && module.path == path && module.segments == loaded.segments
 }

@@ -1,55 +1,69 @@
-//! Ringmark's function tracer: finds the places in a running process that its compiler left for
-//! calls, switches them while all threads run, and records the calls.
+//! Ringmark's function tracer. It finds the patch sites of a running process, which are places that
+//! its compiler left for calls, enables and disables them while all threads run, and records calls.
+//!
+//! A *function tracer* has a name and a kind: `function` records entries with their callers,
+//! `graph` entries and exits, `profile` counts calls and their times, `callback` calls a function
+//! of the program.
 //!
 //! # The way of a switch
 //!
+//! From a request to the bytes of patch sites:
+//!
 //! ```text
-//! request → tracers → engine → patch → bytes
+//! request → tracers → wants → plan → batch → patch
 //! ```
 //!
-//! - [`control`] reads a request and answers it; requests come from the command line, or from the
-//!   program itself.
-//! - [`tracers`] say what is wanted: the [`tracers::selection`] of each tracer, what all of them
-//!   want of a site, and the stub that does it.
-//! - An [`Engine`] knows the modules with their sites ([`sites`] finds them, and says why the rest
-//!   cannot be traced) and makes each site call a [`Target`], or nothing.
-//! - `patch` makes the pads, prepares the changes and writes them in batches.
-//! - `arch` says what the bytes of a site are on this processor, and in which steps they change.
+//! 1. `control.rs` reads a request of the command line, or of the program itself, and answers it.
+//! 2. `tracers/registry.rs` finds the function tracer by its name and changes it.
+//! 3. `tracers/selection.rs` says which functions that tracer selects.
+//! 4. `tracers/wants.rs` joins what all tracers want of a function, and chooses the stub for it.
+//! 5. `tracers/traced_sites.rs` compares that with what each site does now.
+//! 6. `engine.rs` knows the modules with their sites, which `sites/` finds, and takes targets.
+//! 7. `patch/prepare.rs` plans which bytes of which sites change.
+//! 8. `patch/trampolines.rs` makes the code that those sites call.
+//! 9. `patch/batch.rs` does the steps of many sites together.
+//! 10. `patch/code_writes.rs` writes the bytes.
 //!
 //! # The way of a call
 //!
+//! From an enabled patch site to its records:
+//!
 //! ```text
-//! site → pad → stub → open call → record ⇢ function ⇢ stub → open call → record → caller
-//!               ↓                                        ↓
-//!            slow way                                 slow way
+//! patch site → trampoline → stub → open call → record → function
+//!                            ↓ ↑
+//!                          slow way
+//!
+//! function → stub → open call closed → record → caller
 //! ```
 //!
-//! - An open site calls its pad, which pushes the site's number and jumps to a stub.
-//! - The stub is a straight line of assembly. It looks up the function type of the site, opens a
-//!   call: notes it in the thread's own memory and replaces its return address; then it writes the
-//!   record of the entry into the thread's ring and returns into the function.
-//! - The function returns to another stub, which finds the open call, puts the true return address
-//!   back, writes the record of the end and returns to the caller. Where the exits of a function
-//!   are sites its return address stays, and the sites lead to that stub.
-//! - What is not the common case goes the slow way, through Rust: a thread's first call, tail
-//!   calls, calls that were unwound, a full page, and all that a tracer wants beyond entry and
-//!   exit.
-//!
-//! All of it lies in `record`, whose files are listed there in this order.
+//! 1. `arch/x86_64/trampoline_code.rs`: the site calls its trampoline, which pushes the site's
+//!    number and jumps to a stub.
+//! 2. `record/x86_64/call_stubs.rs`: the stub is a straight line of assembly without calls.
+//! 3. `record/site_tables.rs`: the stub finds the function type of the site by its number.
+//! 4. `record/x86_64/into_slow_way.rs`: whatever is not the common case leaves the stub here.
+//! 5. `record/slow_way.rs`: Rust does the rest. Such cases are a thread's first call, tail calls,
+//!    calls that were unwound, a full page, and all that a tracer wants beyond entry and exit.
+//! 6. `record/call_plan.rs`: what is wanted of the calls of a function type.
+//! 7. `record/open_calls.rs`: the call is noted in the thread's own memory, and its return address
+//!    replaced. Where the exits of a function are sites its return address stays.
+//! 8. The record of the entry goes into the thread's ring (crate `ringmark`), and the function
+//!    runs.
+//! 9. The function returns to another stub of `call_stubs.rs`. It finds the open call, restores
+//!    the return address, writes the record of the end and returns to the caller.
 //!
 //! # Rules for targets
 //!
 //! A target is entered with the number of the site ([`SiteId`]) at `[rsp]`, the address after
 //! the site ([`Site::return_address`]) at `[rsp + 8]` and, at an entry, the function's own return
-//! address at `[rsp + 16]`. It must leave every register as it was but the arithmetic flags, take
-//! the number from the stack and return to the address after it. At an exit ([`Kind::Exit`]) the
+//! address at `[rsp + 16]`. It must preserve every register but the arithmetic flags, take the
+//! number from the stack and return to the address after it. At an exit ([`SiteKind::Exit`]) the
 //! site has jumped: at `[rsp + 8]` is the function's return address, and the target returns there.
 //!
 //! - A target is entered on any thread, in signal handlers, on any stack, before a thread's
 //!   runtime is set up and after it is gone.
-//! - It stays where it is for as long as the process lives. A thread may enter it for a while after
-//!   its site was given another one, or none: it was on its way already.
-//! - It must not enter a function whose site is open, or it is entered again.
+//! - It stays in memory while the process lives. A thread may enter it for a while after its site
+//!   was given another target or was disabled, because it was on its way.
+//! - It must not enter a function whose site is enabled, or it is entered again.
 
 mod arch;
 pub mod control;
@@ -61,8 +75,8 @@ pub mod sites;
 pub mod tracers;
 
 pub use arch::UnfitCode;
-pub use engine::{Changes, Engine, Report, with_engine};
-pub use patch::{Refusal, Target, Threads};
+pub use engine::{Engine, ModuleChanges, SiteTarget, SwitchReport, with_engine};
+pub use patch::{Refusal, RefusedSite, Target, Threads};
 pub use record::callbacks::Callback;
-pub use sites::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
+pub use sites::{FileError, Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};
 pub use tracers::selection;

@@ -6,34 +6,34 @@ use std::thread;
 
 use ringmark_function_tracer::{Threads, control};
 
-/// Starts a session, unless the program has one, and tracers as `wishes` say, in the words of
+/// Starts a session, unless the program has one, and tracers as `requests` say, in the words of
 /// `RINGMARK_TRACE`. On a thread of its own: the calling one may have been taken out of anything.
 /// Returns 0, or -1 where there is no thread to be had.
 ///
 /// # Safety
-/// `wishes` must be null or a string.
+/// `requests` must be null or a string.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ringmark_functions_start(wishes: *const c_char) -> c_int {
-    let wishes = if wishes.is_null() {
+pub(crate) unsafe extern "C" fn ringmark_functions_start(requests: *const c_char) -> c_int {
+    let requests = if requests.is_null() {
         c""
     } else {
         // SAFETY: the caller gives a string.
-        unsafe { CStr::from_ptr(wishes) }
+        unsafe { CStr::from_ptr(requests) }
     };
-    let wishes = wishes.to_string_lossy().into_owned();
+    let requests = requests.to_string_lossy().into_owned();
     let work = move || {
         // The program goes on without us, whatever happens here.
-        let _ = catch_unwind(|| begin(&wishes));
+        let _ = catch_unwind(|| begin(&requests));
     };
     let name = "ringmark-attach".to_owned();
     let thread = thread::Builder::new().name(name).spawn(work);
     if thread.is_ok() { 0 } else { -1 }
 }
 
-fn begin(wishes: &str) {
+fn begin(requests: &str) {
     let running = ringmark::Session::current();
     if running.is_some() || ringmark::Session::builder().start().is_ok() {
-        // Wishes come by the mailbox, too, and are answered there.
-        let _ = control::install_and_start(Threads::Running, wishes);
+        // Requests come by the mailbox, too, and are answered there.
+        let _ = control::install_and_start(Threads::Running, requests);
     }
 }

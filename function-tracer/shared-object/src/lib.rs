@@ -8,7 +8,9 @@ mod start;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 
-use ringmark_function_tracer::{Engine, Module, Site, SiteId, Target, Threads, with_engine};
+use ringmark_function_tracer::{
+    Engine, Module, Site, SiteId, SiteTarget, Target, Threads, with_engine,
+};
 
 /// What is known of a site, or of something that is none.
 #[repr(C)]
@@ -133,6 +135,10 @@ pub unsafe extern "C" fn ringmark_functions_switch(
     // SAFETY: the caller says that it keeps to the rules.
     let made = unsafe { Target::new(target as u64) };
     let target = (!target.is_null()).then_some(made);
-    let wishes: Vec<_> = ids.iter().map(|id| (SiteId(*id), target)).collect();
-    with(|engine| engine.switch(&wishes).done)
+    let targets = ids.iter().map(|id| SiteTarget {
+        site: SiteId(*id),
+        target,
+    });
+    let targets: Vec<_> = targets.collect();
+    with(|engine| engine.switch(&targets).done)
 }

@@ -27,8 +27,8 @@ fn begin() {
     let Some(_session) = ringmark::start_from_env() else {
         return;
     };
-    let wishes = std::env::var("RINGMARK_TRACE").unwrap_or_default();
-    if let Err(error) = control::install_and_start(threads, &wishes) {
+    let requests = std::env::var("RINGMARK_TRACE").unwrap_or_default();
+    if let Err(error) = control::install_and_start(threads, &requests) {
         let is_verbose = std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1");
         if is_verbose {
             let line = format!("ringmark: RINGMARK_TRACE: {error}\n");

@@ -1,15 +1,17 @@
-//! What a processor has to say about sites. A port fills one folder with the items used here:
-//! [`read`] tells a site from other code, [`Form`] holds the site's bytes and the steps between
-//! them, [`write_pad`] and [`write_hop`] make the code that a site calls, [`store_head`] changes
-//! the first bytes of an instruction that other threads may be executing.
+//! Patch sites on one processor. A port fills one folder with the items used here.
+//!
+//! - [`read`] tells a site from other code.
+//! - [`Form`] holds the site's bytes and the steps between them.
+//! - [`write_trampoline`] and [`write_hop`] make the code that a site calls.
+//! - [`store_head`] changes the first bytes of an instruction that other threads may be executing.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    CODE_BYTES_MAX, Form, HOP_BYTES, PAD_BYTES, REACH_BYTES, ReturnPlace, is_return,
-    lands_on_entry, read, safe_distances, store_head, write_hop, write_pad,
+    CODE_BYTES_MAX, Form, HOP_BYTES, REACH_BYTES, ReturnPlace, TRAMPOLINE_BYTES, is_return,
+    lands_on_entry, read, safe_distances, store_head, write_hop, write_trampoline,
 };
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -17,27 +19,28 @@ compile_error!(
     "ringmark-function-tracer knows x86-64 only: fill a folder of function-tracer/src/arch"
 );
 
-/// Why code is not that of a site.
+/// Why code is not that of a patch site.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitCode {
-    /// Fewer bytes than a call needs.
+    /// The NOPs have fewer bytes than a call.
     #[error("{0} bytes of NOP, expected 5")]
     FewNops(usize),
-    /// No NOP at all: another tool changed it, or another compiler wrote it.
+    /// There is no NOP: another tool changed the code, or another compiler wrote it.
     #[error("found {0:02x?}, expected NOPs")]
     NotNops(Vec<u8>),
-    /// Short NOPs that are not all of one byte: a thread may rest where a call would go on.
+    /// Short NOPs that are not all of one byte. A thread may be between two of them, in the middle
+    /// of what would be a call.
     #[error("found {0:02x?}, expected one NOP of 5 bytes or NOPs of one byte each")]
     BrokenNops(Vec<u8>),
-    /// A NOP whose end cannot become one of its own.
+    /// A NOP whose end cannot become a NOP of its own.
     #[error("a NOP of {0} bytes, expected 5 to 10")]
     LongNop(usize),
-    /// A two-byte head across two aligned words of 8.
+    /// A head of two bytes lies across two aligned words of 8.
     #[error("its first two bytes lie in two words: they cannot be changed at once")]
     Straddles,
 }
 
-/// A few bytes of code.
+/// Up to 12 bytes of code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bytes {
     bytes: [u8; Self::MAX],
@@ -47,7 +50,7 @@ pub(crate) struct Bytes {
 impl Bytes {
     const MAX: usize = 12;
 
-    /// The first twelve of `bytes`.
+    /// The first 12 of `bytes`.
     pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut new = Self::default();
         for (to, from) in new.bytes.iter_mut().zip(bytes) {
@@ -71,24 +74,24 @@ impl std::ops::Deref for Bytes {
 pub(crate) struct Edit {
     /// Distance from the site's first byte.
     pub(crate) offset: u8,
-    /// What goes there.
+    /// The bytes to write.
     pub(crate) bytes: Bytes,
 }
 
-/// The writes that take a site from one state to another. All processors must have seen one
-/// before the next is done.
+/// Number of writes at most that take a site from one state to another. Every processor must have
+/// seen one write before the next is done.
 pub(crate) const STEPS: usize = 4;
 
-/// What a site does.
+/// What a patch site does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// What it does without us: nothing.
-    Rest,
-    /// It calls its pad.
-    Open,
+pub(crate) enum SiteState {
+    /// Nothing, as its compiler made it.
+    Disabled,
+    /// It calls its trampoline.
+    Enabled,
 }
 
-/// Which list a site was found in.
+/// The table that a site was found in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// `__patchable_function_entries`.

@@ -10,8 +10,8 @@ use ringmark_format::tracer_text::{
 use crate::engine::Engine;
 use crate::record::has_shadow_stack;
 use crate::record::nodes::not_called;
-use crate::sites::{self, Kind, Module};
-use crate::tracers::{Outcome, Selection, Tracer, TracerKind, Tracers, candidate};
+use crate::sites::{self, Module, SiteKind};
+use crate::tracers::{ChangeOutcome, Selection, Tracer, TracerKind, Tracers, candidate};
 
 /// Kept free for the last line.
 const LAST_LINE_BYTES: usize = 64;
@@ -19,19 +19,19 @@ const LAST_LINE_BYTES: usize = 64;
 const GIVEN_UP_MAX: usize = 32;
 
 /// What a change did.
-pub(super) fn report(outcome: &Outcome) -> String {
+pub(super) fn report(outcome: &ChangeOutcome) -> String {
     let mut text = counts(&[
         (Count::Matched, outcome.matched),
         (Count::Patched, outcome.patched),
-        (Count::Open, outcome.open),
+        (Count::Open, outcome.enabled),
         (Count::Refused, outcome.refused.len()),
     ]);
     if outcome.schema_full {
         let note = "the schema is full: some functions will be shown by number";
         push(&mut text, &AnswerLine::Note(note));
     }
-    for (name, why) in &outcome.refused {
-        let refusal = format!("{name}: {why}");
+    for one in &outcome.refused {
+        let refusal = format!("{}: {}", one.function, one.refusal);
         if !push(&mut text, &AnswerLine::Refusal(&refusal)) {
             break;
         }
@@ -40,7 +40,7 @@ pub(super) fn report(outcome: &Outcome) -> String {
 }
 
 /// What a change of this tracer did.
-pub(super) fn changed(outcome: &Outcome, tracer: &Tracer) -> String {
+pub(super) fn changed(outcome: &ChangeOutcome, tracer: &Tracer) -> String {
     let mut text = report(outcome);
     for (n, trigger) in tracer.options().triggers.iter().enumerate() {
         let note = format!("trigger {:?} is at no function", trigger.text());
@@ -92,7 +92,7 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
     let functions = engine.modules().flat_map(|module| &module.functions);
     let mut text = counts(&[
         (Count::Sites, sites),
-        (Count::Open, tracers.open_sites()),
+        (Count::Open, tracers.enabled_sites()),
         (Count::Untraceable, refused),
         (
             Count::Sleds,
@@ -188,7 +188,7 @@ pub(super) fn functions(
     for module in engine.modules() {
         let path = module.path.display().to_string();
         let mut named = false;
-        for site in module.sites.iter().filter(|s| s.kind == Kind::Entry) {
+        for site in module.sites.iter().filter(|s| s.kind == SiteKind::Entry) {
             let wanted = |(): ()| {
                 let candidate = candidate(module, site);
                 selection.is_empty() || selection.wants(&candidate)
@@ -226,7 +226,7 @@ fn site_line(engine: &Engine, module: &Module, site: &sites::Site) -> String {
     };
     let start = function.map_or(site.address, |f| f.address);
     let line = Site {
-        is_on: engine.is_open(site.id),
+        is_on: engine.is_enabled(site.id),
         address: site.address,
         bytes: function.map_or(0, |f| f.size),
         exits,

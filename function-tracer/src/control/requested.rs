@@ -3,11 +3,11 @@
 use ringmark_format::tracer_text::RequestLine;
 
 use super::RequestError;
-use crate::tracers::{Options, Selection, Syntax, TracerKind, Trigger};
+use crate::tracers::{Selection, Syntax, TracerKind, TracerOptions, Trigger};
 
 /// What one request or program start says about a tracer.
 #[derive(Debug, Default)]
-pub(super) struct Wish<'a> {
+pub(super) struct Requested<'a> {
     pub(super) tracer: Option<&'a str>,
     pub(super) kind: Option<TracerKind>,
     selection: Selection,
@@ -24,33 +24,33 @@ pub(super) struct Wish<'a> {
     pub(super) refused: bool,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> Requested<'a> {
     pub(super) fn read(lines: &[RequestLine<'a>]) -> Result<Self, RequestError> {
-        let mut wish = Self::default();
+        let mut requested = Self::default();
         let mut syntax = Syntax::Glob;
         for line in lines {
             match *line {
-                RequestLine::Tracer(name) => wish.tracer = Some(name),
-                RequestLine::Kind(kind) => wish.kind = Some(kind),
+                RequestLine::Tracer(name) => requested.tracer = Some(name),
+                RequestLine::Kind(kind) => requested.kind = Some(kind),
                 RequestLine::Match(of_next) => syntax = of_next,
-                RequestLine::Filter(pattern) => wish.selection.want(pattern, syntax)?,
-                RequestLine::Notrace(pattern) => wish.selection.leave_out(pattern, syntax)?,
-                RequestLine::MinBytes(bytes) => wish.min_bytes = Some(bytes),
-                RequestLine::Args(count) => wish.arguments = Some(count),
-                RequestLine::Result(is_wanted) => wish.result = Some(is_wanted),
-                RequestLine::MinNs(ns) => wish.min_ns = Some(ns),
-                RequestLine::NoTriggers => wish.triggers = Some(Vec::new()),
+                RequestLine::Filter(pattern) => requested.selection.want(pattern, syntax)?,
+                RequestLine::Notrace(pattern) => requested.selection.leave_out(pattern, syntax)?,
+                RequestLine::MinBytes(bytes) => requested.min_bytes = Some(bytes),
+                RequestLine::Args(count) => requested.arguments = Some(count),
+                RequestLine::Result(is_wanted) => requested.result = Some(is_wanted),
+                RequestLine::MinNs(ns) => requested.min_ns = Some(ns),
+                RequestLine::NoTriggers => requested.triggers = Some(Vec::new()),
                 RequestLine::Trigger(text) => {
-                    let triggers = wish.triggers.get_or_insert_default();
+                    let triggers = requested.triggers.get_or_insert_default();
                     triggers.push(Trigger::parse(text, syntax)?);
                 }
-                RequestLine::BudgetPpm(ppm) => wish.budget_ppm = Some(ppm),
-                RequestLine::LeaseMs(ms) => wish.lease_ms = Some(ms),
-                RequestLine::From(at) => wish.from = at as usize,
-                RequestLine::Refused => wish.refused = true,
+                RequestLine::BudgetPpm(ppm) => requested.budget_ppm = Some(ppm),
+                RequestLine::LeaseMs(ms) => requested.lease_ms = Some(ms),
+                RequestLine::From(at) => requested.from = at as usize,
+                RequestLine::Refused => requested.refused = true,
             }
         }
-        Ok(wish)
+        Ok(requested)
     }
 
     /// The functions that were named.
@@ -59,12 +59,12 @@ impl<'a> Wish<'a> {
     }
 
     /// Whether functions were named, now or before.
-    pub(super) fn selects(&self, options: &Options) -> bool {
+    pub(super) fn selects(&self, options: &TracerOptions) -> bool {
         !self.selection.is_empty() || !options.selection.is_empty()
     }
 
     /// What is not said stays as it was.
-    pub(super) fn change(self, options: &mut Options) {
+    pub(super) fn change(self, options: &mut TracerOptions) {
         options.selection.replace(self.selection);
         options.selection.min_bytes = self.min_bytes.unwrap_or(options.selection.min_bytes);
         options.arguments = self.arguments.unwrap_or(options.arguments);

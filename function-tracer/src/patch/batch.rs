@@ -1,32 +1,32 @@
-//! One batch: the bytes compared, the text opened, the steps done with all processors in step
-//! between them, the text closed.
+//! One batch: compares the sites' bytes, opens the code for writing, does the steps with all
+//! processors in line between them, closes the code.
 
 use std::io;
 use std::sync::Arc;
 
-use super::code_writes::Window;
-use super::patched::Patched;
-use super::prepare::Change;
-use super::refusal::Refusal;
-use super::sync::sync;
+use super::code_writes::{CodeWindow, serialize_processors};
+use super::patched::PatchedModule;
+use super::prepare::SiteChange;
+use super::refusal::{Refusal, RefusedSite};
 use crate::arch::STEPS;
 use crate::sites::loader::{self, Counts, Held};
 use crate::sites::{Module, SiteId};
 
-/// Sites of one batch. The loader's lock is held during one, and a fork waits for its end.
+/// Sites of one batch at most: the loader's lock is held during a batch, and a fork waits for its
+/// end.
 pub(crate) const SITES_MAX: usize = 4096;
 
 /// How a batch ended.
 #[derive(Debug)]
 pub(crate) enum BatchEnd {
-    /// All sites but those refused are switched.
-    Done(Vec<(SiteId, Refusal)>),
-    /// The loader has mapped or unmapped something: nothing was done.
+    /// All sites but those refused are changed.
+    Done(Vec<RefusedSite>),
+    /// The loader mapped or unmapped a module since the list was made: nothing was done.
     Stale,
 }
 
-/// Switches the sites of `changes`, all of one module, if the loader's counts are still `counts`.
-pub(crate) fn run(patched: &mut Patched, changes: &[Change], counts: Counts) -> BatchEnd {
+/// Changes the sites of `changes`, all of one module, if the loader's counts are still `counts`.
+pub(crate) fn run(patched: &mut PatchedModule, changes: &[SiteChange], counts: Counts) -> BatchEnd {
     let end = loader::hold(|held| {
         if held.counts != counts {
             return BatchEnd::Stale;
@@ -39,9 +39,12 @@ pub(crate) fn run(patched: &mut Patched, changes: &[Change], counts: Counts) -> 
                 done.for_each(|change| patched.set(change.index, change.after));
             }
             Err(error) => {
-                let refusal = Refusal::Text(Arc::new(error));
-                let ids = changes.iter().filter_map(|change| id(module, change));
-                refused.extend(ids.map(|id| (id, refusal.clone())));
+                let refusal = Refusal::Code(Arc::new(error));
+                let sites = changes.iter().filter_map(|change| id(module, change));
+                refused.extend(sites.map(|site| RefusedSite {
+                    site,
+                    refusal: refusal.clone(),
+                }));
             }
         }
         BatchEnd::Done(refused)
@@ -49,12 +52,12 @@ pub(crate) fn run(patched: &mut Patched, changes: &[Change], counts: Counts) -> 
     end.unwrap_or(BatchEnd::Stale)
 }
 
-/// Sorts out sites that another tool has changed.
+/// Separates sites with the expected bytes from sites that another tool has changed.
 fn compare(
     held: &Held<'_>,
     module: &Module,
-    changes: &[Change],
-) -> (Vec<Change>, Vec<(SiteId, Refusal)>) {
+    changes: &[SiteChange],
+) -> (Vec<SiteChange>, Vec<RefusedSite>) {
     let (mut good, mut refused) = (Vec::new(), Vec::new());
     for change in changes {
         if held.is(&module.segments, change.address, &change.expected) {
@@ -66,25 +69,26 @@ fn compare(
             found: found.unwrap_or_default(),
             expected: change.expected.to_vec(),
         };
-        refused.extend(id(module, change).map(|id| (id, refusal)));
+        refused.extend(id(module, change).map(|site| RefusedSite { site, refusal }));
     }
     (good, refused)
 }
 
-fn id(module: &Module, change: &Change) -> Option<SiteId> {
+fn id(module: &Module, change: &SiteChange) -> Option<SiteId> {
     module.sites.get(change.index).map(|site| site.id)
 }
 
-/// Whatever step an error comes at, every site is left executable: no step makes it otherwise.
-fn write(held: &Held<'_>, module: &Module, changes: &[Change]) -> io::Result<()> {
+/// Writes all steps of `changes`. After an error every site can still be executed, because each
+/// step leaves it so.
+fn write(held: &Held<'_>, module: &Module, changes: &[SiteChange]) -> io::Result<()> {
     if changes.is_empty() {
         return Ok(());
     }
     // Nothing is written unless this works.
-    sync()?;
-    let place = |change: &Change| change.address..change.address + change.expected.len() as u64;
-    let window = Window::open(held, &module.segments, changes.iter().map(place))?;
-    let is_split = |change: &Change| !change.after.form.has_one_byte_head();
+    serialize_processors()?;
+    let place = |change: &SiteChange| change.address..change.address + change.expected.len() as u64;
+    let window = CodeWindow::open(held, &module.segments, changes.iter().map(place))?;
+    let is_split = |change: &SiteChange| !change.after.form.has_one_byte_head();
     if !window.has_whole_words() && changes.iter().any(is_split) {
         return Err(io::Error::other(
             "a two-byte head needs text that can be made writable",
@@ -103,7 +107,7 @@ fn write(held: &Held<'_>, module: &Module, changes: &[Change]) -> io::Result<()>
             }
         }
         if is_written {
-            sync()?;
+            serialize_processors()?;
         }
     }
     window.close()

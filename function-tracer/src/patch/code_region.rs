@@ -1,5 +1,5 @@
 //! Memory for generated code. A page is filled while no thread can execute it and never written
-//! again after that, so it is never writable and executable at once.
+//! after that, so no page is writable and executable at once.
 
 use std::fs::File;
 use std::io;
@@ -12,25 +12,26 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprot
 
 use super::PAGE_BYTES;
 
-/// A reserved range of addresses. Unmapped when dropped.
+/// A reserved range of addresses, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Region {
     start: u64,
     pages: usize,
-    /// Pages that hold code.
+    /// By page: whether it holds code or data.
     is_filled: Vec<bool>,
 }
 
+/// Bytes of a page, for addresses.
 pub(crate) fn page_bytes() -> u64 {
     PAGE_BYTES as u64
 }
 
 impl Region {
-    /// Reserves `range`, which begins and ends at pages, if nothing lies there.
+    /// Reserves `range`, whose ends are multiples of the page, if nothing is mapped there.
     pub(crate) fn reserve(range: &Range<u64>) -> Option<Self> {
         let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
-        // SAFETY: new memory at a place where there is none, by the flag.
+        // SAFETY: patch invariant 4; the flag refuses a place where something is mapped.
         let at =
             unsafe { mmap_anonymous(range.start as *mut _, length, ProtFlags::empty(), flags) };
         let region = Self {
@@ -38,16 +39,17 @@ impl Region {
             pages: length / PAGE_BYTES,
             is_filled: vec![false; length / PAGE_BYTES],
         };
-        // Kernels that do not know the flag take the address as a hint.
+        // Kernels without this flag take the address as a hint.
         (region.start == range.start).then_some(region)
     }
 
+    /// Address of the first byte.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
     /// Fills those of `wanted`, sorted numbers of pages, that hold nothing yet. `fill` gets a
-    /// page's number and its bytes, which are traps before.
+    /// page's number and its bytes, which hold trap instructions.
     pub(crate) fn fill(
         &mut self,
         wanted: &[usize],
@@ -64,8 +66,7 @@ impl Region {
             }
             self.protect(&pages, MprotectFlags::READ | MprotectFlags::WRITE)?;
             let to = (self.start + first as u64 * page_bytes()) as *mut u8;
-            // SAFETY: pages of this region, writable since the line before, and `fill` had no way
-            // to them.
+            // SAFETY: patch invariants 4 and 5; the pages were made writable above.
             unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), to, code.len()) };
             match self.protect(&pages, MprotectFlags::READ | MprotectFlags::EXEC) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -78,21 +79,20 @@ impl Region {
         Ok(())
     }
 
-    /// Puts a file that holds `code` in the place of `pages`: for processes in which memory that
-    /// was written may never become code.
+    /// Maps a file with `code` over `pages`, for processes in which memory that was written may
+    /// never become executable.
     fn map_code(&self, pages: &Range<usize>, code: &[u8]) -> io::Result<()> {
-        let file = File::from(memfd_create("ringmark-pads", MemfdFlags::CLOEXEC)?);
+        let file = File::from(memfd_create("ringmark-trampolines", MemfdFlags::CLOEXEC)?);
         file.write_all_at(code, 0)?;
         let at = self.start + pages.start as u64 * page_bytes();
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
         let protection = ProtFlags::READ | ProtFlags::EXEC;
-        // SAFETY: replaces pages of this region, to which no reference leads and that no thread
-        // executes yet.
+        // SAFETY: patch invariants 4 and 5: no thread executes these pages yet.
         unsafe { mmap(at as *mut _, code.len(), protection, flags, &file, 0)? };
         Ok(())
     }
 
-    /// Makes pages memory for words.
+    /// Makes pages readable and writable, for words of data.
     pub(crate) fn make_data(&mut self, pages: &Range<usize>) -> io::Result<()> {
         self.protect(pages, MprotectFlags::READ | MprotectFlags::WRITE)?;
         self.is_filled[pages.clone()].fill(true);
@@ -105,27 +105,27 @@ impl Region {
         }
         let at = self.start + pages.start as u64 * page_bytes();
         let length = pages.len() * PAGE_BYTES;
-        // SAFETY: pages of this region, to which no reference leads.
+        // SAFETY: patch invariant 4.
         unsafe { mprotect(at as *mut _, length, flags)? };
         Ok(())
     }
 
-    /// Stores `value` in word `index` after `from`, in pages that were made data.
+    /// Stores `value` in word `index` after address `from`, in pages made for data.
     pub(crate) fn store(&self, from: u64, index: usize, value: u64) {
         let at = from + index as u64 * 8;
         if at < self.start || at + 8 > self.start + self.pages as u64 * page_bytes() {
             return;
         }
-        // SAFETY: an aligned word of this region; pads load it, no other thread stores.
+        // SAFETY: patch invariants 4 and 7; the word lies in this region, as checked above.
         let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
-        // Release: the target's code was written before.
+        // Release: a trampoline that loads this word finds the target's code.
         word.store(value, Ordering::Release);
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: this region's own memory. It is dropped when no site calls into it.
+        // SAFETY: patch invariants 4 and 6.
         let _ = unsafe { munmap(self.start as *mut _, self.pages * PAGE_BYTES) };
     }
 }

@@ -1,31 +1,50 @@
-//! Switching sites while every thread of the process goes on.
+//! Enabling and disabling patch sites while every thread of the process goes on running.
 //!
-//! A batch walks all its sites once per step ([`crate::arch::STEPS`]), and between two steps all
-//! processors that run the program pass a serializing instruction ([`sync`]). No step leaves a site
-//! in a state that a thread could not execute, so no thread has to be stopped, waited for or
-//! interrupted by a trap; what those states are, the processor's folder says.
+//! A batch walks all its sites once per step ([`crate::arch::STEPS`]). Between two steps every
+//! processor that runs the program passes a serializing instruction. No step leaves a site in a
+//! state that a thread could not execute, so no thread is stopped, waited for or interrupted by a
+//! trap. The states of a site are described in the processor's folder of `arch`.
 //!
-//! - [`patched`]: a module, and what was done to its sites so far.
-//! - [`prepare`]: goals become changes, by module; what cannot be done is refused with its reason.
-//! - [`trampolines`]: pads for the sites' calls, within reach, before anything calls them.
-//! - [`batch`]: the bytes are compared with what they should be, the text is opened for writing,
-//!   the steps are done, the text is closed.
-//! - [`code_writes`]: the only writes into code, [`code_region`]: the only code that is made.
+//! In the order of a switch:
+//!
+//! 1. [`prepare`]: goals become changes of one module's sites; a goal that cannot be reached gets
+//!    a [`Refusal`].
+//! 2. [`trampolines`]: the code that enabled sites call, within their reach, in memory of
+//!    [`code_region`].
+//! 3. [`batch`]: compares bytes with those expected, opens the code for writing, does the steps.
+//! 4. [`code_writes`]: the only writes into code of the program.
+//! 5. [`patched`]: a module and what was done to its sites.
+//!
+//! # Invariants
+//!
+//! `SAFETY` lines of this folder cite these as *patch invariant n*.
+//!
+//! 1. The loader unmaps no module while its lock is held; a [`Held`] is the proof that it is.
+//! 2. Only this folder writes code of patch sites, under the lock of changes. No Rust reference
+//!    leads to that code.
+//! 3. A head of two bytes lies in one aligned word of 8: [`Form`] admits no other.
+//! 4. A region is this library's own mapping, and no Rust reference leads into it.
+//! 5. A page of a region is filled before a thread can execute it and never written after that.
+//! 6. A region is unmapped only when no site calls into it.
+//! 7. The word of a trampoline's target is aligned. Trampolines load it, and one thread at a time
+//!    stores it.
+//! 8. A target stays in memory for ever and keeps to the rules in the crate's documentation.
+//!
+//! [`Held`]: crate::sites::loader::Held
+//! [`Form`]: crate::arch::Form
 
 pub(crate) mod batch;
-pub(crate) mod code_region;
+mod code_region;
 mod code_writes;
 pub(crate) mod patched;
 pub(crate) mod prepare;
 mod refusal;
-mod sync;
-pub(crate) mod threads;
-pub(crate) mod trampolines;
+mod trampolines;
 
-pub use refusal::Refusal;
-pub use threads::Threads;
+pub use prepare::Threads;
+pub use refusal::{Refusal, RefusedSite};
 pub use trampolines::Target;
 
-/// The system's pages. Not asked for: `rustix` looks for the answer in the kernel's page of code, and
-/// dies where a tool such as valgrind hides that.
+/// Bytes of a page of the system. A constant, because `rustix` reads the size from the kernel's
+/// page of code and dies where a tool such as valgrind hides that page.
 const PAGE_BYTES: usize = 4096;

@@ -1,96 +1,96 @@
-//! What was done to a module: the state of its sites, and their pads. What was found in it is a
-//! [`Module`], which nothing changes.
+//! What was done to a module: the state of its patch sites, and their trampolines. What was found
+//! in it is a [`Module`], which nothing changes.
 
 use std::mem;
 
-use super::trampolines::Room;
-use crate::arch::{Bytes, Form, State};
+use super::trampolines::Trampolines;
+use crate::arch::{Bytes, Form, SiteState};
 use crate::sites::loader::Held;
 use crate::sites::{Module, Site, SiteId};
 
-/// What a site is now.
+/// What a patch site is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SiteState {
-    /// The form that it was found in, or the one that it settled in when it was opened.
+pub(crate) struct PatchedSite {
+    /// The form that the site was found in, or the one it settled in when it was first enabled.
     pub(crate) form: Form,
-    pub(crate) state: State,
-    /// Distance of its call, once it was opened.
+    pub(crate) state: SiteState,
+    /// Distance of the site's call in bytes; 0 before it was first enabled.
     pub(crate) distance: i32,
 }
 
-impl SiteState {
+impl PatchedSite {
     fn found(site: &Site) -> Self {
         Self {
             form: site.form,
-            state: State::Rest,
+            state: SiteState::Disabled,
             distance: 0,
         }
     }
 
-    /// The bytes that were left there.
+    /// The bytes that this library left at the site.
     pub(crate) fn bytes(&self) -> Bytes {
         self.form.bytes(self.state, self.distance)
     }
 }
 
-/// A module, and what was done to its sites.
+/// A module and what was done to its patch sites.
 #[derive(Debug)]
-pub(crate) struct Patched {
+pub(crate) struct PatchedModule {
     pub(crate) module: Module,
-    /// Its pads, once one of its sites was opened.
-    pub(super) room: Option<Room>,
+    /// The module's trampolines, from the first enabled site on.
+    pub(super) trampolines: Option<Trampolines>,
     /// By the site's index in the module.
-    pub(super) states: Vec<SiteState>,
+    pub(super) states: Vec<PatchedSite>,
 }
 
-impl Patched {
-    /// The module with all its sites at rest.
+impl PatchedModule {
+    /// The module with all its sites disabled.
     pub(crate) fn new(module: Module) -> Self {
-        let states = module.sites.iter().map(SiteState::found).collect();
+        let states = module.sites.iter().map(PatchedSite::found).collect();
         Self {
             module,
-            room: None,
+            trampolines: None,
             states,
         }
     }
 
-    /// Whether the site with this number is open.
-    pub(crate) fn is_open(&self, id: SiteId) -> bool {
+    /// Whether the site with this number is enabled.
+    pub(crate) fn is_enabled(&self, id: SiteId) -> bool {
         let state = self.module.index_of(id).and_then(|at| self.states.get(at));
-        state.is_some_and(|now| now.state == State::Open)
+        state.is_some_and(|now| now.state == SiteState::Enabled)
     }
 
     /// Notes what was done to the site with this index.
-    pub(super) fn set(&mut self, index: usize, now: SiteState) {
+    pub(super) fn set(&mut self, index: usize, now: PatchedSite) {
         if let Some(state) = self.states.get_mut(index) {
             *state = now;
         }
     }
 
     /// Whether memory still holds what was written there. A module that was unloaded and loaded
-    /// again at the same place is as its file made it, in every site; a debugger's breakpoint is in
-    /// one.
+    /// again at the same place differs in every site, because all are as its file has them. A
+    /// debugger's breakpoint changes one site only.
     pub(crate) fn is_as_left(&self, held: &Held<'_>) -> bool {
-        let is_there = |(site, now): (&Site, &SiteState)| {
+        let is_there = |(site, now): (&Site, &PatchedSite)| {
             held.is(&self.module.segments, site.address, &now.bytes())
         };
         let sites = || self.module.sites.iter().zip(&self.states);
-        let mut open = sites()
-            .filter(|(_, now)| now.state == State::Open)
+        let mut enabled = sites()
+            .filter(|(_, now)| now.state == SiteState::Enabled)
             .peekable();
-        if open.peek().is_some() {
-            return open.any(is_there);
+        if enabled.peek().is_some() {
+            return enabled.any(is_there);
         }
         let mut written = sites().filter(|(_, now)| now.distance != 0);
         written.all(is_there)
     }
 
-    /// Leaves the pads mapped for ever: sites may call them after all.
-    pub(crate) fn leave_pads(&mut self) {
-        mem::forget(self.room.take());
+    /// Leaves the trampolines mapped for ever, for sites that may still call them.
+    pub(crate) fn leave_trampolines(&mut self) {
+        mem::forget(self.trampolines.take());
     }
 
-    /// What was found, once the module is not loaded any more. The pads are unmapped.
+    /// The facts of a module that is no longer loaded. Its trampolines are unmapped.
     pub(crate) fn into_module(self) -> Module {
         self.module
     }

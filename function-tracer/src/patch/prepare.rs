@@ -1,47 +1,65 @@
-//! From goals to changes: which bytes have to become which, and what they call.
+//! From goals to changes: which bytes of a patch site become which, and what the site then calls.
 
-use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::{fs, io};
 
-use super::patched::{Patched, SiteState};
-use super::refusal::Refusal;
-use super::threads::Threads;
-use super::trampolines::{Call, Room};
-use crate::arch::{Bytes, Edit, STEPS, State};
-use crate::sites::{Site, SiteId};
+use super::patched::{PatchedModule, PatchedSite};
+use super::refusal::{Refusal, RefusedSite};
+use super::trampolines::{SiteCall, Trampolines};
+use crate::arch::{Bytes, Edit, STEPS, SiteState};
+use crate::sites::Site;
 
-/// What the site with this index shall call; nothing, to be at rest.
+/// Whether a thread may be between two bytes of a site while it is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// No: one thread, which has not run code with sites yet, as at the program's start.
+    NotYet,
+    /// Yes: any number of threads, anywhere. Correct in every program.
+    Running,
+}
+
+/// Whether this is the only thread of the process: its directory of threads then has three links.
+pub(crate) fn is_alone() -> bool {
+    fs::metadata("/proc/self/task").is_ok_and(|data| data.nlink() == 3)
+}
+
+/// What a site is to call from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Goal {
+    /// The site's index in its module.
     pub(crate) index: usize,
+    /// Address of the target; `None`: the site is to be disabled.
     pub(crate) target: Option<u64>,
 }
 
-/// One site of a batch.
+/// The change of one site in a batch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Change {
+pub(crate) struct SiteChange {
+    /// The site's index in its module.
     pub(crate) index: usize,
     pub(crate) address: u64,
-    /// What must stand there now.
+    /// Bytes that must be in memory before the change.
     pub(crate) expected: Bytes,
     pub(crate) steps: [Option<Edit>; STEPS],
-    /// What the site is afterwards.
-    pub(crate) after: SiteState,
+    /// What the site is after the change.
+    pub(crate) after: PatchedSite,
 }
 
 /// What is to be done with one module.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    pub(crate) changes: Vec<Change>,
-    /// Sites that only call something else now, or are as they should be.
+    pub(crate) changes: Vec<SiteChange>,
+    /// Sites that need no write: only their target changed, or nothing did.
     pub(crate) done: usize,
-    pub(crate) refused: Vec<(SiteId, Refusal)>,
+    pub(crate) refused: Vec<RefusedSite>,
 }
 
-/// Makes the pads that `goals`, sorted by index, need, sets their targets and lists the changes.
-pub(crate) fn prepare(patched: &mut Patched, goals: &[Goal], threads: Threads) -> Prepared {
+/// Makes the trampolines that `goals` need, sets their targets and lists the changes. `goals` are
+/// sorted by index.
+pub(crate) fn prepare(patched: &mut PatchedModule, goals: &[Goal], threads: Threads) -> Prepared {
     let mut prepared = Prepared::default();
-    let mut opening = Vec::new();
+    let mut enabling = Vec::new();
     for goal in goals {
         let sites = &patched.module.sites;
         let (Some(site), Some(now)) = (sites.get(goal.index), patched.states.get(goal.index))
@@ -49,44 +67,56 @@ pub(crate) fn prepare(patched: &mut Patched, goals: &[Goal], threads: Threads) -
             continue;
         };
         match (goal.target, now.state) {
-            (Some(_), State::Rest) => opening.push(*goal),
-            (Some(target), State::Open) => {
-                if let Some(room) = &patched.room {
-                    room.set_target(goal.index, target);
+            (Some(_), SiteState::Disabled) => enabling.push(*goal),
+            (Some(target), SiteState::Enabled) => {
+                if let Some(trampolines) = &patched.trampolines {
+                    trampolines.set_target(goal.index, target);
                 }
                 prepared.done += 1;
             }
-            (None, State::Open) => prepared.changes.push(closing(site, now, goal.index)),
-            (None, State::Rest) => prepared.done += 1,
+            (None, SiteState::Enabled) => {
+                prepared.changes.push(to_disable(site, now, goal.index));
+            }
+            (None, SiteState::Disabled) => prepared.done += 1,
         }
     }
-    if let Err(error) = open(patched, &opening, threads, &mut prepared) {
+    if let Err(error) = enable(patched, &enabling, threads, &mut prepared) {
         let error = Arc::new(error);
         let refusal = |goal: &Goal| {
             let site = patched.module.sites.get(goal.index)?;
-            Some((site.id, Refusal::Room(Arc::clone(&error))))
+            Some(no_trampoline(site, Arc::clone(&error)))
         };
-        prepared.refused.extend(opening.iter().filter_map(refusal));
+        prepared.refused.extend(enabling.iter().filter_map(refusal));
     }
     prepared
 }
 
-fn closing(site: &Site, now: &SiteState, index: usize) -> Change {
-    Change {
+fn no_trampoline(site: &Site, error: Arc<io::Error>) -> RefusedSite {
+    RefusedSite {
+        site: site.id,
+        refusal: Refusal::Trampoline(error),
+    }
+}
+
+fn to_disable(site: &Site, now: &PatchedSite, index: usize) -> SiteChange {
+    SiteChange {
         index,
         address: site.address,
-        expected: now.form.bytes(State::Open, now.distance),
-        steps: now.form.close(now.distance),
-        after: SiteState {
-            state: State::Rest,
+        expected: now.form.bytes(SiteState::Enabled, now.distance),
+        steps: now.form.steps_to_disable(now.distance),
+        after: PatchedSite {
+            state: SiteState::Disabled,
             ..*now
         },
     }
 }
 
-/// Adds changes that open the sites of `goals`, or says why none can be.
-fn open(
-    patched: &mut Patched,
+/// Adds changes that enable the sites of `goals`.
+///
+/// # Errors
+/// No trampoline can be made for any of them.
+fn enable(
+    patched: &mut PatchedModule,
     goals: &[Goal],
     threads: Threads,
     prepared: &mut Prepared,
@@ -94,24 +124,24 @@ fn open(
     if goals.is_empty() {
         return Ok(());
     }
-    let Patched {
+    let PatchedModule {
         module,
-        room,
+        trampolines,
         states,
     } = patched;
-    let room = match room {
-        Some(room) => room,
-        None => room.insert(Room::reserve(module)?),
+    let trampolines = match trampolines {
+        Some(trampolines) => trampolines,
+        None => trampolines.insert(Trampolines::reserve(module)?),
     };
     let all: Vec<_> = goals.iter().map(|goal| goal.index).collect();
-    room.make_pads(&all, module.site_ids().start)?;
-    // Threads may rest between its bytes.
+    trampolines.make(&all, module.site_ids().start)?;
+    // A site between whose bytes a thread may be needs a hop at a safe distance.
     let is_mirrored = |index: usize| {
         let now = states.get(index);
         threads == Threads::Running && now.is_some_and(|now| now.form.has_boundaries())
     };
     let mirror = mirror(
-        room,
+        trampolines,
         &module.sites,
         states,
         all.into_iter().filter(|at| is_mirrored(*at)),
@@ -125,29 +155,30 @@ fn open(
             true => mirror.clone(),
             false => now
                 .form
-                .distance(site.address, room.pad_at(goal.index))
+                .distance(site.address, trampolines.address_of(goal.index))
                 .ok_or_else(|| Arc::new(io::Error::other("it is out of reach"))),
         };
-        room.set_target(goal.index, goal.target.unwrap_or(0));
+        trampolines.set_target(goal.index, goal.target.unwrap_or(0));
         match distance {
             Ok(distance) => {
-                let change = opening(site, now, goal.index, distance, threads);
+                let change = to_enable(site, now, goal.index, distance, threads);
                 prepared.changes.push(change);
             }
-            Err(error) => prepared.refused.push((site.id, Refusal::Room(error))),
+            Err(error) => prepared.refused.push(no_trampoline(site, error)),
         }
     }
     Ok(())
 }
 
-/// Makes hops for the sites with these sorted indexes, if there are any, and says how far they are.
+/// Makes hops for the sites with these sorted indexes, if there are any. Returns the distance of
+/// the sites' calls to their hops.
 fn mirror(
-    room: &mut Room,
+    trampolines: &mut Trampolines,
     sites: &[Site],
-    states: &[SiteState],
+    states: &[PatchedSite],
     indexes: impl Iterator<Item = usize>,
 ) -> Result<i32, Arc<io::Error>> {
-    let call = |index: usize| Call {
+    let call = |index: usize| SiteCall {
         end: sites.get(index).map_or(0, Site::return_address),
         index,
     };
@@ -160,22 +191,28 @@ fn mirror(
         .enumerate()
         .filter(|(_, now)| now.form.has_boundaries());
     let all = with_boundaries.map(|(index, _)| call(index));
-    room.make_hops(all, &wanted).map_err(Arc::new)
+    trampolines.make_hops(all, &wanted).map_err(Arc::new)
 }
 
-fn opening(site: &Site, now: &SiteState, index: usize, distance: i32, threads: Threads) -> Change {
+fn to_enable(
+    site: &Site,
+    now: &PatchedSite,
+    index: usize,
+    distance: i32,
+    threads: Threads,
+) -> SiteChange {
     let form = match threads {
         Threads::NotYet => now.form.without_boundaries(),
         Threads::Running => now.form,
     };
-    Change {
+    SiteChange {
         index,
         address: site.address,
-        expected: form.bytes(State::Rest, 0),
-        steps: form.open(distance),
-        after: SiteState {
+        expected: form.bytes(SiteState::Disabled, 0),
+        steps: form.steps_to_enable(distance),
+        after: PatchedSite {
             form: form.settled(distance),
-            state: State::Open,
+            state: SiteState::Enabled,
             distance,
         },
     }

@@ -1,29 +1,40 @@
-//! Why a site was not switched.
+//! Why a patch site was neither enabled nor disabled.
 
 use std::io;
 use std::sync::Arc;
 
-/// Why a site was not switched.
+use crate::sites::SiteId;
+
+/// Why a patch site was neither enabled nor disabled.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Refusal {
-    /// Its module was unloaded, or there never was such a site.
+    /// The site's module was unloaded, or no site ever had this number.
     #[error("no such site: its module is not loaded")]
     Gone,
-    /// Its bytes are not ours: a debugger's breakpoint, another tracer.
+    /// The site's bytes are another tool's: a debugger's breakpoint, another tracer.
     #[error("found {found:02x?}, expected {expected:02x?}: another tool changed it")]
     Changed {
-        /// What stands there.
+        /// Bytes in memory.
         found: Vec<u8>,
-        /// What was left there.
+        /// Bytes that this library left there.
         expected: Vec<u8>,
     },
-    /// No place for its pad.
-    #[error("no pad for it: {0}")]
-    Room(#[source] Arc<io::Error>),
-    /// Code that cannot be written.
+    /// No trampoline could be made within reach of the site.
+    #[error("no trampoline for it: {0}")]
+    Trampoline(#[source] Arc<io::Error>),
+    /// The site's code could not be made writable, or not be written.
     #[error("its code cannot be changed: {0}")]
-    Text(#[source] Arc<io::Error>),
-    /// A list of modules that changed during every attempt.
+    Code(#[source] Arc<io::Error>),
+    /// The loader's list of modules changed during every attempt.
     #[error("its code cannot be changed: modules were loaded and unloaded all the while")]
     Restless,
+}
+
+/// A patch site that was neither enabled nor disabled.
+#[derive(Debug, Clone)]
+pub struct RefusedSite {
+    /// The site's number.
+    pub site: SiteId,
+    /// The reason.
+    pub refusal: Refusal,
 }

@@ -1,123 +1,132 @@
-//! Pads for the sites of one module: near enough to be called, made when first needed; and what
-//! they jump to.
+//! The trampolines of one module: code that its enabled patch sites call, made within their reach
+//! when first needed, and the targets that it jumps to.
 //!
-//! One region holds the pads, 16 bytes for each site, and after them the slots that say where each
-//! pad jumps. Sites between whose bytes threads may rest can call at certain distances only
-//! ([`arch::safe_distances`]); they all use the same one, so a second region, the mirror, repeats
-//! their layout at that distance, with a jump to the pad in each place.
+//! One region holds the trampolines, 16 bytes for each site, and after them the table of target
+//! words that they jump through. Some sites have bytes between which a thread may be. Such a site
+//! can call at certain distances only ([`arch::safe_distances`]). All of them use the same
+//! distance: a second region, the mirror, repeats the sites' layout there, with a jump to the
+//! trampoline (a hop) for each site.
 
 use std::io;
 use std::ops::Range;
 
 use super::PAGE_BYTES;
 use super::code_region::{Region, page_bytes};
-use crate::arch::{self, HOP_BYTES, PAD_BYTES, REACH_BYTES};
+use crate::arch::{self, HOP_BYTES, REACH_BYTES, TRAMPOLINE_BYTES};
 use crate::sites::{Module, maps};
 
-/// Nothing is put below this address.
+/// Lowest address of a region.
 const LOWEST: u64 = 1 << 20;
 
-/// An address that sites call. What it must do is in the crate's documentation.
+/// Code that a patch site calls through its trampoline. The crate's documentation has the rules for
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target(u64);
 
 impl Target {
+    /// The target at `address`.
+    ///
     /// # Safety
-    /// At `address` there must be code, for as long as the process lives, that keeps to the
-    /// rules for targets in the crate's documentation.
+    /// At `address` there must be code that stays there while the process lives and keeps to the
+    /// rules for targets in the crate's documentation (patch invariant 8).
     #[must_use]
     pub const unsafe fn new(address: u64) -> Self {
         Self(address)
     }
 
+    /// Address of the first instruction.
     pub(crate) fn address(self) -> u64 {
         self.0
     }
 }
 
-/// The call of a site, where it ends, and the site's index.
+/// The call of an enabled patch site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct SiteCall {
+    /// Address after the call, from which its distance counts.
     pub(crate) end: u64,
+    /// The site's index in its module.
     pub(crate) index: usize,
 }
 
-/// The pads of a module.
+/// The trampolines of a module and their targets.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Trampolines {
     region: Region,
-    slots_at: u64,
+    /// Address of the table of target words.
+    targets_at: u64,
     mirror: Option<Mirror>,
 }
 
 #[derive(Debug)]
 struct Mirror {
     region: Region,
-    /// The distance of every call into it.
+    /// Distance of every call into the mirror, in bytes.
     distance: i32,
-    /// Every call that may lead into it.
-    calls: Vec<Call>,
+    /// Every call that may lead into the mirror, sorted.
+    calls: Vec<SiteCall>,
 }
 
-impl Room {
-    /// Room for all sites of `module`.
+impl Trampolines {
+    /// Reserves memory for the trampolines of all sites of `module`.
     pub(crate) fn reserve(module: &Module) -> io::Result<Self> {
         let page = page_bytes();
         let count = module.sites.len() as u64;
-        let pads = (count * PAD_BYTES as u64).next_multiple_of(page);
-        let slots = (count * 8).next_multiple_of(page);
+        let code = (count * TRAMPOLINE_BYTES as u64).next_multiple_of(page);
+        let targets = (count * 8).next_multiple_of(page);
         let lines = maps::read()?;
-        let places = near(&lines, &module.range(), pads + slots);
+        let places = near(&lines, &module.range(), code + targets);
         let mut region = places
             .iter()
             .find_map(Region::reserve)
             .ok_or_else(|| io::Error::other("no free addresses within reach of its calls"))?;
-        let first = usize::try_from(pads / page).unwrap_or(usize::MAX);
-        let last = usize::try_from((pads + slots) / page).unwrap_or(usize::MAX);
+        let first = usize::try_from(code / page).unwrap_or(usize::MAX);
+        let last = usize::try_from((code + targets) / page).unwrap_or(usize::MAX);
         region.make_data(&(first..last))?;
-        let slots_at = region.start() + pads;
+        let targets_at = region.start() + code;
         Ok(Self {
             region,
-            slots_at,
+            targets_at,
             mirror: None,
         })
     }
 
-    /// Says where the pad of the site with this index jumps from now on.
+    /// Sets the address that the trampoline of the site with this index jumps to.
     pub(crate) fn set_target(&self, index: usize, target: u64) {
-        self.region.store(self.slots_at, index, target);
+        self.region.store(self.targets_at, index, target);
     }
 
-    /// Makes the pads of the sites with these sorted indexes; `first` is the number of the
+    /// Makes the trampolines of the sites with these sorted indexes. `first` is the number of the
     /// module's first site.
-    pub(crate) fn make_pads(&mut self, indexes: &[usize], first: u32) -> io::Result<()> {
+    pub(crate) fn make(&mut self, indexes: &[usize], first: u32) -> io::Result<()> {
         let page = PAGE_BYTES;
-        let on_page = page / PAD_BYTES;
+        let on_page = page / TRAMPOLINE_BYTES;
         let mut pages: Vec<_> = indexes.iter().map(|index| index / on_page).collect();
         pages.dedup();
-        let (start, slots_at) = (self.region.start(), self.slots_at);
+        let (start, targets_at) = (self.region.start(), self.targets_at);
         self.region.fill(&pages, |page_number, bytes| {
-            for (index, pad) in (page_number * on_page..).zip(bytes.chunks_exact_mut(PAD_BYTES)) {
+            let places = bytes.chunks_exact_mut(TRAMPOLINE_BYTES);
+            for (index, place) in (page_number * on_page..).zip(places) {
                 let number = first.wrapping_add(u32::try_from(index).unwrap_or(u32::MAX));
-                let at = start + (index * PAD_BYTES) as u64;
-                arch::write_pad(pad, at, number, slots_at + index as u64 * 8)
+                let at = start + (index * TRAMPOLINE_BYTES) as u64;
+                arch::write_trampoline(place, at, number, targets_at + index as u64 * 8)
                     .ok_or_else(out_of_reach)?;
             }
             Ok(())
         })
     }
 
-    /// Address of the pad of the site with this index.
-    pub(crate) fn pad_at(&self, index: usize) -> u64 {
-        self.region.start() + (index * PAD_BYTES) as u64
+    /// Address of the trampoline of the site with this index.
+    pub(crate) fn address_of(&self, index: usize) -> u64 {
+        self.region.start() + (index * TRAMPOLINE_BYTES) as u64
     }
 
-    /// Makes jumps for the calls of `wanted`, in the mirror, and says how far it is. `all` are the
-    /// calls that it must have room for; both are sorted.
+    /// Makes the hops for the calls of `wanted`. Returns the mirror's distance. `all` are the calls
+    /// that the mirror must have room for; both are sorted.
     pub(crate) fn make_hops(
         &mut self,
-        all: impl Iterator<Item = Call>,
-        wanted: &[Call],
+        all: impl Iterator<Item = SiteCall>,
+        wanted: &[SiteCall],
     ) -> io::Result<i32> {
         let start = self.region.start();
         let mirror = match &mut self.mirror {
@@ -129,7 +138,7 @@ impl Room {
 }
 
 impl Mirror {
-    fn reserve(calls: Vec<Call>) -> io::Result<Self> {
+    fn reserve(calls: Vec<SiteCall>) -> io::Result<Self> {
         let (Some(first), Some(last)) = (calls.first(), calls.last()) else {
             return Err(out_of_reach());
         };
@@ -153,7 +162,7 @@ impl Mirror {
         })
     }
 
-    fn fill(&mut self, wanted: &[Call], pads_at: u64) -> io::Result<i32> {
+    fn fill(&mut self, wanted: &[SiteCall], trampolines_at: u64) -> io::Result<i32> {
         let (page, start) = (page_bytes(), self.region.start());
         let hop_at = |end: u64| end.wrapping_add_signed(self.distance.into());
         let hops = wanted.iter().map(|call| hop_at(call.end));
@@ -166,14 +175,14 @@ impl Mirror {
         let calls = &self.calls;
         self.region.fill(&pages, |page_number, bytes| {
             let from = start + page_number as u64 * page;
-            // Every jump that touches the page, also one that begins on the page before.
+            // Every hop that touches the page, also one that begins on the page before.
             let first = calls.partition_point(|call| hop_at(call.end) + (HOP_BYTES as u64) <= from);
             let touching = calls[first..]
                 .iter()
                 .map(|call| (hop_at(call.end), call.index));
             for (at, index) in touching.take_while(|(at, _)| *at < from + page) {
-                let pad_at = pads_at + (index * PAD_BYTES) as u64;
-                let hop = arch::write_hop(at, pad_at).ok_or_else(out_of_reach)?;
+                let trampoline_at = trampolines_at + (index * TRAMPOLINE_BYTES) as u64;
+                let hop = arch::write_hop(at, trampoline_at).ok_or_else(out_of_reach)?;
                 for (at, byte) in (at..).zip(hop) {
                     let place = at
                         .checked_sub(from)
@@ -190,12 +199,12 @@ impl Mirror {
 }
 
 fn out_of_reach() -> io::Error {
-    io::Error::other("its pads are out of reach")
+    io::Error::other("its trampolines are out of reach")
 }
 
-/// Places of `length` bytes that all of `module` reaches, best first: just below it, where
-/// nothing grows; then as far above as possible, to leave room to the heap.
-fn near(lines: &[maps::Line], module: &Range<u64>, length: u64) -> Vec<Range<u64>> {
+/// Places of `length` bytes within reach of all of `module`, best first: just below it, where
+/// nothing grows; then as far above as possible, so that the heap keeps room to grow.
+fn near(lines: &[maps::Mapping], module: &Range<u64>, length: u64) -> Vec<Range<u64>> {
     let page = page_bytes();
     let low = module
         .end
@@ -222,8 +231,8 @@ fn near(lines: &[maps::Line], module: &Range<u64>, length: u64) -> Vec<Range<u64
 mod tests {
     use super::*;
 
-    fn line(range: Range<u64>, path: &str) -> maps::Line {
-        maps::Line {
+    fn line(range: Range<u64>, path: &str) -> maps::Mapping {
+        maps::Mapping {
             range,
             path: path.into(),
             is_deleted: false,

@@ -16,7 +16,7 @@ pub(crate) struct CallPlan {
     /// Its calls are counted in the thread's table.
     pub(crate) profile: bool,
     /// Its entry carries the caller and the CPU.
-    pub(crate) caller: bool,
+    pub(crate) with_caller: bool,
     /// Number of integer arguments that are recorded after the caller, at most six.
     pub(crate) arguments: u8,
     /// Its return value is recorded.
@@ -40,7 +40,7 @@ impl CallPlan {
         exit: true,
         sleds: false,
         profile: false,
-        caller: false,
+        with_caller: false,
         arguments: 0,
         result: false,
         min_ticks: None,
@@ -66,7 +66,7 @@ impl CallPlan {
     /// Entry with its caller, no exit: what the other straight line does.
     pub(crate) const CALLERS: Self = Self {
         exit: false,
-        caller: true,
+        with_caller: true,
         ..Self::CALLS
     };
 
@@ -119,7 +119,7 @@ impl CallPlan {
             exit: self.exit || other.exit,
             sleds: self.sleds || other.sleds,
             profile: self.profile || other.profile,
-            caller: self.caller || other.caller,
+            with_caller: self.with_caller || other.with_caller,
             arguments: self.arguments.max(other.arguments),
             result: self.result || other.result,
             min_ticks,
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(long.and(longer), long);
         assert_eq!(long.and(CallPlan::CALLS), CallPlan::CALLS);
         let both = CallPlan::CALLS.and(CallPlan::CALLERS);
-        assert!(both.exit && both.caller && both.record);
+        assert!(both.exit && both.with_caller && both.record);
         let callback = CallPlan {
             callbacks: 2,
             ..CallPlan::NOTHING

@@ -106,7 +106,7 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     }
     let loose = if hooked && plan.exit { 0 } else { LOOSE_BIT };
     let now = plan.now(tick);
-    if plan.caller || plan.arguments > 0 {
+    if plan.with_caller || plan.arguments > 0 {
         let mut words = [0; 7];
         words[0] = caller_word(caller);
         words[1..].copy_from_slice(&frame.arguments());

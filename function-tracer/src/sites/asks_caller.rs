@@ -1,10 +1,10 @@
 //! Functions whose code jumps to a function that asks who called it. The loader's functions look at
 //! their return address: `dlopen` searches the RUNPATH of the module that it lies in. A function
-//! that ends in a jump to one of them hands its own return address over, which must be the true one.
+//! that ends in a jump to one of them hands its own return address on, which must be the true one.
 //!
-//! No instruction is decoded: a jump is taken for one where its bytes stand and lead to the beginning
-//! of another function. What is found too much costs the end of a function's calls; four bytes that
-//! lead exactly there by chance are rare.
+//! No instruction is decoded. Bytes are taken for a jump where they lead to the beginning of
+//! another function. A false positive costs the ends of a function's calls; it is rare, because
+//! four bytes must lead exactly there by chance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,51 +23,54 @@ const ASKING: [&[u8]; 5] = [
     b"dl_iterate_phdr",
 ];
 
-/// Those that hand over the address of any other one, whose name the module then has as a text.
+/// Functions that return the address of any other one by its name, which the module then holds as a
+/// text.
 const LOOKING_UP: [&[u8]; 2] = [b"dlsym", b"dlvsym"];
 
-/// Jumps of one byte and two.
+/// The first byte of jumps with a distance of four bytes, and of one byte.
 const NEAR: u8 = 0xe9;
 const SHORT: u8 = 0xeb;
-/// In front of a conditional jump's second byte, 0x80 to 0x8f; a short one is one byte, 0x70 to 0x7f.
+/// First byte of conditional jumps, whose second byte is 0x80 to 0x8f. Short ones have one byte,
+/// 0x70 to 0x7f.
 const TWO_BYTES: u8 = 0x0f;
-/// The first byte of jumps through a word; the second says which.
+/// The first byte of jumps through a word; the second says which kind.
 const INDIRECT: u8 = 0xff;
-/// A word at a distance from the next instruction.
+/// Second byte of a jump through a word at a distance from the next instruction.
 const JUMP_BY_WORD: u8 = 0x25;
 const PUSH_WORD: u8 = 0x35;
 const LOAD: u8 = 0x8b;
-/// In front of a jump by a table, where tables are told from pointers.
+/// Prefix of a jump by a table; a jump by a pointer has none.
 const NOTRACK: u8 = 0x3e;
 
-/// Bytes of a piece of code that is read at once. Pieces overlap by the longest jump.
+/// Bytes of code that are read at once. Pieces overlap by the longest jump.
 const PIECE_BYTES: u64 = 1 << 20;
 const OVERLAP: u64 = 8;
-/// The longest name in [`ASKING`] with its end.
+/// Bytes of the longest name in [`ASKING`] with its end.
 const NAME_BYTES_MAX: u64 = 16;
 
-/// What a module's relocations say of the functions that ask.
+/// What a module's relocations say about the functions that ask.
 #[derive(Debug, Default)]
 struct Asked {
-    /// Words that hold the address of one.
+    /// Addresses of words that hold the address of such a function.
     slots: BTreeSet<u64>,
-    /// Words that hold the address of any imported function.
+    /// Addresses of words that hold the address of any imported function.
     imports: BTreeSet<u64>,
-    /// The module has an address of one, or looks one up: any jump by a pointer may lead there.
+    /// Whether the module takes the address of such a function, or looks one up: any jump by a
+    /// pointer may lead there.
     is_taken: bool,
-    /// It can look up functions by their names.
+    /// Whether the module can look up functions by their names.
     looks_up: bool,
 }
 
 impl Asked {
-    /// `None`: this module uses none of them.
+    /// `None`: this module uses no such function.
     fn of<'a>(elf: &impl Object<'a>) -> Option<Self> {
         let mut symbols = Vec::new();
         let mut asked = Self::default();
         for symbol in elf.dynamic_symbols().filter(ObjectSymbol::is_undefined) {
             let name = symbol.name_bytes().unwrap_or_default();
             if ASKING.contains(&name) {
-                // In a program that is loaded at a fixed place the stub's address may stand for it.
+                // In a program at a fixed place the linker's stub may stand for the function.
                 asked.is_taken |= symbol.address() != 0;
                 asked.looks_up |= LOOKING_UP.contains(&name);
                 symbols.push(symbol.index());
@@ -101,34 +104,42 @@ impl Asked {
 
 /// A piece of the module's code.
 struct Code<'c> {
-    /// Address in the file of its first byte.
+    /// Address in the file of the first byte.
     at: u64,
     bytes: &'c [u8],
 }
 
-/// Beginnings of functions in the file, sorted, and whether each may be a part of another function:
-/// then jumps lead into its middle, too.
-struct Starts<'s>(&'s [(u64, bool)]);
+/// Where a function begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FunctionStart {
+    /// Address in the file.
+    pub(super) at: u64,
+    /// Whether it may be a part of another function, so that jumps may lead into its middle.
+    pub(super) is_part: bool,
+}
+
+/// The beginnings of all functions in a file, sorted.
+struct Starts<'s>(&'s [FunctionStart]);
 
 impl Starts<'_> {
-    /// The function that an address lies in: where it begins.
-    fn around(&self, at: u64) -> Option<(u64, bool)> {
-        let behind = self.0.partition_point(|(start, _)| *start <= at);
-        self.0.get(behind.checked_sub(1)?).copied()
+    /// The beginning of the function that an address lies in.
+    fn around(&self, at: u64) -> Option<FunctionStart> {
+        let after = self.0.partition_point(|start| start.at <= at);
+        self.0.get(after.checked_sub(1)?).copied()
     }
 
-    /// The function that a jump to this address belongs to.
+    /// The beginning of the function that a jump to this address enters.
     fn entered(&self, at: u64) -> Option<u64> {
-        let (start, is_part) = self.around(at)?;
-        (start == at || is_part).then_some(start)
+        let start = self.around(at)?;
+        (start.at == at || start.is_part).then_some(start.at)
     }
 }
 
-/// Addresses in the file of the functions that lead to one that asks. `starts` as in [`Starts`].
+/// Addresses in the file of the functions that lead to one that asks. `starts` are sorted.
 pub(super) fn of_file<'a>(
     elf: &impl Object<'a>,
     file: &File,
-    starts: &[(u64, bool)],
+    starts: &[FunctionStart],
 ) -> BTreeSet<u64> {
     let Some(mut asked) = Asked::of(elf) else {
         return BTreeSet::new();
@@ -136,11 +147,11 @@ pub(super) fn of_file<'a>(
     asked.is_taken |= asked.looks_up && names_one(elf, file);
     let code = elf.sections().filter(|s| s.kind() == SectionKind::Text);
     let (stubs, code): (Vec<_>, Vec<_>) = code.partition(|section| {
-        // Made by the linker: they jump to imported functions.
+        // The linker's stubs, which jump to imported functions.
         let name = section.name_bytes();
         name.is_ok_and(|name| name.starts_with(b".plt"))
     });
-    let mut look = Look::new(&asked, Starts(starts));
+    let mut look = JumpSearch::new(&asked, Starts(starts));
     for (sections, is_stubs) in [(stubs, true), (code, false)] {
         for section in sections {
             let Some((offset, length)) = section.file_range() else {
@@ -164,7 +175,7 @@ pub(super) fn of_file<'a>(
     look.all()
 }
 
-/// Whether the module's data hold the name of a function that asks, as `dlsym` is given it.
+/// Whether the module's data hold the name of a function that asks, as an argument of `dlsym`.
 fn names_one<'a>(elf: &impl Object<'a>, file: &File) -> bool {
     let is_data = |kind| {
         matches!(
@@ -184,17 +195,17 @@ fn names_one<'a>(elf: &impl Object<'a>, file: &File) -> bool {
         })
 }
 
-/// A linker may keep one text for two of which one ends like the other, so nothing is asked of the
-/// byte before.
+/// Whether `bytes` hold such a name. A linker keeps one text for two where one is the other's end,
+/// so the byte before the name does not matter.
 fn holds_name(bytes: &[u8]) -> bool {
     bytes
         .split(|byte| *byte == 0)
         .rev()
-        .skip(1) // Without an end.
+        .skip(1) // The last text has no end.
         .any(|text| ASKING.iter().any(|name| text.ends_with(name)))
 }
 
-/// Nothing where it cannot be read: its file's table of sites was, just before.
+/// Reads a piece of a file; empty where it cannot be read.
 fn read(file: &File, offset: u64, length: u64) -> Vec<u8> {
     let mut bytes = vec![0; length as usize];
     match file.read_exact_at(&mut bytes, offset) {
@@ -208,20 +219,21 @@ fn distance(bytes: &[u8]) -> Option<i64> {
     Some(i32::from_le_bytes(*bytes).into())
 }
 
-struct Look<'l> {
+/// The search for jumps in a module's code.
+struct JumpSearch<'l> {
     asked: &'l Asked,
-    /// Addresses of the stubs that jump to a function that asks: from the end of the stub before.
+    /// Stubs that jump to a function that asks, each from the end of the stub before it.
     stubs: Vec<Range<u64>>,
     starts: Starts<'l>,
     found: BTreeSet<u64>,
-    /// By the beginning of a function: those that jump to it.
+    /// By the beginning of a function: the functions that jump to it.
     jumps: BTreeMap<u64, Vec<u64>>,
     /// Functions with a jump by a pointer.
     by_pointer: BTreeSet<u64>,
     is_taken: bool,
 }
 
-impl<'l> Look<'l> {
+impl<'l> JumpSearch<'l> {
     fn new(asked: &'l Asked, starts: Starts<'l>) -> Self {
         Self {
             asked,
@@ -234,6 +246,7 @@ impl<'l> Look<'l> {
         }
     }
 
+    /// Notes the stubs in a piece of code.
     fn take_stubs(&mut self, piece: &Code<'_>) {
         let mut from = piece.at;
         for (place, window) in piece.bytes.windows(6).enumerate() {
@@ -249,6 +262,7 @@ impl<'l> Look<'l> {
         }
     }
 
+    /// Notes the jumps in a piece of code.
     fn over(&mut self, piece: &Code<'_>) {
         let bytes = piece.bytes;
         for (place, byte) in bytes.iter().enumerate() {
@@ -276,9 +290,10 @@ impl<'l> Look<'l> {
 
     /// Where the function begins that this address lies in.
     fn own(&self, at: u64) -> Option<u64> {
-        self.starts.around(at).map(|(start, _)| start)
+        self.starts.around(at).map(|start| start.at)
     }
 
+    /// A jump at `at` over `far` bytes from `from`.
     fn jump(&mut self, at: u64, from: u64, far: Option<i64>) {
         let Some(to) = far.map(|far| from.wrapping_add_signed(far)) else {
             return;
@@ -295,6 +310,7 @@ impl<'l> Look<'l> {
         }
     }
 
+    /// A jump at `at` through a word.
     fn jump_by_word(&mut self, at: u64, rest: &[u8]) {
         let word = distance(rest).map(|far| (at + 6).wrapping_add_signed(far));
         match word {
@@ -304,13 +320,13 @@ impl<'l> Look<'l> {
         }
     }
 
-    /// An instruction that reads the word at a distance from its end, and does not call.
+    /// An instruction up to `end` that reads a word at a distance from there and does not call.
     fn uses(&mut self, end: u64, rest: &[u8]) {
         let word = distance(rest).map(|far| end.wrapping_add_signed(far));
         self.is_taken |= word.is_some_and(|word| self.asked.slots.contains(&word));
     }
 
-    /// And who jumps to them.
+    /// All functions that lead to one that asks, through any number of jumps.
     fn all(mut self) -> BTreeSet<u64> {
         if self.is_taken {
             self.found.append(&mut self.by_pointer);
@@ -346,9 +362,13 @@ mod tests {
         let mut stubs = vec![0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0xf6, 0x2f, 0, 0];
         stubs.resize(16, 0x90);
         stubs.extend([0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0xee, 0x2f, 0, 0]);
-        let starts: Vec<_> = functions.iter().map(|(at, part, _)| (*at, *part)).collect();
+        let start = |(at, is_part, _): &(u64, bool, &[u8])| FunctionStart {
+            at: *at,
+            is_part: *is_part,
+        };
+        let starts: Vec<_> = functions.iter().map(start).collect();
         let asked = asked(is_taken);
-        let mut look = Look::new(&asked, Starts(&starts));
+        let mut look = JumpSearch::new(&asked, Starts(&starts));
         look.take_stubs(&Code {
             at: 0x1000,
             bytes: &stubs,

@@ -1,4 +1,4 @@
-//! The separate file that a stripped program's symbols were put into: found as debuggers find it, by
+//! The separate file with the symbols of a stripped program. It is found as debuggers find it, by
 //! build id or by the name in `.gnu_debuglink`.
 
 use std::fs::{self, File};
@@ -9,11 +9,11 @@ use object::{Object, ObjectSymbol, ReadCache};
 
 use super::symbol::{Elf, Symbol, is_function, named};
 
-/// Where distributions put them.
+/// Where distributions install debug files.
 const DEBUG: &str = "/usr/lib/debug";
 
-/// Functions of the debug file of a stripped program; none where there is no such file, or it is
-/// that of another build.
+/// Functions in the debug file of a stripped program; none without such a file, or with that of
+/// another build.
 pub(super) fn functions(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     let build_id = elf.build_id().ok().flatten();
     let is_stripped = elf.symbols().all(|symbol| !symbol.is_definition());
@@ -32,6 +32,7 @@ pub(super) fn functions(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     candidates.iter().find_map(read).unwrap_or_default()
 }
 
+/// Paths at which the debug file may be.
 fn places(path: &Path, elf: &Elf<'_>, build_id: Option<&[u8]>) -> Vec<PathBuf> {
     let mut places = Vec::new();
     if let Some([first, rest @ ..]) = build_id {

@@ -1,4 +1,4 @@
-//! What a module's file says: where its tables of sites are, and its functions.
+//! What a module's file says: where its tables of patch sites are, and its functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -7,53 +7,62 @@ use std::path::Path;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 
+use super::asks_caller::{self, FunctionStart};
+use super::debug_file;
+use super::file_error::FileError;
 use super::symbol::{Elf, Symbol, is_function, named};
-use super::unwind_table::{self, Frames};
-use super::{asks_caller, debug_file};
+use super::unwind_table::{self, UnwindTable};
 
-/// A list of sites.
+/// Which table of patch sites, by the compiler that writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableKind {
+    /// `__patchable_function_entries`, of gcc and clang.
     Patchable,
+    /// `__mcount_loc`, of gcc's `-mrecord-mcount`.
     Mcount,
+    /// `ringmark_functions`, of `#[trace_fn]`: sites inside functions.
     Inside,
+    /// `__return_loc`, of gcc's `-mrecord-return`.
     Return,
+    /// `xray_instr_map`, of clang's XRay.
     Xray,
 }
 
-/// Where in the module a table is, by address in the file.
+/// A table of patch sites in a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
     pub(super) kind: TableKind,
+    /// Address in the file.
     pub(super) at: u64,
+    /// Bytes.
     pub(super) length: u64,
 }
 
-/// Where the functions of outlying pieces may begin, by the address of the piece.
+/// By the address of an outlying piece of code: where the functions begin that it may belong to.
 pub(super) type Parts = BTreeMap<u64, Vec<u64>>;
 
-/// What is wanted of one file.
+/// What is needed of one file. Addresses are those in the file.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(super) tables: Vec<Table>,
-    /// By address; one for each.
+    /// Functions sorted by address, one for each address.
     pub(super) symbols: Vec<Symbol>,
     pub(super) parts: Parts,
-    /// Functions that may hand their return address to one that asks who called it.
+    /// Functions that may hand their return address on to one that asks who called it.
     pub(super) handing: BTreeSet<u64>,
     pub(crate) build_id: Vec<u8>,
+    /// The program headers, to compare with those in memory.
     pub(super) headers: Vec<[u64; 4]>,
-    /// For sites inside functions.
-    pub(super) frames: Option<Frames>,
+    /// The unwind table, in a file with sites inside functions.
+    pub(super) unwind_table: Option<UnwindTable>,
 }
 
-/// Reads the file at `path`: without its functions where it has no table.
-pub(crate) fn read(path: &Path) -> Result<Contents, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let file = File::open(path).map_err(|error| failed(&error))?;
-    let code = file.try_clone().map_err(|error| failed(&error))?;
+/// Reads the file at `path`; functions only where it has a table of patch sites.
+pub(crate) fn read(path: &Path) -> Result<Contents, FileError> {
+    let file = File::open(path)?;
+    let code = file.try_clone()?;
     let cache = ReadCache::new(file);
-    let elf = Elf::parse(&cache).map_err(|error| failed(&error))?;
+    let elf = Elf::parse(&cache)?;
     let build_id = elf.build_id().ok().flatten();
     let mut contents = Contents {
         tables: tables(&elf),
@@ -64,25 +73,24 @@ pub(crate) fn read(path: &Path) -> Result<Contents, String> {
     if !contents.tables.is_empty() {
         contents.symbols = symbols(path, &elf);
         contents.parts = parts(&contents.symbols);
-        // One for each address: the first.
+        // The first of each address stays.
         contents.symbols.dedup_by_key(|symbol| symbol.at);
         contents.handing = asks_caller::of_file(&elf, &code, &contents.starts());
     }
     let mut tables = contents.tables.iter();
     if tables.any(|table| table.kind == TableKind::Inside) {
-        contents.frames = Frames::of(&elf);
+        contents.unwind_table = UnwindTable::of(&elf);
     }
     Ok(contents)
 }
 
-/// Whether a program or shared object has a table of sites.
+/// Whether a program or shared object has a table of patch sites.
 ///
 /// # Errors
-/// It cannot be read, or is no such file.
-pub fn names_sites(path: &Path) -> Result<bool, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let cache = ReadCache::new(file);
-    let elf = Elf::parse(&cache).map_err(|error| error.to_string())?;
+/// The file cannot be read, or is neither of the two.
+pub fn names_sites(path: &Path) -> Result<bool, FileError> {
+    let cache = ReadCache::new(File::open(path)?);
+    let elf = Elf::parse(&cache)?;
     Ok(!tables(&elf).is_empty())
 }
 
@@ -102,6 +110,8 @@ fn tables(elf: &Elf<'_>) -> Vec<Table> {
     elf.sections().filter_map(table).collect()
 }
 
+/// The program headers of a file as the loader's list has them: type and flags, offset, address,
+/// size.
 pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) -> Vec<[u64; 4]> {
     let endian = LittleEndian;
     let headers = elf.elf_program_headers().iter();
@@ -117,8 +127,8 @@ pub(super) fn headers<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) 
     numbers.collect()
 }
 
-/// Functions of both symbol tables and of a separate debug file, and what only the unwind table
-/// knows, without a name.
+/// Functions of both symbol tables and of a separate debug file, then those that only the unwind
+/// table knows, without a name.
 fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     let both = elf.symbols().chain(elf.dynamic_symbols());
     let both = both.filter(is_function).map(|symbol| {
@@ -131,7 +141,7 @@ fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
         header.and_then(|section| Some((section.uncompressed_data().ok()?, section.address())));
     let starts = data.map(|(data, at)| unwind_table::starts(&data, at));
     let is_stripped = elf.symbols().next().is_none();
-    let frames = is_stripped.then(|| Frames::of(elf)).flatten();
+    let frames = is_stripped.then(|| UnwindTable::of(elf)).flatten();
     let sizes = frames.map(|frames| frames.sizes()).unwrap_or_default();
     let unnamed = starts.unwrap_or_default().into_iter().map(|at| Symbol {
         at,
@@ -139,7 +149,7 @@ fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
         name: Vec::new(),
     });
     let mut symbols: Vec<_> = named.chain(unnamed).collect();
-    // Of several names of one address the first that has a size and is not a local label's.
+    // Among several names of one address, one with a size that is no local label's comes first.
     symbols.sort_by(|a, b| {
         (a.at, a.name.is_empty(), a.size == 0, &a.name).cmp(&(
             b.at,
@@ -151,7 +161,8 @@ fn symbols(path: &Path, elf: &Elf<'_>) -> Vec<Symbol> {
     symbols
 }
 
-/// `name.cold` is a part of `name`; of several functions with that name, any may be meant.
+/// Outlying pieces: `name.cold` belongs to `name`. Where several functions have that name, it may
+/// belong to any of them.
 fn parts(symbols: &[Symbol]) -> Parts {
     const SUFFIX: &[u8] = b".cold";
     let whole = |symbol: &Symbol| {
@@ -184,24 +195,24 @@ impl Contents {
 
     /// The function that `at` lies in.
     pub(super) fn symbol_around(&self, at: u64) -> Option<&Symbol> {
-        let behind = self.symbols.partition_point(|symbol| symbol.at <= at);
-        let symbol = self.symbols.get(behind.checked_sub(1)?)?;
+        let after = self.symbols.partition_point(|symbol| symbol.at <= at);
+        let symbol = self.symbols.get(after.checked_sub(1)?)?;
         (at - symbol.at < symbol.size).then_some(symbol)
     }
 
-    /// Where functions begin, and whether one may be a part of another.
-    fn starts(&self) -> Vec<(u64, bool)> {
+    /// Where functions begin, sorted.
+    fn starts(&self) -> Vec<FunctionStart> {
         let is_part =
             |symbol: &Symbol| symbol.name.is_empty() || self.parts.contains_key(&symbol.at);
-        let starts = self
-            .symbols
-            .iter()
-            .map(|symbol| (symbol.at, is_part(symbol)));
+        let starts = self.symbols.iter().map(|symbol| FunctionStart {
+            at: symbol.at,
+            is_part: is_part(symbol),
+        });
         starts.collect()
     }
 
     /// The first function that begins after `at`.
-    pub(super) fn symbol_behind(&self, at: u64) -> Option<&Symbol> {
+    pub(super) fn symbol_after(&self, at: u64) -> Option<&Symbol> {
         let index = self.symbols.partition_point(|symbol| symbol.at <= at);
         self.symbols.get(index)
     }
@@ -211,7 +222,7 @@ impl Contents {
         self.headers == headers && build_id.unwrap_or_default() == self.build_id
     }
 
-    /// Whether there is anything to look for.
+    /// Whether the file has a table of patch sites.
     pub(crate) fn has_tables(&self) -> bool {
         !self.tables.is_empty()
     }

@@ -1,12 +1,13 @@
-//! Which functions have a site at every exit: compilers that mark exits mark all of a function.
+//! Which functions have a patch site at every exit: a compiler that marks exits marks all exits of
+//! a function.
 
 use std::collections::BTreeSet;
 
-use super::module::{Function, Kind, Site};
+use super::module::{Function, Site, SiteKind};
 
-/// Says so in `functions`, whose sites are `sites`. `refused` has the functions of exits that are no
-/// sites, `None` where it is not known which; `owners` says which functions a piece of code that lies
-/// elsewhere (`name.cold`) may be a part of.
+/// Sets [`Function::has_exits`] in `functions`, whose sites are `sites`. `refused` has the
+/// functions of exits that are no sites, `None` for an unknown function. `owners` gives the
+/// functions that an outlying piece of code (`name.cold`) may belong to.
 pub(super) fn mark<'o>(
     functions: &mut [Function],
     sites: &[Site],
@@ -14,13 +15,15 @@ pub(super) fn mark<'o>(
     owners: impl Fn(u64) -> Option<&'o [u64]>,
 ) {
     let of_kind = |is_entry: bool| -> BTreeSet<u32> {
-        let sites = sites.iter().filter(|s| (s.kind == Kind::Entry) == is_entry);
+        let sites = sites
+            .iter()
+            .filter(|s| (s.kind == SiteKind::Entry) == is_entry);
         sites.map(|site| site.function).collect()
     };
     let (entered, left) = (of_kind(true), of_kind(false));
     let mut incomplete: BTreeSet<u64> = refused.iter().copied().flatten().collect();
     let mut is_unknown = refused.contains(&None);
-    // Others are parts, or functions whose own entry is no site.
+    // The others are pieces, or functions whose own entry is no site.
     let others = left.difference(&entered).copied();
     for other in others.filter_map(|place| functions.get(place as usize)) {
         match owners(other.address) {
@@ -41,7 +44,11 @@ mod tests {
     use super::*;
 
     /// Which of three functions, at 0, 1 and 2, have exits.
-    fn marked(sites: &[(u32, Kind)], refused: &[Option<u64>], owners: Option<&[u64]>) -> [bool; 3] {
+    fn marked(
+        sites: &[(u32, SiteKind)],
+        refused: &[Option<u64>],
+        owners: Option<&[u64]>,
+    ) -> [bool; 3] {
         let mut functions = [0, 1, 2].map(|address| Function {
             address,
             size: 1,
@@ -49,7 +56,7 @@ mod tests {
             has_exits: false,
             hands_on: false,
         });
-        let site = |(function, kind): &(u32, Kind)| Site {
+        let site = |(function, kind): &(u32, SiteKind)| Site {
             id: SiteId(0),
             address: 0,
             kind: *kind,
@@ -63,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_function_has_all_its_exits_or_counts_as_having_none() {
-        use Kind::{BeforeReturn, Entry, Exit, TailExit};
+        use SiteKind::{BeforeReturn, Entry, Exit, TailExit};
         let sites = [(0, Entry), (0, Exit), (1, Entry), (2, Entry), (2, TailExit)];
         assert_eq!(marked(&sites, &[], None), [true, false, true]);
         assert_eq!(marked(&sites, &[Some(2)], None), [true, false, false]);

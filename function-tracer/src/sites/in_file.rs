@@ -1,5 +1,5 @@
-//! What could be traced in a file that does not run: it is laid out in memory as the loader would,
-//! and looked at as a loaded module is.
+//! What could be traced in a file that does not run. The file is laid out in memory as the loader
+//! would do it, and scanned like a loaded module.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,14 +9,15 @@ use object::elf::{ET_EXEC, FileHeader64, PT_INTERP, PT_LOAD, PT_NOTE, R_X86_64_R
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SymbolKind};
 
+use super::file_error::FileError;
 use super::loader::{self, Loaded, Segment};
-use super::module::{Function, Kind, Module, ModuleId, Refused};
+use super::module::{Function, Module, ModuleId, Refused, SiteKind};
 use super::scan;
 
-/// Larger images are not laid out.
+/// Bytes of an image that is laid out at most.
 const IMAGE_BYTES_MAX: u64 = 4 << 30;
 const PAGE: usize = 4096;
-/// Tables of absolute addresses.
+/// Tables of patch sites that hold absolute addresses.
 const TABLES: [&str; 3] = [
     "__patchable_function_entries",
     "__mcount_loc",
@@ -26,36 +27,56 @@ const TABLES: [&str; 3] = [
 /// What could be traced in a file. Addresses are those in the file.
 #[derive(Debug, Default)]
 pub struct InFile {
-    /// Functions with sites.
+    /// Functions with patch sites.
     pub functions: Vec<Function>,
-    /// Entries of its tables that are no sites, and why.
+    /// Table entries that are no patch sites.
     pub refused: Vec<Refused>,
-    /// Symbols of functions without a site.
+    /// Symbols of functions without a patch site.
     pub others: BTreeSet<Vec<u8>>,
-    /// It is a program that loads no shared objects.
+    /// Whether the file is a program that loads no shared objects.
     pub is_static: bool,
-    /// What its functions call in place of sites, and the compiler's flags for that.
-    pub calls: Option<(&'static str, &'static str)>,
+    /// What functions call in place of patch sites, in a file that was built for another tracer.
+    pub calls: Option<Instrumentation>,
 }
 
-/// Functions that other tracers have called at the entry of each function.
-const CALLED: [(&str, &str); 4] = [
-    ("mcount", "-pg"),
-    ("_mcount", "-pg"),
-    ("__fentry__", "-pg -mfentry"),
-    ("__cyg_profile_func_enter", "-finstrument-functions"),
+/// A function that other tracers have called at the entry of each function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instrumentation {
+    /// The called function's symbol.
+    pub called: &'static str,
+    /// The compiler's flags that make functions call it.
+    pub flags: &'static str,
+}
+
+const INSTRUMENTATIONS: [Instrumentation; 4] = [
+    Instrumentation {
+        called: "mcount",
+        flags: "-pg",
+    },
+    Instrumentation {
+        called: "_mcount",
+        flags: "-pg",
+    },
+    Instrumentation {
+        called: "__fentry__",
+        flags: "-pg -mfentry",
+    },
+    Instrumentation {
+        called: "__cyg_profile_func_enter",
+        flags: "-finstrument-functions",
+    },
 ];
 
-type Elf<'a> = ElfFile64<'a, LittleEndian, &'a [u8]>;
+type ElfBytes<'a> = ElfFile64<'a, LittleEndian, &'a [u8]>;
 
-/// Looks through a program or shared object.
+/// Finds what could be traced in a program or shared object.
 ///
 /// # Errors
-/// It cannot be read, or is no such file; without its path.
-pub fn in_file(path: &Path) -> Result<InFile, String> {
-    let path = fs::canonicalize(path).map_err(|error| error.to_string())?;
-    let bytes = fs::read(&path).map_err(|error| error.to_string())?;
-    let elf = Elf::parse(bytes.as_slice()).map_err(|error| error.to_string())?;
+/// The file cannot be read, or is neither of the two. The error does not name the path.
+pub fn in_file(path: &Path) -> Result<InFile, FileError> {
+    let path = fs::canonicalize(path)?;
+    let bytes = fs::read(&path)?;
+    let elf = ElfBytes::parse(bytes.as_slice())?;
     let image = Image::of(&elf, &bytes)?;
     let loaded = image.loaded(&elf, &path);
     let base = loaded.base;
@@ -75,7 +96,8 @@ pub fn in_file(path: &Path) -> Result<InFile, String> {
         let mut symbols = elf.dynamic_symbols().chain(elf.symbols());
         symbols.any(|s| s.is_undefined() && s.name_bytes().is_ok_and(|n| n == name.as_bytes()))
     };
-    found.calls = CALLED.into_iter().find(|(name, _)| is_called(name));
+    let mut instrumentations = INSTRUMENTATIONS.into_iter();
+    found.calls = instrumentations.find(|one| is_called(one.called));
     let known: BTreeSet<_> = found.functions.iter().map(|f| f.address).collect();
     let symbols = elf.symbols().chain(elf.dynamic_symbols());
     let functions = symbols.filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
@@ -90,7 +112,10 @@ pub fn in_file(path: &Path) -> Result<InFile, String> {
 impl InFile {
     fn take(&mut self, module: Module, base: u64) {
         let in_file = |address: u64| address.wrapping_sub(base);
-        let entered = module.sites.iter().filter(|site| site.kind == Kind::Entry);
+        let entered = module
+            .sites
+            .iter()
+            .filter(|site| site.kind == SiteKind::Entry);
         let entered: BTreeSet<_> = entered.map(|site| site.function as usize).collect();
         let functions = module.functions.into_iter().enumerate();
         let functions = functions.filter(|(place, _)| entered.contains(place));
@@ -105,17 +130,17 @@ impl InFile {
     }
 }
 
-/// A file's segments where they lie to each other as they would in a process.
+/// A file's segments in memory, at the distances from each other that they have in a process.
 struct Image {
     memory: Vec<u8>,
-    /// Place of the lowest segment's page in `memory`.
+    /// Index in `memory` of the lowest segment's page.
     start: usize,
-    /// The address in the file of that page.
+    /// Address in the file of that page.
     lowest: u64,
 }
 
 impl Image {
-    fn of(elf: &Elf<'_>, bytes: &[u8]) -> Result<Self, String> {
+    fn of(elf: &ElfBytes<'_>, bytes: &[u8]) -> Result<Self, FileError> {
         let endian = LittleEndian;
         let loads = || {
             let headers = elf.elf_program_headers().iter();
@@ -126,7 +151,7 @@ impl Image {
         let ends = loads().map(|h| h.p_vaddr(endian).saturating_add(h.p_memsz(endian)));
         let length = ends.max().unwrap_or(0).saturating_sub(lowest);
         if length > IMAGE_BYTES_MAX {
-            return Err(format!("its segments span {length} bytes"));
+            return Err(FileError::TooLarge { bytes: length });
         }
         let memory = vec![0; length as usize + 2 * PAGE];
         let start = memory.as_ptr().align_offset(PAGE);
@@ -148,7 +173,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Added to an address in the file it gives the one in memory.
+    /// The sum of this and an address in the file is the address in memory.
     fn base(&self) -> u64 {
         let first = self.memory.as_ptr().wrapping_add(self.start) as u64;
         first.wrapping_sub(self.lowest)
@@ -177,8 +202,8 @@ impl Image {
         }
     }
 
-    /// As the loader does, as far as tables of addresses go.
-    fn relocate(&mut self, elf: &Elf<'_>) {
+    /// Relocates tables of addresses as the loader does.
+    fn relocate(&mut self, elf: &ElfBytes<'_>) {
         let base = self.base();
         for (at, relocation) in elf.dynamic_relocations().into_iter().flatten() {
             if let RelocationFlags::Elf { r_type } = relocation.flags()
@@ -199,7 +224,7 @@ impl Image {
         }
     }
 
-    fn loaded(&self, elf: &Elf<'_>, path: &Path) -> Loaded {
+    fn loaded(&self, elf: &ElfBytes<'_>, path: &Path) -> Loaded {
         let endian = LittleEndian;
         let base = self.base();
         let headers = elf.elf_program_headers();
@@ -227,7 +252,8 @@ impl Image {
     }
 }
 
-/// Packed relative relocations: an even word is a place, an odd one a bitmap of the 63 after it.
+/// Calls `at` with the place of each packed relative relocation. An even word is a place, an odd
+/// one a bitmap of the 63 words after it.
 fn relr(words: &[u8], mut at: impl FnMut(u64)) {
     let mut next = 0_u64;
     for word in words.as_chunks::<8>().0 {

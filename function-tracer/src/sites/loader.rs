@@ -1,8 +1,8 @@
-//! What the loader has mapped, and the lock that keeps it there.
+//! What the loader has mapped, and the lock that keeps it mapped.
 //!
-//! The loader lists its modules under a lock that `dlclose` needs before it unmaps one. Whatever
-//! reads or writes a module's memory therefore runs inside such a listing, and only while the
-//! loader's counts are those of the list that it works from.
+//! The loader lists its modules under a lock that `dlclose` needs before it unmaps one. So all code
+//! that reads or writes a module's memory runs inside such a listing, and only while the loader's
+//! counts are those of the list that it works from.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::fork_locks;
 
-/// How many modules the loader has ever mapped and unmapped.
+/// Numbers of modules that the loader has ever mapped and unmapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     adds: u64,
@@ -29,6 +29,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
+    /// Whether the segment holds `length` bytes at `at`.
     pub(crate) fn holds(&self, at: u64, length: u64) -> bool {
         let end = at.checked_add(length);
         self.start <= at && end.is_some_and(|end| end <= self.end)
@@ -39,15 +40,18 @@ impl Segment {
     }
 }
 
-/// A module as the loader knows it.
+/// A module in the loader's list.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
+    /// Path that the loader found it by; empty for the program.
     pub(crate) name: PathBuf,
+    /// The sum of this and an address in the file is the address in memory.
     pub(crate) base: u64,
     pub(crate) segments: Vec<Segment>,
-    /// Where its notes are, as start and length.
+    /// Address and length of each part with notes.
     pub(crate) notes: Vec<(u64, u64)>,
-    /// Offsets, addresses and sizes of its program headers, to compare with its file.
+    /// The program headers, to compare with those of the file: type and flags, offset, address,
+    /// size.
     pub(crate) headers: Vec<[u64; 4]>,
 }
 
@@ -58,10 +62,10 @@ pub(crate) struct Held<'lock> {
 }
 
 impl Held<'_> {
-    /// A copy of `length` bytes at `at`, where they lie in readable memory of one of `segments`,
-    /// which must come from a list with the same counts.
+    /// A copy of `length` bytes at `at`, if they lie in readable memory of one of `segments`, which
+    /// must come from a list with the same counts.
     pub(crate) fn read(&self, segments: &[Segment], at: u64, length: usize) -> Option<Vec<u8>> {
-        // Checked before anything is allocated: the length may be a file's word.
+        // Checked before anything is allocated, because the length may come from a file.
         segments
             .iter()
             .find(|segment| segment.is_source(at, length))?;
@@ -69,7 +73,7 @@ impl Held<'_> {
         self.copy(segments, at, &mut bytes).then_some(bytes)
     }
 
-    /// Whether `expected`, at most 16 bytes, stands at `at`.
+    /// Whether the bytes at `at` are `expected`, at most 16.
     pub(crate) fn is(&self, segments: &[Segment], at: u64, expected: &[u8]) -> bool {
         let mut found = [0; 16];
         let found = found.get_mut(..expected.len());
@@ -81,15 +85,15 @@ impl Held<'_> {
             .iter()
             .any(|segment| segment.is_source(at, to.len()));
         if is_there {
-            // SAFETY: the loader mapped the segment readable and keeps it as long as its lock is
-            // held; only this library writes code and tables, and it is here.
+            // SAFETY: patch invariants 1 and 2: the segment is mapped readable while `self` lives,
+            // and this library, which alone writes code and tables, writes nothing now.
             unsafe { std::ptr::copy_nonoverlapping(at as *const u8, to.as_mut_ptr(), to.len()) };
         }
         is_there
     }
 }
 
-/// The loader's counts: all that is asked when nothing has changed.
+/// The loader's counts, which tell cheaply whether its list has changed.
 pub(crate) fn counts() -> Counts {
     let mut counts = Counts::default();
     iterate(&mut |info| {
@@ -124,9 +128,9 @@ pub(crate) fn hold<R>(work: impl FnOnce(&Held<'_>) -> R) -> Option<R> {
 
 type Visit<'a> = &'a mut dyn FnMut(&libc::dl_phdr_info) -> bool;
 
-/// Calls `visit` for each module until it says false.
+/// Calls `visit` for each module until it returns `false`.
 fn iterate(visit: Visit<'_>) {
-    // A child must not be born with the loader's lock held by a thread that it does not have.
+    // A forked child must not find the loader's lock held by a thread that it does not have.
     let _no_fork = fork_locks::change();
     let mut visit = visit;
     let argument = (&raw mut visit).cast::<c_void>();

@@ -1,4 +1,4 @@
-//! `/proc/self/maps`: which file lies where, and where nothing lies.
+//! `/proc/self/maps`: which file is mapped where, and where nothing is.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -6,27 +6,27 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::{fs, io};
 
-/// One line.
+/// One line: a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct Mapping {
     pub(crate) range: Range<u64>,
-    /// The file, empty for memory without one.
+    /// The file; empty for memory without one.
     pub(crate) path: PathBuf,
-    /// Its name leads elsewhere now, or nowhere.
+    /// Whether the file's name no longer leads to it.
     pub(crate) is_deleted: bool,
 }
 
-/// All lines, by address.
-pub(crate) fn read() -> io::Result<Vec<Line>> {
+/// All mappings, sorted by address.
+pub(crate) fn read() -> io::Result<Vec<Mapping>> {
     Ok(parse(&fs::read("/proc/self/maps")?))
 }
 
-fn parse(text: &[u8]) -> Vec<Line> {
+fn parse(text: &[u8]) -> Vec<Mapping> {
     text.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
 
 /// `START-END PERMS OFFSET DEVICE INODE   PATH`
-fn line(text: &[u8]) -> Option<Line> {
+fn line(text: &[u8]) -> Option<Mapping> {
     const DELETED: &[u8] = b" (deleted)";
     let mut rest = text;
     let mut fields = [&b""[..]; 5];
@@ -42,21 +42,21 @@ fn line(text: &[u8]) -> Option<Line> {
     let start = u64::from_str_radix(start, 16).ok()?;
     let end = u64::from_str_radix(end, 16).ok()?;
     let kept = rest.strip_suffix(DELETED);
-    Some(Line {
+    Some(Mapping {
         range: start..end,
         path: PathBuf::from(OsStr::from_bytes(kept.unwrap_or(rest))),
         is_deleted: kept.is_some(),
     })
 }
 
-/// The line that holds `at`.
-pub(crate) fn find(lines: &[Line], at: u64) -> Option<&Line> {
+/// The mapping that holds `at`.
+pub(crate) fn find(lines: &[Mapping], at: u64) -> Option<&Mapping> {
     let index = lines.partition_point(|line| line.range.end <= at);
     lines.get(index).filter(|line| line.range.contains(&at))
 }
 
-/// What lies between the lines, from `low` to `high`.
-pub(crate) fn gaps(lines: &[Line], low: u64, high: u64) -> Vec<Range<u64>> {
+/// The gaps between mappings, from `low` to `high`.
+pub(crate) fn gaps(lines: &[Mapping], low: u64, high: u64) -> Vec<Range<u64>> {
     let mut from = low;
     let mut gaps = Vec::new();
     for line in lines {

@@ -1,13 +1,20 @@
-//! Finding sites: what the loader mapped (`loader`, `maps`), what the files of modules say
-//! (`elf`, with `symbol`, `debug_file`, `unwind_table` and `asks_caller`), the entries of
-//! their tables (`table_entries`), and which of these are sites that can be believed (`scan`,
-//! `exits`). What is found is a [`Module`].
+//! Finding patch sites. What is found is a [`Module`]; nothing changes it afterwards.
+//!
+//! 1. `loader` and `maps`: what the loader mapped, and where.
+//! 2. `elf`: what a module's file says. It uses `symbol` for functions, `debug_file` for the
+//!    symbols of a stripped file, `unwind_table` for where functions begin and have their return
+//!    addresses, and `asks_caller` for functions whose return address must stay.
+//! 3. `table_entries`: the entries of the tables of sites, as they are in memory.
+//! 4. `scan`: which entries are patch sites; `exits`: which functions have a site at every exit.
+//! 5. `module`: the facts. `file_error`: why a file has none.
+//!
+//! `in_file` does the same for a file that does not run.
 
 mod asks_caller;
 mod debug_file;
-mod demangle;
 pub(crate) mod elf;
 mod exits;
+mod file_error;
 mod in_file;
 pub(crate) mod loader;
 pub(crate) mod maps;
@@ -17,7 +24,8 @@ mod symbol;
 mod table_entries;
 mod unwind_table;
 
-pub use demangle::{demangled, readable};
 pub use elf::names_sites;
-pub use in_file::{InFile, in_file};
-pub use module::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
+pub use file_error::FileError;
+pub use in_file::{InFile, Instrumentation, in_file};
+pub use module::{Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};
+pub use symbol::{demangled, readable};

@@ -1,101 +1,104 @@
-//! What is found in a process: modules, their functions and sites, and why others have none. Facts,
-//! which nothing changes.
+//! What is found in a process: modules, their functions and patch sites, and why other table
+//! entries are no sites. Nothing changes these facts.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::demangle::readable;
+use super::file_error::FileError;
 use super::loader::Segment;
+use super::symbol::readable;
 use crate::arch::{Form, UnfitCode};
 
-/// A site's number, pushed by its pad. Numbers count up in one process and are never used again.
+/// A patch site's number, which its trampoline pushes. Numbers count up from 0 in a process and are
+/// never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SiteId(pub u32);
 
-/// A module's number. Numbers count up in one process and are never used again.
+/// A module's number. Numbers count up from 0 in a process and are never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
 
-/// What a site stands in front of.
+/// What a patch site stands in front of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SiteKind {
     /// The body of a function.
     Entry,
-    /// A return. The site jumps: its target returns for the function.
+    /// A return, whose place the site takes: it jumps, and its target returns for the function.
     Exit,
-    /// A return. The site calls.
+    /// A return, before which the site calls.
     BeforeReturn,
-    /// A jump that ends the function with a call of another.
+    /// A jump that ends the function with a call of another function.
     TailExit,
 }
 
-/// A place where a function's code can be made to call.
+/// A patch site: a place in a function's code that can be made to call. Disabled it does nothing,
+/// enabled it calls its target.
 #[derive(Debug)]
 pub struct Site {
-    /// Its number.
+    /// The site's number.
     pub id: SiteId,
-    /// Its first byte.
+    /// Address of the site's first byte.
     pub address: u64,
-    /// What it stands in front of.
-    pub kind: Kind,
-    /// Index of its function in [`Module::functions`].
+    /// What the site stands in front of.
+    pub kind: SiteKind,
+    /// Index of the site's function in [`Module::functions`].
     pub function: u32,
-    /// As it was found.
+    /// The form that the site was found in.
     pub(crate) form: Form,
 }
 
 impl Site {
-    /// Where its call returns to: what the target finds at `[rsp + 8]`.
+    /// The address that the site's call returns to, which its target finds at `[rsp + 8]`.
     #[must_use]
     pub fn return_address(&self) -> u64 {
         self.address + self.form.call_end()
     }
 }
 
-/// A function that has a site.
+/// A function with a patch site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Its first byte.
+    /// Address of the function's first byte.
     pub address: u64,
-    /// Bytes, 0 where only its beginning is known.
+    /// Bytes; 0: only the beginning is known.
     pub size: u64,
-    /// As in the symbol table, mangled; empty where the file has no symbol of it.
+    /// The name in the symbol table, mangled; empty for a function without a symbol.
     pub symbol: Vec<u8>,
-    /// All its exits are sites: no return address has to be replaced to see them.
+    /// Whether all exits are sites, so that no return address has to be replaced to see them.
     pub has_exits: bool,
-    /// It may end in a jump to a function that asks who called it, such as `dlopen`: its return
-    /// address is never replaced. The ends of its calls are seen only by exits that are sites.
+    /// Whether the function may end in a jump to one that asks who called it, such as `dlopen`. Its
+    /// return address is never replaced; only exits that are sites show the ends of its calls.
     pub hands_on: bool,
 }
 
 impl Function {
-    /// Whether the ends of its calls cannot be seen: there are no sites, and its return address must
-    /// stay.
+    /// Whether the ends of the function's calls cannot be seen: its exits are no sites, and its
+    /// return address must stay.
     #[must_use]
     pub fn has_no_end(&self) -> bool {
         self.hands_on && !self.has_exits
     }
 }
 
-/// A table's entry that is no site, or a table that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A table entry that is no patch site, or a table that cannot be read.
+#[derive(Debug, Clone)]
 pub struct Refused {
-    /// Where it would be.
+    /// Address that the site would have.
     pub address: u64,
-    /// The function's symbol where there is one.
+    /// The function's symbol; empty where there is none.
     pub symbol: Vec<u8>,
     /// The reason.
     pub reason: Reason,
 }
 
 /// Why a function or a module cannot be traced.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Reason {
-    /// The code is not that of a site.
+    /// The code is not that of a patch site.
     #[error(transparent)]
     Code(#[from] UnfitCode),
-    /// The entry points outside the module's code.
+    /// The entry leads outside the module's code.
     #[error("the entry points outside the code of its module")]
     Outside,
     /// Neither a symbol nor an unwind entry begins at or near the site.
@@ -104,45 +107,54 @@ pub enum Reason {
     /// The unwind table does not say where the function's return address is.
     #[error("no unwind entry says where its return address is")]
     NoFrame,
+    /// The table is not in memory.
+    #[error("a table of sites that is not in memory")]
+    TableNotInMemory,
     /// The module's file is not the one that was loaded, or cannot be read.
-    #[error("{0}")]
-    File(String),
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: FileError,
+    },
 }
 
-/// A program or shared object with sites.
+/// A program or shared object with patch sites.
 #[derive(Debug)]
 pub struct Module {
-    /// Its number.
+    /// The module's number.
     pub id: ModuleId,
-    /// Its file.
+    /// The module's file.
     pub path: PathBuf,
-    /// Added to the addresses in its file to get those in memory.
+    /// The sum of this and an address in the file is the address in memory.
     pub base: u64,
-    /// Its build id, empty where it has none.
+    /// The module's build id; empty where it has none.
     pub build_id: Vec<u8>,
-    /// Functions with sites, by address.
+    /// Functions with sites, sorted by address.
     pub functions: Vec<Function>,
-    /// Sites by address; their ids follow each other in the same order.
+    /// Sites sorted by address; their numbers follow each other in the same order.
     pub sites: Vec<Site>,
-    /// What is not traceable, and why.
+    /// Table entries that are no sites.
     pub refused: Vec<Refused>,
     pub(crate) segments: Vec<Segment>,
 }
 
 impl Module {
-    /// The site with this number, if it is one of this module.
+    /// The site with this number, if it belongs to this module.
     #[must_use]
     pub fn site(&self, id: SiteId) -> Option<&Site> {
         self.sites.get(self.index_of(id)?)
     }
 
-    /// The place among the sites that the site with this number has, if it is one of this module.
+    /// Index among [`Module::sites`] of the site with this number, if it belongs to this module.
     pub(crate) fn index_of(&self, id: SiteId) -> Option<usize> {
         let first = self.sites.first()?.id.0;
         let index = id.0.checked_sub(first)? as usize;
         (index < self.sites.len()).then_some(index)
     }
 
+    /// Numbers of the module's sites; an empty range where it has none.
     pub(crate) fn site_ids(&self) -> Range<u32> {
         let first = self.sites.first().map_or(0, |site| site.id.0);
         let count = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
@@ -155,7 +167,7 @@ impl Module {
         self.functions.get(site.function as usize)
     }
 
-    /// The name for people of a function of this module: by its symbol, else by its place.
+    /// The name for people of a function of this module, from its symbol or else its address.
     #[must_use]
     pub fn name_of<'s>(&self, symbol: &'s [u8], address: u64) -> Cow<'s, str> {
         let file = self.path.file_name().unwrap_or_default();
@@ -166,7 +178,7 @@ impl Module {
         )
     }
 
-    /// Its addresses, from the first byte to the end of the last segment.
+    /// The module's addresses, from the first byte to the end of the last segment.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
         let start = self.segments.iter().map(|segment| segment.start).min();

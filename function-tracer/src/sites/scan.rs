@@ -1,50 +1,49 @@
-//! From tables to sites: an entry is believed when the bytes in memory are those of a site and a
-//! function begins there.
+//! From table entries to patch sites. An entry is a site when the bytes in memory are those of a
+//! site and a function begins there.
 
 use std::path::{Path, PathBuf};
 
 use super::elf::{self, Contents, Parts};
 use super::exits;
+use super::file_error::FileError;
 use super::loader::{Held, Loaded, Segment};
-use super::maps::{self, Line};
-use super::module::{Function, Kind, Module, ModuleId, Reason, Refused, Site, SiteId};
+use super::maps::{self, Mapping};
+use super::module::{Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};
 use super::symbol::Symbol;
-use super::table_entries::{self, Entry};
-use crate::arch::{self, Form, Origin, ReturnPlace};
+use super::table_entries::{self, TableEntry};
+use super::unwind_table::FunctionFrame;
+use crate::arch::{self, Form, Origin};
 
-/// NOPs in front of a function that are looked over at most.
+/// Bytes of NOPs in front of a function that are passed over at most.
 const IN_FRONT_MAX: u64 = 64;
 const ENDBR64_BYTES: u64 = 4;
 
-/// A module and its file, not yet compared with memory.
+/// A module and what its file says, before the comparison with memory.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) loaded: Loaded,
     pub(crate) path: PathBuf,
-    contents: Result<Contents, String>,
+    contents: Result<Contents, FileError>,
 }
 
-/// Finds and reads the file of a module. `None` where there is none, as for the kernel's own.
-pub(crate) fn draft(loaded: Loaded, lines: &[Line], is_program: bool) -> Option<Draft> {
+/// Finds and reads the file of a module. `None`: it has none, as the kernel's own module.
+pub(crate) fn draft(loaded: Loaded, mappings: &[Mapping], is_program: bool) -> Option<Draft> {
     let text = loaded
         .segments
         .iter()
         .find(|segment| segment.is_executable)?;
-    let line = maps::find(lines, text.start);
-    let path = line
-        .map_or(loaded.name.as_path(), |line| line.path.as_path())
+    let mapping = maps::find(mappings, text.start);
+    let path = mapping
+        .map_or(loaded.name.as_path(), |mapping| mapping.path.as_path())
         .to_path_buf();
     if !path.has_root() {
         return None;
     }
     let contents = if is_program {
-        // This name leads to the file that runs, whatever has become of its path.
+        // This name leads to the file that runs, whatever became of its path.
         elf::read(Path::new("/proc/self/exe"))
-    } else if line.is_some_and(|line| line.is_deleted) {
-        Err(format!(
-            "{}: replaced or removed since it was loaded",
-            path.display()
-        ))
+    } else if mapping.is_some_and(|mapping| mapping.is_deleted) {
+        Err(FileError::Replaced)
     } else {
         elf::read(&path)
     };
@@ -56,13 +55,13 @@ pub(crate) fn draft(loaded: Loaded, lines: &[Line], is_program: bool) -> Option<
 }
 
 impl Draft {
-    /// Whether the file names any site, or could not be read.
+    /// Whether the file has a table of sites, or could not be read.
     pub(crate) fn is_of_interest(&self) -> bool {
         self.contents.as_ref().map_or(true, Contents::has_tables)
     }
 
-    /// The module with its sites, numbered from `next` on. The flag says whether the loader was
-    /// done with its tables.
+    /// The module with its sites, numbered from `next` on. The flag says whether the loader has
+    /// relocated its tables.
     pub(crate) fn module(self, held: &Held<'_>, id: ModuleId, next: u32) -> (Module, bool) {
         let Loaded {
             base,
@@ -84,19 +83,18 @@ impl Draft {
         let contents = match self.contents {
             Ok(contents) => contents,
             Err(error) => {
-                module.refuse(base, Reason::File(error));
+                module.refuse_file(error);
                 return (module, true);
             }
         };
         let build_id = memory_build_id(held, &module.segments, &notes);
         if !contents.is_of(&headers, build_id.as_deref()) {
-            let text = format!("{}: not the file that was loaded", module.path.display());
-            module.refuse(base, Reason::File(text));
+            module.refuse_file(FileError::OtherFile);
             return (module, true);
         }
         module.build_id.clone_from(&contents.build_id);
         let entries = entries(held, &mut module, &contents);
-        let look = Look {
+        let look = EntryCheck {
             held,
             contents: &contents,
             module: &module,
@@ -113,17 +111,14 @@ impl Draft {
     }
 }
 
-fn entries(held: &Held<'_>, module: &mut Module, contents: &Contents) -> Vec<Entry> {
+fn entries(held: &Held<'_>, module: &mut Module, contents: &Contents) -> Vec<TableEntry> {
     let mut entries = Vec::new();
     for table in &contents.tables {
         let at = module.base.wrapping_add(table.at);
         let length = usize::try_from(table.length).unwrap_or(usize::MAX);
         match held.read(&module.segments, at, length) {
             Some(bytes) => entries.extend(table_entries::entries(*table, at, &bytes)),
-            None => module.refuse(
-                at,
-                Reason::File("a table of sites that is not in memory".into()),
-            ),
+            None => module.refuse(at, Reason::TableNotInMemory),
         }
     }
     entries.sort_by_key(|entry| entry.at);
@@ -158,15 +153,15 @@ fn memory_build_id(held: &Held<'_>, segments: &[Segment], notes: &[(u64, u64)]) 
     None
 }
 
-/// A site that can be believed.
+/// An entry that is a patch site.
 struct Believed {
     address: u64,
-    kind: Kind,
+    kind: SiteKind,
     form: Form,
     function: Function,
 }
 
-/// The reason why an entry is no site, and its function's name.
+/// An entry that is no patch site: the reason, and the name of its function.
 struct NoSite {
     symbol: Vec<u8>,
     reason: Reason,
@@ -181,14 +176,15 @@ impl From<Reason> for NoSite {
 
 type Found = Result<Believed, NoSite>;
 
-struct Look<'a> {
+/// Decides which entries of a module are sites.
+struct EntryCheck<'a> {
     held: &'a Held<'a>,
     contents: &'a Contents,
     module: &'a Module,
 }
 
-impl Look<'_> {
-    fn at(&self, entry: &Entry) -> Found {
+impl EntryCheck<'_> {
+    fn at(&self, entry: &TableEntry) -> Found {
         let segments = self.module.segments.iter();
         let text = segments
             .filter(|segment| segment.is_executable)
@@ -201,10 +197,10 @@ impl Look<'_> {
             .and_then(|length| self.held.read(&self.module.segments, from, length));
         let code = code.ok_or(Reason::Outside)?;
         let around = self.around(entry)?;
-        let start = entry.function.or(around.map(|(start, _)| start));
+        let start = entry.function.or(around.map(|frame| frame.start));
         let (address, function) = match start.or_else(|| self.around_exit(entry)) {
             Some(function) => (entry.at, function),
-            None if entry.kind != Kind::Entry => return Err(Reason::NoFunction.into()),
+            None if entry.kind != SiteKind::Entry => return Err(Reason::NoFunction.into()),
             None => self
                 .entry_of_function(entry, from, &code)
                 .ok_or(Reason::NoFunction)?,
@@ -218,7 +214,7 @@ impl Look<'_> {
             symbol: name(symbol),
             reason: unfit.into(),
         })?;
-        let form = around.map_or(form, |(_, place)| form.inside(place));
+        let form = around.map_or(form, |frame| form.inside(frame.return_place));
         let function = Function {
             address: function,
             size: symbol.map_or(0, |symbol| symbol.size),
@@ -226,9 +222,9 @@ impl Look<'_> {
             has_exits: false,
             hands_on: (self.contents.handing).contains(&function.wrapping_sub(self.module.base)),
         };
-        let behind = bytes.get(form.call_end() as usize..).unwrap_or_default();
+        let rest = bytes.get(form.call_end() as usize..).unwrap_or_default();
         let kind = match entry.kind {
-            Kind::BeforeReturn if !arch::is_return(behind) => Kind::TailExit,
+            SiteKind::BeforeReturn if !arch::is_return(rest) => SiteKind::TailExit,
             kind => kind,
         };
         Ok(Believed {
@@ -239,43 +235,46 @@ impl Look<'_> {
         })
     }
 
-    /// Where the function of a site inside it begins, and where it has its return address.
-    fn around(&self, entry: &Entry) -> Result<Option<(u64, ReturnPlace)>, NoSite> {
+    /// The function around a site inside it, by address in memory; `None` for other sites.
+    fn around(&self, entry: &TableEntry) -> Result<Option<FunctionFrame>, NoSite> {
         if entry.origin != Origin::Inside {
             return Ok(None);
         }
         let in_file = entry.at.wrapping_sub(self.module.base);
-        let frames = self.contents.frames.as_ref();
-        let found = frames.and_then(|frames| frames.around(in_file));
-        let (start, place) = found.ok_or_else(|| NoSite {
+        let unwind_table = self.contents.unwind_table.as_ref();
+        let found = unwind_table.and_then(|table| table.around(in_file));
+        let frame = found.ok_or_else(|| NoSite {
             symbol: name(self.contents.symbol_around(in_file)),
             reason: Reason::NoFrame,
         })?;
-        Ok(Some((self.module.base.wrapping_add(start), place)))
+        Ok(Some(FunctionFrame {
+            start: self.module.base.wrapping_add(frame.start),
+            ..frame
+        }))
     }
 
-    /// Where the function that an exit is in begins.
-    fn around_exit(&self, entry: &Entry) -> Option<u64> {
+    /// Where the function begins that an exit lies in.
+    fn around_exit(&self, entry: &TableEntry) -> Option<u64> {
         let base = self.module.base;
         let symbol = self.contents.symbol_around(entry.at.wrapping_sub(base));
-        let symbol = symbol.filter(|_| entry.kind != Kind::Entry)?;
+        let symbol = symbol.filter(|_| entry.kind != SiteKind::Entry)?;
         Some(base.wrapping_add(symbol.at))
     }
 
-    /// Where the NOPs after the beginning of a function are, and where the function begins: at the
-    /// entry, just before it with `endbr64` between, or after NOPs that are never executed.
-    fn entry_of_function(&self, entry: &Entry, from: u64, code: &[u8]) -> Option<(u64, u64)> {
+    /// Addresses of the site and of its function. The function begins at the entry, just before it
+    /// with `endbr64` between, or after NOPs that are never executed.
+    fn entry_of_function(&self, entry: &TableEntry, from: u64, code: &[u8]) -> Option<(u64, u64)> {
         let base = self.module.base;
         let in_file = entry.at.wrapping_sub(base);
-        let behind = self.contents.symbol_behind(in_file).map(|symbol| symbol.at);
-        let behind =
-            behind.filter(|at| at - in_file <= IN_FRONT_MAX && entry.origin == Origin::Patchable);
+        let next = self.contents.symbol_after(in_file).map(|symbol| symbol.at);
+        let next =
+            next.filter(|at| at - in_file <= IN_FRONT_MAX && entry.origin == Origin::Patchable);
         let starts = [Some(in_file), in_file.checked_sub(ENDBR64_BYTES)];
         let known = starts
             .into_iter()
             .flatten()
             .filter(|at| self.contents.symbol(*at).is_some());
-        known.chain(behind).find_map(|start| {
+        known.chain(next).find_map(|start| {
             let function = base.wrapping_add(start);
             let offset = |at: u64| usize::try_from(at.checked_sub(from)?).ok();
             let site = arch::lands_on_entry(code, offset(entry.at)?, offset(function)?)?;
@@ -284,7 +283,7 @@ impl Look<'_> {
     }
 }
 
-/// The form of some site.
+/// The form of any site.
 #[cfg(test)]
 pub(super) fn any_form() -> Form {
     let nops = [0x0f, 0x1f, 0x44, 0, 0, 0xc3];
@@ -296,6 +295,11 @@ fn name(symbol: Option<&Symbol>) -> Vec<u8> {
 }
 
 impl Module {
+    fn refuse_file(&mut self, source: FileError) {
+        let path = self.path.clone();
+        self.refuse(self.base, Reason::File { path, source });
+    }
+
     fn refuse(&mut self, address: u64, reason: Reason) {
         let symbol = Vec::new();
         self.refused.push(Refused {
@@ -305,17 +309,18 @@ impl Module {
         });
     }
 
-    /// Sorts what was found into sites and refusals. False when every entry points nowhere: the
-    /// loader has not relocated the table yet.
-    fn take(&mut self, found: Vec<(&Entry, Found)>, next: u32, parts: &Parts) -> bool {
-        let outside = |found: &Found| matches!(found, Err(no) if no.reason == Reason::Outside);
+    /// Separates sites from refused entries. `false`: every entry leads outside the module, because
+    /// the loader has not relocated the table yet.
+    fn take(&mut self, found: Vec<(&TableEntry, Found)>, next: u32, parts: &Parts) -> bool {
+        let outside =
+            |found: &Found| matches!(found, Err(no) if matches!(no.reason, Reason::Outside));
         let is_ready = found.is_empty() || !found.iter().all(|(_, found)| outside(found));
         let (mut believed, mut refused_exits) = (Vec::new(), Vec::new());
         for (entry, found) in found {
             match found {
                 Ok(found) => believed.push(found),
                 Err(NoSite { symbol, reason }) => {
-                    if entry.kind != Kind::Entry {
+                    if entry.kind != SiteKind::Entry {
                         refused_exits.push(entry.function);
                     }
                     self.refused.push(Refused {

@@ -1,33 +1,33 @@
-//! The entries of a module's tables, as the loader left them in memory.
+//! The entries of a module's tables of patch sites, as the loader left them in memory.
 
 use super::elf::{Table, TableKind};
-use super::module::Kind;
+use super::module::SiteKind;
 use crate::arch::Origin;
 
-/// What a table's entry says, by address in memory.
+/// An entry of a table. Addresses are those in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct TableEntry {
     /// Address of the first NOP, call or sled.
     pub(super) at: u64,
     pub(super) origin: Origin,
-    pub(super) kind: Kind,
-    /// Where the function begins, if the entry says so.
+    pub(super) kind: SiteKind,
+    /// Where the function begins, in tables that say so.
     pub(super) function: Option<u64>,
 }
 
-/// Decodes a table that lies at `at`.
-pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> Vec<Entry> {
+/// The entries of a table at address `at`.
+pub(super) fn entries(table: Table, at: u64, bytes: &[u8]) -> Vec<TableEntry> {
     let (origin, kind) = match table.kind {
-        TableKind::Patchable => (Origin::Patchable, Kind::Entry),
-        TableKind::Mcount => (Origin::Mcount, Kind::Entry),
-        TableKind::Inside => (Origin::Inside, Kind::Entry),
-        TableKind::Return => (Origin::Return, Kind::BeforeReturn),
+        TableKind::Patchable => (Origin::Patchable, SiteKind::Entry),
+        TableKind::Mcount => (Origin::Mcount, SiteKind::Entry),
+        TableKind::Inside => (Origin::Inside, SiteKind::Entry),
+        TableKind::Return => (Origin::Return, SiteKind::BeforeReturn),
         TableKind::Xray => return sleds(at, bytes),
     };
     let words = bytes.chunks_exact(8).map(word);
-    // Those of sites inside functions say how far it is.
+    // Entries of sites inside functions hold the distance from the entry to the site.
     let is_relative = table.kind == TableKind::Inside;
-    let entry = |(place, word): (u64, u64)| Entry {
+    let entry = |(place, word): (u64, u64)| TableEntry {
         at: if is_relative {
             place.wrapping_add(word)
         } else {
@@ -49,7 +49,7 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// Entries of XRay's map: address, function, kind, "always", version, padding; 32 bytes. From
 /// version 2 on both addresses count from where they stand.
-fn sleds(at: u64, bytes: &[u8]) -> Vec<Entry> {
+fn sleds(at: u64, bytes: &[u8]) -> Vec<TableEntry> {
     const SLED_BYTES: usize = 32;
     let sled = |(index, sled): (usize, &[u8])| {
         let here = at + (index * SLED_BYTES) as u64;
@@ -57,14 +57,14 @@ fn sleds(at: u64, bytes: &[u8]) -> Vec<Entry> {
         let is_relative = sled[18] >= 2;
         let from = |place: u64| if is_relative { place } else { 0 };
         let (origin, kind) = match sled[16] {
-            // Entry, and entry with its first argument logged.
-            0 | 3 => (Origin::SledEntry, Kind::Entry),
-            1 => (Origin::SledExit, Kind::Exit),
-            2 => (Origin::SledEntry, Kind::TailExit),
-            // Events of the program's own.
+            // An entry, and one with its first argument logged.
+            0 | 3 => (Origin::SledEntry, SiteKind::Entry),
+            1 => (Origin::SledExit, SiteKind::Exit),
+            2 => (Origin::SledEntry, SiteKind::TailExit),
+            // Events of the program itself.
             _ => return None,
         };
-        Some(Entry {
+        Some(TableEntry {
             at: address.wrapping_add(from(here)),
             origin,
             kind,
@@ -105,10 +105,10 @@ mod tests {
         sled.extend([1, 0, 2]);
         sled.resize(32, 0);
         let found = entries(table(TableKind::Xray), 0x1000, &sled);
-        let expected = Entry {
+        let expected = TableEntry {
             at: 0x1100,
             origin: Origin::SledExit,
-            kind: Kind::Exit,
+            kind: SiteKind::Exit,
             function: Some(0x1100),
         };
         assert_eq!(found, [expected]);

@@ -1,5 +1,5 @@
-//! What a file's unwind table says of functions: where they begin, how long they are, and where
-//! they have their return address.
+//! What a file's unwind table says about functions: where they begin, how long they are, and where
+//! their return addresses are.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,42 @@ use object::{Object, ObjectSection, ReadRef};
 
 use crate::arch::ReturnPlace;
 
-/// `.eh_frame` and the table that finds entries in it, with their addresses in the file.
+/// A section of a file.
 #[derive(Debug)]
-pub(super) struct Frames {
-    header: (u64, Vec<u8>),
-    entries: (u64, Vec<u8>),
+struct Section {
+    /// Address in the file.
+    at: u64,
+    bytes: Vec<u8>,
 }
 
-impl Frames {
-    /// Those of a file, if it has both.
+/// `.eh_frame`, and `.eh_frame_hdr`, which finds entries in it.
+#[derive(Debug)]
+pub(super) struct UnwindTable {
+    header: Section,
+    entries: Section,
+}
+
+/// A function around an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FunctionFrame {
+    /// Where the function begins.
+    pub(super) start: u64,
+    /// Where its return address is when that instruction is next.
+    pub(super) return_place: ReturnPlace,
+}
+
+impl UnwindTable {
+    /// The sections of a file that has both.
     pub(super) fn of<'a, R: ReadRef<'a>>(
         elf: &ElfFile64<'a, object::LittleEndian, R>,
     ) -> Option<Self> {
         let section = |name| {
             let section = elf.section_by_name(name)?;
             let data = section.uncompressed_data().ok()?;
-            Some((section.address(), data.into_owned()))
+            Some(Section {
+                at: section.address(),
+                bytes: data.into_owned(),
+            })
         };
         Some(Self {
             header: section(".eh_frame_hdr")?,
@@ -35,10 +55,10 @@ impl Frames {
         })
     }
 
-    /// Bytes of all functions by their first address.
+    /// Sizes in bytes of all functions, by address in the file.
     pub(super) fn sizes(&self) -> BTreeMap<u64, u64> {
-        let bases = BaseAddresses::default().set_eh_frame(self.entries.0);
-        let section = EhFrame::new(&self.entries.1, LittleEndian);
+        let bases = BaseAddresses::default().set_eh_frame(self.entries.at);
+        let section = EhFrame::new(&self.entries.bytes, LittleEndian);
         let mut entries = section.entries(&bases);
         let mut sizes = BTreeMap::new();
         while let Ok(Some(entry)) = entries.next() {
@@ -51,16 +71,15 @@ impl Frames {
         sizes
     }
 
-    /// Where the function around `at` begins, and where its return address is when the
-    /// instruction at `at` is next.
-    pub(super) fn around(&self, at: u64) -> Option<(u64, ReturnPlace)> {
+    /// The function around the instruction at `at`, by address in the file.
+    pub(super) fn around(&self, at: u64) -> Option<FunctionFrame> {
         let bases = BaseAddresses::default()
-            .set_eh_frame_hdr(self.header.0)
-            .set_eh_frame(self.entries.0);
-        let header = EhFrameHdr::new(&self.header.1, LittleEndian)
+            .set_eh_frame_hdr(self.header.at)
+            .set_eh_frame(self.entries.at);
+        let header = EhFrameHdr::new(&self.header.bytes, LittleEndian)
             .parse(&bases, 8)
             .ok()?;
-        let section = EhFrame::new(&self.entries.1, LittleEndian);
+        let section = EhFrame::new(&self.entries.bytes, LittleEndian);
         let table = header.table()?;
         let cie = EhFrame::<EndianSlice<'_, _>>::cie_from_offset;
         let entry = table.fde_for_address(&section, &bases, at, cie).ok()?;
@@ -68,19 +87,22 @@ impl Frames {
         let row = entry
             .unwind_info_for_address(&section, &bases, &mut context, at)
             .ok()?;
-        let place = match (row.cfa(), row.register(X86_64::RA)) {
+        let return_place = match (row.cfa(), row.register(X86_64::RA)) {
             (CfaRule::RegisterAndOffset { register, offset }, RegisterRule::Offset(-8)) => {
                 ReturnPlace::of(register.0, *offset)?
             }
             _ => return None,
         };
-        Some((entry.initial_address(), place))
+        Some(FunctionFrame {
+            start: entry.initial_address(),
+            return_place,
+        })
     }
 }
 
-/// Addresses in the file at which functions begin, sorted, according to `.eh_frame_hdr`: that table
-/// survives `strip`. `header` is the section, `at` its address in the file. Empty where it is not
-/// in the form that linkers write.
+/// Addresses in the file at which functions begin, sorted, as `.eh_frame_hdr` has them; that table
+/// survives `strip`. `header` is the section, `at` its address in the file. Empty for a section
+/// that is not in the form that linkers write.
 pub(super) fn starts(header: &[u8], at: u64) -> Vec<u64> {
     // Version 1; count as four bytes; table of pairs of four signed bytes, from the section.
     let [1, _, 0x03, 0x3b, rest @ ..] = header else {

@@ -208,8 +208,8 @@ impl Budgets {
     }
 }
 
-/// What the calls of each function that a tracer wants have cost, in ns. By function: its calls have
-/// other types while a tracer pauses.
+/// What the calls of each function that a tracer wants have cost, in ns. By function: its calls
+/// have other types while a tracer pauses.
 fn costs_of(
     tracer: u32,
     watch: &Watch,

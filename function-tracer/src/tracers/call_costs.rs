@@ -5,11 +5,11 @@ use ringmark_format::function::LAST_NUMBER;
 use ringmark_format::record::FUNCTION_BIT;
 
 use super::profile_cells::ProfileCells;
-use super::stubs::stub;
+use super::wants::stub_for;
 use crate::record::call_plan::{self, CallPlan};
 use crate::record::trigger_actions::Actions;
 use crate::record::{MEASURED_SITE, call_measured, site_tables};
-use crate::sites::Kind;
+use crate::sites::SiteKind;
 
 /// Calls that are measured together, and how often; the median counts.
 const MEASURED_CALLS: u32 = 1000;
@@ -44,7 +44,7 @@ fn measure(plan: &CallPlan) -> f64 {
         on_exit: Actions::NONE,
         ..*plan
     }));
-    let Some(stub) = stub(measured, Kind::Entry) else {
+    let Some(stub) = stub_for(measured, SiteKind::Entry) else {
         return 0.0;
     };
     call_plan::set(LAST_NUMBER, measured);

@@ -22,7 +22,7 @@ pub(crate) struct CellKey {
 }
 
 #[derive(Debug)]
-struct Cell {
+struct NamedCell {
     number: u32,
     names: Names,
 }
@@ -32,7 +32,7 @@ struct Cell {
 pub(crate) struct ProfileCells {
     /// By lane the number of its tracer.
     lanes: [Option<u32>; LANES],
-    cells: BTreeMap<CellKey, Cell>,
+    cells: BTreeMap<CellKey, NamedCell>,
     next_cell: u32,
     /// The cell of calls that are made to measure them.
     measured: Option<u32>,
@@ -85,7 +85,7 @@ impl ProfileCells {
         }
         let number = self.next_cell()?;
         let names = names();
-        self.cells.insert(key, Cell { number, names });
+        self.cells.insert(key, NamedCell { number, names });
         Some(number)
     }
 

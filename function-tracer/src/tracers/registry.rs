@@ -7,8 +7,8 @@ use ringmark_format::function::{TRACERS_MAX, TracerKind};
 use super::budget::{Budgets, OverBudget};
 use super::error::TracerError;
 use super::profile_cells::Names;
-use super::traced_sites::{Outcome, TracedSites, name_of};
-use super::tracer::{Options, Tracer};
+use super::traced_sites::{ChangeOutcome, TracedSites, name_of};
+use super::tracer::{Tracer, TracerOptions};
 use super::triggers::PAUSING_MAX;
 use crate::engine::with_engine;
 use crate::patch::Threads;
@@ -50,7 +50,7 @@ impl Tracers {
     ///
     /// # Errors
     /// The name is taken, or there are too many.
-    pub fn register(&mut self, name: &str, options: Options) -> Result<u32, TracerError> {
+    pub fn register(&mut self, name: &str, options: TracerOptions) -> Result<u32, TracerError> {
         if self.tracers.iter().any(|t| t.name == name) {
             return Err(TracerError::Duplicate {
                 name: name.to_owned(),
@@ -74,8 +74,8 @@ impl Tracers {
         Ok(number)
     }
 
-    /// Says what the callback tracer of this name calls from now on, also while it is on; the tracer
-    /// is registered if there is none. Nothing: then it calls nothing, on or off.
+    /// Says what the callback tracer of this name calls from now on, also while it is on; the
+    /// tracer is registered if there is none. Nothing: then it calls nothing, on or off.
     ///
     /// # Errors
     /// One of this name is of another kind, or there are too many.
@@ -93,7 +93,7 @@ impl Tracers {
                     kind: tracer.options.kind.name(),
                 });
             }
-            None => self.register(name, Options::new(TracerKind::Callback))?,
+            None => self.register(name, TracerOptions::new(TracerKind::Callback))?,
         };
         callbacks::set(number, callback);
         Ok(())
@@ -109,7 +109,7 @@ impl Tracers {
     ///
     /// # Errors
     /// There is none of this name.
-    pub fn remove(&mut self, name: &str) -> Result<Outcome, TracerError> {
+    pub fn remove(&mut self, name: &str) -> Result<ChangeOutcome, TracerError> {
         let place = self.place(Some(name))?;
         let removed = self.tracers.remove(place);
         let outcome = self.apply(None);
@@ -121,7 +121,7 @@ impl Tracers {
     ///
     /// # Errors
     /// There is none, or none of this name.
-    pub fn start(&mut self, name: Option<&str>) -> Result<Outcome, TracerError> {
+    pub fn start(&mut self, name: Option<&str>) -> Result<ChangeOutcome, TracerError> {
         self.change(name, |tracer| {
             tracer.begin_anew();
             !std::mem::replace(&mut tracer.on, true)
@@ -135,8 +135,8 @@ impl Tracers {
     pub fn start_with(
         &mut self,
         name: Option<&str>,
-        change: impl FnOnce(&mut Options),
-    ) -> Result<Outcome, TracerError> {
+        change: impl FnOnce(&mut TracerOptions),
+    ) -> Result<ChangeOutcome, TracerError> {
         self.change(name, |tracer| {
             let triggers = tracer.change(change);
             triggers | !std::mem::replace(&mut tracer.on, true)
@@ -174,7 +174,7 @@ impl Tracers {
     ///
     /// # Errors
     /// As [`Tracers::start`].
-    pub fn stop(&mut self, name: Option<&str>) -> Result<Outcome, TracerError> {
+    pub fn stop(&mut self, name: Option<&str>) -> Result<ChangeOutcome, TracerError> {
         self.change(name, |tracer| {
             tracer.on = false;
             false
@@ -188,8 +188,8 @@ impl Tracers {
     pub fn set(
         &mut self,
         name: Option<&str>,
-        change: impl FnOnce(&mut Options),
-    ) -> Result<Outcome, TracerError> {
+        change: impl FnOnce(&mut TracerOptions),
+    ) -> Result<ChangeOutcome, TracerError> {
         self.change(name, |tracer| tracer.change(change))
     }
 
@@ -197,7 +197,7 @@ impl Tracers {
     ///
     /// # Errors
     /// As [`Tracers::start`].
-    pub fn stop_all(&mut self) -> Result<Outcome, TracerError> {
+    pub fn stop_all(&mut self) -> Result<ChangeOutcome, TracerError> {
         self.tracers.iter_mut().for_each(|tracer| tracer.on = false);
         self.apply(None)
     }
@@ -205,7 +205,7 @@ impl Tracers {
     /// Brings the sites of modules that were loaded since in line with the tracers, and forgets
     /// those that were unloaded. One call of the loader where there are none.
     pub fn follow_modules(&mut self) {
-        if self.tracers.iter().all(|tracer| !tracer.on) && self.sites.open() == 0 {
+        if self.tracers.iter().all(|tracer| !tracer.on) && self.sites.enabled() == 0 {
             return;
         }
         let is_up_to_date = with_engine(self.threads, |engine| {
@@ -218,9 +218,9 @@ impl Tracers {
         }
     }
 
-    /// Sites that are called now.
-    pub(crate) fn open_sites(&self) -> usize {
-        self.sites.open()
+    /// Number of patch sites that are enabled now, for any tracer.
+    pub(crate) fn enabled_sites(&self) -> usize {
+        self.sites.enabled()
     }
 
     fn place(&self, name: Option<&str>) -> Result<usize, TracerError> {
@@ -248,7 +248,7 @@ impl Tracers {
         &mut self,
         name: Option<&str>,
         change: impl FnOnce(&mut Tracer) -> bool,
-    ) -> Result<Outcome, TracerError> {
+    ) -> Result<ChangeOutcome, TracerError> {
         let place = self.place(name)?;
         let tracer = &mut self.tracers[place];
         let before = (tracer.options.clone(), tracer.on);
@@ -273,7 +273,7 @@ impl Tracers {
     }
 
     /// Makes every site do what the tracers want of it; counts the functions of one of them.
-    fn apply(&mut self, counted: Option<usize>) -> Result<Outcome, TracerError> {
+    fn apply(&mut self, counted: Option<usize>) -> Result<ChangeOutcome, TracerError> {
         if !site_tables::prepare() {
             return Err(TracerError::NoMemory);
         }

@@ -1,34 +1,34 @@
-//! In which order sites are switched: the exits of a function are open before the first call of it
-//! can begin, and stay so until none begins any more.
+//! The order in which patch sites are switched: the exits of a function are enabled before its
+//! entry and disabled after it, so no recorded call misses its end.
 
 use std::collections::BTreeMap;
 
 use super::wants::SiteUse;
 use crate::engine::Engine;
 use crate::patch::Refusal;
-use crate::sites::{Kind, ModuleId, Site, SiteId};
+use crate::sites::{ModuleId, Site, SiteId, SiteKind};
 
-/// A site, and what it shall do from now on.
+/// A patch site and what it is to do from now on; `None`: the site is to be disabled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UseChange {
     pub(super) site: SiteId,
     pub(super) to: Option<SiteUse>,
 }
 
-/// What was refused, and why.
+/// Refused sites with their reasons.
 pub(super) type Refusals = BTreeMap<SiteId, Refusal>;
 
 fn site(engine: &Engine, id: SiteId) -> Option<(ModuleId, &Site)> {
     engine.site(id).map(|(module, site)| (module.id, site))
 }
 
-/// What is to be done first, then, and last.
+/// `changes` in three parts, in order: exits to enable, entries, exits to disable.
 pub(super) fn parts(engine: &Engine, changes: &[UseChange]) -> [Vec<UseChange>; 3] {
     let mut parts = [const { Vec::new() }; 3];
     for change in changes {
-        let kind = site(engine, change.site).map_or(Kind::Entry, |(_, site)| site.kind);
+        let kind = site(engine, change.site).map_or(SiteKind::Entry, |(_, site)| site.kind);
         let part = match (kind, change.to) {
-            (Kind::Entry, _) => 1,
+            (SiteKind::Entry, _) => 1,
             (_, Some(_)) => 0,
             (_, None) => 2,
         };
@@ -37,7 +37,8 @@ pub(super) fn parts(engine: &Engine, changes: &[UseChange]) -> [Vec<UseChange>; 
     parts
 }
 
-/// Takes out of `part` the functions one of whose exits was refused: their ends would be missed.
+/// Takes functions with a refused exit out of `part`, because the ends of their calls would be
+/// missed.
 pub(super) fn refuse_without_exit(
     engine: &Engine,
     part: &mut Vec<UseChange>,

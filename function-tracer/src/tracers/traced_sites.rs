@@ -1,5 +1,5 @@
-//! The sites that the tracers share: what each of them does now, and how that follows what the
-//! tracers want.
+//! The patch sites that all function tracers share: what each site does now, and how it follows
+//! what the tracers want.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,63 +9,72 @@ use super::schema::Numbers;
 use super::switch_order::{self, Refusals, UseChange};
 use super::tracer::Tracer;
 use super::wants::{self, SiteUse};
-use crate::engine::Engine;
+use crate::engine::{Engine, SiteTarget};
 use crate::patch::Refusal;
 use crate::record::site_tables;
 use crate::sites::{ModuleId, SiteId};
 
-/// What a change of tracers did to the program's sites.
+/// A function whose patch site was neither enabled nor disabled.
+#[derive(Debug, Clone)]
+pub struct RefusedFunction {
+    /// The function's name for people.
+    pub function: String,
+    /// The reason.
+    pub refusal: Refusal,
+}
+
+/// What a change of function tracers did to the program's patch sites.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    /// Functions that the tracer wants.
+pub struct ChangeOutcome {
+    /// Number of functions that the tracer wants.
     pub matched: usize,
-    /// Sites whose state was changed.
+    /// Number of sites that were enabled, disabled or given another target.
     pub patched: usize,
-    /// Sites that are called now, by whichever tracer.
-    pub open: usize,
-    /// Functions that could not be switched, and why.
-    pub refused: Vec<(String, Refusal)>,
-    /// The schema had no room: records of some functions will be shown raw.
+    /// Number of sites that are enabled now, for any tracer.
+    pub enabled: usize,
+    /// Functions whose sites were left as they were.
+    pub refused: Vec<RefusedFunction>,
+    /// Whether the schema had no room: records of some functions are shown by number.
     pub schema_full: bool,
 }
 
-/// What the sites of this process do for the tracers.
+/// What the patch sites of this process do for the function tracers.
 #[derive(Debug, Default)]
 pub(super) struct TracedSites {
     pub(super) numbers: Numbers,
-    /// Sites that are open.
+    /// What each enabled site does.
     uses: BTreeMap<SiteId, SiteUse>,
-    /// Modules that the tracers were asked about.
+    /// Modules whose sites follow the tracers.
     seen: BTreeSet<ModuleId>,
 }
 
 impl TracedSites {
-    /// How many sites are called now.
-    pub(super) fn open(&self) -> usize {
+    /// Number of sites that are enabled now.
+    pub(super) fn enabled(&self) -> usize {
         self.uses.len()
     }
 
-    /// Whether the tracers were asked about the modules that are loaded now, and no others.
+    /// Whether the sites of all loaded modules, and of no others, follow the tracers.
     pub(super) fn are_up_to_date(&self, engine: &Engine) -> bool {
         let all_seen = engine.modules().all(|m| self.seen.contains(&m.id));
         all_seen && engine.modules().count() == self.seen.len()
     }
 
-    /// One site of each function that is being traced, by the function's number.
+    /// One enabled site of each traced function, by the function's number.
     pub(super) fn of_functions(&self) -> BTreeMap<u32, SiteId> {
         let uses = self.uses.iter();
         uses.filter_map(|(site, now)| Some((self.numbers.wanted(now.number)?.function, *site)))
             .collect()
     }
 
-    /// Makes every site do what the tracers want of it; counts the functions of one of them, by its
-    /// place. The tables by site must be there.
+    /// Makes every site do what the tracers want of it. `counted` is the place of the tracer whose
+    /// functions are counted. The tables by site must exist.
     pub(super) fn apply(
         &mut self,
         engine: &mut Engine,
         tracers: &mut [Tracer],
         counted: Option<usize>,
-    ) -> Outcome {
+    ) -> ChangeOutcome {
         engine.rescan();
         self.forget_unloaded(engine, tracers);
         let mut changes = Vec::new();
@@ -82,13 +91,13 @@ impl TracedSites {
             }
         }
         let counted = counted.and_then(|place| tracers.get(place));
-        let mut outcome = Outcome {
+        let mut outcome = ChangeOutcome {
             matched: counted.map_or(0, Tracer::matched),
             schema_full: !self.describe(),
-            ..Outcome::default()
+            ..ChangeOutcome::default()
         };
         self.switch(engine, changes, &mut outcome);
-        outcome.open = self.uses.len();
+        outcome.enabled = self.uses.len();
         outcome
     }
 
@@ -101,13 +110,18 @@ impl TracedSites {
         self.uses.retain(|site, _| engine.site(*site).is_some());
     }
 
-    /// Puts what is new into the schema, before a record needs it.
+    /// Appends new entries to the schema, before a record needs them. `false`: there is no room.
     fn describe(&mut self) -> bool {
         let entries = self.numbers.take_entries();
         entries.is_empty() || ringmark::client::append_schema(&entries)
     }
 
-    fn switch(&mut self, engine: &mut Engine, changes: Vec<UseChange>, outcome: &mut Outcome) {
+    fn switch(
+        &mut self,
+        engine: &mut Engine,
+        changes: Vec<UseChange>,
+        outcome: &mut ChangeOutcome,
+    ) {
         for change in &changes {
             if let Some(to) = change.to {
                 site_tables::set_type(change.site.0, FUNCTION_BIT | to.number);
@@ -116,15 +130,25 @@ impl TracedSites {
         let mut refused = Refusals::new();
         for mut part in switch_order::parts(engine, &changes) {
             switch_order::refuse_without_exit(engine, &mut part, &mut refused);
-            let target = |change: &UseChange| Some(change.to?.stub.target());
-            let targets = part.iter().map(|change| (change.site, target(change)));
+            let targets = part.iter().map(|change| SiteTarget {
+                site: change.site,
+                target: change.to.map(|to| to.stub.target()),
+            });
             let report = engine.switch(&targets.collect::<Vec<_>>());
             outcome.patched += report.done;
-            refused.extend(report.refused);
+            refused.extend(
+                report
+                    .refused
+                    .into_iter()
+                    .map(|one| (one.site, one.refusal)),
+            );
         }
         for UseChange { site, to } in changes {
             match (refused.get(&site), to) {
-                (Some(why), _) => outcome.refused.push((name_of(engine, site), why.clone())),
+                (Some(why), _) => outcome.refused.push(RefusedFunction {
+                    function: name_of(engine, site),
+                    refusal: why.clone(),
+                }),
                 (None, Some(to)) => drop(self.uses.insert(site, to)),
                 (None, None) => drop(self.uses.remove(&site)),
             }
@@ -132,7 +156,7 @@ impl TracedSites {
     }
 }
 
-/// The name of a site's function.
+/// The name for people of a site's function.
 pub(super) fn name_of(engine: &Engine, id: SiteId) -> String {
     let found = engine.site(id);
     let function = found.and_then(|(module, site)| Some((module, module.function(site)?)));

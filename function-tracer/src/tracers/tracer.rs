@@ -10,11 +10,11 @@ use super::triggers::{self, AtMoments, Trigger, TriggerPlaces};
 use crate::record::call_plan::CallPlan;
 use crate::record::callbacks;
 use crate::record::trigger_actions::{is_paused, wants_snapshot};
-use crate::sites::{Kind, Module, ModuleId, Site};
+use crate::sites::{Module, ModuleId, Site, SiteKind};
 
 /// What a tracer wants to know.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct TracerOptions {
     /// What it makes of the calls.
     pub kind: TracerKind,
     /// Which functions.
@@ -32,7 +32,7 @@ pub struct Options {
     pub budget_ppm: Option<u64>,
 }
 
-impl Options {
+impl TracerOptions {
     /// Nothing selected yet, nothing but what the kind needs.
     #[must_use]
     pub fn new(kind: TracerKind) -> Self {
@@ -62,7 +62,7 @@ pub struct GivenUp {
 pub struct Tracer {
     pub(super) name: String,
     pub(super) number: u32,
-    pub(super) options: Options,
+    pub(super) options: TracerOptions,
     pub(super) on: bool,
     pub(super) is_default: bool,
     /// Until when it stays on, ms of the monotonic clock; `None`: until it is switched off.
@@ -83,7 +83,7 @@ pub(super) struct Matches {
 
 impl Tracer {
     /// A tracer that is off.
-    pub(super) fn new(name: &str, number: u32, options: Options, is_default: bool) -> Self {
+    pub(super) fn new(name: &str, number: u32, options: TracerOptions, is_default: bool) -> Self {
         Self {
             name: name.to_owned(),
             number,
@@ -111,7 +111,7 @@ impl Tracer {
 
     /// What it wants.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &TracerOptions {
         &self.options
     }
 
@@ -167,7 +167,7 @@ impl Tracer {
     }
 
     /// Changes what it wants. Says whether its triggers are others from now on.
-    pub(super) fn change(&mut self, change: impl FnOnce(&mut Options)) -> bool {
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut TracerOptions)) -> bool {
         let before = self.options.triggers.clone();
         self.begin_anew();
         change(&mut self.options);
@@ -247,7 +247,7 @@ impl Tracer {
             self.options.selection.wants(&candidate(module, site))
         };
         let sites: Vec<_> = module.sites.iter().map(wants).collect();
-        let entries = module.sites.iter().map(|site| site.kind == Kind::Entry);
+        let entries = module.sites.iter().map(|site| site.kind == SiteKind::Entry);
         let count = sites.iter().zip(entries).filter(|(w, e)| **w && *e).count();
         let triggers = triggers::places(&self.options.triggers, self.number, module);
         let matches = Matches {
@@ -260,7 +260,7 @@ impl Tracer {
 }
 
 /// What is done with a call for it.
-pub(super) fn call_plan(tracer: &Tracer) -> CallPlan {
+pub(super) fn plan_of(tracer: &Tracer) -> CallPlan {
     let ticks = |ns| Some(Session::current()?.ticks_of_ns(ns));
     let (options, bit) = (&tracer.options, 1 << tracer.number);
     let is_callback = options.kind == TracerKind::Callback;
@@ -271,7 +271,7 @@ pub(super) fn call_plan(tracer: &Tracer) -> CallPlan {
             || options.result
             || options.min_ns.is_some(),
         sleds: false,
-        caller: options.kind == TracerKind::Function || options.arguments > 0,
+        with_caller: options.kind == TracerKind::Function || options.arguments > 0,
         arguments: options.arguments.min(6),
         result: options.result,
         min_ticks: options.min_ns.and_then(ticks),

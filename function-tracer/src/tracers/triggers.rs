@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::selection::{Selection, Syntax, candidate};
 use crate::record::trigger_actions::Actions;
-use crate::sites::{Kind, Module};
+use crate::sites::{Module, SiteKind};
 
 /// Tracers with triggers that start or stop them: calls of a function have one type for each set of
 /// those that pause.
@@ -147,7 +147,7 @@ pub(super) fn places(triggers: &[Trigger], tracer: u32, module: &Module) -> Trig
         let candidate = candidate(module, site);
         let wanted = triggers.iter().zip(&mut places.counts);
         for (trigger, count) in wanted.filter(|(t, _)| t.functions.wants(&candidate)) {
-            *count += usize::from(site.kind == Kind::Entry);
+            *count += usize::from(site.kind == SiteKind::Entry);
             let at: &mut AtMoments = places.actions.entry(place).or_default();
             let actions = match trigger.moment {
                 Moment::Entry => &mut at.entry,

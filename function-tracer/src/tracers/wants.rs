@@ -1,12 +1,13 @@
-//! What all tracers together want of each function of a module.
+//! What all function tracers together want of each function of a module, and which stub does it.
+
+use ringmark::{Clock, Session};
 
 use super::schema::Numbers;
-use super::stubs::{inside_stub, stub};
-use super::tracer::{Tracer, call_plan};
+use super::tracer::{Tracer, plan_of};
 use crate::record::Stub;
 use crate::record::call_plan::CallPlan;
 use crate::record::trigger_actions::{Actions, set_types};
-use crate::sites::{Function, Module, ModuleId, Site};
+use crate::sites::{Function, Module, ModuleId, Site, SiteKind};
 
 /// What a site does now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +44,8 @@ pub(super) fn uses(
             let site = module.sites.get(place)?;
             let plan = at(module, site, wants.plan?);
             let stub = match site.form.return_place() {
-                Some(_) => inside_stub(&plan),
-                None => stub(&plan, site.kind)?,
+                Some(_) => stub_inside(&plan),
+                None => stub_for(&plan, site.kind)?,
             };
             let number = number(module, numbers, place, *wants)?;
             Some(SiteUse { number, stub })
@@ -52,6 +53,36 @@ pub(super) fn uses(
         .collect();
     describe_pauses(tracers, module, numbers, &wants, &uses);
     uses
+}
+
+/// The shortest stub that does what `plan` says at a site of this kind; `None`: nothing is to be
+/// done.
+pub(super) fn stub_for(plan: &CallPlan, kind: SiteKind) -> Option<Stub> {
+    let exit = |stub| plan.sleds.then_some(stub);
+    match (kind, *plan) {
+        (SiteKind::Exit, _) => exit(Stub::Exit),
+        (SiteKind::BeforeReturn, _) => exit(Stub::BeforeReturn),
+        (SiteKind::TailExit, _) => exit(Stub::TailExit),
+        (SiteKind::Entry, CallPlan::CALLS) => Some(Stub::Calls),
+        (SiteKind::Entry, CallPlan::CALLS_WITH_SLEDS) => Some(Stub::CallsWithSleds),
+        (SiteKind::Entry, CallPlan::CALLERS) => Some(Stub::Callers),
+        // This stub reads the TSC itself.
+        (SiteKind::Entry, CallPlan::PROFILE) if is_tsc() => Some(Stub::Profile),
+        (SiteKind::Entry, _) => Some(Stub::Any),
+    }
+}
+
+/// Whether the session's clock is the processor's time stamp counter.
+fn is_tsc() -> bool {
+    Session::current().is_some_and(|session| session.clock() == Clock::Tsc)
+}
+
+/// The shortest stub that does what `plan` says at a site inside a function.
+fn stub_inside(plan: &CallPlan) -> Stub {
+    match *plan {
+        CallPlan::CALLS => Stub::CallsInside,
+        _ => Stub::AnyInside,
+    }
 }
 
 fn number(module: &Module, numbers: &mut Numbers, place: usize, wants: Wants) -> Option<u32> {
@@ -74,8 +105,8 @@ fn at(module: &Module, site: &Site, plan: CallPlan) -> CallPlan {
     }
 }
 
-/// Gives types to the calls of functions that some tracers may pause for, for each set of those that
-/// do. One set after the other: types in a row take little room in the schema.
+/// Gives types to the calls of functions that some tracers may pause for, for each set of those
+/// that do. One set after the other: types in a row take little room in the schema.
 fn describe_pauses(
     tracers: &[Tracer],
     module: &Module,
@@ -147,7 +178,7 @@ fn wanted(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wan
     let others = tracers.iter().filter(|t| pause >> t.number & 1 == 0);
     for tracer in others.filter(|t| t.wants(module, place)) {
         all.tracers |= 1 << tracer.number;
-        all.add(call_plan(tracer));
+        all.add(plan_of(tracer));
     }
     all
 }

@@ -19,9 +19,10 @@ pub(crate) fn no_sites(found: &InFile) -> String {
         );
     }
     match found.calls {
-        Some((called, flags)) => format!(
-            "no patchable functions: it was built with {flags}, its functions call {called}, which \
-             is not used here; rebuild with -fpatchable-function-entry=5"
+        Some(other) => format!(
+            "no patchable functions: it was built with {}, its functions call {}, which is not \
+             used here; rebuild with -fpatchable-function-entry=5",
+            other.flags, other.called
         ),
         None => NO_SITES.to_owned(),
     }

@@ -1,25 +1,27 @@
-//! Distances at which the operand of a call is harmless to a thread that rests inside it.
+//! Distances at which the operand of a call is harmless to a thread that is interrupted inside it.
 //!
-//! gcc fills a site with five one-byte NOPs. A thread may have been interrupted between any two of
-//! them, in its own code or below a signal handler, and there is no way to find out whether one was
-//! or when it will go on. So nothing is found out: the site's bytes 1 to 4 only ever change, one by
-//! one, between values with which execution can begin at any of them. They are also the distance of
-//! the call to its pad, hence the pads of such sites lie where that distance is one of these.
+//! gcc fills a patch site with five one-byte NOPs. A thread may have been interrupted between any
+//! two of them, in its own code or below a signal handler. There is no way to find out whether one
+//! was, or when it will go on. So the site's bytes 1 to 4 only ever change, one by one, between
+//! values with which execution can begin at any of them. These bytes are also the distance of the
+//! call to its trampoline. Hence the hops to the trampolines of such sites lie where that distance
+//! is one of these.
 
 use super::nops::TEST;
 
 /// A prefix that changes nothing before a NOP.
 const NULL: u8 = 0x66;
-/// Values of the byte that shifts the distance by 64 KiB: prefixes that change nothing.
+/// Values of the byte that changes the distance by 64 KiB: prefixes that change nothing.
 const SHIFTS: [u8; 8] = [0x66, 0x65, 0x64, 0x67, 0x3e, 0x36, 0x2e, 0x26];
-/// One-byte instructions that change at most the arithmetic flags, which hold nothing where a
-/// function begins: NOP, CLC, STC, CMC. Their distances are negative.
+/// One-byte instructions that change at most the arithmetic flags, which are unused where a
+/// function begins: NOP, CLC, STC, CMC. Distances with these last bytes are negative.
 const LAST: [u8; 4] = [0x90, 0xf8, 0xf9, 0xf5];
-/// Segment prefixes, which 64-bit mode ignores: the instruction after the site stays what it
-/// is. Their distances are positive, for programs at the bottom of the address space.
+/// Segment prefixes, which 64-bit mode ignores, so the instruction after the site keeps its
+/// meaning. Distances with these last bytes are positive, for programs at the bottom of the address
+/// space.
 const IGNORED: [u8; 4] = [0x3e, 0x36, 0x2e, 0x26];
 
-/// The distances, best first.
+/// The harmless distances in bytes, best first.
 pub(crate) fn safe_distances() -> impl Iterator<Item = i32> {
     let below = LAST.into_iter().flat_map(|last| {
         let shifted = SHIFTS.into_iter();
@@ -29,9 +31,9 @@ pub(crate) fn safe_distances() -> impl Iterator<Item = i32> {
     below.chain(above)
 }
 
-/// The first byte of a site at rest whose other bytes are `distance`: a prefix where the whole is
+/// The first byte of a disabled site whose other bytes are `distance`: a prefix if the whole is
 /// then one NOP, else [`TEST`].
-pub(super) fn rest_head(distance: i32) -> u8 {
+pub(super) fn disabled_head(distance: i32) -> u8 {
     let [.., shift, last] = distance.to_le_bytes();
     let is_nop = SHIFTS.contains(&shift) && last == 0x90;
     if is_nop { NULL } else { TEST }
@@ -92,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn the_best_distances_leave_one_nop_behind() {
+    fn the_best_distances_leave_one_nop() {
         for distance in safe_distances() {
             let [a, b, c, d] = distance.to_le_bytes();
-            let site = [rest_head(distance), a, b, c, d];
+            let site = [disabled_head(distance), a, b, c, d];
             if site[0] == NULL {
                 let plain = site.map(|byte| if SHIFTS.contains(&byte) { 0x66 } else { byte });
                 assert_eq!(
@@ -105,6 +107,6 @@ mod tests {
                 );
             }
         }
-        assert_eq!(rest_head(safe_distances().next().unwrap()), NULL);
+        assert_eq!(disabled_head(safe_distances().next().unwrap()), NULL);
     }
 }

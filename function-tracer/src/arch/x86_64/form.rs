@@ -1,22 +1,22 @@
-//! The bytes of a site, and the steps between them.
+//! The bytes of a patch site, and the steps between them.
 //!
-//! | what | at rest | shut | open |
+//! | what | disabled | masked | enabled |
 //! | --- | --- | --- | --- |
-//! | five bytes of NOP, `call __fentry__` | `0f 1f 44 00 00`, `e8 …` | `a9 …` test eax, … | `e8 …` call pad |
-//! | six bytes, `call *__fentry__(%rip)` | `ff 15 …` | `f7 c0 …` test eax, … | `67 e8 …` call pad |
+//! | five bytes of NOP, `call __fentry__` | `0f 1f 44 00 00`, `e8 …` | `a9 …` test eax, … | `e8 …` call trampoline |
+//! | six bytes, `call *__fentry__(%rip)` | `ff 15 …` | `f7 c0 …` test eax, … | `67 e8 …` call trampoline |
 //! | XRay entry and tail sled | `eb 09 …` jump over it | the same | `a8 09` test al, 9; `e8 …`; NOP |
-//! | XRay exit sled | `c3 …` ret | the same | `e9 …` jmp pad |
+//! | XRay exit sled | `c3 …` ret | the same | `e9 …` jmp trampoline |
 //!
-//! Shut and open differ in the head only, and so do rest and shut. Both have the same length, so
-//! no processor sees a boundary where none is; and TEST is right with any operand, so the other
-//! bytes may change under it in any order. TEST changes flags, which hold nothing where functions
-//! begin or end. A head is one byte, which cannot be torn, wherever it lies; where it is two they
+//! Masked differs from enabled and from disabled in the head only. The instructions have the same
+//! length, so no processor sees a boundary where none is. TEST is correct with any operand, so the
+//! other bytes may change after it in any order. TEST changes flags, which are unused where
+//! functions begin or end. A head of one byte cannot be torn, wherever it lies; one of two bytes
 //! must lie in one aligned word of 8.
 
-use super::distance::rest_head;
+use super::distance::disabled_head;
 use super::nops::{self, TEST};
 use super::{ReturnPlace, trampoline_code};
-use crate::arch::{Bytes, Edit, Origin, STEPS, State, UnfitCode};
+use crate::arch::{Bytes, Edit, Origin, STEPS, SiteState, UnfitCode};
 
 const CALL: u8 = 0xe8;
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
@@ -26,17 +26,17 @@ const OVER: u8 = 9;
 const RETURN: u8 = 0xc3;
 const SLED_BYTES: usize = 11;
 
-/// How a site looks and changes.
+/// How a patch site looks and changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Form {
     shape: Shape,
-    rest_head: Bytes,
-    rest_body: Bytes,
-    /// Bytes after the call, part of a longer NOP, that must become a NOP of their own first.
+    disabled_head: Bytes,
+    disabled_body: Bytes,
+    /// NOP for the bytes after the call, which were the end of a longer NOP.
     tail: Bytes,
-    /// Threads may rest between its bytes.
+    /// Whether a thread may be between two bytes of the site.
     has_boundaries: bool,
-    /// For a site inside a function.
+    /// The place of the return address, for a site inside a function.
     return_place: Option<ReturnPlace>,
 }
 
@@ -48,7 +48,7 @@ enum Shape {
     SledExit,
 }
 
-/// What the code of a site says, which begins at address `at`.
+/// The form of the site whose code begins at address `at`.
 pub(crate) fn read(code: &[u8], at: u64, origin: Origin) -> Result<Form, UnfitCode> {
     match origin {
         Origin::SledEntry => read_sled(code, Shape::SledEntry, &[JUMP, OVER]),
@@ -115,7 +115,7 @@ pub(crate) fn is_return(code: &[u8]) -> bool {
     matches!(code.first(), Some(0xc2 | 0xc3))
 }
 
-/// Bytes of NOPs at the start of `code`.
+/// Number of bytes in NOPs at the start of `code`.
 fn run_length(code: &[u8]) -> usize {
     let mut run = 0;
     while let Some(nop) = nops::first(&code[run..]) {
@@ -124,9 +124,9 @@ fn run_length(code: &[u8]) -> usize {
     run
 }
 
-/// Where the site of a function is that begins at offset `start` of `code`, for a table entry at
-/// offset `entry`: after `endbr64`. NOPs in front of the function are never executed; anything
-/// else there means that the entry belongs to something else.
+/// Offset in `code` of the site that a table entry at offset `entry` means, in a function that
+/// begins at offset `start`: after `endbr64`. NOPs in front of the function are never executed;
+/// other code there means that the entry belongs to something else.
 pub(crate) fn lands_on_entry(code: &[u8], entry: usize, start: usize) -> Option<usize> {
     let mut at = entry;
     while at < start {
@@ -141,15 +141,15 @@ impl Form {
     fn new(shape: Shape, head: &[u8], body: &[u8]) -> Self {
         Self {
             shape,
-            rest_head: Bytes::new(head),
-            rest_body: Bytes::new(body),
+            disabled_head: Bytes::new(head),
+            disabled_body: Bytes::new(body),
             tail: Bytes::default(),
             has_boundaries: false,
             return_place: None,
         }
     }
 
-    /// The same for a site inside a function.
+    /// The same form, for a site inside a function.
     pub(crate) fn inside(mut self, place: ReturnPlace) -> Self {
         self.return_place = Some(place);
         self
@@ -160,13 +160,13 @@ impl Form {
         self.return_place
     }
 
-    /// Whether threads may rest between the bytes, so that only the distances of
-    /// [`super::safe_distances`] may stand there.
+    /// Whether a thread may be between two bytes of the site, so that it can hold the distances of
+    /// [`super::safe_distances`] only.
     pub(crate) fn has_boundaries(&self) -> bool {
         self.has_boundaries
     }
 
-    /// Bytes from the first one to the end of the call's operand: distances count from there.
+    /// Bytes from the site's start to the end of the call, from which its distance counts.
     pub(crate) fn call_end(&self) -> u64 {
         match self.shape {
             Shape::Call5 | Shape::SledExit => 5,
@@ -175,74 +175,78 @@ impl Form {
         }
     }
 
-    /// Whether all changes of its head are of one byte.
+    /// Whether every change of the head is one byte.
     pub(crate) fn has_one_byte_head(&self) -> bool {
         self.shape != Shape::Call6
     }
 
-    /// The bytes in `state`, `distance` being that of the call.
-    pub(crate) fn bytes(&self, state: State, distance: i32) -> Bytes {
+    /// The site's bytes in `state`, where the call's distance is `distance`.
+    pub(crate) fn bytes(&self, state: SiteState, distance: i32) -> Bytes {
         let (head, body) = match state {
-            State::Rest => (self.rest_head, self.rest_body),
-            State::Open => (self.open_head(), self.open_body(distance)),
+            SiteState::Disabled => (self.disabled_head, self.disabled_body),
+            SiteState::Enabled => (self.enabled_head(), self.enabled_body(distance)),
         };
         Bytes::new(&[&*head, &*body].concat())
     }
 
-    /// What the form is once its site was opened with `distance`, and how it rests from then on.
+    /// The form of the site from its first enabling with `distance` on.
     pub(crate) fn settled(mut self, distance: i32) -> Self {
         self.tail = Bytes::default();
         if self.has_boundaries {
-            self.rest_head = Bytes::new(&[rest_head(distance)]);
-            self.rest_body = Bytes::new(&distance.to_le_bytes());
+            self.disabled_head = Bytes::new(&[disabled_head(distance)]);
+            self.disabled_body = Bytes::new(&distance.to_le_bytes());
         } else if self.shape == Shape::SledEntry || self.shape == Shape::SledExit {
-            self.rest_body = self.open_body(distance);
-        } else if self.shape == Shape::Call5 && self.rest_head[0] != CALL {
-            self.rest_head = Bytes::new(&nops::of(CALL_BYTES)[..1]);
-            self.rest_body = Bytes::new(&nops::of(CALL_BYTES)[1..]);
+            self.disabled_body = self.enabled_body(distance);
+        } else if self.shape == Shape::Call5 && self.disabled_head[0] != CALL {
+            self.disabled_head = Bytes::new(&nops::of(CALL_BYTES)[..1]);
+            self.disabled_body = Bytes::new(&nops::of(CALL_BYTES)[1..]);
         }
         self
     }
 
-    /// The same site, when no thread can rest between its bytes.
+    /// The form of the same site where no thread can be between two of its bytes.
     pub(crate) fn without_boundaries(mut self) -> Self {
         self.has_boundaries = false;
         self
     }
 
-    /// Writes from rest to open. `settled` afterwards.
-    pub(crate) fn open(&self, distance: i32) -> [Option<Edit>; STEPS] {
-        let body = self.open_body(distance);
-        let is_changed = body != self.rest_body;
-        let shut = is_changed && self.shut_head() != self.rest_head;
+    /// Writes that enable the site. Its form is [`Form::settled`] afterwards.
+    pub(crate) fn steps_to_enable(&self, distance: i32) -> [Option<Edit>; STEPS] {
+        let body = self.enabled_body(distance);
+        let is_changed = body != self.disabled_body;
+        let is_masked = is_changed && self.masked_head() != self.disabled_head;
         [
             edit(!self.tail.is_empty(), self.call_end(), self.tail),
-            edit(shut, 0, self.shut_head()),
-            edit(is_changed, self.rest_head.len() as u64, body),
-            edit(true, 0, self.open_head()),
+            edit(is_masked, 0, self.masked_head()),
+            edit(is_changed, self.disabled_head.len() as u64, body),
+            edit(true, 0, self.enabled_head()),
         ]
     }
 
-    /// Writes from open to rest, of a form that was settled.
-    pub(crate) fn close(&self, distance: i32) -> [Option<Edit>; STEPS] {
-        let is_changed = self.open_body(distance) != self.rest_body;
+    /// Writes that disable the site. Its form must be settled.
+    pub(crate) fn steps_to_disable(&self, distance: i32) -> [Option<Edit>; STEPS] {
+        let is_changed = self.enabled_body(distance) != self.disabled_body;
         [
             None,
-            edit(is_changed, 0, self.shut_head()),
-            edit(is_changed, self.rest_head.len() as u64, self.rest_body),
-            edit(true, 0, self.rest_head),
+            edit(is_changed, 0, self.masked_head()),
+            edit(
+                is_changed,
+                self.disabled_head.len() as u64,
+                self.disabled_body,
+            ),
+            edit(true, 0, self.disabled_head),
         ]
     }
 
-    fn shut_head(&self) -> Bytes {
+    fn masked_head(&self) -> Bytes {
         match self.shape {
             Shape::Call5 => Bytes::new(&[TEST]),
             Shape::Call6 => Bytes::new(&[0xf7, 0xc0]),
-            Shape::SledEntry | Shape::SledExit => self.rest_head,
+            Shape::SledEntry | Shape::SledExit => self.disabled_head,
         }
     }
 
-    fn open_head(&self) -> Bytes {
+    fn enabled_head(&self) -> Bytes {
         Bytes::new(match self.shape {
             Shape::Call5 => &[CALL],
             Shape::Call6 => &[0x67, CALL],
@@ -251,7 +255,7 @@ impl Form {
         })
     }
 
-    fn open_body(&self, distance: i32) -> Bytes {
+    fn enabled_body(&self, distance: i32) -> Bytes {
         let operand = distance.to_le_bytes();
         match self.shape {
             Shape::SledEntry => Bytes::new(&[&[OVER, CALL][..], &operand, nops::of(4)].concat()),
@@ -259,7 +263,7 @@ impl Form {
         }
     }
 
-    /// The distance of a call in the site at `at` to `to`.
+    /// Distance of the call in the site at `at` to address `to`, if that is within reach.
     pub(crate) fn distance(&self, at: u64, to: u64) -> Option<i32> {
         trampoline_code::distance(at + self.call_end(), to)
     }
@@ -274,7 +278,7 @@ fn edit(is_needed: bool, offset: u64, bytes: Bytes) -> Option<Edit> {
 mod tests {
     use super::*;
 
-    /// Sites as compilers write them; in the tests the rest of a function follows.
+    /// Sites as compilers write them; in the tests the body of a function follows.
     const SITES: [(&[u8], Origin); 9] = [
         (&[0x90; 5], Origin::Patchable),
         (&[0x0f, 0x1f, 0x44, 0x00, 0x08], Origin::Patchable),
@@ -299,10 +303,10 @@ mod tests {
         ),
     ];
     const DISTANCE: i32 = 0x1122_3344;
-    /// `mov rax, fs:0x28`: what follows many entries.
-    const BEHIND: [u8; 9] = [0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0];
+    /// `mov rax, fs:0x28`, which follows many entries.
+    const BODY: [u8; 9] = [0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0];
 
-    /// Where the next instruction begins that is not of the site, or none where the code leaves.
+    /// Where the first instruction after the site begins; `None`: the code leaves the function.
     fn execute(code: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
@@ -325,13 +329,18 @@ mod tests {
     #[test]
     fn every_step_leaves_a_site_that_can_be_executed() {
         for (bytes, origin) in SITES {
-            let mut code = [bytes, &BEHIND].concat();
+            let mut code = [bytes, &BODY].concat();
             let mut form = read(&code, 0x1000, origin).unwrap();
             let out = execute(&code);
-            for state in [State::Open, State::Rest, State::Open, State::Rest] {
+            for state in [
+                SiteState::Enabled,
+                SiteState::Disabled,
+                SiteState::Enabled,
+                SiteState::Disabled,
+            ] {
                 let steps = match state {
-                    State::Open => form.open(DISTANCE),
-                    State::Rest => form.close(DISTANCE),
+                    SiteState::Enabled => form.steps_to_enable(DISTANCE),
+                    SiteState::Disabled => form.steps_to_disable(DISTANCE),
                 };
                 for edit in steps.iter().flatten() {
                     // Bodies are written byte by byte.
@@ -345,7 +354,7 @@ mod tests {
                 let expected = form.bytes(state, DISTANCE);
                 assert_eq!(code[..expected.len()], *expected, "{state:?}");
             }
-            assert_eq!(code[bytes.len()..], BEHIND);
+            assert_eq!(code[bytes.len()..], BODY);
         }
     }
 
@@ -354,7 +363,7 @@ mod tests {
         let code = [0x0f, 0x1f, 0x44, 0x00, 0x00, 0x55];
         let form = read(&code, 0x1000, Origin::Inside).unwrap();
         assert!(!form.has_boundaries());
-        let opened = form.settled(DISTANCE).bytes(State::Rest, 0);
+        let opened = form.settled(DISTANCE).bytes(SiteState::Disabled, 0);
         assert_eq!(*opened, code[..5]);
         for other in [[0x90; 6], [0x0f, 0x1f, 0x44, 0x00, 0x08, 0x55]] {
             let found = read(&other, 0x1000, Origin::Inside);
@@ -365,8 +374,8 @@ mod tests {
     #[test]
     fn the_call_ends_where_its_distance_counts_from() {
         for (bytes, origin) in SITES {
-            let form = read(&[bytes, &BEHIND].concat(), 0x1000, origin).unwrap();
-            let open = form.bytes(State::Open, DISTANCE);
+            let form = read(&[bytes, &BODY].concat(), 0x1000, origin).unwrap();
+            let open = form.bytes(SiteState::Enabled, DISTANCE);
             let end = usize::try_from(form.call_end()).unwrap();
             assert_eq!(open[end - 4..end], DISTANCE.to_le_bytes());
             let to = (0x1000 + form.call_end()).wrapping_add_signed(DISTANCE.into());

@@ -1,5 +1,5 @@
-//! x86-64. The idea that everything here rests on is in [`form`]: a site is switched by changing
-//! its head only, between instructions of the same length that are right with any operand.
+//! x86-64. The basic idea is in [`form`]: a patch site is switched by changing its head only,
+//! between instructions of the same length that are correct with any operand.
 
 mod distance;
 mod form;
@@ -12,10 +12,10 @@ pub(crate) use distance::safe_distances;
 pub(crate) use form::{Form, is_return, lands_on_entry, read};
 pub(crate) use head_store::store_head;
 pub(crate) use return_place::ReturnPlace;
-pub(crate) use trampoline_code::{HOP_BYTES, PAD_BYTES, write_hop, write_pad};
+pub(crate) use trampoline_code::{HOP_BYTES, TRAMPOLINE_BYTES, write_hop, write_trampoline};
 
-/// A call reaches this far, less a margin for the instruction itself and the pad.
+/// Bytes that a call reaches over, less a margin for the instruction itself and the trampoline.
 pub(crate) const REACH_BYTES: u64 = (1 << 31) - (1 << 16);
 
-/// Bytes to give to [`read`].
+/// Bytes of code that [`read`] needs at most.
 pub(crate) const CODE_BYTES_MAX: usize = 32;

@@ -3,12 +3,12 @@
 /// `test eax, imm32`: five bytes that do nothing, whatever the last four are.
 pub(super) const TEST: u8 = 0xa9;
 
-/// A NOP instruction.
+/// A NOP instruction and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Nop {
     pub(super) length: usize,
-    /// Bytes from here on may be changed one by one while the instruction is executed: they only
-    /// say which address is not accessed. The length where there are none.
+    /// Index of the first byte of the operand, which may change byte by byte while the instruction
+    /// is executed: a NOP accesses no address. The length of a NOP without an operand.
     pub(super) free_from: usize,
 }
 
@@ -21,7 +21,7 @@ pub(super) fn first(code: &[u8]) -> Option<Nop> {
         [0x0f, 0x1f, modrm, ref operand @ ..] if modrm & 0x38 == 0 => {
             let operand = operand_length(modrm, operand.first().copied())?;
             let length = prefixes + 3 + operand;
-            // Without a displacement the SIB byte decides about the length.
+            // Without a displacement the SIB byte decides the length.
             let is_free = modrm >> 6 != 0;
             (length, if is_free { prefixes + 3 } else { length })
         }

@@ -1,33 +1,33 @@
-//! Where a function's return address is when one of its sites is reached.
+//! The place of a function's return address when one of its patch sites is reached.
 
-/// Bytes from the stack pointer up to it, or [`BEHIND_FRAME_POINTER`]. The stub of sites inside
-/// functions reads it.
+/// Bytes from the stack pointer up to the return address, or [`AFTER_FRAME_POINTER`]. The stubs of
+/// sites inside functions read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReturnPlace(u32);
 
 /// The word after the one that rbp points at.
-const BEHIND_FRAME_POINTER: u32 = 1 << 31;
+const AFTER_FRAME_POINTER: u32 = 1 << 31;
 /// Numbers of registers in unwind tables.
 const RBP: u16 = 6;
 const RSP: u16 = 7;
-/// The return address is just below the frame that unwind tables count from.
+/// Bytes from the return address up to the frame's end, from which unwind tables count.
 const BELOW_FRAME: i64 = 8;
 
 impl ReturnPlace {
-    /// Where an unwind table has it: in a frame that ends `offset` above `register`.
+    /// The place according to an unwind table, for a frame that ends `offset` above `register`.
     pub(crate) fn of(register: u16, offset: i64) -> Option<Self> {
         let place = offset.checked_sub(BELOW_FRAME)?;
         match register {
             RSP if place % 8 == 0 => u32::try_from(place)
                 .ok()
-                .filter(|place| *place < BEHIND_FRAME_POINTER)
+                .filter(|place| *place < AFTER_FRAME_POINTER)
                 .map(Self),
-            RBP if place == 8 => Some(Self(BEHIND_FRAME_POINTER)),
+            RBP if place == 8 => Some(Self(AFTER_FRAME_POINTER)),
             _ => None,
         }
     }
 
-    /// As the stub reads it.
+    /// The word that the stub reads.
     pub(crate) fn word(self) -> u32 {
         self.0
     }

@@ -150,8 +150,8 @@ core::arch::global_asm!(
     ".popsection",
     ".endm",
     //
-    // Entry of a function whose return is wanted, too, at its beginning, or inside it. Where `sleds`
-    // is 0, its return address is replaced, else its exits are sites.
+    // Entry of a function whose return is wanted, too, at its beginning, or inside it. Where
+    // `sleds` is 0, its return address is replaced, else its exits are sites.
     ".macro ringmark_entry name, inside, sleds",
     "ringmark_begins \\name, 24 - 8 * \\inside", // number, way back; inside it has a frame of its own
     "ringmark_push",

@@ -14,7 +14,8 @@ pub(super) const RETURN_BYTES: usize = 13;
 
 core::arch::global_asm!(
     // Calls the function in rax with rdi, and preserves what a stub has not pushed. On the thread's
-    // second stack, if that is there and free. `stub_frames` knows the order of the first four words.
+    // second stack, if that is there and free. `stub_frames` knows the order of the first four
+    // words.
     ".pushsection .text.ringmark_slow,\"ax\",@progbits",
     ".balign 16",
     ".globl ringmark_slow",

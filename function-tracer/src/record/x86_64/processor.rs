@@ -11,8 +11,8 @@ pub(crate) fn current_cpu() -> u64 {
     u64::from(aux & 0xFFF)
 }
 
-/// Whether the processor compares return addresses with copies of its own (CET). The loader switches
-/// that on before the program runs; asked once, and without touching `errno`.
+/// Whether the processor compares return addresses with copies of its own (CET). The loader
+/// switches that on before the program runs; asked once, and without touching `errno`.
 pub(crate) fn has_shadow_stack() -> bool {
     const ARCH_SHSTK_STATUS: u64 = 0x5005;
     const UNKNOWN: u8 = 2;

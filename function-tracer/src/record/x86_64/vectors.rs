@@ -1,7 +1,7 @@
 //! Saves and restores what the slow way may change beside general registers: all vector and mask
-//! registers that the processor has, and MXCSR. Plain moves, for XSAVE and XRSTOR take many times as
-//! long. Upper parts that are all zero are made zero without a load: after a load, processors would
-//! take them for in use, and pay for that in code that knows SSE only.
+//! registers that the processor has, and MXCSR. Plain moves, for XSAVE and XRSTOR take many times
+//! as long. Upper parts that are all zero are made zero without a load: after a load, processors
+//! would take them for in use, and pay for that in code that knows SSE only.
 
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
@@ -183,8 +183,9 @@ mod tests {
     const UPPER_ZMM: u64 = 1 << 6;
     const AVX512: u64 = MASK_REGISTERS | UPPER_ZMM | 1 << 7;
 
-    // Fills registers from rdi, calls the function in rcx with r8 by the slow way, puts registers to
-    // rsi; edx says which. Without a function it puts them there at once. Returns which are in use.
+    // Fills registers from rdi, calls the function in rcx with r8 by the slow way, puts registers
+    // to rsi; edx says which. Without a function it puts them there at once. Returns which are in
+    // use.
     core::arch::global_asm!(
         ".pushsection .text.ringmark_test_vectors,\"ax\",@progbits",
         ".globl ringmark_test_vectors", // the test may be in another object file
