@@ -146,7 +146,7 @@ void ringmark_cancel_call(const struct ringmark_reservation *of) __attribute__((
 /* One instruction, whole for signal handlers of this thread; nothing moves over it. */
 #define RINGMARK_INC_(place) __asm__ volatile("incq %[count]" : [count] "+m"(place) : : "cc", "memory")
 
-/* The writer's reserve, as in ring/src/writer.rs. A NULL header: not the common case,
+/* The writer's reserve, as in ring/src/protocol/writer.rs. A NULL header: not the common case,
  * and `commit` is `now`: so the straight line keeps one register less. */
 RINGMARK_INLINE_ struct ringmark_reservation ringmark_try_(struct ringmark_writer *writer, uint32_t type,
                                                            uint64_t payload_words, uint64_t now) {

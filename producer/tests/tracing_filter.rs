@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Record, Recorded};
 use ringmark::Session;
+use ringmark_format::mailbox::MAILBOX_BYTES;
 use ringmark_ring::Mapping;
 use ringmark_ring::mailbox::Mailbox;
 
@@ -116,9 +117,12 @@ fn ask(session: &Session, text: &str) {
         ringmark_ring::RingFile::observe(file, std::path::Path::new("memfd"), false).unwrap();
     let offset = file.geometry().header.mailbox_offset;
     let within = offset % 4096;
-    let bytes = within as usize + ringmark_format::mailbox::MAILBOX_BYTES;
+    let bytes = within as usize + MAILBOX_BYTES;
     let page = Mapping::writable(shared, offset - within, bytes).unwrap();
-    let mailbox = Mailbox::new(&page, within).unwrap();
+    let mailbox = page
+        .words(within, MAILBOX_BYTES as u64)
+        .and_then(Mailbox::over)
+        .unwrap();
     let number = mailbox.request(text).expect("a free mailbox");
     let start = Instant::now();
     while mailbox.answered() != number {

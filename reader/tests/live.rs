@@ -13,7 +13,7 @@ use ringmark_reader::{
     Access, Batch, Codec, DeathWatch, Destination, Dump, Ended, Fill, RecordOptions, Recorder,
     Selection, Session, SessionDrain, control, find, snapshot,
 };
-use ringmark_ring::mailbox::{Answer, Mailbox};
+use ringmark_ring::mailbox::Answer;
 
 #[test]
 fn child() {
@@ -154,8 +154,7 @@ fn requests_are_answered_or_refused_with_the_reason() {
     let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     // The process must look alive: it is this one.
     let session = Session::open(&producer.path, Access::Control).unwrap();
-    let offset = producer.ring.geometry().header.mailbox_offset;
-    let mailbox = Mailbox::new(producer.ring.map(), offset).unwrap();
+    let mailbox = producer.ring.mailbox().unwrap();
     let short = Duration::from_millis(30);
     let refused = |text| {
         let error = control::request(&session, text, short).unwrap_err();
@@ -213,8 +212,7 @@ fn of_a_request_that_was_begun_nothing_is_promised() {
     let dir = Dir::new("begun");
     let producer = Producer::new(&dir, "a", Layout::new(Mode::Discard));
     let session = Session::open(&producer.path, Access::Control).unwrap();
-    let offset = producer.ring.geometry().header.mailbox_offset;
-    let mailbox = Mailbox::new(producer.ring.map(), offset).unwrap();
+    let mailbox = producer.ring.mailbox().unwrap();
     mailbox.open();
     std::thread::scope(|scope| {
         scope.spawn(|| {

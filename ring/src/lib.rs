@@ -4,6 +4,11 @@
 //! [`SlotView`] carries *produced* and *consumed*; [`observe`] copies pages out. [`RingFile`] is
 //! the mapped file both sides look at, [`SchemaLog`] says what the records mean.
 //!
+//! Two rooms. [`protocol`] is what both sides do to shared words, over any memory: it makes no
+//! file, knows no process, and runs under loom and Miri. [`system`] is what Linux adds: the file,
+//! its mapping, its directory, the clocks, and whether a process still lives. It knows the
+//! protocol; the protocol knows nothing of it.
+//!
 //! # Orderings
 //!
 //! Every Acquire, Release and fence on shared words goes through [`order`], has a label, and a
@@ -42,56 +47,33 @@
 //! stores before `produced`. It stays, because `produced` promises this by itself; the test shows
 //! that with both weakened the promise breaks.
 
-pub mod all_lease;
+pub mod protocol;
 #[cfg(not(loom))]
-pub mod clean;
-#[cfg(not(loom))]
-pub mod clock;
-pub mod control_lock;
-pub(crate) mod counts;
-pub mod cross;
-pub mod directory;
-mod elsewhere;
-mod full;
-#[cfg(not(loom))]
-pub mod guard;
-pub mod identity;
-pub mod lease;
-pub mod lock;
-pub mod mailbox;
-#[cfg(not(loom))]
-pub mod mapping;
-pub mod observe;
-pub mod order;
-mod own_rings;
-mod page_words;
-#[doc(hidden)]
-pub mod planted;
-pub mod published;
-#[cfg(not(loom))]
-pub mod raw;
-#[cfg(not(loom))]
-mod remains;
-#[cfg(not(loom))]
-pub mod removals;
-pub mod reservation;
-#[cfg(not(loom))]
-pub mod ring_file;
-pub mod schema_log;
-pub mod session_dir;
-pub mod slot;
-pub mod small_file;
-#[cfg(steps)]
-pub mod steps;
-pub mod sync;
-pub mod writer;
+pub mod system;
 
+#[doc(hidden)]
+pub use protocol::planted;
+#[cfg(steps)]
+pub use protocol::steps;
+pub use protocol::{
+    clock_sample::ClockSample,
+    observe::{PageCopy, PageRead},
+    reservation::Reservation,
+    schema_log::{SchemaExhausted, SchemaLog},
+    slot::{Owner, SlotGeometry, SlotView},
+    writer::Writer,
+};
+pub use protocol::{
+    control_lock, directory, lease, mailbox, observe, order, published_static, reservation,
+    schema_log, single_instruction, slot, sync, writer,
+};
 #[cfg(not(loom))]
-pub use mapping::{MapError, Mapping};
-pub use observe::{PageCopy, PageRead};
-pub use reservation::Reservation;
+pub use system::{
+    all_lease, clean, clock, guard, identity, lock, mapping, raw, removals, ring_file, session_dir,
+    small_file,
+};
 #[cfg(not(loom))]
-pub use ring_file::{Geometry, RingFile, RingFileError};
-pub use schema_log::{SchemaExhausted, SchemaLog};
-pub use slot::{Owner, SlotGeometry, SlotView};
-pub use writer::{ClockSample, Writer};
+pub use system::{
+    mapping::{MapError, Mapping},
+    ring_file::{Geometry, RingFile, RingFileError},
+};

@@ -11,7 +11,7 @@ use loom::thread;
 use models::*;
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::lease::Lease;
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 use ringmark_ring::sync::AtomicU64;
 
 /// Each of two threads adds 1 under the lock, with a load and a store.

@@ -9,7 +9,6 @@ use ringmark_format::record::{self, Header};
 use ringmark_format::slot::state;
 use ringmark_format::{PageNumber, TypeId};
 use ringmark_reader::{Batch, Fill, Session, SessionDrain};
-use ringmark_ring::SchemaLog;
 use zerocopy::FromBytes;
 
 use super::types::{self, Kind, Types};
@@ -132,7 +131,7 @@ impl ImageReader {
     }
 
     fn follow_schema(&mut self, drain: &SessionDrain) -> Result<(), String> {
-        let published = SchemaLog::new(drain.session().ring()).published();
+        let published = drain.session().ring().schema_log().published();
         if published != self.schema_bytes {
             let (_, schema) = drain.peek_schema().ok_or("a published schema")?;
             self.types = types::parse(&schema)?;

@@ -100,8 +100,7 @@ extern "C" fn helper(word: *mut c_void) -> *mut c_void {
         if core.options.guard {
             let_faults_through();
         }
-        let offset = core.file.geometry().header.mailbox_offset;
-        if let Some(mailbox) = Mailbox::new(core.file.map(), offset) {
+        if let Some(mailbox) = core.file.mailbox() {
             // Who caches what is on may be code of the program; its panic ends here.
             let _ = catch_unwind(AssertUnwindSafe(|| serve(core, mailbox)));
         }
@@ -156,10 +155,7 @@ fn restore_signals(old: &libc::sigset_t) {
 /// stopped one. Called once for each piece of work; costs a few nanoseconds.
 pub fn working() {
     let Some(core) = Core::current() else { return };
-    let offset = core.file.geometry().header.mailbox_offset;
-    if offset != 0
-        && let Some(mailbox) = Mailbox::new(core.file.map(), offset)
-    {
+    if let Some(mailbox) = core.file.mailbox() {
         mailbox.work();
     }
 }

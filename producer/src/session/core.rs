@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use ringmark_format::clock::Rate;
 use ringmark_format::counters::Cause;
 use ringmark_format::session::{Clock, SessionState};
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
 use super::options::Options;

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
 use ringmark_format::counters::Cause;
 use ringmark_format::session::Clock;
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, Writer, clock, raw};
 
 use super::core::Core;

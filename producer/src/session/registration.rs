@@ -4,7 +4,7 @@
 //! meanwhile must not inherit it as taken.
 
 #[cfg(feature = "tracing")]
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 
 #[cfg(feature = "tracing")]
 use super::core::Core;

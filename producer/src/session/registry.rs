@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::record::{FIRST_TYPE, LAST_TYPE};
 use ringmark_format::session::SessionState;
 use ringmark_ring::control_lock::ControlLock;
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 
 use super::core::Core;
 use super::filter::{Directives, Pattern};

@@ -8,7 +8,7 @@ use ringmark_format::PageNumber;
 use ringmark_format::record::{self, Header};
 use ringmark_format::session::Mode;
 use ringmark_ring::observe::{HEADER_WORDS, PageRead, copy_open};
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 use ringmark_ring::slot::SLOT_WORDS;
 use ringmark_ring::writer::Ring;
 use ringmark_ring::{SlotGeometry, SlotView, Writer};

@@ -17,7 +17,7 @@ use crate::event::description::{Description, EventType, Field, Kind};
 /// Appends entries to the schema stream, with more extents if need be: as many as there is room for.
 /// Records of the others stay readable as raw ones; a flag says so, and readers pass it on.
 pub(super) fn publish(core: &Core, schema: &[u8]) -> bool {
-    let log = SchemaLog::new(&core.file);
+    let log = core.file.schema_log();
     while add_room(core, &log, schema.len() as u64) {}
     let room = log.capacity().saturating_sub(log.published());
     let fits = whole_entries(schema, room);

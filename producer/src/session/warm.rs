@@ -17,10 +17,7 @@ static POOL_USED: AtomicBool = AtomicBool::new(false);
 /// Tells the helper that a ring was taken. At most one wake-up per attach, none afterwards.
 pub(super) fn ask_for_more(core: &Core) {
     POOL_USED.store(true, Relaxed);
-    let offset = core.file.geometry().header.mailbox_offset;
-    if offset != 0
-        && let Some(mailbox) = Mailbox::new(core.file.map(), offset)
-    {
+    if let Some(mailbox) = core.file.mailbox() {
         let _ = futex::wake(futex_half(&mailbox), futex::Flags::empty(), 1);
     }
 }

@@ -9,7 +9,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use ringmark_ring::lease::Lease;
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 use tracing_core::Metadata;
 
 const CELL_BITS: u32 = 10;

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use ringmark_format::TypeId;
 use ringmark_ring::Reservation;
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 use tracing_core::field::Visit;
 
 use super::direct::{Direct, Numbers};

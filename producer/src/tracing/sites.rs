@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ringmark_format::schema::Level;
-use ringmark_ring::published::Published;
+use ringmark_ring::published_static::Published;
 use tracing_core::Metadata;
 
 use super::log_records;

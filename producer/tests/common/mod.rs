@@ -12,7 +12,7 @@ use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, Header};
 use ringmark_format::schema::Kind;
 use ringmark_ring::observe::{self, HEADER_WORDS};
-use ringmark_ring::{PageRead, RingFile, SchemaLog, SlotView};
+use ringmark_ring::{PageRead, RingFile, SlotView};
 use schema::{FieldInfo, TypeInfo};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -45,7 +45,7 @@ pub struct Recorded {
 pub fn read(session: &Session) -> Recorded {
     let file = session.file().try_clone().expect("the file can be shared");
     let ring_file = RingFile::observe(file, Path::new("memfd"), false).expect("a ring file");
-    let types = schema::parse(&SchemaLog::new(&ring_file).read(0));
+    let types = schema::parse(&ring_file.schema_log().read(0));
     let slots = (0..ring_file.slots_used()).filter_map(|index| ring_file.slot(index));
     let records = slots
         .flat_map(|slot| slot_records(&ring_file, slot))

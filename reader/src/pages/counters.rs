@@ -2,7 +2,7 @@
 
 use ringmark_format::block::CONTENT_BYTES_MAX;
 use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCounters};
-use ringmark_ring::{ClockSample, SchemaLog, SlotView, clock};
+use ringmark_ring::{ClockSample, SlotView, clock};
 use zerocopy::IntoBytes;
 
 use crate::sessions::session::Session;
@@ -27,7 +27,7 @@ pub(crate) fn content(session: &Session, slots: &[SlotCounters], finished: bool)
                 0
             },
         lost: ring.lost(),
-        schema_bytes: SchemaLog::new(ring).published(),
+        schema_bytes: ring.schema_log().published(),
     };
     let mut content = header.as_bytes().to_vec();
     content.extend_from_slice(slots.as_bytes());

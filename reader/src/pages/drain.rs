@@ -1,7 +1,6 @@
 //! A session drained page by page: fill a batch, have it written, release what was in it.
 
 use ringmark_format::session::SessionHeader;
-use ringmark_ring::SchemaLog;
 use zerocopy::IntoBytes;
 
 use crate::error::ReaderError;
@@ -111,7 +110,7 @@ impl SessionDrain {
     #[must_use]
     pub fn schema_at(&self, offset: u64) -> Option<Vec<u8>> {
         let left = SCHEMA_BYTES_MAX.saturating_sub(offset);
-        let log = SchemaLog::new(self.session.ring());
+        let log = self.session.ring().schema_log();
         let bytes = log.read_at_most(offset, left.min(SCHEMA_PIECE));
         (!bytes.is_empty()).then_some(bytes)
     }

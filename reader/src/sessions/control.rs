@@ -34,7 +34,9 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
         return Err(refused(session, "it has ended or closed its session"));
     }
     let (map, within) = map_mailbox(session, offset)?;
-    let mailbox = Mailbox::new(&map, within)
+    let mailbox = map
+        .words(within, MAILBOX_BYTES as u64)
+        .and_then(Mailbox::over)
         .ok_or_else(|| refused(session, "its mailbox lies outside the ring file"))?;
     let exchange = Exchange {
         session,

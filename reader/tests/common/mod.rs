@@ -19,7 +19,7 @@ use ringmark_format::session::{
 use ringmark_format::slot::state;
 use ringmark_format::{ENDIAN_MARK, RingId, TypeId, VERSION_MAJOR, VERSION_MINOR};
 use ringmark_ring::writer::Ring;
-use ringmark_ring::{ClockSample, RingFile, SchemaLog, SlotGeometry, Writer, identity, mapping};
+use ringmark_ring::{ClockSample, RingFile, SlotGeometry, Writer, identity, mapping};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 pub const SLOTS: u32 = 16;
@@ -156,7 +156,7 @@ impl Producer {
         file.write_all_at(&attributes, SessionHeader::BYTES as u64)
             .unwrap();
         let ring: &'static RingFile = Box::leak(Box::new(RingFile::produce(file, &path).unwrap()));
-        SchemaLog::new(ring)
+        ring.schema_log()
             .add_extent(Extent {
                 offset: SCHEMA,
                 bytes: 4096,
@@ -180,7 +180,7 @@ impl Producer {
     }
 
     pub fn schema(&self, bytes: &[u8]) {
-        SchemaLog::new(self.ring).append(bytes).unwrap();
+        self.ring.schema_log().append(bytes).unwrap();
     }
 
     /// Claims slot `index` for a new owner.

@@ -4,8 +4,8 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::order;
-use crate::sync::{AtomicU32, const_unless_loom};
+use crate::protocol::order;
+use crate::protocol::sync::{AtomicU32, const_unless_loom};
 
 /// Nobody holds the lock.
 const FREE: u32 = 0;

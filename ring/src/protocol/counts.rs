@@ -8,7 +8,7 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicU64 as Private, compiler_fence};
 
-use crate::cross;
+use crate::protocol::single_instruction;
 
 pub(crate) const BEGUN: usize = 0;
 pub(crate) const ENDED: usize = 1;
@@ -33,9 +33,9 @@ impl Counts {
     /// A reservation begins: what is read of the writer from here on holds until it ends.
     #[inline(always)]
     pub(crate) fn begin(&self) {
-        cross::increment_in::<BEGUN, 3>(&self.0);
+        single_instruction::increment_in::<BEGUN, 3>(&self.0);
         #[cfg(steps)]
-        crate::steps::between();
+        crate::protocol::steps::between();
         compiler_fence(SeqCst);
     }
 
@@ -44,16 +44,16 @@ impl Counts {
     pub(crate) fn end(&self) {
         compiler_fence(SeqCst);
         #[cfg(steps)]
-        crate::steps::between();
-        cross::increment_in::<ENDED, 3>(&self.0);
+        crate::protocol::steps::between();
+        single_instruction::increment_in::<ENDED, 3>(&self.0);
     }
 
     /// A record was reserved.
     #[inline(always)]
     pub(crate) fn record(&self) {
         #[cfg(steps)]
-        crate::steps::between();
-        cross::increment_in::<RECORDS, 3>(&self.0);
+        crate::protocol::steps::between();
+        single_instruction::increment_in::<RECORDS, 3>(&self.0);
     }
 
     /// Records reserved so far.
@@ -68,7 +68,7 @@ impl Counts {
             let ended = self.0[ENDED].load(Relaxed);
             compiler_fence(SeqCst);
             #[cfg(steps)]
-            crate::steps::between();
+            crate::protocol::steps::between();
             let begun = self.0[BEGUN].load(Relaxed);
             compiler_fence(SeqCst);
             if self.0[ENDED].load(Relaxed) == ended {

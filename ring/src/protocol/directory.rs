@@ -4,8 +4,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::slot::state;
 
-use crate::slot::{SlotGeometry, SlotView};
-use crate::sync::AtomicU64;
+use crate::protocol::slot::{SlotGeometry, SlotView};
+use crate::protocol::sync::AtomicU64;
 
 /// The slots of a session.
 #[derive(Clone, Copy)]

@@ -7,12 +7,12 @@ use core::sync::atomic::{AtomicPtr, AtomicU64 as Private};
 
 use ringmark_format::counters::Cause;
 
-use crate::slot::SlotView;
-use crate::sync::AtomicU64;
+use crate::protocol::slot::SlotView;
+use crate::protocol::sync::AtomicU64;
 
 /// Part of a writer, private like that. All zero bytes: not known to be full.
 #[repr(C)]
-pub(crate) struct Full {
+pub(crate) struct FullRing {
     consumed: AtomicPtr<AtomicU64>,
     seen: Private,
     lost: AtomicPtr<AtomicU64>,
@@ -22,18 +22,18 @@ pub(crate) struct Full {
 pub mod offsets {
     use core::mem::offset_of;
 
-    use super::Full;
+    use super::FullRing;
 
     /// Pointer to the slot's *consumed* while the ring is known to be full and no page is open;
     /// else null.
-    pub const CONSUMED: usize = offset_of!(Full, consumed);
+    pub const CONSUMED: usize = offset_of!(FullRing, consumed);
     /// u64: the ring is full as long as *consumed* is this.
-    pub const SEEN: usize = offset_of!(Full, seen);
+    pub const SEEN: usize = offset_of!(FullRing, seen);
     /// Pointer to the count of what is lost for it.
-    pub const LOST: usize = offset_of!(Full, lost);
+    pub const LOST: usize = offset_of!(FullRing, lost);
 }
 
-impl Full {
+impl FullRing {
     pub(crate) const fn new() -> Self {
         Self {
             consumed: AtomicPtr::new(ptr::null_mut()),

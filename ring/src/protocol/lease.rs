@@ -3,8 +3,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::order;
-use crate::sync::{AtomicBool, AtomicU64, const_unless_loom};
+use crate::protocol::order;
+use crate::protocol::sync::{AtomicBool, AtomicU64, const_unless_loom};
 
 /// Who owns it, and the number that the last owner left.
 #[derive(Debug, Default)]

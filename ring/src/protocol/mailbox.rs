@@ -7,10 +7,8 @@ use ringmark_format::mailbox::{
     ANSWER_OFFSET, MAILBOX_BYTES, MailboxHeader, REQUEST_OFFSET, TEXT_BYTES_MAX,
 };
 
-#[cfg(not(loom))]
-use crate::mapping::Mapping;
-use crate::order;
-use crate::sync::AtomicU64;
+use crate::protocol::order;
+use crate::protocol::sync::AtomicU64;
 
 const REQUEST_SEQ: usize = offset_of!(MailboxHeader, request_seq) / 8;
 const ANSWER_SEQ: usize = offset_of!(MailboxHeader, answer_seq) / 8;
@@ -51,13 +49,6 @@ pub enum Withdrawal {
 }
 
 impl<'m> Mailbox<'m> {
-    /// The mailbox at `offset` of the mapping.
-    #[cfg(not(loom))]
-    #[must_use]
-    pub fn new(map: &'m Mapping, offset: u64) -> Option<Self> {
-        Self::over(map.words(offset, MAILBOX_BYTES as u64)?)
-    }
-
     /// The mailbox in these words; `None` if there are too few.
     #[must_use]
     pub fn over(words: &'m [AtomicU64]) -> Option<Self> {

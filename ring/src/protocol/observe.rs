@@ -7,9 +7,9 @@ use ringmark_format::PageNumber;
 use ringmark_format::page::{self, PageHeader};
 use ringmark_format::record::{self, Header};
 
-use crate::cross;
-use crate::order;
-use crate::sync::AtomicU64;
+use crate::protocol::order;
+use crate::protocol::single_instruction;
+use crate::protocol::sync::AtomicU64;
 
 /// Words of a page header.
 #[cfg(not(loom))]
@@ -59,7 +59,7 @@ pub fn copy_sealed(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> 
     if page.len() != copy.len() || !is_at(page, number) {
         return PageRead::NotThere;
     }
-    cross::copy(page, copy);
+    single_instruction::copy(page, copy);
     keep(
         page,
         number,

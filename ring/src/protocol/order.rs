@@ -34,7 +34,7 @@ macro_rules! orderings {
         #[inline(always)]
         pub(crate) fn $name() -> Ordering {
             #[cfg(steps)]
-            crate::steps::between();
+            crate::protocol::steps::between();
             if weakened($label) { Ordering::Relaxed } else { Ordering::$ordering }
         }
     )* };
@@ -69,7 +69,7 @@ orderings! {
 #[inline(always)]
 pub(crate) fn turn_fence() {
     if !weakened("W1") {
-        crate::sync::fence(Ordering::Release); // [W1] pairs with [R4]
+        crate::protocol::sync::fence(Ordering::Release); // [W1] pairs with [R4]
     }
 }
 
@@ -77,20 +77,20 @@ pub(crate) fn turn_fence() {
 #[inline(always)]
 pub(crate) fn recheck_fence() {
     if !weakened("R4") {
-        crate::sync::fence(Ordering::Acquire); // [R4] pairs with [W1]
+        crate::protocol::sync::fence(Ordering::Acquire); // [R4] pairs with [W1]
     }
 }
 
 /// After `ring_id := 0`, before the new owner is written.
 pub(crate) fn owner_fence() {
     if !weakened("O1") {
-        crate::sync::fence(Ordering::Release); // [O1] pairs with [O4]
+        crate::protocol::sync::fence(Ordering::Release); // [O1] pairs with [O4]
     }
 }
 
 /// After the owner was read, before the ring id is loaded again.
 pub(crate) fn owner_recheck_fence() {
     if !weakened("O4") {
-        crate::sync::fence(Ordering::Acquire); // [O4] pairs with [O1]
+        crate::protocol::sync::fence(Ordering::Acquire); // [O4] pairs with [O1]
     }
 }

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::slot::state;
 
-use crate::writer::Writer;
+use crate::protocol::writer::Writer;
 
 impl Writer {
     /// Makes `other`, just attached, one more ring of this writer's thread. Only that thread may.

@@ -6,11 +6,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::page::{self, PageHeader};
 use ringmark_format::record;
 
-use crate::cross;
-use crate::observe::HEADER_WORDS;
-use crate::order;
-use crate::planted::{self, Bug};
-use crate::sync::AtomicU64;
+use crate::protocol::observe::HEADER_WORDS;
+use crate::protocol::order;
+use crate::protocol::planted::{self, Bug};
+use crate::protocol::single_instruction;
+use crate::protocol::sync::AtomicU64;
 
 /// Steps over records from `at` and marks the first empty word BUSY, if `words` fit behind it.
 ///
@@ -29,7 +29,7 @@ pub(crate) unsafe fn mark<'p>(
         }
         // SAFETY: the caller's range, and `at` only moves forward to at most `end`.
         let header = unsafe { &*at };
-        match cross::mark_if_empty(header, record::pack_span(record::BUSY, words)) {
+        match single_instruction::mark_if_empty(header, record::pack_span(record::BUSY, words)) {
             0 => return Some(header),
             found => at = step_over(at, end, found),
         }
@@ -46,7 +46,7 @@ pub(crate) unsafe fn pad(mut at: *mut AtomicU64, end: *mut AtomicU64) {
         let header = unsafe { &*at };
         // SAFETY: both point into the same page.
         let words = unsafe { end.offset_from(at) } as u64;
-        match cross::mark_if_empty(header, record::pack_span(record::PAD, words)) {
+        match single_instruction::mark_if_empty(header, record::pack_span(record::PAD, words)) {
             0 => break,
             found => at = step_over(at, end, found),
         }
@@ -81,7 +81,7 @@ pub(crate) fn open(page: &[AtomicU64], header: &PageHeader) {
         page[GENERATION].store(page::BUSY, Relaxed);
     }
     order::turn_fence(); // [W1]
-    cross::zero(&page[HEADER_WORDS..]);
+    single_instruction::zero(&page[HEADER_WORDS..]);
     let fields: [u64; size_of::<PageHeader>() / 8] = zerocopy::transmute!(*header);
     for (word, field) in page[..HEADER_WORDS].iter().zip(fields).skip(1) {
         word.store(field, Relaxed);

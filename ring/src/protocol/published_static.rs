@@ -2,8 +2,8 @@
 
 use core::ptr;
 
-use crate::order;
-use crate::sync::{AtomicPtr, const_unless_loom};
+use crate::protocol::order;
+use crate::protocol::sync::{AtomicPtr, const_unless_loom};
 
 /// Nothing, or something that lives for ever.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::record;
 
-use crate::order;
-use crate::planted::{self, Bug};
-use crate::sync::AtomicU64;
-use crate::writer::Writer;
+use crate::protocol::order;
+use crate::protocol::planted::{self, Bug};
+use crate::protocol::sync::AtomicU64;
+use crate::protocol::writer::Writer;
 
 /// A reserved record. Dropped without commit: cancelled.
 ///

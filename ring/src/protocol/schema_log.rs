@@ -5,10 +5,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::session::{Extent, SCHEMA_EXTENTS, SessionState};
 
-use crate::order;
-#[cfg(not(loom))]
-use crate::ring_file::RingFile;
-use crate::sync::AtomicU64;
+use crate::protocol::order;
+use crate::protocol::sync::AtomicU64;
 
 /// The schema region has no room for the entry: the extents are full and no more can be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +24,6 @@ pub struct SchemaLog<'f> {
 }
 
 impl<'f> SchemaLog<'f> {
-    /// The stream of this file.
-    #[cfg(not(loom))]
-    #[must_use]
-    pub fn new(file: &'f RingFile) -> Self {
-        let map = file.map();
-        let words = map.words(0, map.bytes() & !7).unwrap_or(&[]);
-        Self::over(file.state_words(), words)
-    }
-
     /// The stream whose length and extents `state` holds, and whose bytes lie in `file`.
     #[must_use]
     pub fn over(state: &'f [AtomicU64; STATE_WORDS], file: &'f [AtomicU64]) -> Self {

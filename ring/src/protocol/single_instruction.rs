@@ -1,7 +1,7 @@
 //! Single-instruction updates: whole for a signal handler on the same thread, without the cost of
 //! a bus lock, because no other thread writes the word.
 
-use crate::sync::AtomicU64;
+use crate::protocol::sync::AtomicU64;
 
 /// If `word` is 0, makes it `new` and returns 0; else returns what it is.
 ///
@@ -9,7 +9,7 @@ use crate::sync::AtomicU64;
 #[inline(always)]
 pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
     #[cfg(steps)]
-    crate::steps::between();
+    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     {
         let found: u64;
@@ -38,7 +38,7 @@ pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
 #[inline(always)]
 pub fn increment(word: &core::sync::atomic::AtomicU64) {
     #[cfg(steps)]
-    crate::steps::between();
+    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: `word` is a live, aligned u64 behind a shared reference to an atomic; the
     // instruction reads and writes exactly these 8 bytes.
@@ -80,7 +80,7 @@ pub fn increment_shared(word: &AtomicU64) {
 /// faster than a loop of relaxed stores, and like them whole for each word.
 pub fn zero(words: &[AtomicU64]) {
     #[cfg(steps)]
-    crate::steps::between();
+    crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: writes exactly `words.len()` aligned words behind shared references to atomics; the
     // direction flag is clear at every asm block.

@@ -8,8 +8,8 @@ use ringmark_format::page::{PAGES_MIN, valid_page_bytes};
 use ringmark_format::slot::{Slot, state};
 use ringmark_format::{PageNumber, RingId};
 
-use crate::order;
-use crate::sync::AtomicU64;
+use crate::protocol::order;
+use crate::protocol::sync::AtomicU64;
 
 /// Words of a slot.
 pub const SLOT_WORDS: usize = size_of::<Slot>() / 8;
@@ -237,7 +237,7 @@ impl<'m> SlotView<'m> {
 
     /// Counts one lost event. Only the owner thread may.
     pub fn count_lost(&self, cause: Cause) {
-        crate::cross::increment_shared(self.lost_word(cause));
+        crate::protocol::single_instruction::increment_shared(self.lost_word(cause));
     }
 
     /// Where events lost for a cause are counted.

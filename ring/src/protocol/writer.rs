@@ -23,15 +23,16 @@ use ringmark_format::record::{self, TIME_EXTEND_WORDS};
 use ringmark_format::session::Mode;
 use ringmark_format::slot::state;
 
-use crate::counts::Counts;
-use crate::cross;
-use crate::full::Full;
-use crate::observe::HEADER_WORDS;
-use crate::page_words;
-use crate::planted::{self, Bug};
-use crate::reservation::Reservation;
-use crate::slot::{SlotGeometry, SlotView};
-use crate::sync::AtomicU64;
+use crate::protocol::clock_sample::ClockSample;
+use crate::protocol::counts::Counts;
+use crate::protocol::full_ring::FullRing;
+use crate::protocol::observe::HEADER_WORDS;
+use crate::protocol::page_words;
+use crate::protocol::planted::{self, Bug};
+use crate::protocol::reservation::Reservation;
+use crate::protocol::single_instruction;
+use crate::protocol::slot::{SlotGeometry, SlotView};
+use crate::protocol::sync::AtomicU64;
 
 mod extended;
 
@@ -40,15 +41,6 @@ pub const ABANDONED_AFTER: u64 = 1024;
 
 /// No page holds more payload words; a larger wish must not wrap around the cursor.
 pub const PAYLOAD_WORDS_MAX: u64 = page::PAGE_BYTES_MAX as u64 / 8;
-
-/// The tick that a new page counts from, and its twin.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ClockSample {
-    /// Tick of the session's clock.
-    pub tick: u64,
-    /// `CLOCK_MONOTONIC` in ns at that tick; 0 = not sampled.
-    pub mono_ns: u64,
-}
 
 /// What a writer needs to know of its ring, set at attach. Rarely read.
 #[derive(Clone, Copy)]
@@ -85,7 +77,7 @@ pub struct Writer {
     attached: Private,
     /// The next ring of the same thread; see `own_rings`.
     pub(crate) next: AtomicPtr<Writer>,
-    full: Full,
+    full: FullRing,
     ring: UnsafeCell<MaybeUninit<Ring>>,
 }
 
@@ -98,8 +90,8 @@ pub mod offsets {
     use core::mem::offset_of;
 
     use super::Writer;
-    use crate::counts;
-    pub use crate::full::offsets as full;
+    use crate::protocol::counts;
+    pub use crate::protocol::full_ring::offsets as full;
 
     /// Pointer to the word where the search for an empty one begins.
     pub const CURSOR: usize = offset_of!(Writer, cursor);
@@ -141,7 +133,7 @@ impl Writer {
             nested_lost: Private::new(0),
             attached: Private::new(0),
             next: AtomicPtr::new(core::ptr::null_mut()),
-            full: Full::new(),
+            full: FullRing::new(),
             ring: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -233,7 +225,9 @@ impl Writer {
                 compiler_fence(SeqCst);
                 header.store(busy, Relaxed);
             }
-            if planted::is(Bug::BumpAndBusyApart) || cross::mark_if_empty(header, busy) == 0 {
+            if planted::is(Bug::BumpAndBusyApart)
+                || single_instruction::mark_if_empty(header, busy) == 0
+            {
                 self.count_reserved();
                 self.cursor.store(next, Relaxed);
                 let commit = record::pack(ticks as u32, type_id, payload_words);
@@ -326,7 +320,7 @@ impl Writer {
     /// Says that the page may turn: the only reservation under way is the caller's.
     fn check_alone(&self) -> Result<(), Cause> {
         if self.counts.under_way() > 1 && !planted::is(Bug::PageTurnedUnderReservation) {
-            cross::increment(&self.nested_lost);
+            single_instruction::increment(&self.nested_lost);
             return Err(Cause::Nested);
         }
         self.nested_lost.store(0, Relaxed);

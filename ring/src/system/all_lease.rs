@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::lock;
+use crate::system::lock;
 
 /// Byte of the directory that is locked.
 const BYTE: u64 = 0;

@@ -9,12 +9,12 @@ use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::removals::{Removed, removal};
 use ringmark_format::session::SessionHeader;
 
-use crate::identity::{self, Liveness};
-use crate::remains::Remains;
-use crate::removals::{NoRemover, Remover};
-use crate::ring_file::Geometry;
-use crate::session_dir::{self, RING_FILE_ENDING};
-use crate::{all_lease, clock, lock};
+use crate::system::identity::{self, Liveness};
+use crate::system::remains::Remains;
+use crate::system::removals::{NoRemover, Remover};
+use crate::system::ring_file::Geometry;
+use crate::system::session_dir::{self, RING_FILE_ENDING};
+use crate::system::{all_lease, clock, lock};
 
 /// Bytes that the dead sessions of one user may keep in a session directory when nobody comes for
 /// them; less where a quarter of the file system is less.
@@ -54,7 +54,7 @@ fn dead_session(path: PathBuf, owner: u32) -> Option<DeadSession> {
     if about.uid() != owner {
         return None;
     }
-    let header = crate::ring_file::read_geometry(&file)
+    let header = crate::system::ring_file::read_geometry(&file)
         .map(|g: Geometry| g.header)
         .ok()?;
     let dead = identity::liveness(&header, &file) == Liveness::Dead;
@@ -89,7 +89,7 @@ pub struct Uncounted {
 }
 
 /// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
-/// What nobody had read in them is counted ([`crate::removals`]).
+/// What nobody had read in them is counted ([`crate::system::removals`]).
 ///
 /// # Errors
 /// The record of removals cannot be used: nothing was removed.
@@ -141,7 +141,7 @@ fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
     let Ok(file) = session_dir::open(&session.path, true) else {
         return false;
     };
-    let Ok(geometry) = crate::ring_file::read_geometry(&file) else {
+    let Ok(geometry) = crate::system::ring_file::read_geometry(&file) else {
         return false;
     };
     // Held until it is gone: nobody begins to read it in between.
@@ -191,7 +191,7 @@ impl Room {
 }
 
 /// What a starting session of `own_bytes` does with sessions that no recorder comes for. Without a
-/// lease ([`crate::all_lease`]): looks closer only if the files would exceed the cap together with
+/// lease ([`crate::system::all_lease`]): looks closer only if the files would exceed the cap together with
 /// it, so that the dead stay under the cap when it dies, too. With one: sessions in which nothing is
 /// left to read go likewise; others only if less than half of the file system is free, and then no
 /// more than that goes. Returns the number of sessions removed.
@@ -226,7 +226,7 @@ fn has_nothing_left(session: &DeadSession) -> bool {
     let Ok(file) = session_dir::open(&session.path, true) else {
         return false;
     };
-    crate::ring_file::read_geometry(&file)
+    crate::system::ring_file::read_geometry(&file)
         .is_ok_and(|geometry| Remains::of(&file, &geometry).is_nothing())
 }
 

@@ -6,8 +6,8 @@ use ringmark_format::clock::Rate;
 use ringmark_format::session::Clock;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::raw;
-use crate::writer::ClockSample;
+use crate::protocol::clock_sample::ClockSample;
+use crate::system::raw;
 
 /// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair.
 const BRACKET_TICKS: u64 = 2048;
@@ -210,7 +210,7 @@ pub fn rate_between(from: ClockSample, to: ClockSample) -> Option<Rate> {
 #[must_use]
 pub fn tsc_is_invariant() -> bool {
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    match crate::small_file::text(source).as_str() {
+    match crate::system::small_file::text(source).as_str() {
         "tsc" => true,
         "kvm-clock" | "" => cpuid_invariant(),
         _ => false,

@@ -4,10 +4,11 @@
 use std::fs;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use ringmark_format::session::SessionHeader;
 
-use crate::{elsewhere, small_file};
+use crate::system::{session_dir, small_file};
 
 /// Identity of a process, as far as `/proc` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,11 +84,12 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
         return alive_if(lock_is_held(file));
     }
     if header.pid_namespace != own_pid_namespace() {
-        let holds = crate::lock::holder(file, LIFE_BYTE)
-            .is_some_and(|pid| pid == 0 || elsewhere::is_that(&pid.to_string(), header));
-        return alive_if(holds || elsewhere::maps_file(header, file));
+        let holds = crate::system::lock::holder(file, LIFE_BYTE)
+            .is_some_and(|pid| pid == 0 || has_pid_there(&pid.to_string(), header));
+        return alive_if(holds || is_mapped_elsewhere(header, file));
     }
-    let holds = crate::lock::holder(file, LIFE_BYTE).is_some_and(|pid| pid as u32 == header.pid);
+    let holds =
+        crate::system::lock::holder(file, LIFE_BYTE).is_some_and(|pid| pid as u32 == header.pid);
     if header.start_time == 0 {
         return alive_if(holds);
     }
@@ -120,7 +122,7 @@ fn alive_if(condition: bool) -> Liveness {
 
 /// Whether a process maps `file` as the producer does: writable, from its start. (Readers map it
 /// too, and a file that claims to be theirs must not live by that.)
-pub(crate) fn is_mapped(who: &str, file: &File) -> bool {
+fn is_mapped(who: &str, file: &File) -> bool {
     if is_zombie(who) {
         return false;
     }
@@ -141,6 +143,27 @@ pub(crate) fn is_mapped(who: &str, file: &File) -> bool {
             && device.as_ref().is_none_or(|device| device == dev)
             && (line.contains(".ring") || line.contains("memfd:ringmark"))
     })
+}
+
+/// Whether the process that wrote `header` lives in a child pid namespace and maps `file`. From here
+/// it has a different pid, so this looks at every process: only for sessions whose process does not
+/// hold the record lock.
+fn is_mapped_elsewhere(header: &SessionHeader, file: &File) -> bool {
+    let entries = session_dir::entries(Path::new("/proc")).unwrap_or_default();
+    let names = entries.iter().filter_map(|path| path.file_name()?.to_str());
+    names
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .any(|who| has_pid_there(who, header) && is_mapped(who, file))
+}
+
+/// Whether process `who` (a pid as seen from here) has the header's pid in the header's pid
+/// namespace.
+fn has_pid_there(who: &str, header: &SessionHeader) -> bool {
+    let status = small_file::text(&format!("/proc/{who}/status"));
+    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let innermost = pids.and_then(|pids| pids.split_whitespace().last()?.parse().ok());
+    let namespace = || fs::metadata(format!("/proc/{who}/ns/pid")).map(|about| about.ino());
+    innermost == Some(header.pid) && namespace().is_ok_and(|inode| inode == header.pid_namespace)
 }
 
 /// Whether maps name the device that `fstat` does. Those of stacked filesystems may not.
@@ -170,19 +193,19 @@ const LIFE_BYTE: u64 = 0;
 /// Takes the record lock that says "this process has the session open". Not inherited by fork,
 /// given back by the kernel at death and at exec.
 pub fn hold_lock(file: &File) -> bool {
-    crate::lock::hold_record(file, LIFE_BYTE).is_ok()
+    crate::system::lock::hold_record(file, LIFE_BYTE).is_ok()
 }
 
 /// The other process that holds the record lock, if it is in sight.
 #[must_use]
 pub fn lock_holder(file: &File) -> Option<i32> {
-    crate::lock::holder(file, LIFE_BYTE).filter(|pid| *pid > 0)
+    crate::system::lock::holder(file, LIFE_BYTE).filter(|pid| *pid > 0)
 }
 
 /// Whether another process holds the record lock.
 #[must_use]
 pub fn lock_is_held(file: &File) -> bool {
-    crate::lock::holder(file, LIFE_BYTE).is_some()
+    crate::system::lock::holder(file, LIFE_BYTE).is_some()
 }
 
 /// The 16 bytes of a uuid in text; zero for what is not one.

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
-use crate::guard::Guarded;
-use crate::sync::AtomicU64;
+use crate::protocol::sync::AtomicU64;
+use crate::system::guard::Guarded;
 
 /// Why a file could not be created or mapped.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Mapping {
     }
 
     /// Whether a page of the file was gone when it was touched, and private memory took its place:
-    /// see [`crate::guard`]. Without the guard the process has not survived that.
+    /// see [`crate::system::guard`]. Without the guard the process has not survived that.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.guarded.as_ref().is_some_and(Guarded::is_broken)

@@ -9,10 +9,10 @@ use ringmark_format::session::SessionState;
 use ringmark_format::slot::{Slot, state};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::observe::{self, PageRead};
-use crate::ring_file::Geometry;
-use crate::slot::SlotGeometry;
-use crate::sync::AtomicU64;
+use crate::protocol::observe::{self, PageRead};
+use crate::protocol::slot::SlotGeometry;
+use crate::protocol::sync::AtomicU64;
+use crate::system::ring_file::Geometry;
 
 /// Most slots that are looked at.
 const SLOTS_MAX: u64 = 4096;

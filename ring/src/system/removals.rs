@@ -10,7 +10,7 @@ use ringmark_format::removals::{
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::{clock, lock, session_dir};
+use crate::system::{clock, lock, session_dir};
 
 /// Name of the file in a session directory.
 pub const FILE_NAME: &str = "removals";

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::counters::CAUSES;
+use ringmark_format::mailbox::MAILBOX_BYTES;
 use ringmark_format::session::{
     Clock, Mode, RING_FILE_MAGIC, SCHEMA_INCOMPLETE, SessionHeader, SessionState, phase,
 };
@@ -16,12 +17,13 @@ use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
 use zerocopy::{FromBytes, FromZeros};
 
 pub use self::error::RingFileError;
-use crate::directory::Directory;
-use crate::mapping::{MapError, Mapping};
-use crate::order;
-use crate::schema_log::STATE_WORDS;
-use crate::slot::{SLOT_WORDS, SlotGeometry, SlotView};
-use crate::sync::AtomicU64;
+use crate::protocol::directory::Directory;
+use crate::protocol::mailbox::Mailbox;
+use crate::protocol::order;
+use crate::protocol::schema_log::{STATE_WORDS, SchemaLog};
+use crate::protocol::slot::{SLOT_WORDS, SlotGeometry, SlotView};
+use crate::protocol::sync::AtomicU64;
+use crate::system::mapping::{MapError, Mapping};
 
 /// Most directory entries a session can have.
 pub const SLOTS_MAX: u32 = 1 << 16;
@@ -258,7 +260,7 @@ impl RingFile {
         &self.map
     }
 
-    /// Whether a page was gone when it was touched: see [`crate::guard`].
+    /// Whether a page was gone when it was touched: see [`crate::system::guard`].
     #[must_use]
     pub fn is_broken(&self) -> bool {
         let consumed = self.consumed.as_ref();
@@ -313,6 +315,21 @@ impl RingFile {
     #[must_use]
     pub fn state_word(&self, offset: usize) -> &AtomicU64 {
         &self.state_words()[offset / 8]
+    }
+
+    /// The schema stream.
+    #[must_use]
+    pub fn schema_log(&self) -> SchemaLog<'_> {
+        let words = self.map.words(0, self.map.bytes() & !7).unwrap_or(&[]);
+        SchemaLog::over(self.state_words(), words)
+    }
+
+    /// The control mailbox; `None`: the session has none (`control=off`).
+    #[must_use]
+    pub fn mailbox(&self) -> Option<Mailbox<'_>> {
+        let offset = self.geometry.header.mailbox_offset;
+        let words = || self.map.words(offset, MAILBOX_BYTES as u64);
+        Mailbox::over((offset != 0).then(words)??)
     }
 
     /// The words of [`SessionState`].

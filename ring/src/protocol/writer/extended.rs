@@ -7,9 +7,9 @@ use ringmark_format::TypeId;
 use ringmark_format::record::{self, TIME_EXTEND_WORDS};
 
 use super::{PAYLOAD_WORDS_MAX, Writer};
-use crate::cross;
-use crate::reservation::Reservation;
-use crate::sync::AtomicU64;
+use crate::protocol::reservation::Reservation;
+use crate::protocol::single_instruction;
+use crate::protocol::sync::AtomicU64;
 
 impl Writer {
     /// Reserves a record in a page that is old and has room: the first thing to try after
@@ -33,7 +33,9 @@ impl Writer {
         if fits && ticks > u64::from(u32::MAX) {
             // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
             let header = unsafe { &*at };
-            if cross::mark_if_empty(header, record::pack_span(record::BUSY, words)) == 0 {
+            if single_instruction::mark_if_empty(header, record::pack_span(record::BUSY, words))
+                == 0
+            {
                 self.count_reserved();
                 self.cursor.store(next, Relaxed);
                 return Some(self.extended(header, type_id, payload_words, now));

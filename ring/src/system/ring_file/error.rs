@@ -3,7 +3,7 @@
 use ringmark_format::VERSION_MAJOR;
 use ringmark_format::session::SessionHeader;
 
-use crate::mapping::MapError;
+use crate::system::mapping::MapError;
 
 /// What is wrong with a file that should be a ring file.
 #[derive(Debug)]
