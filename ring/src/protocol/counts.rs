@@ -8,6 +8,7 @@
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicU64 as Private, compiler_fence};
 
+use crate::protocol::planted::{self, Bug};
 use crate::protocol::single_instruction;
 
 pub(crate) const BEGUN: usize = 0;
@@ -51,6 +52,22 @@ impl Counts {
     /// A record was reserved.
     #[inline(always)]
     pub(crate) fn record(&self) {
+        if !planted::is(Bug::CountAndCommitApart) {
+            self.count_record();
+        }
+    }
+
+    /// A reservation ends whose record was committed or cancelled.
+    #[inline(always)]
+    pub(crate) fn end_record(&self) {
+        self.end();
+        if planted::is(Bug::CountAndCommitApart) {
+            self.count_record();
+        }
+    }
+
+    #[inline(always)]
+    fn count_record(&self) {
         #[cfg(steps)]
         crate::protocol::steps::between();
         single_instruction::increment_in::<RECORDS, 3>(&self.0);
@@ -60,6 +77,11 @@ impl Counts {
     #[inline(always)]
     pub(crate) fn records(&self) -> u64 {
         self.0[RECORDS].load(Relaxed)
+    }
+
+    /// Whether the caller's reservation is the only one under way: the page may be switched.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.under_way() <= 1 || planted::is(Bug::PageTurnedUnderReservation)
     }
 
     /// Reservations under way at one moment of this call, whatever handlers come.

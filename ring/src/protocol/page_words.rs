@@ -74,12 +74,17 @@ fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut Atomic
     }
 }
 
+/// Readers let go of the page: its words are about to change.
+fn mark_busy(generation: &AtomicU64) {
+    if !planted::is(Bug::PageReusedWithoutBusy) {
+        generation.store(page::BUSY, Relaxed);
+    }
+}
+
 /// One turn, the same in both modes.
 pub(crate) fn open(page: &[AtomicU64], header: &PageHeader) {
     const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
-    if !planted::is(Bug::PageReusedWithoutBusy) {
-        page[GENERATION].store(page::BUSY, Relaxed);
-    }
+    mark_busy(&page[GENERATION]);
     order::turn_fence(); // [W1]
     single_instruction::zero(&page[HEADER_WORDS..]);
     let fields: [u64; size_of::<PageHeader>() / 8] = zerocopy::transmute!(*header);

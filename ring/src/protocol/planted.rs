@@ -1,6 +1,11 @@
 //! Bugs that a test can plant, to see that the single-step harness catches them. Only under
 //! `--cfg planted`; in any other build `is` is the constant `false` and nothing is left of them.
 
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicPtr, compiler_fence};
+
+use crate::protocol::sync::AtomicU64;
+
 /// A bug of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
@@ -47,4 +52,30 @@ pub(crate) fn is(bug: Bug) -> bool {
 #[inline(always)]
 pub(crate) const fn is(_bug: Bug) -> bool {
     false
+}
+
+/// [`Bug::BumpAndBusyApart`]: moves the cursor, then marks the record without looking. `false`: it
+/// is not planted, and nothing is done.
+#[inline(always)]
+pub(crate) fn bump_before_mark(
+    cursor: &AtomicPtr<AtomicU64>,
+    next: *mut AtomicU64,
+    header: &AtomicU64,
+    busy: u64,
+) -> bool {
+    let is_planted = is(Bug::BumpAndBusyApart);
+    if is_planted {
+        cursor.store(next, Relaxed);
+        compiler_fence(SeqCst);
+        header.store(busy, Relaxed);
+    }
+    is_planted
+}
+
+/// [`Bug::CommitBeforePayload`]: stores the header word when the record is reserved.
+#[inline(always)]
+pub(crate) fn commit_before_payload(header: &AtomicU64, commit: u64) {
+    if is(Bug::CommitBeforePayload) {
+        header.store(commit, Relaxed);
+    }
 }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::record;
 
 use crate::protocol::order;
-use crate::protocol::planted::{self, Bug};
+use crate::protocol::planted;
 use crate::protocol::sync::AtomicU64;
 use crate::protocol::writer::Writer;
 
@@ -64,7 +64,7 @@ impl RawReservation {
         // SAFETY: writers live for ever.
         let writer = unsafe { &*self.writer };
         header.store(header_word, order::commit_release()); // [W3]
-        writer.counts.end();
+        writer.counts.end_record();
     }
 }
 
@@ -99,9 +99,7 @@ impl<'w> Reservation<'w> {
             let length = unsafe { &*place.wrapping_add(1) };
             length.store(payload_words, Relaxed);
         }
-        if planted::is(Bug::CommitBeforePayload) {
-            header.store(commit, Relaxed);
-        }
+        planted::commit_before_payload(header, commit);
         Self {
             writer,
             header: place,
@@ -162,10 +160,7 @@ impl<'w> Reservation<'w> {
         // SAFETY: the header word of this reservation, in a page that is mapped for ever.
         let header = unsafe { &*self.header };
         header.store(header_word, order::commit_release()); // [W3]
-        self.writer.counts.end();
-        if planted::is(Bug::CountAndCommitApart) {
-            self.writer.counts.record();
-        }
+        self.writer.counts.end_record();
     }
 }
 

@@ -28,7 +28,7 @@ use crate::protocol::counts::Counts;
 use crate::protocol::full_ring::FullRing;
 use crate::protocol::observe::HEADER_WORDS;
 use crate::protocol::page_words;
-use crate::protocol::planted::{self, Bug};
+use crate::protocol::planted;
 use crate::protocol::reservation::Reservation;
 use crate::protocol::single_instruction;
 use crate::protocol::slot::{SlotGeometry, SlotView};
@@ -219,17 +219,7 @@ impl Writer {
         if fits && ticks <= u64::from(u32::MAX) {
             // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
             let header = unsafe { &*at };
-            let busy = record::pack_span(record::BUSY, words);
-            if planted::is(Bug::BumpAndBusyApart) {
-                self.cursor.store(next, Relaxed);
-                compiler_fence(SeqCst);
-                header.store(busy, Relaxed);
-            }
-            if planted::is(Bug::BumpAndBusyApart)
-                || single_instruction::mark_if_empty(header, busy) == 0
-            {
-                self.count_reserved();
-                self.cursor.store(next, Relaxed);
+            if self.claim(header, next, words) {
                 let commit = record::pack(ticks as u32, type_id, payload_words);
                 return Some(Reservation::new(self, header, commit, payload_words, words));
             }
@@ -303,23 +293,31 @@ impl Writer {
         let (at, end) = (self.cursor.load(Relaxed), self.end.load(Relaxed));
         // SAFETY: invariant 1: `cursor..end` lies within the open page, or `end` is null.
         let header = unsafe { page_words::mark(at, end, words) }?;
-        self.count_reserved();
+        self.counts.record();
         let next = core::ptr::from_ref(header).wrapping_add(words as usize);
         self.cursor.store(next.cast_mut(), Relaxed);
         Some(header)
     }
 
-    /// One reservation more, in the same context as the mark in the page: it does not turn before.
+    /// Makes the words from `header` up to `next` a record of the calling context, and moves the
+    /// cursor after it. `false`: a handler was faster, and nothing is changed.
+    ///
+    /// The record is counted in the same context as the mark: the page does not turn in between.
     #[inline(always)]
-    fn count_reserved(&self) {
-        if !planted::is(Bug::CountAndCommitApart) {
+    fn claim(&self, header: &AtomicU64, next: *mut AtomicU64, words: u64) -> bool {
+        let busy = record::pack_span(record::BUSY, words);
+        let is_claimed = planted::bump_before_mark(&self.cursor, next, header, busy)
+            || single_instruction::mark_if_empty(header, busy) == 0;
+        if is_claimed {
             self.counts.record();
+            self.cursor.store(next, Relaxed);
         }
+        is_claimed
     }
 
     /// Says that the page may turn: the only reservation under way is the caller's.
     fn check_alone(&self) -> Result<(), Cause> {
-        if self.counts.under_way() > 1 && !planted::is(Bug::PageTurnedUnderReservation) {
+        if !self.counts.is_alone() {
             single_instruction::increment(&self.nested_lost);
             return Err(Cause::Nested);
         }

@@ -8,7 +8,6 @@ use ringmark_format::record::{self, TIME_EXTEND_WORDS};
 
 use super::{PAYLOAD_WORDS_MAX, Writer};
 use crate::protocol::reservation::Reservation;
-use crate::protocol::single_instruction;
 use crate::protocol::sync::AtomicU64;
 
 impl Writer {
@@ -33,11 +32,7 @@ impl Writer {
         if fits && ticks > u64::from(u32::MAX) {
             // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
             let header = unsafe { &*at };
-            if single_instruction::mark_if_empty(header, record::pack_span(record::BUSY, words))
-                == 0
-            {
-                self.count_reserved();
-                self.cursor.store(next, Relaxed);
+            if self.claim(header, next, words) {
                 return Some(self.extended(header, type_id, payload_words, now));
             }
         }
