@@ -5,7 +5,7 @@ use std::hint::black_box;
 use ringmark::{Clock, Mode, Session, event, event_at, span};
 use ringmark_benches::{Contestant, child_argument, contestant, finish, in_child, pin, race};
 use ringmark_ring::RingFile;
-use ringmark_ring::session_dir;
+use ringmark_ring::session_dir::{self, OpenFor};
 
 const WINDOW: u64 = 1000;
 
@@ -30,8 +30,8 @@ fn start(mode: Mode, clock: Clock) -> RingFile {
         .clock(clock)
         .start()
         .expect("a session");
-    let file = session_dir::open(session.path(), true).expect("the ring file");
-    RingFile::observe(file, session.path(), true).expect("a ring file")
+    let file = session_dir::open(session.path(), OpenFor::Writing).expect("the ring file");
+    RingFile::consume(file, session.path()).expect("a ring file")
 }
 
 /// Releases everything: what a reader would have done between two windows.

@@ -16,7 +16,7 @@ use ringmark_benches::{
     Row, child_argument, finish, in_child, percentiles, pin, print_bar, print_rows,
 };
 use ringmark_ring::RingFile;
-use ringmark_ring::session_dir;
+use ringmark_ring::session_dir::{self, OpenFor};
 
 const BURST: u64 = 10_000;
 const ROUNDS: usize = 15;
@@ -68,8 +68,8 @@ fn of_pages(kib: u32) -> ! {
         .start()
         .expect("a session");
     let open = || {
-        let file = session_dir::open(session.path(), true).expect("the ring file");
-        RingFile::observe(file, session.path(), true).expect("a ring file")
+        let file = session_dir::open(session.path(), OpenFor::Writing).expect("the ring file");
+        RingFile::consume(file, session.path()).expect("a ring file")
     };
     let events = |n| (0..n).for_each(|i| event!("bench.event", value = black_box(i)));
     let spans = |n| {

@@ -5,7 +5,7 @@
 pub use ringmark_format::TypeId;
 #[doc(inline)]
 pub use ringmark_format::schema::Shape;
-pub use ringmark_ring::clock::{cpu_ns, monotonic_ns};
+pub use ringmark_ring::clock::{CpuTime, cpu_time, monotonic_ns};
 
 pub use crate::event::description::{Description, EventType, Field, Now, Place, TypeState};
 pub use crate::event::emit::reserve_words;

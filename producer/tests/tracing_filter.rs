@@ -113,8 +113,7 @@ fn request_child() {
 fn ask(session: &Session, text: &str) {
     let shared = session.file();
     let file = shared.try_clone().unwrap();
-    let file =
-        ringmark_ring::RingFile::observe(file, std::path::Path::new("memfd"), false).unwrap();
+    let file = ringmark_ring::RingFile::observe(file, std::path::Path::new("memfd")).unwrap();
     let offset = file.geometry().header.mailbox_offset;
     let within = offset % 4096;
     let bytes = within as usize + MAILBOX_BYTES;

@@ -120,8 +120,8 @@ fn ring_counts() -> Vec<RingCounts> {
 
 /// CPU time of all threads but this one, which is ours.
 fn others_cpu_ns() -> u64 {
-    let (process, own) = client::cpu_ns();
-    process.saturating_sub(own)
+    let used = client::cpu_time();
+    used.process_ns.saturating_sub(used.thread_ns)
 }
 
 /// A function whose calls of a tracer must go.

@@ -44,7 +44,7 @@ pub struct Recorded {
 /// Reads what the session holds now.
 pub fn read(session: &Session) -> Recorded {
     let file = session.file().try_clone().expect("the file can be shared");
-    let ring_file = RingFile::observe(file, Path::new("memfd"), false).expect("a ring file");
+    let ring_file = RingFile::observe(file, Path::new("memfd")).expect("a ring file");
     let types = schema::parse(&ring_file.schema_log().read(0));
     let slots = (0..ring_file.slots_used()).filter_map(|index| ring_file.slot(index));
     let records = slots

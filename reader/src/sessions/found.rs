@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use ringmark_ring::session_dir;
+use ringmark_ring::session_dir::{self, OpenFor};
 
 use crate::error::{ReaderError, io_at};
 
@@ -49,15 +49,15 @@ impl Found {
         }
     }
 
-    pub(crate) fn open(&self, write: bool) -> Result<File, ReaderError> {
+    pub(crate) fn open(&self, purpose: OpenFor) -> Result<File, ReaderError> {
         let opened = if self.descriptor {
             fs::OpenOptions::new()
                 .read(true)
-                .write(write)
+                .write(purpose == OpenFor::Writing)
                 .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
                 .open(&self.path)
         } else {
-            session_dir::open(&self.path, write)
+            session_dir::open(&self.path, purpose)
         };
         let file = opened.map_err(|error| match self.foreign_owner() {
             Some(foreign) if error.kind() == io::ErrorKind::PermissionDenied => foreign,

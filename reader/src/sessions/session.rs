@@ -11,6 +11,7 @@ use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Rate;
 use ringmark_format::session::{Clock, Mode, SessionHeader, phase};
 use ringmark_ring::identity::{self, Liveness};
+use ringmark_ring::session_dir::OpenFor;
 use ringmark_ring::{RingFile, RingFileError, clock, lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -59,14 +60,19 @@ impl Session {
     /// # Errors
     /// As [`Session::open`].
     pub fn open_found(found: &Found, access: Access) -> Result<Self, ReaderError> {
-        let write = access != Access::Observe;
-        let file = found.open(write)?;
+        let file = found.open(match access {
+            Access::Observe => OpenFor::Reading,
+            Access::Consume | Access::Control => OpenFor::Writing,
+        })?;
         let wrong = |source| ReaderError::RingFile {
             path: found.path.clone(),
             source,
         };
-        let consume = access == Access::Consume;
-        let ring = RingFile::observe(file, &found.path, consume).map_err(wrong)?;
+        let ring = match access {
+            Access::Consume => RingFile::consume(file, &found.path),
+            Access::Observe | Access::Control => RingFile::observe(file, &found.path),
+        };
+        let ring = ring.map_err(wrong)?;
         if ring.phase() == phase::STARTING {
             return Err(wrong(RingFileError::Starting));
         }

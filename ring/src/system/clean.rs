@@ -13,7 +13,7 @@ use crate::system::identity::{self, Liveness};
 use crate::system::remains::Remains;
 use crate::system::removals::{NoRemover, Remover};
 use crate::system::ring_file::Geometry;
-use crate::system::session_dir::{self, RING_FILE_ENDING};
+use crate::system::session_dir::{self, OpenFor, RING_FILE_ENDING};
 use crate::system::{all_lease, clock, lock};
 
 /// Bytes that the dead sessions of one user may keep in a session directory when nobody comes for
@@ -49,7 +49,7 @@ pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
 }
 
 fn dead_session(path: PathBuf, owner: u32) -> Option<DeadSession> {
-    let file = session_dir::open(&path, true).ok()?;
+    let file = session_dir::open(&path, OpenFor::Writing).ok()?;
     let about = file.metadata().ok()?;
     if about.uid() != owner {
         return None;
@@ -138,7 +138,7 @@ fn remove_while(
 /// Removes a session, and counts before what of it nobody had read. `false`: somebody reads it, and
 /// removing it would free nothing.
 fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
-    let Ok(file) = session_dir::open(&session.path, true) else {
+    let Ok(file) = session_dir::open(&session.path, OpenFor::Writing) else {
         return false;
     };
     let Ok(geometry) = crate::system::ring_file::read_geometry(&file) else {
@@ -223,7 +223,7 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
 
 /// Whether all events of a session were read, and it lost none.
 fn has_nothing_left(session: &DeadSession) -> bool {
-    let Ok(file) = session_dir::open(&session.path, true) else {
+    let Ok(file) = session_dir::open(&session.path, OpenFor::Writing) else {
         return false;
     };
     crate::system::ring_file::read_geometry(&file)

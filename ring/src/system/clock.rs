@@ -76,11 +76,22 @@ pub fn realtime_ns() -> u64 {
     nanoseconds(ClockId::Realtime)
 }
 
-/// CPU time that the process has used, and how much of it the calling thread, in ns.
+/// CPU time used so far, in ns: what a budget is charged with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTime {
+    /// Of all threads of the process, ended ones included.
+    pub process_ns: u64,
+    /// Of the calling thread.
+    pub thread_ns: u64,
+}
+
+/// CPU time that the process and the calling thread have used.
 #[must_use]
-pub fn cpu_ns() -> (u64, u64) {
-    let process = nanoseconds(ClockId::ProcessCPUTime);
-    (process, nanoseconds(ClockId::ThreadCPUTime))
+pub fn cpu_time() -> CpuTime {
+    CpuTime {
+        process_ns: nanoseconds(ClockId::ProcessCPUTime),
+        thread_ns: nanoseconds(ClockId::ThreadCPUTime),
+    }
 }
 
 #[inline]

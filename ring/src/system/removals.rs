@@ -10,6 +10,7 @@ use ringmark_format::removals::{
 };
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
+use crate::system::session_dir::OpenFor;
 use crate::system::{clock, lock, session_dir};
 
 /// Name of the file in a session directory.
@@ -48,7 +49,7 @@ impl Record {
     pub fn of(dir: &Path) -> Self {
         let path = dir.join(FILE_NAME);
         let owner = fs::symlink_metadata(dir).map(|about| about.uid()).ok();
-        let file = session_dir::open(&path, false).ok();
+        let file = session_dir::open(&path, OpenFor::Reading).ok();
         let file = file.filter(|file| file.metadata().is_ok_and(|m| Some(m.uid()) == owner));
         file.and_then(|file| Self::settled(&file))
             .unwrap_or_else(Self::of_nothing)
@@ -277,14 +278,14 @@ impl Remover {
 /// Opens the record, or makes it.
 fn open(dir: &Path) -> io::Result<File> {
     let path = dir.join(FILE_NAME);
-    match session_dir::open(&path, true) {
+    match session_dir::open(&path, OpenFor::Writing) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
     }
     let file = match session_dir::create(&path) {
         // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return session_dir::open(&path, true);
+            return session_dir::open(&path, OpenFor::Writing);
         }
         created => created?,
     };

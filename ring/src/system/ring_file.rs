@@ -182,25 +182,31 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// Maps an open ring file to observe it; with `consume`, the consumed words are writable.
-    /// The file must be open for writing, too, then.
+    /// Maps an open ring file to observe it: nothing of it can be stored to.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn observe(file: File, path: &Path, consume: bool) -> Result<Self, RingFileError> {
+    /// What is wrong with the file.
+    pub fn observe(file: File, path: &Path) -> Result<Self, RingFileError> {
         let (file, map, geometry) = Self::map_with(file, Mapping::read_only)?;
-        let consumed = if consume {
-            Some(map_consumed(&file, &geometry)?)
-        } else {
-            None
-        };
         Ok(Self {
             file,
             path: path.to_owned(),
             map,
-            consumed,
+            consumed: None,
             geometry,
         })
+    }
+
+    /// Maps a ring file that is open for writing, as its one consumer: the consumed words can be
+    /// stored to, and nothing else.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn consume(file: File, path: &Path) -> Result<Self, RingFileError> {
+        let mut ring_file = Self::observe(file, path)?;
+        let consumed = map_consumed(&ring_file.file, &ring_file.geometry)?;
+        ring_file.consumed = Some(consumed);
+        Ok(ring_file)
     }
 
     /// Maps the producer's own ring file, which it has just laid out.

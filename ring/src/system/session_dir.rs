@@ -186,17 +186,26 @@ pub fn ring_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Opens a ring file, with `write` also for writing (to consume, to control). Nothing but a regular
-/// file with one name: no link of either kind, and nothing whose opening or reading could wait.
+/// What a file of a session directory is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenFor {
+    /// To look at it.
+    Reading,
+    /// To look at it and to change it: to consume, to control, to count removals.
+    Writing,
+}
+
+/// Opens a ring file. Nothing but a regular file with one name: no link of either kind, and nothing
+/// whose opening or reading could wait.
 ///
 /// # Errors
-/// What `open` said, or what it is instead.
-pub fn open(path: &Path, write: bool) -> io::Result<fs::File> {
+/// The error of `open`, or what the path names instead.
+pub fn open(path: &Path, purpose: OpenFor) -> io::Result<fs::File> {
     use rustix::fs::OFlags;
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = fs::OpenOptions::new()
         .read(true)
-        .write(write)
+        .write(purpose == OpenFor::Writing)
         .custom_flags(flags.bits() as i32)
         .open(path);
     let file = opened.map_err(|error| match fs::symlink_metadata(path) {
