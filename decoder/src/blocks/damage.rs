@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ringmark_format::block_at::BlockFault;
 use ringmark_format::codec::CodecError;
+use ringmark_format::session::RING_FILE_MAGIC;
 use ringmark_format::{PageNumber, RingId, Uuid};
 
 /// Something in an input that could not be used, and where it stands.
@@ -190,7 +191,7 @@ pub fn looks_like(front: &[u8]) -> Option<&'static str> {
         (b"PK\x03\x04", "a zip archive"),
         (b"PAR1", "Parquet"),
         (
-            b"RINGMARK",
+            &RING_FILE_MAGIC,
             "a ring file: a live session, record or snapshot it",
         ),
         (b"BKMR", "a dump of the other byte order"),

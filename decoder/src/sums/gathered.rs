@@ -1,12 +1,9 @@
 //! What profile tracers have gathered: the events that say so, and what is read off a histogram.
 
-use ringmark_format::tracer_text::{self, Histogram};
+use ringmark_format::tracer_text;
 
 use crate::events::event::Event;
 use crate::trace_file::value::Value;
-
-/// Name and target of the events.
-const EVENT: (&[u8], &[u8]) = (b"function_profile", b"ringmark");
 
 /// What a tracer has gathered of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +13,9 @@ impl Gathered {
     /// Whether events of this name and target say what was gathered.
     #[must_use]
     pub fn is_told_by(name: &[u8], target: &[u8]) -> bool {
-        (name, target) == EVENT
+        let event = tracer_text::Gathered::EVENT;
+        let of_ours = tracer_text::Gathered::EVENT_TARGET;
+        (name, target) == (event.as_bytes(), of_ours.as_bytes())
     }
 
     /// Of an event, with the name of its tracer.
@@ -28,23 +27,16 @@ impl Gathered {
         let mut gathered = tracer_text::Gathered::default();
         let mut tracer = None;
         for (field, value) in event.args() {
-            match (field.name.as_slice(), value) {
-                (b"tracer", Value::Str(text)) => tracer = Some(lossy(text)),
-                (b"function", Value::Str(text)) => gathered.function = lossy(text).into(),
-                (b"module", Value::Str(text)) => gathered.module = lossy(text).into(),
-                (b"histogram", Value::Str(text)) => {
-                    gathered.histogram = Histogram::parse(&lossy(text));
+            let name = field.name.as_slice();
+            let _ = match value {
+                Value::Str(text) if name == tracer_text::Gathered::EVENT_TRACER.as_bytes() => {
+                    tracer = Some(lossy(text));
+                    true
                 }
-                (b"calls", Value::U64(n)) => gathered.calls = n,
-                (b"open", Value::U64(n)) => gathered.open = n,
-                (b"unwound", Value::U64(n)) => gathered.unwound = n,
-                (b"total_ns", Value::U64(n)) => gathered.total = n,
-                (b"self_ns", Value::U64(n)) => gathered.own = n,
-                (b"sum_ns", Value::U64(n)) => gathered.sum = n,
-                (b"min_ns", Value::U64(n)) => gathered.min = n,
-                (b"max_ns", Value::U64(n)) => gathered.max = n,
-                _ => {}
-            }
+                Value::Str(text) => gathered.set_text(name, &lossy(text)),
+                Value::U64(number) => gathered.set_number(name, number),
+                _ => false,
+            };
         }
         Some((tracer?, Self(gathered)))
     }

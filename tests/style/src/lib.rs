@@ -5,13 +5,16 @@
 pub mod checkout;
 pub mod circles;
 pub mod deps;
+pub mod doc_ratio;
 pub mod docs;
 pub mod floors;
 pub mod imports;
 pub mod lengths;
 pub mod lists;
 pub mod orderings;
+pub mod owners;
 pub mod paths;
+pub mod phrases;
 pub mod scan;
 pub mod sources;
 pub mod traced;

@@ -2,6 +2,7 @@
 
 use super::circles::Group;
 use super::floors::House;
+use super::owners::{Exception, Owned};
 
 /// The only files that may hold `unsafe`. Adding one is a decision: give the reason in the
 /// commit, and keep what needs it as small as it can be. A file that needs it no longer must go.
@@ -190,3 +191,90 @@ pub const WITH_CIRCLES: &[&str] = &[
 
 /// The rooms of each house from the ground up.
 pub const FLOORS: &[House<'_>] = &[];
+
+/// Directories of the crates that users run or link.
+pub const PRODUCT: &[&str] = &[
+    "attach",
+    "c-api",
+    "collector",
+    "decoder",
+    "format-spec",
+    "function-tracer",
+    "function-tracer/shared-object",
+    "producer",
+    "producer/macros",
+    "reader",
+    "ring",
+    "tools",
+];
+
+/// What is spelled in one place only.
+pub const OWNED: &[Owned<'_>] = &[
+    (
+        "format-spec/src/",
+        &[
+            "b\"RMKB\"",
+            "b\"RMKSTORE\"",
+            "b\"RMREMOVE\"",
+            "b\"RINGMARK\"",
+            "function_profile",
+        ],
+    ),
+    (
+        "format-spec/src/tracer_text/",
+        &[
+            "budget_ppm",
+            "cost_ppm",
+            "given_up",
+            "lease_ms",
+            "min_bytes",
+            "not_called",
+            "shadow_stack",
+            "uncounted",
+            "untraceable",
+        ],
+    ),
+];
+
+/// Where one of them is spelled all the same.
+pub const OWNED_ALLOWED: &[Exception<'_>] = &[
+    (
+        "attach/src/trampoline.rs",
+        "b\"RINGMARK\"",
+        "marks a page of code in another process, and no file; this crate knows none of ours",
+    ),
+    (
+        "function-tracer/src/control/profile.rs",
+        "function_profile",
+        "a macro writes the event and takes names as tokens only",
+    ),
+];
+
+/// Directories whose bytes are those of the format. The others read machine code, ELF and other
+/// processes.
+pub const OUR_BYTES: &[&str] = &["collector/", "decoder/", "producer/", "tools/"];
+
+/// Files there whose bytes are not, and what they are.
+pub const OFFSETS_ALLOWED: &[(&str, &str)] = &[
+    ("decoder/src/words/number.rs", "digits of a number"),
+    ("decoder/src/words/timestamp.rs", "characters of a time"),
+];
+
+/// Where no phrase hides a role.
+pub const PLAIN: &[&str] = &["tests/style/"];
+
+/// Name, paths, and how many lines of documentation each line of code has at least.
+pub const EXPLAINED: &[(&str, &[&str], f64)] = &[
+    ("format-spec", &["format-spec/src/"], 0.34),
+    ("ring", &["ring/src/"], 0.0),
+    ("producer, public", &["producer/src/"], 0.0),
+    ("producer/macros", &["producer/macros/src/"], 0.0),
+    ("reader", &["reader/src/"], 0.0),
+    ("decoder", &["decoder/src/"], 0.0),
+    ("collector", &["collector/src/"], 0.0),
+    ("function-tracer", &["function-tracer/"], 0.0),
+    ("c-api", &["c-api/src/"], 0.0),
+    ("attach", &["attach/src/"], 0.0),
+    ("tools", &["tools/src/"], 0.0),
+    ("tests/style", &["tests/style/src/"], 0.0),
+];

@@ -10,6 +10,8 @@ pub struct Scanned {
     pub product: String,
     /// Comments, their slashes included.
     pub comments: String,
+    /// Offset and text of each string literal that stands in `product`, quotes and prefix included.
+    pub literals: Vec<(usize, String)>,
 }
 
 impl Scanned {
@@ -19,9 +21,18 @@ impl Scanned {
         let mut split = Split::new(text);
         split.run();
         let code = into_text(split.code);
+        let product = without_tests(&code);
+        let in_product = |(from, _): &(usize, usize)| product.as_bytes()[*from] != b' ';
+        let spans = split.literals.into_iter().filter(in_product);
+        let literals = spans.map(|(from, to)| {
+            let is_bytes = text[..from].ends_with('b') && !text[..from - 1].ends_with(is_ident);
+            let from = from - usize::from(is_bytes);
+            (from, text[from..to].to_owned())
+        });
         Self {
-            product: without_tests(&code),
+            literals: literals.collect(),
             comments: into_text(split.comments),
+            product,
             code,
         }
     }
@@ -128,6 +139,7 @@ struct Split<'a> {
     at: usize,
     code: Vec<u8>,
     comments: Vec<u8>,
+    literals: Vec<(usize, usize)>,
 }
 
 impl<'a> Split<'a> {
@@ -140,6 +152,7 @@ impl<'a> Split<'a> {
             at: 0,
             code: empty.clone(),
             comments: empty,
+            literals: Vec::new(),
         }
     }
 
@@ -171,6 +184,7 @@ impl<'a> Split<'a> {
 
     /// Steps over a literal, keeping its first and last byte as code.
     fn skip(&mut self, length: usize) {
+        self.literals.push((self.at, self.at + length));
         self.code[self.at] = self.text[self.at];
         self.at += length;
         self.code[self.at - 1] = self.text[self.at - 1];
@@ -260,6 +274,19 @@ mod tests {
         assert!(scanned.code.contains("let c = '"));
         assert!(scanned.comments.contains("// yes {") && !scanned.comments.contains("no"));
         assert_eq!(scanned.code.lines().count(), 2);
+    }
+
+    #[test]
+    fn literals_of_the_product_are_kept() {
+        let text = "f(b\"ab\", \"c\", r#\"d\"#);\n#[test]\nfn t() { g(\"e\") }";
+        let literals = Scanned::new(text).literals;
+        let texts: Vec<_> = literals.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(texts, ["b\"ab\"", "\"c\"", "r#\"d\"#"]);
+        assert!(
+            literals
+                .iter()
+                .all(|(at, literal)| text[*at..].starts_with(literal))
+        );
     }
 
     #[test]

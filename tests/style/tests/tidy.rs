@@ -8,12 +8,13 @@ use std::sync::LazyLock;
 
 use ringmark_style::deps::Package;
 use ringmark_style::lists::{
-    CIRCLES, DOCUMENTS, FLOORS, MODELS, ORDERED, ORDERINGS_TABLE, PRODUCER,
-    PRODUCER_DEPENDENCIES_MAX, TRACED, TRACED_ALLOWED, UNSAFE_FILES, WITH_CIRCLES,
+    CIRCLES, DOCUMENTS, EXPLAINED, FLOORS, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE,
+    OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, TRACED,
+    TRACED_ALLOWED, UNSAFE_FILES, WITH_CIRCLES,
 };
 use ringmark_style::{
-    Source, circles, deps, docs, floors, imports, lengths, orderings, read_sources, traced,
-    unsafety, words, workspace_root,
+    Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
+    read_sources, traced, unsafety, words, workspace_root,
 };
 
 #[test]
@@ -119,6 +120,38 @@ fn no_stale_words() {
 }
 
 #[test]
+fn what_two_sides_agree_on_has_one_owner() {
+    let product: Vec<_> = product().collect();
+    let mut findings = owners::literals(&product, OWNED, OWNED_ALLOWED);
+    let is_ours = |source: &&&Source| source.is_below(OUR_BYTES);
+    let ours: Vec<_> = product.iter().filter(is_ours).copied().collect();
+    findings.extend(owners::offsets(&ours, OFFSETS_ALLOWED));
+    report(findings);
+}
+
+#[test]
+fn no_phrase_hides_a_role() {
+    let swept = sources().iter().filter(|source| source.is_below(PLAIN));
+    report(swept.flat_map(phrases::check).collect());
+}
+
+#[test]
+fn what_users_build_on_is_explained() {
+    let mut findings = Vec::new();
+    for (name, prefixes, least) in EXPLAINED {
+        let lines = doc_ratio::count(sources(), prefixes);
+        let ratio = lines.ratio();
+        println!("{name}: {} / {} = {ratio:.2}", lines.docs, lines.code);
+        if ratio < *least {
+            findings.push(format!(
+                "{name}: {ratio:.3} lines of documentation for each of code, at least {least}"
+            ));
+        }
+    }
+    report(findings);
+}
+
+#[test]
 fn traced_code_never_prints_or_ends_the_program() {
     let sources = sources();
     let traced = sources
@@ -162,6 +195,16 @@ fn sources() -> &'static [Source] {
         SOURCES.len()
     );
     &SOURCES
+}
+
+/// Rust files of the crates that users run or link.
+fn product() -> impl Iterator<Item = &'static Source> {
+    sources().iter().filter(|source| {
+        let in_src = PRODUCT
+            .iter()
+            .any(|dir| source.path.starts_with(&format!("{dir}/src/")));
+        source.is_rust() && in_src && !source.is_test()
+    })
 }
 
 fn find<'a>(sources: &'a [Source], path: &str) -> &'a Source {

@@ -1,0 +1,115 @@
+//! Phrases that hide a role or say nothing, in comments, in texts of the product and in
+//! documents: each has a plain word instead.
+
+use super::scan::{Scanned, line_of, words};
+use super::sources::Source;
+
+/// Phrase, put together here so that this file does not hold it, and what to say.
+const PHRASES: [(&str, &str); 7] = [
+    (concat!("so ", "many"), "the number, or what it counts"),
+    (concat!("if not ", "said"), "by default"),
+    (concat!("who", "ever"), "the role: peer, reader, owner"),
+    (concat!("some", "body"), "the role: peer, reader, owner"),
+    (
+        concat!("no", "body"),
+        "no and the role: no reader, no owner",
+    ),
+    (concat!("said ", "of"), "a verb"),
+    (
+        concat!("mean", "while"),
+        "during, or what happens at that time",
+    ),
+];
+
+/// A comment or document sentence that starts with this is turned round.
+const START: &str = concat!("O", "f ");
+
+/// Every such phrase of a source, with its place.
+#[must_use]
+pub fn check(source: &Source) -> Vec<String> {
+    let text = match source.is_rust() {
+        true => rust(source),
+        false => source.text.clone(),
+    };
+    let plain = unwrapped(&text);
+    // Offsets stay the same: a phrase may be wrapped.
+    let flat = plain.to_ascii_lowercase().replace('\n', " ");
+    let mut findings = Vec::new();
+    for (phrase, instead) in PHRASES {
+        let hits = words(&flat, phrase).map(|at| line_of(&plain, at));
+        findings.extend(hits.map(|line| (line, format!("`{phrase}`: say {instead}"))));
+    }
+    let starts = words(&plain, START.trim_end()).filter(|&at| is_start(&plain, at));
+    let starts = starts.map(|at| line_of(&plain, at));
+    findings.extend(starts.map(|line| (line, format!("a sentence starts with `{START}`"))));
+    findings.sort();
+    let findings = findings.into_iter();
+    findings
+        .map(|(line, what)| format!("{}:{line}: {what}", source.path))
+        .collect()
+}
+
+/// Comments, and literals outside tests, line for line.
+fn rust(source: &Source) -> String {
+    let scanned = Scanned::new(&source.text);
+    let mut text = scanned.comments.into_bytes();
+    if !source.is_test() {
+        for (at, literal) in &scanned.literals {
+            text[*at..at + literal.len()].copy_from_slice(literal.as_bytes());
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The text without indentation and the marks of comments, line for line.
+fn unwrapped(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let line = line.trim_start();
+        let inner = line.trim_start_matches(['/', '!', '*', '#', '>', '|']);
+        inner.trim().trim_end_matches('\\').trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn is_start(text: &str, at: usize) -> bool {
+    let before = text[..at].trim_end();
+    let is_line = text[..at].ends_with('\n') || at == 0;
+    (is_line || before.ends_with(['.', ':', '"', '|'])) && text[at..].starts_with(START)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_phrase_is_found_in_comments_texts_and_documents() {
+        for (phrase, _) in PHRASES {
+            let (first, last) = phrase.split_once(' ').unwrap_or(("", phrase));
+            let doc = format!("/// Here {phrase} stand.\nfn f() {{}}");
+            let wrapped = format!("//! A line {first}\n//! {last} for two.");
+            let text = format!("fn f() {{ eprintln!(\"there is {phrase} left\") }}");
+            for code in [doc, wrapped, text] {
+                let found = check(&Source::new("ring/src/a.rs", &code));
+                assert_eq!(found.len(), 1, "{code}: {found:?}");
+            }
+            let document = Source::new("README.md", &format!("Text.\nThere is {phrase}."));
+            assert!(check(&document)[0].starts_with("README.md:2:"));
+        }
+    }
+
+    #[test]
+    fn a_sentence_that_starts_so_is_found() {
+        for bad in ["/// Of an event.\n", "// It is. Of these two.\n"] {
+            let found = check(&Source::new("ring/src/a.rs", bad));
+            assert_eq!(found.len(), 1, "{bad}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn names_other_words_and_texts_of_tests_are_fine() {
+        let text = format!("/// Part of it.\nfn {}() {{}}\n", PHRASES[2].0);
+        assert!(check(&Source::new("ring/src/a.rs", &text)).is_empty());
+        let text = format!("assert!(a, \"{}\");", PHRASES[4].0);
+        assert!(check(&Source::new("ring/tests/a.rs", &text)).is_empty());
+    }
+}
