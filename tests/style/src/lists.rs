@@ -244,7 +244,7 @@ pub const OWNED_ALLOWED: &[Exception<'_>] = &[
         "marks a page of code in another process, and no file; this crate knows none of ours",
     ),
     (
-        "function-tracer/src/control/profile.rs",
+        "function-tracer/src/control/profile_report.rs",
         "function_profile",
         "a macro writes the event and takes names as tokens only",
     ),
