@@ -92,7 +92,8 @@ fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
             && let Some(index) = store::load_index(path)
             && !index.may_pass(filter)
         {
-            builder.leave_out(&index);
+            let bytes = index.about.segment_bytes;
+            builder.leave_out(index.session, &index.slots, bytes);
             continue;
         }
         // One that is just being begun holds nothing yet.

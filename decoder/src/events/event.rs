@@ -4,8 +4,8 @@ use ringmark_format::schema::{Level, Shape};
 use ringmark_format::{RingId, SlotIndex};
 
 use crate::blocks::page::Page;
-use crate::show::function_line::Words;
 use crate::trace_file::field::Field;
+use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::Function;
 use crate::trace_file::loss::Loss;
 use crate::trace_file::schema::EventType;
@@ -123,7 +123,7 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         let ticks = match self.ty.function {
-            Some(meaning) => Words::of(meaning, self.payload).duration_ticks?,
+            Some(meaning) => FunctionWords::read(meaning, self.payload).duration_ticks?,
             None => duration_ticks(self.ty, self.payload)?,
         };
         let start = self.session.clock.t_ns(self.tick.saturating_sub(ticks));
@@ -142,16 +142,6 @@ impl<'a> Event<'a> {
         let (ty, payload) = (self.ty, self.payload);
         let shown = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
         shown.map(move |(_, field)| (field, field.value(payload)))
-    }
-}
-
-impl EventType {
-    /// Whether the field with this number is an argument: not one that carries structure.
-    #[inline]
-    #[must_use]
-    pub fn shows(&self, field: usize) -> bool {
-        let field = Some(field);
-        field != self.duration && field != self.span_id && field != self.parent_id
     }
 }
 

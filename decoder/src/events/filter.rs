@@ -4,9 +4,7 @@ use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
 use crate::events::event::{Event, Lost, Output};
-use crate::trace_file::dump::Dump;
 use crate::trace_file::value::Value;
-use crate::words::distance::distance;
 use crate::words::timestamp;
 
 /// What a filter's text should have been.
@@ -362,22 +360,5 @@ fn parse_integer(text: &str) -> Option<i128> {
     match text.strip_prefix("0x") {
         Some(hex) => i128::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
-    }
-}
-
-impl Dump {
-    /// Names of described types closest to `wanted`, at most `count`: for a filter that matches
-    /// nothing.
-    #[must_use]
-    pub fn closest_names(&self, wanted: &str, count: usize) -> Vec<String> {
-        let types = self.sessions.iter().flat_map(|s| s.schema.types());
-        let mut names: Vec<(usize, &[u8])> = types
-            .map(|t| (distance(wanted.as_bytes(), &t.name), t.name.as_slice()))
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let near = names.into_iter().take(count);
-        near.map(|(_, name)| crate::words::escape::Printable(name).to_string())
-            .collect()
     }
 }

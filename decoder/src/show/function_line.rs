@@ -5,70 +5,16 @@
 
 use crate::blocks::page::Page;
 use crate::events::event::Event;
+use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse, Functions};
 use crate::trace_file::session::Session;
 use crate::words::escape;
 use crate::words::number::{json_unsigned, unsigned};
 
-impl FunctionUse {
-    /// As output names it.
-    pub(crate) const fn kind(&self) -> &'static str {
-        match (self.exit, self.timed, self.loose) {
-            (false, ..) => "function_entry",
-            (true, _, true) => "function_unwound",
-            (true, true, false) => "function_call",
-            (true, false, false) => "function_exit",
-        }
-    }
-}
-
-/// What the payload of a function record holds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Words<'a> {
-    /// Return address, 0 if not known.
-    pub caller: u64,
-    pub cpu: Option<u32>,
-    pub duration_ticks: Option<u64>,
-    pub result: Option<u64>,
-    arguments: &'a [u8],
-}
-
-fn first(words: &[u8]) -> Option<(u64, &[u8])> {
-    let (word, rest) = words.split_first_chunk()?;
-    Some((u64::from_le_bytes(*word), rest))
-}
-
-impl<'a> Words<'a> {
-    pub(crate) fn of(meaning: FunctionUse, payload: &'a [u8]) -> Self {
-        let mut words = Self::default();
-        let mut rest = payload;
-        if !meaning.exit {
-            if let Some((word, arguments)) = first(rest) {
-                (words.caller, words.cpu) = ringmark_format::function::caller_word(word);
-                words.arguments = arguments;
-            }
-            return words;
-        }
-        if meaning.timed
-            && let Some((ticks, behind)) = first(rest)
-        {
-            words.duration_ticks = Some(ticks);
-            rest = behind;
-        }
-        words.result = first(rest).map(|(word, _)| word);
-        words
-    }
-
-    fn arguments(&self) -> impl Iterator<Item = u64> + use<'a> {
-        let words = self.arguments.chunks_exact(8);
-        words.filter_map(|word| Some(first(word)?.0))
-    }
-}
-
 /// Appends what stands behind the timestamp.
 pub(crate) fn text(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
     let functions = event.session.schema.functions();
-    let words = Words::of(meaning, event.payload);
+    let words = FunctionWords::read(meaning, event.payload);
     if let Some(cpu) = words.cpu {
         out.extend_from_slice(b" CPU ");
         unsigned(cpu.into(), out);
@@ -134,7 +80,7 @@ fn caller(functions: &Functions, address: u64, out: &mut Vec<u8>) {
 
 /// Appends what stands between the braces of `args`.
 pub(crate) fn json_args(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
-    let words = Words::of(meaning, event.payload);
+    let words = FunctionWords::read(meaning, event.payload);
     let key = |key: &str, out: &mut Vec<u8>| {
         if out.last() != Some(&b'{') {
             out.push(b',');

@@ -1,12 +1,13 @@
 //! Events as JSON, one object per line. Integers beyond ±2^53, NaN and infinities are strings,
 //! bytes are hex; losses are lines with `kind: "lost"`, `count` and `cause`.
 
-use ringmark_format::Uuid;
 use ringmark_format::schema::Level;
 
 use crate::blocks::page::Page;
 use crate::events::event::{Event, Lost, Output};
 use crate::show::function_line;
+use crate::show::shared::{PerSession, PerType};
+use crate::trace_file::field::Field;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
 use crate::trace_file::value::Value;
@@ -17,16 +18,61 @@ use crate::words::timestamp::Stamper;
 /// Version of the lines; a new one only for a change that could break a reader.
 pub const VERSION: u32 = 1;
 
-/// `{"v":1,"session":"…","ring":`: what all lines of a session share.
-pub(crate) fn session_piece(uuid: Uuid) -> Vec<u8> {
-    format!("{{\"v\":{VERSION},\"session\":\"{uuid}\",\"ring\":").into_bytes()
+/// What all lines of a session share.
+#[derive(Debug)]
+struct SessionPieces {
+    /// `{"v":1,"session":"…","ring":`.
+    front: Vec<u8>,
+    types: PerType<TypePieces>,
 }
 
-/// `,"name":…,"kind":…,"level":…,"target":…`: what all lines of a type share.
-pub(crate) fn type_piece(ty: &EventType) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_piece(ty, ty, &mut out);
-    out
+/// What all lines of a type share, escaped.
+#[derive(Debug)]
+struct TypePieces {
+    /// `,"name":…,"kind":…,"level":…,"target":…`.
+    names: Vec<u8>,
+    /// The fields that lines show.
+    fields: Vec<FieldPieces>,
+}
+
+/// What stands before the value of a field, escaped.
+#[derive(Debug)]
+struct FieldPieces {
+    /// The field's place in its type.
+    place: usize,
+    /// `"name":`; after the first field a comma before it.
+    key: Vec<u8>,
+}
+
+impl SessionPieces {
+    #[cold]
+    fn new(session: &Session) -> Self {
+        let front = format!(
+            "{{\"v\":{VERSION},\"session\":\"{}\",\"ring\":",
+            session.uuid
+        );
+        Self {
+            front: front.into_bytes(),
+            types: PerType::default(),
+        }
+    }
+}
+
+impl TypePieces {
+    #[cold]
+    fn new(ty: &EventType) -> Self {
+        let mut names = Vec::new();
+        push_piece(ty, ty, &mut names);
+        let shown = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
+        let pieces = |(number, (place, field)): (usize, (usize, &Field))| {
+            let mut key = if number == 0 { Vec::new() } else { vec![b','] };
+            escape::json(&field.name, &mut key);
+            key.push(b':');
+            FieldPieces { place, key }
+        };
+        let fields = shown.enumerate().map(pieces).collect();
+        Self { names, fields }
+    }
 }
 
 fn push_piece(ty: &EventType, named: &EventType, out: &mut Vec<u8>) {
@@ -65,6 +111,7 @@ pub struct JsonWriter<'a> {
     front: Vec<u8>,
     /// `,"pid":…,"tid":…,"comm":…` of that page.
     thread: Vec<u8>,
+    sessions: PerSession<'a, SessionPieces>,
 }
 
 impl<'a> JsonWriter<'a> {
@@ -93,19 +140,23 @@ impl<'a> JsonWriter<'a> {
         json_unsigned(event.seq, out);
         self.times(event.wall_ns(), event.t_ns, out);
         out.extend_from_slice(&self.thread);
-        match event.span_type {
-            None if event.ty.function.is_some() => {
-                push_names(event.ty, (event.name(), event.target()), None, out);
-            }
-            None => out.extend_from_slice(&event.ty.json_piece),
-            Some(named) => push_piece(event.ty, named, out),
+        // A name of a function may be long, and its types are many: nothing of them is kept.
+        let pieces = event.ty.function.is_none().then(|| {
+            let session = self.sessions.of(event.session, SessionPieces::new);
+            session.types.of(event.ty, TypePieces::new)
+        });
+        match (event.span_type, pieces) {
+            (Some(named), _) => push_piece(event.ty, named, out),
+            (None, Some(pieces)) => out.extend_from_slice(&pieces.names),
+            (None, None) => push_names(event.ty, (event.name(), event.target()), None, out),
         }
         if event.span.is_none() && event.ty.duration.is_none() && !is_whole_call(event.ty) {
             out.extend_from_slice(b",\"span\":null,\"parent\":null,\"args\":{");
         } else {
             spans(event, out);
         }
-        args(event, out);
+        let fields = pieces.map_or(&[][..], |pieces| &pieces.fields);
+        args(event, fields, out);
         out.extend_from_slice(b"}}\n");
     }
 
@@ -118,10 +169,11 @@ impl<'a> JsonWriter<'a> {
     }
 
     #[inline(never)]
-    fn turn(&mut self, session: &Session, page: &'a Page) {
+    fn turn(&mut self, session: &'a Session, page: &'a Page) {
         self.page = Some(page);
         self.front.clear();
-        self.front.extend_from_slice(&session.json_piece);
+        let pieces = self.sessions.of(session, SessionPieces::new);
+        self.front.extend_from_slice(&pieces.front);
         json_unsigned(page.ring.0, &mut self.front);
         self.front.extend_from_slice(b",\"seq\":");
         self.thread.clear();
@@ -134,7 +186,8 @@ impl<'a> JsonWriter<'a> {
     }
 
     fn lost(&mut self, lost: &Lost<'a>, out: &mut Vec<u8>) {
-        out.extend_from_slice(&lost.session.json_piece);
+        let pieces = self.sessions.of(lost.session, SessionPieces::new);
+        out.extend_from_slice(&pieces.front);
         match lost.ring {
             Some(ring) => json_unsigned(ring.0, out),
             None => out.extend_from_slice(b"null"),
@@ -191,7 +244,7 @@ fn spans(event: &Event<'_>, out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn args(event: &Event<'_>, out: &mut Vec<u8>) {
+fn args(event: &Event<'_>, fields: &[FieldPieces], out: &mut Vec<u8>) {
     if let Some(meaning) = event.ty.function {
         return function_line::json_args(event, meaning, out);
     }
@@ -202,17 +255,11 @@ fn args(event: &Event<'_>, out: &mut Vec<u8>) {
         return;
     }
     let mut budget = event.payload.len();
-    let mut first = true;
-    for (index, field) in event.ty.fields.iter().enumerate() {
-        if !event.ty.shows(index) {
-            continue;
+    for pieces in fields {
+        if let Some(field) = event.ty.fields.get(pieces.place) {
+            out.extend_from_slice(&pieces.key);
+            value(field.value(event.payload), &mut budget, out);
         }
-        if !first {
-            out.push(b',');
-        }
-        first = false;
-        out.extend_from_slice(&field.json_key);
-        value(field.value(event.payload), &mut budget, out);
     }
 }
 

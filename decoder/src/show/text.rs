@@ -6,6 +6,7 @@ use ringmark_format::schema::Level;
 use crate::blocks::page::Page;
 use crate::events::event::{Event, Lost, Output};
 use crate::show::function_line;
+use crate::show::shared::{PerSession, PerType};
 use crate::trace_file::field::Field;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
@@ -14,14 +15,56 @@ use crate::words::escape;
 use crate::words::number::{signed, unsigned};
 use crate::words::timestamp::Stamper;
 
-/// ` info  target: name`, escaped: what all lines of a type share.
-pub(crate) fn type_piece(ty: &EventType) -> Vec<u8> {
-    let mut out = Vec::new();
-    push_piece(ty.level, &ty.target, &ty.name, &mut out);
-    out
+/// What all lines of a type share, escaped.
+#[derive(Debug)]
+struct TypePieces {
+    /// ` info  target: name`.
+    front: Vec<u8>,
+    /// The fields that lines show.
+    fields: Vec<FieldPieces>,
 }
 
-fn push_piece(level: Option<Level>, target: &[u8], name: &[u8], out: &mut Vec<u8>) {
+/// What stands around the value of a field, escaped.
+#[derive(Debug)]
+struct FieldPieces {
+    /// The field's place in its type.
+    place: usize,
+    /// ` name=`.
+    key: Vec<u8>,
+    unit: Vec<u8>,
+}
+
+impl TypePieces {
+    #[cold]
+    fn new(ty: &EventType) -> Self {
+        let mut front = Vec::new();
+        push_front(ty.level, &ty.target, &ty.name, &mut front);
+        Self {
+            front,
+            fields: FieldPieces::of(ty),
+        }
+    }
+}
+
+impl FieldPieces {
+    fn of(ty: &EventType) -> Vec<Self> {
+        let fields = ty.fields.iter().enumerate();
+        let shown = fields.filter(|(place, _)| ty.shows(*place));
+        shown
+            .map(|(place, field)| Self::new(place, field))
+            .collect()
+    }
+
+    fn new(place: usize, field: &Field) -> Self {
+        let (mut key, mut unit) = (b" ".to_vec(), Vec::new());
+        escape::text(&field.name, &mut key);
+        key.push(b'=');
+        escape::text(&field.unit, &mut unit);
+        Self { place, key, unit }
+    }
+}
+
+fn push_front(level: Option<Level>, target: &[u8], name: &[u8], out: &mut Vec<u8>) {
     out.push(b' ');
     let level = level.map_or("-", Level::name);
     out.extend_from_slice(level.as_bytes());
@@ -40,6 +83,7 @@ pub struct TextWriter<'a> {
     page: Option<&'a Page>,
     /// ` comm[tid]` of that page.
     thread: Vec<u8>,
+    types: PerSession<'a, PerType<TypePieces>>,
 }
 
 impl<'a> TextWriter<'a> {
@@ -71,14 +115,16 @@ impl<'a> TextWriter<'a> {
             return;
         }
         out.extend_from_slice(&self.thread);
+        let types = self.types.of(event.session, |_| PerType::default());
+        let pieces = types.of(event.ty, TypePieces::new);
         match event.span_type {
-            None => out.extend_from_slice(&event.ty.text_piece),
-            Some(_) => push_piece(event.level(), event.target(), event.name(), out),
+            None => out.extend_from_slice(&pieces.front),
+            Some(_) => push_front(event.level(), event.target(), event.name(), out),
         }
         if event.span.is_some() || event.ty.duration.is_some() {
             span_part(event, out);
         }
-        args(event, out);
+        args(event, &pieces.fields, out);
         out.push(b'\n');
     }
 
@@ -129,7 +175,7 @@ pub fn event_text(event: &Event<'_>, out: &mut Vec<u8>) {
     if event.span.is_some() || event.ty.duration.is_some() {
         span_part(event, out);
     }
-    args(event, out);
+    args(event, &FieldPieces::of(event.ty), out);
 }
 
 /// Kind, ids and duration of what has to do with spans.
@@ -154,17 +200,18 @@ fn span_part(event: &Event<'_>, out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn args(event: &Event<'_>, out: &mut Vec<u8>) {
+fn args(event: &Event<'_>, fields: &[FieldPieces], out: &mut Vec<u8>) {
     if !event.ty.known && !event.payload.is_empty() {
         out.extend_from_slice(b" raw=");
         escape::hex(event.payload, out);
         return;
     }
     let mut budget = event.payload.len();
-    for (index, field) in event.ty.fields.iter().enumerate() {
-        if event.ty.shows(index) {
-            out.extend_from_slice(&field.text_key);
+    for pieces in fields {
+        if let Some(field) = event.ty.fields.get(pieces.place) {
+            out.extend_from_slice(&pieces.key);
             value(field, field.value(event.payload), &mut budget, out);
+            out.extend_from_slice(&pieces.unit);
         }
     }
 }
@@ -187,7 +234,6 @@ fn value(field: &Field, value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>)
         }
         value => scalar(field, value, budget, out),
     }
-    out.extend_from_slice(&field.unit_text);
 }
 
 fn scalar(field: &Field, value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {

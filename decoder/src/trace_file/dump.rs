@@ -16,12 +16,12 @@ use crate::blocks::block_reader::{Block, BlockReader, Item, page_id};
 use crate::blocks::damage::{Damage, Fault, PageId};
 use crate::blocks::join::{Joined, join};
 use crate::blocks::page::Page;
-use crate::show::json;
-use crate::store::SegmentIndex;
 use crate::trace_file::schema::{Pieces, Schema};
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
 use crate::trace_file::time::SessionClock;
 use crate::trace_file::{spans, window};
+use crate::words::distance::distance;
+use crate::words::escape::Printable;
 
 /// Everything that the inputs hold, put in order. Memory is linear in the inputs' size.
 #[derive(Debug, Default)]
@@ -44,6 +44,22 @@ pub struct Dump {
     pub conflicts: u64,
     /// Blocks of kinds that this decoder does not know.
     pub unknown_blocks: u64,
+}
+
+impl Dump {
+    /// Names of described types closest to `wanted`, at most `count`: for a filter that matches
+    /// nothing.
+    #[must_use]
+    pub fn closest_names(&self, wanted: &str, count: usize) -> Vec<String> {
+        let types = self.sessions.iter().flat_map(|s| s.schema.types());
+        let mut names: Vec<(usize, &[u8])> = types
+            .map(|t| (distance(wanted.as_bytes(), &t.name), t.name.as_slice()))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let near = names.into_iter().take(count);
+        near.map(|(_, name)| Printable(name).to_string()).collect()
+    }
 }
 
 /// Puts a [`Dump`] together.
@@ -130,16 +146,17 @@ impl DumpBuilder {
         }
     }
 
-    /// A segment is not read: what its index says is there is not missing.
-    pub fn leave_out(&mut self, index: &SegmentIndex) {
+    /// Tells of a segment that is not read: what its index lists is not missing. `slots` are the
+    /// slots of `session` in the segment, `bytes` is its size.
+    pub fn leave_out(&mut self, session: Uuid, slots: &[IndexSlot], bytes: u64) {
         let place = Place {
             source: "an index".into(),
             block: 0,
             offset: 0,
         };
-        let session = self.session(index.session, &place);
-        session.left_out.extend_from_slice(&index.slots);
-        self.dump.left_out_bytes += index.about.segment_bytes;
+        let session = self.session(session, &place);
+        session.left_out.extend_from_slice(slots);
+        self.dump.left_out_bytes += bytes;
     }
 
     fn take(&mut self, source: &Arc<str>, block: &Block<'_>) {
@@ -216,7 +233,8 @@ impl DumpBuilder {
         // Of a session of which nothing was read nothing is to be told.
         let known = |p: &Partial| p.block.is_some() || p.left_out.is_empty() || !p.pages.is_empty();
         for partial in self.partial.into_iter().filter(known) {
-            let session = partial.finish(&mut self.dump.damage);
+            let number = self.dump.sessions.len();
+            let session = partial.finish(number, &mut self.dump.damage);
             self.dump.sessions.push(session);
         }
         self.dump
@@ -267,7 +285,7 @@ impl Partial {
         }
     }
 
-    fn finish(mut self, damage: &mut Vec<Damage>) -> Session {
+    fn finish(mut self, number: usize, damage: &mut Vec<Damage>) -> Session {
         let mut faults = Vec::new();
         if self.block.is_none() {
             faults.push(Fault::NoSession(self.uuid));
@@ -288,7 +306,6 @@ impl Partial {
         if schema.has(Shape::Span) {
             slots.iter_mut().for_each(|s| spans::contain(s, &schema));
         }
-        let json_piece = json::session_piece(self.uuid);
         let mut session = Session {
             uuid: self.uuid,
             header,
@@ -299,7 +316,7 @@ impl Partial {
             counters: self.counters,
             left_out: self.left_out,
             window: self.window.filter(|_| !self.is_whole),
-            json_piece,
+            number,
             name: Vec::new(),
         };
         session.finish_name();

@@ -5,7 +5,6 @@ use ringmark_format::schema::{FieldEntry, Kind, semantic};
 use zerocopy::FromBytes;
 
 use crate::trace_file::value::Value;
-use crate::words::escape;
 
 /// A field of an event type.
 #[derive(Debug, Clone)]
@@ -31,12 +30,6 @@ pub struct Field {
     pub labels: Vec<(u64, Vec<u8>)>,
     /// The value was replaced in the producer.
     pub redacted: bool,
-    /// ` name=`, escaped.
-    pub(crate) text_key: Vec<u8>,
-    /// The unit, escaped.
-    pub(crate) unit_text: Vec<u8>,
-    /// `"name":`, escaped.
-    pub(crate) json_key: Vec<u8>,
 }
 
 impl Field {
@@ -56,9 +49,6 @@ impl Field {
             semantic: None,
             labels: Vec::new(),
             redacted: false,
-            text_key: Vec::new(),
-            unit_text: Vec::new(),
-            json_key: Vec::new(),
         };
         Attributes::new(attributes).for_each(|a| field.take(&a));
         field.finish();
@@ -86,12 +76,6 @@ impl Field {
         if self.semantic == Some(semantic::ADDRESS) && self.base == 10 {
             self.base = 16;
         }
-        self.text_key.push(b' ');
-        escape::text(&self.name, &mut self.text_key);
-        self.text_key.push(b'=');
-        escape::text(&self.unit, &mut self.unit_text);
-        escape::json(&self.name, &mut self.json_key);
-        self.json_key.push(b':');
         // Of two labels of one value the first counts.
         self.labels.sort_by_key(|(value, _)| *value);
         self.labels.dedup_by_key(|(value, _)| *value);

@@ -77,6 +77,18 @@ pub struct FunctionUse {
     pub tracers: u64,
 }
 
+impl FunctionUse {
+    /// The kind of its records as output names it.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match (self.exit, self.timed, self.loose) {
+            (false, ..) => "function_entry",
+            (true, _, true) => "function_unwound",
+            (true, true, false) => "function_call",
+            (true, false, false) => "function_exit",
+        }
+    }
+}
+
 /// Everything the schema of one session says about functions.
 #[derive(Debug, Default)]
 pub struct Functions {

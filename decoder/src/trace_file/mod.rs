@@ -4,10 +4,11 @@
 //! ([`schema`], [`field`], [`functions`]), its clock ([`time`], corrected by [`host_clock`]) and its
 //! slots with their pages. [`window`] leaves out what is older than the recorded part, [`spans`]
 //! finds the finished span around each record, and [`loss`] says how many events are not there.
-//! [`value`] reads one value out of a payload.
+//! [`value`] reads one value out of a payload, [`function_words`] the payload of a function record.
 
 pub(crate) mod dump;
 pub(crate) mod field;
+pub(crate) mod function_words;
 pub(crate) mod functions;
 mod host_clock;
 pub(crate) mod loss;

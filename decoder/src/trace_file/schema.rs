@@ -9,11 +9,10 @@ use ringmark_format::{TypeId, align8};
 use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
-use crate::show::{json, text};
 use crate::trace_file::field::Field;
 use crate::trace_file::functions::{FunctionUse, Functions};
 
-/// An event type, with everything that rendering it needs precomputed.
+/// An event type.
 #[derive(Debug, Clone)]
 pub struct EventType {
     /// Its number in the session.
@@ -44,8 +43,8 @@ pub struct EventType {
     pub(crate) duration: Option<usize>,
     pub(crate) span_id: Option<usize>,
     pub(crate) parent_id: Option<usize>,
-    pub(crate) text_piece: Vec<u8>,
-    pub(crate) json_piece: Vec<u8>,
+    /// Its place in [`Schema::types`].
+    pub(crate) number: u32,
 }
 
 impl EventType {
@@ -57,6 +56,14 @@ impl EventType {
             Some(shape) => shape.name(),
             None => "unknown",
         }
+    }
+
+    /// Whether the field with this number is an argument: not one that carries structure.
+    #[inline]
+    #[must_use]
+    pub fn shows(&self, field: usize) -> bool {
+        let field = Some(field);
+        field != self.duration && field != self.span_id && field != self.parent_id
     }
 
     /// A type that nothing describes.
@@ -98,8 +105,7 @@ impl EventType {
             duration: None,
             span_id: None,
             parent_id: None,
-            text_piece: Vec::new(),
-            json_piece: Vec::new(),
+            number: 0,
         }
     }
 
@@ -134,8 +140,6 @@ impl EventType {
         self.duration = with(&self.fields, semantic::DURATION);
         self.span_id = with(&self.fields, semantic::SPAN_ID);
         self.parent_id = with(&self.fields, semantic::PARENT_ID);
-        self.text_piece = text::type_piece(self);
-        self.json_piece = json::type_piece(self);
     }
 
     /// Reads an EVENT entry's bytes behind its header.
@@ -305,7 +309,7 @@ impl Schema {
     }
 
     /// Of two descriptions of one type the first counts: records were written under it.
-    fn add(&mut self, new: EventType) {
+    fn add(&mut self, mut new: EventType) {
         let id = new.id.0;
         if self.place(new.id).is_some() {
             return;
@@ -313,6 +317,7 @@ impl Schema {
         if let Some(shape) = new.shape {
             self.shapes |= 1 << (shape as u8 & 63);
         }
+        new.number = self.types.len() as u32;
         self.types.push(new);
         let place = self.types.len() as u32;
         let dense = DENSE_IDS_MAX.min(DENSE_FREE + 8 * self.types.len());

@@ -39,7 +39,8 @@ pub struct Session {
     pub window: Option<u64>,
     /// Its latest counters.
     pub counters: Option<Counters>,
-    pub(crate) json_piece: Vec<u8>,
+    /// Its place in the sessions of its dump.
+    pub(crate) number: usize,
     /// See [`Self::process_name`].
     pub(crate) name: Vec<u8>,
 }

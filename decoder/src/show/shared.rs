@@ -1,0 +1,71 @@
+//! What neighbouring lines share: made for the first line of a session or of an event type, and
+//! kept by the writer.
+
+use crate::trace_file::schema::EventType;
+use crate::trace_file::session::Session;
+
+/// A value per session.
+#[derive(Debug)]
+pub(super) struct PerSession<'a, T> {
+    /// By [`Session::number`].
+    made: Vec<Option<(&'a Session, T)>>,
+}
+
+impl<T> Default for PerSession<'_, T> {
+    fn default() -> Self {
+        Self { made: Vec::new() }
+    }
+}
+
+impl<'a, T> PerSession<'a, T> {
+    /// The value of `session`, made by `make` on first use.
+    #[inline]
+    pub(super) fn of(&mut self, session: &'a Session, make: impl FnOnce(&Session) -> T) -> &mut T {
+        let place = place(&mut self.made, session.number);
+        // A writer may get sessions of several dumps: their numbers alone do not tell them apart.
+        if let Some((known, _)) = place
+            && !std::ptr::eq(*known, session)
+        {
+            *place = None;
+        }
+        let (_, value) = place.get_or_insert_with(|| (session, make(session)));
+        value
+    }
+}
+
+/// A value per event type of one session.
+#[derive(Debug)]
+pub(super) struct PerType<T> {
+    /// By [`EventType::number`].
+    made: Vec<Option<Box<T>>>,
+}
+
+impl<T> Default for PerType<T> {
+    fn default() -> Self {
+        Self { made: Vec::new() }
+    }
+}
+
+impl<T> PerType<T> {
+    /// The value of `ty`, made by `make` on first use.
+    #[inline]
+    pub(super) fn of(&mut self, ty: &EventType, make: impl FnOnce(&EventType) -> T) -> &T {
+        let place = place(&mut self.made, ty.number as usize);
+        place.get_or_insert_with(|| Box::new(make(ty)))
+    }
+}
+
+/// The place with this number; there are as many as the largest number that was asked for.
+#[inline]
+fn place<T>(made: &mut Vec<Option<T>>, number: usize) -> &mut Option<T> {
+    if made.len() <= number {
+        grow(made, number);
+    }
+    &mut made[number]
+}
+
+#[cold]
+#[inline(never)]
+fn grow<T>(made: &mut Vec<Option<T>>, number: usize) {
+    made.resize_with(number + 1, || None);
+}

@@ -1,0 +1,53 @@
+//! What the payload of a function record holds.
+
+use ringmark_format::function::caller_word;
+
+use crate::trace_file::functions::FunctionUse;
+
+/// The words of a function record's payload, by their meaning.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FunctionWords<'a> {
+    /// Return address of an entry; 0: not known.
+    pub caller: u64,
+    /// Processor that an entry was recorded on.
+    pub cpu: Option<u32>,
+    /// Duration of a whole call, in ticks of the session's clock.
+    pub duration_ticks: Option<u64>,
+    /// Return value of an exit.
+    pub result: Option<u64>,
+    arguments: &'a [u8],
+}
+
+fn first(words: &[u8]) -> Option<(u64, &[u8])> {
+    let (word, rest) = words.split_first_chunk()?;
+    Some((u64::from_le_bytes(*word), rest))
+}
+
+impl<'a> FunctionWords<'a> {
+    /// Takes the payload of a record apart whose type means `meaning`.
+    pub(crate) fn read(meaning: FunctionUse, payload: &'a [u8]) -> Self {
+        let mut words = Self::default();
+        let mut rest = payload;
+        if !meaning.exit {
+            if let Some((word, arguments)) = first(rest) {
+                (words.caller, words.cpu) = caller_word(word);
+                words.arguments = arguments;
+            }
+            return words;
+        }
+        if meaning.timed
+            && let Some((ticks, after)) = first(rest)
+        {
+            words.duration_ticks = Some(ticks);
+            rest = after;
+        }
+        words.result = first(rest).map(|(word, _)| word);
+        words
+    }
+
+    /// Integer arguments of an entry, in order.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let words = self.arguments.chunks_exact(8);
+        words.filter_map(|word| Some(first(word)?.0))
+    }
+}
