@@ -2,22 +2,14 @@
 //! `commands/`; what they share towards the outside is in `output/`.
 #![forbid(unsafe_code)]
 
-mod calls;
-mod child;
 mod cli;
 mod commands;
-mod descriptors;
-mod filter;
-mod follow;
-mod function_table;
-mod inject;
 mod input;
-mod live;
+mod options;
 mod output;
 mod profile_table;
-mod proof;
 mod recording;
-mod signals;
+mod tables;
 mod tracing;
 
 use std::process::ExitCode;

@@ -7,9 +7,9 @@ use ringmark_decoder::{Dump, Gathered, JSON_VERSION, Output};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
-use crate::calls::CallOptions;
-use crate::function_table;
 use crate::output::{Failure, Table, printable};
+use crate::tables::calls::CallOptions;
+use crate::tables::function_table;
 use crate::tracing::target::Target;
 
 /// The functions of one tracer: those with the most time of their own first.

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use ringmark_decoder::{Dump, Filter, JsonWriter, Output, TIMESTAMP_BYTES, TextWriter};
 
-use crate::filter::FilterOptions;
-use crate::follow;
-use crate::input;
-use crate::live;
+use crate::input::follow;
+use crate::input::{rings, trace_files};
+use crate::options::event_filter::FilterOptions;
 use crate::output::file::DEFAULT_FILE;
 use crate::output::{Exit, Failure, Sink, Style, note};
 
@@ -76,11 +75,11 @@ impl Args {
             return self.follow_on(&filter);
         }
         let dump = match self.pid {
-            Some(pid) => live::snapshot(pid)?,
-            None => input::read_for(&self.files, &filter)?,
+            Some(pid) => rings::snapshot(pid)?,
+            None => trace_files::read_for(&self.files, &filter)?,
         };
         if self.pid.is_some() {
-            input::tell_schema(&dump);
+            trace_files::tell_schema(&dump);
         }
         let mut out = if self.form.json {
             Sink::direct()
@@ -229,7 +228,7 @@ impl<'a> Printer<'a> {
             Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
         };
         let before = match self.form.time {
-            Time::Wall if input::has_dates(session) => return,
+            Time::Wall if trace_files::has_dates(session) => return,
             Time::Wall => {
                 out.splice(from..from + TIMESTAMP_BYTES, UNKNOWN_TIME.bytes());
                 return;

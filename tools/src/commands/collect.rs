@@ -10,12 +10,12 @@ use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync}
 use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::Address;
 
-use crate::descriptors;
+use crate::options::credentials::Proof;
 use crate::output::repeats::Repeats;
 use crate::output::units::{counted, parse_duration, parse_size};
 use crate::output::{Exit, Failure, note, printable};
-use crate::proof::Proof;
-use crate::signals::Signals;
+use crate::recording::descriptors;
+use crate::recording::signals::Signals;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(8);

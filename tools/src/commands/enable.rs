@@ -6,9 +6,10 @@ use std::time::Duration;
 use ringmark_format::schema::Level;
 use ringmark_reader::{Access, Session, control, find};
 
+use crate::input::rings;
+use crate::options::event_filter;
 use crate::output::units::counted;
 use crate::output::{Exit, Failure, Sink, printable};
-use crate::{filter, live};
 
 /// How long a process has for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -119,8 +120,8 @@ impl Request {
 
     /// The pattern stays in force for later types, but a person should know.
     fn nothing_matches(&self) -> anyhow::Error {
-        let closest = match live::snapshot(self.pid) {
-            Ok(dump) => filter::closest(&dump, &self.pattern),
+        let closest = match rings::snapshot(self.pid) {
+            Ok(dump) => event_filter::closest(&dump, &self.pattern),
             Err(_) => "types that are registered later will follow it".to_owned(),
         };
         let (pid, pattern) = (self.pid, &self.pattern);

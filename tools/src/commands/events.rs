@@ -9,8 +9,7 @@ use serde_json::json;
 
 use ringmark_reader::Tap;
 
-use crate::input;
-use crate::live;
+use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::{Exit, Sink, Style, Table, printable};
 
@@ -64,7 +63,7 @@ impl Args {
 }
 
 fn of_files(files: &[PathBuf]) -> anyhow::Result<Vec<Row>> {
-    let dump = input::read(files)?;
+    let dump = trace_files::read(files)?;
     Ok(dump
         .sessions
         .iter()
@@ -73,8 +72,8 @@ fn of_files(files: &[PathBuf]) -> anyhow::Result<Vec<Row>> {
 }
 
 fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
-    let dump = live::snapshot(pid)?;
-    let taps = live::taps(pid)?;
+    let dump = rings::snapshot(pid)?;
+    let taps = rings::taps(pid)?;
     let mut found = Vec::new();
     for session in &dump.sessions {
         let tap = taps.iter().find(|tap| tap.session().uuid() == session.uuid);

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Dump, Output};
 
-use crate::calls::{self, CallOptions};
+use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::{Exit, Failure, Sink, Style};
-use crate::{input, live};
+use crate::tables::calls::{self, CallOptions};
 
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]
@@ -51,8 +51,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let dump = match self.pid {
-            Some(pid) => live::snapshot(pid)?,
-            None => input::read_for(&self.files, &self.calls.filter()?)?,
+            Some(pid) => rings::snapshot(pid)?,
+            None => trace_files::read_for(&self.files, &self.calls.filter()?)?,
         };
         if !calls::has_functions(&dump) {
             let what = "no function records: start a tracer with 'ringmark trace start -p PID', \

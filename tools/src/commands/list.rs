@@ -11,7 +11,7 @@ use ringmark_reader::{
 };
 use serde_json::json;
 
-use crate::input::SCHEMA_INCOMPLETE;
+use crate::input::trace_files::SCHEMA_INCOMPLETE;
 use crate::output::units::{count, size};
 use crate::output::{Exit, Sink, Style, Table, note, printable};
 

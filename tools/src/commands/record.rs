@@ -10,12 +10,12 @@ use ringmark_reader::{
     Access, Codec, Destination, Dump, ReaderError, Rotation, Selection, Session, find, notes,
 };
 
-use crate::child::{self, NotStarted, Traced};
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
+use crate::recording::child::{self, NotStarted, Traced};
+use crate::recording::signals::Signals;
 use crate::recording::{self, Outcome};
-use crate::signals::Signals;
 use crate::tracing::preload::{self, Preload};
 
 /// Record programs to a dump while they run

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{Dump, Filter, FunctionTimes, Gathered, JSON_VERSION, Stats, TypeCount};
 
-use crate::calls::CallOptions;
+use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::units::{count, duration, size};
 use crate::output::{Exit, Failure, Sink, Style, Table, columns, note, printable};
 use crate::profile_table::{self, Profile};
+use crate::tables::calls::CallOptions;
+use crate::tables::function_table;
 use crate::tracing::target::Target;
-use crate::{function_table, input, live};
 
 /// Count events and calls, and sum up their durations
 #[derive(Debug, clap::Args)]
@@ -78,7 +79,7 @@ impl Args {
     }
 
     fn read(&self) -> anyhow::Result<Found> {
-        let dump = input::read_for(&self.files, &self.calls.filter()?)?;
+        let dump = trace_files::read_for(&self.files, &self.calls.filter()?)?;
         Ok(Found {
             profiles: profile_table::in_dump(&dump, &self.calls)?,
             is_whole: dump.verify().is_clean(),
@@ -105,7 +106,7 @@ impl Args {
                 is_whole,
             });
         }
-        let dump = live::snapshot(pid)?;
+        let dump = rings::snapshot(pid)?;
         let verified = dump.verify();
         is_whole &= verified.lost == 0 && verified.damage.is_empty();
         Ok(Found {
@@ -121,7 +122,7 @@ impl Args {
         other: &Path,
         out: &mut Sink,
     ) -> anyhow::Result<()> {
-        let other = input::read_for(&[other.to_owned()], &self.calls.filter()?)?;
+        let other = trace_files::read_for(&[other.to_owned()], &self.calls.filter()?)?;
         let after = function_table::times(&other, &self.calls)?;
         let changes = function_table::changes(before, &after);
         if changes.is_empty() {

@@ -8,15 +8,17 @@ use ringmark_decoder::Filter;
 
 use super::record::{self, DumpOptions};
 use super::report;
-use crate::calls::CallOptions;
-use crate::child::NotStarted;
+use crate::input::trace_files;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{count, counted, duration};
 use crate::output::{Exit, Style, columns, note};
+use crate::profile_table;
 use crate::profile_table::Profile;
+use crate::recording::child::NotStarted;
 use crate::recording::{self, Outcome};
+use crate::tables::calls::CallOptions;
+use crate::tables::function_table;
 use crate::tracing::preload;
-use crate::{function_table, input, profile_table};
 
 /// Record a program until it ends, then show a short summary
 #[derive(Debug, clap::Args)]
@@ -69,7 +71,7 @@ impl Args {
     }
 
     fn summary(&self) -> anyhow::Result<()> {
-        let dump = input::read(std::slice::from_ref(&self.output))?;
+        let dump = trace_files::read(std::slice::from_ref(&self.output))?;
         let found = dump.verify();
         let took = found.last_ns.unwrap_or(0) - found.first_ns.unwrap_or(0);
         let mut out = io::stderr().lock();

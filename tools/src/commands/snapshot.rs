@@ -6,11 +6,11 @@ use std::time::Duration;
 use ringmark_format::tracer_text::{AnswerLine, Verb};
 use ringmark_reader::{Access, Dump, Session, SnapshotFigures, find, snapshot};
 
-use crate::input::SCHEMA_INCOMPLETE;
+use crate::input::trace_files::SCHEMA_INCOMPLETE;
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, duration, parse_duration, size};
 use crate::output::{Exit, Failure, note, printable};
-use crate::signals::Signals;
+use crate::recording::signals::Signals;
 use crate::tracing::target::Target;
 
 /// Copy what is in the rings now to a dump, without disturbing the programs

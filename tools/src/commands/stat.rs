@@ -12,11 +12,11 @@ use ringmark_reader::stream::StreamStatus;
 use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
-use crate::input::SCHEMA_INCOMPLETE;
+use crate::input::trace_files::SCHEMA_INCOMPLETE;
+use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, printable};
-use crate::{input, live};
 
 /// Show figures of a process's rings, or of dumps
 #[derive(Debug, clap::Args)]
@@ -44,10 +44,10 @@ impl Args {
     }
 
     fn process(&self, pid: u32) -> anyhow::Result<Exit> {
-        let before = live::snapshot(pid)?;
+        let before = rings::snapshot(pid)?;
         let start = Instant::now();
         thread::sleep(self.interval);
-        let after = live::snapshot(pid)?;
+        let after = rings::snapshot(pid)?;
         let seconds = start.elapsed().as_secs_f64();
         let mut out = Sink::direct();
         for found in find::by_pid(pid)? {
@@ -71,7 +71,7 @@ impl Args {
     }
 
     fn dumps(&self) -> anyhow::Result<Exit> {
-        let dump = input::read(&self.files)?;
+        let dump = trace_files::read(&self.files)?;
         let found = dump.verify();
         let mut out = if self.json {
             Sink::direct()

@@ -10,11 +10,11 @@ use ringmark_reader::stream::{
 };
 use ringmark_reader::{Codec, Selection};
 
-use crate::descriptors;
+use crate::options::credentials::Proof;
 use crate::output::units::{count, counted, duration, parse_duration, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
-use crate::proof::Proof;
-use crate::signals::Signals;
+use crate::recording::descriptors;
+use crate::recording::signals::Signals;
 
 /// How long to wait before a collector is tried again, at first.
 const RETRY: Duration = Duration::from_millis(100);

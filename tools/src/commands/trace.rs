@@ -13,7 +13,7 @@ use ringmark_format::tracer_text::{AnswerLine, Count, LeaseState, RequestLine, T
 
 use crate::output::units::{count, counted, parse_duration};
 use crate::output::{Exit, Failure, Sink, note};
-use crate::signals::Signals;
+use crate::recording::signals::Signals;
 use crate::tracing::options::{Detail, Names};
 use crate::tracing::target::{Answer, Target};
 use crate::tracing::triggers::Triggers;

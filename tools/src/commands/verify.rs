@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::input::{self, Files};
+use crate::input::trace_files::{self, Files};
 use crate::output::{Exit, Sink};
 
 /// Check that dumps are whole, and say what was lost
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut found = self.files.read_quietly()?.verify();
-        found.cut_off = input::cut_off(&self.files.files)?;
+        found.cut_off = trace_files::cut_off(&self.files.files)?;
         let mut out = Sink::direct();
         if self.json {
             writeln!(out, "{}", found.to_json())?;

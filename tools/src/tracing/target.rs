@@ -8,7 +8,7 @@ use ringmark_format::tracer_text::{
 };
 use ringmark_reader::{Access, ReaderError, Session, control, find};
 
-use crate::inject;
+use super::inject;
 use crate::output::{Failure, note, printable};
 
 /// How long a process has for its answer.

@@ -13,8 +13,8 @@ use anyhow::Context;
 
 use super::child::Trace;
 use super::index::Totals;
-use crate::child::exit_code;
 use crate::output::Failure;
+use crate::recording::child::exit_code;
 
 /// Jobs of one demo: all index the same directory with the same number of workers.
 #[derive(Debug)]

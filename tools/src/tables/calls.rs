@@ -2,7 +2,7 @@
 
 use ringmark_decoder::{Calls, Dump, Filter, Output, Session, Step};
 
-use crate::filter::TimeOptions;
+use crate::options::event_filter::TimeOptions;
 use crate::output::{Failure, printable};
 
 /// Which calls are meant.

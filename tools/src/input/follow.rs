@@ -12,10 +12,9 @@ use ringmark_decoder::{Follower, Output, Why};
 use ringmark_format::block_at::{self, Blocks};
 
 use crate::commands::cat::{Printer, Writer};
-use crate::input;
-use crate::live;
+use crate::input::{rings, trace_files};
 use crate::output::{Exit, Failure, Sink, note};
-use crate::signals::Signals;
+use crate::recording::signals::Signals;
 
 /// How often new events are looked for: an event is shown within 100 ms.
 const POLL_EVERY: Duration = Duration::from_millis(20);
@@ -25,7 +24,7 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 /// It is not there, not traced, or we may not look.
 pub(crate) fn process(pid: u32, printer: &mut Printer<'_>) -> anyhow::Result<Exit> {
     let signals = Signals::watch()?;
-    let mut taps = live::taps(pid)?;
+    let mut taps = rings::taps(pid)?;
     let name = format!("pid {pid}");
     let (mut follower, mut is_lossy) = (Follower::default(), false);
     let mut out = Sink::direct();
@@ -82,7 +81,7 @@ struct Growing {
 impl Growing {
     fn open(path: &Path) -> anyhow::Result<Self> {
         // For its checks and error texts.
-        drop(input::open(path)?);
+        drop(trace_files::open(path)?);
         let file = File::open(path).with_context(|| path.display().to_string())?;
         Ok(Self { file, offset: 0 })
     }

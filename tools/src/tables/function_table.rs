@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use ringmark_decoder::{Dump, FunctionTimes, JSON_VERSION, Output, Profile, Step};
 
-use crate::calls::{self, CallOptions};
 use crate::output::units::{count, counted, duration};
 use crate::output::{Failure, Table, printable};
+use crate::tables::calls::{self, CallOptions};
 
 /// Times of every function in a dump.
 ///

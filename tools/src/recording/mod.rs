@@ -1,6 +1,10 @@
 //! A recording from start to end: progress on a terminal, Ctrl-C, the traced program's life, and
 //! what is told afterwards.
 
+pub(crate) mod child;
+pub(crate) mod descriptors;
+pub(crate) mod signals;
+
 use std::fs::DirBuilder;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -13,11 +17,10 @@ use ringmark_decoder::JSON_VERSION;
 use ringmark_reader::record::{Ended, Progress, RecordOptions, Recorder};
 use ringmark_reader::{Codec, DeathWatch, Dump, Selection, SessionInfo, on_death};
 
-use crate::child::{NotStarted, Traced, exit_code};
-use crate::descriptors;
 use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, note, printable, text};
-use crate::signals::Signals;
+use child::{NotStarted, Traced, exit_code};
+use signals::Signals;
 
 /// A program may leave a session behind that is found only at the next look.
 const LOOK_AFTER_EXIT: Duration = Duration::from_millis(20);

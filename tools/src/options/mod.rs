@@ -1,0 +1,4 @@
+//! Groups of options that several commands take.
+
+pub(crate) mod credentials;
+pub(crate) mod event_filter;

@@ -1,0 +1,4 @@
+//! What commands show as tables, and as JSON with the same figures: calls and functions.
+
+pub(crate) mod calls;
+pub(crate) mod function_table;
