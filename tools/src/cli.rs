@@ -1,7 +1,7 @@
 //! The command line: one definition gives parser, help, man pages and completions.
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, completions, demo, enable, events, functions, graph, list, man,
@@ -80,8 +80,8 @@ impl Command {
             Self::Clean(args) => args.run(),
             Self::Demo(args) => args.run(),
             Self::DemoJob(args) => args.run(),
-            Self::Completions(args) => args.run(),
-            Self::Man(args) => args.run(),
+            Self::Completions(args) => args.run(&Cli::command()),
+            Self::Man(args) => args.run(Cli::command()),
         }
     }
 }

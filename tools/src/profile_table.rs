@@ -10,7 +10,7 @@ use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 use crate::output::{Failure, Table, printable};
 use crate::tables::calls::CallOptions;
 use crate::tables::function_table;
-use crate::tracing::target::Target;
+use crate::tracing::tracer_session::TracerSession;
 
 /// The functions of one tracer: those with the most time of their own first.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Profile {
     ///
     /// # Errors
     /// No answer, or the tracer is no profile.
-    pub(crate) fn ask(target: &Target, tracer: &str) -> anyhow::Result<Self> {
+    pub(crate) fn ask(target: &TracerSession, tracer: &str) -> anyhow::Result<Self> {
         let mut functions = Vec::new();
         let mut from = 0;
         loop {
@@ -113,7 +113,10 @@ impl Profile {
 ///
 /// # Errors
 /// It does not answer.
-pub(crate) fn of_process(target: &Target, options: &CallOptions) -> anyhow::Result<Vec<Profile>> {
+pub(crate) fn of_process(
+    target: &TracerSession,
+    options: &CallOptions,
+) -> anyhow::Result<Vec<Profile>> {
     let status = target.ask(Verb::Status, &[])?;
     let kind = TracerKind::Profile.name();
     let profiles = status.tracers().filter(|tracer| tracer.kind == kind);

@@ -2,10 +2,9 @@
 
 use std::io::Write;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::output::{Exit, Sink};
 
 /// Print a completion script for a shell
@@ -17,9 +16,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+    /// Prints the script for the command line `all`.
+    pub(crate) fn run(self, all: &Command) -> anyhow::Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut visible(), "ringmark", &mut script);
+        clap_complete::generate(self.shell, &mut visible(all), "ringmark", &mut script);
         let mut out = Sink::direct();
         out.write_all(&script)?;
         out.finish()?;
@@ -27,10 +27,8 @@ impl Args {
     }
 }
 
-/// The command line without what only this program calls itself: the shells' scripts know nothing
-/// of hidden commands.
-fn visible() -> Command {
-    let all = Cli::command();
+/// The command line without hidden commands: scripts of shells would offer them.
+fn visible(all: &Command) -> Command {
     let commands = all.get_subcommands().filter(|c| !c.is_hide_set()).cloned();
     let named = Command::new("ringmark").version(env!("CARGO_PKG_VERSION"));
     named.propagate_version(true).subcommands(commands)

@@ -11,8 +11,8 @@ use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
 use crate::output::units::{count, counted};
 use crate::output::{Exit, Failure, Sink, note, printable};
-use crate::tracing::sites::{NO_SITES, no_sites};
-use crate::tracing::target::Target;
+use crate::tracing::tracer_session::TracerSession;
+use crate::tracing::untraceable::{NO_SITES, no_sites};
 
 /// List functions that can be traced, in a running process or in a file
 #[derive(Debug, clap::Args)]
@@ -137,7 +137,7 @@ fn wants_symbol(selection: &Selection, symbol: &str) -> bool {
 
 /// All that the process says of its sites, page by page.
 fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
-    let target = Target::find(pid)?;
+    let target = TracerSession::find(pid)?;
     let (mut rows, mut from, mut module) = (Vec::new(), 0_u64, String::new());
     loop {
         let lines = [RequestLine::From(from), RequestLine::Refused];

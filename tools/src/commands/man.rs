@@ -4,10 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::cli::Cli;
 use crate::output::{Exit, Sink};
 
 /// Print the manual page, or write one page per command into a directory
@@ -19,9 +17,10 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+    /// Prints or writes the pages of the command line `all`.
+    pub(crate) fn run(self, all: clap::Command) -> anyhow::Result<Exit> {
         // Pages of `help` would only repeat those of the commands.
-        let mut command = Cli::command().disable_help_subcommand(true);
+        let mut command = all.disable_help_subcommand(true);
         command.build();
         match self.dir {
             None => print(command)?,

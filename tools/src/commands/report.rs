@@ -13,7 +13,7 @@ use crate::output::{Exit, Failure, Sink, Style, Table, columns, note, printable}
 use crate::profile_table::{self, Profile};
 use crate::tables::calls::CallOptions;
 use crate::tables::function_table;
-use crate::tracing::target::Target;
+use crate::tracing::tracer_session::TracerSession;
 
 /// Count events and calls, and sum up their durations
 #[derive(Debug, clap::Args)]
@@ -90,7 +90,7 @@ impl Args {
     /// Pages of living rings that a recorder has taken already are not missing.
     fn ask(&self, pid: u32) -> anyhow::Result<Found> {
         // Whom we may only watch, we do not ask.
-        let target = Target::of(pid).ok().flatten();
+        let target = TracerSession::of(pid).ok().flatten();
         let ask = |target| profile_table::of_process(&target, &self.calls);
         let profiles = target.map_or(Ok(Vec::new()), ask)?;
         let uncounted = profiles.iter().map(|profile| profile.uncounted).max();

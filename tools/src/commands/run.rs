@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use ringmark_decoder::Filter;
 
-use super::record::{self, DumpOptions};
 use super::report;
 use crate::input::trace_files;
 use crate::output::file::{DEFAULT_FILE, is_standard};
@@ -14,11 +13,12 @@ use crate::output::units::{count, counted, duration};
 use crate::output::{Exit, Style, columns, note};
 use crate::profile_table;
 use crate::profile_table::Profile;
-use crate::recording::child::NotStarted;
-use crate::recording::{self, Outcome};
+use crate::recording::command;
+use crate::recording::outcome::{Outcome, write_status};
+use crate::recording::trace_file::FileOptions;
 use crate::tables::calls::CallOptions;
 use crate::tables::function_table;
-use crate::tracing::preload;
+use crate::tracing::preload::FunctionOptions;
 
 /// Record a program until it ends, then show a short summary
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     output: PathBuf,
     #[command(flatten)]
-    functions: preload::Options,
+    functions: FunctionOptions,
     /// Say how the recording went in FILE, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
@@ -48,26 +48,19 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let dump = DumpOptions::default();
-        let result = self.record(&dump);
-        recording::write_status(self.status_file.as_ref(), &result)?;
-        let outcome = match result? {
-            Ok(outcome) => outcome,
-            Err(not_started) => {
-                note(&not_started.text);
-                return Ok(not_started.exit);
-            }
-        };
-        record::tell(&outcome, &self.output);
+        let result = self.record();
+        write_status(self.status_file.as_ref(), &result)?;
+        let outcome = result?;
+        outcome.tell(&self.output);
         if outcome.progress.sessions_done > 0 && !is_standard(&self.output) {
             self.summary()?;
         }
         Ok(outcome.exit())
     }
 
-    fn record(&self, dump: &DumpOptions) -> anyhow::Result<Result<Outcome, NotStarted>> {
-        let preload = self.functions.preload()?;
-        record::command(&self.command, &self.output, dump, preload.as_ref())
+    fn record(&self) -> anyhow::Result<Outcome> {
+        let (preload, file) = (self.functions.preload()?, FileOptions::default());
+        command::record(&self.command, &self.output, &file, preload.as_ref())
     }
 
     fn summary(&self) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, duration, parse_duration, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::recording::signals::Signals;
-use crate::tracing::target::Target;
+use crate::tracing::tracer_session::TracerSession;
 
 /// Copy what is in the rings now to a dump, without disturbing the programs
 #[derive(Debug, clap::Args)]
@@ -109,7 +109,7 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// Waits until a trigger wants a snapshot.
 fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
-    let target = Target::find(pid)?;
+    let target = TracerSession::find(pid)?;
     let signals = Signals::watch()?;
     let status = target.ask(Verb::Status, &[])?;
     let wants = |line| matches!(line, AnswerLine::Trigger(t) if t.trigger.ends_with("=snapshot"));

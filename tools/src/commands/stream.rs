@@ -1,8 +1,7 @@
 //! `stream`: sessions to a collector while the programs run.
 
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use ringmark_reader::stream::{
@@ -11,6 +10,7 @@ use ringmark_reader::stream::{
 use ringmark_reader::{Codec, Selection};
 
 use crate::options::credentials::Proof;
+use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, duration, parse_duration, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::recording::descriptors;
@@ -18,8 +18,6 @@ use crate::recording::signals::Signals;
 
 /// How long to wait before a collector is tried again, at first.
 const RETRY: Duration = Duration::from_millis(100);
-/// How often the progress line changes.
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 /// Stream programs to a collector while they run
 #[derive(Debug, clap::Args)]
@@ -91,7 +89,7 @@ impl Args {
         let mut streamer = Streamer::new(self.options()?)?;
         let mut display = Display::new();
         let ended = streamer.run(&signals.stop, |streamer| display.show(streamer));
-        display.clear();
+        display.line.clear();
         display.tell(&mut streamer);
         let figures = streamer.figures();
         note(&format!("{}: {}", self.to, summary(&figures)));
@@ -143,35 +141,30 @@ fn summary(figures: &StreamFigures) -> String {
     )
 }
 
-/// The progress line of a terminal, and notices.
+/// The progress of a stream on the terminal, and its notices.
 struct Display {
-    is_terminal: bool,
-    shown_at: Instant,
-    is_shown: bool,
+    line: ProgressLine,
 }
 
 impl Display {
     fn new() -> Self {
         Self {
-            is_terminal: io::stderr().is_terminal(),
-            shown_at: Instant::now(),
-            is_shown: false,
+            line: ProgressLine::new(true),
         }
     }
 
     fn show(&mut self, streamer: &mut Streamer) {
         self.tell(streamer);
-        if !self.is_terminal || self.shown_at.elapsed() < PROGRESS_EVERY {
+        if self.line.due().is_none() {
             return;
         }
-        self.shown_at = Instant::now();
         let f = streamer.figures();
         let state = if f.connected {
             "connected"
         } else {
             "no collector"
         };
-        let text = format!(
+        self.line.show(&format!(
             "{state}, {}, {} sent, {} under way, {} spilled, {} behind, {} lost",
             counted(f.sessions_open as u64, "session"),
             size(f.sent),
@@ -179,21 +172,13 @@ impl Display {
             size(f.spilled),
             duration(f.lag.as_nanos() as u64),
             count(f.lost)
-        );
-        let _ = write!(io::stderr(), "\r\x1b[K{text}");
-        self.is_shown = true;
+        ));
     }
 
     fn tell(&mut self, streamer: &mut Streamer) {
         for notice in streamer.take_notices() {
-            self.clear();
+            self.line.clear();
             note(&printable(&notice));
-        }
-    }
-
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.is_shown) {
-            let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `cat --follow`: what is new, shown as it comes, each event once.
+//! `cat --follow`: new events, shown as they come, each once.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,13 +11,18 @@ use anyhow::Context;
 use ringmark_decoder::{Follower, Output, Why};
 use ringmark_format::block_at::{self, Blocks};
 
-use crate::commands::cat::{Printer, Writer};
-use crate::input::{rings, trace_files};
+use super::{rings, trace_files};
+use crate::output::event_lines::Printer;
+use crate::output::file::is_standard;
 use crate::output::{Exit, Failure, Sink, note};
 use crate::recording::signals::Signals;
 
 /// How often new events are looked for: an event is shown within 100 ms.
 const POLL_EVERY: Duration = Duration::from_millis(20);
+
+/// Bytes of a growing file that are read at a time.
+const PIECE_BYTES: u64 = 64 << 20;
+
 /// Follows the rings of a process until it ends, or Ctrl-C.
 ///
 /// # Errors
@@ -25,29 +30,26 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 pub(crate) fn process(pid: u32, printer: &mut Printer<'_>) -> anyhow::Result<Exit> {
     let signals = Signals::watch()?;
     let mut taps = rings::taps(pid)?;
-    let name = format!("pid {pid}");
-    let (mut follower, mut is_lossy) = (Follower::default(), false);
-    let mut out = Sink::direct();
+    let mut show = Show::new(format!("pid {pid}"), printer);
     loop {
         let stop = signals.received().is_some();
         let ended = taps.iter().all(|tap| tap.session().ended());
         for tap in &mut taps {
-            let blocks = tap.poll()?;
-            is_lossy |= show(&mut follower, (&name, &blocks), printer, &mut out)?;
+            show.blocks(&tap.poll()?)?;
         }
-        if stop || ended || printer.is_done() {
-            return Ok(Exit::lost_if(is_lossy));
+        if stop || ended || show.printer.is_done() {
+            return Ok(Exit::lost_if(show.is_lossy));
         }
         thread::sleep(POLL_EVERY);
     }
 }
 
-/// Follows a dump that grows, until Ctrl-C. One that is replaced is read from its start.
+/// Follows a trace file that grows, until Ctrl-C. One that is replaced is read from its start.
 ///
 /// # Errors
-/// It cannot be read, or is no dump.
+/// It cannot be read, or is no trace file.
 pub(crate) fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<Exit> {
-    if crate::output::file::is_standard(path) {
+    if is_standard(path) {
         return Err(Failure::usage(
             "--follow: standard input cannot be followed, expected FILE or -p PID",
         )
@@ -56,14 +58,13 @@ pub(crate) fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<Exi
     let signals = Signals::watch()?;
     let name = path.display().to_string();
     let mut growing = Growing::open(path)?;
-    let (mut follower, mut is_lossy) = (Follower::default(), false);
-    let mut out = Sink::direct();
+    let mut show = Show::new(name.clone(), printer);
     loop {
         let stop = signals.received().is_some();
         let blocks = growing.more().with_context(|| name.clone())?;
-        is_lossy |= show(&mut follower, (&name, &blocks), printer, &mut out)?;
-        if stop || printer.is_done() {
-            return Ok(Exit::lost_if(is_lossy));
+        show.blocks(&blocks)?;
+        if stop || show.printer.is_done() {
+            return Ok(Exit::lost_if(show.is_lossy));
         }
         if blocks.is_empty() {
             growing.reopen_if_replaced(path)?;
@@ -88,11 +89,10 @@ impl Growing {
 
     /// Whole blocks that were appended since the last call.
     fn more(&mut self) -> std::io::Result<Vec<u8>> {
-        const PIECE: u64 = 64 << 20;
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(self.offset))?;
         Read::by_ref(&mut self.file)
-            .take(PIECE)
+            .take(PIECE_BYTES)
             .read_to_end(&mut bytes)?;
         let mut blocks = Blocks::new(&bytes);
         blocks.by_ref().for_each(drop);
@@ -116,30 +116,46 @@ impl Growing {
     }
 }
 
-/// Prints what these blocks bring that was not shown yet. Whether anything is missing that was not
-/// overwritten comes back.
-fn show(
-    follower: &mut Follower,
-    (name, news): (&str, &[u8]),
-    printer: &mut Printer<'_>,
-    out: &mut Sink,
-) -> anyhow::Result<bool> {
-    if news.is_empty() {
-        return Ok(false);
+/// Prints what pieces of a trace bring that was not printed yet.
+struct Show<'p, 'f> {
+    /// Name of the input in messages.
+    name: String,
+    printer: &'p mut Printer<'f>,
+    follower: Follower,
+    out: Sink,
+    /// Something is damaged, or lost for another reason than being overwritten.
+    is_lossy: bool,
+}
+
+impl<'p, 'f> Show<'p, 'f> {
+    fn new(name: String, printer: &'p mut Printer<'f>) -> Self {
+        Self {
+            name,
+            printer,
+            follower: Follower::default(),
+            out: Sink::direct(),
+            is_lossy: false,
+        }
     }
-    let dump = follower.read(name, news);
-    let dump = dump.map_err(|damage| Failure::unreadable(damage.to_string()))?;
-    let mut is_lossy = !dump.damage.is_empty();
-    for damage in &dump.damage {
-        note(&damage.to_string());
+
+    fn blocks(&mut self, news: &[u8]) -> anyhow::Result<()> {
+        if news.is_empty() {
+            return Ok(());
+        }
+        let dump = self.follower.read(&self.name, news);
+        let dump = dump.map_err(|damage| Failure::unreadable(damage.to_string()))?;
+        self.is_lossy |= !dump.damage.is_empty();
+        for damage in &dump.damage {
+            note(&damage.to_string());
+        }
+        self.printer.learn_origin(&dump);
+        let (mut writer, mut lines) = (self.printer.writer(), Vec::new());
+        self.follower.news(&dump, |item| {
+            self.is_lossy |=
+                matches!(item, Output::Lost(lost) if lost.loss.why != Why::Overwritten);
+            self.printer.line(&mut writer, item, &mut lines);
+        });
+        self.out.write_all(&lines)?;
+        Ok(self.out.flush()?)
     }
-    printer.learn_origin(&dump);
-    let (mut writer, mut lines) = (Writer::new(printer.is_json()), Vec::new());
-    follower.news(&dump, |item| {
-        is_lossy |= matches!(item, Output::Lost(lost) if lost.loss.why != Why::Overwritten);
-        printer.line(&mut writer, item, &mut lines);
-    });
-    out.write_all(&lines)?;
-    out.flush()?;
-    Ok(is_lossy)
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::store;
 use ringmark_decoder::{Damage, Dump, DumpBuilder, Fault, Filter, Session, Verification};
 
+use crate::output::event_lines::has_dates;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{counted, duration, size};
 use crate::output::{Failure, note, printable};
@@ -285,11 +286,6 @@ fn tell_unknown(dump: &Dump) {
             session.uuid
         ));
     }
-}
-
-/// Whether times of a session can be dates.
-pub(crate) fn has_dates(session: &Session) -> bool {
-    session.header.is_some()
 }
 
 /// Says that order by time is not all there is to know. Events of one thread that go back in time

@@ -1,8 +1,11 @@
 //! What all commands share towards the outside: exit codes and error texts, standard output with
 //! its pager and colours, units, tables.
 
+pub(crate) mod event_lines;
 mod failure;
 pub(crate) mod file;
+pub(crate) mod json;
+pub(crate) mod progress;
 pub(crate) mod repeats;
 mod sink;
 mod table;

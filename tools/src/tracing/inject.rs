@@ -8,10 +8,10 @@ use ringmark_attach::{LoadError, Loaded, Options};
 use ringmark_function_tracer::sites::{in_file, names_sites};
 use ringmark_reader::{Access, ReaderError, Session, find, notes};
 
+use super::preload;
+use super::requests::knows_tracers;
+use super::untraceable::{NO_SITES, no_sites};
 use crate::output::{Failure, note, printable};
-use crate::tracing::preload;
-use crate::tracing::sites::{NO_SITES, no_sites};
-use crate::tracing::target::knows_tracers;
 
 /// How long the loaded library has to start.
 const START_WITHIN: Duration = Duration::from_secs(10);

@@ -7,9 +7,9 @@ use ringmark_function_tracer::selection::{Selection, Syntax};
 
 use crate::output::Failure;
 
-/// Names of functions.
+/// FunctionNames of functions.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Names {
+pub(crate) struct FunctionNames {
     /// Functions to trace: NAME or NAME@MODULE, '*' is any text; may be given several times
     #[arg(short = 'F', long, value_name = "PATTERN")]
     pub(crate) filter: Vec<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Names {
     pub(crate) notrace: Vec<String>,
     /// How patterns are written
     #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
-    pub(crate) syntax: Match,
+    pub(crate) syntax: PatternSyntax,
     /// Trace every function that can be traced
     #[arg(long, conflicts_with = "filter")]
     pub(crate) all_functions: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Names {
 
 /// How patterns are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Match {
+pub(crate) enum PatternSyntax {
     /// '*' is any text, '?' any character
     #[default]
     Glob,
@@ -34,16 +34,16 @@ pub(crate) enum Match {
     Regex,
 }
 
-impl From<Match> for Syntax {
-    fn from(from: Match) -> Self {
+impl From<PatternSyntax> for Syntax {
+    fn from(from: PatternSyntax) -> Self {
         match from {
-            Match::Glob => Self::Glob,
-            Match::Regex => Self::Regex,
+            PatternSyntax::Glob => Self::Glob,
+            PatternSyntax::Regex => Self::Regex,
         }
     }
 }
 
-impl Match {
+impl PatternSyntax {
     /// As a line of a request, for the patterns after it.
     pub(crate) fn line(self) -> RequestLine<'static> {
         RequestLine::Match(self.into())
@@ -52,7 +52,7 @@ impl Match {
 
 /// What is recorded of a call.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
-pub(crate) struct Detail {
+pub(crate) struct CallDetail {
     /// Record the first N integer arguments of each call
     #[arg(short = 'A', long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=6))]
     pub(crate) args: Option<u8>,
@@ -89,7 +89,7 @@ fn microseconds(text: &str) -> Result<u64, String> {
     Ok((us * 1000.0) as u64)
 }
 
-impl Names {
+impl FunctionNames {
     /// Whether none is named.
     pub(crate) fn is_empty(&self) -> bool {
         self.filter.is_empty() && self.notrace.is_empty() && !self.all_functions
@@ -131,20 +131,20 @@ impl Names {
     /// As lines of a request.
     pub(crate) fn lines(&self) -> Vec<RequestLine<'_>> {
         let mut lines = Vec::new();
-        if self.syntax == Match::Regex {
+        if self.syntax == PatternSyntax::Regex {
             lines.push(self.syntax.line());
         }
         lines.extend(self.filter.iter().map(|text| RequestLine::Filter(text)));
         lines.extend(self.notrace.iter().map(|text| RequestLine::Notrace(text)));
         if self.all_functions {
             // Last: it is a glob whatever the others are.
-            lines.extend([Match::Glob.line(), RequestLine::Filter("*")]);
+            lines.extend([PatternSyntax::Glob.line(), RequestLine::Filter("*")]);
         }
         lines
     }
 }
 
-impl Detail {
+impl CallDetail {
     /// As lines of a request.
     pub(crate) fn lines(&self) -> Vec<RequestLine<'static>> {
         let lines = [
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn options_as_lines() {
-        let names = Names {
+        let names = FunctionNames {
             filter: vec!["a*".into(), "b@libz*".into()],
             notrace: vec!["ab".into()],
-            ..Names::default()
+            ..FunctionNames::default()
         };
         let expected = [
             RequestLine::Filter("a*"),
@@ -180,11 +180,11 @@ mod tests {
         ];
         assert_eq!(names.lines(), expected);
         assert!(names.require().is_ok());
-        let all = Names {
+        let all = FunctionNames {
             all_functions: true,
             notrace: vec!["^x".into()],
-            syntax: Match::Regex,
-            ..Names::default()
+            syntax: PatternSyntax::Regex,
+            ..FunctionNames::default()
         };
         let expected = [
             RequestLine::Match(Syntax::Regex),
@@ -193,13 +193,13 @@ mod tests {
             RequestLine::Filter("*"),
         ];
         assert_eq!(all.lines(), expected);
-        let wrong = Names {
+        let wrong = FunctionNames {
             filter: vec!["(".into()],
-            syntax: Match::Regex,
-            ..Names::default()
+            syntax: PatternSyntax::Regex,
+            ..FunctionNames::default()
         };
         assert!(wrong.check().is_err());
-        assert!(Names::default().require().is_err());
+        assert!(FunctionNames::default().require().is_err());
         assert_eq!(microseconds("1.5"), Ok(1500));
         assert!(microseconds("-1").is_err());
         assert_eq!(budget("2%"), Ok(20_000));

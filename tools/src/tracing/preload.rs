@@ -8,9 +8,9 @@ use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::sites::in_file;
 use rustix::process::{getegid, geteuid};
 
-use super::options::{Detail, Names};
-use super::sites::no_sites;
+use super::options::{CallDetail, FunctionNames};
 use super::triggers::Triggers;
+use super::untraceable::no_sites;
 use crate::output::{Failure, note};
 
 /// Its file name.
@@ -26,20 +26,20 @@ pub(crate) struct Preload {
 /// What `run` and `record -- CMD` say of functions.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Functions")]
-pub(crate) struct Options {
+pub(crate) struct FunctionOptions {
     /// Trace functions, too: 'graph' for calls and their durations, 'function' for calls and callers,
     /// 'profile' for counts and times kept in the program until it ends
     #[arg(long, value_name = "TRACER", value_parser = ["graph", "function", "profile"])]
     pub(crate) tracer: Option<String>,
     #[command(flatten)]
-    names: Names,
+    names: FunctionNames,
     #[command(flatten)]
     triggers: Triggers,
     #[command(flatten)]
-    detail: Detail,
+    detail: CallDetail,
 }
 
-impl Options {
+impl FunctionOptions {
     /// What is to be preloaded, if functions are traced.
     ///
     /// # Errors

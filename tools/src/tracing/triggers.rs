@@ -4,7 +4,7 @@
 use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::tracers::Trigger;
 
-use super::options::Match;
+use super::options::PatternSyntax;
 use crate::output::Failure;
 
 /// Triggers of a tracer.
@@ -26,7 +26,7 @@ impl Triggers {
     ///
     /// # Errors
     /// What is wrong with which one.
-    pub(crate) fn check(&self, syntax: Match) -> Result<(), Failure> {
+    pub(crate) fn check(&self, syntax: PatternSyntax) -> Result<(), Failure> {
         for text in &self.triggers {
             if text.contains('\n') {
                 return Err(Failure::usage("a trigger cannot hold a line's end"));
@@ -38,7 +38,7 @@ impl Triggers {
     }
 
     /// As lines of a request.
-    pub(crate) fn lines(&self, syntax: Match) -> Vec<RequestLine<'_>> {
+    pub(crate) fn lines(&self, syntax: PatternSyntax) -> Vec<RequestLine<'_>> {
         let syntax = (!self.is_empty()).then(|| syntax.line());
         let triggers = self.triggers.iter().map(|text| RequestLine::Trigger(text));
         syntax.into_iter().chain(triggers).collect()
@@ -55,14 +55,25 @@ mod tests {
             triggers: vec![text.to_owned()],
         };
         let one = triggers("f*:entry=start");
-        assert!(one.check(Match::Glob).is_ok() && one.check(Match::Regex).is_ok());
+        assert!(one.check(PatternSyntax::Glob).is_ok() && one.check(PatternSyntax::Regex).is_ok());
         assert_eq!(
-            one.lines(Match::Regex),
-            [Match::Regex.line(), RequestLine::Trigger("f*:entry=start")]
+            one.lines(PatternSyntax::Regex),
+            [
+                PatternSyntax::Regex.line(),
+                RequestLine::Trigger("f*:entry=start")
+            ]
         );
-        assert_eq!(Triggers::default().lines(Match::Regex), []);
-        assert!(triggers("f:entry").check(Match::Glob).is_err());
-        assert!(triggers("f\n:entry=stop").check(Match::Glob).is_err());
-        assert!(triggers("(:entry=stop").check(Match::Regex).is_err());
+        assert_eq!(Triggers::default().lines(PatternSyntax::Regex), []);
+        assert!(triggers("f:entry").check(PatternSyntax::Glob).is_err());
+        assert!(
+            triggers("f\n:entry=stop")
+                .check(PatternSyntax::Glob)
+                .is_err()
+        );
+        assert!(
+            triggers("(:entry=stop")
+                .check(PatternSyntax::Regex)
+                .is_err()
+        );
     }
 }

@@ -24,7 +24,8 @@ use parent::{Jobs, Report};
 
 use crate::output::file::{destination, is_standard};
 use crate::output::{Exit, Failure, Sink, Style, note};
-use crate::recording::{self, Outcome};
+use crate::recording::outcome::Outcome;
+use crate::recording::sessions;
 
 /// Index the files of a directory, traced and recorded; then measure what that cost
 #[derive(Debug, clap::Args)]
@@ -111,7 +112,7 @@ fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main> {
     let skip = [OsString::from("--skip"), absolute(output)?.into()];
     let job = jobs.start(Trace::Record, None, &skip)?;
     let selection = Selection::Path(job.session()?);
-    let outcome = recording::record(selection, dump, RecordOptions::default())?;
+    let outcome = sessions::record(selection, dump, RecordOptions::default())?;
     outcome.trouble.iter().for_each(|text| note(text));
     let report = job.report()?;
     Ok(Main {

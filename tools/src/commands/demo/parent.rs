@@ -14,7 +14,7 @@ use anyhow::Context;
 use super::child::Trace;
 use super::index::Totals;
 use crate::output::Failure;
-use crate::recording::child::exit_code;
+use crate::recording::traced_program::exit_code;
 
 /// Jobs of one demo: all index the same directory with the same number of workers.
 #[derive(Debug)]

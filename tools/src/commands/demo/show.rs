@@ -291,7 +291,7 @@ mod tests {
 
     use super::super::parent::Report;
     use super::*;
-    use crate::recording::Outcome;
+    use crate::recording::outcome::Outcome;
 
     #[test]
     fn paths_for_the_shell() {

@@ -1,11 +1,11 @@
-//! What tracers with budgets cost, and which functions they gave up.
+//! Budgets of tracers: what they cost, and which functions they switched off.
 
 use ringmark_format::tracer_text::{AnswerLine, GivenUp, TracerLine};
 
 use crate::output::{note, printable};
-use crate::tracing::target::Answer;
+use crate::tracing::requests::Answer;
 
-/// Says which functions the budget did not allow, but for the first `told`; how many these are.
+/// Prints which functions a budget switched off, without the first `told`; returns their number.
 pub(super) fn tell_given_up(answer: &Answer, told: usize) -> usize {
     let tell = |one| note(&format!("switched off for its cost: {}", shown(&one)));
     given_up(answer).skip(told).map(tell).count()
@@ -23,12 +23,12 @@ fn shown(one: &GivenUp<'_>) -> String {
     format!("{name}, {share} of the CPU time")
 }
 
-/// Millionths.
+/// Millionths as percents.
 fn percent(ppm: u64) -> String {
     format!("{:.1} %", ppm as f64 / 1e4)
 }
 
-/// What is to be said of tracers with budgets.
+/// Lines for `trace status`: budget and cost of each tracer that has one, and what it switched off.
 pub(super) fn budgets(answer: &Answer, lines: &[TracerLine<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     for line in lines {

@@ -1,14 +1,15 @@
-//! `trace status`: the tracers of a process, as it says them.
+//! `trace status`: the function tracers of a process.
 
 use std::io::Write;
 
 use ringmark_format::tracer_text::{AnswerLine, Count, TracerLine, Verb};
 
-use super::Of;
 use super::budget::budgets;
 use crate::output::units::{count, counted};
 use crate::output::{Exit, Failure, Sink, Style, Table, printable};
-use crate::tracing::target::{Answer, Target};
+use crate::tracing::one_tracer::OneTracer;
+use crate::tracing::requests::Answer;
+use crate::tracing::tracer_session::TracerSession;
 
 fn cells(tracer: &TracerLine<'_>) -> Vec<String> {
     let with = |text: &str, more: &[(bool, &str)]| {
@@ -30,7 +31,7 @@ fn cells(tracer: &TracerLine<'_>) -> Vec<String> {
     ]
 }
 
-/// The triggers of one tracer or of all, as a table; none: nothing is written.
+/// Writes the triggers of one tracer or of all as a table; without any, nothing.
 pub(super) fn write_triggers(
     out: &mut Sink,
     answer: &Answer,
@@ -58,9 +59,13 @@ pub(super) fn write_triggers(
     Ok(())
 }
 
-pub(super) fn status(of: &Of) -> anyhow::Result<Exit> {
-    let target = Target::find(of.pid)?;
-    let answer = target.ask(Verb::Status, &[])?;
+/// Prints the tracers of a process, their triggers and budgets, and its patch sites.
+///
+/// # Errors
+/// The process has no tracers, or none of this name.
+pub(super) fn status(of: &OneTracer) -> anyhow::Result<Exit> {
+    let session = TracerSession::find(of.pid)?;
+    let answer = session.ask(Verb::Status, &[])?;
     let wanted = |line: &TracerLine<'_>| of.tracer.as_ref().is_none_or(|name| line.name == name);
     let lines: Vec<_> = answer.tracers().filter(wanted).collect();
     if lines.is_empty() {
@@ -110,7 +115,7 @@ pub(super) fn status(of: &Of) -> anyhow::Result<Exit> {
     Ok(Exit::FINE)
 }
 
-/// What is seen of a call. Older tracers do not say.
+/// Text that says whether ends of calls are recorded. Older tracers do not say.
 fn about_exits(shadow_stack: Option<bool>) -> &'static str {
     match shadow_stack {
         Some(true) => "; entries only: shadow stacks are on (CET), so return addresses stay",

@@ -1,12 +1,13 @@
-//! `trace trigger`: what starts and stops a tracer.
+//! `trace trigger`: functions at which a tracer starts, stops, or asks for a snapshot.
 
 use ringmark_format::tracer_text::{RequestLine, Verb};
 
+use super::change::change;
 use super::status::write_triggers;
-use super::{Of, change};
 use crate::output::{Exit, Sink};
-use crate::tracing::options::Match;
-use crate::tracing::target::Target;
+use crate::tracing::one_tracer::OneTracer;
+use crate::tracing::options::PatternSyntax;
+use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::triggers::Triggers;
 
 #[derive(Debug, clap::Args)]
@@ -15,27 +16,27 @@ FUNCTION:entry=start     calls are recorded from this one on; until then the tra
 FUNCTION:exit=stop       calls that begin after this one's end are not recorded
 FUNCTION:entry=snapshot  'ringmark snapshot -p PID --on-trigger' takes a copy of the rings
 
-A trigger acts on its tracer for all threads, as long as the tracer is on. Without TRIGGER they are
-listed.
+A trigger acts on its tracer for all threads, as long as the tracer is on. Without TRIGGER, the
+triggers are listed.
 
 Example:
   ringmark trace trigger -p 812 handle_request:entry=start handle_request:exit=stop")]
-pub(super) struct Trigger {
+pub(super) struct TriggerArgs {
     #[command(flatten)]
-    of: Of,
-    /// FUNCTION:entry=ACTION or FUNCTION:exit=ACTION; FUNCTION is NAME or NAME@MODULE, ACTION start,
-    /// stop or snapshot; they replace those before
+    of: OneTracer,
+    /// FUNCTION:entry=ACTION or FUNCTION:exit=ACTION; FUNCTION is NAME or NAME@MODULE, ACTION is
+    /// start, stop or snapshot; these triggers replace those given before
     #[arg(value_name = "TRIGGER")]
     triggers: Vec<String>,
-    /// Take all away
+    /// Remove all triggers
     #[arg(long, conflicts_with = "triggers")]
     none: bool,
-    /// How functions are written
+    /// How function names are written
     #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
-    syntax: Match,
+    syntax: PatternSyntax,
 }
 
-impl Trigger {
+impl TriggerArgs {
     pub(super) fn run(self) -> anyhow::Result<Exit> {
         if self.none {
             return change(&self.of, Verb::Trigger, &[RequestLine::NoTriggers]);
@@ -47,8 +48,8 @@ impl Trigger {
             triggers.check(self.syntax)?;
             return change(&self.of, Verb::Trigger, &triggers.lines(self.syntax));
         }
-        let target = Target::find(self.of.pid)?;
-        let answer = target.ask(Verb::Status, &self.of.lines())?;
+        let session = TracerSession::find(self.of.pid)?;
+        let answer = session.ask(Verb::Status, &self.of.lines())?;
         let mut out = Sink::direct();
         write_triggers(&mut out, &answer, self.of.tracer.as_deref())?;
         out.finish()?;

@@ -1,0 +1,180 @@
+//! `trace start`: a tracer is on as long as this command runs.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ringmark_format::function::TracerKind;
+use ringmark_format::tracer_text::{AnswerLine, Count, LeaseState, RequestLine, Verb};
+
+use super::{budget, change};
+use crate::output::units::parse_duration;
+use crate::output::{Exit, Failure, note};
+use crate::recording::signals::Signals;
+use crate::tracing::one_tracer::OneTracer;
+use crate::tracing::options::{CallDetail, FunctionNames};
+use crate::tracing::requests::Answer;
+use crate::tracing::tracer_session::TracerSession;
+use crate::tracing::triggers::Triggers;
+
+/// How long a start holds unless it is renewed.
+const LEASE: Duration = Duration::from_secs(3);
+/// How often it is renewed.
+const RENEW_EVERY: Duration = Duration::from_secs(1);
+/// How often signals, the end of the process and the time are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StartArgs {
+    #[command(flatten)]
+    of: OneTracer,
+    /// Make a tracer of this kind, unless the process has one of that name
+    #[arg(long, value_name = "KIND", requires = "tracer", value_parser = kinds())]
+    kind: Option<TracerKind>,
+    #[command(flatten)]
+    names: FunctionNames,
+    #[command(flatten)]
+    triggers: Triggers,
+    #[command(flatten)]
+    detail: CallDetail,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// End at once and leave the tracer on
+    #[arg(long, conflicts_with = "time")]
+    detach: bool,
+}
+
+/// How a start was held.
+struct Held {
+    /// Functions that the budget switched off, as far as they were told.
+    told: usize,
+    /// No other command has started the tracer for good: it is ours to stop.
+    is_ours: bool,
+}
+
+/// Parses a kind by its name.
+fn kinds() -> impl TypedValueParser<Value = TracerKind> {
+    let names = PossibleValuesParser::new(["function", "graph", "callback", "profile"]);
+    names.try_map(|name| {
+        let mut kinds = TracerKind::ALL.iter().copied();
+        kinds.find(|kind| kind.name() == name).ok_or(name)
+    })
+}
+
+impl StartArgs {
+    pub(super) fn run(self) -> anyhow::Result<Exit> {
+        self.names.check()?;
+        self.triggers.check(self.names.syntax)?;
+        if self.names.is_empty() && TracerSession::of(self.of.pid)?.is_none() {
+            // Nothing is loaded for a start that would be refused.
+            self.names.require()?;
+        }
+        let session = TracerSession::find_or_load(self.of.pid)?;
+        if self.names.is_empty() {
+            self.require_functions(&session)?;
+        }
+        let mut lines = self.of.lines_with(&self.names.lines());
+        lines.extend(self.detail.lines());
+        lines.extend(self.triggers.lines(self.names.syntax));
+        lines.extend(self.kind.map(RequestLine::Kind));
+        let lease = RequestLine::LeaseMs(LEASE.as_millis() as u64);
+        // Before the start: from then on a signal must find us ready.
+        let signals = Signals::watch()?;
+        if !self.detach {
+            lines.push(lease);
+        }
+        let answer = session.ask(Verb::Start, &lines)?;
+        if answer.count(Count::Matched) == 0 {
+            session.ask(Verb::Stop, &self.of.lines())?;
+            return Err(self.nothing_matches(&session));
+        }
+        change::print(&answer)?;
+        if self.detach {
+            return Ok(Exit::FINE);
+        }
+        let renewal = self.of.lines_with(&[lease]);
+        let held = self.hold(&session, &renewal, &signals)?;
+        if held.is_ours && !session.has_ended() {
+            let answer = session.ask(Verb::Stop, &self.of.lines())?;
+            budget::tell_given_up(&answer, held.told);
+        }
+        Ok(Exit::FINE)
+    }
+
+    /// Checks that the tracer has functions: a start without any keeps those given before.
+    fn require_functions(&self, session: &TracerSession) -> anyhow::Result<()> {
+        let status = session.ask(Verb::Status, &[])?;
+        let tracers: Vec<_> = status.tracers().collect();
+        match tracers.iter().find(|line| self.of.is(line)) {
+            Some(line) if !line.filter.is_empty() => Ok(()),
+            // The process refuses, and says which tracers it has.
+            None if !tracers.is_empty() && self.kind.is_none() => Ok(()),
+            None if tracers.is_empty() => Ok(()),
+            _ => Ok(self.names.require()?),
+        }
+    }
+
+    /// Renews the start until it is to end.
+    fn hold(
+        &self,
+        session: &TracerSession,
+        renewal: &[RequestLine<'_>],
+        signals: &Signals,
+    ) -> anyhow::Result<Held> {
+        let begun = Instant::now();
+        let mut renewed = begun;
+        let mut held = Held {
+            told: 0,
+            is_ours: true,
+        };
+        let is_over = || self.time.is_some_and(|time| begun.elapsed() >= time);
+        while signals.received().is_none() && !is_over() {
+            thread::sleep(LOOK_EVERY);
+            if session.has_ended() {
+                note(&format!("pid {} has ended", self.of.pid));
+                break;
+            }
+            if renewed.elapsed() < RENEW_EVERY {
+                continue;
+            }
+            renewed = Instant::now();
+            let answer = session.ask(Verb::Renew, renewal)?;
+            held.told += budget::tell_given_up(&answer, held.told);
+            let state = answer.lines().find_map(|line| match line {
+                AnswerLine::State(state) => Some(state),
+                _ => None,
+            });
+            match state {
+                Some(LeaseState::Off) => {
+                    note(&format!("{} was stopped", self.of.name()));
+                    break;
+                }
+                Some(LeaseState::Detached) => {
+                    note(&format!("{} was started for good", self.of.name()));
+                    held.is_ours = false;
+                    break;
+                }
+                Some(LeaseState::On) | None => {}
+            }
+        }
+        Ok(held)
+    }
+
+    fn nothing_matches(&self, session: &TracerSession) -> anyhow::Error {
+        let pid = self.of.pid;
+        let mut what = format!("{:?}", self.names.filter.join(" "));
+        if self.names.filter.is_empty() {
+            // What it was given before, or `*`.
+            let status = session.ask(Verb::Status, &[]).ok();
+            let mut tracers = status.iter().flat_map(Answer::tracers);
+            let meant = tracers.find(|line| self.of.is(line));
+            let filter = meant.map_or("", |line| line.filter);
+            what = format!("the filter of {}, {filter:?},", self.of.name());
+        }
+        Failure::no_target(format!(
+            "pid {pid}: {what} matches no function; 'ringmark functions -p {pid}' lists them"
+        ))
+        .into()
+    }
+}

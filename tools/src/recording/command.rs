@@ -1,0 +1,180 @@
+//! Recordings of a program from its start: the program's life, and why it is not traced if it is
+//! not.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context;
+use ringmark_reader::record::{RecordOptions, Recorder};
+use ringmark_reader::{Destination, Dump, Selection, notes};
+
+use super::outcome::Outcome;
+use super::sessions::Display;
+use super::settings;
+use super::signals::Signals;
+use super::trace_file::FileOptions;
+use super::traced_program::{TracedProgram, check_program, exit_code};
+use crate::output::file::destination;
+use crate::output::{Exit, note, printable};
+use crate::tracing::preload::Preload;
+
+/// How long a session that the program left is looked for after its end.
+const LOOK_AFTER_EXIT: Duration = Duration::from_millis(20);
+/// How often the end of a program is looked for after its recording has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long the descendants of a program may run on before a person is told.
+const TELL_AFTER: Duration = Duration::from_secs(1);
+/// Times of files can be a tick of the kernel's clock older than the clock.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+
+/// Starts a program and records it and its descendants until they end.
+///
+/// # Errors
+/// The program cannot be started, the trace file cannot be created, or `RINGMARK` cannot be used.
+/// Trouble with the recording is part of the outcome.
+pub(crate) fn record(
+    command: &[OsString],
+    output: &Path,
+    file: &FileOptions,
+    preload: Option<&Preload>,
+) -> anyhow::Result<Outcome> {
+    settings::check()?;
+    check_program(command)?;
+    if let (Some(_), Some(program)) = (preload, command.first()) {
+        Preload::tell_of(program);
+    }
+    let to = destination(output)?;
+    let options = RecordOptions {
+        remove_kept: settings::kept_by_us(),
+        ..file.record_options()
+    };
+    let file = file.create(&to)?;
+    let signals = Signals::watch()?;
+    let begun = SystemTime::now() - CLOCK_STEP;
+    let traced = TracedProgram::start(command, to == Destination::Stdout, preload)?;
+    let pid = traced.pid();
+    let mut outcome = record_until_end(traced, &signals, file, options)?;
+    // Not one that an earlier process of this number left.
+    let off = notes::off_note(pid).filter(|note| note.written >= begun);
+    let off = off.map(|note| printable(&note.reason));
+    if outcome.progress.sessions_done > 0 {
+        outcome.not_recorded = off.is_some();
+        let what = match preload {
+            Some(_) => "the program's own events were NOT recorded, only its functions",
+            None => "a part of the program was NOT recorded",
+        };
+        let trouble = off.map(|reason| format!("{what}: {reason}"));
+        outcome.trouble.extend(trouble);
+    } else if outcome.trouble.is_empty() {
+        let why = why_not_traced(pid, off, outcome.command);
+        outcome.trouble.push(why);
+    }
+    Ok(outcome)
+}
+
+/// Records until the program and its descendants have ended.
+fn record_until_end(
+    mut traced: TracedProgram,
+    signals: &Signals,
+    file: Dump,
+    options: RecordOptions,
+) -> anyhow::Result<Outcome> {
+    let selection = Selection::Tag(traced.tag.clone());
+    let mut recorder = Recorder::new(selection, file, options)?;
+    let mut watch = Watch::new(&mut traced, signals);
+    let mut display = Display::new(!io::stdout().is_terminal());
+    let stop = AtomicBool::new(false);
+    let ended = recorder.run_with(&stop, |recorder| {
+        display.show(recorder);
+        if watch.is_over(recorder) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    display.clear();
+    let outcome = Outcome::of(&mut recorder, ended);
+    let mut outcome = outcome.unwrap_or_else(|error| Outcome::failed(&error));
+    outcome.command = Some(wait(&mut traced, signals)?);
+    Ok(outcome)
+}
+
+/// Waits for a program that goes on although its recording has ended.
+fn wait(traced: &mut TracedProgram, signals: &Signals) -> anyhow::Result<Exit> {
+    loop {
+        if let Some(status) = traced.try_wait().context("waiting for the program")? {
+            return Ok(exit_code(status));
+        }
+        if let Some(signal) = signals.received() {
+            traced.forward(signal);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Why no session appeared: the process's own reason, else what its exit code says.
+fn why_not_traced(pid: u32, off: Option<String>, exit: Option<Exit>) -> String {
+    match (off, exit) {
+        (Some(reason), _) => format!("tracing is off in pid {pid}: {reason}"),
+        (None, Some(Exit(code @ (126 | 127)))) => format!(
+            "nothing recorded: pid {pid} ended with {code}, as what cannot be loaded or executed does"
+        ),
+        _ if settings::is_off() => "nothing recorded: RINGMARK=0 switches tracing off".to_owned(),
+        _ => format!(
+            "no session appeared in pid {pid}: recorded are sessions that a program starts as \
+             RINGMARK says, with ringmark::start_from_env() or ringmark_start_from_env(); one that it \
+             starts with a builder is recorded while it runs: 'ringmark record -p PID'. \
+             RINGMARK_VERBOSE=1 has a program say what went wrong"
+        ),
+    }
+}
+
+/// The life of the program while it is recorded.
+struct Watch<'a> {
+    traced: &'a mut TracedProgram,
+    signals: &'a Signals,
+    ended_at: Option<Instant>,
+    /// A person was told that descendants go on.
+    is_told: bool,
+}
+
+impl<'a> Watch<'a> {
+    fn new(traced: &'a mut TracedProgram, signals: &'a Signals) -> Self {
+        Self {
+            traced,
+            signals,
+            ended_at: None,
+            is_told: false,
+        }
+    }
+
+    /// Whether the program and all its traced descendants have ended.
+    fn is_over(&mut self, recorder: &Recorder) -> bool {
+        if let Some(signal) = self.signals.received() {
+            self.traced.forward(signal);
+        }
+        if self.ended_at.is_none() && !matches!(self.traced.try_wait(), Ok(None)) {
+            self.ended_at = Some(Instant::now());
+        }
+        let Some(ended_at) = self.ended_at else {
+            return false;
+        };
+        if recorder.sessions().next().is_none() || self.signals.received().is_some() {
+            return ended_at.elapsed() >= LOOK_AFTER_EXIT;
+        }
+        self.tell_of_descendants(ended_at);
+        false
+    }
+
+    fn tell_of_descendants(&mut self, ended_at: Instant) {
+        if !self.is_told && ended_at.elapsed() > TELL_AFTER {
+            self.is_told = true;
+            let name = self.traced.name();
+            note(&format!(
+                "{name} has ended, processes that it started go on; Ctrl-C ends the recording"
+            ));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `record --on-death`: a trace file for each process that dies.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use anyhow::Context;
+use ringmark_reader::{Codec, DeathWatch, on_death};
+
+use super::signals::Signals;
+use crate::output::units::count;
+use crate::output::{Exit, Failure, note, printable};
+
+/// Holds all sessions until Ctrl-C, and writes a trace file into `directory` for each one whose
+/// process dies.
+///
+/// # Errors
+/// The directory is not there and cannot be made.
+pub(crate) fn watch(directory: &Path, codec: Codec) -> anyhow::Result<Exit> {
+    make_directory(directory)?;
+    let signals = Signals::watch().context("watching signals")?;
+    let mut failed = false;
+    DeathWatch::new(directory, codec).run(&signals.stop, |event| {
+        failed |= matches!(event, on_death::Event::Failed(_));
+        if let Some(text) = event_text(&event) {
+            note(&printable(&text));
+        }
+    });
+    Ok(Exit::lost_if(failed))
+}
+
+/// Makes the directory for its owner alone: trace files hold what programs did.
+fn make_directory(directory: &Path) -> anyhow::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let shown = directory.display();
+    if directory.exists() {
+        let text = format!("{shown}: is no directory, expected one for trace files");
+        return Err(Failure::usage(text).into());
+    }
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory);
+    made.map_err(|error| Failure::usage(format!("{shown}: cannot be made: {error}")))?;
+    note(&format!("{shown}: made, for trace files"));
+    Ok(())
+}
+
+fn event_text(event: &on_death::Event) -> Option<String> {
+    match event {
+        on_death::Event::Holding(path) => Some(format!("holding {}", path.display())),
+        on_death::Event::Dumped { dump, pid, pages } => Some(format!(
+            "pid {pid} died: {}, {} pages",
+            dump.display(),
+            count(*pages)
+        )),
+        on_death::Event::Closed(_) => None,
+        on_death::Event::Failed(error) => Some(error.to_string()),
+    }
+}

@@ -1,0 +1,137 @@
+//! What came of a recording: exit code, lines for a person, the status file.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ringmark_reader::ReaderError;
+use ringmark_reader::record::{Ended, Progress, Recorder};
+
+use super::descriptors;
+use crate::output::units::{count, counted, size};
+use crate::output::{Exit, json, note, text};
+
+/// What came of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Figures at the end.
+    pub(crate) progress: Progress,
+    /// What a person should know, one line each.
+    pub(crate) trouble: Vec<String>,
+    /// The trace file is not whole although nothing was lost in the rings: full disk, size limit.
+    pub(crate) incomplete: bool,
+    /// Part of what was to be recorded was not, whatever the trace file says.
+    pub(crate) not_recorded: bool,
+    /// Exit code of the traced program, if one was started.
+    pub(crate) command: Option<Exit>,
+}
+
+impl Outcome {
+    /// The outcome of a recorder that has ended.
+    ///
+    /// # Errors
+    /// Those of the recorder.
+    pub(super) fn of(
+        recorder: &mut Recorder,
+        ended: Result<Ended, ReaderError>,
+    ) -> anyhow::Result<Self> {
+        let is_full = ended? == Ended::DumpFull;
+        let progress = recorder.progress();
+        let left_out = progress.sessions_left_out;
+        let is_cut = progress.files_removed > 0 || progress.sessions_cut > 0;
+        let mut trouble = recorder.take_notices();
+        trouble.extend(descriptors::left_out(left_out));
+        if progress.lost > 0 {
+            trouble.push(format!("{} lost", counted(progress.lost, "event")));
+        }
+        Ok(Self {
+            incomplete: is_full || is_cut || left_out > 0 || !progress.gone.is_nothing(),
+            progress,
+            trouble,
+            not_recorded: false,
+            command: None,
+        })
+    }
+
+    /// The outcome of a recording that failed while its program goes on.
+    pub(super) fn failed(error: &anyhow::Error) -> Self {
+        Self {
+            trouble: vec![text(error)],
+            incomplete: true,
+            ..Self::default()
+        }
+    }
+
+    /// Exit code: the traced program's, if one was started. If that is 0, it does not hide that
+    /// part of the program was not recorded.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.command {
+            Some(exit) if exit != Exit::FINE || !self.not_recorded => exit,
+            Some(_) => Exit::LOST,
+            None => Exit::lost_if(self.incomplete || self.progress.lost > 0),
+        }
+    }
+
+    /// Prints how it went on standard error, in a line or two.
+    pub(crate) fn tell(&self, output: &Path) {
+        if !self.trouble.is_empty() {
+            note(&self.trouble.join("; "));
+        }
+        let progress = &self.progress;
+        // A recording that failed says itself what it wrote.
+        let is_empty = progress.bytes == 0 && !self.incomplete;
+        if is_empty && std::fs::metadata(output).is_ok_and(|old| old.len() > 0) {
+            note(&format!(
+                "{}: nothing was written, it is as it was",
+                output.display()
+            ));
+        }
+        if progress.sessions_done > 0 {
+            note(&format!(
+                "{}: {}, {}, {}, {} lost",
+                output.display(),
+                counted(progress.sessions_done as u64, "session"),
+                counted(progress.pages, "page"),
+                size(progress.bytes),
+                count(progress.lost)
+            ));
+        }
+    }
+}
+
+/// Writes the status file, if one is wanted: one line of JSON on how the recording went.
+///
+/// # Errors
+/// The file cannot be written; where the recording failed or a program ran, that is only printed,
+/// because the exit code is theirs.
+pub(crate) fn write_status(
+    path: Option<&PathBuf>,
+    result: &anyhow::Result<Outcome>,
+) -> anyhow::Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    let nothing = Outcome::default();
+    let (outcome, trouble) = match result {
+        Ok(outcome) => (outcome, outcome.trouble.clone()),
+        Err(error) => (&nothing, vec![text(error)]),
+    };
+    let progress = &outcome.progress;
+    let status = json::object(
+        "recording",
+        serde_json::json!({
+            "complete": trouble.is_empty(),
+            "command": outcome.command.map(|exit| exit.0),
+            "sessions": progress.sessions_done,
+            "pages": progress.pages,
+            "bytes": progress.bytes,
+            "lost": progress.lost,
+            "trouble": trouble,
+        }),
+    );
+    let written = std::fs::write(path, format!("{status}\n"));
+    match written.with_context(|| path.display().to_string()) {
+        Err(error) if outcome.command.is_some() || result.is_err() => note(&text(&error)),
+        written => written?,
+    }
+    Ok(())
+}

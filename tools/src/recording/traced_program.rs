@@ -1,0 +1,156 @@
+//! A program that is started to be traced: its environment, its signals, its exit status.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+
+use super::settings;
+use crate::output::{Exit, Failure};
+use crate::tracing::preload::Preload;
+
+/// A program that was started, and runs or has ended.
+#[derive(Debug)]
+pub(super) struct TracedProgram {
+    child: Child,
+    name: String,
+    /// Number of the signal that was passed on.
+    forwarded: Option<i32>,
+    /// The tag that its session and those of its descendants carry: `run=…`.
+    pub(super) tag: String,
+}
+
+impl TracedProgram {
+    /// Starts a program so that it traces itself. With `to_stderr` its output goes to standard
+    /// error, because standard output holds the trace.
+    ///
+    /// # Errors
+    /// It is not there (exit code 127) or cannot be executed (126).
+    pub(super) fn start(
+        command: &[OsString],
+        to_stderr: bool,
+        preload: Option<&Preload>,
+    ) -> Result<Self, Failure> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(Failure::usage("no command after '--'"));
+        };
+        let tag = format!("run={}", random_uuid());
+        let name = program.to_string_lossy().into_owned();
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env("RINGMARK", settings::for_program(preload.is_some()));
+        command.env("RINGMARK_TAGS", tags_with(&tag));
+        command.envs(preload.map(Preload::variables).into_iter().flatten());
+        if to_stderr {
+            command.stdout(io::stderr());
+        }
+        match command.spawn() {
+            Ok(child) => Ok(Self {
+                child,
+                name,
+                forwarded: None,
+                tag,
+            }),
+            Err(error) => Err(not_started(&name, &error)),
+        }
+    }
+
+    /// Its process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its name as it was given, for messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    /// Those of `waitpid`.
+    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// Passes the first signal on. A Ctrl-C on our terminal has reached the program already.
+    pub(super) fn forward(&mut self, signal: i32) {
+        if self.forwarded.replace(signal).is_some() || (signal == 2 && in_foreground()) {
+            return;
+        }
+        let pid = Pid::from_child(&self.child);
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            // The program may have ended just now.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// Checks that a program can be found, before the trace file of an earlier recording is renamed.
+///
+/// # Errors
+/// It is nowhere to be found (exit code 127).
+pub(super) fn check_program(command: &[OsString]) -> Result<(), Failure> {
+    let Some(program) = command.first() else {
+        return Ok(());
+    };
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    let is_there = match std::env::var_os("PATH") {
+        _ if is_path => Path::new(program).exists(),
+        Some(path) => std::env::split_paths(&path).any(|dir| dir.join(program).exists()),
+        // The system has one of its own.
+        None => true,
+    };
+    if is_there {
+        return Ok(());
+    }
+    let error = io::Error::from(rustix::io::Errno::NOENT);
+    Err(not_started(&program.to_string_lossy(), &error))
+}
+
+fn not_started(name: &str, error: &io::Error) -> Failure {
+    let code = if error.kind() == io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    };
+    Failure {
+        exit: Exit(code),
+        text: format!("{name}: cannot be started: {error}"),
+    }
+}
+
+/// The exit code that shells give a status.
+pub(crate) fn exit_code(status: ExitStatus) -> Exit {
+    let signal = status.signal().unwrap_or(0);
+    Exit(status.code().unwrap_or(128 + signal) as u8)
+}
+
+fn tags_with(tag: &str) -> OsString {
+    let mut tags = std::env::var_os("RINGMARK_TAGS").unwrap_or_default();
+    if !tags.is_empty() {
+        tags.push(",");
+    }
+    tags.push(tag);
+    tags
+}
+
+fn in_foreground() -> bool {
+    let terminal = std::fs::File::open("/dev/tty");
+    terminal.is_ok_and(|tty| rustix::termios::tcgetpgrp(tty).is_ok_and(|group| group == getpgrp()))
+}
+
+fn random_uuid() -> String {
+    let mut bytes = [0; 16];
+    // Without entropy (an early boot) the process id still tells runs apart.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
+    bytes[..4]
+        .iter_mut()
+        .zip(std::process::id().to_le_bytes())
+        .for_each(|(b, p)| *b ^= p);
+    ringmark_format::Uuid(bytes).to_string()
+}

@@ -1,0 +1,107 @@
+//! The session of a process that answers requests to its function tracers.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ringmark_format::tracer_text::{RequestLine, Verb};
+use ringmark_reader::{Access, ReaderError, Session, find};
+
+use super::inject;
+use super::requests::{self, Answer, knows_tracers};
+use crate::output::{Failure, printable};
+
+/// How long a process has for its answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long a tracer that the process was started with has until it answers.
+const START_WITHIN: Duration = Duration::from_secs(2);
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// The session of a process that answers for its tracers. The process may have a second session,
+/// for events of its own, that does not.
+#[derive(Debug)]
+pub(crate) struct TracerSession {
+    pid: u32,
+    session: Session,
+}
+
+impl TracerSession {
+    /// Finds it. A process without one is left as it is.
+    ///
+    /// # Errors
+    /// There is no such process, it has no session with tracers, or we may not.
+    pub(crate) fn find(pid: u32) -> anyhow::Result<Self> {
+        let missing = || {
+            let text = format!(
+                "pid {pid}: runs without the function tracer; 'ringmark trace start -p {pid}' loads it"
+            );
+            inject::obstacle(pid).unwrap_or_else(|| Failure::no_target(text))
+        };
+        let mut found = Self::of(pid)?;
+        let end = Instant::now() + START_WITHIN;
+        while found.is_none() && inject::is_starting(pid) && Instant::now() < end {
+            thread::sleep(LOOK_EVERY);
+            found = Self::of(pid)?;
+        }
+        Ok(found.ok_or_else(missing)?)
+    }
+
+    /// Finds it, after loading the shared object into a process that has none.
+    ///
+    /// # Errors
+    /// As [`TracerSession::find`], or the object cannot be loaded.
+    pub(crate) fn find_or_load(pid: u32) -> anyhow::Result<Self> {
+        if let Some(session) = Self::of(pid)? {
+            return Ok(session);
+        }
+        inject::load(pid)?;
+        let missing =
+            || Failure::no_target(format!("pid {pid}: still without the function tracer"));
+        Ok(Self::of(pid)?.ok_or_else(missing)?)
+    }
+
+    /// The session, if the process has one now.
+    ///
+    /// # Errors
+    /// There is no such process, or we may not.
+    pub(crate) fn of(pid: u32) -> anyhow::Result<Option<Self>> {
+        let places = match find::by_pid(pid) {
+            Ok(places) => places,
+            Err(ReaderError::NotTraced { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut trouble = None;
+        for place in &places {
+            match Self::at(pid, place) {
+                Ok(Some(session)) => return Ok(Some(session)),
+                Ok(None) => {}
+                Err(error) => trouble = Some(error),
+            }
+        }
+        trouble.map_or(Ok(None), |error| Err(error.into()))
+    }
+
+    fn at(pid: u32, place: &find::Found) -> Result<Option<Self>, ReaderError> {
+        let session = Session::open_found(place, Access::Control)?;
+        let knows = knows_tracers(&session, ANSWER_WITHIN)?;
+        Ok(knows.then_some(Self { pid, session }))
+    }
+
+    /// Sends a request and waits for the answer.
+    ///
+    /// # Errors
+    /// No answer, or a refusal.
+    pub(crate) fn ask(&self, verb: Verb, lines: &[RequestLine<'_>]) -> anyhow::Result<Answer> {
+        let answer = requests::ask(&self.session, verb, lines, ANSWER_WITHIN)?;
+        if answer.is_refusal {
+            let text = printable(&answer.text);
+            return Err(Failure::no_target(format!("pid {}: {text}", self.pid)).into());
+        }
+        Ok(Answer(answer.text))
+    }
+
+    /// Whether the process has ended, or closed its session.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.session.ended()
+    }
+}
