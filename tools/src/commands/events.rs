@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use ringmark_decoder::{EventType, Field, JSON_VERSION, Session};
+use ringmark_decoder::{EventType, Field, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use ringmark_reader::Tap;
 
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
-use crate::output::{Exit, Sink, Style, Table, printable};
+use crate::output::{Exit, Sink, Style, Table, json, printable};
 
 /// List event types with level, target, category, fields, and whether they are on
 #[derive(Debug, clap::Args)]
@@ -149,15 +149,14 @@ fn table(rows: &[Row]) -> Table {
 }
 
 fn as_json(row: &Row) -> serde_json::Value {
-    json!({
-        "v": JSON_VERSION,
+    let fields = json!({
         "on": row.on,
         "level": row.level,
-        "kind": row.kind,
         "name": row.name,
         "target": row.target,
         "category": row.category,
         "fields": row.fields,
         "place": row.place,
-    })
+    });
+    json::object(row.kind, fields)
 }

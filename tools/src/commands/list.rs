@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use ringmark_decoder::JSON_VERSION;
 use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
@@ -13,7 +12,7 @@ use serde_json::json;
 
 use crate::input::trace_files::SCHEMA_INCOMPLETE;
 use crate::output::units::{count, size};
-use crate::output::{Exit, Sink, Style, Table, note, printable};
+use crate::output::{Exit, Sink, Style, Table, json, note, printable};
 
 /// List sessions, living and dead, and why processes are not traced
 #[derive(Debug, clap::Args)]
@@ -38,11 +37,7 @@ impl Args {
                 .iter()
                 .try_for_each(|listed| writeln!(out, "{}", as_json(listed)))?;
             for off in &notes {
-                writeln!(
-                    out,
-                    "{}",
-                    json!({"v": JSON_VERSION, "state": "off", "pid": off.pid, "reason": off.reason})
-                )?;
+                writeln!(out, "{}", off_as_json(off))?;
             }
             gone.iter()
                 .try_for_each(|gone| writeln!(out, "{}", gone_as_json(gone)))?;
@@ -205,7 +200,15 @@ fn lost_by_cause(info: &SessionInfo) -> Vec<u64> {
     lost
 }
 
-/// What was removed in a directory before anybody had read it.
+/// A process that is not traced, with its reason.
+fn off_as_json(off: &notes::OffNote) -> serde_json::Value {
+    json::object(
+        "process",
+        json!({"state": "off", "pid": off.pid, "reason": off.reason}),
+    )
+}
+
+/// What was removed in a directory before it was read.
 fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
     let last = directory.last.iter().map(|removed| {
         json!({
@@ -216,8 +219,7 @@ fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
             "removed_ns": removed.removed_ns,
         })
     });
-    json!({
-        "v": JSON_VERSION,
+    let fields = json!({
         "state": "removed",
         "directory": directory.directory.display().to_string(),
         "sessions": directory.gone.sessions,
@@ -226,7 +228,8 @@ fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
         "starts_refused": directory.gone.starts_refused,
         "changed_ns": directory.changed_ns,
         "last": last.collect::<Vec<_>>(),
-    })
+    });
+    json::object("removals", fields)
 }
 
 fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
@@ -236,8 +239,7 @@ fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
         .filter(|(_, lost)| *lost > 0)
         .map(|(cause, lost)| (cause.name().to_owned(), lost.into()))
         .collect();
-    json!({
-        "v": JSON_VERSION,
+    let fields = json!({
         "session": info.uuid.to_string(),
         "path": info.path.display().to_string(),
         "pid": pid_here,
@@ -254,5 +256,6 @@ fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
         "schema_incomplete": info.schema_incomplete,
         "notices": attributes(info, tag::NOTICE).collect::<Vec<_>>(),
         "tags": attributes(info, tag::TAG).collect::<Vec<_>>(),
-    })
+    });
+    json::object("session", fields)
 }

@@ -1,17 +1,16 @@
 //! `report`: how often, and how long.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, Filter, FunctionTimes, Gathered, JSON_VERSION, Stats, TypeCount};
+use ringmark_decoder::{Dump, FunctionTimes};
 
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
-use crate::output::units::{count, duration, size};
-use crate::output::{Exit, Failure, Sink, Style, Table, columns, note, printable};
+use crate::output::{Exit, Failure, Sink, Style, columns, note};
 use crate::profile_table::{self, Profile};
 use crate::tables::calls::CallOptions;
+use crate::tables::event_table::{self, EventRow};
 use crate::tables::function_table;
 use crate::tracing::tracer_session::TracerSession;
 
@@ -48,7 +47,7 @@ pub(crate) struct Args {
 }
 
 /// What is reported.
-struct Found {
+struct Reported {
     /// `None`: only profiles are.
     dump: Option<Dump>,
     profiles: Vec<Profile>,
@@ -78,9 +77,9 @@ impl Args {
         Ok(Exit::lost_if(!found.is_whole))
     }
 
-    fn read(&self) -> anyhow::Result<Found> {
+    fn read(&self) -> anyhow::Result<Reported> {
         let dump = trace_files::read_for(&self.files, &self.calls.filter()?)?;
-        Ok(Found {
+        Ok(Reported {
             profiles: profile_table::in_dump(&dump, &self.calls)?,
             is_whole: dump.verify().is_clean(),
             dump: Some(dump),
@@ -88,7 +87,7 @@ impl Args {
     }
 
     /// Pages of living rings that a recorder has taken already are not missing.
-    fn ask(&self, pid: u32) -> anyhow::Result<Found> {
+    fn ask(&self, pid: u32) -> anyhow::Result<Reported> {
         // Whom we may only watch, we do not ask.
         let target = TracerSession::of(pid).ok().flatten();
         let ask = |target| profile_table::of_process(&target, &self.calls);
@@ -100,7 +99,7 @@ impl Args {
         let mut is_whole = uncounted.unwrap_or(0) == 0;
         if self.calls.tracer().is_some() && !profiles.is_empty() {
             self.calls.require_all()?;
-            return Ok(Found {
+            return Ok(Reported {
                 dump: None,
                 profiles,
                 is_whole,
@@ -109,7 +108,7 @@ impl Args {
         let dump = rings::snapshot(pid)?;
         let verified = dump.verify();
         is_whole &= verified.lost == 0 && verified.damage.is_empty();
-        Ok(Found {
+        Ok(Reported {
             dump: Some(dump),
             profiles,
             is_whole,
@@ -129,7 +128,7 @@ impl Args {
             return Err(Failure::unreadable("--diff: neither dump has function records").into());
         }
         if self.json {
-            let mut lines = changes.iter().map(function_table::change_json);
+            let mut lines = changes.iter().map(function_table::change_as_json);
             return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
         }
         let mut table = function_table::changes_table(&changes);
@@ -144,16 +143,21 @@ impl Args {
     fn show(
         &self,
         functions: &[FunctionTimes],
-        found: &Found,
+        found: &Reported,
         out: &mut Sink,
     ) -> anyhow::Result<()> {
         let filter = self.calls.filter()?;
-        let rows = found.dump.as_ref().map(|dump| rows(dump, &filter));
+        let rows = found
+            .dump
+            .as_ref()
+            .map(|dump| event_table::rows(dump, &filter));
         let rows = rows.unwrap_or_default();
         if self.json {
-            let lines = functions.iter().map(function_table::json);
+            let lines = functions.iter().map(function_table::as_json);
             let profiles = found.profiles.iter().flat_map(Profile::json);
-            let mut lines = lines.chain(profiles).chain(rows.iter().map(Row::json));
+            let mut lines = lines
+                .chain(profiles)
+                .chain(rows.iter().map(EventRow::as_json));
             return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
         }
         let mut tables = Vec::new();
@@ -162,7 +166,7 @@ impl Args {
         }
         tables.extend(found.profiles.iter().map(Profile::table));
         if tables.is_empty() || !rows.is_empty() {
-            tables.push(table(&rows));
+            tables.push(event_table::table(&rows));
         }
         for (place, table) in tables.iter_mut().enumerate() {
             if place > 0 {
@@ -173,83 +177,4 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// Events of one name, target and kind, over all sessions.
-#[derive(Debug, Default)]
-pub(crate) struct Row {
-    name: String,
-    target: String,
-    kind: &'static str,
-    events: u64,
-    payload_bytes: u64,
-    /// Of finished spans only.
-    took: Option<(u64, u64)>,
-}
-
-/// One row per type of the events that pass, functions and their profiles left out: those that took
-/// longest first, then the most frequent.
-pub(crate) fn rows(dump: &Dump, filter: &Filter) -> Vec<Row> {
-    let mut rows: BTreeMap<_, Row> = BTreeMap::new();
-    let events = dump.events().filter(|item| filter.passes_item(item));
-    let types = Stats::collect(events).types.into_iter();
-    for of_type in types.filter(|of_type| {
-        let ty = of_type.ty;
-        ty.function.is_none() && !Gathered::is_told_by(&ty.name, &ty.target)
-    }) {
-        let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
-        rows.entry(key).or_default().add(&of_type);
-    }
-    let mut rows: Vec<_> = rows.into_values().collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.took, row.events)));
-    rows
-}
-
-impl Row {
-    fn add(&mut self, more: &TypeCount<'_>) {
-        self.name = String::from_utf8_lossy(&more.ty.name).into_owned();
-        self.target = String::from_utf8_lossy(&more.ty.target).into_owned();
-        self.kind = more.ty.kind();
-        self.events += more.events;
-        self.payload_bytes += more.payload_bytes;
-        if self.kind == "span" {
-            let (total, max) = self.took.unwrap_or_default();
-            let max = max.max(more.duration_ns_max);
-            self.took = Some((total.saturating_add(more.duration_ns), max));
-        }
-    }
-
-    fn json(&self) -> serde_json::Value {
-        serde_json::json!({
-            "v": JSON_VERSION,
-            "name": self.name,
-            "target": self.target,
-            "kind": self.kind,
-            "events": self.events,
-            "payload_bytes": self.payload_bytes,
-            "total_ns": self.took.map(|(total, _)| total),
-            "mean_ns": self.took.map(|(total, _)| total / self.events.max(1)),
-            "max_ns": self.took.map(|(_, max)| max),
-        })
-    }
-}
-
-/// The rows for people.
-pub(crate) fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        ">EVENTS", ">PAYLOAD", ">TOTAL", ">MEAN", ">MAX", "KIND", "NAME",
-    ]);
-    for row in rows {
-        let mut cells = vec![count(row.events), size(row.payload_bytes)];
-        match row.took {
-            Some((total, max)) => {
-                cells.extend([total, total / row.events.max(1), max].map(duration))
-            }
-            None => cells.extend(["-"; 3].map(str::to_owned)),
-        }
-        cells.push(row.kind.to_owned());
-        cells.push(printable(&row.name));
-        table.row(cells);
-    }
-    table
 }

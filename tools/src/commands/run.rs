@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use ringmark_decoder::Filter;
 
-use super::report;
 use crate::input::trace_files;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{count, counted, duration};
@@ -17,7 +16,7 @@ use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::trace_file::FileOptions;
 use crate::tables::calls::CallOptions;
-use crate::tables::function_table;
+use crate::tables::{event_table, function_table};
 use crate::tracing::preload::FunctionOptions;
 
 /// Record a program until it ends, then show a short summary
@@ -95,9 +94,9 @@ impl Args {
             );
             out = io::stderr().lock();
         }
-        let rows = report::rows(&dump, &Filter::new());
+        let rows = event_table::rows(&dump, &Filter::new());
         if (functions.is_empty() && profiles.is_empty()) || !rows.is_empty() {
-            let mut table = report::table(&rows);
+            let mut table = event_table::table(&rows);
             table.fit(columns(io::stderr()).filter(|_| !self.wide));
             table.write(&mut out, Style::none())?;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::{Dump, Filter, JSON_VERSION, Session, Slot, Stamper};
+use ringmark_decoder::{Dump, Filter, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_reader::stream::StreamStatus;
@@ -16,7 +16,8 @@ use crate::input::trace_files::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::units::{count, duration, parse_duration, size};
-use crate::output::{Exit, Sink, Style, Table, printable};
+use crate::output::{Exit, Sink, Style, Table, json, printable};
+use crate::tables::event_table;
 
 /// Show figures of a process's rings, or of dumps
 #[derive(Debug, clap::Args)]
@@ -88,8 +89,8 @@ impl Args {
         if !self.json {
             write!(out, "{found}")?;
             writeln!(out)?;
-            let rows = super::report::rows(&dump, &Filter::new());
-            super::report::table(&rows).write(&mut out, Style::detect())?;
+            let rows = event_table::rows(&dump, &Filter::new());
+            event_table::table(&rows).write(&mut out, Style::detect())?;
         }
         out.finish()?;
         Ok(Exit::lost_if(!found.is_clean()))
@@ -231,9 +232,8 @@ impl RingRow {
                 "lost": stream.lost,
             })
         });
-        json!({
+        let fields = json!({
             "stream": stream,
-            "v": JSON_VERSION,
             "session": info.uuid.to_string(),
             "tid": self.tid,
             "thread": self.thread,
@@ -243,7 +243,8 @@ impl RingRow {
             "events_per_s": self.events_per_s,
             "lost": self.lost,
             "window_s": self.window_s,
-        })
+        });
+        json::object("ring", fields)
     }
 }
 
@@ -317,7 +318,6 @@ fn write_session(out: &mut Sink, session: &Session) -> anyhow::Result<()> {
 
 fn session_json(session: &Session) -> serde_json::Value {
     let mut object = serde_json::Map::new();
-    object.insert("v".to_owned(), JSON_VERSION.into());
     for (name, text) in facts(session) {
         object.insert(name.replace(' ', "_"), text.into());
     }
@@ -337,5 +337,5 @@ fn session_json(session: &Session) -> serde_json::Value {
         .map(|p| p.summary.events);
     object.insert("pages".to_owned(), pages.into());
     object.insert("events".to_owned(), events.sum::<u64>().into());
-    object.into()
+    json::object("recorded_session", object.into())
 }

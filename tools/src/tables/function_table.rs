@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use ringmark_decoder::{Dump, FunctionTimes, JSON_VERSION, Output, Profile, Step};
+use ringmark_decoder::{Dump, FunctionTimes, Output, Profile, Step};
 
 use crate::output::units::{count, counted, duration};
-use crate::output::{Failure, Table, printable};
+use crate::output::{Failure, Table, json, printable};
 use crate::tables::calls::{self, CallOptions};
 
 /// Times of every function in a dump.
@@ -123,12 +123,10 @@ fn times_of(f: &FunctionTimes) -> Option<[u64; 6]> {
 }
 
 /// A function as a JSON object.
-pub(crate) fn json(f: &FunctionTimes) -> serde_json::Value {
+pub(crate) fn as_json(f: &FunctionTimes) -> serde_json::Value {
     let times = times_of(f);
     let time = |place: usize| times.map(|times| times[place]);
-    serde_json::json!({
-        "v": JSON_VERSION,
-        "kind": "function",
+    let fields = serde_json::json!({
         "name": String::from_utf8_lossy(&f.name),
         "module": String::from_utf8_lossy(&f.module),
         "calls": f.calls,
@@ -140,7 +138,8 @@ pub(crate) fn json(f: &FunctionTimes) -> serde_json::Value {
         "p50_ns": time(3),
         "p99_ns": time(4),
         "max_ns": time(5),
-    })
+    });
+    json::object("function", fields)
 }
 
 /// A function in two dumps; either may lack it.
@@ -230,14 +229,13 @@ pub(crate) fn changes_table(changes: &[Change]) -> Table {
 }
 
 /// A change as a JSON object.
-pub(crate) fn change_json(c: &Change) -> serde_json::Value {
-    serde_json::json!({
-        "v": JSON_VERSION,
-        "kind": "function_change",
+pub(crate) fn change_as_json(c: &Change) -> serde_json::Value {
+    let fields = serde_json::json!({
         "name": c.name,
         "module": c.module,
         "calls": c.calls,
         "self_ns": ([0, 1].map(|side| c.known(c.self_ns, side))),
         "mean_ns": ([0, 1].map(|side| c.known(c.mean_ns, side))),
-    })
+    });
+    json::object("function_change", fields)
 }

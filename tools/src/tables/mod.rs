@@ -1,4 +1,5 @@
 //! What commands show as tables, and as JSON with the same figures: calls and functions.
 
 pub(crate) mod calls;
+pub(crate) mod event_table;
 pub(crate) mod function_table;
