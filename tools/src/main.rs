@@ -7,7 +7,6 @@ mod commands;
 mod input;
 mod options;
 mod output;
-mod profile_table;
 mod recording;
 mod tables;
 mod tracing;

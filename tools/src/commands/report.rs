@@ -8,10 +8,10 @@ use ringmark_decoder::{Dump, FunctionTimes};
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::{Exit, Failure, Sink, Style, columns, note};
-use crate::profile_table::{self, Profile};
 use crate::tables::calls::CallOptions;
 use crate::tables::event_table::{self, EventRow};
 use crate::tables::function_table;
+use crate::tables::profile_table::{self, TracerProfile};
 use crate::tracing::tracer_session::TracerSession;
 
 /// Count events and calls, and sum up their durations
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 struct Reported {
     /// `None`: only profiles are.
     dump: Option<Dump>,
-    profiles: Vec<Profile>,
+    profiles: Vec<TracerProfile>,
     is_whole: bool,
 }
 
@@ -154,7 +154,7 @@ impl Args {
         let rows = rows.unwrap_or_default();
         if self.json {
             let lines = functions.iter().map(function_table::as_json);
-            let profiles = found.profiles.iter().flat_map(Profile::json);
+            let profiles = found.profiles.iter().flat_map(TracerProfile::as_json);
             let mut lines = lines
                 .chain(profiles)
                 .chain(rows.iter().map(EventRow::as_json));
@@ -164,7 +164,7 @@ impl Args {
         if !functions.is_empty() {
             tables.push(function_table::table(functions));
         }
-        tables.extend(found.profiles.iter().map(Profile::table));
+        tables.extend(found.profiles.iter().map(TracerProfile::table));
         if tables.is_empty() || !rows.is_empty() {
             tables.push(event_table::table(&rows));
         }

@@ -10,12 +10,11 @@ use crate::input::trace_files;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{count, counted, duration};
 use crate::output::{Exit, Style, columns, note};
-use crate::profile_table;
-use crate::profile_table::Profile;
 use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::trace_file::FileOptions;
 use crate::tables::calls::CallOptions;
+use crate::tables::profile_table::{self, TracerProfile};
 use crate::tables::{event_table, function_table};
 use crate::tracing::preload::FunctionOptions;
 
@@ -82,7 +81,7 @@ impl Args {
             tables.push(function_table::table(&functions));
         }
         let profiles = profile_table::in_dump(&dump, &CallOptions::default())?;
-        tables.extend(profiles.iter().map(Profile::table));
+        tables.extend(profiles.iter().map(TracerProfile::table));
         for table in &mut tables {
             table.fit(columns(io::stderr()).filter(|_| !self.wide));
             table.write(&mut out, Style::none())?;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use ringmark_decoder::{Dump, FunctionTimes, Output, Profile, Step};
 
+use super::calls::{self, CallOptions};
 use crate::output::units::{count, counted, duration};
 use crate::output::{Failure, Table, json, printable};
-use crate::tables::calls::{self, CallOptions};
 
 /// Times of every function in a dump.
 ///

@@ -3,3 +3,4 @@
 pub(crate) mod calls;
 pub(crate) mod event_table;
 pub(crate) mod function_table;
+pub(crate) mod profile_table;

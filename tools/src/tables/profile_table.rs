@@ -3,25 +3,25 @@
 
 use std::collections::BTreeMap;
 
-use ringmark_decoder::{Dump, Gathered, JSON_VERSION, Output};
+use ringmark_decoder::{Dump, Gathered, Output};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
-use crate::output::{Failure, Table, printable};
-use crate::tables::calls::CallOptions;
-use crate::tables::function_table;
+use super::calls::CallOptions;
+use super::function_table;
+use crate::output::{Failure, Table, json, printable};
 use crate::tracing::tracer_session::TracerSession;
 
 /// The functions of one tracer: those with the most time of their own first.
 #[derive(Debug)]
-pub(crate) struct Profile {
+pub(crate) struct TracerProfile {
     tracer: String,
     functions: Vec<Gathered>,
     /// Calls for which the process had no memory.
     pub(crate) uncounted: u64,
 }
 
-impl Profile {
+impl TracerProfile {
     fn new(tracer: String, mut functions: Vec<Gathered>, uncounted: u64) -> Self {
         functions.sort_by(|Gathered(a), Gathered(b)| {
             (b.own, b.calls, &a.function).cmp(&(a.own, a.calls, &b.function))
@@ -81,13 +81,11 @@ impl Profile {
     }
 
     /// A JSON object per function.
-    pub(crate) fn json(&self) -> impl Iterator<Item = serde_json::Value> {
+    pub(crate) fn as_json(&self) -> impl Iterator<Item = serde_json::Value> {
         self.functions.iter().map(|f| {
             let times = f.times();
             let time = |place: usize| times.map(|times| times[place]);
-            serde_json::json!({
-                "v": JSON_VERSION,
-                "kind": "function",
+            let fields = serde_json::json!({
                 "tracer": self.tracer,
                 "name": f.0.function,
                 "module": f.0.module,
@@ -104,7 +102,8 @@ impl Profile {
                 "max_ns": time(5),
                 "approximate": ["p50_ns", "p99_ns"],
                 "histogram": f.0.histogram.0,
-            })
+            });
+            json::object("function", fields)
         })
     }
 }
@@ -116,14 +115,14 @@ impl Profile {
 pub(crate) fn of_process(
     target: &TracerSession,
     options: &CallOptions,
-) -> anyhow::Result<Vec<Profile>> {
+) -> anyhow::Result<Vec<TracerProfile>> {
     let status = target.ask(Verb::Status, &[])?;
     let kind = TracerKind::Profile.name();
     let profiles = status.tracers().filter(|tracer| tracer.kind == kind);
     let names = profiles.map(|tracer| tracer.name);
     names
         .filter(|name| options.names(name))
-        .map(|name| Profile::ask(target, name))
+        .map(|name| TracerProfile::ask(target, name))
         .collect()
 }
 
@@ -132,7 +131,7 @@ pub(crate) fn of_process(
 ///
 /// # Errors
 /// Text that is no time.
-pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Result<Vec<Profile>, Failure> {
+pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Result<Vec<TracerProfile>, Failure> {
     let (times, mut last) = (options.times.build()?, BTreeMap::new());
     dump.events().for_each(|item| {
         let Output::Event(event) = item else { return };
@@ -152,6 +151,8 @@ pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Result<Vec<Profile>
     });
     let profiles = last.into_iter();
     Ok(profiles
-        .map(|((_, tracer), functions)| Profile::new(tracer, functions.into_values().collect(), 0))
+        .map(|((_, tracer), functions)| {
+            TracerProfile::new(tracer, functions.into_values().collect(), 0)
+        })
         .collect())
 }
