@@ -28,6 +28,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(target_endian = "big")]
+compile_error!("Ringmark's format is little-endian and its types are read in place");
+
 pub mod store;
 
 mod blocks;

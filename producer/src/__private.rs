@@ -1,9 +1,9 @@
 //! What the macros, and Ringmark's own crates for C and for functions, need of this crate. No part
 //! of the public interface: any release may change or remove it.
 
-pub use ringmark_ring::reservation::RawReservation;
-pub use ringmark_ring::writer::PAYLOAD_WORDS_MAX;
-pub use ringmark_ring::writer::offsets as writer_offsets;
+pub use crate::ring::reservation::RawReservation;
+pub use crate::ring::writer::PAYLOAD_WORDS_MAX;
+pub use crate::ring::writer::offsets as writer_offsets;
 
 pub use crate::event::callsite::Callsite;
 pub use crate::event::emit::reserve_words_extended;
@@ -11,5 +11,5 @@ pub use crate::event::entry::Entry;
 pub use crate::event::snapshot::Snapshot;
 pub use crate::event::value::Text;
 #[cfg(feature = "functions")]
-pub use crate::function_site::function_site;
+pub use crate::platform::function_site::function_site;
 pub use crate::session::{without_trace, working};

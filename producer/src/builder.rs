@@ -2,9 +2,8 @@
 
 use ringmark_format::session::{Clock, Mode};
 
-use super::error::StartError;
-use super::life::{self, Session};
-use super::options::{Fork, Keep, Options};
+use crate::session::{self, Session};
+use crate::setup::{Fork, Keep, Options, StartError};
 
 /// Builds a session: `Session::builder().ring_bytes(256 << 10).start()?`.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +84,7 @@ impl Builder {
     /// # Errors
     /// Why tracing is off. The program can go on: without a session every macro does nothing.
     pub fn start(self) -> Result<Session, StartError> {
-        life::start_and_tell(self.options).map(Session::of)
+        session::start(self.options)
     }
 }
 

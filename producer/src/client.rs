@@ -5,10 +5,10 @@
 pub use ringmark_format::TypeId;
 #[doc(inline)]
 pub use ringmark_format::schema::Shape;
-pub use ringmark_ring::clock::{CpuTime, cpu_time, monotonic_ns};
 
 pub use crate::event::description::{Description, EventType, Field, Now, Place, TypeState};
 pub use crate::event::emit::reserve_words;
+pub use crate::ring::clock::{CpuTime, cpu_time, monotonic_ns};
 use crate::session;
 pub use crate::session::RingCounts;
 

@@ -40,22 +40,66 @@
 //! The way of an event: a macro looks at one word of its call site (is it on?), reads the clock,
 //! reserves a record in this thread's ring, writes the arguments, and commits by one store. No
 //! lock, no allocation, no system call; a signal handler may do the same at any instruction.
+//!
+//! # Other systems
+//!
+//! Ringmark traces on Linux on x86-64. A program that uses this crate compiles on every other
+//! system and processor, too: no session starts there, which [`StartError::Unsupported`] says, and
+//! each macro does what it does without a session: its arguments are type-checked, never
+//! evaluated. The subscriber and the layer of the bridge from `tracing` record nothing.
 
+#![cfg_attr(
+    not(all(
+        target_os = "linux",
+        target_arch = "x86_64",
+        target_pointer_width = "64",
+        not(ringmark_unsupported)
+    )),
+    allow(dead_code, reason = "what only a session uses")
+)]
+
+mod builder;
 pub mod client;
-#[cfg(feature = "tracing")]
-pub mod tracing;
-
 mod event;
-#[cfg(feature = "functions")]
-mod function_site;
-mod session;
-mod sites;
-mod thread_block;
-mod wiped;
+mod setup;
+
+// What traces, or what stands in for it where Ringmark cannot trace. Cargo.toml has the same rule.
+#[cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    target_pointer_width = "64",
+    not(ringmark_unsupported)
+))]
+#[path = "."]
+mod platform {
+    #[cfg(feature = "functions")]
+    pub(crate) mod function_site;
+    pub(crate) mod session;
+    pub(crate) mod sites;
+    pub(crate) mod thread_block;
+    #[cfg(feature = "tracing")]
+    pub mod tracing;
+    pub(crate) mod wiped;
+
+    pub(crate) use ringmark_ring as ring;
+}
+#[cfg(not(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    target_pointer_width = "64",
+    not(ringmark_unsupported)
+)))]
+#[path = "unsupported/mod.rs"]
+mod platform;
 
 #[doc(hidden)]
 pub mod __private;
 
+#[cfg(feature = "tracing")]
+pub use platform::tracing;
+use platform::{ring, session, sites, thread_block};
+
+pub use builder::Builder;
 pub use event::async_span::{AsyncSpan, Entered, InSpan, Spanned};
 pub use event::span::SpanGuard;
 pub use event::typed::{Event, Reserved, Written, emit, reserve};
@@ -66,9 +110,8 @@ pub use ringmark_format::schema::{Kind, Level};
 pub use ringmark_format::session::{Clock, Mode};
 #[doc(inline)]
 pub use ringmark_macros::{Event, instrument, notrace, trace_fn};
-pub use session::{
-    Builder, Fork, Keep, OptionError, Options, Session, StartError, attach_thread, start_from_env,
-};
+pub use session::{Session, attach_thread, start_from_env};
+pub use setup::{Fork, Keep, OptionError, Options, StartError};
 
 /// The session's clock in ticks, for [`event_at!`]; 0 without a session.
 #[inline(always)]

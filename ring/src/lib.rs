@@ -47,6 +47,9 @@
 //! stores before `produced`. It stays, because `produced` promises this by itself; the test shows
 //! that with both weakened the promise breaks.
 
+#[cfg(target_endian = "big")]
+compile_error!("Ringmark's format is little-endian and its types are read in place");
+
 pub mod protocol;
 #[cfg(not(loom))]
 pub mod system;

@@ -1,7 +1,7 @@
 //! The event path: is the type enabled → reserve → write → commit.
 
+use crate::ring::{Reservation, clock};
 use ringmark_format::TypeId;
-use ringmark_ring::{Reservation, clock};
 
 use super::callsite::{self, Callsite};
 use super::description::Now;

@@ -1,6 +1,6 @@
 //! The arguments of one event: a tuple of values with places computed at compile time.
 
-use ringmark_ring::Reservation;
+use crate::ring::Reservation;
 
 use super::description::Place;
 use super::value::{Encoder, Value, alignment};

@@ -2,8 +2,8 @@
 
 use core::marker::PhantomData;
 
+use crate::ring::Reservation;
 use ringmark_format::TypeId;
-use ringmark_ring::Reservation;
 
 use super::description::{Description, EventType, Field, Now, TypeState};
 use super::emit::reserve_words;

@@ -2,9 +2,9 @@
 
 use core::fmt::{self, Write};
 
+use crate::ring::Reservation;
 use ringmark_format::align8;
 use ringmark_format::schema::Kind;
-use ringmark_ring::Reservation;
 
 /// Something that can be an argument of an event.
 ///

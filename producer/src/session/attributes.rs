@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use ringmark_format::attribute::{self, tag};
 use ringmark_ring::small_file;
 
-use super::options::Options;
+use crate::setup::Options;
 
 /// Gathers the attributes of this process. `notices` are for people who wonder.
 pub(super) fn gather(options: &Options, notices: &[String]) -> Vec<u8> {

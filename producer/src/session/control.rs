@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 
 use super::core::Core;
-use super::filter::{Directives, Pattern};
 use super::registry;
 use super::warm::{self, futex_half};
 use crate::event::description::Level;
+use crate::setup::filter::{Directives, Pattern};
 
 /// Stack of the helper thread; only what is used takes memory.
 const STACK_BYTES: usize = 256 << 10;

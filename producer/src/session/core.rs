@@ -9,8 +9,8 @@ use ringmark_format::session::{Clock, SessionState};
 use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
-use super::options::Options;
-use crate::wiped::Wiped;
+use crate::platform::wiped::Wiped;
+use crate::setup::Options;
 
 /// A running session. Lives until the process ends.
 pub(crate) struct Core {

@@ -15,12 +15,12 @@ use rustix::thread::futex::Timespec;
 use super::attributes;
 use super::control::Helper;
 use super::core::Core;
-use super::error::StartError;
 use super::layout::{self, Facts, Regions};
 use super::memory;
-use super::options::Options;
 use super::process;
-use crate::wiped::Wiped;
+use crate::platform::wiped::Wiped;
+use crate::setup::Options;
+use crate::setup::StartError;
 
 /// Nominal rate where none could be measured yet: one tick a nanosecond, until samples correct it.
 const UNKNOWN_RATE: Rate = Rate::IDENTITY;

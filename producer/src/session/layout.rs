@@ -15,7 +15,7 @@ use ringmark_ring::identity::Identity;
 use ringmark_ring::mapping::{self, MapError};
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::options::Options;
+use crate::setup::Options;
 
 const PAGE: u64 = 4096;
 const HEADER_BYTES: u64 = 2 * PAGE;

@@ -12,11 +12,11 @@ use ringmark_ring::{all_lease, session_dir};
 
 use super::control::Helper;
 use super::core::Core;
-use super::error::StartError;
-use super::filter::Directives;
-use super::options::{Fork, Keep, Options};
 use super::process::{ForkLock, Hooks};
 use super::{attach, create, memory, process, registry, warm};
+use crate::setup::StartError;
+use crate::setup::filter::Directives;
+use crate::setup::{Fork, Keep, Options};
 
 /// What start and close agree on.
 struct Control {
@@ -47,7 +47,7 @@ pub(super) fn install_fork_hooks() {
 fn start_child() -> Option<&'static Core> {
     let options = Core::parent().map(|parent| &parent.options);
     let options = options.filter(|options| options.fork == Fork::Follow);
-    let core = options.and_then(|options| start(options.clone()).ok());
+    let core = options.and_then(|options| start_core(options.clone()).ok());
     if core.or_else(Core::current).is_none() {
         registry::unregister_all();
     }
@@ -61,11 +61,11 @@ pub fn start_from_env() -> Option<Session> {
     let wanted = std::env::var("RINGMARK").unwrap_or_default();
     let result = match Options::parse(&wanted) {
         Ok(None) => return None,
-        Ok(Some(options)) => start_and_tell(with_env(options)),
+        Ok(Some(options)) => start(with_env(options)),
         Err(error) => Err(StartError::Option(error)),
     };
     match result {
-        Ok(core) => Some(Session::of(core)),
+        Ok(session) => Some(session),
         Err(error) => {
             report_off(&error);
             None
@@ -109,13 +109,13 @@ fn parse_filter(text: &str) -> Result<Directives, StartError> {
 
 /// Starts the session of this process and tells the listener what is on. (A forked child inherits
 /// its parent's caches with the same filter, and must not take foreign locks.)
-pub(super) fn start_and_tell(options: Options) -> Result<&'static Core, StartError> {
-    let core = start(options)?;
+pub(crate) fn start(options: Options) -> Result<Session, StartError> {
+    let core = start_core(options)?;
     registry::tell();
-    Ok(core)
+    Ok(Session::of(core))
 }
 
-fn start(options: Options) -> Result<&'static Core, StartError> {
+fn start_core(options: Options) -> Result<&'static Core, StartError> {
     options.check().map_err(StartError::Option)?;
     let directives = parse_filter(&options.filter)?;
     // Before the lock: a child forked while this thread starts must not inherit it as taken.
@@ -267,7 +267,7 @@ impl Session {
         process::foreign_events()
     }
 
-    /// Changes which events are on, as [`Builder::filter`](super::Builder::filter); returns how many types are on.
+    /// Changes which events are on, as [`Builder::filter`](crate::Builder::filter); returns how many types are on.
     ///
     /// # Errors
     /// A directive cannot be read; nothing was changed.

@@ -12,9 +12,7 @@ use ringmark_ring::{SlotGeometry, mapping, small_file};
 
 use super::core::Core;
 use super::layout::Regions;
-
-/// What cut a session where the filesystem is nearly full.
-pub(super) const FREE_SPACE: &str = "a quarter of the filesystem's free space";
+use crate::setup::error::FREE_SPACE;
 
 /// Smallest ring.
 pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;

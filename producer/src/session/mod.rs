@@ -2,22 +2,19 @@
 //!
 //! The rooms, from the ground up; each knows only those above it in this list:
 //!
-//! - what a session is made of: `options`, `filter`, `attributes`, `layout` (the bytes of a new ring
-//!   file), `core` (the session itself), `memory` (the file's space), `error`;
+//! - what a session is made of: `attributes`, `layout` (the bytes of a new ring file), `core` (the
+//!   session itself), `memory` (the file's space);
 //! - what the operating system tells: `handler`, `pin`, `retry`, `process`;
 //! - what threads get: `warm` (the pool of rings), `attach` (the way off the event path), `sample`;
 //! - what types are known: `known`, `schema`, `registry`;
 //! - the life of a session: `control` (its helper thread), `create` (its file), `life` (start and
-//!   close), `registration` (types that come while the program runs), `builder`.
+//!   close), `registration` (types that come while the program runs).
 
 // What a session is made of.
 mod attributes;
 mod core;
-mod error;
-mod filter;
 mod layout;
 mod memory;
-mod options;
 
 // What the operating system tells.
 mod handler;
@@ -36,7 +33,6 @@ mod registry;
 mod schema;
 
 // The life of a session.
-mod builder;
 mod control;
 mod create;
 mod life;
@@ -44,14 +40,12 @@ mod registration;
 
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;
-pub use builder::Builder;
 pub use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
 pub(crate) use core::now;
-pub use error::StartError;
+pub(crate) use life::start;
 pub use life::{Session, start_from_env};
-pub use options::{Fork, Keep, OptionError, Options};
 pub(crate) use pin::keep_mapped;
 #[cfg(feature = "tracing")]
 pub(crate) use registration::register_once;

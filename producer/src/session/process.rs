@@ -12,9 +12,9 @@ use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, Writer, clock, raw};
 
 use super::core::Core;
-#[cfg(feature = "tracing")]
-use super::options::Fork;
 use super::{handler, pin, retry};
+#[cfg(feature = "tracing")]
+use crate::setup::Fork;
 use crate::thread_block::{self, Phase};
 
 /// A lock that a fork holds: the child finds it free, and what it guards whole.

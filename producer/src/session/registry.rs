@@ -9,7 +9,6 @@ use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::published_static::Published;
 
 use super::core::Core;
-use super::filter::{Directives, Pattern};
 use super::known;
 #[cfg(feature = "tracing")]
 use super::process;
@@ -18,6 +17,7 @@ use super::schema::{publish, push_entry};
 #[cfg(feature = "tracing")]
 use crate::event::description::Level;
 use crate::event::description::{Description, EventType, Field, Shape};
+use crate::setup::filter::{Directives, Pattern};
 
 /// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
 /// on the session's helper thread; there is none with control off.

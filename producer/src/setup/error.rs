@@ -4,11 +4,13 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use ringmark_ring::RingFileError;
-use ringmark_ring::session_dir::DirError;
+use crate::ring::RingFileError;
+use crate::ring::session_dir::DirError;
 
-use super::memory::FREE_SPACE;
 use super::options::OptionError;
+
+/// What limits a session where the filesystem is nearly full.
+pub(crate) const FREE_SPACE: &str = "a quarter of the filesystem's free space";
 
 /// Why a session did not start. The program goes on without tracing.
 #[derive(Debug)]
@@ -51,6 +53,11 @@ pub enum StartError {
     },
     /// The session of this process was closed.
     Closed,
+    /// Ringmark does not trace on this system or processor; the program runs untraced.
+    Unsupported {
+        /// System and processor that the program was built for.
+        found: String,
+    },
     /// Another copy of the library in this process has a session.
     OtherCopy {
         /// Its ring file.
@@ -60,7 +67,7 @@ pub enum StartError {
 
 impl StartError {
     /// Whether the file system that holds the session directory is full.
-    pub(super) fn is_lack_of_room(&self) -> bool {
+    pub(crate) fn is_lack_of_room(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
             Self::NoSpace { limit, .. } => *limit == FREE_SPACE,
@@ -94,6 +101,9 @@ impl fmt::Display for StartError {
                 write!(f, "a session runs already, with another value of {option}")
             }
             Self::Closed => write!(f, "the session of this process was closed"),
+            Self::Unsupported { found } => {
+                write!(f, "Ringmark traces on Linux on x86-64, found {found}")
+            }
             Self::OtherCopy { path } => write!(
                 f,
                 "another copy of the ringmark library in this process has the session {}",

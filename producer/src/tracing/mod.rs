@@ -17,6 +17,7 @@
 
 mod direct;
 mod ids;
+mod init_error;
 mod layer;
 mod log_records;
 mod site;
@@ -26,35 +27,13 @@ mod subscriber;
 mod thread;
 mod values;
 
-use std::fmt;
-
 use tracing_core::{Dispatch, callsite, dispatcher};
 
+pub use init_error::InitError;
 pub use layer::{RecorderLayer, layer};
 pub use subscriber::Recorder;
 
 use crate::{Session, session};
-
-/// What could not be installed. The session, if one was asked for, runs all the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InitError {
-    /// The program has a global subscriber for `tracing` already.
-    SubscriberIsSet,
-    /// The program has a logger for `log` already; `tracing` is bridged.
-    LoggerIsSet,
-}
-
-impl fmt::Display for InitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SubscriberIsSet => "tracing: the program has set another global subscriber; add ringmark::tracing::layer() to it",
-            Self::LoggerIsSet => "log: another logger is set already",
-        })
-    }
-}
-
-impl std::error::Error for InitError {}
 
 /// Starts a session if `RINGMARK` asks for one, and bridges `tracing` and `log` to it. `None`: no
 /// session runs; everything is off until one starts.

@@ -14,7 +14,8 @@ pub struct Package {
     pub dir: String,
     /// Packages of this workspace that it depends on outside tests.
     pub ours: BTreeSet<String>,
-    /// Other packages that it always depends on outside tests: not optional, on every target.
+    /// Other packages that it always depends on outside tests: not optional, also where only some
+    /// targets need it; models (`cfg(loom)`) are left out.
     pub foreign: BTreeSet<String>,
 }
 
@@ -46,7 +47,8 @@ fn read_package(value: &Value, root: &str) -> Result<(String, Package), String> 
         let is_dev = dependency["kind"] == "dev";
         if dependency["path"].is_string() && !is_dev {
             package.ours.insert(name);
-        } else if !is_dev && dependency["optional"] == false && dependency["target"].is_null() {
+        } else if !is_dev && dependency["optional"] == false && dependency["target"] != "cfg(loom)"
+        {
             package.foreign.insert(name);
         }
     }
@@ -165,6 +167,7 @@ mod tests {
     fn metadata_is_read() {
         let metadata = r#"{"workspace_root":"/w","packages":[{"name":"p","manifest_path":"/w/x/Cargo.toml","dependencies":[
             {"name":"libc","kind":null,"optional":false,"target":null},
+            {"name":"rustix","kind":null,"optional":false,"target":"cfg(unix)"},
             {"name":"tracing","kind":null,"optional":true,"target":null},
             {"name":"loom","kind":null,"optional":false,"target":"cfg(loom)"},
             {"name":"proptest","kind":"dev","optional":false,"target":null},
@@ -175,7 +178,7 @@ mod tests {
         let expected = Package {
             dir: "x".into(),
             ours: set("q"),
-            foreign: set("libc"),
+            foreign: &set("libc") | &set("rustix"),
         };
         assert_eq!(found["p"], expected);
         assert!(packages("{}").is_err());

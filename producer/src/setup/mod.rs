@@ -1,0 +1,9 @@
+//! What a program asks for when it starts a session, and why it may get none. The same on every
+//! system: a program that sets options compiles wherever Rust does.
+
+pub(crate) mod error;
+pub(crate) mod filter;
+mod options;
+
+pub use error::StartError;
+pub use options::{Fork, Keep, OptionError, Options};

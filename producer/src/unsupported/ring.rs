@@ -1,0 +1,141 @@
+//! The types of a ring, without values: code that would write records compiles, and cannot run.
+
+use core::convert::Infallible;
+use core::marker::PhantomData;
+
+use ringmark_format::TypeId;
+
+/// A thread's writer: there is none.
+pub(crate) enum Writer {}
+
+impl Writer {
+    pub(crate) fn clock(&self) -> u32 {
+        match *self {}
+    }
+
+    pub(crate) fn reserve_or_now(
+        &self,
+        _type_id: TypeId,
+        _payload_words: u64,
+        _now: u64,
+        _again: &mut u64,
+    ) -> Option<Reservation<'_>> {
+        match *self {}
+    }
+
+    pub(crate) fn reserve_extended(
+        &self,
+        _type_id: TypeId,
+        _payload_words: u64,
+        _now: u64,
+    ) -> Option<Reservation<'_>> {
+        match *self {}
+    }
+}
+
+/// A reserved record: there is none.
+pub struct Reservation<'w> {
+    none: Infallible,
+    ring: PhantomData<&'w ()>,
+}
+
+impl Reservation<'_> {
+    /// Payload words of the record.
+    #[must_use]
+    pub fn payload_words(&self) -> u64 {
+        match self.none {}
+    }
+
+    /// Sets one payload word.
+    pub fn set_word(&mut self, _index: usize, _value: u64) {
+        match self.none {}
+    }
+
+    /// Copies bytes to the payload.
+    pub fn set_bytes(&mut self, _first_word: usize, _bytes: &[u8]) {
+        match self.none {}
+    }
+
+    /// Commits the record.
+    pub fn commit(self) {
+        match self.none {}
+    }
+}
+
+/// Clocks, all of which stand still: nothing is measured where nothing is recorded.
+pub(crate) mod clock {
+    /// The clock of a session: 0.
+    #[inline(always)]
+    pub(crate) fn read(_clock: u32) -> u64 {
+        0
+    }
+
+    /// Monotonic time in nanoseconds: 0, because Ringmark does not trace here.
+    #[must_use]
+    pub fn monotonic_ns() -> u64 {
+        0
+    }
+
+    /// Processor time used so far, in nanoseconds.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct CpuTime {
+        /// Of all threads of the process.
+        pub process_ns: u64,
+        /// Of the calling thread.
+        pub thread_ns: u64,
+    }
+
+    /// Processor time: 0, because Ringmark does not trace here.
+    #[must_use]
+    pub fn cpu_time() -> CpuTime {
+        CpuTime {
+            process_ns: 0,
+            thread_ns: 0,
+        }
+    }
+}
+
+/// Reservations that cross a language boundary.
+pub(crate) mod reservation {
+    /// A reservation of generated code: there is none.
+    #[derive(Debug, Clone, Copy)]
+    pub enum RawReservation {}
+}
+
+/// What generated code knows of a writer: nothing.
+pub(crate) mod writer {
+    /// Most payload words of a record.
+    pub const PAYLOAD_WORDS_MAX: u64 = ringmark_format::page::PAGE_BYTES_MAX as u64 / 8;
+
+    /// Offsets in a writer: there is none.
+    pub mod offsets {}
+}
+
+macro_rules! errors_without_values {
+    ($($(#[$meta:meta])* $name:ident;)*) => { $(
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub enum $name {}
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, _f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match *self {}
+            }
+        }
+
+        impl core::error::Error for $name {}
+    )* };
+}
+
+errors_without_values! {
+    /// What is wrong with a ring file: no ring file is made.
+    RingFileError;
+}
+
+/// Session directories.
+pub(crate) mod session_dir {
+    errors_without_values! {
+        /// What is wrong with a session directory: no session directory is looked for.
+        DirError;
+    }
+}

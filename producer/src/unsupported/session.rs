@@ -1,0 +1,184 @@
+//! The session's interface where no session can start.
+
+use core::convert::Infallible;
+use core::ops::Range;
+use std::fs::File;
+use std::path::Path;
+
+use ringmark_format::session::Clock;
+use ringmark_format::{TypeId, Uuid};
+
+use super::ring::Reservation;
+use crate::event::description::{Description, Now};
+use crate::setup::{Options, StartError};
+
+/// A handle to the session of this process: there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct Session {
+    none: Infallible,
+}
+
+impl Session {
+    /// The session of this process: none runs.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        None
+    }
+
+    /// The ring file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self.none {}
+    }
+
+    /// The open ring file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        match self.none {}
+    }
+
+    /// Random identity of the session.
+    #[must_use]
+    pub fn uuid(&self) -> Uuid {
+        match self.none {}
+    }
+
+    /// The clock in use.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        match self.none {}
+    }
+
+    /// Ticks of the session's clock in `ns` nanoseconds.
+    #[must_use]
+    pub fn ticks_of_ns(&self, _ns: u64) -> u64 {
+        match self.none {}
+    }
+
+    /// Events of a raw clone that were not recorded: none.
+    #[must_use]
+    pub fn foreign_events() -> u64 {
+        0
+    }
+
+    /// How much was written into each ring so far.
+    #[must_use]
+    pub fn ring_counts(&self) -> Vec<RingCounts> {
+        match self.none {}
+    }
+
+    /// Calls `visit` with the types of records in a ring.
+    pub fn sample_types(
+        &self,
+        _ring: u32,
+        _page_switches: Range<u64>,
+        _pages_max: u32,
+        _visit: &mut dyn FnMut(u32),
+    ) {
+        match self.none {}
+    }
+
+    /// Changes which events are enabled.
+    ///
+    /// # Errors
+    /// None: there is no session to call it on.
+    pub fn set_filter(&self, _directives: &str) -> Result<usize, StartError> {
+        match self.none {}
+    }
+
+    /// Ends the session.
+    pub fn close(self) {
+        match self.none {}
+    }
+}
+
+/// Refuses to start a session.
+pub(crate) fn start(_options: Options) -> Result<Session, StartError> {
+    let forced = if cfg!(ringmark_unsupported) {
+        ", built with --cfg ringmark_unsupported"
+    } else {
+        ""
+    };
+    let (system, processor) = (std::env::consts::OS, std::env::consts::ARCH);
+    Err(StartError::Unsupported {
+        found: format!("{system} on {processor}{forced}"),
+    })
+}
+
+/// Starts no session. What `RINGMARK` asks for is refused; the reason is printed with
+/// `RINGMARK_VERBOSE=1`.
+pub fn start_from_env() -> Option<Session> {
+    let wanted = std::env::var("RINGMARK").unwrap_or_default();
+    let started = match Options::parse(&wanted) {
+        Ok(options) => start(options?),
+        Err(error) => Err(StartError::Option(error)),
+    };
+    match started {
+        Ok(session) => Some(session),
+        Err(error) => {
+            if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|value| value == "1") {
+                let line = format!("ringmark: tracing is off: {error}\n");
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+            }
+            None
+        }
+    }
+}
+
+/// Gets a ring for this thread: `false`, there is none.
+pub fn attach_thread() -> bool {
+    false
+}
+
+/// The session's clock in ticks: 0.
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    0
+}
+
+/// Reserves no record.
+#[inline(always)]
+pub(crate) fn reserve_slow(
+    _type_id: TypeId,
+    _words: u64,
+    _now: Now,
+    _ticks: u64,
+) -> Option<Reservation<'static>> {
+    None
+}
+
+/// How much was written into a ring, over all threads that had it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RingCounts {
+    /// Records.
+    pub records: u64,
+    /// Page switches: the open page is not counted.
+    pub page_switches: u64,
+}
+
+/// Runs no `work`: there is no session.
+pub fn without_trace<R>(_work: impl FnOnce() -> R) -> Option<R> {
+    None
+}
+
+/// Tells no asker that a library works on its request.
+pub fn working() {}
+
+pub(crate) fn register_dynamic(_description: &Description<'_>) {}
+
+pub(crate) fn answer_requests(
+    _word: &'static str,
+    _answer: fn(&str) -> Result<String, String>,
+    _idle: fn(),
+) {
+}
+
+pub(crate) fn append_written(_entries: &[u8]) -> bool {
+    false
+}
+
+pub(crate) fn is_first(_number: usize) -> bool {
+    false
+}
+
+pub(crate) fn keep_mapped(_address: *const core::ffi::c_void) {}
