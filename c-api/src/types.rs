@@ -122,6 +122,7 @@ fn field(of: &CField) -> Option<Field> {
             kind: Kind::from_u8(u8::try_from(of.kind).ok()?)?,
             count: 0,
             offset: of.offset,
+            optional: false,
         },
         semantic: of.semantic,
         unit: if of.semantic == semantic::DURATION {
@@ -134,7 +135,7 @@ fn field(of: &CField) -> Option<Field> {
 }
 
 fn end(field: &Field) -> u32 {
-    field.place.offset + field.place.kind.fixed_bytes() as u32
+    field.place.offset + field.place.bytes()
 }
 
 /// A text of a type; empty if it is no UTF-8.

@@ -79,6 +79,7 @@ fn shown(value: Value<'_>) -> String {
             let items: Vec<String> = value.items().map(shown).collect();
             format!("[{}]", items.join(","))
         }
+        Value::None => "none".to_owned(),
         Value::Missing => "<invalid>".to_owned(),
     }
 }

@@ -49,7 +49,7 @@ layout! {
     pub struct FieldEntry: 16 {
         /// See [`Kind`].
         0 kind: u8,
-        /// Zero.
+        /// Bit 0: the value may be absent ([`OPTIONAL`]).
         1 flags: u8,
         /// 0: one value; n: an array of n values.
         2 count: u16,
@@ -61,6 +61,10 @@ layout! {
         12 reserved: u32,
     }
 }
+
+/// FieldEntry flag: `bytes` is twice the size of the kind. The value, then its presence, an unsigned
+/// number of that size: 0 if there is no value.
+pub const OPTIONAL: u8 = 1;
 
 numbered! {
     /// How important an event is. The order is that of `tracing`, most severe first.

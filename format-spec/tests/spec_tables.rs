@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ringmark_format::counters::Cause;
 use ringmark_format::function::TracerKind;
-use ringmark_format::schema::{Kind, Level, Shape};
+use ringmark_format::schema::{self, Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
@@ -218,6 +218,7 @@ fn code_singles() -> Vec<Row> {
         single("mailbox::REQUEST_OFFSET", mailbox::REQUEST_OFFSET as u64),
         single("mailbox::TEXT_BYTES_MAX", mailbox::TEXT_BYTES_MAX as u64),
         single("mailbox::ANSWER_OFFSET", mailbox::ANSWER_OFFSET as u64),
+        single("schema::OPTIONAL", schema::OPTIONAL),
         single("page::BUSY", page::BUSY),
         single("page::FIRST_OF_CLAIM", page::FIRST_OF_CLAIM),
         single("page::PAGE_BYTES_MIN", page::PAGE_BYTES_MIN),

@@ -88,6 +88,10 @@ fn texts() {
 }
 
 fn options() {
+    event!(target: "t", category: "c", level: Warn, "any.order", n = 1_u8);
+    counter!(target: "t", level: Debug, "counter.options", 1_u8, pool = "http");
+    flow!(category: "c", level: Warn, "flow.options", 1_u8);
+    event_at!(AT, target: "t", level: Warn, "at.options");
     event!("plain");
     event!("comma",);
     event!(level: Error, "level");
@@ -96,6 +100,11 @@ fn options() {
     event!(target: "only.target", "target", n = 1_u8);
     event!(level: Warn, target: "t", "level.target");
     event!(category: "c", target: "t", "category.target");
+}
+
+struct Place {
+    id: u16,
+    path: &'static str,
 }
 
 fn arguments() {
@@ -112,6 +121,12 @@ fn arguments() {
         c = (shorthand..9).len()
     );
     event!("comma.too", a = 1_u8,);
+    let place = Place {
+        id: 5_u16,
+        path: "/",
+    };
+    event!("shorthand.text", ?shorthand, %other, place.id, ?place.path);
+    event!("raw", r#type = 1_u8);
 }
 
 fn others() {
@@ -292,6 +307,15 @@ fn options_and_their_defaults() {
     facts("category.target", Level::Info, "c", "t");
     facts("inner", Level::Debug, "c", "t");
     facts("at.level", Level::Debug, "", here);
+    facts("any.order", Level::Warn, "c", "t");
+    facts("counter.options", Level::Debug, "", "t");
+    facts("flow.options", Level::Warn, "c", here);
+    facts("at.options", Level::Warn, "", "t");
+    check(
+        "counter.options",
+        "value:u8@0 pool:str@8",
+        "value=1 pool=http",
+    );
     let plain = recorded().event_type("plain");
     assert!(plain.file.ends_with("macros_grammar.rs"));
     let line = include_str!("macros_grammar.rs")
@@ -314,6 +338,12 @@ fn names_of_arguments() {
     );
     check("expression", "a:u32@0 b:u8@4 c:u64@8", "a=6 b=1 c=2");
     check("comma.too", "a:u8@0", "a=1");
+    check(
+        "shorthand.text",
+        "shorthand:str@0 other:str@8 place.id:u16@16 place.path:str@24",
+        "shorthand=7 other=text place.id=5 place.path=\"/\"",
+    );
+    check("raw", "type:u8@0", "type=1");
 }
 
 #[track_caller]

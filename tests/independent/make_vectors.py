@@ -251,6 +251,26 @@ def odd_fields():
     return dump, [line(1, 0, ZERO[0] + 1, 'odd char=<invalid> odd=0x0102 text=""')] + tail()
 
 
+def optional():
+    """Values that may be absent, there and not; a present zero."""
+    rows = [
+        ("status", 3, struct.pack("<II", 503, 1), "503"),
+        ("no_status", 3, bytes(8), "none"),
+        ("zero", 4, struct.pack("<QQ", 0, 1), "0"),
+        ("text", 15, struct.pack("<IIQ", 72, 2, 1), '"ok"'),
+        ("no_text", 15, bytes(16), "none"),
+        ("flag", 13, b"\x00\x01", "false"),
+    ]
+    payload, fields, shown = b"", [], []
+    for name, kind, raw, text in rows:
+        fields.append(field(name, kind, len(payload), len(raw), flags=1))
+        payload += raw
+        shown.append(f"{name}={text}")
+    payload += bytes(72 - len(payload)) + b"ok"
+    dump = one_page(event_type(16, "optional", 72, *fields), record(1, 16, payload))
+    return dump, [line(1, 0, ZERO[0] + 1, "optional " + " ".join(shown))] + tail()
+
+
 def reserved_type():
     """A reserved record type of the future: skipped, but it has a number."""
     dump = one_page(MARK, record(1, 7, u64(1) * 2), record(2, 18))
@@ -320,6 +340,7 @@ def damaged():
 VECTORS = [
     *(empty, kinds, two_rings, lz4_container, delta_shuffle, merged, unknown, overwrite),
     *(two_sessions, damaged, time_back, before_start, odd_fields, reserved_type, described_twice),
+    optional,
 ]
 
 

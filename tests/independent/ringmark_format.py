@@ -266,7 +266,8 @@ class Field:
     def __init__(self, value):
         if len(value) < 16:
             raise Damaged(f"a FIELD of {len(value)} bytes")
-        self.kind, _, self.count, self.offset, self.size, _ = struct.unpack_from("<BBHIII", value)
+        self.kind, flags, self.count, self.offset, self.size, _ = struct.unpack_from("<BBHIII", value)
+        self.optional = bool(flags & 1) and self.count == 0
         found, whole = attributes(value[16:])
         if not whole:
             raise Damaged("an attribute of a FIELD reaches past it")
@@ -281,8 +282,12 @@ class Field:
         if len(raw) != self.size:
             return "<invalid>"
         code, size = KINDS.get(self.kind, (None, None))
-        if size != self.size:
+        if size is None or size * (1 + self.optional) != self.size:
             return "0x" + raw.hex()
+        if self.optional:
+            raw, presence = raw[:size], raw[size:]
+            if not any(presence):
+                return "none"
         if code in ("u128", "i128"):
             return str(int.from_bytes(raw, "little", signed=code == "i128"))
         if code == "bool":

@@ -31,8 +31,8 @@ def session_content(uuid, mode=1, clock=2, zero=(0, 0, 0), rate=(1, 0), attribut
     ) + attributes
 
 
-def field(name, kind, offset, size, count=0, extra=b""):
-    entry = struct.pack("<BBHIII", kind, 0, count, offset, size, 0)
+def field(name, kind, offset, size, count=0, extra=b"", flags=0):
+    entry = struct.pack("<BBHIII", kind, flags, count, offset, size, 0)
     return attribute(7, entry + attribute(1, name.encode()) + extra)
 
 

@@ -321,6 +321,7 @@ impl Condition {
                 return self.equal(self.text_is(&hex));
             }
             Value::Array(..) => return value.items().any(|item| self.compare(item)),
+            Value::None => return self.equal(self.text == "none"),
             Value::Missing => return false,
         };
         match self.integer {

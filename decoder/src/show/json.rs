@@ -301,7 +301,7 @@ fn scalar(value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
         Value::F64(n) => float(n, &n.to_string(), out),
         Value::U128(n) => wide(n <= 1 << 53, &n.to_string(), out),
         Value::I128(n) => wide(n.unsigned_abs() <= 1 << 53, &n.to_string(), out),
-        Value::Missing | Value::Array(..) => out.extend_from_slice(b"null"),
+        Value::None | Value::Missing | Value::Array(..) => out.extend_from_slice(b"null"),
     }
 }
 

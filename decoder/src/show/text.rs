@@ -290,6 +290,7 @@ fn push_display(value: Value<'_>, out: &mut Vec<u8>) {
             out.push(b'\'');
             return;
         }
+        Value::None => "none".to_owned(),
         _ => "?".to_owned(),
     };
     out.extend_from_slice(text.as_bytes());

@@ -1,7 +1,7 @@
 //! Fields of event types: where their values lie in a payload and how they are read.
 
 use ringmark_format::attribute::{Attribute, Attributes, tag};
-use ringmark_format::schema::{FieldEntry, Kind, semantic};
+use ringmark_format::schema::{FieldEntry, Kind, OPTIONAL, semantic};
 use zerocopy::FromBytes;
 
 use crate::trace_file::value::Value;
@@ -20,6 +20,8 @@ pub struct Field {
     pub offset: u32,
     /// Bytes of one value in the fixed part.
     pub bytes: u32,
+    /// Whether the value may be absent.
+    pub optional: bool,
     /// Unit, or empty.
     pub unit: Vec<u8>,
     /// Display base; 10 if not given.
@@ -37,13 +39,16 @@ impl Field {
     pub(crate) fn read(value: &[u8]) -> Result<Self, &'static str> {
         let (entry, attributes) =
             FieldEntry::read_from_prefix(value).map_err(|_| "a field is too short")?;
+        let optional = entry.flags & OPTIONAL != 0 && entry.count == 0;
+        let halves = if optional { 2 } else { 1 };
         let known = Kind::from_u8(entry.kind);
         let mut field = Self {
             name: Vec::new(),
-            kind: known.filter(|kind| kind.fixed_bytes() == entry.bytes as usize),
+            kind: known.filter(|kind| halves * kind.fixed_bytes() == entry.bytes as usize),
             count: entry.count,
             offset: entry.offset,
             bytes: entry.bytes,
+            optional,
             unit: Vec::new(),
             base: 10,
             semantic: None,
@@ -87,7 +92,7 @@ impl Field {
             self.kind,
             Some(Kind::U64 | Kind::U32 | Kind::U16 | Kind::U8)
         );
-        self.count == 0 && number
+        self.count == 0 && !self.optional && number
     }
 
     /// The label of a value, if it has one.
@@ -105,6 +110,9 @@ impl Field {
         let Some(kind) = self.kind else {
             return self.unreadable(payload);
         };
+        if self.optional && self.is_absent(kind, payload) {
+            return Value::None;
+        }
         if self.count == 0 {
             return payload
                 .get(self.offset as usize..)
@@ -117,6 +125,13 @@ impl Field {
             Some(items) => Value::Array(kind, items, payload),
             None => Value::Missing,
         }
+    }
+
+    /// Whether the presence after an optional value is 0.
+    fn is_absent(&self, kind: Kind, payload: &[u8]) -> bool {
+        let start = (self.offset as usize).saturating_add(kind.fixed_bytes());
+        let presence = payload.get(start..start.saturating_add(kind.fixed_bytes()));
+        presence.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
     }
 
     /// A field of a kind that this decoder does not know: its bytes.

@@ -27,6 +27,8 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// Values of this kind side by side in the first slice; the second is the whole payload.
     Array(Kind, &'a [u8], &'a [u8]),
+    /// An optional value that is not there.
+    None,
     /// The payload is too short for it, it points outside, or it is no value of its kind.
     Missing,
 }

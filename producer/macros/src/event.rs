@@ -155,6 +155,7 @@ impl Field {
                     kind: <#ty as ::ringmark::Value>::KIND,
                     count: <#ty as ::ringmark::Value>::COUNT,
                     offset: ::core::mem::offset_of!(#event, #ident) as u32,
+                    optional: false,
                 },
                 semantic: 0,
                 unit: #unit,

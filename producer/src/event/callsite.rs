@@ -77,6 +77,7 @@ const DURATION: Field = Field {
         kind: Kind::U64,
         count: 0,
         offset: 0,
+        optional: false,
     },
     semantic: semantic::DURATION,
     unit: "ticks",

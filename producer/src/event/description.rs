@@ -26,8 +26,24 @@ pub struct Place {
     pub kind: Kind,
     /// 0: one value; n: an array of n.
     pub count: u16,
-    /// Offset in the payload.
+    /// Offset in the payload, in bytes.
     pub offset: u32,
+    /// Whether the value may be absent: it has twice its size, and its second half is 1 if the
+    /// value is there, 0 if not. Not for arrays.
+    pub optional: bool,
+}
+
+impl Place {
+    /// Bytes of all values in the payload's fixed part.
+    #[must_use]
+    pub const fn bytes(&self) -> u32 {
+        let values = if self.count == 0 {
+            1
+        } else {
+            self.count as u32
+        };
+        values * self.kind.fixed_bytes() as u32 * if self.optional { 2 } else { 1 }
+    }
 }
 
 /// An event type: static facts about one place in the program.

@@ -58,6 +58,7 @@ const fn next<V: Value>(before: usize) -> (Place, usize) {
         kind: V::KIND,
         count: V::COUNT,
         offset: offset as u32,
+        optional: V::OPTIONAL,
     };
     (place, V::BYTES)
 }
@@ -80,7 +81,7 @@ macro_rules! tuple {
     ($($name:ident $index:tt),+ $(,)?) => {
         impl<$($name: Value),+> Fields for ($($name,)+) {
             const PLACES: &'static [Place] = &{
-                let mut all = [Place { kind: super::description::Kind::U8, count: 0, offset: 0 }; tuple!(@count $($name)+)];
+                let mut all = [Place { kind: super::description::Kind::U8, count: 0, offset: 0, optional: false }; tuple!(@count $($name)+)];
                 let mut at = 0;
                 $(
                     let (place, bytes) = next::<$name>(at);

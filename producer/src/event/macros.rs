@@ -188,92 +188,178 @@ macro_rules! __record {
     (@text [$default:expr] $given:expr) => { $given };
 }
 
-/// Emits an instant event: `event!("request.done", status = 200u16, bytes = n)`.
+/// Emits an event: something that happens at one moment.
 ///
-/// The arguments are evaluated only if the event type is on. Without a session nothing happens.
+/// Without a session, and while the filter disables the event type, nothing happens: the arguments
+/// are not evaluated. Otherwise the event is recorded in this thread's ring, or counted as lost.
 ///
 /// # Grammar
 ///
 /// ```text
-/// event!([level: LEVEL,] [category: EXPR,] [target: EXPR,] NAME [, ARGUMENT]* [,])
+/// event!([OPTION,]* NAME [, ARGUMENT]* [,])
 /// ```
 ///
-/// - The options are optional, and stand in this order. `level` is `Error`, `Warn`, `Info` (the
-///   default), `Debug` or `Trace`; `category` is `""` by default, `target` the module's path.
-/// - `NAME`, `category` and `target` are constant texts.
-/// - An `ARGUMENT` is `name = value`, `name = ?value` for the value's `Debug` text,
-///   `name = %value` for its `Display` text, or a variable's `name`. A name may have dots.
-/// - A value is an integer, float, `bool`, `char`, `str`, `String`, `[u8]`, an array, or a
-///   reference to one of them. `Option` is none: use `?value`, or a number that stands for nothing.
-/// - An event has at most 12 arguments. Formatted text is cut at 512 bytes.
+/// [`event_at!`](crate::event_at!), [`span!`](crate::span!),
+/// [`async_span!`](crate::async_span!), [`counter!`](crate::counter!) and
+/// [`flow!`](crate::flow!) have the same grammar. Some take a value of their own before the
+/// options or after the name.
 ///
-/// [`span!`](crate::span!) and [`async_span!`](crate::async_span!) take the same, and so does [`event_at!`](crate::event_at!) after its tick.
-/// [`counter!`](crate::counter!) and [`flow!`](crate::flow!) take no options.
+/// | option | default | meaning |
+/// | --- | --- | --- |
+/// | `level: LEVEL` | `Info` | `Error`, `Warn`, `Info`, `Debug` or `Trace`: a variant of [`Level`](crate::Level) |
+/// | `category: TEXT` | `""` | groups events of several modules |
+/// | `target: TEXT` | the module's path | what filters such as `hyper=debug` compare |
 ///
-/// # Example
+/// Options stand before the name, in any order, each at most once. `NAME`, `category` and `target`
+/// are constant texts.
+///
+/// | argument | records |
+/// | --- | --- |
+/// | `name = value` | the value, as a number or text of its type |
+/// | `name = ?value` | its `Debug` text |
+/// | `name = %value` | its `Display` text |
+/// | `variable`, `?variable`, `%variable` | the same, under the variable's name |
+/// | `place.field`, `?place.field`, `%place.field` | the same, under the name `place.field` |
+///
+/// A name may have dots: `http.status = 200_u16`. A raw identifier loses its `r#`.
+///
+/// # Values
+///
+/// Integers, floats, `bool`, `char`, `str`, `String`, `[u8]`, arrays of 1 to 65535 of them, and
+/// references to them: the types that implement [`Value`](crate::Value). An `Option` of one is a
+/// value, too: `None` is shown as `none`, in JSON as null. [`redact`](crate::redact) keeps a value
+/// out of the trace.
+///
+/// An argument that is not a reference is moved into the event, as into a function.
+///
+/// # Limits
+///
+/// An event has at most 32 arguments; more are a compile error. The texts of `?value` and `%value`
+/// are cut at 512 bytes and then end in `…`; other texts are recorded whole. A record never spans
+/// pages: an event larger than a page is lost, and counted.
+///
+/// # Examples
 ///
 /// ```
-/// use ringmark::event;
+/// use ringmark::{Session, event};
+///
+/// let session = Session::builder().start().expect("a session");
+/// event!("request.done", status = 200_u16, bytes = 4096_u64);
 ///
 /// let (path, error) = ("/index.html", std::io::Error::other("reset"));
-/// event!("request.done", status = 200_u16, bytes = 4096_u64);
-/// event!(level: Warn, category: "http", "request.failed", path, error = %error, peer = ?[127_u8, 0, 0, 1]);
+/// event!(category: "http", level: Warn, "request.failed", path, %error, peer = ?[127, 0, 0, 1]);
+///
+/// let retry_after: Option<u32> = None;
+/// event!("request.busy", retry_after);
+/// assert_eq!(session.records(), 3);
+///
+/// let mut evaluated = false;
+/// session.set_filter("warn").expect("a filter");
+/// event!("request.done", status = { evaluated = true; 200_u16 });
+/// assert!(!evaluated);
+/// ```
+///
+/// One argument too many:
+///
+/// ```compile_fail
+/// ringmark::event!(
+///     "samples", a0 = 0, a1 = 0, a2 = 0, a3 = 0, a4 = 0, a5 = 0, a6 = 0, a7 = 0, a8 = 0, a9 = 0,
+///     b0 = 0, b1 = 0, b2 = 0, b3 = 0, b4 = 0, b5 = 0, b6 = 0, b7 = 0, b8 = 0, b9 = 0,
+///     c0 = 0, c1 = 0, c2 = 0, c3 = 0, c4 = 0, c5 = 0, c6 = 0, c7 = 0, c8 = 0, c9 = 0,
+///     d0 = 0, d1 = 0, d2 = 0,
+/// );
 /// ```
 #[macro_export]
 macro_rules! event {
     ($($all:tt)*) => { $crate::__record!(@options (event) [] [] [] $($all)*) };
 }
 
-/// Emits an instant event at a tick of the session's clock that the caller already holds:
-/// `event_at!(ticks, "packet.seen", bytes = n)`. See [`crate::ticks`]; the rest is as for [`event!`](crate::event!).
+/// Emits an event that happened at a tick of the session's clock: `event_at!(TICKS, …)`.
+///
+/// `TICKS` comes from [`ticks`](crate::ticks). After it stands what [`event!`](crate::event!)
+/// takes.
 ///
 /// ```
-/// let seen = ringmark::ticks();
-/// ringmark::event_at!(seen, level: Debug, "packet.seen", bytes = 64_u32);
+/// use ringmark::{Session, event_at, ticks};
+///
+/// let session = Session::builder().start().expect("a session");
+/// let seen = ticks();
+/// event_at!(seen, level: Debug, "packet.seen", bytes = 64_u32);
+/// assert_eq!(session.records(), 1);
 /// ```
 #[macro_export]
 macro_rules! event_at {
     ($ticks:expr, $($all:tt)*) => { $crate::__record!(@options (event_at $ticks) [] [] [] $($all)*) };
 }
 
-/// Begins a span that ends when the guard is dropped: `let _span = span!("db.query", rows = n);`
+/// Begins a span that ends, and is recorded with its duration, when the guard is dropped.
 ///
-/// It takes what [`event!`](crate::event!) takes. A guard that is not bound to a name ends at once.
+/// It takes what [`event!`](crate::event!) takes and returns a [`SpanGuard`](crate::SpanGuard). The
+/// arguments are evaluated when the span begins. A guard that is not bound to a name ends at once.
 ///
 /// ```
-/// let _span = ringmark::span!(level: Debug, "db.query", table = "users", rows = 3_u32);
+/// use ringmark::{Session, span};
+///
+/// let session = Session::builder().start().expect("a session");
+/// {
+///     let _span = span!(level: Debug, "db.query", table = "users", rows = 3_u32);
+///     assert_eq!(session.records(), 0);
+/// }
+/// assert_eq!(session.records(), 1);
 /// ```
 #[macro_export]
 macro_rules! span {
     ($($all:tt)*) => { $crate::__record!(@options (span) [] [] [] $($all)*) };
 }
 
-/// Makes a span for a future, which may move between threads:
-/// `work(n).in_span(async_span!("request", id = n)).await`. See [`crate::InSpan`]; it takes what
-/// [`event!`](crate::event!) takes.
+/// Makes a span for a future, which may move between threads: an [`AsyncSpan`](crate::AsyncSpan).
+///
+/// It takes what [`event!`](crate::event!) takes. See [`InSpan::in_span`](crate::InSpan::in_span).
+///
+/// ```
+/// use ringmark::{InSpan, Session, async_span};
+///
+/// let _session = Session::builder().start().expect("a session");
+/// let span = async_span!("request", id = 7_u64);
+/// assert!(span.id().is_some());
+/// let future = async { 3 }.in_span(span);
+/// # drop(future);
+/// ```
 #[macro_export]
 macro_rules! async_span {
     ($($all:tt)*) => { $crate::__record!(@options (async_span) [] [] [] $($all)*) };
 }
 
-/// Records the value of a counter: `counter!("queue.depth", depth)`.
+/// Records the value of a counter: `counter!([OPTION,]* NAME, VALUE [, ARGUMENT]*)`.
 ///
-/// The value is an integer or a float. There are no options and no further arguments.
+/// The value is an integer or a float, and is recorded under the name `value`. Options and further
+/// arguments are those of [`event!`](crate::event!).
 ///
 /// ```
-/// ringmark::counter!("queue.depth", 7_u64);
+/// use ringmark::{Session, counter};
+///
+/// let session = Session::builder().start().expect("a session");
+/// counter!("queue.depth", 7_u64);
+/// counter!(level: Debug, "pool.load", 0.5_f32, pool = "http");
+/// assert_eq!(session.records(), 2);
 /// ```
 #[macro_export]
 macro_rules! counter {
     ($($all:tt)*) => { $crate::__record!(@options (counter) [] [] [] $($all)*) };
 }
 
-/// Ties events of different threads together by an id: `flow!("job", job.id, step = "queued")`.
+/// Ties events of several threads together by an id: `flow!([OPTION,]* NAME, ID [, ARGUMENT]*)`.
 ///
-/// The id is an integer; arguments as for [`event!`](crate::event!). There are no options.
+/// The id is an integer, and is recorded under the name `flow`; events with the same id belong
+/// together. Options and further arguments are those of [`event!`](crate::event!).
 ///
 /// ```
-/// ringmark::flow!("job", 42_u64, step = "queued");
+/// use ringmark::{Session, flow};
+///
+/// let session = Session::builder().start().expect("a session");
+/// flow!("job", 42_u64, step = "queued");
+/// std::thread::spawn(|| flow!("job", 42_u64, step = "done")).join().expect("the thread");
+/// assert_eq!(session.records(), 2);
 /// ```
 #[macro_export]
 macro_rules! flow {

@@ -50,6 +50,15 @@ impl<T: Snapshot + ?Sized> Snapshot for &T {
     }
 }
 
+impl<T: Snapshot> Snapshot for Option<T> {
+    type Kept = Option<T::Kept>;
+
+    #[inline(always)]
+    fn snapshot(&self) -> Self::Kept {
+        self.as_ref().map(Snapshot::snapshot)
+    }
+}
+
 impl Snapshot for str {
     type Kept = Text;
 

@@ -10,6 +10,11 @@ use ringmark_format::schema::Kind;
 ///
 /// `encode` must write the fixed part at `offset` (aligned to `min(size, 8)`) and may write
 /// `dynamic_bytes()` bytes through [`Encoder::dynamic`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of an event",
+    label = "found `{Self}`, expected a number, `bool`, `char`, text, bytes, or an array of them",
+    note = "record its text instead: `name = ?value` (Debug) or `name = %value` (Display)"
+)]
 pub trait Value {
     /// How one value is read back.
     const KIND: Kind;
@@ -17,6 +22,8 @@ pub trait Value {
     const COUNT: u16 = 0;
     /// Bytes of the fixed part.
     const BYTES: usize = Self::KIND.fixed_bytes();
+    /// Whether the value may be absent; then `BYTES` is twice the size of one that is there.
+    const OPTIONAL: bool = false;
     /// Whether it stands for a value that must not be recorded.
     const REDACTED: bool = false;
 
@@ -214,6 +221,7 @@ impl<T: Value, const N: usize> Value for [T; N] {
             "an array argument has 1 to 65535 values"
         );
         assert!(T::COUNT == 0, "arrays of arrays are no arguments");
+        assert!(!T::OPTIONAL, "arrays of options are no arguments");
         N as u16
     };
     const BYTES: usize = T::BYTES * N;
@@ -236,6 +244,7 @@ impl<T: Value + ?Sized> Value for &T {
     const KIND: Kind = T::KIND;
     const COUNT: u16 = T::COUNT;
     const BYTES: usize = T::BYTES;
+    const OPTIONAL: bool = T::OPTIONAL;
     const REDACTED: bool = T::REDACTED;
 
     #[inline(always)]
@@ -246,6 +255,32 @@ impl<T: Value + ?Sized> Value for &T {
     #[inline(always)]
     fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize) {
         (**self).encode(to, offset);
+    }
+}
+
+/// `None` is recorded as absent: readers show `none`, and null in JSON.
+impl<T: Value> Value for Option<T> {
+    const KIND: Kind = T::KIND;
+    const COUNT: u16 = {
+        assert!(T::COUNT == 0, "options of arrays are no arguments");
+        assert!(!T::OPTIONAL, "options of options are no arguments");
+        0
+    };
+    const BYTES: usize = 2 * T::BYTES;
+    const OPTIONAL: bool = true;
+    const REDACTED: bool = T::REDACTED;
+
+    #[inline(always)]
+    fn dynamic_bytes(&self) -> usize {
+        self.as_ref().map_or(0, Value::dynamic_bytes)
+    }
+
+    #[inline(always)]
+    fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize) {
+        if let Some(value) = self {
+            value.encode(to, offset);
+        }
+        to.bits(offset + T::BYTES, u64::from(self.is_some()));
     }
 }
 

@@ -66,6 +66,5 @@ impl Known {
 
 /// Where the bytes of a field end.
 fn end(field: &Field) -> u32 {
-    let values = u32::from(field.place.count.max(1));
-    field.place.offset + values * field.place.kind.fixed_bytes() as u32
+    field.place.offset + field.place.bytes()
 }

@@ -43,6 +43,12 @@ impl Session {
             .collect()
     }
 
+    /// Records that all rings got so far, those that were cancelled included.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.ring_counts().iter().map(|ring| ring.records).sum()
+    }
+
     /// Calls `visit` with the type of each record in some of the pages of ring `ring` that were
     /// filled between two counts of its page switches, and are still there; `pages_max` at most,
     /// spread over the time between.

@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
 use ringmark_format::attribute::{self, tag};
-use ringmark_format::schema::{EntryHeader, EventEntry, FieldEntry, entry_kind};
+use ringmark_format::schema::{EntryHeader, EventEntry, FieldEntry, OPTIONAL, entry_kind};
 use ringmark_format::session::{Extent, SCHEMA_INCOMPLETE, SessionState};
 use ringmark_ring::SchemaLog;
 use zerocopy::{FromBytes, IntoBytes};
@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::core::Core;
 use super::layout::EXTENT_BYTES;
 use super::memory;
-use crate::event::description::{Description, EventType, Field, Kind};
+use crate::event::description::{Description, EventType, Field, Place};
 
 /// Appends entries to the schema stream, with more extents if need be: as many as there is room for.
 /// Records of the others stay readable as raw ones; a flag says so, and readers pass it on.
@@ -99,13 +99,14 @@ fn push_attributes(out: &mut Vec<u8>, event: &EventType) {
 }
 
 fn push_field(out: &mut Vec<u8>, field: &Field) {
-    let kind: Kind = field.place.kind;
+    let place = &field.place;
+    let one_value = Place { count: 0, ..*place };
     let entry = FieldEntry {
-        kind: kind as u8,
-        flags: 0,
-        count: field.place.count,
-        offset: field.place.offset,
-        bytes: kind.fixed_bytes() as u32,
+        kind: place.kind as u8,
+        flags: if place.optional { OPTIONAL } else { 0 },
+        count: place.count,
+        offset: place.offset,
+        bytes: one_value.bytes(),
         reserved: 0,
     };
     let mut value = entry.as_bytes().to_vec();

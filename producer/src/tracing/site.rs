@@ -330,6 +330,7 @@ fn push_field(fields: &mut Vec<Field>, name: &'static str, kind: Kind, semantic:
             kind,
             count,
             offset,
+            optional: false,
         },
         semantic,
         unit: "",

@@ -176,6 +176,9 @@ fn value_text(field: &FieldInfo, payload: &[u8], index: usize) -> String {
     let size = field.kind.fixed_bytes();
     let at = field.offset as usize + index * size;
     let bytes = &payload[at..at + size];
+    if field.optional && payload[at + size..at + 2 * size].iter().all(|b| *b == 0) {
+        return "none".to_owned();
+    }
     let mut wide = [0; 16];
     wide[..size].copy_from_slice(bytes);
     let unsigned = u128::from_le_bytes(wide);

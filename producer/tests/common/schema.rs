@@ -2,7 +2,7 @@
 
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::schema::{
-    EntryHeader, EventEntry, FieldEntry, Kind, Level, Shape, entry_kind,
+    EntryHeader, EventEntry, FieldEntry, Kind, Level, OPTIONAL, Shape, entry_kind,
 };
 use zerocopy::FromBytes;
 
@@ -28,6 +28,7 @@ pub struct FieldInfo {
     pub kind: Kind,
     pub count: u16,
     pub offset: u32,
+    pub optional: bool,
     pub semantic: u32,
     pub unit: String,
     pub redacted: bool,
@@ -43,6 +44,7 @@ impl TypeInfo {
     /// Name, kind, count and offset of each field: `a:u8x4@0 b:str@8`.
     pub fn layout(&self) -> String {
         let one = |f: &FieldInfo| match f.count {
+            0 if f.optional => format!("{}:{}?@{}", f.name, f.kind.name(), f.offset),
             0 => format!("{}:{}@{}", f.name, f.kind.name(), f.offset),
             n => format!("{}:{}x{n}@{}", f.name, f.kind.name(), f.offset),
         };
@@ -95,12 +97,15 @@ fn event_type(id: u32, event: &EventEntry, attributes: &[u8]) -> TypeInfo {
 fn field(value: &[u8]) -> FieldInfo {
     let (entry, attributes) = FieldEntry::read_from_prefix(value).expect("a field entry");
     let kind = Kind::from_u8(entry.kind).expect("a kind");
-    assert_eq!(entry.bytes as usize, kind.fixed_bytes());
+    let optional = entry.flags & OPTIONAL != 0;
+    let halves = if optional { 2 } else { 1 };
+    assert_eq!(entry.bytes as usize, halves * kind.fixed_bytes());
     let all = Attributes::new(attributes);
     FieldInfo {
         name: text(&all, tag::NAME),
         kind,
         count: entry.count,
+        optional,
         offset: entry.offset,
         semantic: number(&all, tag::SEMANTIC),
         unit: text(&all, tag::UNIT),
