@@ -76,5 +76,5 @@ fn bump_and_busy_as_two_stores() {
 
 #[test]
 fn page_turned_under_an_open_reservation() {
-    expect_caught("page-turned-under-reservation", 2, &["sealed"]);
+    expect_caught("page-switched-under-reservation", 2, &["sealed"]);
 }

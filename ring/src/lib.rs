@@ -1,13 +1,20 @@
 //! Ringmark's protocol: the only place where producer and reader meet.
 //!
-//! The way of the data through this crate: [`Writer`] reserves, commits and turns pages;
+//! The way of the data through this crate: [`Writer`] reserves, commits and switches pages;
 //! [`SlotView`] carries *produced* and *consumed*; [`observe`] copies pages out. [`RingFile`] is
-//! the mapped file both sides look at, [`SchemaLog`] says what the records mean.
+//! the mapped file both sides look at, [`SchemaLog`] holds what the records mean.
 //!
 //! Two rooms. [`protocol`] is what both sides do to shared words, over any memory: it makes no
 //! file, knows no process, and runs under loom and Miri. [`system`] is what Linux adds: the file,
-//! its mapping, its directory, the clocks, and whether a process still lives. It knows the
-//! protocol; the protocol knows nothing of it.
+//! its mapping, its directory, the clocks, and whether a process still lives. It imports the
+//! protocol; the protocol imports nothing of it.
+//!
+//! Where to begin: [`protocol`] has the states of a page, a record and a slot as pictures, with the
+//! actor of each step. [`writer`] has the invariants that `unsafe` blocks cite.
+//!
+//! This crate runs inside the traced program. It prints nothing, never panics on what it finds in
+//! shared memory, and takes no lock on the way of an event. Its API is for the crates of this
+//! workspace; programs use `ringmark`, tools use `ringmark-reader`.
 //!
 //! # Orderings
 //!
@@ -16,12 +23,12 @@
 //!
 //! | label | where | pairs with | what breaks otherwise |
 //! | --- | --- | --- | --- |
-//! | `[W1]` | turn: fence(Release) after `generation := BUSY` | `[R4]` | a reader keeps a copy that mixes two laps |
-//! | `[W2]` | turn: `generation := n+1`, Release | `[R1]` | a reader sees the new number over the old page's records |
+//! | `[W1]` | page switch: fence(Release) after `generation := BUSY` | `[R4]` | a reader keeps a copy that mixes two laps |
+//! | `[W2]` | page switch: `generation := n+1`, Release | `[R1]` | a reader sees the new number over the old page's records |
 //! | `[W3]` | commit: header word, Release | `[R2]` | a reader sees the header before the payload |
-//! | `[W4]` | turn, seal: `produced := n+1`, Release | `[R3]` | a page counts as sealed before its last records are there |
-//! | `[C1]` | release: `consumed := n+1`, Release | `[P1]` | the producer turns a page that is still being read |
-//! | `[P1]` | turn: load `consumed`, Acquire | `[C1]` | the producer turns a page that is still being read |
+//! | `[W4]` | page switch: `produced := n+1`, Release | `[R3]` | a page counts as sealed before its last records are there |
+//! | `[C1]` | release: `consumed := n+1`, Release | `[P1]` | the producer switches a page that is still being read |
+//! | `[P1]` | page switch: load `consumed`, Acquire | `[C1]` | the producer switches a page that is still being read |
 //! | `[R1]` | observe: load `generation`, Acquire | `[W2]` | stale header fields and records of the lap before |
 //! | `[R2]` | observe: load a record's header, Acquire | `[W3]` | torn payload |
 //! | `[R3]` | load `produced`, Acquire | `[W4]` | missing records in a page taken for sealed |
@@ -43,7 +50,7 @@
 //! | `[L5]` | a region of span ids: taken, Acquire | `[L6]` | two threads give out the same span ids |
 //! | `[L6]` | a region of span ids: given back, Release | `[L5]` | two threads give out the same span ids |
 //!
-//! W4 alone is redundant today: W1, earlier in the same turn, is a fence that orders the same
+//! W4 alone is redundant today: W1, earlier in the same switch, is a fence that orders the same
 //! stores before `produced`. It stays, because `produced` promises this by itself; the test shows
 //! that with both weakened the promise breaks.
 

@@ -1,4 +1,30 @@
 //! A lock for the control path that survives fork: the child of a fork gets it released.
+//!
+//! A mutex of the standard library that another thread holds at a fork stays locked in the child
+//! for ever. This one is taken by the forking thread before the fork and given back on both sides,
+//! so the child finds it free and the value whole. The hooks are installed by the producer.
+//!
+//! Three states, and the next one is always chosen by one atomic operation:
+//!
+//! ```text
+//!          lock                    lock of another thread, which sleeps
+//!  FREE ─────────▶ TAKEN ───────────────────────────────────────────▶ AWAITED
+//!   ▲                │ drop: no system call                               │
+//!   └────────────────┴──────────────────── drop: wakes one thread ◀───────┘
+//! ```
+//!
+//! A thread that was woken takes the lock as AWAITED, because it cannot know whether others sleep:
+//! at worst one wake-up finds no sleeper.
+//!
+//! # What it is not
+//!
+//! Not for the event path, and not for signal handlers: a handler that interrupts the holder would
+//! wait for ever. It does not poison: a panic of the holder gives it back, and the value must be
+//! whole at every step of the holder. It is not fair.
+//!
+//! # Invariant
+//!
+//! 1. At most one [`Guard`] of a lock exists, and the value is reached through it alone.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -7,25 +33,27 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::protocol::order;
 use crate::protocol::sync::{AtomicU32, const_unless_loom};
 
-/// Nobody holds the lock.
+/// No thread holds the lock.
 const FREE: u32 = 0;
-/// Somebody holds it.
+/// A thread holds it, and none sleeps.
 const TAKEN: u32 = 1;
-/// Somebody holds it, and somebody may sleep until it is given back.
+/// A thread holds it, and others may sleep until it is given back.
 const AWAITED: u32 = 2;
 
-/// Who waits for it sleeps: a thread of real-time priority that spun would keep the holder from the
-/// processor. Never taken on the event path.
+/// A value that one thread at a time may use, also across forks.
+///
+/// A thread that waits for it sleeps: one of real-time priority that spun would keep the holder
+/// from the processor.
 #[derive(Debug)]
 pub struct ControlLock<T> {
     word: AtomicU32,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only through the guard, which one thread holds at a time.
+// SAFETY: invariant 1: the value is reached through the guard, which one thread holds.
 unsafe impl<T: Send> Sync for ControlLock<T> {}
 
-/// Holds the lock.
+/// Holds the lock until it is dropped.
 #[derive(Debug)]
 pub struct Guard<'l, T> {
     lock: &'l ControlLock<T>,
@@ -33,7 +61,7 @@ pub struct Guard<'l, T> {
 
 impl<T> ControlLock<T> {
     const_unless_loom! {
-        /// A lock that nobody holds.
+        /// A lock that no thread holds.
         pub fn new(value: T) -> Self {
             Self {
                 word: AtomicU32::new(FREE),
@@ -42,7 +70,7 @@ impl<T> ControlLock<T> {
         }
     }
 
-    /// Waits for the lock.
+    /// Waits for the lock, without a limit. A thread that holds it already waits for ever.
     pub fn lock(&self) -> Guard<'_, T> {
         let taken = order::lock_acquire(); // [L1] pairs with [L2]
         let free = self.word.compare_exchange(FREE, TAKEN, taken, Relaxed);
@@ -54,12 +82,13 @@ impl<T> ControlLock<T> {
         Guard { lock: self }
     }
 
-    /// Takes the lock for the time of a fork; see [`ControlLock::after_fork`].
+    /// Takes the lock for the time of a fork, without a guard: see [`ControlLock::after_fork`].
     pub fn before_fork(&self) {
         core::mem::forget(self.lock());
     }
 
-    /// Gives back what [`ControlLock::before_fork`] took, in the parent and in the child.
+    /// Gives back what [`ControlLock::before_fork`] took: once in the parent and once in the child,
+    /// whose copy of the word is its own.
     pub fn after_fork(&self) {
         let before = self.word.swap(FREE, order::lock_release()); // [L2] pairs with [L1]
         if before == AWAITED {
@@ -97,14 +126,14 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the guard holds the lock.
+        // SAFETY: invariant 1.
         unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard holds the lock.
+        // SAFETY: invariant 1, and the guard is borrowed mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }

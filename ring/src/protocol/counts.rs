@@ -2,8 +2,20 @@
 //! the records that came of them.
 //!
 //! Each count is one instruction that is whole for signal handlers. The order of the ends does not
-//! matter, and who begins needs not know who else has. A reservation that was left behind, by a
-//! `longjmp` or `mem::forget`, stays under way.
+//! matter, and a context that begins need not know which others have. A reservation that was left
+//! by `longjmp` or `mem::forget` stays under way.
+//!
+//! ```text
+//!  under way = begun - ended
+//!
+//!  reserve:   begin ──▶ mark ──▶ record ─────────▶ commit ──▶ end
+//!  handler:                  begin … end (any number, each balanced)
+//!  switch:    begin ──▶ is_alone? ──▶ new page ──▶ mark ──▶ …
+//! ```
+//!
+//! That a page is switched only where `is_alone` says so is invariant 2 of [`crate::writer`]. It
+//! holds because `begin` comes before the first look at the page and `end` after the last store to
+//! it; the compiler fences in both keep it so.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicU64 as Private, compiler_fence};
@@ -15,8 +27,10 @@ pub(crate) const BEGUN: usize = 0;
 pub(crate) const ENDED: usize = 1;
 pub(crate) const RECORDS: usize = 2;
 
-/// The counts of one writer. Two words for what is under way: one that went up and down again would
-/// make each event wait twice for the store before it.
+/// The counts of one writer, private to its thread. Two words for what is under way: a single one
+/// that went up and down would make each event wait twice for the store before it.
+///
+/// All three only grow, and wrap only after 2^64 events.
 #[repr(transparent)]
 pub(crate) struct Counts([Private; 3]);
 
@@ -25,13 +39,15 @@ impl Counts {
         Self([const { Private::new(0) }; 3])
     }
 
-    /// A new claim begins.
+    /// A new claim begins: reservations that the last owner left under way are forgotten. The
+    /// count of records goes on, because page headers count from the slot's first owner.
     pub(crate) fn none_under_way(&self) {
         self.0[BEGUN].store(0, Relaxed);
         self.0[ENDED].store(0, Relaxed);
     }
 
-    /// A reservation begins: what is read of the writer from here on holds until it ends.
+    /// A reservation begins: what is read of the writer's page from here on holds until it ends,
+    /// because no handler switches the page.
     #[inline(always)]
     pub(crate) fn begin(&self) {
         single_instruction::increment_in::<BEGUN, 3>(&self.0);
@@ -40,7 +56,7 @@ impl Counts {
         compiler_fence(SeqCst);
     }
 
-    /// A reservation ends, any of those under way.
+    /// A reservation ends, any of those under way: one that came to no record, or was lost.
     #[inline(always)]
     pub(crate) fn end(&self) {
         compiler_fence(SeqCst);
@@ -79,12 +95,15 @@ impl Counts {
         self.0[RECORDS].load(Relaxed)
     }
 
-    /// Whether the caller's reservation is the only one under way: the page may be switched.
+    /// Whether the caller's reservation is the only one under way: the page may be switched. A
+    /// handler that comes after the answer has ended its reservations, or left one that the next
+    /// call finds.
     pub(crate) fn is_alone(&self) -> bool {
-        self.under_way() <= 1 || planted::is(Bug::PageTurnedUnderReservation)
+        self.under_way() <= 1 || planted::is(Bug::PageSwitchedUnderReservation)
     }
 
-    /// Reservations under way at one moment of this call, whatever handlers come.
+    /// Reservations under way at one moment of this call, the caller's included, whatever handlers
+    /// come: both words are read between two equal readings of one of them.
     pub(crate) fn under_way(&self) -> u64 {
         loop {
             let ended = self.0[ENDED].load(Relaxed);

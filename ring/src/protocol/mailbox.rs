@@ -1,4 +1,26 @@
 //! The control mailbox: a controller asks, the producer's helper thread answers.
+//!
+//! One request at a time, as text, with one answer. Controllers exclude each other by a file lock;
+//! the producer has one helper thread. A request and its answer carry the same number.
+//!
+//! ```text
+//!  controller                                helper thread of the producer
+//!  writes text, request_seq := n  [M1] ───▶  sees n  [M2], waits on the word as a futex
+//!                                            decided: n, taken    (or passes over it)
+//!  waits while progress changes              works, progress += 1 …
+//!  sees answer_seq == n  [M2]          ◀───  writes text, answer_seq := n  [M1]
+//! ```
+//!
+//! # A controller that gives up
+//!
+//! A controller that waits no longer takes its request back: it stores *withdrawn* for `n` in the
+//! word `decided`, by the same compare-exchange with which the producer stores *taken*. Exactly
+//! one of them wins. So a request that was taken back is never carried out later, and a controller
+//! that comes too late is told that the work has begun.
+//!
+//! Both sides may be killed at any point. A controller that is gone leaves a request that the
+//! helper answers to no reader; the next controller uses the next number. A producer that is gone
+//! never answers: the controller watches the process.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
@@ -22,22 +44,23 @@ const TAKEN: u64 = 1;
 /// In `decided`: its controller has taken the request back.
 const WITHDRAWN: u64 = 2;
 
-/// The mailbox region of a mapped ring file.
+/// The mailbox region of a mapped ring file. Both sides use this type; the mapping must be
+/// writable for all functions but those that only look.
 #[derive(Clone, Copy)]
 pub struct Mailbox<'m> {
     words: &'m [AtomicU64],
 }
 
-/// An answer.
+/// An answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// 0: done.
+    /// 0: done. Any other number: refused or failed, as `text` says.
     pub status: u32,
-    /// What was done, or why not.
+    /// What was done, or why not, for a person to read; at most [`TEXT_BYTES_MAX`] bytes.
     pub text: String,
 }
 
-/// What became of a request that its controller wants back.
+/// What became of a request that its controller took back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawal {
     /// Nothing of it was done, nor will be.
@@ -56,38 +79,41 @@ impl<'m> Mailbox<'m> {
         Some(Self { words })
     }
 
-    /// The word that both sides wait on: its low half, as a futex.
+    /// The word that the helper waits on: its low half is a futex, and changes with each request.
     #[must_use]
     pub fn futex_word(&self) -> &'m AtomicU64 {
         &self.words[REQUEST_SEQ]
     }
 
-    /// Wakes everybody who waits on the futex, in any process.
+    /// Wakes the helper that waits on the futex. A wake-up that is lost delays the request until
+    /// the helper looks on its own.
     #[cfg(not(loom))]
     pub fn wake(&self) {
         use rustix::thread::futex;
         let word: *const AtomicU64 = self.futex_word();
         // SAFETY: the low half of a little-endian u64, aligned to 8, alive with the mapping.
         let half = unsafe { &*word.cast::<core::sync::atomic::AtomicU32>() };
-        // Nobody waiting is fine; the other side looks again on its own.
+        // That no thread waits is fine; the other side looks again on its own.
         let _ = futex::wake(half, futex::Flags::empty(), i32::MAX as u32);
     }
 
-    /// Number of the latest request.
+    /// Number of the latest request; 0: none yet. After this load its text can be read ([M2]).
     #[must_use]
     pub fn requested(&self) -> u64 {
         self.words[REQUEST_SEQ].load(order::mail_acquire()) // [M2]
     }
 
-    /// Number of the latest answer.
+    /// Number of the latest answer; equal to the request's when it is answered. After this load
+    /// the answer can be read ([M2]).
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.words[ANSWER_SEQ].load(order::mail_acquire()) // [M2]
     }
 
-    /// Writes a request and returns its number; `None` while the helper works on an earlier one. One
-    /// that it has not begun is taken back: nobody waits for its answer any more. The caller holds
-    /// the controllers' lock. Text beyond [`TEXT_BYTES_MAX`] is cut.
+    /// Writes a request and returns its number; `None` while the helper works on an earlier one.
+    ///
+    /// An earlier one that it has not begun is taken back: its controller is gone. The caller holds
+    /// the controllers' lock. Text beyond [`TEXT_BYTES_MAX`] is cut at a character's end.
     #[must_use]
     pub fn request(&self, text: &str) -> Option<u64> {
         let number = self.requested();
@@ -115,15 +141,17 @@ impl<'m> Mailbox<'m> {
         }
     }
 
-    /// Says that this producer takes requests before it begins.
+    /// Announces that this producer takes requests before it begins them, so that they can be taken
+    /// back. Called once, by the helper, before it waits.
     pub fn open(&self) {
         let first = decision(self.answered(), TAKEN);
         let word = &self.words[DECIDED];
         let _ = word.compare_exchange(0, first, Relaxed, Relaxed);
     }
 
-    /// Takes request `number`: from now on it is done and answered. `false`: its controller has
-    /// taken it back, nobody may look at it.
+    /// Takes request `number` for the helper, which then carries it out and answers it. `false`: its
+    /// controller has taken it back, and its text must not be read, because the next one may be on
+    /// its way.
     #[must_use]
     pub fn take(&self, number: u64) -> bool {
         let is_taken = self.decide(number, TAKEN) == Some(TAKEN);
@@ -144,29 +172,33 @@ impl<'m> Mailbox<'m> {
         }
     }
 
-    /// Says that the producer works on a request: its controller waits on.
+    /// Shows that the producer works on a request: its controller waits on. Called now and then
+    /// during long work.
     pub fn work(&self) {
         self.words[PROGRESS].fetch_add(1, Relaxed);
     }
 
-    /// Changes as long as the producer works on a request.
+    /// A number that changes as long as the producer works on a request; only its change means
+    /// anything. A controller gives up when it stays the same for its time limit.
     #[must_use]
     pub fn progress(&self) -> u64 {
         self.words[PROGRESS].load(Relaxed)
     }
 
-    /// Passes over request `number`, which its controller has taken back.
+    /// Passes over request `number`, which its controller has taken back: the mailbox is free for
+    /// the next one.
     pub fn pass_over(&self, number: u64) {
         self.words[ANSWER_SEQ].store(number, order::mail_release()); // [M1]
     }
 
-    /// The request's text, as far as it is UTF-8.
+    /// The request's text. Bytes that are no UTF-8 are replaced: another process may have written
+    /// anything. Read by the helper after [`Mailbox::take`] returned `true`.
     #[must_use]
     pub fn request_text(&self) -> String {
         self.read_text(REQUEST_OFFSET, self.words[SIZES].load(Relaxed) as u32)
     }
 
-    /// Answers request `number`.
+    /// Answers request `number`. Text beyond [`TEXT_BYTES_MAX`] is cut at a character's end.
     pub fn answer(&self, number: u64, answer: &Answer) {
         let bytes = clip(&answer.text);
         self.write_text(ANSWER_OFFSET, bytes);
@@ -175,7 +207,7 @@ impl<'m> Mailbox<'m> {
         self.words[ANSWER_SEQ].store(number, order::mail_release()); // [M1]
     }
 
-    /// The latest answer.
+    /// The latest answer; read after [`Mailbox::answered`] returned the request's number.
     #[must_use]
     pub fn read_answer(&self) -> Answer {
         let bytes = (self.words[SIZES].load(Relaxed) >> 32) as u32;

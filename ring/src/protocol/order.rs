@@ -1,7 +1,19 @@
 //! Every ordering on shared words, by label (table in the crate's documentation).
 //!
-//! In a normal build each function is a constant. Under loom, `weaken` turns one of them into
-//! Relaxed, or leaves one fence out, so that a test can show that it is needed.
+//! In a normal build each function is a constant. Under loom, `weaken` makes one of them Relaxed,
+//! or leaves one fence out, so that a test can show that it is needed. Under `--cfg steps` each
+//! function is also a place where the test's signal handler may come.
+//!
+//! # A new ordering
+//!
+//! 1. A line in `orderings!` with a label of its own, and the label of its partner.
+//! 2. A row in the table of the crate's documentation: where, with which partner, and what a reader
+//!    would see without it.
+//! 3. The label in a comment at each place that calls the function.
+//! 4. A model in `tests/loom_*.rs` that fails when the label is weakened.
+//!
+//! The tests of style compare all four. Relaxed needs none of it: it orders nothing, and stands
+//! where a word is private to a thread, or is published by another word.
 
 use core::sync::atomic::Ordering;
 
@@ -65,15 +77,17 @@ orderings! {
     lease_release = "L6" Release; // [L6] pairs with [L5]
 }
 
-/// After `generation := BUSY`, before the page is zeroed.
+/// After `generation := BUSY`, before the page is zeroed. A fence and not a Release store, because
+/// it orders the stores that come after it.
 #[inline(always)]
-pub(crate) fn turn_fence() {
+pub(crate) fn switch_fence() {
     if !weakened("W1") {
         crate::protocol::sync::fence(Ordering::Release); // [W1] pairs with [R4]
     }
 }
 
-/// After the copy, before `generation` is loaded again.
+/// After the copy, before `generation` is loaded again. A fence and not an Acquire load, because
+/// it orders the loads that came before it.
 #[inline(always)]
 pub(crate) fn recheck_fence() {
     if !weakened("R4") {
@@ -81,14 +95,16 @@ pub(crate) fn recheck_fence() {
     }
 }
 
-/// After `ring_id := 0`, before the new owner is written.
+/// After `ring_id := 0`, before the new owner is written: for a slot's owner what [`switch_fence`]
+/// is for a page.
 pub(crate) fn owner_fence() {
     if !weakened("O1") {
         crate::protocol::sync::fence(Ordering::Release); // [O1] pairs with [O4]
     }
 }
 
-/// After the owner was read, before the ring id is loaded again.
+/// After the owner was read, before the ring id is loaded again: for a slot's owner what
+/// [`recheck_fence`] is for a page.
 pub(crate) fn owner_recheck_fence() {
     if !weakened("O4") {
         crate::protocol::sync::fence(Ordering::Acquire); // [O4] pairs with [O1]

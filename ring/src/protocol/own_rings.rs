@@ -2,9 +2,22 @@
 //!
 //! A handler that loses event after event, because the context that it interrupted holds a
 //! reservation in a full page, goes on in another ring. The first one stays its thread's: that
-//! context may be in the middle of a turn, or about to reserve, and goes on there undisturbed. When
-//! no reservation is open there any more it is taken up again, before any other ring is; at thread
-//! exit all are sealed. So a thread has one ring more than reservations that were left behind.
+//! context may be in the middle of a page switch, or about to reserve, and goes on there
+//! undisturbed. When no reservation is open there any more it is taken up again, before any other
+//! ring is. At thread exit all are sealed. So a thread has at most one ring more than reservations
+//! that it left open.
+//!
+//! ```text
+//!          join                       ┌──────────── next ─────────────┐
+//!   ┌───────────────┐  next  ┌────────▼──────┐  next  ┌───────────────┴┐
+//!   │ first ring    │───────▶│ second ring   │───────▶│ third ring     │
+//!   │ ABANDONED     │        │ ACTIVE        │        │ ABANDONED      │
+//!   └───────▲───────┘        └───────────────┘        └────────────────┘
+//! ```
+//!
+//! A thread's rings form a circle through `next`; a thread with one ring has null there. Only the
+//! thread and its handlers touch the links, and `join` inserts with two stores, so a handler in
+//! between finds the old circle.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -14,34 +27,41 @@ use ringmark_format::slot::state;
 use crate::protocol::writer::Writer;
 
 impl Writer {
-    /// Makes `other`, just attached, one more ring of this writer's thread. Only that thread may.
+    /// Makes `other`, just attached, one more ring of this writer's thread. Called by that thread
+    /// only: the links are private to it.
     pub fn join(&'static self, other: &'static Self) {
-        let behind = self.next_own().unwrap_or(self);
-        other.next.store(ptr::from_ref(behind).cast_mut(), Relaxed);
+        debug_assert!(!ptr::eq(self, other) && other.next_own().is_none());
+        let after = self.next_own().unwrap_or(self);
+        other.next.store(ptr::from_ref(after).cast_mut(), Relaxed);
         self.next.store(ptr::from_ref(other).cast_mut(), Relaxed);
     }
 
-    /// Another ring of this thread, in which no reservation is open.
+    /// Another ring of this thread, in which no reservation is open: the first choice before a new
+    /// ring is claimed. `None`: the thread has no other ring, or all wait for a reservation.
     #[must_use]
     pub fn idle_other(&'static self) -> Option<&'static Self> {
         self.others().find(|other| other.is_idle())
     }
 
-    /// Goes on in `other`, a ring of the same thread: this one is set aside.
+    /// Goes on in `other`, a ring of the same thread: this one is set aside as ABANDONED, which
+    /// tells readers that its open page may stay as it is for long.
     pub fn change_to(&self, other: &Self) {
+        debug_assert!(!ptr::eq(self, other) && other.is_attached());
         other.nested_lost.store(0, Relaxed);
         other.publish_state(state::ACTIVE);
         self.publish_state(state::ABANDONED);
     }
 
-    /// Goes on here: there is no other ring.
+    /// Goes on here, because there is no other ring: the nested losses are counted from 0 again, so
+    /// that the search for a ring is not repeated at every lost event.
     pub fn stay(&self) {
         self.nested_lost.store(0, Relaxed);
     }
 
-    /// Seals this ring and all others of its thread, which ends.
+    /// Seals this ring and all others of its thread, which ends. Open reservations in them stay
+    /// BUSY for ever: readers step over them.
     pub fn seal_all(&'static self) {
-        // Who claims a sealed ring changes its writer: it is not looked at again.
+        // The next owner of a sealed ring changes its writer: it is not looked at again.
         let mut next = self.next_own();
         self.seal();
         while let Some(other) = next.filter(|other| !ptr::eq(*other, self)) {
@@ -59,7 +79,7 @@ impl Writer {
     /// The rings of a thread form a circle; `None`: this is the only one.
     fn next_own(&self) -> Option<&'static Self> {
         let next = self.next.load(Relaxed);
-        // SAFETY: null, or stored by `join` from a reference that lives for ever.
+        // SAFETY: invariant 6 of the writer: null, or stored by `join` from a `&'static`.
         unsafe { next.as_ref() }
     }
 

@@ -1,4 +1,13 @@
 //! What a writer does to the words of a page: mark a record, pad the rest, open the next page.
+//!
+//! The words of a page are in shared memory, and another process may have damaged them. Nothing
+//! here believes a length that it finds: a step that would lead out of the page ends the page.
+//!
+//! ```text
+//!  │ header │ record │ record │ BUSY … │ record │ 0 0 0 0 0 0 │   open
+//!                                               ▲ cursor      ▲ end
+//!  │ header │ record │ record │ BUSY … │ record │ PAD ······· │   closed
+//! ```
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
@@ -12,11 +21,14 @@ use crate::protocol::planted::{self, Bug};
 use crate::protocol::single_instruction;
 use crate::protocol::sync::AtomicU64;
 
-/// Steps over records from `at` and marks the first empty word BUSY, if `words` fit behind it.
+/// Steps over records from `at` and marks the first empty word BUSY, if `words` fit from there on.
+///
+/// The records that are stepped over are those of handlers: `at` is the writer's cursor, which is
+/// a hint (invariant 4 of the writer). `None`: nothing was marked.
 ///
 /// # Safety
 /// `at..end` lies within one page that is mapped for as long as the result is used, or `end` is
-/// null.
+/// null (invariants 1 and 5 of the writer).
 pub(crate) unsafe fn mark<'p>(
     mut at: *mut AtomicU64,
     end: *mut AtomicU64,
@@ -36,7 +48,10 @@ pub(crate) unsafe fn mark<'p>(
     }
 }
 
-/// Closes a page to its end: the first empty word from `at` becomes a PAD.
+/// Closes a page: the first empty word from `at` becomes a PAD over all words up to the end.
+///
+/// A record that is BUSY stays so, and may be committed later: closing takes no record away. In a
+/// page without an empty word nothing is stored.
 ///
 /// # Safety
 /// As for [`mark`].
@@ -44,7 +59,7 @@ pub(crate) unsafe fn pad(mut at: *mut AtomicU64, end: *mut AtomicU64) {
     while at < end {
         // SAFETY: the caller's range, and `at < end`.
         let header = unsafe { &*at };
-        // SAFETY: both point into the same page.
+        // SAFETY: the caller's range: both point into the same page.
         let words = unsafe { end.offset_from(at) } as u64;
         match single_instruction::mark_if_empty(header, record::pack_span(record::PAD, words)) {
             0 => break,
@@ -53,11 +68,12 @@ pub(crate) unsafe fn pad(mut at: *mut AtomicU64, end: *mut AtomicU64) {
     }
 }
 
-/// Where the record after the one with header word `found` starts; `end` if it says nonsense.
+/// Where the record after the one with header word `found` starts; `end` if its length is
+/// impossible, which only another process can have caused.
 fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut AtomicU64 {
     let next = || {
         (at.wrapping_add(1) < end).then(|| {
-            // SAFETY: `at + 1` lies in the open page.
+            // SAFETY: the caller's range: `at + 1` lies before `end`.
             let length = unsafe { &*at.wrapping_add(1) };
             length.load(Relaxed)
         })
@@ -65,7 +81,7 @@ fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut Atomic
     let Some(words) = record::unpack(found).words(next) else {
         return end;
     };
-    // SAFETY: both point into the open page.
+    // SAFETY: the caller's range: both point into the open page.
     let left = unsafe { end.offset_from(at) } as u64;
     if words > left {
         end
@@ -74,18 +90,23 @@ fn step_over(at: *mut AtomicU64, end: *mut AtomicU64, found: u64) -> *mut Atomic
     }
 }
 
-/// Readers let go of the page: its words are about to change.
+/// Tells readers that the page's words are about to change: a copy that is in work is thrown away.
 fn mark_busy(generation: &AtomicU64) {
     if !planted::is(Bug::PageReusedWithoutBusy) {
         generation.store(page::BUSY, Relaxed);
     }
 }
 
-/// One turn, the same in both modes.
+/// Opens a page in this place: BUSY, zeros, the header, and last its number. The same in both
+/// modes; whether the page may be taken was decided before.
+///
+/// A process that is killed in here leaves BUSY, and readers take the page as not there. No record
+/// of the page before survives, because all words are zeroed before the number is stored ([W2]).
 pub(crate) fn open(page: &[AtomicU64], header: &PageHeader) {
     const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
+    debug_assert!(!matches!(header.generation, 0 | page::BUSY) && page.len() > HEADER_WORDS);
     mark_busy(&page[GENERATION]);
-    order::turn_fence(); // [W1]
+    order::switch_fence(); // [W1]
     single_instruction::zero(&page[HEADER_WORDS..]);
     let fields: [u64; size_of::<PageHeader>() / 8] = zerocopy::transmute!(*header);
     for (word, field) in page[..HEADER_WORDS].iter().zip(fields).skip(1) {

@@ -1,12 +1,18 @@
 //! Bugs that a test can plant, to see that the single-step harness catches them. Only under
 //! `--cfg planted`; in any other build `is` is the constant `false` and nothing is left of them.
+//!
+//! A test that has never failed shows little. Each bug here was chosen because a hand could make it
+//! in a small change of the writer, and because all other tests would still pass on most machines.
+//!
+//! The line that reserves and commits does not name them. Each stands in the small function of the
+//! step that it breaks, or in a function below that does nothing while its bug is not planted.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicPtr, compiler_fence};
 
 use crate::protocol::sync::AtomicU64;
 
-/// A bug of the writer.
+/// A bug of the writer, with the step that it breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Bug {
@@ -14,18 +20,19 @@ pub(crate) enum Bug {
     CommitBeforePayload = 1,
     /// A page is zeroed and filled again without `generation := BUSY`.
     PageReusedWithoutBusy,
-    /// Reservations are counted behind the commit, when the record is no longer under way.
+    /// Records are counted after the commit, when their reservations are no longer under way.
     CountAndCommitApart,
-    /// The cursor moves in front of the mark, instead of behind one compare-exchange.
+    /// The cursor moves before the mark, and the mark is a plain store.
     BumpAndBusyApart,
-    /// A handler turns the page although the context that it interrupted holds a reservation.
-    PageTurnedUnderReservation,
+    /// A handler switches the page although the context that it interrupted holds a reservation.
+    PageSwitchedUnderReservation,
 }
 
 #[cfg(planted)]
 static PLANTED: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
 
-/// Plants the bug of this name; `false`: there is none.
+/// Plants the bug of this name in place of the last one, for the whole process; `false`: no bug has
+/// this name.
 #[cfg(planted)]
 pub fn plant(name: &str) -> bool {
     let bug = match name {
@@ -33,7 +40,7 @@ pub fn plant(name: &str) -> bool {
         "page-reused-without-busy" => Bug::PageReusedWithoutBusy,
         "count-and-commit-apart" => Bug::CountAndCommitApart,
         "bump-and-busy-apart" => Bug::BumpAndBusyApart,
-        "page-turned-under-reservation" => Bug::PageTurnedUnderReservation,
+        "page-switched-under-reservation" => Bug::PageSwitchedUnderReservation,
         _ => return false,
     };
     PLANTED.store(bug as u64, core::sync::atomic::Ordering::Relaxed);

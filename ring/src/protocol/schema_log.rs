@@ -1,4 +1,20 @@
 //! The schema stream of a session: append-only bytes in extents, published by one length.
+//!
+//! Event types are described once, when they are registered, and never changed or removed. A reader
+//! that has taken the stream up to some length goes on from there. It takes the schema before the
+//! pages that need it: a type is published before the first record of that type.
+//!
+//! ```text
+//!  session state:  schema_bytes [S1]   extents: (offset, bytes) (offset, bytes) (0, 0) …
+//!                        │                         │               │
+//!  file:                 │             ┌───────────▼───┐   ┌───────▼───────┐
+//!                        │             │ entry entry … │   │ entry  · · ·  │
+//!                        │             └───────────────┘   └──────▲────────┘
+//!                        └────────────────────────────────────────┘ the stream ends here
+//! ```
+//!
+//! One length publishes everything before it, the extents' places included: an extent is written
+//! to the list before the length reaches into it.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
@@ -8,14 +24,18 @@ use ringmark_format::session::{Extent, SCHEMA_EXTENTS, SessionState};
 use crate::protocol::order;
 use crate::protocol::sync::AtomicU64;
 
-/// The schema region has no room for the entry: the extents are full and no more can be had.
+/// The schema stream has no room for the entry: the extents are full and no more can be had.
+/// Records of types that are not in the schema are readable as raw words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaExhausted;
 
-/// Words of the session's state.
+/// Words of the session's state, which holds the stream's length and the list of its extents.
 pub const STATE_WORDS: usize = size_of::<SessionState>() / 8;
 
-/// Access to the schema stream of a ring file.
+/// Access to the schema stream of a ring file: the producer appends, readers read.
+///
+/// Readers bound every extent by the file, so a damaged list makes the stream shorter and nothing
+/// else. What the bytes mean is for the parser in the format crate.
 #[derive(Clone, Copy)]
 pub struct SchemaLog<'f> {
     state: &'f [AtomicU64; STATE_WORDS],
@@ -35,20 +55,23 @@ impl<'f> SchemaLog<'f> {
         &self.state[offset / 8]
     }
 
-    /// Published length of the stream in bytes. Everything before it is there.
+    /// Published length of the stream in bytes, a multiple of 8. Everything before it is there
+    /// ([S2]). In a damaged file it may be larger than [`SchemaLog::capacity`].
     #[must_use]
     pub fn published(&self) -> u64 {
         let word = self.word(offset_of!(SessionState, schema_bytes));
         word.load(order::schema_acquire()) // [S2]
     }
 
-    /// Copies the stream from `from` up to the published length. Shorter if extents are damaged.
+    /// Copies the stream from byte `from` up to the published length; empty if there is nothing new.
+    /// Shorter if extents are damaged.
     #[must_use]
     pub fn read(&self, from: u64) -> Vec<u8> {
         self.read_at_most(from, u64::MAX)
     }
 
-    /// Like [`SchemaLog::read`], but at most `bytes`: a reader bounds what it takes at once.
+    /// As [`SchemaLog::read`], but at most `bytes`: a reader bounds what it takes at once, because
+    /// a damaged length could ask for the whole file.
     #[must_use]
     pub fn read_at_most(&self, from: u64, bytes: u64) -> Vec<u8> {
         let end = self.published().min(from.saturating_add(bytes));
@@ -72,7 +95,8 @@ impl<'f> SchemaLog<'f> {
         out
     }
 
-    /// Bytes that all extents together hold.
+    /// Bytes that all extents together hold; what is left of them is this less the published
+    /// length.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         (0..SCHEMA_EXTENTS)
@@ -81,10 +105,11 @@ impl<'f> SchemaLog<'f> {
             .sum()
     }
 
-    /// Appends whole entries. The producer only, one thread at a time.
+    /// Appends whole entries. Called by the producer only, under its control lock: the length is
+    /// read and stored without a compare-exchange.
     ///
     /// # Errors
-    /// There is no room; nothing was published.
+    /// There is no room; nothing was published, and the caller may add an extent and try again.
     pub fn append(&self, bytes: &[u8]) -> Result<(), SchemaExhausted> {
         debug_assert!(bytes.len().is_multiple_of(8));
         let length = self.published();
@@ -110,7 +135,8 @@ impl<'f> SchemaLog<'f> {
         Ok(())
     }
 
-    /// Adds an extent of allocated space behind the others. The producer only.
+    /// Adds an extent of allocated space after the others. Called by the producer only, under its
+    /// control lock. Readers see it with the next length that is published.
     ///
     /// # Errors
     /// All places for extents are taken.

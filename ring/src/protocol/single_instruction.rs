@@ -1,11 +1,29 @@
 //! Single-instruction updates: whole for a signal handler on the same thread, without the cost of
 //! a bus lock, because no other thread writes the word.
+//!
+//! A signal is delivered between two instructions, never inside one. So a read-modify-write that is
+//! one instruction cannot be split by a handler, even without the `lock` prefix that other
+//! processors would need. On x86-64 that prefix costs about twenty cycles, on each event.
+//!
+//! What they are not: atomic between threads. Two threads that increment the same word lose
+//! counts. A word that they update has one writing thread, and any number of reading ones: an
+//! aligned store of 8 bytes is whole for them.
+//!
+//! On other processors, under Miri and under loom the same functions are real atomic operations,
+//! with the same result and another price.
+//!
+//! # Why each block of assembly is sound
+//!
+//! 1. It reads and writes only the words that it is given, which are aligned and live behind
+//!    references to atomics. Another process may change them at any time, as atomics allow.
+//! 2. It uses no stack and leaves the direction flag clear, as it found it.
 
 use crate::protocol::sync::AtomicU64;
 
-/// If `word` is 0, makes it `new` and returns 0; else returns what it is.
+/// If `word` is 0, makes it `new` and returns 0; else changes nothing and returns what it is.
 ///
-/// Whole with regard to signals on this thread. Other threads and processes may only read `word`.
+/// Whole for signals on this thread. Other threads and processes may only read `word`. It orders
+/// nothing for them: what `new` announces is published by a later store.
 #[inline(always)]
 pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
     #[cfg(steps)]
@@ -13,8 +31,7 @@ pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     {
         let found: u64;
-        // SAFETY: `word` is a live, aligned u64 behind a shared reference to an atomic; the
-        // instruction reads and writes exactly these 8 bytes.
+        // SAFETY: reasons 1 and 2: the instruction reads and writes exactly these 8 bytes.
         unsafe {
             core::arch::asm!(
                 "cmpxchg qword ptr [{word}], {new}",
@@ -34,14 +51,13 @@ pub fn mark_if_empty(word: &AtomicU64, new: u64) -> u64 {
     }
 }
 
-/// Adds 1 to a private word. Whole with regard to signals; no other thread may write it.
+/// Adds 1 to a private word; wraps. Whole for signals on this thread; no other thread writes it.
 #[inline(always)]
 pub fn increment(word: &core::sync::atomic::AtomicU64) {
     #[cfg(steps)]
     crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: `word` is a live, aligned u64 behind a shared reference to an atomic; the
-    // instruction reads and writes exactly these 8 bytes.
+    // SAFETY: reasons 1 and 2: the instruction reads and writes exactly these 8 bytes.
     unsafe {
         core::arch::asm!("inc qword ptr [{word}]", word = in(reg) word.as_ptr(), options(nostack));
     }
@@ -49,12 +65,13 @@ pub fn increment(word: &core::sync::atomic::AtomicU64) {
     word.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
 }
 
-/// Adds 1 to word `AT` of these. The same as [`increment`], with the place in the instruction.
+/// Adds 1 to word `AT` of these: as [`increment`], with the place as part of the instruction. So
+/// several counts of one writer need one register.
 #[inline(always)]
 pub fn increment_in<const AT: usize, const N: usize>(words: &[core::sync::atomic::AtomicU64; N]) {
     const { assert!(AT < N) };
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: as for `increment`: the instruction reads and writes word `AT`, which is there.
+    // SAFETY: reasons 1 and 2: the instruction reads and writes word `AT`, which is below `N`.
     unsafe {
         core::arch::asm!(
             "inc qword ptr [{words} + {at}]",
@@ -67,7 +84,8 @@ pub fn increment_in<const AT: usize, const N: usize>(words: &[core::sync::atomic
     increment(&words[AT]);
 }
 
-/// Adds 1 to a word that other threads and processes may read.
+/// Adds 1 to a word that other threads and processes may read, and no other one writes. They see
+/// the old value or the new one, and nothing about the order with other words.
 #[inline(always)]
 pub fn increment_shared(word: &AtomicU64) {
     #[cfg(not(loom))]
@@ -78,12 +96,14 @@ pub fn increment_shared(word: &AtomicU64) {
 
 /// Zeroes words that other threads and processes may read. One string instruction: four times
 /// faster than a loop of relaxed stores, and like them whole for each word.
+///
+/// A handler may come between two words of it. For other processors the words may become zero in
+/// any order: the caller has announced before that the words are not to be read ([W1]).
 pub fn zero(words: &[AtomicU64]) {
     #[cfg(steps)]
     crate::protocol::steps::between();
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-    // SAFETY: writes exactly `words.len()` aligned words behind shared references to atomics; the
-    // direction flag is clear at every asm block.
+    // SAFETY: reasons 1 and 2: writes exactly `words.len()` words.
     unsafe {
         core::arch::asm!(
             "rep stosq",
@@ -100,15 +120,17 @@ pub fn zero(words: &[AtomicU64]) {
 }
 
 /// Copies words that their writer has left: one string instruction, half the time of a loop of
-/// relaxed loads when the words come from memory. A copy beside which a word was written must be
-/// thrown away; the page's generation tells. `to` must be as long as `from`, else nothing happens.
+/// relaxed loads when the words come from memory.
+///
+/// If a word is written during the copy, the copy must be thrown away; the page's generation tells.
+/// `to` must be as long as `from`, else nothing happens.
 pub fn copy(from: &[AtomicU64], to: &mut [u64]) {
     if from.len() != to.len() {
         return;
     }
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
-    // SAFETY: reads and writes exactly `to.len()` aligned words, of which the ones written to are
-    // exclusively borrowed; the direction flag is clear at every asm block.
+    // SAFETY: reasons 1 and 2: reads and writes exactly `to.len()` words, and those that it writes
+    // are exclusively borrowed.
     unsafe {
         core::arch::asm!(
             "rep movsq",

@@ -1,32 +1,65 @@
-//! The producer's side of a ring: reserve, turn, seal.
+//! The producer's side of a ring: reserve, switch the page, seal.
 //!
-//! A [`Writer`] is private to its thread and to the signal handlers that interrupt it. It lies in
-//! memory that the kernel zeroes in a forked child; a zeroed writer fits nothing, so the child
-//! takes the slow path and never writes into its parent's ring.
+//! A [`Writer`] is private to its thread and to the signal handlers that interrupt it. The thread
+//! and its handlers are called *contexts*: a handler runs to its end before the context that it
+//! interrupted goes on, so contexts nest and never run at the same time.
 //!
-//! Invariants:
+//! # The three ways to reserve
+//!
+//! | function | when it is enough | cost |
+//! | --- | --- | --- |
+//! | [`Writer::reserve`] | the record fits, its tick is within 32 bits of the page's | one compare-exchange without a bus lock |
+//! | [`Writer::reserve_extended`] | the record fits, the page is older than 32 bits of ticks | two words more, for the whole tick |
+//! | [`Writer::reserve_cold`] | all other cases | may switch the page: one page of zeros to write |
+//!
+//! A caller tries them in this order with the same `now`. The first two change nothing when they
+//! return `None`. The last one always ends in a reservation or in an event that is counted as lost.
+//!
+//! # A step of `reserve`, and what a handler may do around it
+//!
+//! 1. `begin` counts a reservation as under way. From here on no handler switches the page, so
+//!    `cursor`, `end` and `tick_base` describe one page until the reservation ends.
+//! 2. `cursor` and `end` are read. A handler that comes now may take words from `cursor` on.
+//! 3. The header word goes from 0 to BUSY with the record's length, in one instruction. If a
+//!    handler has taken the word, the instruction says so, and the cold path looks for the next.
+//! 4. The record is counted and `cursor` moves. A handler that comes before starts at the old
+//!    cursor and steps over the record; one that emitted before is stepped over by step 3.
+//! 5. Commit or cancel stores the header word, then `end` counts the reservation as ended.
+//!
+//! # Fork
+//!
+//! A writer lies in memory that the kernel zeroes in a forked child (`MADV_WIPEONFORK`). A zeroed
+//! writer fits nothing and has no ring, so the child takes the cold path and never writes into its
+//! parent's ring. A reservation that the child inherits is committed into private zeros, which the
+//! producer maps in place of the parent's file.
+//!
+//! # Invariants
+//!
 //! 1. `cursor..end` lies within one page of `pages`, or `end` is null.
-//! 2. While a reservation is under way, the page turns only in the context that has begun it, and
-//!    only if no other one is: so none loses its page, in whatever order they end.
-//! 3. A word of the page that is 0 belongs to nobody; who changes it from 0 owns that record.
-//! 4. `cursor` is a hint: all words before it belong to records, words behind it may, too.
+//! 2. While a reservation is under way, only the context that began it switches the page, and only
+//!    if no other one is under way: so none loses its page, in whatever order they end.
+//! 3. A page word that is 0 belongs to no record. The context that changes it from 0 owns the
+//!    record that starts there, until it commits or cancels it.
+//! 4. `cursor` is a hint: all words before it belong to records, and words from it on may, too.
+//! 5. Pages are never unmapped while a writer points to them: a pointer into a page stays valid.
+//! 6. A writer is never moved or freed. Its memory is used again by the next owner of its slot.
+//! 7. `ring` is initialised while `attached` is not 0.
+//! 8. One thread at a time uses a writer. Its slot's state hands it to the next one (`[T1]`, `[T2]`).
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicPtr, AtomicU64 as Private, compiler_fence};
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicPtr, AtomicU64 as Private};
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
-use ringmark_format::page::{self, PageHeader};
+use ringmark_format::page;
 use ringmark_format::record::{self, TIME_EXTEND_WORDS};
 use ringmark_format::session::Mode;
-use ringmark_format::slot::state;
 
 use crate::protocol::clock_sample::ClockSample;
 use crate::protocol::counts::Counts;
 use crate::protocol::full_ring::FullRing;
-use crate::protocol::observe::HEADER_WORDS;
 use crate::protocol::page_words;
 use crate::protocol::planted;
 use crate::protocol::reservation::Reservation;
@@ -35,43 +68,67 @@ use crate::protocol::slot::{SlotGeometry, SlotView};
 use crate::protocol::sync::AtomicU64;
 
 mod extended;
+mod page_switch;
 
-/// Nested losses in a row after which the thread goes on in another ring.
+/// Nested losses in a row after which the thread goes on in another ring: see `own_rings`.
+///
+/// Large enough that a busy handler in a long reservation does not take a second ring, small enough
+/// that a thread which left a reservation by `longjmp` loses a moment and not its whole life.
 pub const ABANDONED_AFTER: u64 = 1024;
 
-/// No page holds more payload words; a larger wish must not wrap around the cursor.
+/// Largest payload that is compared with the room in a page, in words.
+///
+/// No page holds more, so a larger request cannot fit; without this limit it could wrap around the
+/// cursor and seem to.
 pub const PAYLOAD_WORDS_MAX: u64 = page::PAGE_BYTES_MAX as u64 / 8;
 
-/// What a writer needs to know of its ring, set at attach. Rarely read.
+/// What a writer needs to know of its ring, set at attach. Read when a page is switched, never
+/// on the straight line.
+///
+/// The geometry was validated by the caller. The writer does not read it again from the slot, so a
+/// damaged directory cannot lead it out of its pages.
 #[derive(Clone, Copy)]
 pub struct Ring {
-    /// The ring's pages, one after the other.
+    /// The words of all pages, one page after the other.
     pub pages: &'static [AtomicU64],
-    /// Geometry, validated; `pages` has its size.
+    /// Geometry, validated; `pages` has exactly its size.
     pub geometry: SlotGeometry,
-    /// The slot.
+    /// The slot: *produced*, *consumed* and the counts of lost events.
     pub slot: SlotView<'static>,
-    /// Index of the slot in the directory.
+    /// Index of the slot in the directory, for page headers.
     pub slot_index: u32,
-    /// What to do when the ring is full.
+    /// What a full ring gives up: the new event (discard) or the oldest page (overwrite).
     pub mode: Mode,
-    /// Ring id of the claim.
+    /// Ring id of the claim, for page headers: tells this claim's pages from earlier ones.
     pub ring_id: u64,
-    /// Thread id of the owner.
+    /// Thread id of the owner in its pid namespace, for page headers.
     pub tid: u32,
-    /// Name of the owner, zero-padded.
+    /// Name of the owner when it attached, zero-padded, for page headers.
     pub thread_name: [u8; 16],
 }
 
 /// One slot's writer. All zero bytes are a valid writer that is attached to nothing.
+///
+/// Its words are atomics so that a handler and the context it interrupts may both use them through
+/// `&Writer`. All loads and stores are relaxed: no other thread looks at them. What must not be
+/// split by a handler is one instruction; what must not be moved past another store is held by a
+/// compiler fence.
+///
+/// The layout is `repr(C)` because assembly reserves records, too: see [`offsets`].
 #[repr(C, align(64))]
 pub struct Writer {
     pub(crate) counts: Counts,
+    /// Where the search for an empty word begins (invariant 4).
     cursor: AtomicPtr<AtomicU64>,
+    /// After the last word of the open page; null: no page is open, nothing fits.
     end: AtomicPtr<AtomicU64>,
+    /// What the open page's ticks count from.
     tick_base: Private,
+    /// Number of the session's clock; 0: not attached.
     clock: Private,
+    /// The slot's *produced*, which only this writer changes: number of the next page.
     produced: Private,
+    /// Nested losses in a row; see [`ABANDONED_AFTER`].
     pub(crate) nested_lost: Private,
     /// Not 0 while `ring` is there.
     attached: Private,
@@ -81,11 +138,14 @@ pub struct Writer {
     ring: UnsafeCell<MaybeUninit<Ring>>,
 }
 
-// SAFETY: a writer is used by one thread at a time (the owner of its slot); the hand-over between
-// owners is the slot's state ([T1], [T2]).
+// SAFETY: invariant 8: the owner of the slot uses it, and no other thread.
 unsafe impl Sync for Writer {}
 
-/// Where assembly finds a writer's fields, in bytes. It does what [`Writer::reserve`] does.
+/// Where assembly finds a writer's fields, in bytes from its start. It does what
+/// [`Writer::reserve`] does, in the same order, and leaves all other cases to Rust.
+///
+/// Read by the stubs of the function tracer and by the inline path of `ringmark.h`. They are built
+/// from this revision of the crate: the offsets are no format and may change.
 pub mod offsets {
     use core::mem::offset_of;
 
@@ -95,7 +155,7 @@ pub mod offsets {
 
     /// Pointer to the word where the search for an empty one begins.
     pub const CURSOR: usize = offset_of!(Writer, cursor);
-    /// Pointer behind the last word of the open page; null: nothing fits.
+    /// Pointer to the end of the open page, after its last word; null: nothing fits.
     pub const END: usize = offset_of!(Writer, end);
     /// u64: reservations begun, each counted by one instruction before anything else is looked at.
     pub const BEGUN: usize = offset_of!(Writer, counts) + counts::BEGUN * 8;
@@ -138,16 +198,24 @@ impl Writer {
         }
     }
 
-    /// Gives the writer a ring and a clock. Page numbers and reservations go on where the slot's
-    /// last owner stopped.
+    /// Gives the writer a ring and a clock. Page numbers and the count of records go on where the
+    /// slot's last owner stopped: a writer belongs to its slot, not to a thread.
+    ///
+    /// No page is open afterwards. The first record switches one in, through
+    /// [`Writer::reserve_cold`].
     ///
     /// # Safety
-    /// The caller owns the slot's claim, and no other context uses this writer.
+    /// The caller owns the slot's claim, so that no other thread uses this writer (invariant 8).
+    /// `ring.pages` and the writer live as long as the process (invariants 5 and 6).
     pub unsafe fn attach(&self, ring: Ring, clock: u32) {
         #[cfg(not(loom))] // A model's pages have a shorter header.
         debug_assert_eq!(ring.pages.len() * 8, ring.geometry.ring_bytes() as usize);
+        debug_assert!(
+            !self.is_attached(),
+            "invariant 8: the last owner has sealed it"
+        );
         let place = self.ring.get();
-        // SAFETY: the caller says that nobody else uses this writer.
+        // SAFETY: invariant 8, which the caller promises: no other use of this writer.
         unsafe { place.write(MaybeUninit::new(ring)) };
         self.clock.store(u64::from(clock), Relaxed);
         self.counts.none_under_way();
@@ -157,19 +225,23 @@ impl Writer {
         self.attached.store(1, Relaxed);
     }
 
-    /// Number of the clock that this writer's events use; 0 = attached to nothing.
+    /// Number of the clock that this writer's events use, for [`crate::clock::read`]; 0: it is
+    /// attached to nothing, and there is no clock to read.
     #[inline(always)]
     pub fn clock(&self) -> u32 {
         self.clock.load(Relaxed) as u32
     }
 
-    /// Whether the writer has a ring. `false` in a forked child.
+    /// Whether the writer has a ring. `false` before the first attach, after the seal, and in a
+    /// forked child.
     pub fn is_attached(&self) -> bool {
         self.attached.load(Relaxed) != 0
     }
 
-    /// Records reserved on this ring so far: unchanged between two looks of its thread means that
-    /// nothing was recorded in between.
+    /// Records reserved in this slot so far, by all its owners; cancelled ones count. Never reset.
+    ///
+    /// Unchanged between two looks of the thread means that it recorded nothing in between. In an
+    /// open page it is ahead of what readers see committed.
     #[inline(always)]
     pub fn reservations(&self) -> u64 {
         self.counts.records()
@@ -179,17 +251,21 @@ impl Writer {
         if !self.is_attached() {
             return None;
         }
-        // SAFETY: `attached` is set after `ring` was written, by the same thread.
+        // SAFETY: invariant 8: only `attach` writes it, on this thread.
         let ring = unsafe { &*self.ring.get() };
-        // SAFETY: as above, it is initialised.
+        // SAFETY: invariant 7: it is initialised.
         Some(unsafe { ring.assume_init_ref() })
     }
 
-    /// Reserves a record, on the straight line: `None` for everything that is not the common case
-    /// (page full, time to extend, a handler was here, no ring); then
+    /// Reserves a record of `payload_words` words in the open page, on the straight line.
+    ///
+    /// `None` for all that is not the common case: the page is full or too old, a handler took the
+    /// word, there is no ring. Nothing is changed or counted then, and the caller goes on with
     /// [`Writer::reserve_extended`], then [`Writer::reserve_cold`].
     ///
-    /// `now` was read before the call.
+    /// `now` is the event's tick, read before the call: a handler that interrupts the call has a
+    /// later tick and may still have an earlier place. Readers put ticks in order; the page does
+    /// not.
     #[inline(always)]
     pub fn reserve(
         &self,
@@ -200,8 +276,8 @@ impl Writer {
         self.reserve_or_now(type_id, payload_words, now, &mut 0)
     }
 
-    /// The same, and where it is `None`, `again` is `now`: a caller who keeps it for that needs a
-    /// register more on the straight line.
+    /// As [`Writer::reserve`]. Where it returns `None`, it stores `now` in `again`, for the call of
+    /// the next way: a caller that keeps `now` itself needs one register more on the straight line.
     #[inline(always)]
     pub fn reserve_or_now(
         &self,
@@ -217,25 +293,31 @@ impl Writer {
         let next = at.wrapping_add(words as usize);
         let fits = payload_words <= PAYLOAD_WORDS_MAX && next <= self.end.load(Relaxed);
         if fits && ticks <= u64::from(u32::MAX) {
-            // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
+            // SAFETY: invariants 1 and 5: `at` up to `next` lies in the open page.
             let header = unsafe { &*at };
             if self.claim(header, next, words) {
                 let commit = record::pack(ticks as u32, type_id, payload_words);
                 return Some(Reservation::new(self, header, commit, payload_words, words));
             }
         }
-        // The page has not turned since `begin`, so this is `now`.
+        // Invariant 2: the page is the same since `begin`, so this is `now`.
         *again = ticks.wrapping_add(self.tick_base.load(Relaxed));
         self.counts.end();
         None
     }
 
-    /// Reserves a record in every case; counts the event by its cause if it is lost.
+    /// Reserves a record in every case that allows it: looks for a place after the records of
+    /// handlers, extends the time, or switches to the next page.
+    ///
+    /// `base` is called with `now` where a page is switched, and returns what its ticks count from.
+    /// It reads the clock, so a handler may come while the old page is still open.
     ///
     /// # Errors
-    /// The cause, already counted in the slot; [`Cause::NoRing`] if there is no ring (not counted).
-    ///
-    /// `base` is given `now` and says what a new page's ticks count from.
+    /// The event is lost. The slot has counted the cause already, except [`Cause::NoRing`]: without
+    /// a ring there is no slot, and the session counts it.
+    /// - [`Cause::Oversize`]: no page is large enough.
+    /// - [`Cause::Nested`]: the page is full, and the interrupted context holds a reservation in it.
+    /// - [`Cause::RingFull`]: discard mode, and the consumer has not released the next page.
     #[cold]
     #[inline(never)]
     pub fn reserve_cold(
@@ -253,7 +335,7 @@ impl Writer {
             return Err(Cause::Oversize);
         }
         self.counts.begin();
-        let reserved = self.reserve_or_turn(ring, type_id, payload_words, now, base);
+        let reserved = self.reserve_or_switch(ring, type_id, payload_words, now, base);
         if let Err(cause) = reserved {
             ring.slot.count_lost(cause);
             self.counts.end();
@@ -261,7 +343,7 @@ impl Writer {
         reserved
     }
 
-    fn reserve_or_turn(
+    fn reserve_or_switch(
         &self,
         ring: &Ring,
         type_id: TypeId,
@@ -284,14 +366,14 @@ impl Writer {
                 return Ok(reservation);
             }
             self.check_alone()?;
-            self.turn(ring, || base(now))?;
+            self.switch_page(ring, || base(now))?;
         }
     }
 
-    /// Marks the first empty word behind the cursor, if `words` fit there.
+    /// Marks the first empty word from the cursor on, if `words` fit there.
     fn find_place(&self, words: u64) -> Option<&AtomicU64> {
         let (at, end) = (self.cursor.load(Relaxed), self.end.load(Relaxed));
-        // SAFETY: invariant 1: `cursor..end` lies within the open page, or `end` is null.
+        // SAFETY: invariants 1 and 5: `cursor..end` lies within the open page, or `end` is null.
         let header = unsafe { page_words::mark(at, end, words) }?;
         self.counts.record();
         let next = core::ptr::from_ref(header).wrapping_add(words as usize);
@@ -299,114 +381,47 @@ impl Writer {
         Some(header)
     }
 
-    /// Makes the words from `header` up to `next` a record of the calling context, and moves the
-    /// cursor after it. `false`: a handler was faster, and nothing is changed.
+    /// Makes the words from `header` up to `next` a record of the calling context (invariant 3),
+    /// and moves the cursor after it. `false`: a handler was faster, and nothing is changed.
     ///
-    /// The record is counted in the same context as the mark: the page does not turn in between.
+    /// The record is counted while its reservation is under way, so that `first_event` of the next
+    /// page includes it (invariant 2).
     #[inline(always)]
     fn claim(&self, header: &AtomicU64, next: *mut AtomicU64, words: u64) -> bool {
         let busy = record::pack_span(record::BUSY, words);
         let is_claimed = planted::bump_before_mark(&self.cursor, next, header, busy)
             || single_instruction::mark_if_empty(header, busy) == 0;
         if is_claimed {
+            debug_assert!(next <= self.end.load(Relaxed), "invariants 1 and 2");
             self.counts.record();
             self.cursor.store(next, Relaxed);
         }
         is_claimed
     }
 
-    /// Says that the page may turn: the only reservation under way is the caller's.
-    fn check_alone(&self) -> Result<(), Cause> {
-        if !self.counts.is_alone() {
-            single_instruction::increment(&self.nested_lost);
-            return Err(Cause::Nested);
-        }
-        self.nested_lost.store(0, Relaxed);
-        Ok(())
-    }
-
-    /// Closes the open page, if there is one. Nothing fits into it afterwards.
+    /// Closes the open page, if there is one: a PAD record fills its rest. Nothing fits into it
+    /// afterwards, for the interrupted contexts as well.
     fn close_page(&self) {
         let end = self.end.load(Relaxed);
         if !end.is_null() {
-            // SAFETY: invariant 1: `cursor..end` lies within the open page.
+            // SAFETY: invariants 1 and 5: `cursor..end` lies within the open page.
             unsafe { page_words::pad(self.cursor.load(Relaxed), end) };
             self.end.store(core::ptr::null_mut(), Relaxed);
         }
     }
 
-    /// Opens the next page. The caller's reservation was the only one under way.
-    fn turn(&self, ring: &Ring, base: impl FnOnce() -> ClockSample) -> Result<(), Cause> {
-        let number = self.produced.load(Relaxed);
-        let pages = u64::from(ring.geometry.pages);
-        let consumed = ring.slot.consumed();
-        if ring.mode == Mode::Discard && number.wrapping_sub(consumed) >= pages {
-            self.close_page();
-            self.full.remember(&ring.slot, consumed);
-            return Err(Cause::RingFull);
-        }
-        let base = base(); // The clock is asked while a handler still finds the page open.
-        self.close_page();
-        self.check_alone()?; // Before the page was closed, a handler may have left a reservation in it.
-        self.full.forget();
-        let page_words = ring.pages.len() / ring.geometry.pages as usize;
-        let first = (number % pages) as usize * page_words;
-        let page = &ring.pages[first..first + page_words];
-        let header = self.page_header(ring, number, base);
-        page_words::open(page, &header);
-        ring.slot.publish_produced(number + 1);
-        self.produced.store(number + 1, Relaxed);
-        self.tick_base.store(header.tick_base, Relaxed);
-        self.cursor
-            .store(page[HEADER_WORDS..].as_ptr().cast_mut(), Relaxed);
-        compiler_fence(SeqCst); // Invariant 1: a handler sees the new cursor before the new end.
-        self.end.store(page.as_ptr_range().end.cast_mut(), Relaxed);
-        Ok(())
-    }
-
-    fn page_header(&self, ring: &Ring, number: u64, base: ClockSample) -> PageHeader {
-        PageHeader {
-            generation: number + 1,
-            ring_id: ring.ring_id,
-            tick_base: base.tick,
-            mono_base_ns: base.mono_ns,
-            first_event: self.counts.records(),
-            lost_before: ring.slot.lost_in_all(),
-            tid: ring.tid,
-            slot: ring.slot_index,
-            reserved_word: 0,
-            flags: if number == ring.slot.first_page().0 {
-                page::FIRST_OF_CLAIM
-            } else {
-                0
-            },
-            thread_name: ring.thread_name,
-            reserved: [0; 2],
-        }
-    }
-
-    /// Ends the claim: closes the page, says how many reservations there were, publishes SEALED,
-    /// forgets the ring. The thread ends: no context of it comes back to this ring.
-    pub fn seal(&self) {
-        let Some(ring) = self.ring() else { return };
-        self.counts.begin();
-        self.close_page();
-        ring.slot.set_events_sealed(self.counts.records());
-        let slot = ring.slot;
-        self.clock.store(0, Relaxed);
-        self.attached.store(0, Relaxed);
-        slot.publish_state(state::SEALED);
-    }
-
-    /// Says in the slot what the thread does with this ring.
+    /// Publishes in the slot what the thread does with this ring; nothing without one.
     pub(crate) fn publish_state(&self, state: u64) {
         if let Some(ring) = self.ring() {
             ring.slot.publish_state(state);
         }
     }
 
-    /// Whether so many nested events were lost in a row that the open reservation was left behind
-    /// by a `longjmp` or `mem::forget`, or is interrupted by a very busy handler.
+    /// Whether [`ABANDONED_AFTER`] nested events in a row were lost: the open reservation was left
+    /// by `longjmp` or `mem::forget`, or a very busy handler interrupts it.
+    ///
+    /// The two cannot be told apart. The answer is the same: the thread goes on in another ring,
+    /// and comes back when the reservation ends.
     pub fn looks_abandoned(&self) -> bool {
         self.nested_lost.load(Relaxed) >= ABANDONED_AFTER
     }

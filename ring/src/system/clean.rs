@@ -1,4 +1,21 @@
 //! Removing sessions whose process is gone: oldest first, beyond a cap, and counted.
+//!
+//! A session outlives its process so that its last events can be read. No daemon removes it later:
+//! the next program that starts a session in the same directory does, and a person may.
+//!
+//! | when | function | what is removed |
+//! | --- | --- | --- |
+//! | a program starts | [`before_start`] | the oldest, beyond the cap |
+//! | the start found no room | [`make_room`] | the oldest, until there is room |
+//! | a person asks | [`remove_beyond`] | the oldest, beyond what the person wants to keep |
+//!
+//! # What is never done
+//!
+//! - Removing a living session: [`crate::identity::liveness`] decides, and doubts are for *alive*.
+//! - Removing under a reader: the consumer's lock is taken first, and kept until the file is gone.
+//! - Removing without counting: what was left unread is in the directory's record before the file
+//!   goes ([`crate::removals`]). If the record cannot be used, nothing is removed.
+//! - Removing another user's file, or one that is no ring file.
 
 use std::fs;
 use std::io;
@@ -16,26 +33,27 @@ use crate::system::ring_file::Geometry;
 use crate::system::session_dir::{self, OpenFor, RING_FILE_ENDING};
 use crate::system::{all_lease, clock, lock};
 
-/// Bytes that the dead sessions of one user may keep in a session directory when nobody comes for
-/// them; less where a quarter of the file system is less.
+/// Bytes that the dead sessions of one user may keep in a session directory when no consumer comes
+/// for them: 64 MiB. A quarter of the file system, where that is less.
 pub const DEAD_BYTES_MAX: u64 = 64 << 20;
 
-/// A session whose process is gone.
+/// A session whose process is gone, as it was found: it may be gone itself by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadSession {
     /// Its ring file.
     pub path: PathBuf,
-    /// Allocated bytes.
+    /// Allocated bytes: what its removal would free.
     pub bytes: u64,
-    /// Time of the last change of the file, in ns since 1970. Writes through the map are none: it is
-    /// about when the session started.
+    /// Time of the last change of the file, in ns since 1970. Stores through the map do not change
+    /// it: it is about when the session started. Orders sessions by age.
     pub changed_ns: i128,
-    /// A recorder started its program and comes for it (tag `run=…`), unless it was killed.
+    /// A recorder started its program and comes for it (tag `run=…`), unless that was killed: an
+    /// hour after the start it is no longer awaited.
     pub is_awaited: bool,
 }
 
-/// Dead sessions in `dir`, in no order. Files that are no ring files, that belong to somebody else
-/// than the directory, or that a foreign process holds, are left out.
+/// Dead sessions in `dir`, in no order. Left out are files that are no ring files, that belong to
+/// another user than the directory, or that cannot be opened.
 #[must_use]
 pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
     let files = session_dir::ring_files(dir).unwrap_or_default();
@@ -79,7 +97,7 @@ fn is_awaited(header: &SessionHeader, file: &fs::File, changed_s: i64) -> bool {
         && attributes.any(|a| a.tag == tag::TAG && a.value.starts_with(b"run="))
 }
 
-/// Why no session may be removed: nothing could count what goes with it.
+/// Why no session may be removed: what goes with it could not be counted.
 #[derive(Debug)]
 pub struct Uncounted {
     /// The directory's record of removals.
@@ -89,7 +107,8 @@ pub struct Uncounted {
 }
 
 /// Removes the oldest dead sessions until the rest takes at most `keep_bytes`; returns the removed.
-/// What nobody had read in them is counted ([`crate::system::removals`]).
+/// What was unread in them is counted ([`crate::system::removals`]). Sessions that a consumer reads
+/// stay, so the rest may take more.
 ///
 /// # Errors
 /// The record of removals cannot be used: nothing was removed.
@@ -135,8 +154,8 @@ fn remove_while(
     Ok(removed)
 }
 
-/// Removes a session, and counts before what of it nobody had read. `false`: somebody reads it, and
-/// removing it would free nothing.
+/// Removes a session, and counts before what was unread in it. `false`: a consumer reads it, and
+/// removing it would free nothing as long as that has it open.
 fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
     let Ok(file) = session_dir::open(&session.path, OpenFor::Writing) else {
         return false;
@@ -144,7 +163,7 @@ fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
     let Ok(geometry) = crate::system::ring_file::read_geometry(&file) else {
         return false;
     };
-    // Held until it is gone: nobody begins to read it in between.
+    // Held until it is gone: no consumer begins to read it in between.
     if lock::hold_exclusive(&file, geometry.header.consumed_offset).is_err() {
         return false;
     }
@@ -184,17 +203,21 @@ impl Room {
         )
     }
 
-    /// Bytes that the dead may keep when nobody comes for them.
+    /// Bytes that the dead may keep when no consumer comes for them.
     fn cap(self) -> u64 {
         DEAD_BYTES_MAX.min(self.all / 4)
     }
 }
 
-/// What a starting session of `own_bytes` does with sessions that no recorder comes for. Without a
-/// lease ([`crate::system::all_lease`]): looks closer only if the files would exceed the cap together with
-/// it, so that the dead stay under the cap when it dies, too. With one: sessions in which nothing is
-/// left to read go likewise; others only if less than half of the file system is free, and then no
-/// more than that goes. Returns the number of sessions removed.
+/// What a starting session of `own_bytes` bytes does with sessions that no recorder comes for.
+///
+/// It looks closer only if the files would exceed the cap together with it, so that the dead stay
+/// under the cap when it dies, too. Then:
+/// - without a lease ([`crate::system::all_lease`]), the oldest go until half of the cap is free;
+/// - with one, those in which nothing is left to read go likewise, and others only if less than half
+///   of the file system is free, and no more of them than it takes.
+///
+/// Returns the number of sessions removed. An error removes nothing and stops no start.
 pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
     let files = session_dir::entries(dir).unwrap_or_default();
     files.iter().for_each(|path| remove_leftover(path));
@@ -230,8 +253,9 @@ fn has_nothing_left(session: &DeadSession) -> bool {
         .is_ok_and(|geometry| Remains::of(&file, &geometry).is_nothing())
 }
 
-/// Where a start of `own_bytes` failed for want of room: removes the oldest dead sessions, those
-/// that a recorder comes for last, until there is room for it. Returns the number removed.
+/// Makes room where a start of `own_bytes` bytes found none: removes the oldest dead sessions until
+/// four times as much is free, at most half of the file system. Those that a recorder comes for go
+/// last. Returns the number removed.
 pub fn make_room(dir: &Path, own_bytes: u64) -> usize {
     let files = session_dir::entries(dir).unwrap_or_default();
     let mut dead = oldest_dead(dir, files);
@@ -242,7 +266,8 @@ pub fn make_room(dir: &Path, own_bytes: u64) -> usize {
     remove_while(dir, dead, removal::NO_ROOM, goes_on).map_or(0, |removed| removed.len())
 }
 
-/// Says in the directory's record that a program could not be traced for want of room.
+/// Counts in the directory's record that a program could not be traced for want of room: a person
+/// who misses its events finds the reason there.
 pub fn count_refused(dir: &Path) {
     if let Ok(mut remover) = Remover::of(dir) {
         remover.count_refused();
@@ -256,8 +281,8 @@ fn allocated(path: &Path) -> u64 {
 /// Most files that a starting program looks into.
 const LOOKED_INTO_MAX: usize = 256;
 
-/// Dead sessions among these files, oldest first; of very many files those that are most likely
-/// dead and oldest.
+/// Dead sessions among these files, oldest first. Looks into [`LOOKED_INTO_MAX`] files at most:
+/// those that are most likely dead, by the pid in the name, and the oldest of these.
 fn oldest_dead(dir: &Path, mut files: Vec<PathBuf>) -> Vec<DeadSession> {
     let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
         return Vec::new();
@@ -276,8 +301,8 @@ fn oldest_dead(dir: &Path, mut files: Vec<PathBuf>) -> Vec<DeadSession> {
     dead
 }
 
-/// Whether there is a process with the number that starts a file's name. (In another pid namespace
-/// it says nothing.)
+/// Whether there is a process with the number that starts a file's name. A hint: in another pid
+/// namespace it says nothing.
 fn pid_is_there(path: &Path) -> bool {
     let name = path
         .file_name()
@@ -290,8 +315,8 @@ fn pid_is_there(path: &Path) -> bool {
 /// No start takes longer, also where its process is out of our sight.
 const LEFTOVER_SECONDS: i64 = 60;
 
-/// Files that a process left behind when it died while starting, or said why it is off, and what
-/// its streamer said of it.
+/// Removes a file that a dead process has left next to its session: one that it died while laying
+/// out, the reason why tracing is off, or the notes of its streamer.
 fn remove_leftover(path: &Path) {
     let name = path
         .file_name()

@@ -1,4 +1,18 @@
 //! The clocks that ticks come from.
+//!
+//! | clock | tick | read by | steps |
+//! | --- | --- | --- | --- |
+//! | TSC clock | the processor's counter, stated in the session header | one instruction | smaller than a ns |
+//! | monotonic | ns of `CLOCK_MONOTONIC` | the kernel's code page | 1 ns |
+//! | coarse | ns of `CLOCK_MONOTONIC_COARSE` | the same, without the counter | 1 to 10 ms |
+//! | none | always 0 | | |
+//!
+//! An event reads one clock once. The TSC clock is used where the kernel itself trusts it
+//! ([`tsc_is_invariant`]); elsewhere it may run at another rate on each processor. Ticks become time
+//! by pairs of a tick and `CLOCK_MONOTONIC` ([`sample`]), never by a rate that was assumed.
+//!
+//! All functions may be called in signal handlers and in code that records the program's own calls:
+//! none allocates, locks, or calls a function that a program could define.
 
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -9,12 +23,15 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::protocol::clock_sample::ClockSample;
 use crate::system::raw;
 
-/// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair.
+/// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair: wider,
+/// and the thread was interrupted in between.
 const BRACKET_TICKS: u64 = 2048;
-/// Oldest event time that a page's ticks may count from.
+/// Oldest event time that a page's ticks may count from: about a millisecond. An older one was not
+/// read for this event.
 const BASE_AGE_TICKS: u64 = 1 << 22;
 
-/// The processor's time stamp counter.
+/// The processor's time stamp counter. Not ordered with the instructions around it: an event's tick
+/// may be some tens of cycles off, which no fence of ours would make worth its price.
 #[inline(always)]
 #[must_use]
 pub fn tsc() -> u64 {
@@ -27,8 +44,8 @@ pub fn tsc() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Reads the clock with this number: the counter on the straight line, others out of line.
-/// 0 for no clock.
+/// Reads the clock with this number, as the session header states it: the counter on the straight
+/// line, others out of line. 0 for no clock, and for a number that is none.
 #[inline(always)]
 #[must_use]
 pub fn read(number: u32) -> u64 {
@@ -53,7 +70,7 @@ fn read_other(number: u32) -> u64 {
     }
 }
 
-/// Reads a clock.
+/// Reads a clock: its ticks at this moment.
 #[must_use]
 pub fn ticks(clock: Clock) -> u64 {
     match clock {
@@ -64,13 +81,14 @@ pub fn ticks(clock: Clock) -> u64 {
     }
 }
 
-/// `CLOCK_MONOTONIC` in ns.
+/// `CLOCK_MONOTONIC` in ns: it never jumps, and stands still while the machine sleeps. Another time
+/// namespace adds an offset.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// `CLOCK_REALTIME` in ns since 1970.
+/// `CLOCK_REALTIME` in ns since 1970: for times that a person reads. It may be set back.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     nanoseconds(ClockId::Realtime)
@@ -128,14 +146,14 @@ fn nanoseconds_cold(clock: ClockId) -> u64 {
         tv_nsec: 0,
     };
     let arguments = [clock as u64, &raw mut time as u64, 0, 0];
-    // SAFETY: the call writes one `timespec` to the place it is given. It cannot fail: the clocks
-    // are those that every kernel has.
+    // SAFETY: the call writes one `timespec` to the place that it is given. It cannot fail: every
+    // kernel has these clocks.
     let _ = unsafe { raw::syscall(libc::SYS_clock_gettime, arguments) };
     in_nanoseconds(time.tv_sec as u64, time.tv_nsec as u64)
 }
 
-/// Both the look and the first use may call functions that the program defines, whose calls may ask
-/// for the time: then that goes by system calls.
+/// Looks once for the kernel's code. Both the look and its first use may call functions that the
+/// program defines, whose calls may ask for the time: then that goes by system calls.
 fn look_for_kernel_code() {
     KERNEL_CODE.store(MISSING, Relaxed);
     // SAFETY: reads what the kernel told the process at its start.
@@ -145,8 +163,8 @@ fn look_for_kernel_code() {
     }
 }
 
-/// A tick and its `CLOCK_MONOTONIC` twin, read as close together as three tries allow;
-/// `mono_ns` is 0 if something always came between.
+/// A tick and `CLOCK_MONOTONIC` at the same moment, read as close together as three tries allow.
+/// `mono_ns` is 0 if an interruption came between each time: no pair is better than a wrong one.
 #[must_use]
 pub fn sample(clock: Clock) -> ClockSample {
     match clock {
@@ -184,8 +202,11 @@ fn sample_tsc() -> ClockSample {
     }
 }
 
-/// What a page that is opened for an event at `now` counts from: `now` itself, unless that is
-/// older or newer than the clock says it can be (a time the caller held).
+/// What a page that is opened for an event at `now` counts from: `now` itself, so that the page's
+/// first record has tick 0.
+///
+/// If `now` is older or newer than a tick that was just read can be, a caller has brought it from
+/// elsewhere; then the present moment. `rate` turns the age of `now` into ns, for its pair.
 #[must_use]
 pub fn page_base(clock: Clock, rate: Rate, now: u64) -> ClockSample {
     let sample = sample(clock);
@@ -205,7 +226,8 @@ pub fn page_base(clock: Clock, rate: Rate, now: u64) -> ClockSample {
     }
 }
 
-/// Rate between two samples; `None` if they are too close together or not good.
+/// Rate between two samples, in ns per tick as a fraction; `None` if they are of the same tick, in
+/// the wrong order, or one of them is no pair. The longer the time between, the better the rate.
 #[must_use]
 pub fn rate_between(from: ClockSample, to: ClockSample) -> Option<Rate> {
     let ticks = to.tick.checked_sub(from.tick).filter(|t| *t > 0)?;
@@ -215,9 +237,10 @@ pub fn rate_between(from: ClockSample, to: ClockSample) -> Option<Rate> {
     good.then_some(Rate { mult, shift: 32 })
 }
 
-/// Whether the counter runs at one rate everywhere and always, and the kernel trusts it.
+/// Whether the counter runs at one rate on all processors at all times, and the kernel trusts it.
 ///
-/// The kernel's own choice of clock source says both: it gives up a counter that it saw stray.
+/// The kernel's own choice of clock source answers both: it gives up a counter that it saw stray.
+/// Where a hypervisor's clock or no choice is stated, the processor's own word decides.
 #[must_use]
 pub fn tsc_is_invariant() -> bool {
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -1,5 +1,19 @@
-//! Who a process is, and whether it still lives: boot id, pid namespace, pid and start time, never
-//! a bare pid.
+//! Which process wrote a session, and whether it still lives: boot id, pid namespace, pid and start
+//! time, never a bare pid.
+//!
+//! A pid alone proves nothing. It is given to another process soon after, means another process in
+//! another namespace, and stays the same when a process becomes another program by `exec`.
+//!
+//! | what is compared | what it excludes | where it says nothing |
+//! | --- | --- | --- |
+//! | record lock on byte 0 of the file | dead processes, `exec`, a child that inherited the file | a process that closed some descriptor of the file |
+//! | writable map of the file from its start | readers, which map it read-only | without the right to read the maps |
+//! | start time of the pid | a later process with the same pid | in another time namespace |
+//! | pid namespace, by inode | equal pids of two containers | without `/proc` |
+//! | boot id | a session from before the last boot | in containers that are shown one of their own |
+//!
+//! A wrong *dead* would let a living session be removed, a wrong *alive* only keeps a file. So each
+//! doubt is decided for *alive* as long as the lock or the map shows the process.
 
 use std::fs;
 use std::fs::File;
@@ -10,20 +24,21 @@ use ringmark_format::session::SessionHeader;
 
 use crate::system::{session_dir, small_file};
 
-/// Identity of a process, as far as `/proc` tells.
+/// Identity of a process, as far as `/proc` tells it: what a session's header keeps of it. All 0
+/// where there is no `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity {
-    /// Boot id of the kernel.
+    /// Boot id of the kernel, new at each boot; 0: unknown.
     pub boot_id: [u8; 16],
-    /// Inode of the pid namespace.
+    /// Inode of the pid namespace; 0: unknown.
     pub pid_namespace: u64,
-    /// Process id in it.
+    /// Process id in that namespace, not as seen from outside of it.
     pub pid: u32,
-    /// Start time in clock ticks since boot.
+    /// Start time in clock ticks since boot, in the process's time namespace; 0: unknown.
     pub start_time: u64,
 }
 
-/// Identity of this process.
+/// Identity of this process, for the header of its session.
 #[must_use]
 pub fn own() -> Identity {
     Identity {
@@ -51,22 +66,23 @@ pub fn own_pid_namespace() -> u64 {
         .unwrap_or(0)
 }
 
-/// Start time of a process (`/proc/WHO/stat`, field 22) in clock ticks since boot.
+/// Start time of a process (`/proc/WHO/stat`, field 22) in clock ticks since boot: two processes of
+/// the same pid differ in it. `None`: the process is gone, or `/proc` is not there.
 #[must_use]
 pub fn start_time(who: &str) -> Option<u64> {
     let stat = small_file::read(&format!("/proc/{who}/stat")).ok()?;
-    // The name in parentheses may hold anything, also parentheses: fields start behind the last.
+    // The name in parentheses may hold anything, also parentheses: fields start after the last.
     let after = stat.iter().rposition(|b| *b == b')')? + 2;
     let fields = std::str::from_utf8(stat.get(after..)?).ok()?;
     fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
 }
 
-/// A process as a ring file's header names it: alive, dead, or out of sight.
+/// What became of the process that a ring file's header names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// It runs, and it is the one that wrote the header.
     Alive,
-    /// It is gone, or has become another program.
+    /// It is gone, or has become another program by `exec`: nothing is written to the file any more.
     Dead,
 }
 
@@ -102,7 +118,8 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
 }
 
 /// Whether a process that can be seen has the same time namespace: the same monotonic clock, and
-/// start times that count from the same moment. Where that cannot be seen, it is taken for granted.
+/// start times that count from the same moment. `true` where that cannot be seen, because time
+/// namespaces are rare and its times would otherwise be useless.
 #[must_use]
 pub fn shares_clocks(who: &str) -> bool {
     let namespace = |who: &str| fs::metadata(format!("/proc/{who}/ns/time")).map(|m| m.ino());
@@ -191,18 +208,20 @@ fn is_zombie(who: &str) -> bool {
 const LIFE_BYTE: u64 = 0;
 
 /// Takes the record lock that says "this process has the session open". Not inherited by fork,
-/// given back by the kernel at death and at exec.
+/// given back by the kernel at death and at `exec`. `false`: the file system has no locks, and
+/// observers go by the map alone.
 pub fn hold_lock(file: &File) -> bool {
     crate::system::lock::hold_record(file, LIFE_BYTE).is_ok()
 }
 
-/// The other process that holds the record lock, if it is in sight.
+/// The other process that holds the record lock, by its pid in this pid namespace; `None` also where
+/// it is out of sight.
 #[must_use]
 pub fn lock_holder(file: &File) -> Option<i32> {
     crate::system::lock::holder(file, LIFE_BYTE).filter(|pid| *pid > 0)
 }
 
-/// Whether another process holds the record lock.
+/// Whether another process holds the record lock, in sight or not.
 #[must_use]
 pub fn lock_is_held(file: &File) -> bool {
     crate::system::lock::holder(file, LIFE_BYTE).is_some()

@@ -1,5 +1,17 @@
-//! File locks on one byte: a record lock says "this process lives" (not inherited by fork), a lock
-//! of the open file excludes a second consumer or controller.
+//! File locks on one byte: a record lock says "this process lives", a lock of the open file excludes
+//! a second consumer or controller.
+//!
+//! | lock | belongs to | ends at | used for |
+//! | --- | --- | --- | --- |
+//! | record lock, `F_SETLK` | the process | its death, `exec`, any close of the file | liveness |
+//! | lock of the open file, `F_OFD_SETLK` | the open file, shared by fork | the last close of it | one consumer, one controller, one remover |
+//!
+//! They live in different places of the kernel but exclude each other on the same byte, so each use
+//! has a byte of its own. All calls return at once: no lock is ever waited for. The kernel gives
+//! them back when a process is killed, which no lock file would.
+//!
+//! Every call passes an open descriptor and a whole `flock` that lives until the call returns: that
+//! is reason 1 of the SAFETY lines here.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +21,7 @@ use std::os::fd::AsRawFd;
 /// exec, and when the process closes any descriptor of the file.
 ///
 /// # Errors
-/// `EAGAIN` or `EACCES`: somebody else holds it.
+/// `EAGAIN` or `EACCES`: another process holds it; see [`is_taken`].
 pub fn hold_record(file: &File, at: u64) -> io::Result<()> {
     set(file, libc::F_SETLK, at, libc::F_WRLCK)
 }
@@ -19,7 +31,7 @@ pub fn hold_record(file: &File, at: u64) -> io::Result<()> {
 #[must_use]
 pub fn holder(file: &File, at: u64) -> Option<i32> {
     let mut range = byte_range(at, libc::F_WRLCK);
-    // SAFETY: the descriptor is open and the kernel writes one `flock` to the pointer.
+    // SAFETY: reason 1: the kernel writes one `flock`.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut range) };
     let is_held = done == 0 && range.l_type != libc::F_UNLCK as libc::c_short;
     is_held.then_some(range.l_pid)
@@ -29,7 +41,7 @@ pub fn holder(file: &File, at: u64) -> Option<i32> {
 /// The file must be open for writing.
 ///
 /// # Errors
-/// `EAGAIN` or `EACCES`: somebody else holds it.
+/// `EAGAIN` or `EACCES`: another open file holds it; see [`is_taken`].
 pub fn hold_exclusive(file: &File, at: u64) -> io::Result<()> {
     set(file, libc::F_OFD_SETLK, at, libc::F_WRLCK)
 }
@@ -43,7 +55,7 @@ pub fn hold_shared(file: &File, at: u64) -> io::Result<()> {
     set(file, libc::F_OFD_SETLK, at, libc::F_RDLCK)
 }
 
-/// Whether an error of taking a lock says that somebody else holds it.
+/// Whether an error of taking a lock means that it is held, and not that locks do not work here.
 #[must_use]
 pub fn is_taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES))
@@ -53,7 +65,7 @@ pub fn is_taken(error: &io::Error) -> bool {
 #[must_use]
 pub fn is_held_by_other_file(file: &File, at: u64) -> bool {
     let mut range = byte_range(at, libc::F_WRLCK);
-    // SAFETY: the descriptor is open and the kernel writes one `flock` to the pointer.
+    // SAFETY: reason 1: the kernel writes one `flock`.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut range) };
     done == 0 && range.l_type != libc::F_UNLCK as libc::c_short
 }
@@ -61,14 +73,14 @@ pub fn is_held_by_other_file(file: &File, at: u64) -> bool {
 /// Gives the lock of [`hold_exclusive`] back.
 ///
 /// # Errors
-/// What `fcntl` said.
+/// The error of `fcntl`.
 pub fn release_exclusive(file: &File, at: u64) -> io::Result<()> {
     set(file, libc::F_OFD_SETLK, at, libc::F_UNLCK)
 }
 
 fn set(file: &File, command: libc::c_int, at: u64, kind: libc::c_int) -> io::Result<()> {
     let range = byte_range(at, kind);
-    // SAFETY: the descriptor is open and the pointer is to a whole `flock` that the kernel reads.
+    // SAFETY: reason 1: the kernel reads one `flock`.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const range) };
     if done == 0 {
         Ok(())

@@ -1,4 +1,17 @@
 //! Files mapped as atomic words. The one place that turns shared memory into something Rust holds.
+//!
+//! Another process may change a mapped word at any time, so no reference to plain data may ever
+//! point into a mapping: the compiler would assume that it stays as it is. Atomics carry no such
+//! assumption. A caller loads a word once, bounds it, and works with the loaded value.
+//!
+//! A file may also become shorter while it is mapped. Touching a page that is gone raises SIGBUS;
+//! [`crate::guard`] can take that.
+//!
+//! # Invariants
+//!
+//! 1. `map` is mapped from its construction to its drop, `map.len()` bytes from `map.as_mut_ptr()`,
+//!    aligned to a system page.
+//! 2. Its memory is reached only as `&[AtomicU64]`, and any bit pattern is a value of that type.
 
 use std::fs::File;
 use std::io;
@@ -10,12 +23,12 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use crate::protocol::sync::AtomicU64;
 use crate::system::guard::Guarded;
 
-/// Why a file could not be created or mapped.
+/// Why a file could not be created or mapped: the step, and the error of the system.
 #[derive(Debug)]
 pub struct MapError {
     /// The step that failed.
     pub step: &'static str,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 
@@ -38,7 +51,8 @@ fn at<E: Into<io::Error>>(step: &'static str) -> impl FnOnce(E) -> MapError {
     }
 }
 
-/// A shared mapping of a file (or of a part of it).
+/// A shared mapping of a file, or of a part of it. Unmapped when it is dropped: the producer keeps
+/// its own for as long as the process runs.
 #[derive(Debug)]
 pub struct Mapping {
     /// Dropped before the mapping itself.
@@ -51,7 +65,7 @@ impl Mapping {
     /// Maps `bytes` of `file` from `offset` (a multiple of the system's page) for reading.
     ///
     /// # Errors
-    /// What `mmap` said.
+    /// The error of `mmap`.
     pub fn read_only(file: &File, offset: u64, bytes: usize) -> Result<Self, MapError> {
         let map = MmapOptions::new()
             .offset(offset)
@@ -64,7 +78,7 @@ impl Mapping {
     /// Maps `bytes` of `file` from `offset` for reading and writing.
     ///
     /// # Errors
-    /// What `mmap` said.
+    /// The error of `mmap`.
     pub fn writable(file: &File, offset: u64, bytes: usize) -> Result<Self, MapError> {
         let map = MmapOptions::new()
             .offset(offset)
@@ -83,19 +97,21 @@ impl Mapping {
     }
 
     /// Whether a page of the file was gone when it was touched, and private memory took its place:
-    /// see [`crate::system::guard`]. Without the guard the process has not survived that.
+    /// see [`crate::system::guard`]. What was read since may be zeros of no file: a reader asks
+    /// after it has copied, before it uses the copy. Without the guard the process has not
+    /// survived that.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.guarded.as_ref().is_some_and(Guarded::is_broken)
     }
 
-    /// Whether stores are allowed.
+    /// Whether stores are allowed; in a read-only mapping they end the process with SIGSEGV.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.writable
     }
 
-    /// Size in bytes.
+    /// Size of the mapping in bytes. The file may have become shorter since.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.map.len() as u64
@@ -113,20 +129,20 @@ impl Mapping {
             return None;
         }
         let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
-        // SAFETY: the range lies in the mapping, which lives as long as `self`, is aligned to 8
-        // (mmap aligns to the page), and every bit pattern is a u64; shared memory may change
-        // under an atomic.
+        // SAFETY: invariants 1 and 2: the range was checked, and is aligned to 8; the result borrows
+        // `self`, and shared memory may change under an atomic.
         Some(unsafe { core::slice::from_raw_parts(start.cast(), bytes as usize / 8) })
     }
 
-    /// Touches nothing, but asks the kernel to map the pages of a range now, for writing.
+    /// Asks the kernel to map the pages of a range now, for writing, without changing a word: the
+    /// first events in them need not fault.
     pub fn populate(&self, offset: u64, bytes: u64) {
         // Else the pages come at their first touch.
         let _ = self.allocate(offset, bytes);
     }
 
-    /// Allocates and maps the pages of a range, so that touching them later cannot fault; needs no
-    /// descriptor.
+    /// Allocates and maps the pages of a range, so that touching them later cannot fault. Unlike the
+    /// function of this name for files it needs no descriptor, which a session closes early.
     ///
     /// # Errors
     /// `EFAULT`: the filesystem is full; `EINVAL`: the kernel is older than Linux 5.14, or the range
@@ -135,8 +151,8 @@ impl Mapping {
         self.advise(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite)
     }
 
-    /// Frees the pages of a range, where the filesystem can; they read as zeros. Touching them later
-    /// may fault.
+    /// Frees the pages of a range, where the filesystem can; they read as zeros then. Touching them
+    /// later may fault, if the filesystem is full by then.
     pub fn give_back(&self, offset: u64, bytes: u64) {
         // Else they stay allocated.
         let _ = self.advise(offset, bytes, rustix::mm::Advice::LinuxRemove);
@@ -161,8 +177,8 @@ impl Mapping {
             return Err(rustix::io::Errno::INVAL);
         }
         let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
-        // SAFETY: the range lies in the mapping, which is reached only through atomics: populating
-        // changes no contents, and freed pages read as zeros.
+        // SAFETY: invariants 1 and 2: the range was checked; populating changes no word, and freed
+        // pages read as zeros, which are values.
         unsafe { rustix::mm::madvise(start.cast(), bytes as usize, advice) }
     }
 }
@@ -170,23 +186,25 @@ impl Mapping {
 /// Gives the file its size. Space is not allocated by this; see [`allocate`].
 ///
 /// # Errors
-/// What `ftruncate` said.
+/// The error of `ftruncate`.
 pub fn set_size(file: &File, bytes: u64) -> Result<(), MapError> {
     rustix::fs::ftruncate(file, bytes).map_err(at("ftruncate"))
 }
 
-/// Allocates space, so that touching it later cannot fault.
+/// Allocates space, so that touching it later cannot fault: a full file system is an error here
+/// and not a signal in the traced program.
 ///
 /// # Errors
-/// What `fallocate` said: `ENOSPC` on a full filesystem.
+/// The error of `fallocate`: `ENOSPC` on a full filesystem.
 pub fn allocate(file: &File, offset: u64, bytes: u64) -> Result<(), MapError> {
     rustix::fs::fallocate(file, FallocateFlags::empty(), offset, bytes).map_err(at("fallocate"))
 }
 
-/// An anonymous file of `bytes` whose size nobody can change.
+/// An anonymous file of `bytes` whose size no process can change: sealed, it can neither be
+/// truncated under its mappings nor grow. Others reach it through `/proc/PID/fd`.
 ///
 /// # Errors
-/// What the failing call said.
+/// The error of the call that failed.
 pub fn sealed_memfd(name: &str, bytes: u64) -> Result<File, MapError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd: OwnedFd = rustix::fs::memfd_create(name, flags).map_err(at("memfd_create"))?;

@@ -1,10 +1,18 @@
-//! System calls past the C library. A program may define functions by the names that the library
-//! has, and have them traced: who records a call of such a function must not make another.
+//! System calls past the C library.
+//!
+//! A program may define functions by the names that the library has, such as `clock_gettime`, and
+//! have them traced. Code that records a call of such a function must not call it again: it would
+//! record that call, too, without an end. A system call that is an instruction of our own cannot be
+//! replaced by a program.
+//!
+//! No `errno` is touched, so a signal handler need not save it.
 
-/// Makes a system call. Returns what the kernel does: a negative number is an error.
+/// Makes a system call of at most four arguments; those that it does not have are ignored.
+///
+/// Returns the kernel's result: from -4095 to -1 it is an error, `errno` negated.
 ///
 /// # Safety
-/// As the call has it: the arguments must be what it asks for.
+/// As the call requires: an argument that is a pointer must be good for what the call does with it.
 #[must_use]
 pub unsafe fn syscall(number: i64, arguments: [u64; 4]) -> i64 {
     let [first, second, third, fourth] = arguments;

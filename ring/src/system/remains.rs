@@ -1,4 +1,18 @@
 //! What is left unread in the ring file of a dead session, read without mapping it.
+//!
+//! It is counted just before the file is removed, inside a program that starts: so it is quick, and
+//! bounded on any input. Only page headers are read, and the open page of each ring is walked:
+//!
+//! ```text
+//!  unread = reservations so far - first_event of the first page that was not consumed
+//!         + lost so far         - lost_before of that page
+//! ```
+//!
+//! Both ends are cumulative counts, so the pages in between need not be read. Where an end cannot be
+//! found, or the limits here are reached, the count is a lower bound and is marked as one.
+//!
+//! A read of the file cannot fault, as a touch of its map could: the file may be truncated at any
+//! moment, and the program has not asked for a SIGBUS handler.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -22,7 +36,7 @@ const WALKED_BYTES_MAX: u64 = 1 << 20;
 /// Events that go with a session when it is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Remains {
-    /// Events that nobody has read, and those that the session counted as lost.
+    /// Events that were not consumed, and those that the session counted as lost.
     pub(crate) events: u64,
     /// Events that newer ones had overwritten.
     pub(crate) overwritten: u64,
@@ -72,7 +86,7 @@ impl Remains {
             }
         }
         if consumed.iter().all(|pages| *pages == 0) {
-            // Nobody was there who could tell it.
+            // No consumer was there that has reported it.
             self.add(session.lost.iter().copied());
         }
         Some(())
@@ -84,7 +98,8 @@ impl Remains {
     }
 }
 
-/// One ring of a dead session.
+/// One ring of a dead session, as its file holds it. Numbers are as damaged as the file is: each is
+/// bounded, or added without overflow.
 struct RingLeft<'a> {
     file: &'a File,
     slot: &'a Slot,
@@ -93,12 +108,13 @@ struct RingLeft<'a> {
 }
 
 impl RingLeft<'_> {
-    /// `None`: not all of it could be counted.
+    /// Adds what is unread in this ring. `None`: not all of it could be counted. `budget` is what is
+    /// left of the bytes that may be walked.
     fn add_to(&self, remains: &mut Remains, budget: &mut u64) -> Option<()> {
         let slot = self.slot;
         let lost = slot.lost.iter().copied().fold(0, u64::saturating_add);
         if slot.produced <= self.consumed {
-            // Of a ring that nobody took anything of: it may have lost some without a page.
+            // A ring from which nothing was taken may have lost some without a page.
             remains.add((self.consumed == 0).then_some(lost));
             return Some(());
         }
@@ -112,7 +128,7 @@ impl RingLeft<'_> {
         }
         let oldest = slot.produced.saturating_sub(geometry.pages.into());
         let first = self.consumed.max(oldest);
-        // The oldest may have been about to be turned.
+        // The oldest may have been about to be switched.
         let (begin, is_whole) = match self.header(geometry, first) {
             Some(header) => (header, true),
             None => (self.header(geometry, first + 1)?, false),

@@ -1,4 +1,21 @@
-//! The record of removals of a session directory: what went with sessions that nobody had read.
+//! The record of removals of a session directory: what went with sessions that were not read.
+//!
+//! A file of fixed size, `removals`, next to the sessions. It keeps cumulative counts by cause, and
+//! the last sessions by name. A streamer and `ringmark list` show the difference to what they have
+//! shown before. So events that were removed unread are counted, as events that were lost are.
+//!
+//! # One writer at a time
+//!
+//! The process that holds the lock on its first byte may write and may remove sessions: both or
+//! neither. Readers take no lock; they read twice until two readings agree. A writer that is killed
+//! leaves the old counts or the new ones, or a mixture that the next reading shows and the next
+//! writer corrects, because a session is counted once by its name.
+//!
+//! # A record that cannot be used
+//!
+//! - Damaged: it is set aside under another name and begun again, so that removing goes on.
+//! - Written by a later version: it is left alone, and nothing is removed.
+//! - No room for it: sessions are removed, and counted as soon as that has made room.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,18 +33,18 @@ use crate::system::{clock, lock, session_dir};
 /// Name of the file in a session directory.
 pub const FILE_NAME: &str = "removals";
 
-/// Byte that its writer locks.
+/// Byte of the file that its writer locks.
 const LOCK_BYTE: u64 = 0;
 /// How often it is read until two readings agree.
 const READINGS_MAX: u32 = 16;
 
-/// The whole file.
+/// The whole file, as its bytes lie there. A reader's copy: nothing in it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Record {
-    /// The counts.
+    /// The counts, by cause, since the file was made.
     pub counts: Removals,
-    /// The sessions that were removed last.
+    /// The sessions that were removed last; number `n` lies at `n % REMOVED_PLACES`.
     pub places: [Removed; REMOVED_PLACES],
     rest: [u64; 4],
 }
@@ -35,7 +52,7 @@ pub struct Record {
 const _: () = assert!(size_of::<Record>() == REMOVALS_BYTES);
 
 impl Record {
-    /// The record where nothing was removed.
+    /// The record of a directory where nothing was removed yet.
     #[must_use]
     pub fn of_nothing() -> Self {
         let mut record = Self::new_zeroed();
@@ -44,7 +61,8 @@ impl Record {
         record
     }
 
-    /// The record of a directory; empty: there is none, or none that can be used.
+    /// The record of a directory, as it is now. That of nothing, if there is none or none that can be
+    /// used: a reader shows counts, it does not judge the file.
     #[must_use]
     pub fn of(dir: &Path) -> Self {
         let path = dir.join(FILE_NAME);
@@ -55,7 +73,8 @@ impl Record {
             .unwrap_or_else(Self::of_nothing)
     }
 
-    /// What two readings agree on.
+    /// What two readings in a row agree on: a writer was not in between. After [`READINGS_MAX`]
+    /// readings the last one, because a writer that never rests must not hold a reader.
     fn settled(file: &File) -> Option<Self> {
         let mut last = Self::read(file)?;
         for _ in 0..READINGS_MAX {
@@ -75,7 +94,7 @@ impl Record {
         (counts.magic == REMOVALS_MAGIC && counts.version == REMOVALS_VERSION).then_some(record)
     }
 
-    /// Sessions that were removed so far.
+    /// Sessions that were removed so far, all causes: the number that the next one will have.
     #[must_use]
     pub fn sessions(&self) -> u64 {
         self.counts
@@ -84,7 +103,7 @@ impl Record {
             .fold(0, |sum, n| sum.wrapping_add(*n))
     }
 
-    /// Events that went with them.
+    /// Events that went with them unread, all causes; a lower bound where `inexact` is not 0.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.counts
@@ -93,14 +112,16 @@ impl Record {
             .fold(0, |sum, n| sum.wrapping_add(*n))
     }
 
-    /// Those of the sessions that were removed after there had been `before` that it still names,
-    /// oldest first.
+    /// The sessions with the numbers from `before` on, oldest first, as far as the record still names
+    /// them: the last [`REMOVED_PLACES`]. A reader that was away for longer has the counts alone.
     pub fn since(&self, before: u64) -> impl Iterator<Item = &Removed> {
         let end = self.sessions();
         let first = before.max(end.saturating_sub(REMOVED_PLACES as u64));
         (first..end).map(|number| &self.places[(number % REMOVED_PLACES as u64) as usize])
     }
 
+    /// Counts a session, unless it is among the last ones already: its remover was killed after the
+    /// count, before the file was gone.
     fn add(&mut self, removed: Removed) {
         let is_this = |other: &Removed| other.session == removed.session;
         let cause = usize::from(removed.removal).min(self.counts.sessions.len() - 1);
@@ -121,7 +142,7 @@ impl Record {
 /// Why this process may not remove sessions now.
 #[derive(Debug)]
 pub(crate) enum NoRemover {
-    /// Another process removes some.
+    /// Another process removes some at this moment: there is nothing to do.
     Busy,
     /// The record of removals cannot be opened, or a later version wrote it.
     Unusable {
@@ -189,8 +210,8 @@ fn set_aside(dir: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
-/// The right to remove sessions of a directory, and to say so in its record: one process at a time
-/// has it.
+/// The right to remove sessions of a directory, and to count them in its record: one process at a
+/// time has it, until it drops this.
 #[derive(Debug)]
 pub(crate) struct Remover {
     dir: PathBuf,
@@ -249,7 +270,8 @@ impl Remover {
         self.write(|record| record.counts.refused = record.counts.refused.saturating_add(1));
     }
 
-    /// Writes what is pending; tried again with the next count where there is no room.
+    /// Writes what is pending, and what `change` does to the record. Where there is no room, it stays
+    /// pending for the next count, after a session was removed.
     pub(crate) fn write(&mut self, change: impl FnOnce(&mut Record)) {
         if self.file.is_none() {
             self.file = open(&self.dir)

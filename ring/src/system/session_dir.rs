@@ -1,4 +1,18 @@
 //! Where ring files live: `$RINGMARK_DIR`, else `/dev/shm/ringmark-<uid>`.
+//!
+//! The directory is how the sides find each other: a program makes a file in it, readers list it.
+//! There is no other registry, and nothing to keep running.
+//!
+//! `/dev/shm` is writable by all users, so another user may have made the directory first, or put a
+//! link there. Both are refused, never repaired: a program that wrote there would give its events,
+//! and its memory's lifetime, into other hands.
+//!
+//! | directory | to read | to write |
+//! | --- | --- | --- |
+//! | own, mode 700 | yes | yes |
+//! | writable by group or others | no | no |
+//! | of another user | root only | no, root neither |
+//! | a link, or no directory | no | no |
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,14 +24,15 @@ use std::path::{Path, PathBuf};
 /// File name ending of a ring file.
 pub const RING_FILE_ENDING: &str = ".ring";
 
-/// Why a session directory was refused.
+/// Why a session directory was refused. Each text names the path, what was found and what was
+/// expected; tracing is then off, and the program runs on.
 #[derive(Debug)]
 pub enum DirError {
     /// A system call failed.
     Io {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// It is a link or no directory.
@@ -25,13 +40,13 @@ pub enum DirError {
         /// The path.
         path: PathBuf,
     },
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     ForeignOwner {
         /// The directory.
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// The user of this process.
         expected: u32,
     },
     /// Others can write into it.
@@ -78,7 +93,7 @@ impl std::fmt::Display for DirError {
 
 impl std::error::Error for DirError {}
 
-/// The directory of this user's sessions. It need not exist.
+/// The directory of this user's sessions. It need not exist yet, and was not checked.
 #[must_use]
 pub fn path() -> PathBuf {
     match std::env::var_os("RINGMARK_DIR") {
@@ -87,17 +102,17 @@ pub fn path() -> PathBuf {
     }
 }
 
-/// Effective user id.
+/// Effective user id of this process: what it may open is decided by this one.
 #[must_use]
 pub fn uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Makes the directory if need be, and refuses one that is not safely ours. To write there, even
-/// root must own it: its owner can exchange what is in it.
+/// Makes the directory if it is not there, and refuses one that is not safely this user's. To write
+/// there, even root must own it: the owner of a directory can exchange what is in it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the directory.
 pub fn ensure(path: &Path) -> Result<(), DirError> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {
@@ -125,11 +140,11 @@ fn check_owned(path: &Path) -> Result<(), DirError> {
     }
 }
 
-/// Refuses a directory that is a link, belongs to others, or can be written by them. Root may read
-/// in those of all users.
+/// Refuses a directory that is a link, belongs to another user, or can be written by others. Root
+/// may read in those of all users.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the directory.
 pub fn check(path: &Path) -> Result<(), DirError> {
     let about = fs::symlink_metadata(path).map_err(|source| DirError::Io {
         path: path.to_owned(),
@@ -157,8 +172,10 @@ pub fn check(path: &Path) -> Result<(), DirError> {
     Ok(())
 }
 
-/// Everything in a directory, in no order. (The standard library's reader of directories panics
-/// where one cannot be closed, and this runs inside the traced program.)
+/// Everything in a directory, in no order, without looking at what it is.
+///
+/// Not the standard library's reader of directories: that one panics where a directory cannot be
+/// closed, and this runs inside the traced program.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -176,7 +193,8 @@ pub fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What has the name of a ring file in a directory, in no order. Whether it is one, [`open`] says.
+/// All paths in a directory that have the name of a ring file, in no order. [`open`] tells whether
+/// one is a ring file.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -224,7 +242,7 @@ pub fn open(path: &Path, purpose: OpenFor) -> io::Result<fs::File> {
     Ok(file)
 }
 
-/// Says what stands where a ring file should.
+/// An error that names what stands where a ring file should.
 fn wrong_kind(about: &fs::Metadata) -> io::Error {
     use std::os::unix::fs::FileTypeExt;
     let kind = about.file_type();
@@ -239,10 +257,11 @@ fn wrong_kind(about: &fs::Metadata) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// Creates a ring file that must not exist yet, for its owner only.
+/// Creates a file of a session directory, readable and writable by its owner only, whatever the
+/// umask is. It must not exist yet: a file that another process put there is never written to.
 ///
 /// # Errors
-/// What `open` said.
+/// The error of `open`.
 pub fn create(path: &Path) -> io::Result<fs::File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
     let file = fs::OpenOptions::new()

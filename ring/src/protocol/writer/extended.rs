@@ -1,5 +1,16 @@
-//! Records behind a TIME_EXTEND: the open page is old, its first tick lies so far back that 32 bits
-//! of ticks do not reach.
+//! Records after a TIME_EXTEND: the first tick of the open page lies so far back that 32 bits of
+//! ticks do not reach.
+//!
+//! A thread that records seldom leaves its page open for long: with a counter of 3 GHz, 32 bits are
+//! 1.4 seconds. Its next event could switch the page, but then a slow thread would use a page for
+//! each event and overwrite its own history. So the record is preceded by one with the whole tick:
+//!
+//! ```text
+//!  │ TIME_EXTEND, 1 payload word │ tick │ header, ticks 0 │ payload … │
+//!    ▲ the commit is stored here          ▲ written before it
+//! ```
+//!
+//! Both are one reservation: they become readable at once, or are cancelled as one span.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -12,7 +23,8 @@ use crate::protocol::sync::AtomicU64;
 
 impl Writer {
     /// Reserves a record in a page that is old and has room: the first thing to try after
-    /// [`Writer::reserve`], whose `now` is still good. `None` for everything else, as there.
+    /// [`Writer::reserve`], whose `now` is still good. `None` for everything else, and then nothing
+    /// is changed, as there. A tick from before the page counts as too far as well.
     ///
     /// Inlined into one cold function: a reservation that is handed on is six words to copy, and
     /// the copy waits for the stores.
@@ -30,7 +42,7 @@ impl Writer {
         let next = at.wrapping_add(words as usize);
         let fits = payload_words <= PAYLOAD_WORDS_MAX && next <= self.end.load(Relaxed);
         if fits && ticks > u64::from(u32::MAX) {
-            // SAFETY: invariant 1: `at` up to `next` lies in the open page, which is mapped for ever.
+            // SAFETY: invariants 1 and 5: `at` up to `next` lies in the open page.
             let header = unsafe { &*at };
             if self.claim(header, next, words) {
                 return Some(self.extended(header, type_id, payload_words, now));
@@ -40,8 +52,8 @@ impl Writer {
         None
     }
 
-    /// A reservation behind a TIME_EXTEND record. Its own header is written now; storing the
-    /// TIME_EXTEND's header commits both.
+    /// A reservation after a TIME_EXTEND record at `header`. Its own header is written now; storing
+    /// the TIME_EXTEND's header commits both.
     #[inline(always)]
     pub(super) fn extended(
         &self,
@@ -51,9 +63,9 @@ impl Writer {
         now: u64,
     ) -> Reservation<'_> {
         let place: *const AtomicU64 = header;
-        // SAFETY: the two words of the TIME_EXTEND and the record behind it were reserved.
+        // SAFETY: invariant 3: the reservation holds the TIME_EXTEND and the record after it.
         let tick = unsafe { &*place.wrapping_add(1) };
-        // SAFETY: as above.
+        // SAFETY: invariant 3, as above.
         let inner = unsafe { &*place.wrapping_add(TIME_EXTEND_WORDS as usize) };
         tick.store(now, Relaxed);
         inner.store(record::pack(0, type_id, payload_words), Relaxed);

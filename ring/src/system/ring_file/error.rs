@@ -1,4 +1,5 @@
-//! What can be wrong with a ring file.
+//! What can be wrong with a ring file. Each text says what was found and what was expected; the
+//! caller adds the path.
 
 use ringmark_format::VERSION_MAJOR;
 use ringmark_format::session::SessionHeader;
@@ -6,6 +7,10 @@ use ringmark_format::session::SessionHeader;
 use crate::system::mapping::MapError;
 
 /// What is wrong with a file that should be a ring file.
+///
+/// All cases but [`RingFileError::Map`] and [`RingFileError::Starting`] are final: the file will not
+/// become readable. Only the header is judged here. Damage further inside shows when pages are read,
+/// and does not keep the rest from being read.
 #[derive(Debug)]
 pub enum RingFileError {
     /// It could not be opened or mapped.
@@ -32,7 +37,8 @@ pub enum RingFileError {
         /// The file's.
         found: u16,
     },
-    /// It was written on a machine of the other byte order.
+    /// It was written on a machine of the other byte order. A ring file is read where it was written;
+    /// trace files are not bound to a machine.
     ForeignEndian,
     /// A number in the header is impossible.
     Header {
@@ -41,7 +47,7 @@ pub enum RingFileError {
         /// Its value.
         found: u64,
     },
-    /// The session is still being set up.
+    /// The session is still being set up: worth another look in a moment.
     Starting,
 }
 
