@@ -192,8 +192,8 @@ fn withdrawal() {
     drop(memory);
 }
 
-/// A helper that has seen a request, which is taken back, does nothing of it, nor of a later one that
-/// is taken back, too.
+/// A helper that has seen a request, which is taken back, does nothing of it, nor of a later one
+/// that is taken back, too.
 fn two_withdrawals() {
     let mut memory = Memory::default();
     let words = memory.words(MAILBOX_BYTES / 8);

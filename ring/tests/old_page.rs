@@ -1,5 +1,5 @@
-//! Events after a pause: the page that is open has become too old for 32 bits of ticks. With a clock
-//! of the test's own, what each event takes, on which way, and when the page turns.
+//! Events after a pause: the page that is open has become too old for 32 bits of ticks. With a
+//! clock of the test's own, what each event takes, on which way, and when the page turns.
 #![cfg(not(loom))]
 
 use std::cell::RefCell;

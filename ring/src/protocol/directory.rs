@@ -4,9 +4,11 @@
 //! need and used again before more is taken:
 //!
 //! 1. [`Directory::claim_warm`]: a ring that the helper thread has prepared.
-//! 2. [`Directory::claim_drained`]: in discard mode, an ended thread's ring that was read to its end.
+//! 2. [`Directory::claim_drained`]: in discard mode, an ended thread's ring that was read to its
+//!    end.
 //! 3. [`Directory::add`]: a new entry, with memory of its own.
-//! 4. [`Directory::claim_oldest_sealed`]: in overwrite mode, an ended thread's ring with its events.
+//! 4. [`Directory::claim_oldest_sealed`]: in overwrite mode, an ended thread's ring with its
+//!    events.
 //!
 //! No lock: each claim is one compare-exchange on one slot's state, so a thread that is killed or
 //! interrupted in the middle leaves one slot CLAIMING and stops no other thread.
@@ -82,8 +84,8 @@ impl<'m, F: Fn(u32) -> Option<SlotView<'m>>> Directory<'m, F> {
         self.claim_first(state::SEALED, |slot| slot.consumed() == slot.produced())
     }
 
-    /// Claims the sealed ring whose claim is the oldest: its events will be overwritten. `None` also
-    /// where another thread claims that ring at the same moment.
+    /// Claims the sealed ring whose claim is the oldest: its events will be overwritten. `None`
+    /// also where another thread claims that ring at the same moment.
     #[must_use]
     pub fn claim_oldest_sealed(&self) -> Option<u32> {
         let sealed = |i: u32| Some((i, (self.slot)(i).filter(|s| s.state() == state::SEALED)?));

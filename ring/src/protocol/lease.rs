@@ -2,7 +2,7 @@
 //! ids. No thread waits for it.
 //!
 //! A region of span ids is used by one thread without atomic operations, and continued by another
-//! one when the first ends. The number is how far it was used: [L6] and [L5] see to it that the
+//! one when the first ends. The number is how far it was used: `[L6]` and `[L5]` see to it that the
 //! next owner finds the last number, so no id is given out twice.
 //!
 //! A thread that ends without giving the lease back keeps it for ever. That costs the region and

@@ -97,14 +97,14 @@ impl<'m> Mailbox<'m> {
         let _ = futex::wake(half, futex::Flags::empty(), i32::MAX as u32);
     }
 
-    /// Number of the latest request; 0: none yet. After this load its text can be read ([M2]).
+    /// Number of the latest request; 0: none yet. After this load its text can be read (`[M2]`).
     #[must_use]
     pub fn requested(&self) -> u64 {
         self.words[REQUEST_SEQ].load(order::mail_acquire()) // [M2]
     }
 
     /// Number of the latest answer; equal to the request's when it is answered. After this load
-    /// the answer can be read ([M2]).
+    /// the answer can be read (`[M2]`).
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.words[ANSWER_SEQ].load(order::mail_acquire()) // [M2]
@@ -128,8 +128,8 @@ impl<'m> Mailbox<'m> {
         Some(next)
     }
 
-    /// Takes request `number` back, unless the producer has begun. The caller holds the controllers'
-    /// lock.
+    /// Takes request `number` back, unless the producer has begun. The caller holds the
+    /// controllers' lock.
     #[must_use]
     pub fn withdraw(&self, number: u64) -> Withdrawal {
         if self.words[DECIDED].load(Relaxed) == 0 {
@@ -149,9 +149,9 @@ impl<'m> Mailbox<'m> {
         let _ = word.compare_exchange(0, first, Relaxed, Relaxed);
     }
 
-    /// Takes request `number` for the helper, which then carries it out and answers it. `false`: its
-    /// controller has taken it back, and its text must not be read, because the next one may be on
-    /// its way.
+    /// Takes request `number` for the helper, which then carries it out and answers it. `false`:
+    /// its controller has taken it back, and its text must not be read, because the next one may be
+    /// on its way.
     #[must_use]
     pub fn take(&self, number: u64) -> bool {
         let is_taken = self.decide(number, TAKEN) == Some(TAKEN);
@@ -161,8 +161,8 @@ impl<'m> Mailbox<'m> {
 
     /// Decides what becomes of a request, unless that was decided before. Returns what was decided
     /// for it; `None`: a later request was decided, so this one had been taken back. The decision
-    /// orders nothing by itself: the number of the next request, and that of the answer, publish the
-    /// texts.
+    /// orders nothing by itself: the number of the next request, and that of the answer, publish
+    /// the texts.
     fn decide(&self, number: u64, how: u64) -> Option<u64> {
         let decided = |found| is_earlier(found, number).then_some(decision(number, how));
         match self.words[DECIDED].fetch_update(Relaxed, Relaxed, decided) {

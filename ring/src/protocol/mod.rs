@@ -13,7 +13,8 @@
 //!   [`single_instruction`] the updates that no signal handler can split.
 //! - A page: `page_words` is what the writer does to its words, [`observe`] how a reader copies it.
 //! - A ring: [`slot`] is its entry in the directory, `counts` and `full_ring` are private to its
-//!   writer, [`writer`] and [`reservation`] put records in, `own_rings` links the rings of one thread.
+//!   writer, [`writer`] and [`reservation`] put records in, `own_rings` links the rings of one
+//!   thread.
 //! - A session: [`directory`] hands out slots, [`schema_log`] carries the schema, [`mailbox`] the
 //!   requests of a controller.
 //! - The control path inside the producer: [`control_lock`], [`lease`], [`published_static`]. They
@@ -96,8 +97,8 @@
 //! - **a signal handler emits** in the middle of any step: it reserves after the record that is
 //!   under way, in the same page. If that is full it may not switch the page, because the
 //!   interrupted context could lose its place: the event is lost with cause NESTED.
-//! - **the process is killed**: what was committed is in the file. The page in work is BUSY, or open
-//!   with a last record BUSY; both are states that a reader knows.
+//! - **the process is killed**: what was committed is in the file. The page in work is BUSY, or
+//!   open with a last record BUSY; both are states that a reader knows.
 //! - **the process exits** or a thread ends: the writer closes the page and publishes SEALED. A
 //!   process that ends without it leaves an ACTIVE slot, which is as readable.
 //! - **the process forks**: the child's writers are zeroed by the kernel, so they fit nothing, and

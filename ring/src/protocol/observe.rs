@@ -15,7 +15,7 @@
 //!
 //! Two ways to copy. A page that its writer has left is copied as a block: no header in it can
 //! change. A page that may still be written to is walked record by record, because a payload may
-//! be copied only after its header was seen committed ([R2]).
+//! be copied only after its header was seen committed (`[R2]`).
 //!
 //! Nothing that is loaded is believed: lengths are bounded by the page, a record that would end
 //! outside it ends the copy, and no input makes these functions panic. The words of the copy are
@@ -82,8 +82,8 @@ struct Walked {
 /// Copies a page that its writer has left (`number + 1 < produced`, or the claim has ended), as
 /// it is, into `copy`, which must be as large as the page, else nothing is copied.
 ///
-/// The caller has loaded *produced* or the state with Acquire before ([R3], [T2]): that makes the
-/// last records of the page visible here. Records that are BUSY in it will not be committed.
+/// The caller has loaded *produced* or the state with Acquire before (`[R3]`, `[T2]`): that makes
+/// the last records of the page visible here. Records that are BUSY in it will not be committed.
 pub fn copy_sealed(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> PageRead {
     if page.len() != copy.len() || !is_at(page, number) {
         return PageRead::NotThere;
@@ -106,9 +106,9 @@ pub fn copy_sealed(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> 
 /// A record that is not committed yet keeps its BUSY header in the copy and has no payload.
 ///
 /// The copy is a cut through the thread's history: a record that was committed before another one
-/// in the copy is in it as committed, too. To that end, what the walk found BUSY is looked at again,
-/// once. The headers in the copy are the values that were loaded last; loading them again would
-/// tear.
+/// in the copy is in it as committed, too. To that end, what the walk found BUSY is looked at
+/// again, once. The headers in the copy are the values that were loaded last; loading them again
+/// would tear.
 ///
 /// `copy` must be as large as the page. Words after the last record are left as they were.
 pub fn copy_open(page: &[AtomicU64], number: PageNumber, copy: &mut [u64]) -> PageRead {

@@ -101,7 +101,7 @@ fn mark_busy(generation: &AtomicU64) {
 /// modes; whether the page may be taken was decided before.
 ///
 /// A process that is killed in here leaves BUSY, and readers take the page as not there. No record
-/// of the page before survives, because all words are zeroed before the number is stored ([W2]).
+/// of the page before survives, because all words are zeroed before the number is stored (`[W2]`).
 pub(crate) fn open(page: &[AtomicU64], header: &PageHeader) {
     const GENERATION: usize = offset_of!(PageHeader, generation) / 8;
     debug_assert!(!matches!(header.generation, 0 | page::BUSY) && page.len() > HEADER_WORDS);

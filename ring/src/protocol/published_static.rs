@@ -1,8 +1,8 @@
 //! A place for something that one thread lays out and all others find, such as the running session.
 //!
 //! An atomic pointer to something that is never freed. So a thread that has found it may use it for
-//! as long as it likes, also after another one was published, and no reader counts references.
-//! The price is that a value is leaked each time one is published: a session, a table, not an event.
+//! as long as it likes, also after another one was published, and no reader counts references. The
+//! price is that a value is leaked each time one is published: a session, a table, not an event.
 //!
 //! # Invariant
 //!
@@ -31,8 +31,8 @@ impl<T: Sync + 'static> Published<T> {
         }
     }
 
-    /// What was published last, with everything that was written before that ([L3]). `None`: nothing
-    /// yet, or it was forgotten.
+    /// What was published last, with everything that was written before that (`[L3]`). `None`:
+    /// nothing yet, or it was forgotten.
     #[inline]
     pub fn current(&self) -> Option<&'static T> {
         let found = self.place.load(order::current_acquire()); // [L3] pairs with [L4]

@@ -2,7 +2,7 @@
 //!
 //! A reservation owns words of a page (invariant 3 of [`crate::writer`]): its header word is BUSY,
 //! and no other context writes its words. Readers see the BUSY header and step over the record.
-//! The store of the final header word publishes the payload ([W3]), so a reader that sees it sees
+//! The store of the final header word publishes the payload (`[W3]`), so a reader that sees it sees
 //! the whole record, in whatever order several reservations end.
 //!
 //! As long as one is under way, its page is neither switched nor sealed. A reservation that is

@@ -56,15 +56,15 @@ impl<'f> SchemaLog<'f> {
     }
 
     /// Published length of the stream in bytes, a multiple of 8. Everything before it is there
-    /// ([S2]). In a damaged file it may be larger than [`SchemaLog::capacity`].
+    /// (`[S2]`). In a damaged file it may be larger than [`SchemaLog::capacity`].
     #[must_use]
     pub fn published(&self) -> u64 {
         let word = self.word(offset_of!(SessionState, schema_bytes));
         word.load(order::schema_acquire()) // [S2]
     }
 
-    /// Copies the stream from byte `from` up to the published length; empty if there is nothing new.
-    /// Shorter if extents are damaged.
+    /// Copies the stream from byte `from` up to the published length; empty if there is nothing
+    /// new. Shorter if extents are damaged.
     #[must_use]
     pub fn read(&self, from: u64) -> Vec<u8> {
         self.read_at_most(from, u64::MAX)

@@ -98,7 +98,7 @@ pub fn increment_shared(word: &AtomicU64) {
 /// faster than a loop of relaxed stores, and like them whole for each word.
 ///
 /// A handler may come between two words of it. For other processors the words may become zero in
-/// any order: the caller has announced before that the words are not to be read ([W1]).
+/// any order: the caller has announced before that the words are not to be read (`[W1]`).
 pub fn zero(words: &[AtomicU64]) {
     #[cfg(steps)]
     crate::protocol::steps::between();

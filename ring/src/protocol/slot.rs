@@ -2,13 +2,13 @@
 //!
 //! | words | stored by | published by |
 //! | --- | --- | --- |
-//! | state | producer | itself ([T1]) |
+//! | state | producer | itself (`[T1]`) |
 //! | geometry | the claiming thread, first claim only | state |
-//! | owner: ring id, thread id, name, first page | the claiming thread | ring id ([O2]), and state |
-//! | *produced* | the writer | itself ([W4]) |
+//! | owner: ring id, thread id, name, first page | the claiming thread | ring id (`[O2]`), and state |
+//! | *produced* | the writer | itself (`[W4]`) |
 //! | lost, by cause | the writer | nothing: each count stands alone |
 //! | events at the seal | the writer | state |
-//! | *consumed* | the consumer | itself ([C1]) |
+//! | *consumed* | the consumer | itself (`[C1]`) |
 //!
 //! *consumed* lies on a system page of its own, apart from the slot: it is all that a consumer can
 //! store to, so that a reader without write access to the rest cannot harm the program.
@@ -107,7 +107,7 @@ impl<'m> SlotView<'m> {
         })
     }
 
-    /// State of the slot: see [`state`]. What was written before it is visible after it ([T2]).
+    /// State of the slot: see [`state`]. What was written before it is visible after it (`[T2]`).
     /// A damaged file may hold any number.
     #[must_use]
     pub fn state(&self) -> u64 {
@@ -183,7 +183,7 @@ impl<'m> SlotView<'m> {
     }
 
     /// *produced*: pages opened so far; page `produced - 1` is the newest one. Everything in the
-    /// pages before it is visible after this load ([R3]).
+    /// pages before it is visible after this load (`[R3]`).
     #[must_use]
     pub fn produced(&self) -> u64 {
         self.words[word!(produced)].load(order::produced_acquire()) // [R3]
@@ -234,7 +234,8 @@ impl<'m> SlotView<'m> {
             .is_ok()
     }
 
-    /// Publishes a state and everything written before it ([T1]). Called by the owner of the slot.
+    /// Publishes a state and everything written before it (`[T1]`). Called by the owner of the
+    /// slot.
     pub fn publish_state(&self, state: u64) {
         debug_assert_ne!(state, state::CLAIMING, "it is reached by `claim` alone");
         self.words[word!(state)].store(state, order::state_release()); // [T1]
@@ -250,7 +251,7 @@ impl<'m> SlotView<'m> {
     /// Writes the owner of a new claim. The slot is CLAIMING.
     ///
     /// The ring id, which is never 0 and never used twice, is 0 during the change: a reader that
-    /// loads it before and after the other facts notices that they were changing ([O1], [O2]).
+    /// loads it before and after the other facts notices that they were changing (`[O1]`, `[O2]`).
     pub fn set_owner(&self, ring_id: RingId, tid: u32, name: [u8; 16]) {
         debug_assert_ne!(ring_id.0, 0, "0 tells readers that the owner is changing");
         let claims = u64::from(self.claims().wrapping_add(1)) << 32;
@@ -265,7 +266,8 @@ impl<'m> SlotView<'m> {
         self.words[word!(ring_id)].store(ring_id.0, order::owner_release()); // [O2]
     }
 
-    /// Publishes *produced* ([W4]): the page before the newest one is sealed. Called by the writer.
+    /// Publishes *produced* (`[W4]`): the page before the newest one is sealed. Called by the
+    /// writer.
     pub fn publish_produced(&self, produced: u64) {
         self.words[word!(produced)].store(produced, order::produced_release()); // [W4]
     }

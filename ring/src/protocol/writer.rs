@@ -44,7 +44,8 @@
 //! 5. Pages are never unmapped while a writer points to them: a pointer into a page stays valid.
 //! 6. A writer is never moved or freed. Its memory is used again by the next owner of its slot.
 //! 7. `ring` is initialised while `attached` is not 0.
-//! 8. One thread at a time uses a writer. Its slot's state hands it to the next one (`[T1]`, `[T2]`).
+//! 8. One thread at a time uses a writer. Its slot's state hands it to the next one (`[T1]`,
+//!    `[T2]`).
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -316,7 +317,8 @@ impl Writer {
     /// The event is lost. The slot has counted the cause already, except [`Cause::NoRing`]: without
     /// a ring there is no slot, and the session counts it.
     /// - [`Cause::Oversize`]: no page is large enough.
-    /// - [`Cause::Nested`]: the page is full, and the interrupted context holds a reservation in it.
+    /// - [`Cause::Nested`]: the page is full, and the interrupted context holds a reservation in
+    ///   it.
     /// - [`Cause::RingFull`]: discard mode, and the consumer has not released the next page.
     #[cold]
     #[inline(never)]

@@ -214,8 +214,8 @@ impl Room {
 /// It looks closer only if the files would exceed the cap together with it, so that the dead stay
 /// under the cap when it dies, too. Then:
 /// - without a lease ([`crate::system::all_lease`]), the oldest go until half of the cap is free;
-/// - with one, those in which nothing is left to read go likewise, and others only if less than half
-///   of the file system is free, and no more of them than it takes.
+/// - with one, those in which nothing is left to read go likewise, and others only if less than
+///   half of the file system is free, and no more of them than it takes.
 ///
 /// Returns the number of sessions removed. An error removes nothing and stops no start.
 pub fn before_start(dir: &Path, own_bytes: u64) -> usize {

@@ -8,8 +8,8 @@
 //! | none | always 0 | | |
 //!
 //! An event reads one clock once. The TSC clock is used where the kernel itself trusts it
-//! ([`tsc_is_invariant`]); elsewhere it may run at another rate on each processor. Ticks become time
-//! by pairs of a tick and `CLOCK_MONOTONIC` ([`sample`]), never by a rate that was assumed.
+//! ([`tsc_is_invariant`]); elsewhere it may run at another rate on each processor. Ticks become
+//! time by pairs of a tick and `CLOCK_MONOTONIC` ([`sample`]), never by a rate that was assumed.
 //!
 //! All functions may be called in signal handlers and in code that records the program's own calls:
 //! none allocates, locks, or calls a function that a program could define.
@@ -23,8 +23,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::protocol::clock_sample::ClockSample;
 use crate::system::raw;
 
-/// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair: wider,
-/// and the thread was interrupted in between.
+/// Widest bracket of two counter reads around a `clock_gettime` that still makes a good pair:
+/// wider, and the thread was interrupted in between.
 const BRACKET_TICKS: u64 = 2048;
 /// Oldest event time that a page's ticks may count from: about a millisecond. An older one was not
 /// read for this event.

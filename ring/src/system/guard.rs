@@ -1,10 +1,11 @@
 //! What a process can do against others that truncate the file it has mapped: a handler for SIGBUS
 //! that puts private, zeroed memory in the place of a page that is gone, and remembers it.
 //!
-//! Opt-in, because a program's signals are its own: a producer asks for it by an option, a reader by
-//! calling [`install`]. Only faults inside the mappings of this crate are handled. Every other one
-//! goes to the handler that was there before, or ends the process as it would have. A program that
-//! installs its own handler later, and does not pass faults on to this one, loses the protection.
+//! Opt-in, because a program's signals are its own: a producer asks for it by an option, a reader
+//! by calling [`install`]. Only faults inside the mappings of this crate are handled. Every other
+//! one goes to the handler that was there before, or ends the process as it would have. A program
+//! that installs its own handler later, and does not pass faults on to this one, loses the
+//! protection.
 //!
 //! ```text
 //!  touch ─▶ SIGBUS ─▶ in a guarded region? ── yes ─▶ map zeros there, count it ─▶ touch again
@@ -20,8 +21,8 @@
 //!
 //! 1. A region whose `start` is an address describes a mapping of this crate that is still there:
 //!    [`Guarded`] is dropped before its mapping.
-//! 2. [`PREVIOUS`] is written by one thread, before this handler is installed, and never again.
-//! 3. The kernel calls [`handle`] with what SA_SIGINFO promises.
+//! 2. `PREVIOUS` is written by one thread, before this handler is installed, and never again.
+//! 3. The kernel calls `handle` with what SA_SIGINFO promises.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -149,8 +150,8 @@ fn mend(address: usize) -> bool {
     let start = address & !(page - 1);
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-    // SAFETY: invariant 1: the page lies in a mapping of this crate, whose words are atomics that may
-    // hold anything; its file has no such page any more.
+    // SAFETY: invariant 1: the page lies in a mapping of this crate, whose words are atomics that
+    // may hold anything; its file has no such page any more.
     unsafe { mmap_anonymous(start as *mut c_void, page, protection, flags) }.is_ok()
 }
 

@@ -82,7 +82,8 @@ pub fn start_time(who: &str) -> Option<u64> {
 pub enum Liveness {
     /// It runs, and it is the one that wrote the header.
     Alive,
-    /// It is gone, or has become another program by `exec`: nothing is written to the file any more.
+    /// It is gone, or has become another program by `exec`: nothing is written to the file any
+    /// more.
     Dead,
 }
 
@@ -90,10 +91,10 @@ pub enum Liveness {
 ///
 /// In its own pid namespace: the pid's start time must match; and since `exec` keeps both, and
 /// another process may have written the header, the process must hold the session's record lock or
-/// map the file. Start times of another time namespace
-/// are moved by an offset, so they say nothing there. Elsewhere, and where either side has no `/proc`
-/// to tell, the record lock decides alone. (A lock on the open file description would survive in
-/// forked children.) Another boot id proves nothing: containers are shown one of their own.
+/// map the file. Start times of another time namespace are moved by an offset, so they say nothing
+/// there. Elsewhere, and where either side has no `/proc` to tell, the record lock decides alone.
+/// (A lock on the open file description would survive in forked children.) Another boot id proves
+/// nothing: containers are shown one of their own.
 #[must_use]
 pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
     if header.boot_id == NO_BOOT_ID || boot_id() == NO_BOOT_ID {
@@ -162,9 +163,9 @@ fn is_mapped(who: &str, file: &File) -> bool {
     })
 }
 
-/// Whether the process that wrote `header` lives in a child pid namespace and maps `file`. From here
-/// it has a different pid, so this looks at every process: only for sessions whose process does not
-/// hold the record lock.
+/// Whether the process that wrote `header` lives in a child pid namespace and maps `file`. From
+/// here it has a different pid, so this looks at every process: only for sessions whose process
+/// does not hold the record lock.
 fn is_mapped_elsewhere(header: &SessionHeader, file: &File) -> bool {
     let entries = session_dir::entries(Path::new("/proc")).unwrap_or_default();
     let names = entries.iter().filter_map(|path| path.file_name()?.to_str());
@@ -214,8 +215,8 @@ pub fn hold_lock(file: &File) -> bool {
     crate::system::lock::hold_record(file, LIFE_BYTE).is_ok()
 }
 
-/// The other process that holds the record lock, by its pid in this pid namespace; `None` also where
-/// it is out of sight.
+/// The other process that holds the record lock, by its pid in this pid namespace; `None` also
+/// where it is out of sight.
 #[must_use]
 pub fn lock_holder(file: &File) -> Option<i32> {
     crate::system::lock::holder(file, LIFE_BYTE).filter(|pid| *pid > 0)

@@ -1,5 +1,5 @@
-//! File locks on one byte: a record lock says "this process lives", a lock of the open file excludes
-//! a second consumer or controller.
+//! File locks on one byte: a record lock says "this process lives", a lock of the open file
+//! excludes a second consumer or controller.
 //!
 //! | lock | belongs to | ends at | used for |
 //! | --- | --- | --- | --- |

@@ -129,8 +129,8 @@ impl Mapping {
             return None;
         }
         let start = self.map.as_mut_ptr().wrapping_add(offset as usize);
-        // SAFETY: invariants 1 and 2: the range was checked, and is aligned to 8; the result borrows
-        // `self`, and shared memory may change under an atomic.
+        // SAFETY: invariants 1 and 2: the range was checked, and is aligned to 8; the result
+        // borrows `self`, and shared memory may change under an atomic.
         Some(unsafe { core::slice::from_raw_parts(start.cast(), bytes as usize / 8) })
     }
 
@@ -141,12 +141,12 @@ impl Mapping {
         let _ = self.allocate(offset, bytes);
     }
 
-    /// Allocates and maps the pages of a range, so that touching them later cannot fault. Unlike the
-    /// function of this name for files it needs no descriptor, which a session closes early.
+    /// Allocates and maps the pages of a range, so that touching them later cannot fault. Unlike
+    /// the function of this name for files it needs no descriptor, which a session closes early.
     ///
     /// # Errors
-    /// `EFAULT`: the filesystem is full; `EINVAL`: the kernel is older than Linux 5.14, or the range
-    /// does not lie in the mapping.
+    /// `EFAULT`: the filesystem is full; `EINVAL`: the kernel is older than Linux 5.14, or the
+    /// range does not lie in the mapping.
     pub fn allocate(&self, offset: u64, bytes: u64) -> Result<(), rustix::io::Errno> {
         self.advise(offset, bytes, rustix::mm::Advice::LinuxPopulateWrite)
     }

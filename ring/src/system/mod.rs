@@ -1,8 +1,9 @@
 //! What Linux adds to the protocol: the file of a session, its directory, its process, the clocks.
 //!
-//! The protocol works on words wherever they lie. This room puts them into a file that two processes
-//! map, and answers what the words cannot: whose file it is, whether its process still lives, what
-//! time it is, and what may be removed. It imports the protocol; nothing there imports this.
+//! The protocol works on words wherever they lie. This room puts them into a file that two
+//! processes map, and answers what the words cannot: whose file it is, whether its process still
+//! lives, what time it is, and what may be removed. It imports the protocol; nothing there imports
+//! this.
 //!
 //! # Files
 //!

@@ -8,8 +8,8 @@
 //!         + lost so far         - lost_before of that page
 //! ```
 //!
-//! Both ends are cumulative counts, so the pages in between need not be read. Where an end cannot be
-//! found, or the limits here are reached, the count is a lower bound and is marked as one.
+//! Both ends are cumulative counts, so the pages in between need not be read. Where an end cannot
+//! be found, or the limits here are reached, the count is a lower bound and is marked as one.
 //!
 //! A read of the file cannot fault, as a touch of its map could: the file may be truncated at any
 //! moment, and the program has not asked for a SIGBUS handler.
@@ -108,8 +108,8 @@ struct RingLeft<'a> {
 }
 
 impl RingLeft<'_> {
-    /// Adds what is unread in this ring. `None`: not all of it could be counted. `budget` is what is
-    /// left of the bytes that may be walked.
+    /// Adds what is unread in this ring. `None`: not all of it could be counted. `budget` is what
+    /// is left of the bytes that may be walked.
     fn add_to(&self, remains: &mut Remains, budget: &mut u64) -> Option<()> {
         let slot = self.slot;
         let lost = slot.lost.iter().copied().fold(0, u64::saturating_add);

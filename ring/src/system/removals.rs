@@ -61,8 +61,8 @@ impl Record {
         record
     }
 
-    /// The record of a directory, as it is now. That of nothing, if there is none or none that can be
-    /// used: a reader shows counts, it does not judge the file.
+    /// The record of a directory, as it is now. That of nothing, if there is none or none that can
+    /// be used: a reader shows counts, it does not judge the file.
     #[must_use]
     pub fn of(dir: &Path) -> Self {
         let path = dir.join(FILE_NAME);
@@ -112,8 +112,9 @@ impl Record {
             .fold(0, |sum, n| sum.wrapping_add(*n))
     }
 
-    /// The sessions with the numbers from `before` on, oldest first, as far as the record still names
-    /// them: the last [`REMOVED_PLACES`]. A reader that was away for longer has the counts alone.
+    /// The sessions with the numbers from `before` on, oldest first, as far as the record still
+    /// names them: the last [`REMOVED_PLACES`]. A reader that was away for longer has the counts
+    /// alone.
     pub fn since(&self, before: u64) -> impl Iterator<Item = &Removed> {
         let end = self.sessions();
         let first = before.max(end.saturating_sub(REMOVED_PLACES as u64));
@@ -270,8 +271,8 @@ impl Remover {
         self.write(|record| record.counts.refused = record.counts.refused.saturating_add(1));
     }
 
-    /// Writes what is pending, and what `change` does to the record. Where there is no room, it stays
-    /// pending for the next count, after a session was removed.
+    /// Writes what is pending, and what `change` does to the record. Where there is no room, it
+    /// stays pending for the next count, after a session was removed.
     pub(crate) fn write(&mut self, change: impl FnOnce(&mut Record)) {
         if self.file.is_none() {
             self.file = open(&self.dir)

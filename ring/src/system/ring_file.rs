@@ -1,15 +1,15 @@
 //! The ring file: regions at offsets that the header states, read once and validated.
 //!
 //! ```text
-//!  ┌────────┬───────┬─────────┬──────────┬───────────┬─────────┬──────────────┬───────┬───────┬─
-//!  │ header │ state │ mailbox │ consumed │ directory │ enabled │ schema extents… │ ring 0 │ ring 1 …
-//!  └────────┴───────┴─────────┴──────────┴───────────┴─────────┴──────────────┴───────┴───────┴─
-//!   once     producer  both     consumer   producer    producer  producer          producer
+//!  ┌────────┬───────┬─────────┬──────────┬───────────┬─────────┬─────────┬───────┬───────┬─
+//!  │ header │ state │ mailbox │ consumed │ directory │ enabled │ schema… │ pages │ pages │ …
+//!  └────────┴───────┴─────────┴──────────┴───────────┴─────────┴─────────┴───────┴───────┴─
+//!   once     producer   both    consumer   producer … all the rest
 //! ```
 //!
-//! The line below says which side stores. Each region has its own offset in the header: their order
-//! is the producer's choice. The space of a ring is allocated when it is needed; until then the
-//! file has a hole there.
+//! The last line names the side that stores. Each region has its own offset in the header: their
+//! order is the producer's choice. The pages of a ring are allocated when it is needed; until then
+//! the file has a hole there.
 //!
 //! A reader takes the geometry from a private copy of the header and never looks at the header in
 //! shared memory again (invariant 7 of ARCHITECTURE.md). It maps the file read-only, and where it
@@ -137,8 +137,8 @@ impl RingFile {
         &self.map
     }
 
-    /// Whether a page was gone when it was touched: see [`crate::system::guard`]. From then on words of
-    /// it read as zeros, and stores to it reach no other process.
+    /// Whether a page was gone when it was touched: see [`crate::system::guard`]. From then on
+    /// words of it read as zeros, and stores to it reach no other process.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         let consumed = self.consumed.as_ref();
@@ -159,8 +159,8 @@ impl RingFile {
         self.directory().used()
     }
 
-    /// The slot with this index; `None`: the directory has no such entry. An entry that is not in use
-    /// yet is FREE.
+    /// The slot with this index; `None`: the directory has no such entry. An entry that is not in
+    /// use yet is FREE.
     #[must_use]
     pub fn slot(&self, index: u32) -> Option<SlotView<'_>> {
         let header = &self.geometry.header;
@@ -224,7 +224,8 @@ impl RingFile {
             .unwrap_or(&ZEROS)
     }
 
-    /// Phase of the session: see [`phase`]. What was laid out before it is visible after it ([T2]).
+    /// Phase of the session: see [`phase`]. What was laid out before it is visible after it
+    /// (`[T2]`).
     #[must_use]
     pub fn phase(&self) -> u64 {
         self.state_word(offset_of!(SessionState, phase))

@@ -62,7 +62,7 @@ impl Writer {
         }
         let base = base(); // The clock is asked while a handler still finds the page open.
         self.close_page();
-        self.check_alone()?; // Before the page was closed, a handler may have left a reservation in it.
+        self.check_alone()?; // A handler may have left a reservation in the page before it closed.
         self.full.forget();
         let page_words = ring.pages.len() / ring.geometry.pages as usize;
         let first = (number % pages) as usize * page_words;
@@ -107,8 +107,8 @@ impl Writer {
     /// Ends the claim: closes the page, publishes the number of records and SEALED, forgets the
     /// ring.
     ///
-    /// For a thread that ends: no context of it comes back to this ring. From the store of SEALED on
-    /// another thread may claim the slot and attach this writer, so it is not touched again.
+    /// For a thread that ends: no context of it comes back to this ring. From the store of SEALED
+    /// on another thread may claim the slot and attach this writer, so it is not touched again.
     /// Without a ring, nothing happens.
     pub fn seal(&self) {
         let Some(ring) = self.ring() else { return };

@@ -8,9 +8,9 @@ use crate::system::mapping::MapError;
 
 /// What is wrong with a file that should be a ring file.
 ///
-/// All cases but [`RingFileError::Map`] and [`RingFileError::Starting`] are final: the file will not
-/// become readable. Only the header is judged here. Damage further inside shows when pages are read,
-/// and does not keep the rest from being read.
+/// All cases but [`RingFileError::Map`] and [`RingFileError::Starting`] are final: the file will
+/// not become readable. Only the header is judged here. Damage further inside shows when pages are
+/// read, and does not keep the rest from being read.
 #[derive(Debug)]
 pub enum RingFileError {
     /// It could not be opened or mapped.
@@ -37,8 +37,8 @@ pub enum RingFileError {
         /// The file's.
         found: u16,
     },
-    /// It was written on a machine of the other byte order. A ring file is read where it was written;
-    /// trace files are not bound to a machine.
+    /// It was written on a machine of the other byte order. A ring file is read where it was
+    /// written; trace files are not bound to a machine.
     ForeignEndian,
     /// A number in the header is impossible.
     Header {
