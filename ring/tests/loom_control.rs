@@ -42,8 +42,8 @@ fn lock_across_a_fork() {
     assert_ne!(thread.join().unwrap(), 1, "{VIOLATED}: half a change");
 }
 
-/// Whoever finds the session finds it laid out; whoever does not find the first one any more may
-/// find the second, laid out as well.
+/// A thread that finds the session finds it laid out; one that no longer finds the first may find
+/// the second, laid out as well.
 fn running_session() {
     let mut memory = Memory::default();
     let sessions = memory.words(2);

@@ -1,5 +1,5 @@
 //! Schema stream and mailbox over loom's atomics: what was written before a word was published is
-//! there for whoever has seen the word.
+//! there for each side that has seen the word.
 #![cfg(loom)]
 
 mod models;

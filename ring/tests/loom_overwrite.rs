@@ -149,7 +149,7 @@ fn extended_record() {
     });
 }
 
-/// Whoever sees that page 3 was turned finds all of page 2.
+/// A reader that sees *produced* cover page 3 finds all of page 2.
 fn produced_covers_the_page_before() {
     beside(
         |m| (5..7).for_each(|i| m.emit(i).unwrap()),

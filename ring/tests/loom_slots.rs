@@ -1,5 +1,5 @@
 //! Slots over loom's atomics: claims, seals, the next owner, rings made ahead of time. What was
-//! written before a word was published is there for whoever has seen the word.
+//! written before a word was published is there for each side that has seen the word.
 #![cfg(loom)]
 
 mod models;

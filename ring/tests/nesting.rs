@@ -62,7 +62,7 @@ enum Fate {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Found {
     fate: Fate,
-    /// Of the committed only: event number, payload words and absolute tick.
+    /// Event number, payload words and absolute tick, if it was committed.
     event: Option<(u32, u64, u64)>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct FullRing {
 pub mod offsets {
     use core::mem::offset_of;
 
-    use super::FullRing;
+    use crate::protocol::full_ring::FullRing;
 
     /// Pointer to the slot's *consumed* while the ring is known to be full and no page is open;
     /// else null.

@@ -97,9 +97,9 @@ pub fn realtime_ns() -> u64 {
 /// CPU time used so far, in ns: what a budget is charged with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTime {
-    /// Of all threads of the process, ended ones included.
+    /// CPU time of all threads of the process, ended ones included.
     pub process_ns: u64,
-    /// Of the calling thread.
+    /// CPU time of the calling thread.
     pub thread_ns: u64,
 }
 
