@@ -9,21 +9,21 @@
 //! connection; `server`, all of them.
 #![forbid(unsafe_code)]
 
-mod block;
+mod incoming_block;
 pub mod certs;
-mod clocks;
-mod common;
+mod host_clock;
+mod connection_context;
 mod connection_end;
 mod figures;
 mod host_name;
 mod hosts;
 mod listen;
 mod lock;
-mod memory;
+mod block_memory;
 mod messages;
 mod peer;
 mod server;
-mod socket;
+mod unix_socket;
 pub mod store;
 #[doc(hidden)]
 pub mod trial;

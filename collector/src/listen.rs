@@ -13,7 +13,7 @@ use tokio_rustls::rustls;
 
 use crate::connection_end::End;
 use crate::messages;
-use crate::socket::Socket;
+use crate::unix_socket::Socket;
 
 /// How long what a refused peer still sends is read: closing at once would lose what was said.
 const LINGER: Duration = Duration::from_secs(1);

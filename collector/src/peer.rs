@@ -17,8 +17,8 @@ use subtle::ConstantTimeEq;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant as TokioInstant;
 
-use crate::clocks::now_ns;
-use crate::common::Common;
+use crate::host_clock::now_ns;
+use crate::connection_context::Common;
 use crate::connection_end::End;
 use crate::figures::Figures;
 use crate::host_name::{NameTooLong, fits};

@@ -10,12 +10,12 @@ use ringmark_format::stream::{HostClock, Pong, SILENT_MS, refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 
-use crate::block;
-use crate::clocks::Pings;
-use crate::common::Common;
+use crate::incoming_block;
+use crate::host_clock::Pings;
+use crate::connection_context::Common;
 use crate::connection_end::End;
 use crate::listen::{Bytes, say_and_close};
-use crate::memory::Part;
+use crate::block_memory::Part;
 use crate::messages;
 
 /// How long a peer may be silent.
@@ -68,7 +68,7 @@ impl Connection {
     /// # Errors
     /// It is no header of a block.
     pub(super) fn header(&self) -> Result<Option<BlockHeader>, End> {
-        block::header(&self.buffer).map_err(End::protocol)
+        incoming_block::header(&self.buffer).map_err(End::protocol)
     }
 
     /// Waits until `deadline` for the header of a block.
@@ -88,7 +88,7 @@ impl Connection {
 
     /// The whole block at the buffer's front, which has been filled in.
     pub(super) fn block(&self, header: &BlockHeader) -> BlockAt<'_> {
-        block::whole(header, &self.buffer)
+        incoming_block::whole(header, &self.buffer)
     }
 
     /// The checked content of the block at the buffer's front.

@@ -9,7 +9,7 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, HostClock, refusal};
 
 use super::acks::Acks;
-use crate::common::Common;
+use crate::connection_context::Common;
 use crate::connection_end::End;
 use crate::figures::Figures;
 use crate::lock::lock;

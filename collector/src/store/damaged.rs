@@ -10,7 +10,7 @@ use ringmark_decoder::store::copies;
 
 use super::context::Context;
 use super::error::{StoreError, io_at};
-use super::place::create;
+use super::store_directory::create;
 use crate::figures::Figures;
 use crate::lock::lock;
 

@@ -9,7 +9,7 @@ use ringmark_decoder::store::{index_of, segment_end};
 use ringmark_decoder::{BlockReader, Damage, IndexBuilder, Item};
 
 use super::damaged::is_cut;
-use super::place::{create, remove_left};
+use super::store_directory::{create, remove_left};
 
 /// Makes the index of a segment that is not written any more. One with damage gets none, and the
 /// first damage is returned, unless it is only that its writer was killed.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::place::DirectoryOptions;
+use super::store_directory::DirectoryOptions;
 
 /// When what was received counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,8 +9,8 @@ use std::time::Instant;
 use ringmark_decoder::store::index_of;
 
 use super::error::{StoreError, io_at};
-use super::name;
-use super::place::{DirectoryOptions, remove_left};
+use super::session_directories;
+use super::store_directory::{DirectoryOptions, remove_left};
 
 /// An open segment.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Segment {
             let made = within.make_directory(directory);
             made.map_err(io_at("create", directory))?;
         }
-        let unnamed = name::unnamed(path);
+        let unnamed = session_directories::unnamed(path);
         let file = match is_unnamed {
             // What was not acknowledged when its session was given up.
             true => remove_left(&unnamed).and_then(|()| within.create(&unnamed)),

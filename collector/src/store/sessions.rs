@@ -14,8 +14,8 @@ use super::budget::Budget;
 use super::context::Context;
 use super::error::{StoreError, io_at};
 use super::identity::Identity;
-use super::known::check_content;
-use super::name::{self, Places};
+use super::known_session::check_content;
+use super::session_directories::{self, Places};
 use super::options::{StoreOptions, Sync};
 use super::retention::{Now, Retaining};
 use super::session::{Shared, StoredSession};
@@ -53,7 +53,7 @@ impl Store {
         let root = options.root.clone();
         let notice = options.directory.prepare(&root)?;
         let identity = Identity::take(&root)?;
-        name::remove_unnamed(&root).map_err(io_at("clear", &root))?;
+        session_directories::remove_unnamed(&root).map_err(io_at("clear", &root))?;
         let segments = files::segments(&root).map_err(io_at("read", &root))?;
         let places = Places::of_segments(&segments);
         let has_none = |segment: &PathBuf| !files::index_of(segment).exists();
@@ -151,7 +151,7 @@ impl Store {
         {
             return Ok(found);
         }
-        let directory = name::directory(host, content).map_err(|long| StoreError::Protocol {
+        let directory = session_directories::directory(host, content).map_err(|long| StoreError::Protocol {
             session: uuid,
             what: long.to_string(),
         })?;
@@ -243,7 +243,7 @@ impl Store {
             if is_written {
                 continue;
             }
-            if name::unnamed(&segment).exists() {
+            if session_directories::unnamed(&segment).exists() {
                 unnamed.push(segment);
             } else if segment.exists() {
                 match index::make(&segment) {

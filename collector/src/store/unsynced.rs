@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{StoreError, io_at};
-use super::name;
+use super::session_directories;
 
 /// What was written and may not be on the disk.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Unsynced {
             file.sync_data().map_err(io_at("sync", root))?;
         }
         for name in &self.names {
-            fs::rename(name::unnamed(name), name).map_err(io_at("name", name))?;
+            fs::rename(session_directories::unnamed(name), name).map_err(io_at("name", name))?;
             sync_name(name, root).map_err(io_at("sync", name))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use super::secret::{self, CredentialsError, wrong};
+use super::secret_file::{self, CredentialsError, wrong};
 
 /// A CA, and a certificate with its key. TLS 1.3 only, both sides prove themselves, every
 /// connection anew.
@@ -44,7 +44,7 @@ impl Credentials {
         let roots = Arc::new(roots);
         let chain = certificates(cert)?;
         let hosts = hosts_of(&chain);
-        let pem = secret::read(key)?;
+        let pem = secret_file::read(key)?;
         let no_key = |e| wrong(key, format!("no private key in PEM: {e}"));
         let secret = PrivateKeyDer::from_pem_slice(&pem).map_err(no_key)?;
         let mismatch = |e| wrong(key, format!("not the key of {}: {e}", cert.display()));

@@ -10,7 +10,7 @@ use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
 
 use super::connection::Connection;
-use super::flight::{Flights, Landing};
+use super::in_flight::{Flights, Landing};
 use super::positions::{SlotPage, page_of};
 use crate::pages::batch::{Batch, fits};
 use crate::pages::drain::SessionDrain;

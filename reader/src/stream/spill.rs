@@ -4,7 +4,7 @@
 //! Pages are released to their program when they are in a file, not when the file is on the disk:
 //! they outlive this process, as they did in the ring file, and like there not a power loss. A
 //! file is removed when the collector has all of it. How the collector's RESUME and what is in the
-//! files fit together is the [`Track`](super::track::Track)'s business. What no streamer made is
+//! files fit together is the [`Track`](super::streamed_session::Track)'s business. What no streamer made is
 //! neither sent nor removed.
 
 mod files;

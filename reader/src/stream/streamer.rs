@@ -1,7 +1,7 @@
 //! Follows sessions and sends their pages to a collector, connecting anew whenever it must.
 
 mod finish;
-mod link;
+mod exchange;
 
 use std::collections::HashMap;
 use std::io;
@@ -15,10 +15,10 @@ use ringmark_format::Uuid;
 use super::address::Address;
 use super::connection::{Connection, Introduction};
 use super::credentials::Credentials;
-use super::flight::Flights;
+use super::in_flight::Flights;
 use super::spill::{Place, Spill, SpillOptions};
 use super::status::{self, StreamStatus};
-use super::track::{Held, Stage, Track};
+use super::streamed_session::{Held, Stage, Track};
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::recording::dump::Codec;

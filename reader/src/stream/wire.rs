@@ -13,7 +13,7 @@ use rustix::event::PollFlags;
 
 use super::address::Address;
 use super::credentials::Credentials;
-use super::encrypted::Encrypted;
+use super::tls_socket::Encrypted;
 use super::socket::{Bytes, Reference, connect_tcp, poll_for, send_more};
 
 /// Silence after which the other side is taken for gone.

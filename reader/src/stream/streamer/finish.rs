@@ -8,7 +8,7 @@ use ringmark_format::stream::kind;
 
 use super::{SCAN_EVERY, Streamer};
 use crate::error::ReaderError;
-use crate::stream::track::Track;
+use crate::stream::streamed_session::Track;
 
 /// How long the end of a stream may take: until all is durable.
 const END_WITHIN: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use ringmark_format::block::kind;
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
-use super::clock::Now;
+use super::steady_clock::Now;
 
 /// What lies further ahead has not happened: a host that says so would have its segments kept for ever.
 const AHEAD_MAX_NS: u64 = 3_600_000_000_000;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::figures::Figures;
-use crate::memory::Memory;
+use crate::block_memory::Memory;
 use crate::store::Store;
 
 /// The collector, as its connections see it.

@@ -12,7 +12,7 @@ use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::session::SessionHeader;
 
-use crate::clocks::now_ns;
+use crate::host_clock::now_ns;
 use crate::host_name::{NameTooLong, fits, safe};
 
 /// Ending of the name of a file that has none yet.

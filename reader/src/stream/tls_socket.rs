@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Error};
 
 use super::credentials::Credentials;
-use super::explain::explain;
+use super::tls_errors::explain;
 use super::socket::{Bytes, poll_for};
 
 /// A connection whose handshake is over.

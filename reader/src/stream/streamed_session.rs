@@ -13,7 +13,7 @@ use ringmark_format::Uuid;
 
 pub(super) use to_spill::Held;
 
-use super::flight::Landing;
+use super::in_flight::Landing;
 use super::outgoing::{Outgoing, SpilledSchema, news_in};
 use super::spill::Spill;
 use super::zero_copy;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::clocks::now_ns;
+use crate::host_clock::now_ns;
 
 /// By how much it may move between two looks.
 const MOVED_MAX: Duration = Duration::from_secs(60);

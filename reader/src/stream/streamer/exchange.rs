@@ -11,10 +11,10 @@ use ringmark_format::stream::kind;
 
 use super::Streamer;
 use crate::stream::connection::{Connection, Refusal, Said};
-use crate::stream::flight::Flights;
+use crate::stream::in_flight::Flights;
 use crate::stream::outgoing::Outgoing;
 use crate::stream::status;
-use crate::stream::track::{Stage, Track, Trouble};
+use crate::stream::streamed_session::{Stage, Track, Trouble};
 use crate::stream::wire::Wire;
 
 /// How often counters are sent.
