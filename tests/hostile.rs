@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use ringmark_decoder::{DumpBuilder, JsonWriter};
 use ringmark_reader::{
-    Access, Destination, Dump, ReaderError, RecordOptions, Recorder, Selection, Session,
+    Access, Destination, Dump, Durability, ReaderError, RecordOptions, Recorder, Selection, Session,
 };
 use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{is_long, require_tools, run};
@@ -77,7 +77,7 @@ fn a_hostile_consumer_costs_events_and_nothing_else() {
 
 /// Reads a ring file out and decodes what came, whatever it holds. The error is the reader's.
 fn record_and_decode(ring_file: &Path, dump: &Path) -> Result<usize, ReaderError> {
-    let output = Dump::create(&Destination::File(dump.to_owned()), false)?;
+    let output = Dump::create(&Destination::File(dump.to_owned()), Durability::System)?;
     let options = RecordOptions {
         remove_drained: false,
         ..RecordOptions::default()

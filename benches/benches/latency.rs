@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ringmark::{Mode, Session, attach_thread, event};
 use ringmark_benches::{finish, pin, print_bar};
 use ringmark_reader::{
-    Access, Destination, Dump, Output, RecordOptions, Recorder, Rotation, Selection,
+    Access, Destination, Dump, Durability, Output, RecordOptions, Recorder, Rotation, Selection,
 };
 use ringmark_ring::clock::tsc;
 
@@ -137,7 +137,7 @@ fn record(path: &Path, stop: &AtomicBool) {
     let to = Destination::File(
         Path::new("/dev/shm").join(format!("ringmark-latency-{}.rmk", std::process::id())),
     );
-    let mut dump = Dump::create(&to, false).expect("a dump");
+    let mut dump = Dump::create(&to, Durability::System).expect("a dump");
     dump.set_rotation(Some(Rotation {
         bytes: 64 << 20,
         keep: 1,
@@ -155,7 +155,7 @@ fn take_snapshots(path: &Path, stop: &AtomicBool) {
     let to = Path::new("/dev/shm").join(format!("ringmark-latency-{}.snap", std::process::id()));
     while !stop.load(Relaxed) {
         let session = ringmark_reader::Session::open(path, Access::Observe).expect("the session");
-        let mut dump = Dump::over(Output::create(&to, false).expect("a file"));
+        let mut dump = Dump::over(Output::create(&to, Durability::System).expect("a file"));
         ringmark_reader::snapshot(session, None, &mut dump).expect("a snapshot");
         thread::sleep(Duration::from_millis(100));
     }

@@ -15,7 +15,7 @@ use ringmark_benches::{finish, percentiles, pin, print_bar, thread_cpu_seconds};
 use ringmark_format::Uuid;
 use ringmark_reader::output::Target;
 use ringmark_reader::{
-    Access, Batch, Dump, Output, RecordOptions, Recorder, Selection, SessionDrain,
+    Access, Batch, Dump, Durability, Output, RecordOptions, Recorder, Selection, SessionDrain,
 };
 use ringmark_ring::SlotView;
 
@@ -86,7 +86,7 @@ fn race(session: &Session, path: &Path) -> (bool, f64) {
     let reader =
         ringmark_reader::Session::open(session.path(), Access::Consume).expect("the session");
     let mut drain = SessionDrain::new(reader);
-    let mut dump = Dump::over(Output::create(path, false).expect("the dump's file"));
+    let mut dump = Dump::over(Output::create(path, Durability::System).expect("the dump's file"));
     let uuid = drain.session().uuid();
     dump.add_session(uuid, &drain.session_content())
         .expect("written");
@@ -248,7 +248,7 @@ fn at_seventy_percent(session: &Session, path: &Path, drain_gb_per_s: f64) -> bo
 /// Events lost in two seconds of recording.
 fn recorded_loss(session: &Session, path: &Path, drain_gb_per_s: f64) -> u64 {
     let target = Box::new(Circle::create(path));
-    let dump = Dump::over(Output::new(target, "circle", false));
+    let dump = Dump::over(Output::new(target, "circle", Durability::System));
     let selection = Selection::Path(session.path().to_owned());
     let options = RecordOptions::default();
     let mut recorder = Recorder::new(selection, dump, options).expect("a recorder");

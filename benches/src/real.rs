@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ringmark::{Mode, Session, event};
-use ringmark_reader::{Access, Codec, Dump, Output};
+use ringmark_reader::{Access, Codec, Dump, Durability, Output};
 
 /// Reads every file under `dir` and emits one event a line; returns the number of events.
 pub fn read_lines(dir: &Path) -> u64 {
@@ -60,7 +60,7 @@ pub fn start(ring_bytes: u32) -> Session {
 pub fn snapshot(session: &Session, codec: Codec, path: &Path) -> (Vec<u8>, f64) {
     let reader =
         ringmark_reader::Session::open(session.path(), Access::Observe).expect("the session");
-    let mut dump = Dump::over(Output::create(path, false).expect("the dump's file"));
+    let mut dump = Dump::over(Output::create(path, Durability::System).expect("the dump's file"));
     dump.set_codec(codec);
     let figures = ringmark_reader::snapshot(reader, None, &mut dump).expect("a snapshot");
     dump.finish().expect("the dump is written");

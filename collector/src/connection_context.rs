@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::figures::Figures;
 use crate::block_memory::Memory;
+use crate::figures::Figures;
 use crate::store::Store;
 
 /// The collector, as its connections see it.

@@ -9,24 +9,24 @@
 //! connection; `server`, all of them.
 #![forbid(unsafe_code)]
 
-mod incoming_block;
+mod block_memory;
 pub mod certs;
-mod host_clock;
 mod connection_context;
 mod connection_end;
 mod figures;
+mod host_clock;
 mod host_name;
 mod hosts;
+mod incoming_block;
 mod listen;
 mod lock;
-mod block_memory;
 mod messages;
 mod peer;
 mod server;
-mod unix_socket;
 pub mod store;
 #[doc(hidden)]
 pub mod trial;
+mod unix_socket;
 
 pub use figures::Figures;
 pub use server::{Collector, CollectorError, CollectorOptions};

@@ -17,10 +17,10 @@ use subtle::ConstantTimeEq;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant as TokioInstant;
 
-use crate::host_clock::now_ns;
 use crate::connection_context::Common;
 use crate::connection_end::End;
 use crate::figures::Figures;
+use crate::host_clock::now_ns;
 use crate::host_name::{NameTooLong, fits};
 use crate::hosts::Presence;
 use crate::listen::Line;

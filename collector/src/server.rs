@@ -9,10 +9,10 @@ use ringmark_reader::stream::{Address, Credentials};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, watch};
 
+use crate::block_memory::Memory;
 use crate::connection_context::Common;
 use crate::figures::Figures;
 use crate::listen::{Incoming, Listener, say_and_close};
-use crate::block_memory::Memory;
 use crate::messages;
 use crate::peer::Peer;
 use crate::store::{Store, StoreError, StoreOptions};

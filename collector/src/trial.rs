@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use crate::block_memory::Memory;
 use crate::connection_context::Common;
 use crate::connection_end::End;
 use crate::figures::Figures;
 use crate::listen::Line;
-use crate::block_memory::Memory;
 use crate::peer::Peer;
 use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 

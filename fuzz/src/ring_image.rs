@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex};
 
 use ringmark_reader::output::Stream;
 use ringmark_reader::{
-    Access, Batch, Dump, Fill, Output, Session, SessionDrain, SessionInfo, snapshot,
+    Access, Batch, Dump, Durability, Fill, Finality, Output, SchemaPiece, Session, SessionDrain,
+    SessionInfo, snapshot,
 };
 
 use crate::dump_blocks;
@@ -124,7 +125,11 @@ fn read(ring_file: &Path) {
         let info = SessionInfo::of(&session);
         assert!(info.rings.len() <= session.header().slots as usize);
         let written = Written::default();
-        let output = Output::new(Box::new(Stream(written.clone())), "memory", false);
+        let output = Output::new(
+            Box::new(Stream(written.clone())),
+            "memory",
+            Durability::System,
+        );
         let mut dump = Dump::over(output);
         let _ = snapshot(session, None, &mut dump);
         drop(dump);
@@ -157,10 +162,10 @@ fn drain(session: Session) {
             }
         }
     }
-    while let Some((_, bytes)) = drain.peek_schema() {
+    while let Some(SchemaPiece { bytes, .. }) = drain.peek_schema() {
         drain.schema_written(bytes.len());
     }
-    let _ = drain.counters(false, Some(&mut batch));
+    let _ = drain.counters(Finality::Interim, Some(&mut batch));
 }
 
 /// Reads a file whose words change to others of its words, or to numbers near their limits.

@@ -1,10 +1,11 @@
-//! What can go wrong between a session and a dump.
+//! What can go wrong between a session and a dump or a collector.
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use ringmark_ring::RingFileError;
 use ringmark_ring::session_dir::DirError;
+use ringmark_ring::{MapError, RingFileError};
 
 /// An error of the reader: what, where, found, expected.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +23,7 @@ pub enum ReaderError {
     #[error(transparent)]
     Directory(#[from] DirError),
 
-    /// The record of removals of a session directory cannot be used: nothing there was removed.
+    /// The record of removals of a session directory cannot be used, so nothing was removed there.
     #[error(
         "{}: {source}: nothing can be counted in it, so no session is removed there; \
          move it away to begin a new one", path.display()
@@ -38,7 +39,7 @@ pub enum ReaderError {
     Io {
         /// What was tried.
         action: &'static str,
-        /// On what.
+        /// The path it was tried on.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -48,17 +49,17 @@ pub enum ReaderError {
     ForeignOwner {
         /// The file.
         path: PathBuf,
-        /// Its owner.
+        /// User id of its owner.
         owner: u32,
-        /// Who we are.
+        /// User id that may own it: ours, or that of its directory's owner.
         expected: u32,
     },
-    /// Another recorder consumes the session.
+    /// Another recorder consumes the session, which can have only one.
     #[error("{}: already being recorded by {}; a discard session has one recorder", path.display(), holder_text(*holder))]
     Busy {
         /// The ring file.
         path: PathBuf,
-        /// Process that holds it, if it could be found.
+        /// Process id of that recorder, if it could be found.
         holder: Option<u32>,
     },
     /// The ring file was truncated.
@@ -66,12 +67,12 @@ pub enum ReaderError {
     Truncated {
         /// The ring file.
         path: PathBuf,
-        /// Its size now.
+        /// Its size now, in bytes.
         found: u64,
-        /// Its size as the header states it.
+        /// Its size when it was mapped, in bytes.
         expected: u64,
     },
-    /// There is no such process, and no session of it either.
+    /// There is no such process, and it left no session either.
     #[error("pid {pid}: no such process, and it left no session")]
     NoSuchProcess {
         /// The process.
@@ -82,7 +83,7 @@ pub enum ReaderError {
     NotTraced {
         /// The process.
         pid: u32,
-        /// Why, in its own words, where it wanted to be traced.
+        /// Why tracing is off in it, from the note that it left, if it left one.
         reason: Option<String>,
     },
     /// The process belongs to another user.
@@ -90,50 +91,50 @@ pub enum ReaderError {
     NotPermitted {
         /// The process.
         pid: u32,
-        /// What was to be read there.
+        /// Which file of `/proc/PID` was to be read.
         file: &'static str,
-        /// Whose it is, and who may.
+        /// Who owns the process, and who may read it: the end of the message.
         reason: String,
     },
-    /// Nothing was found where sessions live.
+    /// A directory holds no session.
     #[error("no sessions in {}", directory.display())]
     NoSessions {
         /// The directory.
         directory: PathBuf,
     },
-    /// Writing the dump failed. What lies before `offset` is a valid dump.
+    /// Writing the dump failed. The bytes before `offset` are a valid dump.
     #[error(
         "{name}: {action} at offset {offset}: {source}; {offset} bytes before it are a valid dump"
     )]
     Output {
         /// Name of the output.
         name: String,
-        /// What was tried: to write, or to sync.
+        /// What was tried: "write" or "sync".
         action: &'static str,
-        /// Where the failed batch would have started.
+        /// Offset at which the failed batch would have started.
         offset: u64,
         /// What the system said.
         source: io::Error,
     },
-    /// A rotating dump's next file could not be made. The files before it are a valid dump.
+    /// The next file of a rotating dump could not be made. The files before it are a valid dump.
     #[error("{}: {action}: {source}; the dump ends with the files before it", path.display())]
     NextFile {
         /// What was tried.
         action: &'static str,
-        /// On what.
+        /// The path it was tried on.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// A collector cannot be reached, or refused us.
+    /// A collector cannot be reached, refused the stream, or did not make it durable in time.
     #[error("{address}: {source}")]
     Collector {
-        /// Where it is.
+        /// Its address.
         address: String,
         /// What it, or the system, said.
         source: io::Error,
     },
-    /// A request to the traced process came to nothing.
+    /// A request to the traced process was not carried out.
     #[error("pid {pid}: {reason}")]
     Control {
         /// The process.
@@ -141,20 +142,28 @@ pub enum ReaderError {
         /// Why.
         reason: String,
     },
-    /// A request that the traced process has begun, and not ended.
+    /// The mailbox of the traced process could not be mapped.
+    #[error("pid {pid}: mapping its mailbox: {source}")]
+    Mailbox {
+        /// The process.
+        pid: u32,
+        /// What the system said.
+        source: MapError,
+    },
+    /// The traced process has begun a request and not ended it.
     #[error(
         "pid {pid}: it began what was asked and has not ended it after {:.1} s: it may still do so, or have stopped half way; 'ringmark trace status -p {pid}' shows what is on", waited.as_secs_f64()
     )]
     Unfinished {
         /// The process.
         pid: u32,
-        /// Since the request.
-        waited: std::time::Duration,
+        /// Time since the request.
+        waited: Duration,
     },
 }
 
 impl ReaderError {
-    /// Whether the reader of a pipe went away: nothing to complain about.
+    /// Whether the reader of a pipe went away, which is no reason to complain.
     #[must_use]
     pub fn is_closed_pipe(&self) -> bool {
         self.output_kind() == Some(io::ErrorKind::BrokenPipe)
@@ -167,10 +176,10 @@ impl ReaderError {
         matches!(self.output_kind(), Some(StorageFull | QuotaExceeded))
     }
 
-    /// Whether a session is still being set up: look again later.
+    /// Whether a session is still being set up: a later look will find it.
     #[must_use]
     pub fn is_starting(&self) -> bool {
-        // A ring file gets its name when it is whole: one that is not was damaged.
+        // A ring file gets its name once it is whole, so any other error means damage.
         let source = match self {
             Self::RingFile { source, .. } => source,
             _ => return false,
@@ -178,7 +187,7 @@ impl ReaderError {
         matches!(source, RingFileError::Starting)
     }
 
-    /// Whether descriptors or memory were short: look again later.
+    /// Whether descriptors or memory were short: a later try may succeed.
     #[must_use]
     pub fn is_shortage(&self) -> bool {
         use rustix::io::Errno;
@@ -194,6 +203,7 @@ impl ReaderError {
         source.is_some_and(|number| short.contains(&Errno::from_raw_os_error(number)))
     }
 
+    /// What kind of error writing the dump met, if it was one.
     fn output_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Output { source, .. } | Self::NextFile { source, .. } => Some(source.kind()),
@@ -219,7 +229,7 @@ fn holder_text(holder: Option<u32>) -> String {
     }
 }
 
-/// Ties an I/O error to an action and a path.
+/// Makes an error of a failed system call from its action and path.
 pub(crate) fn io_at(
     action: &'static str,
     path: impl Into<PathBuf>,

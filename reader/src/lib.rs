@@ -1,29 +1,35 @@
-//! Ringmark's reader: attach to a session, take pages out of it, write them as blocks, release
-//! them; snapshots, recovery of dead sessions, control.
+//! Ringmark's reader: it maps a session, takes pages out of it, writes them as blocks, and releases
+//! them. It also takes snapshots, recovers dead sessions, and sends requests to traced processes.
 //!
-//! The way of the data, a folder each: [`find`] a session, [`Session`] maps it (`sessions/`),
-//! [`SessionDrain`] copies pages into a [`Batch`] of blocks (`pages/`), [`Recorder`] writes batches
-//! (`recording/`), or a `Streamer` sends them to a collector (`stream/`), and only then pages are
-//! released. Live memory is seen as atomic words only; nothing in it is believed that was loaded
-//! twice.
+//! The way of the data, one folder for each step:
+//!
+//! 1. `sessions/`: [`find`] lists ring files, [`Session`] maps one of them.
+//! 2. `pages/`: [`SessionDrain`] copies pages out of the rings into a [`Batch`] of blocks.
+//! 3. `recording/`: [`Recorder`] writes batches to a [`Dump`]; or `stream/`: a `Streamer` sends them
+//!    to a collector.
+//! 4. Only then the drain releases the pages, and their writers may reuse them.
+//!
+//! Shared memory is read through atomic words only. Each word is loaded once and bounded before it is
+//! used, because its writer may be broken or hostile.
 #![forbid(unsafe_code)]
 
 pub mod error;
 mod pages;
 mod recording;
 mod sessions;
+mod share;
 #[cfg(feature = "stream")]
 pub mod stream;
 mod tap;
 
 pub use error::ReaderError;
 pub use pages::batch::{BATCH_BYTES, Batch};
-pub use pages::drain::{Fill, SessionDrain};
+pub use pages::drain::{Fill, Finality, SchemaPiece, SessionDrain};
 pub use pages::positions::SlotPosition;
 pub use pages::{batch, drain};
 pub use recording::dump::{Codec, Destination, Dump};
 pub use recording::on_death::DeathWatch;
-pub use recording::output::{Output, Rotation};
+pub use recording::output::{Durability, Output, Rotation};
 pub use recording::record::{Ended, Progress, RecordOptions, Recorder};
 pub use recording::snapshot::{SnapshotFigures, snapshot};
 pub use recording::{dump, on_death, output, record};
@@ -34,4 +40,5 @@ pub use sessions::leases::{DirectoryGone, Gone};
 pub use sessions::selection::Selection;
 pub use sessions::session::{Access, Session};
 pub use sessions::{clean, control, find, info, notes, selection, session};
+pub use share::Share1024;
 pub use tap::Tap;

@@ -1,17 +1,19 @@
-//! A look into a living (or dead) session, without disturbing it: what it holds, as blocks.
+//! A look into a session, living or dead, that does not disturb it: what it holds, as blocks.
 
 use ringmark_format::codec::write;
 
 use crate::error::ReaderError;
 use crate::pages::batch::{Batch, fits};
-use crate::pages::drain::{Fill, SessionDrain};
+use crate::pages::drain::{Fill, FillPass, Finality, SchemaPiece, SessionDrain};
 use crate::sessions::session::Session;
 
-/// What a session has to say, taken out bit by bit as blocks.
+/// Takes out of a session what is new in it, poll by poll. Nothing is released: a recorder can run
+/// at the same time.
 #[derive(Debug)]
 pub struct Tap {
     drain: SessionDrain,
     batch: Batch,
+    /// The SESSION block was returned.
     introduced: bool,
 }
 
@@ -32,36 +34,34 @@ impl Tap {
         self.drain.session()
     }
 
-    /// Blocks of what is new, and of every open page that has something new, as far as it is.
+    /// Blocks of what is new since the last call: sealed pages, and open ones that have grown, each
+    /// as a whole. The schema that they need comes before them.
     ///
     /// # Errors
     /// The ring file was truncated.
     pub fn poll(&mut self) -> Result<Vec<u8>, ReaderError> {
         let mut pages = Vec::new();
-        loop {
-            self.batch.clear(u64::MAX);
-            let filled = self.drain.fill(&mut self.batch)?;
-            pages.extend_from_slice(self.batch.bytes());
-            self.drain.release();
-            if filled == Fill::PassDone {
-                break;
-            }
-        }
-        loop {
-            self.batch.clear(u64::MAX);
-            let filled = self.drain.fill_news(&mut self.batch)?;
-            pages.extend_from_slice(self.batch.bytes());
-            self.drain.release();
-            if filled == Fill::PassDone {
-                break;
-            }
-        }
+        self.take_pass(SessionDrain::fill, &mut pages)?;
+        self.take_pass(SessionDrain::fill_news, &mut pages)?;
         let mut blocks = self.introduction();
         blocks.extend(pages);
         Ok(blocks)
     }
 
-    /// SESSION once, and SCHEMA as far as it is new: the types of all pages that were taken.
+    /// Appends the page blocks of one whole pass.
+    fn take_pass(&mut self, fill: FillPass, blocks: &mut Vec<u8>) -> Result<(), ReaderError> {
+        loop {
+            self.batch.clear(u64::MAX);
+            let filled = fill(&mut self.drain, &mut self.batch)?;
+            blocks.extend_from_slice(self.batch.bytes());
+            self.drain.release();
+            if filled == Fill::PassDone {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The SESSION block once, and the schema that was published since the last call.
     fn introduction(&mut self) -> Vec<u8> {
         let uuid = self.drain.session().uuid();
         let mut blocks = Vec::new();
@@ -72,9 +72,9 @@ impl Tap {
                 &self.drain.session_content(),
             ));
         }
-        while let Some((offset, piece)) = self.drain.peek_schema() {
-            fits(write::schema(&mut blocks, uuid, offset, &piece));
-            self.drain.schema_written(piece.len());
+        while let Some(SchemaPiece { offset, bytes }) = self.drain.peek_schema() {
+            fits(write::schema(&mut blocks, uuid, offset, &bytes));
+            self.drain.schema_written(bytes.len());
         }
         blocks
     }
@@ -86,7 +86,9 @@ impl Tap {
     pub fn counters(&mut self) -> Result<Vec<u8>, ReaderError> {
         let uuid = self.drain.session().uuid();
         let mut block = Vec::new();
-        let content = self.drain.counters(false, Some(&mut self.batch))?;
+        let content = self
+            .drain
+            .counters(Finality::Interim, Some(&mut self.batch))?;
         fits(write::counters(&mut block, uuid, &content));
         Ok(block)
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use common::{Dir, Layout, Producer, emit};
 use ringmark_format::session::Mode;
 use ringmark_reader::{
-    Access, Batch, Dump, Fill, Output, RecordOptions, Recorder, Selection, Session, SessionDrain,
-    SessionInfo, output::Stream, snapshot,
+    Access, Batch, Dump, Durability, Fill, Finality, Output, RecordOptions, Recorder, SchemaPiece,
+    Selection, Session, SessionDrain, SessionInfo, output::Stream, snapshot,
 };
 
 /// A small generator of numbers that differ from run to run of it, not from run to run of a test.
@@ -120,11 +120,11 @@ fn drains_survive() {
                 }
             }
         }
-        while let Some((_, bytes)) = drain.peek_schema() {
+        while let Some(SchemaPiece { bytes, .. }) = drain.peek_schema() {
             assert!(bytes.len() <= 1 << 20);
             drain.schema_written(bytes.len());
         }
-        let _ = drain.counters(false, Some(&mut batch));
+        let _ = drain.counters(Finality::Interim, Some(&mut batch));
         true
     });
 }
@@ -137,7 +137,11 @@ fn snapshots_and_figures_survive() {
         };
         let info = SessionInfo::of(&session);
         assert!(info.rings.len() <= 16);
-        let output = Output::new(Box::new(Stream(std::io::sink())), "sink", false);
+        let output = Output::new(
+            Box::new(Stream(std::io::sink())),
+            "sink",
+            Durability::System,
+        );
         let mut dump = Dump::over(output);
         snapshot(session, Some(Duration::from_secs(1)), &mut dump).unwrap();
         true
@@ -147,7 +151,11 @@ fn snapshots_and_figures_survive() {
 #[test]
 fn recorders_survive() {
     attack(Mode::Discard, 33, |producer| {
-        let output = Output::new(Box::new(Stream(std::io::sink())), "sink", false);
+        let output = Output::new(
+            Box::new(Stream(std::io::sink())),
+            "sink",
+            Durability::System,
+        );
         let options = RecordOptions {
             remove_drained: false,
             ..RecordOptions::default()

@@ -10,8 +10,8 @@ use ringmark_format::TypeId;
 use ringmark_format::session::Mode;
 use ringmark_reader::on_death::Event;
 use ringmark_reader::{
-    Access, Batch, Codec, DeathWatch, Destination, Dump, Ended, Fill, RecordOptions, Recorder,
-    Selection, Session, SessionDrain, control, find, snapshot,
+    Access, Batch, Codec, DeathWatch, Destination, Dump, Durability, Ended, Fill, RecordOptions,
+    Recorder, Selection, Session, SessionDrain, control, find, snapshot,
 };
 use ringmark_ring::mailbox::Answer;
 
@@ -29,7 +29,7 @@ fn death_is_noticed_and_everything_is_read() {
     let dir = Dir::new("death");
     let mut process: Child = start_child(&dir, Mode::Discard);
     let selection = Selection::Path(child_ring(&dir));
-    let dump = Dump::create(&Destination::File(dir.join("out.rmk")), false).unwrap();
+    let dump = Dump::create(&Destination::File(dir.join("out.rmk")), Durability::System).unwrap();
     let mut recorder = Recorder::new(selection, dump, RecordOptions::default()).unwrap();
     let mut killed = None;
     let ended = recorder.run_with(&AtomicBool::new(false), |_| {
@@ -113,7 +113,8 @@ fn a_snapshot_during_writing_holds_whole_pages_without_gaps() {
         for round in 0..20 {
             std::thread::sleep(Duration::from_millis(5));
             let path = dir.join(&format!("{round}.rmk"));
-            let mut dump = Dump::create(&Destination::File(path.clone()), false).unwrap();
+            let mut dump =
+                Dump::create(&Destination::File(path.clone()), Durability::System).unwrap();
             let session = Session::open(&producer.path, Access::Observe).unwrap();
             snapshot(session, None, &mut dump).unwrap();
             let decoded = Decoded::of_file(&path);
@@ -140,7 +141,7 @@ fn only_the_last_moments_are_kept_if_asked() {
     std::thread::sleep(Duration::from_millis(60));
     (600..900).for_each(|n| assert!(emit(writer, 0, n)));
     let path = dir.join("out.rmk");
-    let mut dump = Dump::create(&Destination::File(path.clone()), false).unwrap();
+    let mut dump = Dump::create(&Destination::File(path.clone()), Durability::System).unwrap();
     let session = Session::open(&producer.path, Access::Observe).unwrap();
     snapshot(session, Some(Duration::from_millis(30)), &mut dump).unwrap();
     let events = Decoded::of_file(&path).events();
@@ -235,7 +236,7 @@ fn answer(text: &str) -> Answer {
 
 #[test]
 fn cleaning_removes_dead_sessions_oldest_first_and_never_live_ones() {
-    use ringmark_reader::clean::remove_dead_in;
+    use ringmark_reader::clean::{Removal, remove_dead_in};
     let dir = Dir::new("clean");
     let alive = Producer::new(&dir, "alive", Layout::new(Mode::Discard));
     let dead: Vec<_> = (0..3)
@@ -245,10 +246,10 @@ fn cleaning_removes_dead_sessions_oldest_first_and_never_live_ones() {
         })
         .collect();
     let one = std::fs::metadata(&dead[2].path).unwrap().len();
-    let (removed, _) = remove_dead_in(std::slice::from_ref(&dir.0), 2 * one);
+    let Removal { removed, .. } = remove_dead_in(std::slice::from_ref(&dir.0), 2 * one);
     assert_eq!(removed.len(), 1, "{removed:?}");
     assert_eq!(removed[0].path, dead[0].path);
-    let (removed, refused) = remove_dead_in(&[dir.0.clone(), dir.join("nowhere")], 0);
+    let Removal { removed, refused } = remove_dead_in(&[dir.0.clone(), dir.join("nowhere")], 0);
     assert_eq!((removed.len(), refused.len()), (2, 0));
     assert!(alive.path.exists());
 }

@@ -10,8 +10,8 @@ use common::{Decoded, Dir, Layout, Producer, emit};
 use ringmark_format::counters::FINAL;
 use ringmark_format::session::{Mode, phase};
 use ringmark_reader::{
-    Access, Codec, Destination, Dump, Ended, ReaderError, RecordOptions, Recorder, Rotation,
-    Selection, Session,
+    Access, Codec, Destination, Dump, Durability, Ended, ReaderError, RecordOptions, Recorder,
+    Rotation, Selection, Session,
 };
 
 fn recorder(producer: &Producer, dump: Dump) -> Recorder {
@@ -20,7 +20,7 @@ fn recorder(producer: &Producer, dump: Dump) -> Recorder {
 }
 
 fn file_dump(dir: &Dir, name: &str) -> Dump {
-    Dump::create(&Destination::File(dir.join(name)), false).unwrap()
+    Dump::create(&Destination::File(dir.join(name)), Durability::System).unwrap()
 }
 
 /// Emits `count` events in slot `index`, over several claims; returns those that were written.

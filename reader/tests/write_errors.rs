@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use common::{Decoded, Dir, Layout, Producer, emit};
 use ringmark_format::session::Mode;
 use ringmark_reader::output::Target;
-use ringmark_reader::{Dump, Output, ReaderError, RecordOptions, Recorder, Selection};
+use ringmark_reader::{Dump, Durability, Output, ReaderError, RecordOptions, Recorder, Selection};
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
@@ -69,7 +69,7 @@ fn run(producer: &Producer, faults: (usize, usize, i32), can_cut: bool, wait: bo
         error: faults.2,
         can_cut,
     };
-    let dump = Dump::over(Output::new(Box::new(target), "faulty", false));
+    let dump = Dump::over(Output::new(Box::new(target), "faulty", Durability::System));
     let options = RecordOptions {
         wait_for_space: wait,
         remove_drained: false,
@@ -153,7 +153,7 @@ fn pages_that_were_gone_before_a_failed_write_are_counted_once() {
         error: ENOSPC,
         can_cut: true,
     };
-    let dump = Dump::over(Output::new(Box::new(target), "faulty", false));
+    let dump = Dump::over(Output::new(Box::new(target), "faulty", Durability::System));
     let options = RecordOptions {
         wait_for_space: true,
         ..RecordOptions::default()

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringmark_reader::on_death::DeathWatch;
 use ringmark_reader::{
-    Access, Codec, Destination, Dump, ReaderError, RecordOptions, Recorder, Selection, Session,
+    Access, Codec, Destination, Dump, Durability, ReaderError, RecordOptions, Recorder, Selection,
+    Session,
 };
 
 fn stop_at_end_of_input() -> Arc<AtomicBool> {
@@ -25,7 +26,7 @@ fn stop_at_end_of_input() -> Arc<AtomicBool> {
 }
 
 fn record(dump: PathBuf, selection: Selection) -> Result<(), ReaderError> {
-    let dump = Dump::create(&Destination::File(dump), false)?;
+    let dump = Dump::create(&Destination::File(dump), Durability::System)?;
     let mut recorder = Recorder::new(selection, dump, RecordOptions::default())?;
     let ended = recorder.run(&stop_at_end_of_input())?;
     for notice in recorder.take_notices() {

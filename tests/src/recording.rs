@@ -4,7 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{Dump, DumpBuilder};
-use ringmark_reader::{Access, Destination, RecordOptions, Recorder, Selection, Session};
+use ringmark_reader::{
+    Access, Destination, Durability, RecordOptions, Recorder, Selection, Session,
+};
 
 /// Writes all that a session holds now to a dump; the ring file stays.
 ///
@@ -12,7 +14,7 @@ use ringmark_reader::{Access, Destination, RecordOptions, Recorder, Selection, S
 /// When the session cannot be opened, or the dump cannot be written.
 pub fn record(ring_file: &Path, dump: &Path) {
     let destination = Destination::File(dump.to_owned());
-    let output = ringmark_reader::Dump::create(&destination, false).expect("a dump");
+    let output = ringmark_reader::Dump::create(&destination, Durability::System).expect("a dump");
     let options = RecordOptions {
         remove_drained: false,
         ..RecordOptions::default()
@@ -29,7 +31,8 @@ pub fn record(ring_file: &Path, dump: &Path) {
 #[must_use]
 pub fn snapshot(ring_file: &Path, dump: &Path) -> Dump {
     let destination = Destination::File(dump.to_owned());
-    let mut output = ringmark_reader::Dump::create(&destination, true).expect("a dump");
+    let mut output =
+        ringmark_reader::Dump::create(&destination, Durability::EachWrite).expect("a dump");
     let session = Session::open(ring_file, Access::Observe).expect("a session");
     ringmark_reader::snapshot(session, None, &mut output).expect("a snapshot");
     output.finish().expect("a written dump");

@@ -8,7 +8,7 @@ use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, Header};
 use ringmark_format::slot::state;
 use ringmark_format::{PageNumber, TypeId};
-use ringmark_reader::{Batch, Fill, Session, SessionDrain};
+use ringmark_reader::{Batch, Fill, Finality, Session, SessionDrain};
 use zerocopy::FromBytes;
 
 use super::types::{self, Kind, Types};
@@ -113,7 +113,9 @@ impl ImageReader {
             return Err("the batch of this test is too small".into());
         }
         self.follow_schema(drain)?;
-        let content = drain.counters(false, None).map_err(|e| e.to_string())?;
+        let content = drain
+            .counters(Finality::Interim, None)
+            .map_err(|e| e.to_string())?;
         let (header, rest) = CountersHeader::read_from_prefix(&content).map_err(|_| "counters")?;
         for entry in rest.chunks_exact(SlotCounters::BYTES) {
             let entry = SlotCounters::read_from_bytes(entry).map_err(|_| "counters")?;
@@ -133,8 +135,8 @@ impl ImageReader {
     fn follow_schema(&mut self, drain: &SessionDrain) -> Result<(), String> {
         let published = drain.session().ring().schema_log().published();
         if published != self.schema_bytes {
-            let (_, schema) = drain.peek_schema().ok_or("a published schema")?;
-            self.types = types::parse(&schema)?;
+            let schema = drain.peek_schema().ok_or("a published schema")?;
+            self.types = types::parse(&schema.bytes)?;
             self.schema_bytes = published;
         }
         Ok(())

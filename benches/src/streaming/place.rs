@@ -10,7 +10,7 @@ use ringmark::event;
 use ringmark_collector::certs::{self, Validity};
 use ringmark_collector::store::Sync;
 use ringmark_reader::stream::Credentials;
-use ringmark_reader::{Destination, Dump, RecordOptions, Recorder, Selection};
+use ringmark_reader::{Destination, Dump, Durability, RecordOptions, Recorder, Selection};
 
 use super::collecting::{Collecting, Reached};
 use super::{Begun, HOST, Sent, bytes_of};
@@ -92,7 +92,8 @@ impl Place {
     }
 
     fn record(&self) {
-        let dump = Dump::create(&Destination::File(self.dump.clone()), false).expect("a dump");
+        let dump = Dump::create(&Destination::File(self.dump.clone()), Durability::System)
+            .expect("a dump");
         let selection = Selection::Path(self.ring_file());
         let options = RecordOptions::default();
         let mut recorder = Recorder::new(selection, dump, options).expect("a session");

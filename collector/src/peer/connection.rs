@@ -10,12 +10,12 @@ use ringmark_format::stream::{HostClock, Pong, SILENT_MS, refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 
-use crate::incoming_block;
-use crate::host_clock::Pings;
+use crate::block_memory::Part;
 use crate::connection_context::Common;
 use crate::connection_end::End;
+use crate::host_clock::Pings;
+use crate::incoming_block;
 use crate::listen::{Bytes, say_and_close};
-use crate::block_memory::Part;
 use crate::messages;
 
 /// How long a peer may be silent.

@@ -1,7 +1,7 @@
 //! What is removed: the oldest segments, by the times of their events and by the size of the store.
 
-mod steady_clock;
 mod segment_times;
+mod steady_clock;
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,9 +13,9 @@ use ringmark_decoder::store as files;
 
 use super::error::{StoreError, io_at};
 use super::options::{Retention, StoreOptions};
+use segment_times::Times;
 pub use steady_clock::Now;
 use steady_clock::Steady;
-use segment_times::Times;
 
 /// The part of a store that may go at once, beyond what came: one over this. A mistake is seen
 /// before all is gone.

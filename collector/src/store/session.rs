@@ -23,8 +23,8 @@ use super::options::Sync;
 use super::positions::{Before, GONE_BYTES, PagePlace, Positions, STEP_MAX};
 use super::segment::Segment;
 use super::unsynced::Unsynced;
-use crate::host_clock::Kept;
 use crate::figures::Figures;
+use crate::host_clock::Kept;
 use crate::host_name::safe;
 use crate::lock::lock;
 

@@ -15,10 +15,10 @@ use super::context::Context;
 use super::error::{StoreError, io_at};
 use super::identity::Identity;
 use super::known_session::check_content;
-use super::session_directories::{self, Places};
 use super::options::{StoreOptions, Sync};
 use super::retention::{Now, Retaining};
 use super::session::{Shared, StoredSession};
+use super::session_directories::{self, Places};
 use super::{damaged, index, recover};
 use crate::figures::Figures;
 use crate::lock::lock;
@@ -151,10 +151,11 @@ impl Store {
         {
             return Ok(found);
         }
-        let directory = session_directories::directory(host, content).map_err(|long| StoreError::Protocol {
-            session: uuid,
-            what: long.to_string(),
-        })?;
+        let directory =
+            session_directories::directory(host, content).map_err(|long| StoreError::Protocol {
+                session: uuid,
+                what: long.to_string(),
+            })?;
         let directory = self.context.options.root.join(directory);
         StoredSession::new(uuid, host, directory, content, &self.context)
     }

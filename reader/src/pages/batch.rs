@@ -1,4 +1,7 @@
-//! Page blocks one after the other in one private buffer, written with one large write.
+//! Page blocks one after the other in one private buffer, to be written with one large write.
+//!
+//! Pages are copied straight to where their block will have them. The buffer is allocated once: a
+//! reader under load neither allocates nor copies twice.
 
 use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::CodecError;
@@ -6,8 +9,8 @@ use ringmark_format::codec::write::seal_header;
 use ringmark_format::page::PAGE_BYTES_MAX;
 use zerocopy::IntoBytes;
 
-/// Bytes after which a batch counts as full. Small enough that the copy is still in the cache
-/// when it is summed and written.
+/// Bytes after which a batch counts as full. It is small enough that the copy is still in the cache
+/// when its checksum is computed and when it is written.
 pub const BATCH_BYTES: usize = 512 << 10;
 
 const HEADER_WORDS: usize = BlockHeader::BYTES / 8;
@@ -34,7 +37,7 @@ impl Batch {
         Self::with_room(BATCH_BYTES)
     }
 
-    /// A batch that is full after `bytes`. It can hold one page of any size in any case.
+    /// A batch that is full after `bytes`, but in any case has room for one page of any size.
     #[must_use]
     pub fn with_room(bytes: usize) -> Self {
         let most = bytes.max(PAGE_BYTES_MAX as usize + BlockHeader::BYTES);
@@ -47,25 +50,25 @@ impl Batch {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether no page is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Pages in it.
+    /// Number of pages in it.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The blocks.
+    /// Its blocks, ready to be written.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.words[..self.used].as_bytes()
     }
 
-    /// Empties it; until the next time it takes at most `bytes`.
+    /// Empties it. Until the next call it takes at most `bytes`, and no more than its size.
     pub fn clear(&mut self, bytes: u64) {
         let words = usize::try_from(bytes / 8).unwrap_or(usize::MAX);
         self.limit = words.min(self.words.len());
@@ -73,21 +76,21 @@ impl Batch {
         self.pages = 0;
     }
 
-    /// Where the content of the next page block goes; `None` if it does not fit. What is written
-    /// there counts once [`Batch::finish_page`] is called.
+    /// Where the content of the next page block goes; `None`: it does not fit. Words written there
+    /// become part of the batch with [`Batch::finish_page`], and are lost otherwise.
     pub fn page_place(&mut self, page_bytes: u32) -> Option<&mut [u64]> {
         let first = self.used + HEADER_WORDS;
         self.words[..self.limit].get_mut(first..first + page_bytes as usize / 8)
     }
 
-    /// Makes the first `words` words at the page place a block with this header; its extent,
-    /// lengths and CRCs are filled in here.
+    /// Makes a block of the first `words` words at the page place. Extent, lengths and checksums of
+    /// the header are filled in.
     pub fn finish_page(&mut self, mut header: BlockHeader, words: usize) {
         let first = self.used + HEADER_WORDS;
         let content = self.words[first..first + words].as_bytes();
         header.extent = content.len() as u32;
         if seal_header(&mut header, content).is_err() {
-            return; // Larger than a block may be: larger than any page, so it cannot be.
+            return; // Only a block larger than any page cannot be sealed.
         }
         let place = self.words[self.used..first].as_mut_bytes();
         place.copy_from_slice(header.as_bytes());
@@ -96,7 +99,8 @@ impl Batch {
     }
 }
 
-/// Content that its makers bound below the largest block.
+/// Takes the result of writing a block whose content is bounded below the largest block: it cannot
+/// fail.
 pub(crate) fn fits(written: Result<(), CodecError>) {
     debug_assert!(written.is_ok(), "{written:?}");
 }

@@ -1,4 +1,12 @@
 //! A session drained page by page: fill a batch, have it written, release what was in it.
+//!
+//! ```text
+//! fill ── batch ── written for good ── release     the writer may reuse the pages
+//!                └─ not written ────── rewind      the next pass takes them again
+//! ```
+//!
+//! A caller that sends instead of writing learns later, and out of step, what is safe: it keeps
+//! [`SessionDrain::taken`] with each batch and passes it to [`SessionDrain::release_to`].
 
 use ringmark_format::session::SessionHeader;
 use zerocopy::IntoBytes;
@@ -6,40 +14,44 @@ use zerocopy::IntoBytes;
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::counters;
+pub use crate::pages::counters::Finality;
 use crate::pages::page_copy::{NotTaken, Visit};
+use crate::pages::pass::Pass;
 use crate::pages::positions::SlotPosition;
+use crate::pages::schema;
+pub use crate::pages::schema::SchemaPiece;
 use crate::pages::slot_reader::SlotReader;
 use crate::sessions::session::Session;
-
-/// Most schema bytes that are taken from one session.
-const SCHEMA_BYTES_MAX: u64 = 64 << 20;
-/// Most schema bytes that are taken at once.
-const SCHEMA_PIECE: u64 = 1 << 20;
+use crate::share::Share1024;
 
 /// Where a pass stands after [`SessionDrain::fill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// The batch is full: write it, release, and fill again.
     BatchFull,
-    /// All that waited when the pass came by is in the batch.
+    /// All that waited when the pass came to each slot is in this batch or an earlier one.
     PassDone,
 }
 
-/// Reads one session from where its consumer stopped (discard) or from the oldest page that is
+/// One call of a pass, as [`SessionDrain::fill`] is one: it fills a batch and may have to be
+/// repeated until the pass is done.
+pub(crate) type FillPass = fn(&mut SessionDrain, &mut Batch) -> Result<Fill, ReaderError>;
+
+/// Reads one session from where its consumer stopped (discard), or from the oldest page that is
 /// still there (overwrite, or observed without consuming).
 #[derive(Debug)]
 pub struct SessionDrain {
     session: Session,
+    /// Whether nothing is released although the session was opened for consuming.
     observe: bool,
     slots: Vec<SlotReader>,
-    cursor: usize,
-    /// Where this pass ends in the slot at `cursor`: a fast writer must not keep it there.
-    pass_end: Option<u64>,
+    pass: Pass,
+    /// Bytes of the schema stream that are written.
     schema_written: u64,
+    /// Pages whose events all lie before this `CLOCK_MONOTONIC` time, in ns, are left out.
     oldest_ns: u64,
-    fill: u32,
-    /// Bytes of rings that this pass may still come by: rings that overlap could keep it for ever.
-    budget: u64,
+    /// Part of the fullest ring that the present pass found sealed.
+    fullest: Share1024,
 }
 
 impl SessionDrain {
@@ -50,12 +62,10 @@ impl SessionDrain {
             session,
             observe: false,
             slots: Vec::new(),
-            cursor: 0,
-            pass_end: None,
+            pass: Pass::default(),
             schema_written: 0,
             oldest_ns: 0,
-            fill: 0,
-            budget: 0,
+            fullest: Share1024::default(),
         }
     }
 
@@ -65,8 +75,8 @@ impl SessionDrain {
         &self.session
     }
 
-    /// A drain that only looks, whatever the session was opened for: it starts at the oldest page
-    /// that is still in memory, released or not.
+    /// A drain that releases nothing, whatever the session was opened for. It starts at the oldest
+    /// page that is still in memory, released or not.
     #[must_use]
     pub fn observing(session: Session) -> Self {
         Self {
@@ -85,7 +95,7 @@ impl SessionDrain {
         self.session
     }
 
-    /// Content of the SESSION block.
+    /// Content of the SESSION block: the validated header, and the session's attributes.
     #[must_use]
     pub fn session_content(&self) -> Vec<u8> {
         let geometry = self.session.ring().geometry();
@@ -97,25 +107,21 @@ impl SessionDrain {
         content
     }
 
-    /// Schema bytes that are published and not written yet, with their offset in the stream; at
-    /// most 1 MiB. To be called after pages were copied and before they are written: the type of
-    /// a record is published before the record.
+    /// The next piece of schema that is published and not written. It is to be asked for after
+    /// pages were copied and before they are written: the type of a record is published before the
+    /// record, so what these pages need is there by then.
     #[must_use]
-    pub fn peek_schema(&self) -> Option<(u64, Vec<u8>)> {
-        let bytes = self.schema_at(self.schema_written)?;
-        Some((self.schema_written, bytes))
+    pub fn peek_schema(&self) -> Option<SchemaPiece> {
+        self.schema_at(self.schema_written)
     }
 
-    /// Published schema bytes from `offset` on, as [`SessionDrain::peek_schema`] gives them.
+    /// Published schema from `offset` on; `None`: there is none yet.
     #[must_use]
-    pub fn schema_at(&self, offset: u64) -> Option<Vec<u8>> {
-        let left = SCHEMA_BYTES_MAX.saturating_sub(offset);
-        let log = self.session.ring().schema_log();
-        let bytes = log.read_at_most(offset, left.min(SCHEMA_PIECE));
-        (!bytes.is_empty()).then_some(bytes)
+    pub fn schema_at(&self, offset: u64) -> Option<SchemaPiece> {
+        schema::piece_at(&self.session, offset)
     }
 
-    /// The first `bytes` of what [`SessionDrain::peek_schema`] returned are written.
+    /// Counts the first `bytes` of what [`SessionDrain::peek_schema`] returned as written.
     pub fn schema_written(&mut self, bytes: usize) {
         self.schema_written += bytes as u64;
     }
@@ -125,25 +131,25 @@ impl SessionDrain {
         self.oldest_ns = mono_ns;
     }
 
-    /// Goes on with a pass over all slots: copies sealed pages into the batch, oldest first.
+    /// Goes on with a pass over all slots, or begins one: copies sealed pages into the batch, each
+    /// slot's oldest first.
     ///
     /// # Errors
     /// The ring file was truncated: its mapping must not be touched any more.
     pub fn fill(&mut self, batch: &mut Batch) -> Result<Fill, ReaderError> {
-        if self.cursor == 0 {
+        if self.pass.is_at_first_slot() {
             self.session.check_size()?;
             self.follow_new_slots();
-            self.fill = 0;
-            self.budget = self.session.ring().map().bytes();
+            self.fullest = Share1024::default();
+            self.pass.allow(self.session.ring().map().bytes());
         }
-        while self.cursor < self.slots.len() {
-            if self.fill_from_slot(self.cursor, batch) == Fill::BatchFull {
+        while self.pass.slot() < self.slots.len() {
+            if self.fill_from_slot(self.pass.slot(), batch) == Fill::BatchFull {
                 return self.session.check_whole().map(|()| Fill::BatchFull);
             }
-            self.cursor += 1;
-            self.pass_end = None;
+            self.pass.leave_slot();
         }
-        self.cursor = 0;
+        self.pass.end();
         self.session.check_whole().map(|()| Fill::PassDone)
     }
 
@@ -153,22 +159,22 @@ impl SessionDrain {
             return Fill::PassDone;
         };
         let reader = &mut self.slots[index];
-        let Some(waiting) = reader.waiting(ring, &slot) else {
+        let Some(there) = reader.look(ring, &slot) else {
             return Fill::PassDone;
         };
-        self.fill = self.fill.max(reader.take_fill_1024());
-        if self.pass_end.is_none() && !take_from(&mut self.budget, waiting.geometry.ring_bytes()) {
+        self.fullest = self.fullest.max(reader.take_fullest());
+        let Some(end) = self.pass.visit(&there) else {
             return Fill::PassDone;
-        }
+        };
         let visit = Visit {
             file: ring,
             session: self.session.uuid(),
-            waiting,
-            end: *self.pass_end.get_or_insert(waiting.sealed_end),
+            there,
+            end,
         };
-        // Bounded by the ring's pages: `waiting` keeps `next` that close to `sealed_end`.
-        while reader.next() < waiting.sealed_end.min(visit.end) {
-            if self.oldest_ns > 0 && reader.skip_before(ring, &waiting, self.oldest_ns) {
+        // Bounded by the ring's pages: `look` keeps `next` that close to `sealed_end`.
+        while reader.next() < there.sealed_end.min(end) {
+            if self.oldest_ns > 0 && reader.skip_before(ring, &there, self.oldest_ns) {
                 continue;
             }
             if reader.take_sealed(&visit, batch) == Err(NotTaken::BatchFull) {
@@ -178,33 +184,34 @@ impl SessionDrain {
         Fill::PassDone
     }
 
-    /// Bytes of all pages that a pass would take now. How full the fullest ring is then says
-    /// [`SessionDrain::fill_1024`].
+    /// Bytes of all pages that a pass would take now. [`SessionDrain::fullest`] is then as of this
+    /// call.
     pub fn waiting_bytes(&mut self) -> u64 {
         self.follow_new_slots();
         let ring = self.session.ring();
-        self.fill = 0;
+        self.fullest = Share1024::default();
         let mut bytes: u64 = 0;
         for reader in &mut self.slots {
             let slot = ring.slot(reader.index());
-            if let Some(waiting) = slot.and_then(|slot| reader.waiting(ring, &slot)) {
-                let pages = waiting.sealed_end.saturating_sub(reader.next());
-                let page_bytes = u64::from(waiting.geometry.page_bytes);
+            if let Some(there) = slot.and_then(|slot| reader.look(ring, &slot)) {
+                let pages = there.sealed_end.saturating_sub(reader.next());
+                let page_bytes = u64::from(there.geometry.page_bytes);
                 bytes = bytes.saturating_add(pages.saturating_mul(page_bytes));
             }
-            self.fill = self.fill.max(reader.take_fill_1024());
+            self.fullest = self.fullest.max(reader.take_fullest());
         }
         bytes
     }
 
-    /// Where a page of a slot lies in the ring file, if that was looked at before.
+    /// Offset of a page in the ring file, if its slot was looked at and the page was copied as it
+    /// lies there.
     #[must_use]
     pub fn page_offset(&self, slot: u32, page: u64) -> Option<u64> {
         self.slots.get(slot as usize)?.page_offset(page)
     }
 
-    /// Goes on with a pass over all slots: copies what is committed in open pages. Call it when
-    /// [`SessionDrain::fill`] said that its pass is done.
+    /// Goes on with a pass over all slots, or begins one: copies what is committed in open pages. It
+    /// is to be called when the pass of [`SessionDrain::fill`] is done.
     ///
     /// # Errors
     /// As [`SessionDrain::fill`].
@@ -212,7 +219,8 @@ impl SessionDrain {
         self.pass_open(batch, SlotReader::take_tail)
     }
 
-    /// As [`SessionDrain::fill_open`], but for open pages that nothing was added to since the last.
+    /// As [`SessionDrain::fill_open`], but leaves out open pages that have not grown since the last
+    /// such pass.
     ///
     /// # Errors
     /// As [`SessionDrain::fill`].
@@ -220,8 +228,8 @@ impl SessionDrain {
         self.pass_open(batch, SlotReader::take_news)
     }
 
-    /// As [`SessionDrain::fill_open`], of the pages that the last such pass found open, too, and
-    /// that have changed since it took them: those of threads that write little.
+    /// As [`SessionDrain::fill_open`], but takes only pages that the last such pass found open, too,
+    /// and that have changed since they were taken: those of threads that write little.
     ///
     /// # Errors
     /// As [`SessionDrain::fill`].
@@ -230,43 +238,47 @@ impl SessionDrain {
     }
 
     fn pass_open(&mut self, batch: &mut Batch, take: TakeOpen) -> Result<Fill, ReaderError> {
-        if self.cursor == 0 {
+        if self.pass.is_at_first_slot() {
             self.session.check_size()?;
-            self.budget = self.session.ring().map().bytes();
+            self.pass.allow(self.session.ring().map().bytes());
         }
-        while self.cursor < self.slots.len() {
-            let ring = self.session.ring();
-            let reader = &mut self.slots[self.cursor];
-            if let Some((waiting, slot)) = ring
-                .slot(self.cursor as u32)
-                .and_then(|slot| Some((reader.waiting(ring, &slot)?, slot)))
-                .filter(|(waiting, _)| {
-                    let bytes = waiting.geometry.ring_bytes();
-                    self.pass_end.is_some() || take_from(&mut self.budget, bytes)
-                })
-            {
-                let visit = Visit {
-                    file: ring,
-                    session: self.session.uuid(),
-                    waiting,
-                    end: *self.pass_end.get_or_insert(waiting.sealed_end),
-                };
-                match take(reader, &visit, batch) {
-                    Err(NotTaken::BatchFull) => {
-                        return self.session.check_whole().map(|()| Fill::BatchFull);
-                    }
-                    Ok(()) => {}
-                    Err(NotTaken::Gone) => reader.count_events(ring, &slot, batch),
-                }
+        while self.pass.slot() < self.slots.len() {
+            if self.fill_open_slot(self.pass.slot(), batch, take) == Fill::BatchFull {
+                return self.session.check_whole().map(|()| Fill::BatchFull);
             }
-            self.pass_end = None;
-            self.cursor += 1;
+            self.pass.leave_slot();
         }
-        self.cursor = 0;
+        self.pass.end();
         self.session.check_whole().map(|()| Fill::PassDone)
     }
 
-    /// Marks what was taken as written: moves *consumed* over it, if this drain consumes.
+    fn fill_open_slot(&mut self, index: usize, batch: &mut Batch, take: TakeOpen) -> Fill {
+        let ring = self.session.ring();
+        let Some(slot) = ring.slot(index as u32) else {
+            return Fill::PassDone;
+        };
+        let reader = &mut self.slots[index];
+        let Some(there) = reader.look(ring, &slot) else {
+            return Fill::PassDone;
+        };
+        let Some(end) = self.pass.visit(&there) else {
+            return Fill::PassDone;
+        };
+        let visit = Visit {
+            file: ring,
+            session: self.session.uuid(),
+            there,
+            end,
+        };
+        match take(reader, &visit, batch) {
+            Err(NotTaken::BatchFull) => return Fill::BatchFull,
+            Ok(()) => {}
+            Err(NotTaken::Gone) => reader.count_events(ring, &slot, batch),
+        }
+        Fill::PassDone
+    }
+
+    /// Counts every page taken as written: *consumed* moves over them, if this drain consumes.
     pub fn release(&mut self) {
         let consumes = self.consumes();
         for (index, reader) in self.slots.iter_mut().enumerate() {
@@ -275,14 +287,14 @@ impl SessionDrain {
         }
     }
 
-    /// How far every slot was taken, for [`SessionDrain::release_to`].
+    /// How far every slot was taken: what [`SessionDrain::release_to`] wants once that is safe.
     #[must_use]
     pub fn taken(&self) -> Vec<SlotPosition> {
         self.slots.iter().map(SlotReader::position).collect()
     }
 
-    /// Marks what was taken up to these positions, which [`SessionDrain::taken`] gave, as safe
-    /// elsewhere: moves *consumed* over it, if this drain consumes.
+    /// Counts the pages before these positions, which [`SessionDrain::taken`] returned, as written
+    /// elsewhere: *consumed* moves over them, if this drain consumes.
     pub fn release_to(&mut self, positions: &[SlotPosition]) {
         let consumes = self.consumes();
         for at in positions {
@@ -293,8 +305,8 @@ impl SessionDrain {
         }
     }
 
-    /// Goes on after what a peer has already: pages before these, and the first
-    /// `schema_bytes` of the schema. Pages are released as by [`SessionDrain::release_to`].
+    /// Goes on after what a collector already has: the pages before these positions, and the first
+    /// `schema_bytes` of the schema. Its pages are released as by [`SessionDrain::release_to`].
     pub fn resume(&mut self, positions: &[SlotPosition], schema_bytes: u64) {
         self.rewind();
         self.follow_new_slots();
@@ -302,7 +314,7 @@ impl SessionDrain {
         let there = positions
             .iter()
             .filter_map(|&SlotPosition { slot, next_page }| {
-                // The peer that said it may be wrong, or lie.
+                // A collector may be wrong, or lie: no position lies beyond what was produced.
                 let next_page = next_page.min(ring.slot(slot)?.produced());
                 Some(SlotPosition { slot, next_page })
             });
@@ -312,8 +324,8 @@ impl SessionDrain {
         self.schema_written = schema_bytes;
     }
 
-    /// Goes on after what was taken before a [`SessionDrain::rewind`], which nothing is released
-    /// of yet.
+    /// Goes on at these positions after a [`SessionDrain::rewind`], without releasing anything: the
+    /// pages before them are on their way already.
     pub fn skip_to(&mut self, positions: &[SlotPosition]) {
         for at in positions {
             if let Some(reader) = self.slots.get_mut(at.slot as usize) {
@@ -325,20 +337,18 @@ impl SessionDrain {
     /// Goes back to the last [`SessionDrain::release`]: what was taken since could not be written,
     /// and a new pass takes it again.
     pub fn rewind(&mut self) {
-        self.cursor = 0;
-        self.pass_end = None;
+        self.pass.end();
         self.slots.iter_mut().for_each(SlotReader::rewind);
     }
 
-    /// Content of a COUNTERS block. `finished`: the session has ended and everything was read.
-    /// With `recount`, open pages are walked once more for the number of their records; `batch`
-    /// must have room for a page and is left as it was.
+    /// Content of a COUNTERS block. With `recount`, open pages are walked once more for the number
+    /// of their records; that batch must have room for a page and is left as it was.
     ///
     /// # Errors
     /// The ring file was truncated.
     pub fn counters(
         &mut self,
-        finished: bool,
+        finality: Finality,
         recount: Option<&mut Batch>,
     ) -> Result<Vec<u8>, ReaderError> {
         let ring = self.session.ring();
@@ -356,17 +366,17 @@ impl SessionDrain {
             .filter(|(_, slot)| slot.claims() > 0)
             .map(|(reader, slot)| counters::of_slot(reader.index(), &slot, reader.events()))
             .collect();
-        let content = counters::content(&self.session, &entries, finished);
+        let content = counters::content(&self.session, &entries, finality);
         self.session.check_whole().map(|()| content)
     }
 
-    /// Slots seen so far.
+    /// Slots that were claimed so far, as of the last pass: the entries of a COUNTERS block.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Events lost, all causes, all rings.
+    /// Events that the program lost since the session started, all causes, all rings.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let ring = self.session.ring();
@@ -375,7 +385,7 @@ impl SessionDrain {
         lost.fold(0, u64::saturating_add)
     }
 
-    /// Whether every page was taken and released.
+    /// Whether every slot was seen and at most its newest page was not taken.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         let ring = self.session.ring();
@@ -386,29 +396,30 @@ impl SessionDrain {
             })
     }
 
-    /// Pages that were overwritten, or gone, before they could be copied.
+    /// Pages that were overwritten before they could be copied, all slots.
     #[must_use]
     pub fn pages_skipped(&self) -> u64 {
         let skipped = self.slots.iter().map(SlotReader::skipped);
         skipped.fold(0, u64::saturating_add)
     }
 
-    /// How much of the fullest ring was found sealed in the last pass, in 1/1024 of its pages.
+    /// The part of the fullest ring that the last pass found sealed: how close the program came to
+    /// losing events.
     #[must_use]
-    pub fn fill_1024(&self) -> u32 {
-        self.fill
+    pub fn fullest(&self) -> Share1024 {
+        self.fullest
     }
 
-    /// How much of the fullest ring is sealed and not released, in 1/1024 of its pages.
+    /// The part of the fullest ring that is sealed and not released now, taken or not.
     #[must_use]
-    pub fn held_1024(&mut self) -> u32 {
+    pub fn fullest_held(&mut self) -> Share1024 {
         self.follow_new_slots();
         let ring = self.session.ring();
         let held = self.slots.iter_mut().filter_map(|reader| {
             let slot = ring.slot(reader.index())?;
-            reader.held_1024(ring, &slot)
+            reader.held(ring, &slot)
         });
-        held.max().unwrap_or(0)
+        held.max().unwrap_or_default()
     }
 
     fn follow_new_slots(&mut self) {
@@ -421,12 +432,5 @@ impl SessionDrain {
     }
 }
 
-/// Whether `bytes` are left of a budget; they are not any more.
-fn take_from(budget: &mut u64, bytes: u64) -> bool {
-    let left = budget.checked_sub(bytes);
-    *budget = left.unwrap_or(*budget);
-    left.is_some()
-}
-
-/// Takes what a pass over open pages wants of one slot.
+/// What one kind of pass over open pages takes of a slot.
 type TakeOpen = fn(&mut SlotReader, &Visit<'_>, &mut Batch) -> Result<(), NotTaken>;

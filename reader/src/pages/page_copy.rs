@@ -1,4 +1,8 @@
-//! Pages copied out of a ring into a batch.
+//! One page, copied out of a ring into a batch.
+//!
+//! A page may change while it is copied: its writer goes on in an open page, and in overwrite mode it
+//! reuses any page. The functions of [`ringmark_ring::observe`] check the page's number before and
+//! after the copy; what changed is reported as not there.
 
 use ringmark_format::codec::{crc32, write};
 use ringmark_format::page::PageHeader;
@@ -10,7 +14,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::pages::batch::Batch;
 
-/// How far a page that may still be written to was walked, if nothing before that can change.
+/// How far the records of an open page were walked. It exists only where no record before its end
+/// can change any more, so that one look at the next word says whether the page has grown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Walk {
     page: u64,
@@ -18,48 +23,52 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Of a page that was walked.
+    /// The walk that made a copy of `page`; `None`: a record in it was still being written.
     pub(crate) fn of(page: u64, copied: &PageCopy) -> Option<Self> {
         let words = copied.words;
         copied.settled.then_some(Self { page, words })
     }
 }
 
-/// Pages that wait in a slot.
+/// Which pages a slot has, as of one look at its shared words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct SlotPages {
+    /// Where the pages lie, validated.
     pub(crate) geometry: SlotGeometry,
-    /// First page that is not sealed; pages before it and from `next` on are.
+    /// First page that is not sealed; the pages from the reader's position up to it are.
     pub(crate) sealed_end: u64,
+    /// Pages produced, the open one included.
     pub(crate) produced: u64,
+    /// The thread has ended: all its pages are sealed.
     pub(crate) ended: bool,
 }
 
-/// A pass that comes by a slot.
+/// A visit of a pass to one slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visit<'a> {
     pub(crate) file: &'a RingFile,
+    /// The session's uuid for the blocks that the pages become.
     pub(crate) session: Uuid,
-    pub(crate) waiting: Waiting,
-    /// First page that was not sealed when the pass came by: a fast writer must not keep it here.
+    pub(crate) there: SlotPages,
+    /// First page that was not sealed when the visit began; see [`crate::pages::pass`].
     pub(crate) end: u64,
 }
 
 /// Why a page was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotTaken {
-    /// It is not there, or holds nothing new.
+    /// It was overwritten, does not exist yet, or holds nothing new.
     Gone,
-    /// The batch is full.
+    /// The batch has no room for it: it waits.
     BatchFull,
 }
 
 /// How a page is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copying {
-    /// Whole: it is sealed.
+    /// All its words at once: it is sealed.
     Whole,
-    /// Record by record, up to the first that is not committed.
+    /// Record by record, up to the first one that is not committed.
     Walked,
 }
 
@@ -92,7 +101,7 @@ pub(crate) fn copy_page(
     }
 }
 
-/// The words of the place where page `number` lies.
+/// The words of the ring's place for page `number`; another page may lie there by now.
 pub(crate) fn page_words(
     file: &RingFile,
     geometry: SlotGeometry,
@@ -103,8 +112,8 @@ pub(crate) fn page_words(
     file.pages(geometry)?.get(first..first + words)
 }
 
-/// Whether page `number` was walked and nothing was added to it since: one word is looked at.
-pub(crate) fn stands(
+/// Whether page `number` still ends where `walk` ended. One word is loaded.
+pub(crate) fn is_as_walked(
     file: &RingFile,
     geometry: SlotGeometry,
     number: u64,
@@ -129,7 +138,8 @@ pub(crate) fn page_sum(batch: &mut Batch, geometry: SlotGeometry, words: usize) 
     Some(crc32(place.get(..words)?.as_bytes()))
 }
 
-/// Reservations of the slot through the page at the batch's page place.
+/// Reservations of the slot up to the end of the page at the batch's page place: those before the
+/// page, which its header states, and its own records. `None`: the copy did not count records.
 pub(crate) fn events_through(
     batch: &mut Batch,
     geometry: SlotGeometry,
@@ -139,7 +149,7 @@ pub(crate) fn events_through(
     header.first_event.checked_add(copied.records?)
 }
 
-/// Makes a block of the page that was copied to the batch's page place.
+/// Makes a PAGE block of the page that was copied to the batch's page place.
 pub(crate) fn push_page(
     visit: &Visit<'_>,
     number: u64,
@@ -147,7 +157,7 @@ pub(crate) fn push_page(
     state: PageState,
     batch: &mut Batch,
 ) {
-    let geometry = visit.waiting.geometry;
+    let geometry = visit.there.geometry;
     let ring = page_header(batch, geometry).map_or(0, |header| header.ring_id);
     let (ring, number) = (RingId(ring), PageNumber(number));
     let sealed = state == PageState::Sealed;

@@ -1,22 +1,25 @@
 //! How far a slot was taken.
+//!
+//! Two positions: a page is *taken* when it is in a batch, and *written* when the batch has left this
+//! process for good. A failed write goes back from the first to the second.
 
-/// How far a slot was taken, written and skipped, in pages.
+/// How far a slot was taken, written and skipped, in pages since its first claim.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct SlotProgress {
-    /// Next page to take.
+    /// Number of the next page to take.
     pub(crate) next: u64,
-    /// Nothing was looked at yet: start at the oldest page.
+    /// The slot was not looked at yet, and reading starts at its oldest page.
     at_oldest: bool,
-    /// Pages before this are written.
+    /// Number of the first page that is not written; at most `next`.
     pub(crate) written: u64,
-    /// Pages that were gone before they could be copied.
+    /// Pages that were overwritten before they could be copied.
     pub(crate) skipped: u64,
     /// `skipped` as of the last write; a rewind restores it.
     skipped_before: u64,
 }
 
 impl SlotProgress {
-    /// Starts at page `next`; `None`: at the oldest page that is there.
+    /// Starts at page `next`; `None`: at the oldest page that the ring still has.
     pub(crate) fn new(next: Option<u64>) -> Self {
         Self {
             next: next.unwrap_or(0),
@@ -26,7 +29,9 @@ impl SlotProgress {
         }
     }
 
-    /// Keeps `next` within the pages that can be there, whatever shared memory says.
+    /// Keeps `next` within the last `pages` pages before `produced`, the only ones a ring can hold.
+    /// Pages that it passes over are counted as skipped. A *produced* that moved back, which no
+    /// writer does, moves the position back without a count.
     pub(crate) fn bound(&mut self, produced: u64, pages: u64) {
         let oldest = produced.saturating_sub(pages);
         if self.next > produced || self.at_oldest {
@@ -38,20 +43,20 @@ impl SlotProgress {
         }
     }
 
-    /// Passes over a page that is gone.
+    /// Passes over a page that was overwritten.
     pub(crate) fn skip(&mut self) {
         self.skipped = self.skipped.saturating_add(1);
         self.next += 1;
     }
 
-    /// Goes on at `page`, if that is further on.
+    /// Goes on at `page`; never goes back.
     pub(crate) fn skip_to(&mut self, page: u64) {
         if self.at_oldest || page > self.next {
             (self.next, self.at_oldest) = (page, false);
         }
     }
 
-    /// Takes all that was taken as written; returns the new position if it moved.
+    /// Counts every page taken as written; returns the new written position if it moved.
     pub(crate) fn write_all(&mut self) -> Option<u64> {
         self.skipped_before = self.skipped;
         let moved = self.written != self.next;
@@ -59,7 +64,8 @@ impl SlotProgress {
         moved.then_some(self.written)
     }
 
-    /// Takes what was taken before `page` as written; returns the new position if it moved.
+    /// Counts the pages taken before `page` as written; returns the new written position if it
+    /// moved. A page beyond those taken is not believed.
     pub(crate) fn write_to(&mut self, page: u64) -> Option<u64> {
         let page = page.min(self.next);
         if page <= self.written {
@@ -70,7 +76,7 @@ impl SlotProgress {
         Some(page)
     }
 
-    /// Goes back to what is written.
+    /// Goes back to the written position: the pages after it will be taken, or skipped, again.
     pub(crate) fn rewind(&mut self) {
         self.next = self.written;
         self.skipped = self.skipped_before;

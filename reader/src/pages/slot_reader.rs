@@ -1,4 +1,7 @@
-//! One slot, page by page: which pages are there, where they lie, how far they were taken.
+//! One slot, page by page: which pages wait in it, where they lie, and how far they were taken.
+//!
+//! Its words are shared with the writer, which may be broken or hostile. Each is loaded once per
+//! look, and everything computed from it is bounded by geometry that was validated.
 
 use ringmark_format::PageNumber;
 use ringmark_format::slot::state;
@@ -7,37 +10,40 @@ use ringmark_ring::{RingFile, SlotGeometry, SlotView};
 
 use crate::pages::batch::Batch;
 use crate::pages::page_copy::{
-    Copying, NotTaken, PageState, Visit, Waiting, Walk, copy_page, events_through, page_sum,
-    page_words, push_page, stands,
+    Copying, NotTaken, PageState, SlotPages, Visit, Walk, copy_page, events_through, is_as_walked,
+    page_sum, page_words, push_page,
 };
 use crate::pages::positions::SlotPosition;
 use crate::pages::slot_progress::SlotProgress;
+use crate::share::Share1024;
 
-/// Private state of a slot. Nothing in it is read again from shared memory once validated.
+/// What a reader knows of one slot.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct SlotReader {
     index: u32,
-    mapped: Mapped,
+    ring: ClaimedRing,
     progress: SlotProgress,
     open: OpenPages,
-    /// The last page of a thread that has ended, when it was taken: what was not committed in it
-    /// is padding in the copy.
+    /// The last page of a thread that ended, if its records were walked one by one. The copy has
+    /// padding where a record was not committed, so it differs from the page in the ring file.
     walked: Option<u64>,
-    /// Reservations in the slot, as last counted.
+    /// Reservations in the slot since its first claim, as last counted.
     events: u64,
-    /// Most of the ring that was found sealed and not taken since that was asked, in 1/1024.
-    fill_1024: u32,
+    /// Largest part of the ring that was sealed and not taken since [`SlotReader::take_fullest`].
+    fullest: Share1024,
 }
 
 /// Where the ring of a slot lies, as of its last claim.
 #[derive(Debug, Default, Clone)]
-struct Mapped {
+struct ClaimedRing {
     claims: u32,
     geometry: Option<SlotGeometry>,
 }
 
-impl Mapped {
+impl ClaimedRing {
     /// The validated geometry. `None`: the slot has no ring, or one whose geometry is impossible.
+    ///
+    /// It is read again only for a new claim: between claims no writer changes it.
     fn geometry(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<SlotGeometry> {
         if matches!(slot.state(), state::FREE) {
             return None;
@@ -57,27 +63,28 @@ impl Mapped {
     }
 }
 
-/// What is known of open pages from earlier looks at them.
+/// What earlier looks at open pages found. Each field lets one kind of look leave out a page that
+/// has not grown.
 #[derive(Debug, Default, Clone)]
 struct OpenPages {
-    /// The open page of the last look.
-    lingering: Option<Lingering>,
+    /// The page that was open at the last look for lingering pages.
+    lingering: Option<LingeringPage>,
     /// The newest page, as far as its records were counted.
     counted: Option<Walk>,
     /// The open page, as far as it was taken.
     taken: Option<Walk>,
 }
 
-/// An open page that may stay open for long: its thread writes little.
+/// A page that was open at two looks: its thread writes little, so it may stay open for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lingering {
+struct LingeringPage {
     page: u64,
-    /// Checksum of what was taken of it, if anything was.
+    /// Checksum of the copy that was taken, if one was.
     taken: Option<u32>,
 }
 
 impl SlotReader {
-    /// Starts at page `next`; `None`: at the oldest page that is there.
+    /// A reader that starts at page `next`; `None`: at the oldest page that the ring still has.
     pub(crate) fn new(index: u32, next: Option<u64>) -> Self {
         Self {
             index,
@@ -86,17 +93,17 @@ impl SlotReader {
         }
     }
 
-    /// Index of the slot.
+    /// Index of the slot in the ring directory.
     pub(crate) fn index(&self) -> u32 {
         self.index
     }
 
-    /// Next page to take.
+    /// Number of the next page to take.
     pub(crate) fn next(&self) -> u64 {
         self.progress.next
     }
 
-    /// How far it was taken.
+    /// How far the slot was taken.
     pub(crate) fn position(&self) -> SlotPosition {
         SlotPosition {
             slot: self.index,
@@ -104,29 +111,30 @@ impl SlotReader {
         }
     }
 
-    /// Pages that were gone before they could be copied.
+    /// Pages that were overwritten before they could be copied.
     pub(crate) fn skipped(&self) -> u64 {
         self.progress.skipped
     }
 
-    /// Reservations in the slot, as last counted.
+    /// Reservations in the slot since its first claim, as last counted: the cumulative figure of
+    /// COUNTERS, from which decoders find losses.
     pub(crate) fn events(&self) -> u64 {
         self.events
     }
 
-    /// Most of the ring that was found sealed and not taken since the last call, in 1/1024.
-    pub(crate) fn take_fill_1024(&mut self) -> u32 {
-        std::mem::take(&mut self.fill_1024)
+    /// Largest part of the ring that was found sealed and not taken since the last call.
+    pub(crate) fn take_fullest(&mut self) -> Share1024 {
+        std::mem::take(&mut self.fullest)
     }
 
-    /// What waits now. `None`: the slot has no ring, or one whose geometry is impossible.
+    /// The pages that the slot has now. `None`: it has no ring, or one whose geometry is impossible.
     ///
-    /// *produced* is read before the state: if the state then says "ended", the claim that turned
-    /// page `produced - 1` has ended, and that page is sealed, too.
-    pub(crate) fn waiting(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<Waiting> {
+    /// *produced* is loaded before the state. If the state then says "ended", the claim that
+    /// published page `produced - 1` has ended, and that page is sealed, too.
+    pub(crate) fn look(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<SlotPages> {
         let produced = slot.produced();
         let ended = slot.ended();
-        let geometry = self.mapped.geometry(file, slot)?;
+        let geometry = self.ring.geometry(file, slot)?;
         let sealed_end = if ended {
             produced
         } else {
@@ -134,10 +142,10 @@ impl SlotReader {
         };
         let pages = u64::from(geometry.pages);
         self.progress.bound(produced, pages);
-        // The open page cannot be taken: to look for it sooner would be of no use.
-        let waiting = sealed_end.saturating_sub(self.progress.next) * 1024 / pages;
-        self.fill_1024 = self.fill_1024.max(waiting as u32);
-        Some(Waiting {
+        // The open page does not count: a reader that came sooner could not take it either.
+        let waiting = sealed_end.saturating_sub(self.progress.next);
+        self.fullest = self.fullest.max(Share1024::of(waiting, pages));
+        Some(SlotPages {
             geometry,
             sealed_end,
             produced,
@@ -145,26 +153,29 @@ impl SlotReader {
         })
     }
 
-    /// Pages that are sealed and not written, in 1/1024 of the ring.
-    pub(crate) fn held_1024(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<u32> {
-        let pages = u64::from(self.mapped.geometry(file, slot)?.pages);
+    /// The part of the ring that is sealed and not written, taken or not.
+    pub(crate) fn held(&mut self, file: &RingFile, slot: &SlotView<'_>) -> Option<Share1024> {
+        let pages = u64::from(self.ring.geometry(file, slot)?.pages);
         let held = slot.produced().saturating_sub(self.progress.written);
-        Some((held.min(pages).saturating_sub(1) * 1024 / pages) as u32)
+        Some(Share1024::of(held.min(pages).saturating_sub(1), pages))
     }
 
-    /// Copies the next page, which is sealed, into the batch; passes over it if it is gone.
+    /// Copies the next page, which is sealed, into the batch; passes over it if it was overwritten.
+    ///
+    /// The last page of a claim is walked record by record: a thread that was killed leaves a
+    /// reservation that is never committed.
     pub(crate) fn take_sealed(
         &mut self,
         visit: &Visit<'_>,
         batch: &mut Batch,
     ) -> Result<(), NotTaken> {
-        let (waiting, page) = (&visit.waiting, self.progress.next);
-        let is_last_of_claim = waiting.ended && page + 1 == waiting.produced;
+        let (there, page) = (&visit.there, self.progress.next);
+        let is_last_of_claim = there.ended && page + 1 == there.produced;
         let copying = match is_last_of_claim {
             true => Copying::Walked,
             false => Copying::Whole,
         };
-        let copied = copy_page(visit.file, waiting.geometry, page, batch, copying);
+        let copied = copy_page(visit.file, there.geometry, page, batch, copying);
         let copied = copied.inspect_err(|not_taken| {
             if *not_taken == NotTaken::Gone {
                 self.progress.skip();
@@ -176,14 +187,14 @@ impl SlotReader {
         Ok(())
     }
 
-    /// Passes over the next page if the page after it already starts before `mono_ns`: then all
-    /// its events are older.
-    pub(crate) fn skip_before(&mut self, file: &RingFile, waiting: &Waiting, mono_ns: u64) -> bool {
+    /// Passes over the next page if all its events are older than `mono_ns`, which shows when the
+    /// page after it starts before that time. Returns whether it did.
+    pub(crate) fn skip_before(&mut self, file: &RingFile, there: &SlotPages, mono_ns: u64) -> bool {
         let after = self.progress.next + 1;
-        if after >= waiting.produced {
+        if after >= there.produced {
             return false;
         }
-        let base = page_words(file, waiting.geometry, after)
+        let base = page_words(file, there.geometry, after)
             .and_then(|page| header(page, PageNumber(after)))
             .map_or(0, |header| header.mono_base_ns);
         let older = base != 0 && base < mono_ns;
@@ -191,13 +202,14 @@ impl SlotReader {
         older
     }
 
-    /// Copies the committed records of the open page. The position stays: it may grow.
+    /// Copies the committed records of the open page. The position stays: the page may grow, and is
+    /// then taken again as a whole.
     pub(crate) fn take_open(
         &mut self,
         visit: &Visit<'_>,
         batch: &mut Batch,
     ) -> Result<(), NotTaken> {
-        let (geometry, page) = (visit.waiting.geometry, self.progress.next);
+        let (geometry, page) = (visit.there.geometry, self.progress.next);
         let copied = copy_page(visit.file, geometry, page, batch, Copying::Walked)?;
         if let Some(events) = events_through(batch, geometry, &copied) {
             self.events = events;
@@ -208,8 +220,8 @@ impl SlotReader {
         Ok(())
     }
 
-    /// Copies what is left of a slot: pages up to the end of the visit, then the one after them,
-    /// which was open when the pass came by.
+    /// Copies what is left of a slot: pages up to the end of the visit, then the page after them,
+    /// which was open when the visit began.
     pub(crate) fn take_tail(
         &mut self,
         visit: &Visit<'_>,
@@ -220,109 +232,109 @@ impl SlotReader {
                 return Err(NotTaken::BatchFull);
             }
         }
-        if self.progress.next >= visit.waiting.produced {
+        if self.progress.next >= visit.there.produced {
             return Err(NotTaken::Gone);
         }
         self.take_open(visit, batch)
     }
 
-    /// As [`SlotReader::take_tail`], unless the next page is open and holds what
-    /// [`SlotReader::take_open`] took of it, no more.
+    /// As [`SlotReader::take_tail`], but leaves out an open page that has not grown since
+    /// [`SlotReader::take_open`] took it.
     pub(crate) fn take_news(
         &mut self,
         visit: &Visit<'_>,
         batch: &mut Batch,
     ) -> Result<(), NotTaken> {
-        let (waiting, page) = (&visit.waiting, self.progress.next);
-        let is_open = page + 1 == waiting.produced;
-        if is_open && stands(visit.file, waiting.geometry, page, self.open.taken) {
+        let (there, page) = (&visit.there, self.progress.next);
+        let is_open = page + 1 == there.produced;
+        if is_open && is_as_walked(visit.file, there.geometry, page, self.open.taken) {
             return Err(NotTaken::Gone);
         }
         self.take_tail(visit, batch)
     }
 
-    /// Copies the committed records of the open page if it was open at the last look, too, and
-    /// has changed since. The position stays.
+    /// Copies the committed records of the open page if the last call found the same page open, and
+    /// if the records have changed since it was taken. The position stays.
     pub(crate) fn take_lingering(
         &mut self,
         visit: &Visit<'_>,
         batch: &mut Batch,
     ) -> Result<(), NotTaken> {
-        let (waiting, page) = (&visit.waiting, self.progress.next);
-        if waiting.ended || page + 1 != waiting.produced {
+        let (there, page) = (&visit.there, self.progress.next);
+        if there.ended || page + 1 != there.produced {
             return Err(NotTaken::Gone);
         }
         let Some(seen) = self.open.lingering.filter(|seen| seen.page == page) else {
-            self.open.lingering = Some(Lingering { page, taken: None });
+            self.open.lingering = Some(LingeringPage { page, taken: None });
             return Err(NotTaken::Gone);
         };
-        let copied = copy_page(visit.file, waiting.geometry, page, batch, Copying::Walked)?;
-        let taken = page_sum(batch, waiting.geometry, copied.words);
+        let copied = copy_page(visit.file, there.geometry, page, batch, Copying::Walked)?;
+        let taken = page_sum(batch, there.geometry, copied.words);
         if copied.records == Some(0) || taken == seen.taken {
             return Err(NotTaken::Gone);
         }
         push_page(visit, page, copied, PageState::Open, batch);
-        self.open.lingering = Some(Lingering { page, taken });
+        self.open.lingering = Some(LingeringPage { page, taken });
         Ok(())
     }
 
-    /// Takes everything that was taken as written; with a slot, *consumed* moves over it.
+    /// Counts every page taken as written. With a slot, *consumed* moves over them: the writer may
+    /// reuse them from then on.
     pub(crate) fn written(&mut self, slot: Option<&SlotView<'_>>) {
         release(self.progress.write_all(), slot);
     }
 
-    /// Takes what was taken before `page` as written; with a slot, *consumed* moves over it.
+    /// As [`SlotReader::written`], for the pages before `page`.
     pub(crate) fn written_to(&mut self, page: u64, slot: Option<&SlotView<'_>>) {
         release(self.progress.write_to(page), slot);
     }
 
-    /// Goes on at `page`, if that is further on.
+    /// Goes on at `page`; never goes back.
     pub(crate) fn skip_to(&mut self, page: u64) {
         self.progress.skip_to(page);
     }
 
-    /// Goes back to what is written: what was taken since then is taken again.
+    /// Goes back to the written position: what was taken since is taken again.
     pub(crate) fn rewind(&mut self) {
         self.progress.rewind();
         (self.open.lingering, self.open.taken) = (None, None);
     }
 
-    /// Counts the slot's reservations: as sealed, or up to the newest page's last record.
+    /// Counts the slot's reservations. A thread that ended stated them; otherwise those up to the
+    /// newest page's last record are counted. `batch` serves as a buffer and is left as it was.
     pub(crate) fn count_events(&mut self, file: &RingFile, slot: &SlotView<'_>, batch: &mut Batch) {
-        let Some(waiting) = self.waiting(file, slot) else {
+        let Some(there) = self.look(file, slot) else {
             return;
         };
-        if waiting.ended {
+        if there.ended {
             self.events = self.events.max(slot.events_sealed());
             return;
         }
-        let Some(newest) = waiting.produced.checked_sub(1) else {
+        let Some(newest) = there.produced.checked_sub(1) else {
             return;
         };
-        if stands(file, waiting.geometry, newest, self.open.counted) {
+        if is_as_walked(file, there.geometry, newest, self.open.counted) {
             return;
         }
-        let Ok(copied) = copy_page(file, waiting.geometry, newest, batch, Copying::Walked) else {
+        let Ok(copied) = copy_page(file, there.geometry, newest, batch, Copying::Walked) else {
             return;
         };
-        if let Some(events) = events_through(batch, waiting.geometry, &copied) {
+        if let Some(events) = events_through(batch, there.geometry, &copied) {
             self.events = self.events.max(events);
             self.open.counted = Walk::of(newest, &copied);
         }
     }
 
-    /// Offset of page `number` in the file, just as it was copied.
+    /// Offset in the ring file at which page `number` lies with the very bytes that were copied.
+    /// `None`: the copy of this page differs, see `walked`, or the slot was not looked at.
     pub(crate) fn page_offset(&self, number: u64) -> Option<u64> {
-        let geometry = self
-            .mapped
-            .geometry
-            .filter(|_| self.walked != Some(number))?;
+        let geometry = self.ring.geometry.filter(|_| self.walked != Some(number))?;
         let index = number % u64::from(geometry.pages);
         Some(geometry.pages_offset + index * u64::from(geometry.page_bytes))
     }
 }
 
-/// Moves *consumed* to a position, if there is one and a slot to move it in.
+/// Moves *consumed* to a position, if there is one and the caller consumes the slot.
 fn release(to: Option<u64>, slot: Option<&SlotView<'_>>) {
     if let (Some(page), Some(slot)) = (to, slot) {
         slot.release(page);

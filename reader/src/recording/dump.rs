@@ -1,4 +1,7 @@
 //! A dump being written: its blocks in their order, its codec, its rotation.
+//!
+//! Each file of a rotating dump can be decoded alone: it starts with a preamble of the SESSION and
+//! SCHEMA blocks of all sessions, and ends with the counters of each.
 
 use std::path::PathBuf;
 
@@ -8,27 +11,29 @@ use ringmark_format::{Uuid, align8};
 
 use crate::error::ReaderError;
 use crate::pages::batch::{Batch, fits};
-use crate::recording::output::{Output, Rotation, create_next, rotate_files, rotated_path};
-use crate::sessions::uuid_owners::Owners;
+use crate::recording::output::{
+    Durability, Output, Rotation, create_next, rotate_files, rotated_path,
+};
+use crate::sessions::uuid_owners::UuidOwners;
 
 /// Where a dump goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// A file, created or emptied.
+    /// A file that is created, or emptied if it is there.
     File(PathBuf),
-    /// A file, created when there is something to write; one that is there then becomes `.old`,
-    /// unless it is empty.
+    /// A file that is created with its first bytes. A file that is there then gets the ending
+    /// `.old`, unless it is empty.
     Replaced(PathBuf),
     /// Standard output.
     Stdout,
 }
 
 impl Destination {
-    fn open(&self, sync: bool) -> Result<Output, ReaderError> {
+    fn open(&self, durability: Durability) -> Result<Output, ReaderError> {
         match self {
-            Self::File(path) => Output::create(path, sync),
-            Self::Replaced(path) => Ok(Output::replacing(path, sync)),
-            Self::Stdout => Output::stdout(sync),
+            Self::File(path) => Output::create(path, durability),
+            Self::Replaced(path) => Ok(Output::replacing(path, durability)),
+            Self::Stdout => Output::stdout(durability),
         }
     }
 }
@@ -42,7 +47,7 @@ pub enum Codec {
     None = codec::NONE,
     /// LZ4.
     Lz4 = codec::LZ4,
-    /// LZ4 after the reversible filter of the records.
+    /// LZ4 after a reversible filter that makes records more alike.
     DeltaShuffleLz4 = codec::DELTA_SHUFFLE_LZ4,
 }
 
@@ -60,36 +65,39 @@ pub struct Dump {
     path: Option<PathBuf>,
     codec: Codec,
     rotation: Option<Rotation>,
+    /// Largest size of all files together.
     bytes_max: Option<u64>,
-    sync: bool,
+    durability: Durability,
     preambles: Vec<Preamble>,
-    owners: Owners,
-    /// Bytes of preambles and counters at the start of the present file.
+    owners: UuidOwners,
+    /// Bytes of preambles at the start of the present file: with no more it holds no page.
     overhead: u64,
+    /// Bytes of the files before the present one.
     closed_bytes: u64,
     files: u64,
+    /// Buffer for packed batches.
     scratch: Vec<u8>,
 }
 
 impl Dump {
-    /// A dump to a destination.
+    /// A dump to `destination`.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(destination: &Destination, sync: bool) -> Result<Self, ReaderError> {
-        let output = destination.open(sync)?;
+    pub fn create(destination: &Destination, durability: Durability) -> Result<Self, ReaderError> {
+        let output = destination.open(durability)?;
         let path = match destination {
             Destination::File(path) | Destination::Replaced(path) => Some(path.clone()),
             Destination::Stdout => None,
         };
         Ok(Self {
             path,
-            sync,
+            durability,
             ..Self::over(output)
         })
     }
 
-    /// A dump over an output that is open.
+    /// A dump to an output that is open already. It cannot rotate.
     #[must_use]
     pub fn over(output: Output) -> Self {
         Self {
@@ -98,9 +106,9 @@ impl Dump {
             codec: Codec::None,
             rotation: None,
             bytes_max: None,
-            sync: false,
+            durability: Durability::System,
             preambles: Vec::new(),
-            owners: Owners::default(),
+            owners: UuidOwners::default(),
             overhead: 0,
             closed_bytes: 0,
             files: 1,
@@ -108,8 +116,8 @@ impl Dump {
         }
     }
 
-    /// Whose the uuids in this dump are.
-    pub(crate) fn owners(&mut self) -> &mut Owners {
+    /// Which ring file each uuid in this dump stands for.
+    pub(crate) fn owners(&mut self) -> &mut UuidOwners {
         &mut self.owners
     }
 
@@ -118,41 +126,41 @@ impl Dump {
         self.codec = codec;
     }
 
-    /// Starts a new file whenever one reaches its size. Only a dump to a file rotates.
+    /// Starts a new file whenever one has reached its size. Only a dump to a file rotates.
     pub fn set_rotation(&mut self, rotation: Option<Rotation>) {
         self.rotation = rotation;
     }
 
-    /// Takes no more pages when the dump would get larger than this.
+    /// Bounds the size of all files together: pages that would exceed it have no room.
     pub fn set_bytes_max(&mut self, bytes: Option<u64>) {
         self.bytes_max = bytes;
     }
 
-    /// Bytes written, all files.
+    /// Bytes written to all files, removed ones included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.closed_bytes + self.output.bytes()
     }
 
-    /// Whether writing can go on after a failure.
+    /// Whether writing can go on after a failure: the output ends with a whole block.
     #[must_use]
     pub fn can_resume(&self) -> bool {
         self.output.can_resume()
     }
 
-    /// Files written.
+    /// Number of files written, removed ones included; at least 1.
     #[must_use]
     pub fn files(&self) -> u64 {
         self.files
     }
 
-    /// Name of the output for messages.
+    /// Name of the output, for messages.
     #[must_use]
     pub fn name(&self) -> &str {
         self.output.name()
     }
 
-    /// Writes a SESSION block, and again at the start of every further file.
+    /// Writes a SESSION block, once for each session, and again at the start of every further file.
     ///
     /// # Errors
     /// [`ReaderError::Output`].
@@ -213,20 +221,20 @@ impl Dump {
         self.output.write_blocks(&block)
     }
 
-    /// Forgets a session: files from now on do not start with it.
+    /// Leaves a session out of the preambles of further files: it has ended.
     pub fn forget_session(&mut self, session: Uuid) {
         self.preambles.retain(|p| p.session != session);
     }
 
-    /// Whether there is a largest size, of a file or of all.
+    /// Whether a largest size was set, of one file or of all together.
     pub(crate) fn is_bounded(&self) -> bool {
         self.bytes_max.is_some() || self.rotation.is_some()
     }
 
-    /// How many more bytes of pages can be written, and what then stands in the way. `ending`
-    /// are the bytes that still have to follow in the same file (counters).
+    /// How many more bytes of pages can be written. `ending` are the bytes that have to follow them
+    /// in the same file: counters.
     #[must_use]
-    pub fn room(&self, ending: u64) -> (u64, Limit) {
+    pub fn room(&self, ending: u64) -> Room {
         let left = |max: u64, now: u64| max.saturating_sub(now).saturating_sub(ending);
         let total = self
             .bytes_max
@@ -235,16 +243,19 @@ impl Dump {
             Some(rotation) => left(rotation.bytes, self.output.bytes()),
             None => u64::MAX,
         };
-        if total <= file {
-            (total, Limit::Dump)
+        let limit = if total <= file {
+            Limit::Dump
         } else if self.output.bytes() > self.overhead {
-            (file, Limit::File)
+            Limit::File
         } else {
-            (file, Limit::EmptyFile)
-        }
+            Limit::EmptyFile
+        };
+        let bytes = total.min(file);
+        Room { bytes, limit }
     }
 
-    /// Writes the pages of a batch.
+    /// Writes the pages of a batch, packed if a codec was set. A batch that cannot be packed is
+    /// written as it is.
     ///
     /// # Errors
     /// [`ReaderError::Output`].
@@ -264,8 +275,8 @@ impl Dump {
         self.output.write_blocks(&self.scratch)
     }
 
-    /// Closes the present file and starts a new one with all preambles. The caller has written
-    /// the counters of every session. After a failure it can be called again.
+    /// Closes the present file and starts a new one with all preambles. The caller has written the
+    /// counters of every session. After a failure the call can be repeated.
     ///
     /// # Errors
     /// The files cannot be renamed, created or written.
@@ -280,7 +291,7 @@ impl Dump {
             .iter()
             .flat_map(|p| p.blocks.iter().copied())
             .collect();
-        let next = create_next(path, self.sync, &preamble)?;
+        let next = create_next(path, self.durability, &preamble)?;
         self.closed_bytes += self.output.bytes();
         self.output = next;
         self.files += 1;
@@ -288,8 +299,8 @@ impl Dump {
         Ok(())
     }
 
-    /// Removes the oldest closed file of a rotating dump, to make room on a full disk.
-    /// `false`: there is none.
+    /// Removes the oldest closed file of a rotating dump, to make room on a full disk. Returns
+    /// whether there was one.
     pub fn drop_oldest(&mut self) -> bool {
         let (Some(rotation), Some(path)) = (&self.rotation, &self.path) else {
             return false;
@@ -301,7 +312,7 @@ impl Dump {
         oldest.is_some_and(|path| std::fs::remove_file(path).is_ok())
     }
 
-    /// Ends the dump.
+    /// Ends the dump: what the output still holds back is written.
     ///
     /// # Errors
     /// [`ReaderError::Output`].
@@ -310,18 +321,27 @@ impl Dump {
     }
 }
 
+/// Room for pages in a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of pages that fit.
+    pub bytes: u64,
+    /// What larger pages would exceed.
+    pub limit: Limit,
+}
+
 /// What keeps pages from being written: see [`Dump::room`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The largest size of the dump: no more pages.
+    /// The largest size of the dump: it takes no more pages.
     Dump,
-    /// The size of a file: write all counters, then [`Dump::rotate`].
+    /// The size of a file: all counters are to be written, then [`Dump::rotate`] makes room.
     File,
-    /// The size of a file, which is smaller than one page: it must be exceeded.
+    /// The size of a file that has no page yet: it is smaller than one page and must be exceeded.
     EmptyFile,
 }
 
-/// Bytes of a block with this content.
+/// Bytes of a block with `content` bytes of content.
 #[must_use]
 pub(crate) const fn block_bytes(content: usize) -> usize {
     BlockHeader::BYTES + align8(content)

@@ -1,7 +1,9 @@
 //! Recordings: batches written to dumps, and only then released.
 //!
-//! From the ground up: `output`, files that grow and rotate; `dump`, blocks in them; `snapshot`, one
-//! session as it is; `record`, sessions until they end; `on_death`, those of processes that die.
+//! The way of the data: [`record`] follows sessions until they end and fills batches from their
+//! drains; [`dump`] puts a batch after the schema that it needs, as blocks; [`output`] writes the
+//! blocks to a file that may rotate. [`snapshot`] does the same once, for one session as it is;
+//! [`on_death`] takes a snapshot of each process that dies.
 
 pub mod dump;
 pub mod on_death;

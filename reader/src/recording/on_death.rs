@@ -1,5 +1,7 @@
-//! Waits beside running processes and writes a dump of each one that dies, from the mapping: the
-//! file may be unlinked and its mount gone by then.
+//! Waits while processes run and writes a dump of each one that dies.
+//!
+//! Every session is mapped as soon as it is found and dumped from the mapping: when the process is
+//! dead, its ring file may be unlinked and its mount gone.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,24 +12,25 @@ use ringmark_ring::session_dir;
 
 use crate::error::ReaderError;
 use crate::recording::dump::{Codec, Destination, Dump};
+use crate::recording::output::Durability;
 use crate::recording::snapshot::snapshot;
+use crate::sessions::directory_changes::DirectoryChanges;
 use crate::sessions::find;
 use crate::sessions::found::Found;
-use crate::sessions::glance::Glance;
 use crate::sessions::pace::Pace;
 use crate::sessions::session::{Access, Session, wait_for_end};
 
-/// How often directories are looked into.
+/// How often session directories are read.
 const SCAN_EVERY: Duration = Duration::from_millis(20);
-/// How often, for root, the mounts of other processes are looked into.
+/// How often root reads the session directories in the mounts of other processes.
 const SCAN_ROOTS_EVERY: Duration = Duration::from_millis(500);
-/// Most sessions that are held open.
+/// Most sessions that are held open at a time.
 const HELD_MAX: usize = 4096;
 
-/// What the watcher did.
+/// What a watch did.
 #[derive(Debug)]
 pub enum Event {
-    /// A session is held from now on.
+    /// It has mapped a session and holds it from now on.
     Holding(PathBuf),
     /// A process died and its dump was written.
     Dumped {
@@ -35,12 +38,12 @@ pub enum Event {
         dump: PathBuf,
         /// Process id in the process's own pid namespace.
         pid: u32,
-        /// Pages in it.
+        /// Number of pages in it.
         pages: u64,
     },
-    /// A session that closed cleanly was let go without a dump.
+    /// A session was closed cleanly: no dump of it is written.
     Closed(PathBuf),
-    /// Something did not work; the watcher goes on.
+    /// A session could not be opened, or its dump not be written; the watch goes on.
     Failed(ReaderError),
 }
 
@@ -50,9 +53,9 @@ pub struct DeathWatch {
     directory: PathBuf,
     codec: Codec,
     held: Vec<Session>,
-    /// Places that were looked at: held, dead, or refused.
+    /// Ring files that need no further look: held, dead, or refused.
     seen: HashSet<Found>,
-    glance: Glance,
+    changes: DirectoryChanges,
     scanned_at: Option<Instant>,
     roots_scanned_at: Option<Instant>,
     events: Vec<Event>,
@@ -67,15 +70,15 @@ impl DeathWatch {
             codec,
             held: Vec::new(),
             seen: HashSet::new(),
-            glance: Glance::default(),
+            changes: DirectoryChanges::default(),
             scanned_at: None,
             roots_scanned_at: None,
             events: Vec::new(),
         }
     }
 
-    /// Watches until `stop` is set; `each` is told what happens. Sessions that still live at the
-    /// end are let go without a dump.
+    /// Watches until `stop` is set and passes what happens to `each`. Sessions that still live at
+    /// the end get no dump.
     pub fn run(&mut self, stop: &AtomicBool, mut each: impl FnMut(Event)) {
         let mut pace = Pace::new();
         while !stop.load(Ordering::Relaxed) {
@@ -85,21 +88,21 @@ impl DeathWatch {
         }
     }
 
-    /// Looks for new sessions and for deaths, once; returns what happened.
+    /// Looks for new sessions and for deaths once; returns what happened.
     pub fn poll(&mut self) -> Vec<Event> {
         wait_for_end(self.held.iter(), Duration::ZERO);
         self.step();
         std::mem::take(&mut self.events)
     }
 
-    /// Sessions held.
+    /// Number of sessions held.
     #[must_use]
     pub fn holding(&self) -> usize {
         self.held.len()
     }
 
     fn step(&mut self) {
-        if due(&mut self.scanned_at, SCAN_EVERY) && self.glance.is_due() {
+        if due(&mut self.scanned_at, SCAN_EVERY) && self.changes.is_due() {
             let found = find::all();
             let there: HashSet<_> = found.iter().collect();
             self.seen
@@ -128,24 +131,25 @@ impl DeathWatch {
             return;
         }
         match Session::open_found(&place, Access::Observe) {
-            // Dead before it was seen: that is `record`'s or `snapshot`'s business.
+            // Dead before it was seen: `record` and `snapshot` are for those.
             Ok(session) if session.ended() || self.holds(&session) => {}
             Ok(session) => {
                 self.events.push(Event::Holding(place.path.clone()));
                 self.held.push(session);
             }
-            Err(error) if error.is_starting() => return self.glance.again(),
+            Err(error) if error.is_starting() => return self.changes.look_again(),
             Err(error) => self.events.push(Event::Failed(error)),
         }
         self.seen.insert(place);
     }
 
-    /// Whether this session is held already, perhaps through another path.
+    /// Whether this session is held already, be it through another path.
     fn holds(&self, session: &Session) -> bool {
         let file = session.file_id();
         self.held.iter().any(|held| held.file_id() == file)
     }
 
+    /// Dumps a session that has ended, unless it was closed cleanly.
     fn let_go(&mut self, session: Session) {
         if session.ring().has_said_bye() {
             self.events.push(Event::Closed(session.path().to_owned()));
@@ -166,13 +170,14 @@ impl DeathWatch {
 }
 
 fn write_dump(session: Session, path: &Path, codec: Codec) -> Result<u64, ReaderError> {
-    let mut dump = Dump::create(&Destination::File(path.to_owned()), false)?;
+    let mut dump = Dump::create(&Destination::File(path.to_owned()), Durability::System)?;
     dump.set_codec(codec);
     let figures = snapshot(session, None, &mut dump)?;
     dump.finish()?;
     Ok(figures.pages)
 }
 
+/// Whether `every` has passed since `last`, which then becomes now.
 fn due(last: &mut Option<Instant>, every: Duration) -> bool {
     let due = last.is_none_or(|at| at.elapsed() >= every);
     if due {
@@ -181,8 +186,8 @@ fn due(last: &mut Option<Instant>, every: Duration) -> bool {
     due
 }
 
-/// `<service or process>-<pid>-<first 8 digits of the uuid>.rmk`. The name comes from the traced
-/// process: only harmless characters of it are kept.
+/// File name of a session's dump: `<service or process>-<pid>-<first 8 digits of the uuid>.rmk`. The
+/// name comes from the traced process, so only harmless characters of it are kept.
 #[must_use]
 pub fn dump_name(session: &Session) -> String {
     let harmless = |c: char| {

@@ -1,11 +1,23 @@
-//! Where a dump goes: a file or a pipe, written in whole batches. What lies before a failed batch
-//! is a valid dump.
+//! Where a dump goes: a file or a pipe, written in whole batches.
+//!
+//! What lies before a failed batch is a valid dump: a target is cut back to the last whole block. The
+//! files of a rotating dump are renamed, never copied.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{ReaderError, io_at};
+
+/// When bytes that were written are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When the system writes them back: a power loss may take them.
+    #[default]
+    System,
+    /// Before the write returns.
+    EachWrite,
+}
 
 /// Something a dump can be written to.
 pub trait Target: Send {
@@ -15,20 +27,20 @@ pub trait Target: Send {
     /// What the system said.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Returns when everything written is on the disk.
+    /// Makes everything written durable before it returns.
     ///
     /// # Errors
     /// What the system said.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Cuts the target back to `bytes`.
+    /// Cuts the target back to its first `bytes` bytes.
     ///
     /// # Errors
-    /// What the system said, or `Unsupported`: what is written stays written.
+    /// What the system said, or `Unsupported`: the target keeps what was written.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-/// A target that is a stream of bytes: a pipe, standard output, anything that is [`Write`].
+/// A target that is a stream of bytes: a pipe, standard output, anything else that is [`Write`].
 #[derive(Debug)]
 pub struct Stream<W>(pub W);
 
@@ -68,9 +80,10 @@ impl Target for DumpFile {
 /// A file that is created with its first bytes, in the place of one that is there.
 struct Replacement {
     path: PathBuf,
-    sync: bool,
+    durability: Durability,
     file: Option<DumpFile>,
-    /// Descriptors for the file and its directory: sessions may have taken all others by then.
+    /// Descriptors kept free for the file and its directory: by the time of the first bytes, open
+    /// sessions may have taken all others.
     spare: Vec<File>,
 }
 
@@ -82,7 +95,7 @@ impl Replacement {
                 keep_old(&self.path)?;
                 self.spare.clear();
                 let file = File::create(&self.path)?;
-                if self.sync {
+                if self.durability == Durability::EachWrite {
                     sync_directory(&self.path).map_err(io::Error::other)?;
                 }
                 Ok(none.insert(DumpFile(file)))
@@ -105,7 +118,7 @@ impl Target for Replacement {
     }
 }
 
-/// A file with content gets the ending `.old`, in the place of an older one.
+/// Gives a file with content the ending `.old`; an older file of that name is replaced.
 fn keep_old(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|about| about.is_file() && about.len() > 0) {
         let mut old = path.as_os_str().to_owned();
@@ -120,7 +133,8 @@ pub struct Output {
     target: Box<dyn Target>,
     name: String,
     bytes: u64,
-    sync: bool,
+    durability: Durability,
+    /// Part of a block lies at the target's end and could not be cut off.
     broken: bool,
 }
 
@@ -134,72 +148,72 @@ impl std::fmt::Debug for Output {
 }
 
 impl Output {
-    /// An output that writes to `target`. With `sync`, every write is on the disk when it returns.
+    /// An output that writes to `target`; `name` is for messages.
     #[must_use]
-    pub fn new(target: Box<dyn Target>, name: &str, sync: bool) -> Self {
+    pub fn new(target: Box<dyn Target>, name: &str, durability: Durability) -> Self {
         Self {
             target,
             name: name.to_owned(),
             bytes: 0,
-            sync,
+            durability,
             broken: false,
         }
     }
 
-    /// Creates (or empties) the file at `path`. With `sync`, its name is on the disk, too, when
-    /// this returns, and so are earlier renames in its directory.
+    /// Creates (or empties) the file at `path`. With [`Durability::EachWrite`] its name is durable,
+    /// too, when this returns, and so are earlier renames in its directory.
     ///
     /// # Errors
     /// What `open` or `fsync` said.
-    pub fn create(path: &Path, sync: bool) -> Result<Self, ReaderError> {
+    pub fn create(path: &Path, durability: Durability) -> Result<Self, ReaderError> {
         let file = File::create(path).map_err(io_at("create", path))?;
-        if sync {
+        if durability == Durability::EachWrite {
             sync_directory(path)?;
         }
         let name = path.display().to_string();
-        Ok(Self::new(Box::new(DumpFile(file)), &name, sync))
+        Ok(Self::new(Box::new(DumpFile(file)), &name, durability))
     }
 
-    /// The same with the first bytes that are written. A file with content that is there then gets
-    /// the ending `.old`; what writes nothing replaces nothing.
+    /// Creates the file at `path` with the first bytes that are written. A file with content that is
+    /// there then gets the ending `.old`; an output that writes nothing replaces nothing.
     #[must_use]
-    pub fn replacing(path: &Path, sync: bool) -> Self {
+    pub fn replacing(path: &Path, durability: Durability) -> Self {
         let target = Replacement {
             path: path.to_owned(),
-            sync,
+            durability,
             file: None,
             spare: (0..2)
                 .filter_map(|_| File::open("/dev/null").ok())
                 .collect(),
         };
-        Self::new(Box::new(target), &path.display().to_string(), sync)
+        Self::new(Box::new(target), &path.display().to_string(), durability)
     }
 
-    /// Writes to standard output, past the buffer that the library keeps for text.
+    /// An output to standard output. It bypasses the buffer that the standard library keeps for text.
     ///
     /// # Errors
     /// What `dup` said.
-    pub fn stdout(sync: bool) -> Result<Self, ReaderError> {
+    pub fn stdout(durability: Durability) -> Result<Self, ReaderError> {
         use std::os::fd::AsFd;
         let name = "standard output";
         let own = io::stdout().as_fd().try_clone_to_owned();
         let file = File::from(own.map_err(io_at("dup", name))?);
-        Ok(Self::new(Box::new(Stream(file)), name, sync))
+        Ok(Self::new(Box::new(Stream(file)), name, durability))
     }
 
-    /// Name for messages.
+    /// Name of the target, for messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes written so far; always whole blocks.
+    /// Bytes written so far, always whole blocks: the offset of the next one.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether writing can go on after a failure: the target could be cut back to whole blocks.
+    /// Whether writing can go on after a failure: the target ends with a whole block.
     #[must_use]
     pub fn can_resume(&self) -> bool {
         !self.broken
@@ -218,7 +232,7 @@ impl Output {
                 Ok(())
             }
             Err((action, source)) => {
-                // A target that cannot be cut keeps part of a block behind the valid prefix;
+                // A target that cannot be cut keeps part of a block after the valid prefix;
                 // decoders report it as such.
                 self.broken |= self.target.cut(self.bytes).is_err();
                 Err(ReaderError::Output {
@@ -232,14 +246,13 @@ impl Output {
     }
 
     fn synced(&mut self) -> io::Result<()> {
-        if self.sync {
-            self.target.sync()
-        } else {
-            Ok(())
+        match self.durability {
+            Durability::EachWrite => self.target.sync(),
+            Durability::System => Ok(()),
         }
     }
 
-    /// Ends the output; streams are flushed.
+    /// Ends the output: what the target holds back is synced, if each write is.
     ///
     /// # Errors
     /// As [`Output::write_blocks`].
@@ -260,7 +273,7 @@ fn write_whole(target: &mut dyn Target, mut rest: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The files of a rotating dump: `PATH` is written, `PATH.1` is the one before it, and so on.
+/// The files of a rotating dump: `PATH` is being written, `PATH.1` is the file before it, and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
     /// Size at which a file is closed, in bytes.
@@ -269,7 +282,7 @@ pub struct Rotation {
     pub keep: u32,
 }
 
-/// Path of the `age`-th file of a rotating dump: 0 is the one being written.
+/// Path of the `age`-th file of a rotating dump, of which 0 is being written.
 #[must_use]
 pub fn rotated_path(path: &Path, age: u32) -> PathBuf {
     if age == 0 {
@@ -280,8 +293,8 @@ pub fn rotated_path(path: &Path, age: u32) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes room for a new file at `path`: every file grows older by one, the oldest is removed. Only
-/// files before the first gap move: a call that failed half-way can be made again.
+/// Makes room for a new file at `path`: the age of every file grows by one, and the oldest is
+/// removed. Only files before the first gap move, so a call that failed half way can be repeated.
 ///
 /// # Errors
 /// What `rename` or `unlink` said.
@@ -290,7 +303,7 @@ pub fn rotate_files(path: &Path, keep: u32) -> Result<(), ReaderError> {
     let mut gap = None;
     for age in 0..keep {
         let file = rotated_path(path, age);
-        // A file that is taken for missing would be emptied by the next one.
+        // A file that is mistaken for missing would be overwritten by the next rename.
         if !file.try_exists().map_err(next_file("stat", &file))? {
             gap = Some(age);
             break;
@@ -307,7 +320,7 @@ pub fn rotate_files(path: &Path, keep: u32) -> Result<(), ReaderError> {
     Ok(())
 }
 
-/// Ties an error to the making of a rotating dump's next file.
+/// Ties an I/O error to the next file of a rotating dump.
 fn next_file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ReaderError {
     let path = path.to_owned();
     move |source| ReaderError::NextFile {
@@ -317,19 +330,23 @@ fn next_file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Rea
     }
 }
 
-/// Creates the next file of a rotating dump, which starts with `preamble`. On failure there is
-/// none.
+/// Creates the next file of a rotating dump, which starts with `preamble`. On failure no file is
+/// left.
 ///
 /// # Errors
 /// What was tried and what the system said.
-pub(crate) fn create_next(path: &Path, sync: bool, preamble: &[u8]) -> Result<Output, ReaderError> {
-    let made = Output::create(path, sync).and_then(|mut output| {
+pub(crate) fn create_next(
+    path: &Path,
+    durability: Durability,
+    preamble: &[u8],
+) -> Result<Output, ReaderError> {
+    let made = Output::create(path, durability).and_then(|mut output| {
         output.write_blocks(preamble)?;
         Ok(output)
     });
     made.map_err(|error| {
-        // Pages after a preamble that is not whole could not be decoded. What cannot be removed
-        // is empty.
+        // Pages after part of a preamble could not be decoded. A file that cannot be removed was
+        // cut back to nothing.
         let _ = fs::remove_file(path);
         match error {
             ReaderError::Io { action, source, .. } | ReaderError::Output { action, source, .. } => {
@@ -340,8 +357,8 @@ pub(crate) fn create_next(path: &Path, sync: bool, preamble: &[u8]) -> Result<Ou
     })
 }
 
-/// Returns when the names in the directory of `path` are on the disk: a file whose name is lost
-/// with the power is lost, however well its content was synced.
+/// Makes the names in the directory of `path` durable: a file whose name is lost with the power is
+/// lost, however well its content was synced.
 fn sync_directory(path: &Path) -> Result<(), ReaderError> {
     let parent = path
         .parent()

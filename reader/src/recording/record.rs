@@ -1,4 +1,8 @@
 //! The recorder: follows sessions, writes their pages, and only then releases them.
+//!
+//! One thread does everything in passes: look for new sessions, move what is sealed in each, write
+//! counters when due, wait. How long it waits follows from how full the rings were found. `pages.rs`
+//! has the moving of pages, `ending.rs` the ends of sessions and of the recording.
 
 mod ending;
 mod pages;
@@ -8,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
-use crate::pages::counters::News;
+use crate::pages::counters::LastCounters;
 use crate::pages::drain::SessionDrain;
 use crate::recording::dump::Dump;
 use crate::sessions::leases::Gone;
@@ -17,21 +21,21 @@ use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::{Session, wait_for_end};
 
-/// How often new sessions are looked for.
+/// How often the recorder looks for new sessions.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often, while the first session of a program that was just started is expected.
+/// How often it looks while a program that was just started is expected to open its session.
 const SCAN_EXPECTING: Duration = Duration::from_millis(1);
 
-/// What a recorder does besides its dump's own settings.
+/// What a recorder does, beyond the settings of its dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordOptions {
-    /// On a full disk, try again (the producers go on and count what they lose) instead of ending.
+    /// On a full disk, try again instead of ending. The programs go on and count what they lose.
     pub wait_for_space: bool,
     /// Remove the ring file of an ended discard session that was read to its end, unless the
-    /// session asked to be kept.
+    /// session requests to be kept.
     pub remove_drained: bool,
-    /// Remove also those that asked to be kept, whatever their mode: the command that started
-    /// the program asked for it only so that the session outlives a short run.
+    /// Remove also sessions that request to be kept, whatever their mode. The command that started
+    /// the program sets that request only so that the session outlives a short run.
     pub remove_kept: bool,
 }
 
@@ -48,20 +52,20 @@ impl Default for RecordOptions {
 /// Why a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// All selected sessions ended, and everything was read.
+    /// All selected sessions have ended and were read to their end.
     SessionsEnded,
-    /// It was told to stop.
+    /// The caller requested it.
     Stopped,
-    /// The dump reached its largest size; what came after is not in it.
+    /// The dump reached its largest size; later events are not in it.
     DumpFull,
 }
 
 /// Figures of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Bytes written, all files.
+    /// Bytes written to all files.
     pub bytes: u64,
-    /// Files written.
+    /// Files written, removed ones included.
     pub files: u64,
     /// Closed files of a rotating dump that were removed because the disk was full.
     pub files_removed: u64,
@@ -71,26 +75,26 @@ pub struct Progress {
     pub sessions_open: usize,
     /// Sessions read to their end.
     pub sessions_done: usize,
-    /// Those of them that ended because the ring file was truncated.
+    /// Those of them whose ring file was truncated.
     pub sessions_cut: usize,
-    /// Sessions that are there and could not be opened, because descriptors or memory were short.
+    /// Sessions that could not be opened because descriptors or memory were short.
     pub sessions_left_out: usize,
-    /// Events that the sessions' producers lost since the sessions started, and those of `gone`.
+    /// Events that the programs lost since their sessions started, and those of `gone`.
     pub lost: u64,
     /// Sessions that were removed before they could be read.
     pub gone: Gone,
-    /// Pages that were overwritten, or gone, before they could be copied.
+    /// Pages that were overwritten before they could be copied.
     pub pages_skipped: u64,
-    /// How full the fullest ring was found lately, in percent.
+    /// The part of the fullest ring that the last pass found sealed, in percent.
     pub fill_percent: u32,
 }
 
 /// One session being recorded.
 #[derive(Debug)]
-struct Track {
+struct RecordedSession {
     drain: SessionDrain,
     lifetime: Lifetime,
-    news: News,
+    counters: LastCounters,
 }
 
 /// Records sessions into a dump.
@@ -99,18 +103,24 @@ pub struct Recorder {
     dump: Dump,
     options: RecordOptions,
     finder: Finder,
+    /// Sessions that do not exist yet are selected, too.
     open_ended: bool,
+    /// The session of a program that this process started is selected by its tag.
     by_tag: bool,
     begun_at: Instant,
-    tracks: Vec<Track>,
+    recorded: Vec<RecordedSession>,
     batch: Batch,
     pace: Pace,
+    /// Figures of the sessions that have ended.
     done: Progress,
     notices: Vec<String>,
     scanned_at: Option<Instant>,
     counted_at: Instant,
+    /// When a full disk is tried again.
     retry_at: Option<Instant>,
+    /// The notice about a full disk was made, and nothing was written since.
     waits_for_space: bool,
+    /// The dump has its largest size.
     full: bool,
 }
 
@@ -132,7 +142,7 @@ impl Recorder {
             finder: Finder::new(selection),
             dump,
             options,
-            tracks: Vec::new(),
+            recorded: Vec::new(),
             batch: Batch::new(),
             pace: Pace::new(),
             done: Progress::default(),
@@ -152,7 +162,7 @@ impl Recorder {
     /// Records until all selected sessions ended or `stop` is set.
     ///
     /// # Errors
-    /// The dump could not be written; what is in it is valid, and no page that is not in it was
+    /// The dump could not be written. What is in it is valid, and only pages that are in it were
     /// released.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<Ended, ReaderError> {
         self.run_with(stop, |_| {})
@@ -178,12 +188,12 @@ impl Recorder {
                 self.finish()?;
                 return Ok(Ended::DumpFull);
             }
-            if self.tracks.is_empty() && !self.open_ended {
+            if self.recorded.is_empty() && !self.open_ended {
                 self.finish()?;
                 return Ok(Ended::SessionsEnded);
             }
             if let Some(at) = self.retry_at {
-                // Not woken by processes that ended: there is no room for what they left.
+                // A process that ends does not end this wait: there is no room for its pages.
                 std::thread::sleep(at.saturating_duration_since(Instant::now()).min(SCAN_EVERY));
                 continue;
             }
@@ -192,7 +202,7 @@ impl Recorder {
                 continue;
             }
             self.pace
-                .wait(self.tracks.iter().map(|t| t.drain.session()));
+                .wait(self.recorded.iter().map(|r| r.drain.session()));
         }
     }
 
@@ -205,14 +215,14 @@ impl Recorder {
             return Ok(());
         }
         self.retry_at = None;
-        self.scan(false).or_else(|error| self.survive(error))?;
+        self.scan_if_due().or_else(|error| self.survive(error))?;
         let mut index = 0;
-        while index < self.tracks.len() && !self.full {
-            let before = self.tracks.len();
+        while index < self.recorded.len() && !self.full {
+            let before = self.recorded.len();
             if let Err(error) = self.advance(index) {
                 self.survive(error)?;
             }
-            index += usize::from(self.tracks.len() == before);
+            index += usize::from(self.recorded.len() == before);
         }
         self.count_if_due().or_else(|error| self.survive(error))
     }
@@ -223,9 +233,9 @@ impl Recorder {
     /// As [`Recorder::run`].
     pub fn finish(&mut self) -> Result<(), ReaderError> {
         self.finder.look_again();
-        self.scan(true)?;
+        self.scan()?;
         wait_for_end(self.sessions(), Duration::ZERO);
-        while !self.tracks.is_empty() {
+        while !self.recorded.is_empty() {
             match self.finish_session(0) {
                 Err(error @ ReaderError::Truncated { .. }) => self.survive(error)?,
                 finished => finished?,
@@ -237,7 +247,7 @@ impl Recorder {
     }
 
     fn finish_session(&mut self, index: usize) -> Result<(), ReaderError> {
-        self.tracks[index].drain.session().check_size()?;
+        self.recorded[index].drain.session().check_size()?;
         let ended = self.has_ended(index);
         if !self.full {
             self.pass(index)?;
@@ -248,7 +258,7 @@ impl Recorder {
     /// Figures now.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let drains = || self.tracks.iter().map(|t| &t.drain);
+        let drains = || self.recorded.iter().map(|r| &r.drain);
         // A session may state any number.
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let lost = sum(&mut drains().map(SessionDrain::lost));
@@ -257,13 +267,13 @@ impl Recorder {
         Progress {
             bytes: self.dump.bytes(),
             files: self.dump.files(),
-            sessions_open: self.tracks.len(),
+            sessions_open: self.recorded.len(),
             sessions_left_out: self.finder.left_out(),
             lost: (self.done.lost.saturating_add(lost)).saturating_add(gone.events),
             gone,
             pages_skipped: self.done.pages_skipped.saturating_add(skipped),
             fill_percent: drains()
-                .map(|d| d.fill_1024() * 100 / 1024)
+                .map(|drain| drain.fullest().percent())
                 .max()
                 .unwrap_or(0),
             ..self.done.clone()
@@ -272,26 +282,31 @@ impl Recorder {
 
     /// Sessions being recorded.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
-        self.tracks.iter().map(|t| t.drain.session())
+        self.recorded.iter().map(|r| r.drain.session())
     }
 
-    /// What a person should know and has not been told yet.
+    /// Notices for the user since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
 
-    fn scan(&mut self, now: bool) -> Result<(), ReaderError> {
+    fn scan_if_due(&mut self) -> Result<(), ReaderError> {
         let every = self.expects_within().unwrap_or(SCAN_EVERY);
-        let due = self.scanned_at.is_none_or(|at| at.elapsed() >= every);
-        if !(due || now) {
-            return Ok(());
+        match self.scanned_at.is_none_or(|at| at.elapsed() >= every) {
+            true => self.scan(),
+            false => Ok(()),
         }
+    }
+
+    /// Begins to record the sessions that have appeared. Those after a failure are found again.
+    fn scan(&mut self) -> Result<(), ReaderError> {
         self.scanned_at = Some(Instant::now());
-        let (sessions, errors) = self.finder.news();
-        self.notices.extend(errors.iter().map(ToString::to_string));
+        let found = self.finder.look();
+        self.notices
+            .extend(found.errors.iter().map(ToString::to_string));
         self.notices.extend(self.finder.notices());
         let mut result = Ok(());
-        for session in sessions {
+        for session in found.sessions {
             match result {
                 Ok(()) => result = self.follow(session),
                 Err(_) => self.finder.forget(session.path()),
@@ -301,9 +316,9 @@ impl Recorder {
     }
 
     /// How often to look while a program that was just started has yet to open its session: its
-    /// rings may fill within the usual wait. One that has not done so for long is in no hurry.
+    /// rings may fill within the usual wait. The longer it takes, the rarer the looks.
     fn expects_within(&self) -> Option<Duration> {
-        let expects = self.by_tag && self.tracks.is_empty() && self.done.sessions_done == 0;
+        let expects = self.by_tag && self.recorded.is_empty() && self.done.sessions_done == 0;
         let part = self.begun_at.elapsed() / 256;
         expects.then(|| part.clamp(SCAN_EXPECTING, SCAN_EVERY))
     }
@@ -317,17 +332,17 @@ impl Recorder {
             self.finder.forget(drain.session().path());
             return Err(error);
         }
-        self.tracks.push(Track {
+        self.recorded.push(RecordedSession {
             drain,
             lifetime: Lifetime::new(),
-            news: News::default(),
+            counters: LastCounters::default(),
         });
         Ok(())
     }
 
-    /// One pass over a session; its last one, if it has ended.
+    /// One pass over a session. One that has ended and is quiet is read to its end.
     fn advance(&mut self, index: usize) -> Result<(), ReaderError> {
-        self.tracks[index].drain.session().check_size()?;
+        self.recorded[index].drain.session().check_size()?;
         let ended = self.has_ended(index);
         let pages = self.pass(index)?;
         if ended && !self.full && self.is_quiet(index, pages) {
@@ -337,12 +352,12 @@ impl Recorder {
     }
 
     fn has_ended(&mut self, index: usize) -> bool {
-        let track = &mut self.tracks[index];
-        track.lifetime.has_ended(track.drain.session())
+        let recorded = &mut self.recorded[index];
+        recorded.lifetime.has_ended(recorded.drain.session())
     }
 
     fn is_quiet(&self, index: usize, pages: u64) -> bool {
-        let track = &self.tracks[index];
-        track.lifetime.is_quiet(track.drain.session(), pages)
+        let recorded = &self.recorded[index];
+        recorded.lifetime.is_quiet(recorded.drain.session(), pages)
     }
 }

@@ -1,4 +1,7 @@
-//! A validated copy of a live session, taken without disturbing it: nothing is released.
+//! A snapshot: a validated copy of a session as it is, taken without disturbing it.
+//!
+//! Nothing is released, so a recorder can run at the same time. Pages that the program overwrites while the
+//! snapshot reads are left out and counted, never copied half.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +9,7 @@ use ringmark_format::session::Clock;
 
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
-use crate::pages::drain::{Fill, SessionDrain};
+use crate::pages::drain::{Fill, FillPass, Finality, SchemaPiece, SessionDrain};
 use crate::recording::dump::Dump;
 use crate::sessions::session::Session;
 
@@ -15,17 +18,17 @@ use crate::sessions::session::Session;
 pub struct SnapshotFigures {
     /// Pages copied, open ones included.
     pub pages: u64,
-    /// Pages that were overwritten while the snapshot came by.
+    /// Pages that were overwritten before they could be copied.
     pub pages_skipped: u64,
-    /// Events that the producer lost since the session started.
+    /// Events that the program lost since the session started.
     pub lost: u64,
-    /// Time from the first page to the last byte handed to the output.
+    /// Time from the call to the last byte handed to the output.
     pub took: Duration,
 }
 
-/// Writes what is in the rings of `session` now into `dump`: oldest pages first, then the open
-/// ones, then the counters. With `last`, only pages that hold events of that time, and a note by
-/// which decoders show only those events.
+/// Writes what is in the rings of `session` now into `dump`: sealed pages, then open ones, then the
+/// counters. With `last`, only pages with events of that time before now are copied, and a WINDOW
+/// block has decoders show only those events.
 ///
 /// # Errors
 /// The ring file was truncated, or the dump cannot be written.
@@ -40,7 +43,7 @@ pub fn snapshot(
     let mut drain = SessionDrain::observing(session);
     let uuid = drain.session().uuid();
     dump.add_session(uuid, &drain.session_content())?;
-    // Where the session's time is unknown, too much is better than too little.
+    // Where the session's time is unknown, all pages are copied: better too much than too little.
     let has_clock = drain.session().ring().geometry().clock != Clock::None;
     let now = drain.session().monotonic_ns().filter(|_| has_clock);
     if let (Some(last), Some(now)) = (last, now) {
@@ -51,30 +54,35 @@ pub fn snapshot(
     }
     let mut batch = Batch::new();
     let mut figures = SnapshotFigures::default();
-    for fill in [SessionDrain::fill, SessionDrain::fill_open] {
+    let passes: [FillPass; 2] = [SessionDrain::fill, SessionDrain::fill_open];
+    for fill in passes {
         while copy_batch(&mut drain, fill, &mut batch, dump)? == Fill::BatchFull {
             figures.pages += batch.pages();
         }
         figures.pages += batch.pages();
     }
-    let finished = ended && drain.is_drained();
-    dump.add_counters(uuid, &drain.counters(finished, None)?)?;
+    let finality = match ended && drain.is_drained() {
+        true => Finality::Final,
+        false => Finality::Interim,
+    };
+    dump.add_counters(uuid, &drain.counters(finality, None)?)?;
     figures.pages_skipped = drain.pages_skipped();
     figures.lost = drain.lost();
     figures.took = start.elapsed();
     Ok(figures)
 }
 
+/// Fills one batch and writes it after the schema that its pages need.
 fn copy_batch(
     drain: &mut SessionDrain,
-    fill: fn(&mut SessionDrain, &mut Batch) -> Result<Fill, ReaderError>,
+    fill: FillPass,
     batch: &mut Batch,
     dump: &mut Dump,
 ) -> Result<Fill, ReaderError> {
     batch.clear(u64::MAX);
     let filled = fill(drain, batch)?;
     let uuid = drain.session().uuid();
-    while let Some((offset, bytes)) = drain.peek_schema() {
+    while let Some(SchemaPiece { offset, bytes }) = drain.peek_schema() {
         dump.add_schema(uuid, offset, &bytes)?;
         drain.schema_written(bytes.len());
     }

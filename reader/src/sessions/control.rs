@@ -1,4 +1,7 @@
-//! Requests to a traced process through its mailbox.
+//! Requests to a traced process through the mailbox in its ring file.
+//!
+//! A request is a text, and so is its answer; this module carries them without reading them. One
+//! controller at a time holds the mailbox, by a file lock that ends with its process.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,20 +14,22 @@ use ringmark_ring::{Mapping, lock};
 use crate::error::ReaderError;
 use crate::sessions::session::Session;
 
-/// How often the answer is looked for. The helper thread answers within a fraction of this.
+/// How often the reader looks for the answer. The process's helper thread takes a fraction of this.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
-/// A process that keeps saying that it works is waited for at most this many times the limit.
+/// Longest wait for a process that keeps reporting progress, in multiples of the limit.
 const LIMITS_MAX: u32 = 30;
 
-/// Sends one request and waits for its answer: at most `limit`, and longer as long as the process
-/// says that it works. The session must be open with [`crate::Access::Control`].
+/// Sends one request and waits for its answer: at most `limit` since the process last reported
+/// progress. The session must be open with [`crate::Access::Control`].
 ///
 /// # Errors
-/// [`ReaderError::Control`]: control is off, the process is gone, another controller is at work,
-/// or no answer came in time: then the request was taken back, and nothing of it is done.
-/// [`ReaderError::Unfinished`]: it was begun, and what becomes of it is not known. An answer that
-/// says "no" is an answer.
+/// - [`ReaderError::Control`]: control is off, the process is gone, or another controller is at work.
+///   Also if no answer came in time; then the request was withdrawn and nothing of it was done.
+/// - [`ReaderError::Mailbox`]: the mailbox could not be mapped.
+/// - [`ReaderError::Unfinished`]: the process began the request, and its outcome is not known.
+///
+/// An answer that refuses the request is an answer, not an error.
 pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer, ReaderError> {
     let offset = session.header().mailbox_offset;
     if offset == 0 {
@@ -33,7 +38,7 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
     if session.ended() {
         return Err(refused(session, "it has ended or closed its session"));
     }
-    let (map, within) = map_mailbox(session, offset)?;
+    let MappedMailbox { map, within } = map_mailbox(session, offset)?;
     let mailbox = map
         .words(within, MAILBOX_BYTES as u64)
         .and_then(Mailbox::over)
@@ -42,18 +47,27 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
         session,
         mailbox,
         begin: Instant::now(),
-        moved: Cell::new((mailbox.progress(), Instant::now())),
+        progress: Cell::new(SeenProgress {
+            value: mailbox.progress(),
+            since: Instant::now(),
+        }),
         limit,
     };
     exchange.take_lock(offset)?;
     let answer = exchange.run(text);
-    // The lock also ends with the file; an error here changes nothing.
+    // An error here changes nothing: the lock also ends with the open file.
     let _ = lock::release_exclusive(session.ring().file(), offset);
     answer
 }
 
-/// A writable mapping of the mailbox, and the mailbox's place in it.
-fn map_mailbox(session: &Session, offset: u64) -> Result<(Mapping, u64), ReaderError> {
+/// The mailbox, mapped to be written.
+struct MappedMailbox {
+    map: Mapping,
+    /// Offset of the mailbox in the mapping, which begins at a page of the system.
+    within: u64,
+}
+
+fn map_mailbox(session: &Session, offset: u64) -> Result<MappedMailbox, ReaderError> {
     session.check_size()?;
     let within = offset % SYSTEM_PAGE;
     let bytes = within as usize + MAILBOX_BYTES;
@@ -62,8 +76,11 @@ fn map_mailbox(session: &Session, offset: u64) -> Result<(Mapping, u64), ReaderE
         return Err(refused(session, "its mailbox lies outside the ring file"));
     }
     let map = Mapping::writable(session.ring().file(), start, bytes);
-    let map = map.map_err(|error| refused(session, &format!("mapping its mailbox: {error}")))?;
-    Ok((map, within))
+    let map = map.map_err(|source| ReaderError::Mailbox {
+        pid: session.pid(),
+        source,
+    })?;
+    Ok(MappedMailbox { map, within })
 }
 
 fn refused(session: &Session, reason: &str) -> ReaderError {
@@ -73,13 +90,21 @@ fn refused(session: &Session, reason: &str) -> ReaderError {
     }
 }
 
+/// One request on its way.
 struct Exchange<'s> {
     session: &'s Session,
     mailbox: Mailbox<'s>,
     begin: Instant,
-    /// The progress of the process's work, and when it was first seen.
-    moved: Cell<(u64, Instant)>,
+    progress: Cell<SeenProgress>,
     limit: Duration,
+}
+
+/// The progress counter of the process's work.
+#[derive(Clone, Copy)]
+struct SeenProgress {
+    value: u64,
+    /// When this value was first seen.
+    since: Instant,
 }
 
 impl Exchange<'_> {
@@ -103,7 +128,7 @@ impl Exchange<'_> {
                     "no answer; is it stopped? The request was taken back, nothing of it is done";
                 return Err(self.late(what));
             }
-            // It may have begun just now.
+            // The process took the request just before it was withdrawn.
             Withdrawal::Begun if self.until(answered)?.is_some() => {
                 return Ok(self.mailbox.read_answer());
             }
@@ -120,8 +145,10 @@ impl Exchange<'_> {
         refused(self.session, &format!("{what} (waited {waited:.1} s)"))
     }
 
-    /// Looks until there is something, or the process ends. `None`: for so long as the limit says it
-    /// did not say that it works.
+    /// Looks until there is something. `None`: the process reported no progress within the limit.
+    ///
+    /// # Errors
+    /// The process ended.
     fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Result<Option<T>, ReaderError> {
         loop {
             if let Some(found) = look() {
@@ -139,12 +166,11 @@ impl Exchange<'_> {
 
     fn is_over(&self) -> bool {
         let now = Instant::now();
-        let (progress, since) = self.moved.get();
-        let found = self.mailbox.progress();
-        if found != progress && now < self.begin + self.limit * LIMITS_MAX {
-            self.moved.set((found, now));
+        let (seen, value) = (self.progress.get(), self.mailbox.progress());
+        if value != seen.value && now < self.begin + self.limit * LIMITS_MAX {
+            self.progress.set(SeenProgress { value, since: now });
             return false;
         }
-        now >= since + self.limit
+        now >= seen.since + self.limit
     }
 }

@@ -1,4 +1,4 @@
-//! The identity of a file, whatever its name.
+//! The identity of a file, independent of its name.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt;
 /// Device and inode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FileId {
-    /// The file system's device.
+    /// Number of the file system's device.
     pub device: u64,
-    /// The file's number there.
+    /// Number of the file in that file system.
     pub inode: u64,
 }
 
 impl FileId {
-    /// The identity that `stat` tells.
+    /// The identity in the metadata of a file.
     #[must_use]
     pub fn of(about: &Metadata) -> Self {
         Self {

@@ -1,4 +1,6 @@
-//! Where sessions are: in session directories, and in what a process maps.
+//! Finds ring files: in session directories, and among the files that a process maps.
+//!
+//! Nothing found is trusted: [`Found`] carries what must be true of the file, and opening checks it.
 
 use std::fs;
 use std::io;
@@ -16,10 +18,11 @@ use crate::sessions::notes;
 use crate::sessions::pids::processes;
 use crate::sessions::session::{Access, Session};
 
-/// Ring files in one directory, dead sessions included. A directory that does not exist has none.
+/// The ring files in one directory, those of dead sessions included. A directory that does not exist
+/// has none.
 ///
 /// # Errors
-/// The directory is not safe, or cannot be read.
+/// The directory is not safe (see [`session_dir::check`]) or cannot be read.
 pub fn in_directory(directory: &Path) -> Result<Vec<Found>, ReaderError> {
     let about = match fs::symlink_metadata(directory) {
         Ok(about) => about,
@@ -34,8 +37,8 @@ pub fn in_directory(directory: &Path) -> Result<Vec<Found>, ReaderError> {
         .collect())
 }
 
-/// What is wrong with those of the [`directories`] that [`all`] leaves out; for root also with what
-/// stands where another user's directory would be.
+/// Why [`all`] leaves directories out. For root also why a file or directory with the name of
+/// another user's session directory is none.
 #[must_use]
 pub fn refused() -> Vec<ReaderError> {
     let looked_at = directories();
@@ -49,7 +52,7 @@ pub fn refused() -> Vec<ReaderError> {
     refused
 }
 
-/// What is wrong with something that has the name of a user's directory.
+/// What is wrong with a file or directory that has the name of a user's session directory.
 fn wrong_with(path: &Path) -> Option<ReaderError> {
     if let Err(error) = session_dir::check(path) {
         return Some(error.into());
@@ -63,40 +66,51 @@ fn wrong_with(path: &Path) -> Option<ReaderError> {
     })
 }
 
-/// Ring files in all [`directories`]; what is [`refused`] is left out.
+/// The ring files in all [`directories`], without those that are [`refused`].
 #[must_use]
 pub fn all() -> Vec<Found> {
-    look().0
+    look().files
 }
 
-/// As [`all`], and why some of the [`directories`] could not be looked into.
-pub(crate) fn look() -> (Vec<Found>, Vec<ReaderError>) {
-    let mut seen = (Vec::new(), Vec::new());
+/// What the session directories hold.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// The ring files.
+    pub(crate) files: Vec<Found>,
+    /// Why a directory could not be read.
+    pub(crate) errors: Vec<ReaderError>,
+}
+
+/// Reads all [`directories`].
+pub(crate) fn look() -> Listing {
+    let mut listing = Listing::default();
     for directory in directories() {
         match in_directory(&directory) {
-            Ok(found) => seen.0.extend(found),
-            Err(error) => seen.1.push(error),
+            Ok(found) => listing.files.extend(found),
+            Err(error) => listing.errors.push(error),
         }
     }
-    seen
+    listing
 }
 
-/// Sessions of a process, by the caller's number for it: live ones, else dead ones.
+/// The sessions of a process, by its pid in our pid namespace: live ones, or dead ones if there are
+/// no others.
 ///
 /// # Errors
-/// There is none; the error says whether the process exists, and whether we may look into it.
+/// There is none. The error says whether the process exists, and whether we may look into it.
 pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     let mut found = of_pid_in_directories(pid);
-    if found.iter().any(|(alive, _)| *alive) {
-        return Ok(of_one_process(found));
+    if !found.live.is_empty() {
+        return Ok(found.of_one_process());
     }
     let seen = in_process(pid);
     if let Ok(more) = &seen {
         let own = more.iter().filter(|place| is_session_of(pid, place));
-        found.extend(own.map(|place| (true, place.clone())));
+        found.live.extend(own.cloned());
     }
+    let found = found.of_one_process();
     if !found.is_empty() {
-        return Ok(of_one_process(found));
+        return Ok(found);
     }
     match seen {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -114,41 +128,54 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     }
 }
 
-/// Whether the session's process has the number `pid` here: a process also maps the files of
+/// Whether the session's process has the number `pid` here. A process may also map the files of
 /// others, to read them, and a file can claim to be any process's.
 fn is_session_of(pid: u32, place: &Found) -> bool {
     let Ok(session) = Session::open_found(place, Access::Observe) else {
-        // The caller opens it again, and is told why.
+        // The caller opens it, too, and gets the error.
         return true;
     };
     session.pid_here() == Some(pid) && session.liveness() == Liveness::Alive
 }
 
-fn of_one_process(mut found: Vec<(bool, Found)>) -> Vec<Found> {
-    // A dead session of the same number belonged to another process.
-    if found.iter().any(|(alive, _)| *alive) {
-        found.retain(|(alive, _)| *alive);
-    }
-    found.into_iter().map(|(_, place)| place).collect()
+/// Ring files whose sessions name one pid.
+#[derive(Debug, Default)]
+struct FilesOfPid {
+    live: Vec<Found>,
+    dead: Vec<Found>,
 }
 
-fn of_pid_in_directories(pid: u32) -> Vec<(bool, Found)> {
+impl FilesOfPid {
+    /// Those of one process: next to a live session, a dead one belonged to an earlier process of
+    /// the same number.
+    fn of_one_process(self) -> Vec<Found> {
+        match self.live.is_empty() {
+            true => self.dead,
+            false => self.live,
+        }
+    }
+}
+
+fn of_pid_in_directories(pid: u32) -> FilesOfPid {
     let own_namespace = identity::own_pid_namespace();
-    let mut found = Vec::new();
+    let mut found = FilesOfPid::default();
     for place in all() {
         let Ok(session) = Session::open_found(&place, Access::Observe) else {
             continue;
         };
         let header = session.header();
         if header.pid == pid && header.pid_namespace == own_namespace {
-            found.push((!session.process_ended(), place));
+            match session.process_ended() {
+                true => found.dead.push(place),
+                false => found.live.push(place),
+            }
         }
     }
     found
 }
 
-/// Ring files that a process maps, opened through its root, or through its descriptors if they
-/// have no name there (memfd, deleted).
+/// The ring files that a process maps. They are opened through the root of the process, or through
+/// its descriptors if they have no name there (memfd, deleted).
 ///
 /// # Errors
 /// `/proc/PID/maps` cannot be read.
@@ -164,24 +191,27 @@ pub fn in_process(pid: u32) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// One ring file in a line of `/proc/PID/maps`.
-struct Mapped {
+/// A ring file in a line of `/proc/PID/maps`.
+struct MappedFile {
+    /// The addresses that it is mapped at, as the kernel writes them.
     range: String,
     inode: u64,
+    /// Its path as the process sees it.
     path: String,
 }
 
-fn mapped_ring(line: &str) -> Option<Mapped> {
+fn mapped_ring(line: &str) -> Option<MappedFile> {
     let mut fields = line.split_ascii_whitespace();
     let range = fields.next()?.to_owned();
     let inode = fields.nth(3)?.parse().ok()?;
     let path = line.get(line.find('/')?..)?.to_owned();
     let name = path.trim_end_matches(" (deleted)");
     let is_ring = name.ends_with(RING_FILE_ENDING) || name.starts_with("/memfd:ringmark");
-    is_ring.then_some(Mapped { range, inode, path })
+    is_ring.then_some(MappedFile { range, inode, path })
 }
 
-fn place_of(pid: u32, mapped: &Mapped) -> Option<Found> {
+/// Where a mapped ring file can be opened: its name, else a descriptor of it, else the mapping.
+fn place_of(pid: u32, mapped: &MappedFile) -> Option<Found> {
     let named = PathBuf::from(format!("/proc/{pid}/root{}", mapped.path));
     let is_it = |path: &Path| fs::metadata(path).is_ok_and(|m| m.ino() == mapped.inode);
     if is_it(&named) {
@@ -196,7 +226,8 @@ fn place_of(pid: u32, mapped: &Mapped) -> Option<Found> {
     Some(Found::descriptor(path))
 }
 
-/// Ring files in `/dev/shm` as processes of other mount namespaces see it. For root.
+/// The ring files in the `/dev/shm` of other mount namespaces, each looked into through one of its
+/// processes. Only root may.
 #[must_use]
 pub fn in_other_mounts() -> Vec<Found> {
     let mut mounts = std::collections::HashSet::new();
@@ -215,6 +246,7 @@ pub fn in_other_mounts() -> Vec<Found> {
     found
 }
 
+/// Number of the mount namespace of a process: of a pid, or of `self`.
 fn mount_namespace(who: &str) -> Option<u64> {
     fs::metadata(format!("/proc/{who}/ns/mnt"))
         .ok()

@@ -1,4 +1,7 @@
 //! A ring file that was found, and how it is opened.
+//!
+//! Between finding and opening, another user may exchange the file. So what was known of the place
+//! is kept, and the open file is checked against it.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,14 +17,14 @@ use crate::error::{ReaderError, io_at};
 pub struct Found {
     /// Path of the file, or of a descriptor in `/proc`.
     pub path: PathBuf,
-    /// The path is a descriptor in `/proc` that has to be followed.
+    /// The path is a link in `/proc` that has to be followed; any other link is refused.
     descriptor: bool,
-    /// Owner of the directory it was found in: no other user's file belongs there.
+    /// User id of the owner of the directory: no other user's file belongs there.
     owner: Option<u32>,
 }
 
 impl Found {
-    /// The ring file at `path`; a link there is refused.
+    /// The ring file at `path`. A link there will be refused.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self {
@@ -31,7 +34,7 @@ impl Found {
         }
     }
 
-    /// A ring file in a directory of this owner.
+    /// A ring file in a directory that belongs to `owner`.
     pub(crate) fn in_directory(path: PathBuf, owner: u32) -> Self {
         Self {
             path,
@@ -49,6 +52,10 @@ impl Found {
         }
     }
 
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// It cannot be opened, or belongs to a user whose file does not belong there.
     pub(crate) fn open(&self, purpose: OpenFor) -> Result<File, ReaderError> {
         let opened = if self.descriptor {
             fs::OpenOptions::new()
@@ -65,7 +72,7 @@ impl Found {
         })?;
         let owner = file.metadata().map_err(io_at("fstat", &self.path))?.uid();
         let own = session_dir::uid();
-        // Root reads those of all users, but only where they belong.
+        // Root may read the files of all users, but in a session directory only its owner's.
         let expected = match self.owner {
             Some(directory) => directory,
             None if own == 0 => owner,
@@ -82,7 +89,7 @@ impl Found {
         Ok(file)
     }
 
-    /// The error for a file of another user than its directory's, if it is one.
+    /// The error for a file of another user than its directory's; `None`: it is not such a file.
     fn foreign_owner(&self) -> Option<ReaderError> {
         let expected = self.owner?;
         let owner = fs::symlink_metadata(&self.path).ok()?.uid();

@@ -1,4 +1,4 @@
-//! What a session looks like from outside, as plain values.
+//! The figures of a session at one moment, as plain values.
 
 use std::path::PathBuf;
 
@@ -18,34 +18,43 @@ pub struct SessionInfo {
     pub uuid: Uuid,
     /// Process id in the process's own pid namespace.
     pub pid: u32,
-    /// Whether that is this process's pid namespace, so that the number means something here.
+    /// Whether that is our pid namespace, too, so that the number means something here.
     pub pid_is_ours: bool,
-    /// Whether the process lives and holds the session.
+    /// Whether the process lives and still holds the session.
     pub alive: bool,
-    /// Whether the session was closed, or the process is in its exit or had one.
+    /// Whether the session was closed, or its process has begun a regular exit.
     pub closed: bool,
-    /// Service name, else the name of the process.
+    /// Service name, or the name of the process without one.
     pub name: String,
     /// Mode of the session.
     pub mode: Mode,
     /// Clock of the session.
     pub clock: Clock,
-    /// Whether another clock was wanted.
+    /// Whether another clock was requested and could not be used.
     pub clock_fell_back: bool,
     /// `CLOCK_REALTIME` of the start, in ns since 1970.
     pub started_real_ns: u64,
-    /// Size of the ring file; not all of it need be allocated.
+    /// Size of the ring file in bytes; not all of it need be allocated.
     pub file_bytes: u64,
-    /// Bytes of it handed out so far.
+    /// Bytes of it that were handed out to rings and schema so far.
     pub allocated_bytes: u64,
-    /// Session attributes: tag and value.
-    pub attributes: Vec<(u16, Vec<u8>)>,
+    /// Attributes of the session, in the order of the file.
+    pub attributes: Vec<SessionAttribute>,
     /// Events lost that belong to no ring, by cause.
     pub lost: [u64; CAUSES],
-    /// The session had no room to describe all its event types.
+    /// Whether the session had no room to describe all its event types.
     pub schema_incomplete: bool,
     /// Rings that have or had an owner.
     pub rings: Vec<RingInfo>,
+}
+
+/// An attribute of a session, for example a tag or the name of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionAttribute {
+    /// What it is: see [`ringmark_format::attribute::tag`].
+    pub tag: u16,
+    /// Its bytes, as the program wrote them.
+    pub value: Vec<u8>,
 }
 
 /// Figures of one ring at one moment.
@@ -53,32 +62,32 @@ pub struct SessionInfo {
 pub struct RingInfo {
     /// Index in the ring directory.
     pub slot: u32,
-    /// Ring id of the present or last claim.
+    /// Ring id of the present or last claim; 0 in the middle of a claim.
     pub ring_id: u64,
-    /// See [`state`].
+    /// State of the slot: see [`state`].
     pub state: u64,
-    /// Thread id of the owner, in its pid namespace.
+    /// Thread id of the owner in its pid namespace; 0 in the middle of a claim.
     pub tid: u32,
-    /// Name of the owner thread when it attached.
+    /// Name of the owner thread as of its first event.
     pub thread_name: String,
-    /// Bytes of a page; 0 if the geometry is impossible.
+    /// Size of a page in bytes; 0 if the geometry is impossible.
     pub page_bytes: u32,
-    /// Pages in the ring.
+    /// Number of pages in the ring.
     pub pages: u32,
-    /// Pages produced.
+    /// Pages produced since the first claim.
     pub produced: u64,
-    /// Pages released by the consumer.
+    /// Pages released by the consumer since the first claim.
     pub consumed: u64,
-    /// Pages that hold data not released yet (discard), or any data (overwrite).
+    /// Pages that hold data: not released yet (discard), or any (overwrite).
     pub pages_filled: u32,
-    /// Claims so far.
+    /// Number of claims so far: threads that used the slot one after the other.
     pub claims: u32,
     /// Events lost in this slot, by cause.
     pub lost: [u64; CAUSES],
 }
 
 impl SessionInfo {
-    /// Looks at a session.
+    /// The figures of a session now.
     #[must_use]
     pub fn of(session: &Session) -> Self {
         use ringmark_format::attribute::Attributes;
@@ -101,7 +110,12 @@ impl SessionInfo {
             started_real_ns: header.real_zero_ns,
             file_bytes: ring.map().bytes(),
             allocated_bytes: allocated(session),
-            attributes: attributes.map(|a| (a.tag, a.value.to_vec())).collect(),
+            attributes: attributes
+                .map(|attribute| SessionAttribute {
+                    tag: attribute.tag,
+                    value: attribute.value.to_vec(),
+                })
+                .collect(),
             lost: ring.lost(),
             schema_incomplete: ring.schema_incomplete(),
             rings: rings(session),
@@ -137,7 +151,7 @@ fn rings(session: &Session) -> Vec<RingInfo> {
 fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
     let ring = session.ring();
     let slot = ring.slot(index)?;
-    // None of the two owners in the middle of a claim.
+    // `None` in the middle of a claim, where the words of two owners could mix.
     let owner = slot.owner();
     let geometry = slot.geometry();
     let valid = geometry.valid(ring.map().bytes());
@@ -162,7 +176,7 @@ fn ring_info(session: &Session, index: u32) -> Option<RingInfo> {
     })
 }
 
-/// A zero-padded name as text; what is not UTF-8 is replaced.
+/// A zero-padded name as text, with bytes that are not UTF-8 replaced.
 fn thread_name(bytes: [u8; 16]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,5 +1,8 @@
-//! The leases that a reader of all sessions holds of every session directory, and its count of what
-//! was removed there before it could be read.
+//! The leases that a reader of all sessions holds on the session directories.
+//!
+//! Programs remove their own ring files, and those of dead programs, when they need room. A lease
+//! tells them that a reader will come for the files. What is removed all the same is counted in the
+//! directory's record of removals, and here reported as what this reader missed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,23 +18,24 @@ use crate::sessions::file_id::FileId;
 
 /// How often the records of removals are read.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
-/// Most removed sessions that are named at once.
+/// Most removed sessions that one notice names.
 const NAMED_MAX: usize = 8;
 
 /// Sessions that were removed before they could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gone {
-    /// Such sessions.
+    /// Number of such sessions.
     pub sessions: u64,
-    /// Events in them, those included that they counted as lost.
+    /// Events in them, including those that they counted as lost.
     pub events: u64,
-    /// There were more events than that.
+    /// Whether there were more events than that.
     pub at_least: bool,
-    /// Programs that were not traced for want of room.
+    /// Programs that could not start a session for want of room.
     pub starts_refused: u64,
 }
 
 impl Gone {
+    /// What was added to a record of removals between two readings.
     fn between(before: &Record, now: &Record) -> Self {
         let refused = now.counts.refused.saturating_sub(before.counts.refused);
         Self {
@@ -60,60 +64,62 @@ impl Gone {
 
 /// A session directory with a lease.
 #[derive(Debug)]
-struct Place {
+struct LeasedDirectory {
     path: PathBuf,
     id: FileId,
+    /// `None`: it could not be taken, and a notice says so.
     lease: Option<AllLease>,
-    /// Its record when the lease was taken.
+    /// Its record of removals when the lease was taken.
     before: Record,
-    /// Its record at the last notice.
-    told: Record,
+    /// Its record of removals at the last notice.
+    reported: Record,
 }
 
 /// The leases of all session directories.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    places: Vec<Place>,
-    /// What was counted in directories that are gone.
+    directories: Vec<LeasedDirectory>,
+    /// What was counted in directories that no longer exist.
     past: Gone,
     counted_at: Option<Instant>,
     notices: Vec<String>,
 }
 
 impl Leases {
-    /// Makes our own directory, so that the lease is there before the first program is.
+    /// Makes our own session directory, so that the lease is there before the first program.
     pub(crate) fn new() -> Self {
-        // Why it cannot be used is said where it is read.
+        // The first reading of the directory reports why it cannot be used.
         let _ = session_dir::ensure(&session_dir::path());
         Self::default()
     }
 
-    /// Takes leases of directories that are new.
-    pub(crate) fn come_for(&mut self, directories: &[PathBuf]) {
+    /// Takes leases on directories that are new, and gives up those on directories that are gone.
+    pub(crate) fn update(&mut self, directories: &[PathBuf]) {
         let is_first = self.counted_at.is_none();
         let ids: Vec<_> = directories.iter().map(|dir| id_of(dir)).collect();
-        let (stay, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.places)
+        let (stay, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.directories)
             .into_iter()
             .partition(|place| ids.contains(&Some(place.id)));
-        self.places = stay;
+        self.directories = stay;
         for place in gone {
-            self.past = self.past.and(Gone::between(&place.before, &place.told));
+            self.past = self.past.and(Gone::between(&place.before, &place.reported));
         }
         for (dir, id) in directories.iter().zip(ids) {
-            let Some(id) = id.filter(|id| !self.places.iter().any(|p| p.id == *id)) else {
+            let Some(id) = id.filter(|id| !self.directories.iter().any(|p| p.id == *id)) else {
                 continue;
             };
             if session_dir::check(dir).is_err() {
                 continue;
             }
-            self.come_to(dir, id, is_first);
+            self.take(dir, id, is_first);
         }
         if self.counted_at.is_none_or(|at| at.elapsed() >= COUNT_EVERY) {
             self.count();
         }
     }
 
-    fn come_to(&mut self, dir: &Path, id: FileId, is_first: bool) {
+    /// Takes the lease on one directory; `is_first` in the first call of [`Leases::update`].
+    fn take(&mut self, dir: &Path, id: FileId, is_first: bool) {
         let lease = AllLease::take(dir);
         if let Err(error) = &lease {
             self.notices.push(format!(
@@ -121,55 +127,62 @@ impl Leases {
                 dir.display()
             ));
         }
-        // What went before we came is not ours; a directory that is new was there after us.
+        // Removals before our start were not our loss. A directory that is new later was made after
+        // our start, so all its removals are.
         let before = if is_first {
             Record::of(dir)
         } else {
             Record::of_nothing()
         };
-        self.places.push(Place {
+        self.directories.push(LeasedDirectory {
             path: dir.to_owned(),
             id,
             lease: lease.ok(),
             before,
-            told: before,
+            reported: before,
         });
     }
 
-    /// Reads the records, and makes notices of what is new.
+    /// Reads the records of removals, and makes notices of what is new in them.
     pub(crate) fn count(&mut self) {
         self.counted_at = Some(Instant::now());
-        for place in &mut self.places {
+        for place in &mut self.directories {
             let now = Record::of(&place.path);
-            let news = Gone::between(&place.told, &now);
+            let news = Gone::between(&place.reported, &now);
             if !news.is_nothing() {
-                let named: Vec<_> = now.since(place.told.sessions()).collect();
+                let named: Vec<_> = now.since(place.reported.sessions()).collect();
                 self.notices.push(text(&place.path, &news, &named));
-                place.told = now;
+                place.reported = now;
             }
         }
     }
 
-    /// What was removed since the leases were taken, as last counted.
+    /// What was removed since the leases were taken, as of the last [`Leases::count`].
     pub(crate) fn gone(&self) -> Gone {
-        let of_place = |place: &Place| Gone::between(&place.before, &place.told);
-        self.places.iter().map(of_place).fold(self.past, Gone::and)
+        let of_place = |place: &LeasedDirectory| Gone::between(&place.before, &place.reported);
+        self.directories
+            .iter()
+            .map(of_place)
+            .fold(self.past, Gone::and)
     }
 
     pub(crate) fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Whether no other reader of all sessions has a lease where this file lies.
+    /// Whether no other reader of all sessions has a lease on the directory of this file.
     pub(crate) fn is_alone(&self, ring_file: &Path) -> bool {
-        let place = self.places.iter().find(|p| ring_file.starts_with(&p.path));
+        let place = self
+            .directories
+            .iter()
+            .find(|p| ring_file.starts_with(&p.path));
         place
             .and_then(|place| place.lease.as_ref())
             .is_some_and(|lease| !lease.is_shared())
     }
 }
 
-/// Whether no reader of all sessions has a lease where this file lies.
+/// Whether no reader of all sessions has a lease on the directory of this file.
 pub(crate) fn is_left_alone(ring_file: &Path) -> bool {
     !ring_file.parent().is_some_and(all_lease::is_held)
 }
@@ -179,8 +192,8 @@ fn id_of(dir: &Path) -> Option<FileId> {
     Some(FileId::of(&about))
 }
 
-/// One line on what was removed in a directory.
-pub(crate) fn text(dir: &Path, gone: &Gone, named: &[&Removed]) -> String {
+/// One line that reports what was removed in a directory.
+fn text(dir: &Path, gone: &Gone, named: &[&Removed]) -> String {
     let mut parts = Vec::new();
     if gone.sessions > 0 {
         let least = if gone.at_least { "at least " } else { "" };
@@ -210,16 +223,16 @@ pub(crate) fn text(dir: &Path, gone: &Gone, named: &[&Removed]) -> String {
     format!("{}: {}", dir.display(), parts.join("; "))
 }
 
-/// What was ever removed in a session directory before it was read.
+/// What was ever removed in one session directory before it was read.
 #[derive(Debug, Clone)]
 pub struct DirectoryGone {
     /// The directory.
     pub directory: PathBuf,
-    /// How much.
+    /// How much was removed.
     pub gone: Gone,
-    /// When that changed last, ns since 1970.
+    /// When the last removal was, in ns since 1970.
     pub changed_ns: u64,
-    /// The sessions that went last, oldest first.
+    /// The sessions that were removed last, oldest first.
     pub last: Vec<Removed>,
 }
 

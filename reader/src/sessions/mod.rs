@@ -1,18 +1,23 @@
 //! Sessions: where they are, which are wanted, and what one is.
 //!
-//! From the ground up: `directories` and `pids`, where to look; `file_id` and `found`, a ring file;
-//! `session`, one that is mapped, with `info`, `lifetime`, `control` and `pace` over it; `notes` and
-//! `find`, what programs left and where their sessions are; `leases` and `clean`, what is removed;
-//! `glance` and `selection`, how new sessions of a recording are found; `uuid_owners`, that no two
-//! of them bear one name.
+//! The way to a session: [`directories`] and [`pids`] say where to look, [`find`] lists the ring files
+//! there as [`found`] files, and [`session`] maps one. [`selection`] does this for a recording, again
+//! and again; [`directory_changes`] tells it when reading the directories is worth while, and
+//! [`uuid_owners`] keeps sessions that claim one uuid apart.
+//!
+//! Over a mapped session: [`info`], its figures; [`lifetime`], whether it was read to its end;
+//! [`pace`], how long to wait for more; [`control`], requests to its process.
+//!
+//! About sessions that no longer run: [`notes`], why a process is not traced; [`leases`] and
+//! [`clean`], what was removed before it was read, and what may be removed.
 
 pub mod clean;
 pub mod control;
 pub(crate) mod directories;
+pub(crate) mod directory_changes;
 pub(crate) mod file_id;
 pub mod find;
 pub(crate) mod found;
-pub(crate) mod glance;
 pub mod info;
 pub(crate) mod leases;
 pub(crate) mod lifetime;

@@ -1,4 +1,7 @@
-//! Why a process is not traced: the notes that programs leave, and what keeps them from starting.
+//! Why a process is not traced: the notes that programs leave, and what keeps sessions from starting.
+//!
+//! A program that was configured to be traced and could not start a session leaves a note, `PID.off`,
+//! in the session directory. Nothing is printed into the program's own output.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,18 +15,18 @@ use crate::sessions::directories::directories;
 /// Most bytes of a note that are read.
 const NOTE_BYTES_MAX: usize = 4096;
 
-/// Why tracing is off in a process that wanted it.
+/// The note of a process that was configured to be traced and is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OffNote {
-    /// The process, in its own pid namespace.
+    /// Process id in the process's own pid namespace.
     pub pid: u32,
-    /// The reason in its words: bytes of another process, to be escaped.
+    /// The reason. These are bytes of another process: to be escaped before they are shown.
     pub reason: String,
-    /// When it was written.
+    /// When the note was written.
     pub written: SystemTime,
 }
 
-/// Notes (`PID.off`) of living processes in all session directories.
+/// The notes of living processes in all session directories, by pid.
 #[must_use]
 pub fn off_notes() -> Vec<OffNote> {
     let directories = directories();
@@ -35,7 +38,7 @@ pub fn off_notes() -> Vec<OffNote> {
     notes
 }
 
-/// The note of one process, whether it lives or not: it may have ended just now.
+/// The note of one process, living or not: it may have ended just now.
 #[must_use]
 pub fn off_note(pid: u32) -> Option<OffNote> {
     let mut places = directories()
@@ -44,24 +47,25 @@ pub fn off_note(pid: u32) -> Option<OffNote> {
     places.find_map(|path| read(&path))
 }
 
-/// The note of a process that runs, not one of an earlier process of that number.
+/// The note of a process that runs; a note older than the process belongs to an earlier one.
 #[must_use]
 pub fn own_note(pid: u32) -> Option<OffNote> {
     off_note(pid).filter(|note| started(pid).is_none_or(|at| note.written >= at))
 }
 
-/// When a process started, at the earliest.
+/// A time at or before the start of a process; `None`: it is gone.
 fn started(pid: u32) -> Option<SystemTime> {
-    /// `USER_HZ`, which is the same for all programs.
+    /// `USER_HZ`, a constant of the kernel's interface.
     const TICKS_PER_S: u64 = 100;
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
     let at = Duration::from_secs(identity::start_time(&pid.to_string())? / TICKS_PER_S);
     let age = Duration::try_from_secs_f64(uptime).ok()?.saturating_sub(at);
+    // Two seconds for the roundings of the three clocks.
     SystemTime::now().checked_sub(age + Duration::from_secs(2))
 }
 
-/// Whose a process is that we may not look into, and who may: the end of a message.
+/// The end of a message about a process that we may not look into: who owns it, and who may.
 pub(crate) fn who_may(pid: u32) -> String {
     let own = session_dir::uid();
     if own != 0 {
@@ -72,7 +76,7 @@ pub(crate) fn who_may(pid: u32) -> String {
             user(own)
         );
     }
-    // Bit 19 of the capabilities.
+    // CAP_SYS_PTRACE is bit 19.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let held = status
         .lines()
@@ -86,7 +90,7 @@ pub(crate) fn who_may(pid: u32) -> String {
         .to_owned()
 }
 
-/// `name (uid 1000)`.
+/// A user for messages: `name (uid 1000)`.
 fn user(uid: u32) -> String {
     let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = known.lines().find_map(|line| {
@@ -100,8 +104,8 @@ fn user(uid: u32) -> String {
     }
 }
 
-/// What keeps programs of this user from starting a session in `directory`, or from leaving a note
-/// there, as far as it shows from here. `None`: nothing.
+/// What keeps programs of this user from starting a session in `directory` and from leaving a note
+/// there, as far as a check from outside finds it. `None`: nothing.
 #[must_use]
 pub fn obstacle(directory: &Path) -> Option<String> {
     let at = |path: &Path, what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
@@ -112,7 +116,7 @@ pub fn obstacle(directory: &Path) -> Option<String> {
             }
             directory
         }
-        // A program makes it, in its parent.
+        // A program would make it, in its parent.
         Err(_) => directory.parent()?,
     };
     let about = match rustix::fs::statvfs(place) {
@@ -133,9 +137,10 @@ pub fn obstacle(directory: &Path) -> Option<String> {
     })
 }
 
-/// With less than this nothing starts.
+/// Least free space, in bytes, with which a session starts.
 const FREE_BYTES_MIN: u64 = 64 << 10;
 
+/// The notes of living processes in one directory.
 fn in_directory(directory: &Path) -> Vec<OffNote> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let notes = entries.filter_map(|entry| read(&entry.path()));
@@ -144,6 +149,7 @@ fn in_directory(directory: &Path) -> Vec<OffNote> {
         .collect()
 }
 
+/// The note in a file, if the file has the name of one.
 fn read(path: &Path) -> Option<OffNote> {
     let pid = path
         .file_name()?

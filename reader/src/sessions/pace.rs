@@ -1,37 +1,42 @@
 //! How long to wait between two passes: not at all while rings fill fast, 10 ms when all is quiet.
+//!
+//! Programs do not wake their readers, so a reader polls. The wait follows the fullest ring that a
+//! pass found: a reader that comes when a fifth of a ring is sealed has four fifths of margin.
 
 use std::time::Duration;
 
 use crate::sessions::session::{Session, wait_for_end};
+use crate::share::Share1024;
 
-/// Longest wait; a reader notices everything within it.
+/// Longest wait: a reader notices everything within it.
 const LONGEST: Duration = Duration::from_millis(10);
-/// Below this a wait is not worth a system call's wake-up.
+/// Shorter waits are not worth the wake-up from a system call: the reader only yields.
 const SHORTEST: Duration = Duration::from_micros(60);
-/// Part of a ring, in 1/1024, that should be found sealed at most.
-const AIM: u32 = 192;
+/// The part of the fullest ring that a pass should find sealed at most.
+const TARGET: Share1024 = Share1024(192);
 
 /// The wait before the next pass.
 #[derive(Debug)]
 pub(crate) struct Pace {
     wait: Duration,
-    fullest: u32,
+    /// Largest part found sealed since the last wait.
+    fullest: Share1024,
 }
 
 impl Pace {
     pub(crate) fn new() -> Self {
         Self {
             wait: Duration::from_millis(1),
-            fullest: 0,
+            fullest: Share1024::default(),
         }
     }
 
-    /// This part of the pages of a session's fullest ring was found sealed, in 1/1024.
-    pub(crate) fn saw(&mut self, fill: u32) {
-        self.fullest = self.fullest.max(fill);
+    /// Takes note of the part of a session's fullest ring that a pass found sealed.
+    pub(crate) fn saw(&mut self, sealed: Share1024) {
+        self.fullest = self.fullest.max(sealed);
     }
 
-    /// Waits, at most until a process of these sessions ends or a signal arrives.
+    /// Waits before the next pass; a process of these sessions that ends, or a signal, ends the wait.
     pub(crate) fn wait<'a>(&mut self, sessions: impl Iterator<Item = &'a Session>) {
         self.adapt();
         let mut wait = self.wait;
@@ -43,11 +48,12 @@ impl Pace {
     }
 
     fn adapt(&mut self) {
-        let fullest = std::mem::take(&mut self.fullest);
+        let Share1024(fullest) = std::mem::take(&mut self.fullest);
+        let Share1024(target) = TARGET;
         self.wait = match fullest {
-            f if f > 2 * AIM => self.wait / 8,
-            f if f > AIM => self.wait / 2,
-            f if f > AIM / 2 => self.wait,
+            f if f > 2 * target => self.wait / 8,
+            f if f > target => self.wait / 2,
+            f if f > target / 2 => self.wait,
             _ => (self.wait * 2 + SHORTEST / 4).min(LONGEST),
         };
     }
@@ -61,7 +67,7 @@ mod tests {
     fn full_rings_end_the_waiting_and_quiet_ones_lengthen_it() {
         let mut pace = Pace::new();
         for _ in 0..3 {
-            pace.saw(1024);
+            pace.saw(Share1024(1024));
             pace.adapt();
         }
         assert!(pace.wait < SHORTEST);

@@ -1,4 +1,4 @@
-//! What `/proc` tells of processes: their numbers, and the locks that they hold.
+//! What `/proc` says about processes: their numbers in pid namespaces, and the locks that they hold.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use ringmark_ring::identity;
 
-/// Process ids in `/proc`.
+/// The pids of all processes that `/proc` shows.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The number in our pid namespace of the process that is `pid` in the namespace with this inode.
-/// `None`: it is gone or out of sight.
+/// The pid in our namespace of the process that is `pid` in the namespace with this inode. `None`: it
+/// is gone, or out of sight.
 pub(crate) fn pid_here(pid: u32, pid_namespace: u64) -> Option<u32> {
     if pid_namespace == identity::own_pid_namespace() {
         return Some(pid);
@@ -24,7 +24,7 @@ pub(crate) fn pid_here(pid: u32, pid_namespace: u64) -> Option<u32> {
     })
 }
 
-/// Last number of `NSpid:` in `/proc/PID/status`.
+/// The pid of a process in its own namespace: the last number of `NSpid:` in `/proc/PID/status`.
 fn innermost_pid(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status
@@ -33,7 +33,7 @@ fn innermost_pid(pid: u32) -> Option<u32> {
     line.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// The process whose open file holds an exclusive lock on this file.
+/// The process whose open file holds an exclusive lock on this file, other processes first.
 pub(crate) fn holder_of(file: &File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino();
     let own = std::process::id();

@@ -1,4 +1,4 @@
-//! Which sessions a recorder records, and how it finds new ones.
+//! Which sessions a recording or a stream takes, and how it finds new ones.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use ringmark_ring::identity;
 
 use crate::error::ReaderError;
 use crate::sessions::directories::directories;
+use crate::sessions::directory_changes::DirectoryChanges;
 use crate::sessions::find;
 use crate::sessions::found::Found;
-use crate::sessions::glance::Glance;
 use crate::sessions::leases::{self, Gone, Leases};
 use crate::sessions::session::{Access, Session};
 
-/// How often a session is tried again that another recorder has, or for which descriptors or
-/// memory were short.
+/// How often a session is tried again that another recorder holds, or that could not be opened
+/// because descriptors or memory were short.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// Which sessions to record.
+/// Which sessions to take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// Those of one process, by the caller's number for it.
+    /// Those of one process, by its pid in our pid namespace.
     Pid(u32),
-    /// The one ring file.
+    /// The session of this ring file.
     Path(PathBuf),
     /// All that this user may read, present and future.
     All,
@@ -32,12 +32,13 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Whether sessions that do not exist yet are selected: such a recording only ends when told.
+    /// Whether sessions that do not exist yet are selected: such a recording ends only on request.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {
         matches!(self, Self::All | Self::Tag(_))
     }
 
+    /// Whether a session is selected.
     fn wants(&self, session: &Session) -> bool {
         match self {
             Self::Pid(pid) => {
@@ -55,38 +56,54 @@ impl Selection {
 #[derive(Debug)]
 pub(crate) struct Finder {
     selection: Selection,
+    /// Ring files that need no further look: taken, refused or not selected.
     seen: HashSet<Found>,
-    glance: Glance,
-    /// Sessions that could not be had yet.
-    waiting: HashMap<Found, Waiting>,
-    /// The directories could not be looked into for shortage, and this was told.
+    changes: DirectoryChanges,
+    /// Sessions that could not be opened yet and will be tried again.
+    postponed: HashMap<Found, Postponed>,
+    /// Directories could not be read because descriptors or memory were short, and the caller has
+    /// the error.
     is_short: bool,
-    /// The leases of a recording of all sessions.
+    /// The leases of a selection of all sessions.
     leases: Option<Leases>,
 }
 
-/// Why a session has to wait.
+/// A session that will be tried again.
 #[derive(Debug)]
-struct Waiting {
+struct Postponed {
     since: Instant,
-    /// Descriptors or memory are short; else another recorder has it.
+    /// Descriptors or memory were short; otherwise another recorder holds it.
     is_short: bool,
 }
 
+/// What a look for new sessions found.
+#[derive(Debug, Default)]
+pub(crate) struct NewSessions {
+    /// The sessions, open.
+    pub(crate) sessions: Vec<Session>,
+    /// Why others were not opened, each once.
+    pub(crate) errors: Vec<ReaderError>,
+}
+
 impl Finder {
+    /// A finder of the sessions that `selection` selects.
     pub(crate) fn new(selection: Selection) -> Self {
-        let comes_for_all = selection == Selection::All;
+        let takes_all = selection == Selection::All;
         Self {
-            leases: comes_for_all.then(Leases::new),
+            leases: takes_all.then(Leases::new),
             selection,
             seen: HashSet::new(),
-            glance: Glance::default(),
-            waiting: HashMap::new(),
+            changes: DirectoryChanges::default(),
+            postponed: HashMap::new(),
             is_short: false,
         }
     }
 
-    /// What is there at the start. A selection by pid or path must be there.
+    /// The selected sessions that are there at the start. Those selected by tag, and
+    /// all sessions, are left to [`Finder::look`].
+    ///
+    /// # Errors
+    /// A session selected by pid or path is not there or cannot be opened, or no directory is usable.
     pub(crate) fn first(&mut self) -> Result<Vec<Session>, ReaderError> {
         let places = match &self.selection {
             Selection::Pid(pid) => find::by_pid(*pid)?,
@@ -94,9 +111,9 @@ impl Finder {
             Selection::Tag(_) => return Ok(Vec::new()),
             Selection::All => {
                 if let Some(leases) = &mut self.leases {
-                    leases.come_for(&directories());
+                    leases.update(&directories());
                 }
-                // Waiting in a place that is refused would last for ever.
+                // Without one usable directory the recording would wait for ever.
                 let mut refused = find::refused();
                 return match refused.len() >= directories().len() {
                     true => Err(refused.swap_remove(0)),
@@ -112,56 +129,59 @@ impl Finder {
         Ok(sessions)
     }
 
-    /// Sessions that appeared since the last call, and what stood in the way of others.
-    pub(crate) fn news(&mut self) -> (Vec<Session>, Vec<ReaderError>) {
+    /// Opens the selected sessions that appeared since the last call.
+    pub(crate) fn look(&mut self) -> NewSessions {
         if matches!(self.selection, Selection::Path(_)) {
-            return Default::default();
+            return NewSessions::default();
         }
-        let has_waited = |waiting: &Waiting| waiting.since.elapsed() >= TRY_AGAIN;
-        if !(self.glance.is_due() || self.waiting.values().any(has_waited)) {
-            return Default::default();
+        let has_waited = |postponed: &Postponed| postponed.since.elapsed() >= TRY_AGAIN;
+        if !(self.changes.is_due() || self.postponed.values().any(has_waited)) {
+            return NewSessions::default();
         }
         if let Some(leases) = &mut self.leases {
-            leases.come_for(&directories());
+            leases.update(&directories());
         }
-        let (places, wrong) = find::look();
-        let places: HashSet<Found> = places.into_iter().collect();
-        let mut news = (Vec::new(), self.told_once(wrong));
+        let listing = find::look();
+        let places: HashSet<Found> = listing.files.into_iter().collect();
+        let mut new = NewSessions {
+            sessions: Vec::new(),
+            errors: self.new_shortage(listing.errors),
+        };
         if !self.is_short {
             let there: HashSet<_> = places.iter().collect();
             self.seen.retain(|place| there.contains(place));
-            self.waiting.retain(|place, _| there.contains(place));
+            self.postponed.retain(|place, _| there.contains(place));
         }
         for place in places {
-            if !self.seen.contains(&place) && self.waiting.get(&place).is_none_or(has_waited) {
-                self.look_at(place, &mut news);
+            if !self.seen.contains(&place) && self.postponed.get(&place).is_none_or(has_waited) {
+                self.look_at(place, &mut new);
             }
         }
-        news
+        new
     }
 
-    /// Sessions that are there and were not had, because descriptors or memory were short.
+    /// Number of sessions that could not be opened because descriptors or memory were short.
     pub(crate) fn left_out(&self) -> usize {
-        self.waiting.values().filter(|w| w.is_short).count()
+        self.postponed.values().filter(|p| p.is_short).count()
     }
 
-    /// Sessions that were removed before they could be read, since we came for all.
+    /// Sessions that were removed before they could be read, since the start of a selection of all.
     pub(crate) fn gone(&self) -> Gone {
         self.leases.as_ref().map(Leases::gone).unwrap_or_default()
     }
 
-    /// Counts them anew.
+    /// Brings [`Finder::gone`] up to date.
     pub(crate) fn count_gone(&mut self) {
         self.leases.iter_mut().for_each(Leases::count);
     }
 
-    /// Notices of what was removed.
+    /// Notices about what was removed, since the last call.
     pub(crate) fn notices(&mut self) -> Vec<String> {
         let leases = self.leases.as_mut();
         leases.map(Leases::take_notices).unwrap_or_default()
     }
 
-    /// Whether no other reader of all sessions comes for this ring file.
+    /// Whether no other reader of all sessions will read this ring file.
     pub(crate) fn is_alone(&self, ring_file: &Path) -> bool {
         match &self.leases {
             Some(leases) => leases.is_alone(ring_file),
@@ -169,48 +189,49 @@ impl Finder {
         }
     }
 
-    /// Keeps of what kept us from looking for sessions a shortage, if it is new. Directories that
-    /// are refused have been told at the start.
-    fn told_once(&mut self, wrong: Vec<ReaderError>) -> Vec<ReaderError> {
-        let mut short = wrong.into_iter().filter(ReaderError::is_shortage);
+    /// The shortage among the errors of directories, if there was none before. Directories that are
+    /// refused have been reported at the start.
+    fn new_shortage(&mut self, errors: Vec<ReaderError>) -> Vec<ReaderError> {
+        let mut short = errors.into_iter().filter(ReaderError::is_shortage);
         let first = short.next();
         let was_short = std::mem::replace(&mut self.is_short, first.is_some());
         first.into_iter().filter(|_| !was_short).collect()
     }
 
-    /// Finds the session of this ring file anew next time.
+    /// Has the next look find the session of this ring file again.
     pub(crate) fn forget(&mut self, path: &Path) {
         self.seen.retain(|place| place.path != path);
-        self.glance.again();
+        self.changes.look_again();
     }
 
-    /// Has the directories read next time, however they look.
+    /// Has the next look read the directories, changed or not.
     pub(crate) fn look_again(&mut self) {
-        self.glance.again();
+        self.changes.look_again();
     }
 
-    fn look_at(&mut self, place: Found, news: &mut (Vec<Session>, Vec<ReaderError>)) {
+    fn look_at(&mut self, place: Found, new: &mut NewSessions) {
         match self.open_wanted(&place) {
-            Ok(session) => news.0.extend(session),
-            Err(error) if error.is_starting() => return self.glance.again(),
+            Ok(session) => new.sessions.extend(session),
+            Err(error) if error.is_starting() => return self.changes.look_again(),
             Err(error) if error.is_shortage() || matches!(error, ReaderError::Busy { .. }) => {
-                // Its recorder may be killed: then it is ours. Told once.
-                let waiting = Waiting {
+                // Its recorder may end or be killed; then it is ours. Reported once.
+                let postponed = Postponed {
                     since: Instant::now(),
                     is_short: error.is_shortage(),
                 };
-                if self.waiting.insert(place, waiting).is_none() {
-                    news.1.push(error);
+                if self.postponed.insert(place, postponed).is_none() {
+                    new.errors.push(error);
                 }
                 return;
             }
-            Err(error) => news.1.push(error),
+            Err(error) => new.errors.push(error),
         }
-        self.waiting.remove(&place);
+        self.postponed.remove(&place);
         self.seen.insert(place);
     }
 
-    /// Looked at first, if not all are wanted: only what is wanted is locked.
+    /// Opens a session if it is selected. It is observed first, so that only a selected one is
+    /// locked.
     fn open_wanted(&self, place: &Found) -> Result<Option<Session>, ReaderError> {
         if self.selection == Selection::All {
             return Session::open_found(place, Access::Consume).map(Some);

@@ -1,4 +1,7 @@
 //! One session: its mapped ring file, whether its process lives, and who may consume it.
+//!
+//! The file may be any other process's, and its writer may be gone, broken or hostile. The header is
+//! validated once, when the file is mapped; what changes later is read through the ring's own views.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -24,12 +27,21 @@ use crate::sessions::pids::{self, holder_of};
 /// What a session is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// To look: nothing in the file is written.
+    /// To look at: nothing in the file is written.
     Observe,
-    /// To record: a discard session is consumed, by one recorder only.
+    /// To be recorded: a discard session is consumed, by one recorder only.
     Consume,
-    /// To send requests: the mailbox is written.
+    /// To send requests to its process: the mailbox is written.
     Control,
+}
+
+/// Which sessions [`Session::remove_drained`] removes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RemovalScope {
+    /// Those that do not request to be kept.
+    NotKept,
+    /// All.
+    Any,
 }
 
 /// A session that is open.
@@ -37,12 +49,14 @@ pub enum Access {
 pub struct Session {
     ring: RingFile,
     access: Access,
+    /// `None`: the process is dead, or in a pid namespace that we do not see.
     pidfd: Option<OwnedFd>,
+    /// The process was found dead; it stays so.
     dead: AtomicBool,
-    /// The process that held the life lock when it was last found alive; 0: none that has a name here.
+    /// Pid of the holder of the life lock when it was last found alive; 0: it has no pid here.
     holder: AtomicI32,
     shares_clocks: bool,
-    /// As the header states it, unless another session's does so, too.
+    /// The uuid in the header, or another one if a second ring file claims the same.
     uuid: Uuid,
 }
 
@@ -50,7 +64,8 @@ impl Session {
     /// Opens the ring file at `path`.
     ///
     /// # Errors
-    /// The file is not there, not ours, not a ring file, still starting, or (to consume) taken.
+    /// The file is not there, is another user's, is no ring file, is still being set up, or is
+    /// consumed by another recorder.
     pub fn open(path: &Path, access: Access) -> Result<Self, ReaderError> {
         Self::open_found(&Found::at(path), access)
     }
@@ -90,8 +105,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes the consumer's lock. A discard session has one consumer, which holds it alone. Readers
-    /// of an overwrite session share it: while it is held, no other removes the file.
+    /// Takes the consumer's lock, if the session was opened for that. A discard session has one
+    /// consumer, which holds it alone. Readers of an overwrite session share it: while one holds it,
+    /// no other process removes the file.
     fn exclude_others(&self) -> Result<(), ReaderError> {
         if self.access != Access::Consume {
             return Ok(());
@@ -106,8 +122,8 @@ impl Session {
         let hold = || lock::hold_exclusive(file, at);
         let Err(_) = hold() else { return Ok(()) };
         let holder = holder_of(file);
-        // Gone before it could be named: a process that was forked from the last recorder, say, and
-        // has given up its files at exec.
+        // The holder was gone before it could be named: for example a process that the last recorder
+        // forked, and that closed its files at exec.
         if holder.is_none() && hold().is_ok() {
             return Ok(());
         }
@@ -119,38 +135,38 @@ impl Session {
         ReaderError::Busy { path, holder }
     }
 
-    /// The mapped ring file.
+    /// Its mapped ring file.
     #[must_use]
     pub fn ring(&self) -> &RingFile {
         &self.ring
     }
 
-    /// Where the ring file was found.
+    /// The path under which the ring file was found.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.ring.path()
     }
 
-    /// The header as validated.
+    /// The header, as validated when the file was mapped.
     #[must_use]
     pub fn header(&self) -> &SessionHeader {
         &self.ring.geometry().header
     }
 
-    /// Identity of the session.
+    /// Identity of the session in blocks and messages.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         self.uuid
     }
 
-    /// Identity of the ring file.
+    /// Identity of the ring file, by which two paths to one session are recognised.
     #[must_use]
     pub fn file_id(&self) -> FileId {
         let about = self.ring.file().metadata();
         about.map_or_else(|_| FileId::default(), |about| FileId::of(&about))
     }
 
-    /// Gives the session a uuid made of the claimed one and its file's identity: another file claims
+    /// Gives the session a uuid made of the claimed one and its file's identity. Another file claims
     /// the same uuid, and the events of both must stay apart.
     pub(crate) fn set_apart(&mut self) {
         let FileId { device, inode } = self.file_id();
@@ -165,35 +181,35 @@ impl Session {
         self.header().pid
     }
 
-    /// Number of the process in our pid namespace: the one in the header where that is ours, else
-    /// found by namespace and number in `/proc`. `None`: it is gone or out of sight.
+    /// Process id in our pid namespace: the one in the header, or if the process has a namespace of
+    /// its own, the one that `/proc` shows for it. `None`: it is gone or out of sight.
     #[must_use]
     pub fn pid_here(&self) -> Option<u32> {
         let header = self.header();
         pids::pid_here(header.pid, header.pid_namespace)
     }
 
-    /// Whether pages are released to the producer once they are written.
+    /// Whether pages are released to their writer once they are stored.
     #[must_use]
     pub fn consumes(&self) -> bool {
         self.access == Access::Consume && self.ring.geometry().mode == Mode::Discard
     }
 
-    /// The first session attribute with this tag, as text; bytes that are not UTF-8 replaced.
+    /// The first attribute with this tag, as text with bytes that are not UTF-8 replaced.
     #[must_use]
     pub fn attribute(&self, tag: u16) -> Option<String> {
         let value = Attributes::new(&self.ring.geometry().attributes).find(tag)?;
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Whether the session carries the tag `text` (`key=value`).
+    /// Whether the session has the tag `text`, `key=value`.
     #[must_use]
     pub fn has_tag(&self, text: &str) -> bool {
         Attributes::new(&self.ring.geometry().attributes)
             .any(|a| a.tag == tag::TAG && a.value == text.as_bytes())
     }
 
-    /// Service name, else the name of the process, else empty.
+    /// Service name, or the name of the process without one; empty without both.
     #[must_use]
     pub fn name(&self) -> String {
         let service = self.attribute(tag::SERVICE_NAME).filter(|s| !s.is_empty());
@@ -202,7 +218,7 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// Whether the process is gone. Cheap where the process can be seen: one `poll`.
+    /// Whether the process is gone. Where the process can be seen this costs one `poll`.
     #[must_use]
     pub fn process_ended(&self) -> bool {
         if !self.is_known_dead() {
@@ -218,20 +234,21 @@ impl Session {
         self.dead.load(Ordering::Relaxed)
     }
 
-    /// As [`Session::ended`], of a process that can be seen as of the last [`wait_for_end`].
+    /// As [`Session::ended`], but for a process that can be seen as of the last [`wait_for_end`]: no
+    /// system call.
     pub(crate) fn has_ended_by_now(&self) -> bool {
         self.ring.closed() || self.is_known_dead() || self.pidfd.is_none() && self.process_ended()
     }
 
-    /// Whether the process still holds this session, thoroughly: also finds a process that has
-    /// become another program by `exec`. Costs some file reads in `/proc`.
+    /// Whether the process still holds this session. Also finds a process that has become another
+    /// program by `exec`. This costs some file reads in `/proc`.
     #[must_use]
     pub fn liveness(&self) -> Liveness {
         identity::liveness(self.header(), self.ring.file())
     }
 
-    /// Has [`Session::process_ended`] know what [`Session::liveness`] finds. While the life lock is
-    /// held by whom it was held when that was last asked, nothing has changed: one system call.
+    /// Has [`Session::process_ended`] know what [`Session::liveness`] finds. While the same process
+    /// holds the life lock as in the last call nothing has changed, which costs one system call.
     pub fn look_thoroughly(&self) {
         let holder = identity::lock_holder(self.ring.file());
         if holder.is_some_and(|pid| pid == self.holder.load(Ordering::Relaxed)) {
@@ -245,14 +262,14 @@ impl Session {
         self.holder.store(known.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Whether our clocks are the session's: not of another boot, nor of another time namespace.
-    /// If they are not, a clock sample of ours would put its events into another time.
+    /// Whether our clocks are the session's. Those of another boot or time namespace are not; a clock
+    /// sample of ours would then move the session's events in time.
     #[must_use]
     pub fn shares_clocks(&self) -> bool {
         self.shares_clocks
     }
 
-    /// `CLOCK_MONOTONIC` now, in ns, as the session's process reads it; `None`: unknown.
+    /// `CLOCK_MONOTONIC` now, in ns, as the session's process reads it. `None`: it cannot be known.
     #[must_use]
     pub fn monotonic_ns(&self) -> Option<u64> {
         let geometry = self.ring.geometry();
@@ -264,7 +281,7 @@ impl Session {
         is_here.then(|| nominal_ns(&geometry.header, clock::tsc()))
     }
 
-    /// Whether no more events will come: closed, or the process is gone.
+    /// Whether no more events will come: the session is closed, or the process is gone.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.ring.closed() || self.process_ended()
@@ -276,7 +293,8 @@ impl Session {
         self.pidfd.as_ref()
     }
 
-    /// Checks that the file still has its size: a mapping beyond the end of a file must not be touched.
+    /// Checks that the file still has its size: a mapping beyond the end of its file must not be
+    /// touched.
     ///
     /// # Errors
     /// [`ReaderError::Truncated`], or what `fstat` said.
@@ -294,8 +312,8 @@ impl Session {
         Ok(())
     }
 
-    /// Checks that nothing was read from pages that were gone, if the process is guarded
-    /// ([`ringmark_ring::guard`]): to be asked after reading, before what was read is used.
+    /// Checks that nothing was read beyond the end of a truncated file, in a process that is guarded
+    /// ([`ringmark_ring::guard`]). It is to be called after reading, before what was read is used.
     ///
     /// # Errors
     /// As [`Session::check_size`].
@@ -306,7 +324,7 @@ impl Session {
         Ok(())
     }
 
-    /// Marks all of an ended session as consumed: it is stored elsewhere for good.
+    /// Marks all pages of an ended session as consumed: they are stored elsewhere for good.
     pub(crate) fn set_taken(&self) {
         if self.access != Access::Consume {
             return;
@@ -315,15 +333,17 @@ impl Session {
         slots.for_each(|slot| slot.release(slot.produced()));
     }
 
-    /// Removes the ring file, everything in it being stored for good, if that is wanted: of a
-    /// discard session that did not ask to be kept; of one in overwrite mode that its program would
-    /// have removed had no reader come for it, if this reader is `alone` in that; with `any`, of any.
+    /// Removes the ring file of a session that is stored elsewhere for good, if `scope` allows it.
+    ///
+    /// A discard session is not kept unless it requests that always. A session in overwrite mode is
+    /// removed where its program would have done so on a clean exit without readers, and if this
+    /// reader is `alone`: no other reader of all sessions will read it.
     ///
     /// # Errors
     /// As [`Session::remove_file`].
     pub(crate) fn remove_drained(
         &self,
-        any: bool,
+        scope: RemovalScope,
         alone: impl FnOnce(&Path) -> bool,
     ) -> Result<(), ReaderError> {
         const KEEP_CRASH: u32 = 0;
@@ -333,13 +353,14 @@ impl Session {
             Mode::Discard => keep != KEEP_ALWAYS,
             Mode::Overwrite => keep == KEEP_CRASH && self.ring.has_said_bye() && alone(self.path()),
         };
-        if any || removes {
+        if scope == RemovalScope::Any || removes {
             self.remove_file()?;
         }
         Ok(())
     }
 
-    /// Removes the ring file, if its name still leads to this file.
+    /// Removes the ring file, if its path still leads to the file that is open. Returns whether it
+    /// did.
     ///
     /// # Errors
     /// What `unlink` said.
@@ -360,7 +381,8 @@ pub(crate) fn same_file(path: &Path, file: &File) -> bool {
     }
 }
 
-/// A pidfd of the session's process; `None` if it is dead, another process, or out of sight.
+/// A pidfd of the session's process. `None`: it is dead or out of sight, or its pid is another
+/// process's by now.
 fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     let header = &ring.geometry().header;
     if header.pid_namespace != identity::own_pid_namespace() {
@@ -368,14 +390,14 @@ fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     }
     let pid = Pid::from_raw(i32::try_from(header.pid).ok()?)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // Looked up after the pidfd was opened: from now on the pid cannot pass to another process
-    // unnoticed.
+    // Asked after the pidfd was opened: from then on the pid cannot pass to another process without
+    // the pidfd reporting an end.
     let alive = identity::liveness(header, ring.file()) == Liveness::Alive;
     alive.then_some(pidfd)
 }
 
-/// As [`Session::shares_clocks`]. A process that is out of sight, or gone, cannot be asked for its
-/// time namespace: then its own samples tell, as well as a nominal rate can.
+/// As [`Session::shares_clocks`]. The time namespace of a process that is gone or out of sight cannot
+/// be read. Then the session's own samples decide, as precisely as its nominal rate allows.
 fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
     const TOLERANCE_NS: u64 = 1_000_000_000;
     let (header, clock) = (&ring.geometry().header, ring.geometry().clock);
@@ -391,7 +413,7 @@ fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
     clock != Clock::Tsc || now.mono_ns.abs_diff(expected) < TOLERANCE_NS + age / 16
 }
 
-/// `CLOCK_MONOTONIC` at a tick by the rate that the header declares.
+/// `CLOCK_MONOTONIC` in ns at a tick, by the nominal rate in the header.
 fn nominal_ns(header: &SessionHeader, tick: u64) -> u64 {
     let rate = Rate {
         mult: header.tick_mult,
@@ -401,9 +423,9 @@ fn nominal_ns(header: &SessionHeader, tick: u64) -> u64 {
     header.mono_zero_ns.saturating_add(rate.nanoseconds(ticks))
 }
 
-/// Waits until the process of one of these sessions ends, at most for `time`, or until a signal
-/// arrives. Which of them have ended is then known. Those of which it was known before are left out:
-/// they would end each wait at once.
+/// Waits until the process of one of these sessions ends, a signal arrives, or `time` has passed.
+/// [`Session::has_ended_by_now`] then knows which have ended. Sessions whose end was known before are
+/// left out: they would end every wait at once.
 pub(crate) fn wait_for_end<'a>(sessions: impl Iterator<Item = &'a Session>, time: Duration) {
     let seen = sessions.filter(|session| !session.is_known_dead());
     let (seen, mut fds): (Vec<_>, Vec<_>) = seen
@@ -416,7 +438,7 @@ pub(crate) fn wait_for_end<'a>(sessions: impl Iterator<Item = &'a Session>, time
         tv_sec: time.as_secs() as i64,
         tv_nsec: i64::from(time.subsec_nanos()),
     };
-    // Interrupted: nothing is known, and it is time for the next pass.
+    // After a signal nothing new is known; the caller goes on with its next pass.
     if poll(&mut fds, Some(&time)).unwrap_or(0) == 0 {
         return;
     }

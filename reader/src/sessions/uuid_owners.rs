@@ -1,4 +1,7 @@
-//! Sessions that claim the uuid of another: one of them lies, and their events must stay apart.
+//! Keeps sessions apart that claim one uuid.
+//!
+//! A ring file is written by any program of the user, and a copied or hostile one may carry the uuid
+//! of another session. Under one uuid a decoder would mix the events of both.
 
 use std::collections::HashMap;
 
@@ -7,13 +10,13 @@ use ringmark_format::Uuid;
 use crate::sessions::file_id::FileId;
 use crate::sessions::session::Session;
 
-/// Ring files by the uuids under which their sessions leave this process.
+/// Which ring file each uuid stands for in what this process writes or sends.
 #[derive(Debug, Default)]
-pub(crate) struct Owners(HashMap<Uuid, FileId>);
+pub(crate) struct UuidOwners(HashMap<Uuid, FileId>);
 
-impl Owners {
-    /// Makes sure that no two ring files share a uuid: the later one gets another. Returns the
-    /// notice that says so.
+impl UuidOwners {
+    /// Makes sure that no two ring files share a uuid: the later one gets another, and a notice
+    /// says so.
     pub(crate) fn keep_apart(&mut self, session: &mut Session) -> Option<String> {
         let file = session.file_id();
         if *self.0.entry(session.uuid()).or_insert(file) == file {
@@ -22,7 +25,7 @@ impl Owners {
         Some(self.set_apart(session))
     }
 
-    /// Gives the session another uuid: its own belongs to another session. Returns the notice.
+    /// Gives the session another uuid; returns a notice.
     pub(crate) fn set_apart(&mut self, session: &mut Session) -> String {
         session.set_apart();
         self.0.insert(session.uuid(), session.file_id());

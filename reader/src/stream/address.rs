@@ -1,22 +1,22 @@
-//! Where a collector is, and where one listens: `tls://`, `tcp://` or `unix://`.
+//! Addresses of collectors: `tls://`, `tcp://` or `unix://`.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A collector's address.
+/// Where a collector listens, and how it is spoken to there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// `tls://HOST:PORT`: both sides prove who they are.
+    /// `tls://HOST:PORT`: encrypted, and both sides prove who they are.
     Tls(String),
-    /// `tcp://HOST:PORT`, unprotected.
+    /// `tcp://HOST:PORT`: neither encrypted nor proved.
     Tcp(String),
-    /// `unix://PATH`.
+    /// `unix://PATH`, with an absolute path.
     Unix(PathBuf),
 }
 
-/// A text that is no collector's address.
+/// Why a text is not the address of a collector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}: {what}, expected tls://HOST:PORT, tcp://HOST:PORT or unix:///PATH")]
 pub struct AddressError {
@@ -63,7 +63,8 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Whether others than this host may hear and say what goes over it. Looks names up.
+    /// Whether other hosts could read or forge what is sent: plain TCP beyond this host. The name is
+    /// looked up; one that cannot be counts as exposed.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         let Self::Tcp(place) = self else { return false };

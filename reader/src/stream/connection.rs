@@ -1,4 +1,7 @@
-//! A connection to a collector: greeting, credit, what is durable, pings.
+//! A connection to a collector, as its protocol sees it: greeting, credit, acknowledgements, PINGs.
+//!
+//! Positions count the bytes of blocks since the connection began; messages do not count. The collector
+//! gives credit up to some position, and acknowledges what is durable up to another one.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -14,23 +17,23 @@ use ringmark_format::{Uuid, align8};
 use ringmark_ring::{clock, identity};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::socket::Reference;
+use super::socket::FileRange;
 use super::wire::{Message, SILENT, Wire};
 use crate::pages::positions::SlotPosition;
 
-/// Who a streamer says it is.
+/// What a streamer says about itself in HELLO.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Introduction {
-    /// Name of the host.
+    /// Name of the host, under which the collector stores its sessions.
     pub host: String,
-    /// Identity of the host.
+    /// Identity of the host: its machine id.
     pub machine: [u8; 16],
-    /// What the collector knows its streamers by.
+    /// A secret that streamers share with the collector, where TLS does not prove the host.
     pub token: Option<String>,
 }
 
 impl Introduction {
-    /// This host.
+    /// The introduction of this host, without a token.
     #[must_use]
     pub fn of_this_host() -> Self {
         let uname = rustix::system::uname();
@@ -43,35 +46,42 @@ impl Introduction {
     }
 }
 
-/// What a collector said that its streamer must act on.
+/// A message of the collector on which its streamer must act.
 #[derive(Debug)]
-pub(super) enum Said {
-    /// This many bytes of the connection are durable.
-    Durable,
-    /// What is durable of a session.
+pub(super) enum CollectorMessage {
+    /// ACK: more bytes are durable, see [`Connection::durable`].
+    Acknowledged,
+    /// RESUME: what the collector has of a session.
     Resume {
         session: Uuid,
         schema_bytes: u64,
         slots: Vec<SlotPosition>,
     },
-    /// It will close.
+    /// DRAIN: the collector will close.
     Drain,
 }
 
-/// A connection whose greeting went well.
+/// A connection that was greeted.
 pub(super) struct Connection {
     wire: Wire,
+    /// Position after the last byte that was passed to [`Connection::send`].
     sent: u64,
+    /// Position before which all is durable.
     durable: u64,
+    /// Position up to which may be sent.
     credit: u64,
-    /// Sent, and not allowed by the credit yet.
+    /// Blocks that wait for credit.
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: u64,
-    said: VecDeque<Said>,
+    /// Messages that were received and not acted on.
+    received: VecDeque<CollectorMessage>,
 }
 
 impl Connection {
-    /// Says HELLO and waits for WELCOME.
+    /// Greets the collector: says HELLO and waits for WELCOME, which gives the first credit.
+    ///
+    /// # Errors
+    /// The collector refuses us, speaks a newer protocol, or does not answer.
     pub(super) fn open(mut wire: Wire, introduction: &Introduction) -> io::Result<Self> {
         wire.send(&hello(introduction))?;
         let begun = Instant::now();
@@ -93,21 +103,21 @@ impl Connection {
             credit,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            said: VecDeque::new(),
+            received: VecDeque::new(),
         })
     }
 
-    /// Bytes of blocks sent.
+    /// Bytes of blocks sent since the connection began.
     pub(super) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Of them, durable.
+    /// How many of them are durable.
     pub(super) fn durable(&self) -> u64 {
         self.durable
     }
 
-    /// Bytes that may be sent now.
+    /// Bytes that may be sent now: the credit, but nothing while the socket takes nothing.
     pub(super) fn room(&self) -> u64 {
         match self.wire.is_full() {
             true => 0,
@@ -115,8 +125,8 @@ impl Connection {
         }
     }
 
-    /// Sends whole blocks of a dump. What credit does not allow yet goes later: a caller that
-    /// sends a lot asks for [`Connection::room`] first.
+    /// Sends whole blocks of a dump. What credit does not allow is kept and sent later, so a caller
+    /// that sends much asks for [`Connection::room`] first.
     pub(super) fn send(&mut self, blocks: &[u8]) -> io::Result<()> {
         self.sent += blocks.len() as u64;
         if self.sent <= self.credit {
@@ -127,22 +137,22 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether pages can be sent by reference.
+    /// Whether pages can be sent by reference: not through TLS.
     pub(super) fn takes_references(&self) -> bool {
         self.wire.takes_references()
     }
 
-    /// Sends a block whose content is sent by reference. To be called with room for it.
-    pub(super) fn send_page(&mut self, head: &[u8], content: Reference) -> io::Result<()> {
+    /// Sends a block whose content is sent by reference. There must be [`Connection::room`] for it.
+    pub(super) fn send_page(&mut self, head: &[u8], content: FileRange) -> io::Result<()> {
         self.sent += (head.len() + content.bytes()) as u64;
         self.wire.send_page(head, content)
     }
 
-    /// Sends what waited for credit.
+    /// Sends what waits for credit, as far as the credit now allows.
     fn send_waiting(&mut self) -> io::Result<()> {
         while let Some(blocks) = self.waiting.front() {
-            let behind = self.sent - self.waiting_bytes + blocks.len() as u64;
-            if behind > self.credit {
+            let end = self.sent - self.waiting_bytes + blocks.len() as u64;
+            if end > self.credit {
                 break;
             }
             self.wire.send(blocks)?;
@@ -152,25 +162,25 @@ impl Connection {
         Ok(())
     }
 
-    /// Says a message without content.
+    /// Sends a message without content.
     pub(super) fn say(&mut self, kind: u16) -> io::Result<()> {
         let mut block = Vec::new();
         message(&mut block, kind, &[]);
         self.wire.send(&block)
     }
 
-    /// The next thing that the collector said.
-    pub(super) fn hear(&mut self) -> io::Result<Option<Said>> {
+    /// The next message on which the streamer must act, if one has come.
+    pub(super) fn hear(&mut self) -> io::Result<Option<CollectorMessage>> {
         self.take_messages()?;
-        Ok(self.said.pop_front())
+        Ok(self.received.pop_front())
     }
 
-    /// Takes in what the collector said, and keeps it for [`Connection::hear`].
+    /// Receives what has come, and keeps it for [`Connection::hear`]. Credit counts at once.
     pub(super) fn listen(&mut self) -> io::Result<()> {
         self.take_messages()
     }
 
-    /// Waits until the collector says something, at most `most`.
+    /// Waits until the collector says something, but no longer than `most`.
     pub(super) fn wait(&self, most: Duration) -> io::Result<()> {
         self.wire.wait_input(most)
     }
@@ -182,6 +192,7 @@ impl Connection {
         Ok(())
     }
 
+    /// Acts on a message, or keeps it for the streamer. Messages of later versions are skipped.
     fn take(&mut self, message: &Message) -> io::Result<()> {
         let content = message.content.as_slice();
         match message.header.kind {
@@ -192,7 +203,7 @@ impl Connection {
                     return Err(contradiction("ACK"));
                 }
                 (self.durable, self.credit) = (ack.durable, ack.credit);
-                self.said.push_back(Said::Durable);
+                self.received.push_back(CollectorMessage::Acknowledged);
                 self.send_waiting()?;
             }
             kind::PING => {
@@ -207,8 +218,8 @@ impl Connection {
                 self::message(&mut block, kind::PONG, pong.as_bytes());
                 self.wire.send(&block)?;
             }
-            kind::RESUME => self.said.push_back(resume(message)?),
-            kind::DRAIN => self.said.push_back(Said::Drain),
+            kind::RESUME => self.received.push_back(resume(message)?),
+            kind::DRAIN => self.received.push_back(CollectorMessage::Drain),
             kind::REFUSED => return Err(refused(message)),
             kind::HELLO | kind::WELCOME | kind::PONG | kind::BYE => {
                 return Err(unexpected(message));
@@ -240,6 +251,7 @@ fn hello(introduction: &Introduction) -> Vec<u8> {
     block
 }
 
+/// The credit in a WELCOME.
 fn welcomed(message: &Message) -> io::Result<u64> {
     let welcome: Welcome = read(&message.content)?;
     if welcome.version_major > STREAM_MAJOR {
@@ -250,7 +262,7 @@ fn welcomed(message: &Message) -> io::Result<u64> {
     Ok(welcome.credit)
 }
 
-fn resume(message: &Message) -> io::Result<Said> {
+fn resume(message: &Message) -> io::Result<CollectorMessage> {
     let resume: Resume = read(&message.content)?;
     let mut slots = Vec::new();
     let mut rest = message.content.get(Resume::BYTES..).unwrap_or_default();
@@ -263,23 +275,23 @@ fn resume(message: &Message) -> io::Result<Said> {
         });
         rest = after;
     }
-    Ok(Said::Resume {
+    Ok(CollectorMessage::Resume {
         session: Uuid(message.header.session),
         schema_bytes: resume.schema_bytes,
         slots,
     })
 }
 
-/// What the collector refused.
+/// The collector's refusal of a session or of the whole connection.
 #[derive(Debug, thiserror::Error)]
 #[error("refused: {why}")]
 pub(super) struct Refusal {
-    /// A session, if it is not all of us.
+    /// The session; `None`: the connection.
     pub(super) session: Option<Uuid>,
     why: String,
 }
 
-/// What refused us, in its own words.
+/// The error for a REFUSED, with the collector's reason. Its bytes are escaped: they will be shown.
 fn refused(message: &Message) -> io::Error {
     let text = message.content.get(Refused::BYTES..).unwrap_or_default();
     let refusal = Refusal {
@@ -299,6 +311,7 @@ fn contradiction(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, text)
 }
 
+/// The fixed part of a message's content.
 fn read<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable>(
     content: &[u8],
 ) -> io::Result<T> {

@@ -1,4 +1,4 @@
-//! Who we are and whom we believe: certificate, key and CA, and what they make of TLS.
+//! Credentials for TLS: a certificate with its key, and the CA whose certificates are trusted.
 
 use std::fmt;
 use std::path::Path;
@@ -12,10 +12,10 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use super::secret_file::{self, CredentialsError, wrong};
+use super::secret_file::{self, CredentialsError, CredentialsFault};
 
-/// A CA, and a certificate with its key. TLS 1.3 only, both sides prove themselves, every
-/// connection anew.
+/// A CA, and a certificate with its key. Only TLS 1.3 is spoken, both sides show certificates, and no
+/// connection resumes an earlier one: a certificate that has expired ends with its connection.
 #[derive(Clone)]
 pub struct Credentials {
     as_streamer: Arc<ClientConfig>,
@@ -31,37 +31,41 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Reads PEM files: the CA whose certificates we believe, our certificate, and its key.
+    /// Reads PEM files: the CA whose certificates are trusted, our certificate, and its key.
     ///
     /// # Errors
-    /// One cannot be read or holds something else, the key may be read by others, or it is not
-    /// the certificate's.
+    /// A file cannot be read or holds something else, other users may read the key, or it is not the
+    /// certificate's.
     pub fn load(ca: &Path, cert: &Path, key: &Path) -> Result<Self, CredentialsError> {
+        let in_ca = |source| CredentialsFault::Tls(source).in_file(ca);
         let mut roots = RootCertStore::empty();
         for root in certificates(ca)? {
-            roots.add(root).map_err(|e| wrong(ca, e))?;
+            roots.add(root).map_err(in_ca)?;
         }
         let roots = Arc::new(roots);
         let chain = certificates(cert)?;
         let hosts = hosts_of(&chain);
         let pem = secret_file::read(key)?;
-        let no_key = |e| wrong(key, format!("no private key in PEM: {e}"));
+        let no_key = |source| CredentialsFault::NoKey(source).in_file(key);
         let secret = PrivateKeyDer::from_pem_slice(&pem).map_err(no_key)?;
-        let mismatch = |e| wrong(key, format!("not the key of {}: {e}", cert.display()));
+        let mismatch = |source| {
+            let cert = cert.to_owned();
+            CredentialsFault::OtherKey { cert, source }.in_file(key)
+        };
 
         let provider = Arc::new(ring::default_provider());
         let mut as_streamer = client_of(&provider)
-            .map_err(|e| wrong(ca, e))?
+            .map_err(in_ca)?
             .with_root_certificates(roots.clone())
             .with_client_auth_cert(chain.clone(), secret.clone_key())
             .map_err(mismatch)?;
         as_streamer.resumption = Resumption::disabled();
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
             .build()
-            .map_err(|e| wrong(ca, e))?;
+            .map_err(|source| CredentialsFault::Verifier(source).in_file(ca))?;
         let mut as_collector = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
-            .map_err(|e| wrong(ca, e))?
+            .map_err(in_ca)?
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain, secret)
             .map_err(mismatch)?;
@@ -74,19 +78,19 @@ impl Credentials {
         })
     }
 
-    /// The names in our certificate.
+    /// The host names in our certificate.
     #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// For a collector's side of a connection.
+    /// The configuration for a collector's side of a connection.
     #[must_use]
     pub fn as_collector(&self) -> Arc<ServerConfig> {
         self.as_collector.clone()
     }
 
-    /// For a streamer's side of a connection.
+    /// The configuration for a streamer's side of a connection.
     #[must_use]
     pub fn as_streamer(&self) -> Arc<ClientConfig> {
         self.as_streamer.clone()
@@ -99,17 +103,18 @@ fn client_of(provider: &Arc<CryptoProvider>) -> Result<ClientBuilder, rustls::Er
     ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13])
 }
 
+/// The certificates in a PEM file: at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CredentialsError> {
-    let pem = std::fs::read(path).map_err(|e| wrong(path, e))?;
+    let pem = std::fs::read(path).map_err(|e| CredentialsFault::Io(e).in_file(path))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(wrong(path, "no certificate in PEM")),
-        Err(error) => Err(wrong(path, format!("no certificate in PEM: {error}"))),
+        Ok(_) => Err(CredentialsFault::NoCertificate.in_file(path)),
+        Err(error) => Err(CredentialsFault::BadCertificate(error).in_file(path)),
     }
 }
 
-/// The names of hosts in the first certificate of a chain.
+/// The host names in the first certificate of a chain; none in a certificate that cannot be read.
 #[must_use]
 pub fn hosts_of(chain: &[CertificateDer<'_>]) -> Vec<String> {
     let first = chain.first();

@@ -1,4 +1,7 @@
-//! Batches under way to the collector: which pages may be released once which byte is durable.
+//! Batches in flight: sent to the collector, and not known to be durable.
+//!
+//! The collector acknowledges bytes of the connection, in order. Each batch is kept with the position
+//! of its last byte, so an acknowledgement says which pages may be released.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,89 +11,101 @@ use ringmark_format::Uuid;
 use super::positions::SpillPosition;
 use crate::pages::positions::SlotPosition;
 
-/// What is not needed any more when a batch is durable.
+/// What may be released once a batch is durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Landing {
-    /// Pages of rings before these.
-    pub(super) rings: Vec<SlotPosition>,
-    /// What waited on disk, before this.
-    pub(super) spilled: Option<SpillPosition>,
+pub(super) struct Release {
+    /// The pages before these, in their rings.
+    pub(super) pages: Vec<SlotPosition>,
+    /// What lies before this place, in the session's spill.
+    pub(super) spilled_to: Option<SpillPosition>,
 }
 
-impl Landing {
-    pub(super) fn pages(rings: Vec<SlotPosition>) -> Self {
+impl Release {
+    /// Pages in rings.
+    pub(super) fn pages(pages: Vec<SlotPosition>) -> Self {
         Self {
-            rings,
-            spilled: None,
+            pages,
+            spilled_to: None,
         }
     }
 
+    /// Files on disk.
     pub(super) fn spilled(to: SpillPosition) -> Self {
         Self {
-            rings: Vec::new(),
-            spilled: Some(to),
+            pages: Vec::new(),
+            spilled_to: Some(to),
         }
     }
 }
 
-/// One batch under way.
+/// A batch that was sent.
 #[derive(Debug)]
-struct Flight {
-    /// Byte of the connection after it.
+struct SentBatch {
+    /// Position after its last byte, in bytes of the connection.
     end: u64,
     session: Uuid,
     bytes: u64,
-    begun: Instant,
-    landing: Landing,
+    sent_at: Instant,
+    release: Release,
 }
 
-/// Batches under way on one connection, in order.
+/// A batch that the collector has for good.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DurableBatch {
+    pub(super) session: Uuid,
+    pub(super) release: Release,
+}
+
+/// The batches in flight on one connection, in the order of sending.
 #[derive(Debug, Default)]
-pub(super) struct Flights {
-    flights: VecDeque<Flight>,
-    /// The end of the last one that is durable.
-    landed: u64,
+pub(super) struct InFlight {
+    batches: VecDeque<SentBatch>,
+    /// The end of the last batch that is durable.
+    durable_to: u64,
 }
 
-impl Flights {
+impl InFlight {
     /// Adds a batch that was sent; its last byte is the one before `end`.
-    pub(super) fn push(&mut self, end: u64, session: Uuid, landing: Landing) {
-        let behind = self.flights.back().map_or(self.landed, |last| last.end);
-        self.flights.push_back(Flight {
+    pub(super) fn push(&mut self, end: u64, session: Uuid, release: Release) {
+        let begin = self.batches.back().map_or(self.durable_to, |last| last.end);
+        self.batches.push_back(SentBatch {
             end,
             session,
-            bytes: end.saturating_sub(behind),
-            begun: Instant::now(),
-            landing,
+            bytes: end.saturating_sub(begin),
+            sent_at: Instant::now(),
+            release,
         });
     }
 
-    /// How long the oldest batch of a session has been under way.
+    /// How long the oldest batch of a session has been in flight; 0 without one.
     pub(super) fn age(&self, session: Uuid) -> Duration {
-        let oldest = self.flights.iter().find(|f| f.session == session);
-        oldest.map_or(Duration::ZERO, |f| f.begun.elapsed())
+        let oldest = self.batches.iter().find(|sent| sent.session == session);
+        oldest.map_or(Duration::ZERO, |sent| sent.sent_at.elapsed())
     }
 
-    /// The next batch that is durable when the first `durable` bytes are.
-    pub(super) fn landed(&mut self, durable: u64) -> Option<(Uuid, Landing)> {
-        let first = self.flights.front()?;
+    /// Removes the next batch that is durable when the first `durable` bytes are, and returns it.
+    pub(super) fn next_durable(&mut self, durable: u64) -> Option<DurableBatch> {
+        let first = self.batches.front()?;
         if first.end > durable {
             return None;
         }
-        let flight = self.flights.pop_front()?;
-        self.landed = flight.end;
-        Some((flight.session, flight.landing))
+        let sent = self.batches.pop_front()?;
+        self.durable_to = sent.end;
+        Some(DurableBatch {
+            session: sent.session,
+            release: sent.release,
+        })
     }
 
-    /// Bytes of a session that are under way.
+    /// Bytes of a session that are in flight.
     pub(super) fn bytes(&self, session: Uuid) -> u64 {
-        let its = self.flights.iter().filter(|f| f.session == session);
-        its.map(|f| f.bytes).sum()
+        let its = self.batches.iter().filter(|sent| sent.session == session);
+        its.map(|sent| sent.bytes).sum()
     }
 
-    /// Whether something of this session is under way.
-    pub(super) fn holds(&self, session: Uuid) -> bool {
-        self.flights.iter().any(|f| f.session == session)
+    /// Whether a batch of this session is in flight.
+    pub(super) fn has(&self, session: Uuid) -> bool {
+        self.batches.iter().any(|sent| sent.session == session)
     }
 }
 
@@ -99,19 +114,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_lands_when_its_last_byte_is_durable_and_not_before() {
-        let (mut flights, session) = (Flights::default(), Uuid([1; 16]));
+    fn a_batch_is_released_when_its_last_byte_is_durable_and_not_before() {
+        let (mut in_flight, session) = (InFlight::default(), Uuid([1; 16]));
         let position = |&(slot, next_page): &(u32, u64)| SlotPosition { slot, next_page };
-        let pages = |of: &[(u32, u64)]| Landing::pages(of.iter().map(position).collect());
-        flights.push(10, session, pages(&[(0, 1)]));
-        flights.push(20, session, pages(&[(0, 2), (1, 1)]));
-        assert!(flights.landed(9).is_none());
-        assert_eq!(flights.landed(19), Some((session, pages(&[(0, 1)]))));
-        assert!(flights.landed(19).is_none() && flights.holds(session));
-        assert_eq!(
-            flights.landed(20),
-            Some((session, pages(&[(0, 2), (1, 1)])))
-        );
-        assert!(!flights.holds(session));
+        let pages = |of: &[(u32, u64)]| Release::pages(of.iter().map(position).collect());
+        let durable = |release| Some(DurableBatch { session, release });
+        in_flight.push(10, session, pages(&[(0, 1)]));
+        in_flight.push(20, session, pages(&[(0, 2), (1, 1)]));
+        assert_eq!(in_flight.bytes(session), 20);
+        assert!(in_flight.next_durable(9).is_none());
+        assert_eq!(in_flight.next_durable(19), durable(pages(&[(0, 1)])));
+        assert!(in_flight.next_durable(19).is_none() && in_flight.has(session));
+        assert_eq!(in_flight.bytes(session), 10);
+        let second = pages(&[(0, 2), (1, 1)]);
+        assert_eq!(in_flight.next_durable(20), durable(second));
+        assert!(!in_flight.has(session));
     }
 }

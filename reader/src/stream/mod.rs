@@ -1,15 +1,18 @@
-//! Pages to a collector: the same drains as a recording, released when the collector has said that
-//! they are durable, and never before.
+//! Streams: pages sent to a collector, and released once it has said that they are durable.
 //!
-//! [`Streamer`] finds sessions; each `Track` fills batches, which go out through `Outgoing`: a `Connection`
-//! sends them and hears what is durable, `Flights` knows which pages that releases. What a
-//! collector does not take waits in a `Spill`.
+//! The way of a page: [`Streamer`] finds sessions. Each `streamed_session` fills batches from its drain
+//! and hands them to `outgoing`, which sends them over a `connection` and notes them as
+//! `in_flight`. The connection turns messages into bytes for the `wire`, and that writes them to a
+//! `socket`, plain or through TLS (`tls_socket`). When the collector acknowledges bytes, the batches
+//! in flight say which pages that releases.
+//!
+//! A page takes another way while the collector is away or slow: to a file of the `spill`, which
+//! releases it at once, and later from there to the connection. A page may also go from the ring file
+//! to the socket without a copy (`zero_copy`).
 
 mod address;
 mod connection;
 mod credentials;
-mod tls_socket;
-mod tls_errors;
 mod in_flight;
 mod outgoing;
 mod positions;
@@ -17,18 +20,20 @@ mod secret_file;
 mod socket;
 mod spill;
 mod status;
-mod streamer;
 mod streamed_session;
+mod streamer;
+mod tls_errors;
+mod tls_socket;
 mod wire;
 mod zero_copy;
 
 pub use address::{Address, AddressError};
 pub use connection::Introduction;
 pub use credentials::{Credentials, hosts_of};
-pub use tls_errors::explain;
 pub use secret_file::{CredentialsError, read_token};
 pub use spill::SpillOptions;
 pub use status::StreamStatus;
 pub use streamer::{StreamFigures, StreamOptions, Streamer};
+pub use tls_errors::explain;
 #[cfg(planted)]
 pub use zero_copy::RELEASE_WHEN_SENT;

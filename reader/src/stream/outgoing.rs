@@ -1,4 +1,4 @@
-//! Sends a session's blocks over the connection, and notes them among what is under way.
+//! Sends a session's blocks over the connection, and notes what is in flight.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,45 +10,50 @@ use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
 
 use super::connection::Connection;
-use super::in_flight::{Flights, Landing};
+use super::in_flight::{InFlight, Release};
 use super::positions::{SlotPage, page_of};
 use crate::pages::batch::{Batch, fits};
-use crate::pages::drain::SessionDrain;
+use crate::pages::drain::{SchemaPiece, SessionDrain};
 use crate::recording::dump::Codec;
 
-/// Least credit with which a batch is begun: a page of any size, its schema, counters.
-const ROOM: u64 = 2 << 20;
+/// Least credit with which a batch is begun, in bytes: enough for a page of any size, its schema, and
+/// counters.
+const CREDIT_MIN: u64 = 2 << 20;
 
-/// What a track needs to send blocks.
+/// What a session needs to send blocks; lent by the streamer for one step.
 pub(super) struct Outgoing<'a> {
     pub(super) connection: &'a mut Connection,
-    pub(super) flights: &'a mut Flights,
+    pub(super) in_flight: &'a mut InFlight,
+    /// Buffer for pages.
     pub(super) batch: &'a mut Batch,
+    /// Buffer for packed pages.
     pub(super) scratch: &'a mut Vec<u8>,
     pub(super) codec: Codec,
     /// How often open pages are sent.
     pub(super) open_every: Duration,
+    /// Notices for the user.
     pub(super) notices: &'a mut Vec<String>,
 }
 
 impl Outgoing<'_> {
-    /// Whether a batch may be begun.
+    /// Whether there is credit for a batch; reads the collector's messages if there is not.
     pub(super) fn has_room(&mut self) -> io::Result<bool> {
-        if self.connection.room() < ROOM {
+        if self.connection.room() < CREDIT_MIN {
             self.connection.listen()?;
         }
-        Ok(self.connection.room() >= ROOM)
+        Ok(self.connection.room() >= CREDIT_MIN)
     }
 
+    /// Sends SESSION: announces a session.
     pub(super) fn send_session(&mut self, uuid: Uuid, content: &[u8]) -> io::Result<()> {
         let mut block = Vec::new();
         fits(write::session(&mut block, uuid, content));
         self.connection.send(&block)
     }
 
-    /// Sends the schema that is published and was not sent.
+    /// Sends the schema that is published and not sent: it must precede the pages that need it.
     pub(super) fn send_schema(&mut self, uuid: Uuid, drain: &mut SessionDrain) -> io::Result<()> {
-        while let Some((offset, bytes)) = drain.peek_schema() {
+        while let Some(SchemaPiece { offset, bytes }) = drain.peek_schema() {
             let mut block = Vec::new();
             fits(write::schema(&mut block, uuid, offset, &bytes));
             self.connection.send(&block)?;
@@ -57,30 +62,32 @@ impl Outgoing<'_> {
         Ok(())
     }
 
+    /// Sends COUNTERS.
     pub(super) fn send_counters(&mut self, uuid: Uuid, content: &[u8]) -> io::Result<()> {
         let mut block = Vec::new();
         fits(write::counters(&mut block, uuid, content));
         self.connection.send(&block)
     }
 
-    /// Sends the batch.
+    /// Sends the pages in the batch.
     pub(super) fn send_batch(&mut self, uuid: Uuid) -> io::Result<()> {
         let blocks = pack(self.codec, uuid, self.batch.bytes(), self.scratch);
         self.connection.send(blocks)
     }
 
-    /// Sends blocks that are pages, mostly.
+    /// Sends blocks from disk: pages, and in part schema.
     pub(super) fn send_blocks(&mut self, uuid: Uuid, blocks: &[u8]) -> io::Result<()> {
         let blocks = pack(self.codec, uuid, blocks, self.scratch);
         self.connection.send(blocks)
     }
 
-    /// What was sent last is under way.
-    pub(super) fn note(&mut self, uuid: Uuid, landing: Landing) {
-        self.flights.push(self.connection.sent(), uuid, landing);
+    /// Notes that all that was sent up to now must be durable before `release` is released.
+    pub(super) fn note_sent(&mut self, uuid: Uuid, release: Release) {
+        self.in_flight.push(self.connection.sent(), uuid, release);
     }
 }
 
+/// The blocks in a container of this codec, or as they are if they cannot be packed.
 fn pack<'b>(codec: Codec, uuid: Uuid, blocks: &'b [u8], scratch: &'b mut Vec<u8>) -> &'b [u8] {
     if codec == Codec::None || blocks.is_empty() {
         return blocks;
@@ -92,44 +99,45 @@ fn pack<'b>(codec: Codec, uuid: Uuid, blocks: &'b [u8], scratch: &'b mut Vec<u8>
     }
 }
 
-/// What a collector needs of a spilled piece.
-pub(super) struct SpilledNews {
+/// The blocks that a collector lacks.
+pub(super) struct MissingBlocks {
     pub(super) blocks: Vec<u8>,
-    /// Pages in them.
+    /// Number of pages in them.
     pub(super) pages: u64,
 }
 
-/// Whether a spilled piece's schema is sent, too.
+/// Where the schema of spilled pages comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpilledSchema {
-    /// It is: the ring file that had it is gone.
+    /// From the spill: the ring file that had it is gone.
     Send,
-    /// It is not: it is sent from the ring file.
+    /// From the ring file.
     LeaveOut,
 }
 
-/// The blocks of a spilled piece that a collector which has `have` needs. `have` moves on.
-pub(super) fn news_in(
+/// The blocks in a piece of a spill that are to be sent to a collector which has each slot's pages
+/// before `sent_to`. That moves over the pages returned.
+pub(super) fn missing_blocks(
     piece: &[u8],
-    have: &mut BTreeMap<u32, u64>,
+    sent_to: &mut BTreeMap<u32, u64>,
     schema: SpilledSchema,
-) -> SpilledNews {
-    let mut news = SpilledNews {
+) -> MissingBlocks {
+    let mut missing = MissingBlocks {
         blocks: Vec::with_capacity(piece.len()),
         pages: 0,
     };
     for block in Blocks::new(piece) {
         if let Some(SlotPage { slot, page }) = page_of(&block) {
-            let next = have.entry(slot).or_default();
+            let next = sent_to.entry(slot).or_default();
             if page < *next {
                 continue;
             }
             *next = page.saturating_add(1);
-            news.pages += 1;
+            missing.pages += 1;
         } else if block.header.kind != kind::SCHEMA || schema == SpilledSchema::LeaveOut {
             continue;
         }
-        news.blocks.extend_from_slice(block.bytes);
+        missing.blocks.extend_from_slice(block.bytes);
     }
-    news
+    missing
 }

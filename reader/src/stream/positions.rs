@@ -1,27 +1,27 @@
-//! Positions of what is on its way to a collector: in rings, and in files that wait on disk.
+//! Positions of what is sent to a collector: in rings, and in files that wait on disk.
 
 use ringmark_format::block::{SEALED, kind};
 use ringmark_format::block_at::BlockAt;
 use ringmark_format::page::PageHeader;
 use zerocopy::FromBytes;
 
-/// A place in a session's spill.
+/// A position in a session's spill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct SpillPosition {
-    /// Number of the part.
+    /// Number of the file.
     pub(super) part: u64,
-    /// A byte in it.
+    /// Offset in that file.
     pub(super) byte: u64,
 }
 
-/// A page of a slot.
+/// A sealed page, by slot and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SlotPage {
     pub(super) slot: u32,
     pub(super) page: u64,
 }
 
-/// The sealed page in a block, if there is one.
+/// The sealed page that a block holds; `None`: it holds an open page or no page.
 pub(super) fn page_of(block: &BlockAt<'_>) -> Option<SlotPage> {
     let header = &block.header;
     let is_sealed = header.kind == kind::PAGE && header.flags & SEALED != 0;

@@ -1,48 +1,84 @@
 //! Files that hold a secret: a key, a token.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustls::pki_types::pem;
+use rustls::server::VerifierBuilderError;
+
 /// A file with a key, a certificate or a token cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {what}", path.display())]
+#[error("{}: {fault}", path.display())]
 pub struct CredentialsError {
     path: PathBuf,
-    what: String,
+    #[source]
+    fault: CredentialsFault,
 }
 
-pub(super) fn wrong(path: &Path, what: impl ToString) -> CredentialsError {
-    CredentialsError {
-        path: path.to_owned(),
-        what: what.to_string(),
+/// What is wrong with such a file.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CredentialsFault {
+    #[error(transparent)]
+    Io(io::Error),
+    #[error("mode {mode:04o}: others may read it, expected 0600 (chmod 600)")]
+    Readable { mode: u32 },
+    #[error("is not text")]
+    NotText(#[source] std::string::FromUtf8Error),
+    #[error("is empty, expected a token in its first line")]
+    NoToken,
+    #[error("no certificate in PEM")]
+    NoCertificate,
+    #[error("no certificate in PEM: {0}")]
+    BadCertificate(#[source] pem::Error),
+    #[error("no private key in PEM: {0}")]
+    NoKey(#[source] pem::Error),
+    #[error("not the key of {}: {source}", cert.display())]
+    OtherKey {
+        cert: PathBuf,
+        source: rustls::Error,
+    },
+    #[error(transparent)]
+    Tls(rustls::Error),
+    #[error(transparent)]
+    Verifier(VerifierBuilderError),
+}
+
+impl CredentialsFault {
+    /// The error for a file with this fault.
+    pub(super) fn in_file(self, path: &Path) -> CredentialsError {
+        CredentialsError {
+            path: path.to_owned(),
+            fault: self,
+        }
     }
 }
 
-/// The content of a file that only its owner may read or write.
+/// The content of a file that must not be readable by other users.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
+    let failed = |error| CredentialsFault::Io(error).in_file(path);
     let mut content = Vec::new();
-    let mut file = File::open(path).map_err(|e| wrong(path, e))?;
-    let about = file.metadata().map_err(|e| wrong(path, e))?;
+    let mut file = File::open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
     let mode = about.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {
-        let text = format!("mode {mode:04o}: others may read it, expected 0600 (chmod 600)");
-        return Err(wrong(path, text));
+        return Err(CredentialsFault::Readable { mode }.in_file(path));
     }
-    file.read_to_end(&mut content).map_err(|e| wrong(path, e))?;
+    file.read_to_end(&mut content).map_err(failed)?;
     Ok(content)
 }
 
-/// A token: the first line of a file that only its owner may read or write.
+/// The token in the first line of a file that must not be readable by other users.
 ///
 /// # Errors
-/// Others may, it cannot be read, or holds no token.
+/// Other users may read the file, it cannot be read, or holds no token.
 pub fn read_token(path: &Path) -> Result<String, CredentialsError> {
     let content = read(path)?;
-    let text = String::from_utf8(content).map_err(|_| wrong(path, "is not text"))?;
+    let text =
+        String::from_utf8(content).map_err(|e| CredentialsFault::NotText(e).in_file(path))?;
     match text.lines().next().map(str::trim) {
         Some(token) if !token.is_empty() => Ok(token.to_owned()),
-        _ => Err(wrong(path, "is empty, expected a token in its first line")),
+        _ => Err(CredentialsFault::NoToken.in_file(path)),
     }
 }

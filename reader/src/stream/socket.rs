@@ -1,5 +1,4 @@
-//! Sockets that never block: bytes that go both ways, and parts of files that go out without passing
-//! through this process.
+//! Sockets that never block, and ranges of files sent over them without a copy in this process.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,20 +12,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send};
 
-/// How long a connection may take to come about.
+/// How long connecting to one address may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes that go both ways, without blocking.
+/// A connection as a stream of bytes in both directions. Reading and writing never block.
 pub(super) trait Bytes: Read + Write + Send {
-    /// What to wait on.
+    /// The descriptor to wait on.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Whether bytes were taken that the system does not take yet.
+    /// Whether bytes that were written wait in this process for the system.
     fn holds_back(&self) -> bool {
         false
     }
 
-    /// The socket, if what is written to it goes there as it is.
+    /// The socket, if it carries the bytes as they are; `None`: they are encrypted.
     fn plain(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -52,31 +51,32 @@ impl Bytes for UnixStream {
     }
 }
 
-/// Bytes of a file on their way to a socket.
+/// A range of a file that is sent by reference: the kernel reads it.
 #[derive(Debug)]
-pub(super) struct Reference {
+pub(super) struct FileRange {
     file: Arc<File>,
+    /// Offset of the next byte to send.
     at: u64,
     left: usize,
 }
 
-impl Reference {
-    /// `bytes` of a file from `at` on.
+impl FileRange {
+    /// The `bytes` bytes of a file from offset `at` on.
     pub(super) fn new(file: Arc<File>, at: u64, bytes: usize) -> Self {
         let left = bytes;
         Self { file, at, left }
     }
 
-    /// Bytes that are not sent yet.
+    /// Number of bytes that are not sent yet.
     pub(super) fn bytes(&self) -> usize {
         self.left
     }
 
-    /// Sends what the socket takes now; returns whether all of it is gone.
+    /// Sends what the socket takes now; returns whether all of it is sent.
     pub(super) fn send(&mut self, to: BorrowedFd<'_>) -> io::Result<bool> {
         while self.left > 0 {
             match sendfile(to, &self.file, Some(&mut self.at), self.left) {
-                // The file ends before the page does: it was truncated.
+                // The file was truncated: it ends before the page does.
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => self.left -= sent.min(self.left),
                 Err(rustix::io::Errno::INTR) => {}
@@ -88,7 +88,8 @@ impl Reference {
     }
 }
 
-/// Sends what the socket takes now of bytes that more will follow at once.
+/// Sends what the socket takes now of `bytes`; the system may hold them until more follow, which the
+/// caller sends at once.
 pub(super) fn send_more(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     match send(to, bytes, flags) {
@@ -98,7 +99,7 @@ pub(super) fn send_more(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Waits for one of these events, at most `most`; returns whether one came.
+/// Waits for one of these events, but no longer than `most`; returns whether one came.
 pub(super) fn poll_for(fd: BorrowedFd<'_>, events: PollFlags, most: Duration) -> io::Result<bool> {
     let mut fds = [PollFd::from_borrowed_fd(fd, events)];
     let time = Timespec {
@@ -112,7 +113,8 @@ pub(super) fn poll_for(fd: BorrowedFd<'_>, events: PollFlags, most: Duration) ->
     }
 }
 
-/// A TCP connection that does not block, with small messages sent at once.
+/// A TCP connection to the first address of `place` that answers. It does not block, and sends small
+/// messages at once.
 pub(super) fn connect_tcp(place: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for at in place.to_socket_addrs()? {

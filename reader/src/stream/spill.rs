@@ -1,201 +1,124 @@
-//! Pages that wait on disk for a collector that is away or slow: `DIR/SESSION.N.rmk`, each file a
-//! dump of its own.
+//! Pages that wait on disk for a collector that is away or slow: `DIR/SESSION.N.rmk`, each file a dump
+//! of its own.
 //!
-//! Pages are released to their program when they are in a file, not when the file is on the disk:
-//! they outlive this process, as they did in the ring file, and like there not a power loss. A
-//! file is removed when the collector has all of it. How the collector's RESUME and what is in the
-//! files fit together is the [`Track`](super::streamed_session::Track)'s business. What no streamer made is
-//! neither sent nor removed.
+//! Pages are released to their program when they are in a file, not when the file is durable. They then
+//! outlive this process, as they did in the ring file, and like there not a power loss. A file is
+//! removed when the collector has all of it. A file that no streamer made is neither sent nor removed.
+//!
+//! How the collector's RESUME and the files fit together is the business of the
+//! [`StreamedSession`](super::streamed_session::StreamedSession).
 
-mod files;
+mod directory;
+mod part;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fmt::Display;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::PathBuf;
+use std::fs::{self, File};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ringmark_format::Uuid;
 use ringmark_format::block::kind;
-use ringmark_format::block_at::{self, Blocks};
+use ringmark_format::block_at::Blocks;
 use ringmark_format::codec::write;
-use rustix::fs::{FlockOperation, flock};
+
+pub use directory::SpillOptions;
 
 use super::positions::{SlotPage, SpillPosition, page_of};
 use crate::error::{ReaderError, io_at};
 use crate::pages::batch::fits;
-use crate::pages::drain::SessionDrain;
+use crate::pages::drain::{SchemaPiece, SessionDrain};
 use crate::pages::positions::SlotPosition;
-use crate::recording::output::Output;
-use files::{begins_with_damage, name};
+use crate::recording::output::{Durability, Output};
+pub(super) use directory::SpillDirectory;
+use directory::SpillFile;
+use part::Part;
 
-/// Bytes that are read at once.
-const PIECE: usize = 512 << 10;
-/// A file is closed when it has this size, or a sixteenth of all if that is less.
-const FILE_BYTES_MAX: u64 = 64 << 20;
-
-/// Where pages may wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpillOptions {
-    /// The directory; it is made if it is not there.
-    pub directory: PathBuf,
-    /// Most bytes in it.
-    pub bytes_max: u64,
+/// A directory of spills that was opened.
+pub(super) struct OpenedSpills {
+    pub(super) directory: Arc<SpillDirectory>,
+    /// What an earlier process left in it, by session.
+    pub(super) sessions: HashMap<Uuid, Spill>,
 }
 
-/// The directory, held by this process alone.
-#[derive(Debug)]
-pub(super) struct Place {
-    options: SpillOptions,
-    /// What people should know of the files in it.
-    pub(super) notices: Vec<String>,
-    /// Bytes in it.
-    used: AtomicU64,
-    _lock: File,
+/// Opens a directory of spills, with what an earlier process left in it.
+///
+/// # Errors
+/// It cannot be made or read, or another process uses it.
+pub(super) fn open(options: SpillOptions) -> Result<OpenedSpills, ReaderError> {
+    let mut directory = SpillDirectory::lock(options)?;
+    let files = directory.files()?;
+    let directory = Arc::new(directory);
+    let mut sessions: HashMap<Uuid, Spill> = HashMap::new();
+    for file in files {
+        let spill = sessions.entry(file.session);
+        let spill = spill.or_insert_with(|| Spill::new(directory.clone(), file.session));
+        spill.take_up(file)?;
+    }
+    sessions.retain(|_, spill| !spill.is_empty());
+    Ok(OpenedSpills {
+        directory,
+        sessions,
+    })
 }
 
-impl Place {
-    /// Opens the directory, with what an earlier process left in it, by session.
-    ///
-    /// # Errors
-    /// It cannot be made or read, or another process uses it.
-    pub(super) fn open(
-        options: SpillOptions,
-    ) -> Result<(Arc<Self>, HashMap<Uuid, Spill>), ReaderError> {
-        let path = options.directory.clone();
-        let mut builder = DirBuilder::new();
-        let made = builder.recursive(true).mode(0o700).create(&path);
-        made.map_err(io_at("create", &path))?;
-        let lock = File::open(&path).map_err(io_at("open", &path))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| io_at("lock (does another stream use it?)", &path)(error.into()))?;
-        let (mut files, mut notices) = (files::of(&path)?, Vec::new());
-        files.retain(|(_, _, path)| match begins_with_damage(path) {
-            Some(what) => {
-                let path = path.display();
-                notices.push(format!("{path}: {what}; it is not sent, and stays"));
-                false
-            }
-            None => true,
-        });
-        let place = Arc::new(Self {
-            options,
-            notices,
-            used: AtomicU64::new(0),
-            _lock: lock,
-        });
-        let mut found: HashMap<Uuid, Spill> = HashMap::new();
-        for (session, number, path) in files {
-            let spill = found.entry(session);
-            let spill = spill.or_insert_with(|| Spill::new(place.clone(), session));
-            spill.take_up(number, path)?;
-        }
-        found.retain(|_, spill| !spill.is_empty());
-        Ok((place, found))
-    }
-
-    /// Bytes in it.
-    pub(super) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn room(&self) -> u64 {
-        self.options.bytes_max.saturating_sub(self.used())
-    }
-
-    fn file_bytes(&self) -> u64 {
-        (self.options.bytes_max / 16).min(FILE_BYTES_MAX)
-    }
+/// Whether pages were appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Appended {
+    /// All of them were.
+    All,
+    /// Not all were: the directory has its largest size, or the disk is full.
+    NoRoom,
 }
 
-/// One file.
-#[derive(Debug)]
-struct Part {
-    number: u64,
-    path: PathBuf,
-    bytes: u64,
-    begun: SystemTime,
-}
-
-impl Part {
-    /// The place after its last byte.
-    fn end(&self) -> SpillPosition {
-        SpillPosition {
-            part: self.number,
-            byte: self.bytes,
-        }
-    }
-
-    /// Whole checked blocks from byte `at` on, a piece of them. Empty: nothing follows.
-    fn read(&self, file: &File, at: u64) -> Result<Vec<u8>, ReaderError> {
-        let left = self.bytes.saturating_sub(at);
-        let mut piece = vec![0; left.min(PIECE as u64) as usize];
-        let failed = |e| io_at("read", &self.path)(e);
-        file.read_exact_at(&mut piece, at).map_err(failed)?;
-        let wrong = |what: &dyn Display| {
-            let text = format!("at byte {at}: {what}; the rest of it is left out");
-            io_at("read", &self.path)(io::Error::new(ErrorKind::InvalidData, text))
-        };
-        if let Ok(Some(header)) = block_at::header(&piece)
-            && (header.whole_bytes() as u64) <= left
-        {
-            let read = piece.len();
-            piece.resize(read.max(header.whole_bytes()), 0);
-            file.read_exact_at(&mut piece[read..], at + read as u64)
-                .map_err(failed)?;
-        }
-        let (mut whole, mut found) = (0, block_at::checked(&piece));
-        while let Ok(Some(block)) = found {
-            whole += block.bytes.len();
-            found = block_at::checked(&piece[whole..]);
-        }
-        match found {
-            Err(fault) if whole == 0 => Err(wrong(&fault)),
-            Ok(_) if whole == 0 && left > 0 => Err(wrong(&"it ends within a block")),
-            _ => {
-                piece.truncate(whole);
-                Ok(piece)
-            }
-        }
-    }
-}
-
-/// What waits of one session.
+/// What waits on disk of one session: written at one end, read at the other.
 #[derive(Debug)]
 pub(super) struct Spill {
-    place: Arc<Place>,
+    directory: Arc<SpillDirectory>,
     session: Uuid,
-    /// Content of its SESSION block, if an earlier process left something.
+    /// Content of its SESSION block, if an earlier process left files.
     content: Vec<u8>,
     parts: VecDeque<Part>,
-    /// The last part, while it grows, and the schema bytes in it.
-    output: Option<(Output, u64)>,
+    /// The last part, while it grows.
+    writing: Option<WrittenPart>,
     /// Preamble bytes of the last part; the next part will need as many.
-    front_bytes: u64,
+    preamble_bytes: u64,
     next_number: u64,
     /// The page after the last one of each slot, as an earlier process left it.
     ends: BTreeMap<u32, u64>,
     /// Where reading goes on.
-    at: SpillPosition,
-    reading: Option<(u64, File)>,
+    read_to: SpillPosition,
+    /// The part that was read last, open.
+    reading: Option<OpenPart>,
+}
+
+/// A part that grows.
+#[derive(Debug)]
+struct WrittenPart {
+    output: Output,
+    /// Bytes of the schema stream in it.
+    schema_bytes: u64,
+}
+
+/// A part that is open to be read.
+#[derive(Debug)]
+struct OpenPart {
+    number: u64,
+    file: File,
 }
 
 impl Spill {
-    pub(super) fn new(place: Arc<Place>, session: Uuid) -> Self {
+    /// A spill without files.
+    pub(super) fn new(directory: Arc<SpillDirectory>, session: Uuid) -> Self {
         Self {
-            place,
+            directory,
             session,
             content: Vec::new(),
             parts: VecDeque::new(),
-            output: None,
-            front_bytes: 8 << 10,
+            writing: None,
+            preamble_bytes: 8 << 10,
             next_number: 0,
             ends: BTreeMap::new(),
-            at: SpillPosition::default(),
+            read_to: SpillPosition::default(),
             reading: None,
         }
     }
@@ -205,10 +128,10 @@ impl Spill {
         self.parts.is_empty()
     }
 
-    /// Whether all of it was read.
+    /// Whether everything in it was read.
     pub(super) fn is_read(&self) -> bool {
         let last = self.parts.back();
-        last.is_none_or(|part| part.end() <= self.at)
+        last.is_none_or(|part| part.end() <= self.read_to)
     }
 
     /// Bytes that wait.
@@ -216,7 +139,7 @@ impl Spill {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
-    /// How long the oldest of it may have waited.
+    /// How long its oldest page may have waited; 0 if nothing waits.
     pub(super) fn age(&self) -> Duration {
         let begun = self.parts.front().map(|part| part.begun);
         begun.map_or(Duration::ZERO, |begun| begun.elapsed().unwrap_or_default())
@@ -232,9 +155,10 @@ impl Spill {
         &self.content
     }
 
-    /// Takes up a file that an earlier process left: what is whole of it. The rest was being
-    /// written, and is in the ring still.
-    fn take_up(&mut self, number: u64, path: PathBuf) -> Result<(), ReaderError> {
+    /// Takes up the whole blocks of a file that an earlier process left. A part of a block at its
+    /// end was being written when that process was killed, so its page is still in the ring.
+    fn take_up(&mut self, found: SpillFile) -> Result<(), ReaderError> {
+        let SpillFile { number, path, .. } = found;
         let file = File::open(&path).map_err(io_at("open", &path))?;
         let about = file.metadata().map_err(io_at("stat", &path))?;
         let mut part = Part {
@@ -248,11 +172,11 @@ impl Spill {
             && !piece.is_empty()
         {
             whole += piece.len() as u64;
-            self.look_at(&piece);
+            self.learn_from(&piece);
         }
         part.bytes = whole;
         self.next_number = number + 1;
-        self.place.used.fetch_add(whole, Ordering::Relaxed);
+        self.directory.add(whole);
         if whole == 0 {
             return self.remove(&part);
         }
@@ -260,8 +184,8 @@ impl Spill {
         Ok(())
     }
 
-    /// Learns from checked blocks.
-    fn look_at(&mut self, piece: &[u8]) {
+    /// Takes the session's content and the slots' last pages from checked blocks.
+    fn learn_from(&mut self, piece: &[u8]) {
         for block in Blocks::new(piece) {
             if block.header.kind == kind::SESSION {
                 self.content = block.stored().to_vec();
@@ -273,12 +197,12 @@ impl Spill {
         }
     }
 
-    /// Bytes of pages that still fit.
+    /// Bytes of pages that still fit into the directory.
     pub(super) fn room(&self) -> u64 {
-        self.place.room().saturating_sub(self.front_bytes)
+        self.directory.room().saturating_sub(self.preamble_bytes)
     }
 
-    /// Appends a drain's pages after the schema that they need. `false`: there is no room.
+    /// Appends pages of a drain, after the schema that they need.
     ///
     /// # Errors
     /// They cannot be written.
@@ -286,70 +210,74 @@ impl Spill {
         &mut self,
         drain: &SessionDrain,
         pages: &[u8],
-    ) -> Result<bool, ReaderError> {
-        let most = self.place.file_bytes();
-        if self
-            .output
-            .as_ref()
-            .is_some_and(|(o, _)| o.bytes() >= most || !o.can_resume())
-        {
-            self.output = None;
+    ) -> Result<Appended, ReaderError> {
+        let most = self.directory.file_bytes();
+        self.writing = self
+            .writing
+            .take()
+            .filter(|part| part.output.bytes() < most && part.output.can_resume());
+        let (preamble, schema_bytes) = self.preamble(drain);
+        if self.directory.room() < (preamble.len() + pages.len()) as u64 {
+            return Ok(Appended::NoRoom);
         }
-        let mut front = Vec::new();
-        let mut schema_bytes = self.output.as_ref().map_or(0, |(_, bytes)| *bytes);
-        if self.output.is_none() {
+        if self.writing.is_none() {
+            self.begin()?;
+        }
+        let Some(part) = &mut self.writing else {
+            return Ok(Appended::NoRoom);
+        };
+        let before = part.output.bytes();
+        let written = part.output.write_blocks(&preamble).and_then(|()| {
+            part.schema_bytes = schema_bytes;
+            part.output.write_blocks(pages)
+        });
+        let bytes = part.output.bytes();
+        if let Some(part) = self.parts.back_mut() {
+            part.bytes = bytes;
+        }
+        self.directory.add(bytes - before);
+        match written {
+            Err(error) if error.is_no_space() => Ok(Appended::NoRoom),
+            written => written.map(|()| Appended::All),
+        }
+    }
+
+    /// The blocks that must precede new pages in the present part, or all that a new part begins
+    /// with, and the schema bytes of the part with them.
+    fn preamble(&mut self, drain: &SessionDrain) -> (Vec<u8>, u64) {
+        let (mut blocks, session) = (Vec::new(), self.session);
+        let mut schema_bytes = self.writing.as_ref().map_or(0, |part| part.schema_bytes);
+        let is_new = self.writing.is_none();
+        if is_new {
             fits(write::session(
-                &mut front,
-                self.session,
+                &mut blocks,
+                session,
                 &drain.session_content(),
             ));
         }
         while let Some(piece) = drain.schema_at(schema_bytes) {
-            fits(write::schema(
-                &mut front,
-                self.session,
-                schema_bytes,
-                &piece,
-            ));
-            schema_bytes += piece.len() as u64;
+            let SchemaPiece { offset, bytes } = piece;
+            fits(write::schema(&mut blocks, session, offset, &bytes));
+            schema_bytes += bytes.len() as u64;
         }
-        if self.output.is_none() {
-            self.front_bytes = front.len() as u64;
+        if is_new {
+            self.preamble_bytes = blocks.len() as u64;
         }
-        if self.place.room() < (front.len() + pages.len()) as u64 {
-            return Ok(false);
-        }
-        if self.output.is_none() {
-            self.begin()?;
-        }
-        let Some((output, schema)) = &mut self.output else {
-            return Ok(false);
-        };
-        let before = output.bytes();
-        let written = output.write_blocks(&front).and_then(|()| {
-            *schema = schema_bytes;
-            output.write_blocks(pages)
-        });
-        let bytes = output.bytes();
-        if let Some(part) = self.parts.back_mut() {
-            part.bytes = bytes;
-        }
-        self.place.used.fetch_add(bytes - before, Ordering::Relaxed);
-        match written {
-            Err(error) if error.is_no_space() => Ok(false),
-            written => written.map(|()| true),
-        }
+        (blocks, schema_bytes)
     }
 
+    /// Begins a new part.
     fn begin(&mut self) -> Result<(), ReaderError> {
-        let directory = &self.place.options.directory;
-        let mut path = directory.join(name(self.session, self.next_number));
-        // A file that was left as it is has its number for good.
+        let mut path = self.directory.path_of(self.session, self.next_number);
+        // A damaged file, which stays, keeps its number.
         while path.symlink_metadata().is_ok() {
             self.next_number += 1;
-            path = directory.join(name(self.session, self.next_number));
+            path = self.directory.path_of(self.session, self.next_number);
         }
-        self.output = Some((Output::create(&path, false)?, 0));
+        self.writing = Some(WrittenPart {
+            output: Output::create(&path, Durability::System)?,
+            schema_bytes: 0,
+        });
         self.parts.push_back(Part {
             number: self.next_number,
             path,
@@ -360,56 +288,57 @@ impl Spill {
         Ok(())
     }
 
-    /// Reads on: whole blocks, a piece of them.
+    /// Reads the next piece of whole blocks. Empty: everything was read.
     ///
     /// # Errors
-    /// A file cannot be read, or is damaged; what follows in it is left out.
+    /// A file cannot be read, or is damaged; the next call goes on after it.
     pub(super) fn read(&mut self) -> Result<Vec<u8>, ReaderError> {
         while let Some(part) = self
             .parts
             .iter()
-            .find(|part| part.number > self.at.part || part.end() > self.at)
+            .find(|part| part.number > self.read_to.part || part.end() > self.read_to)
         {
-            if part.number > self.at.part {
-                self.at = SpillPosition {
+            if part.number > self.read_to.part {
+                self.read_to = SpillPosition {
                     part: part.number,
                     byte: 0,
                 };
             }
             let opened = match self.reading.take() {
-                Some((number, file)) if number == part.number => Ok(file),
+                Some(open) if open.number == part.number => Ok(open.file),
                 _ => File::open(&part.path).map_err(io_at("open", &part.path)),
             };
-            let read = opened.and_then(|file| Ok((part.read(&file, self.at.byte)?, file)));
-            let (piece, file) = read.inspect_err(|_| self.at.byte = part.bytes)?;
+            let read = opened.and_then(|file| Ok((part.read(&file, self.read_to.byte)?, file)));
+            let (piece, file) = read.inspect_err(|_| self.read_to.byte = part.bytes)?;
             if !piece.is_empty() {
-                self.at.byte += piece.len() as u64;
-                self.reading = Some((part.number, file));
+                self.read_to.byte += piece.len() as u64;
+                let number = part.number;
+                self.reading = Some(OpenPart { number, file });
                 return Ok(piece);
             }
-            self.at.byte = part.bytes;
+            self.read_to.byte = part.bytes;
         }
         Ok(Vec::new())
     }
 
-    /// How far it was read.
+    /// The position up to which it was read: what [`Spill::free`] wants once that is durable.
     pub(super) fn read_to(&self) -> SpillPosition {
-        self.at
+        self.read_to
     }
 
-    /// Reads from the start again.
+    /// Reads from the start again: the connection was lost.
     pub(super) fn rewind(&mut self) {
-        self.at = SpillPosition::default();
+        self.read_to = SpillPosition::default();
     }
 
-    /// What lies before this place is not needed any more.
+    /// Removes the files that lie before this position: the collector has them.
     ///
     /// # Errors
     /// A file cannot be removed.
     pub(super) fn free(&mut self, to: SpillPosition) -> Result<(), ReaderError> {
         while self.parts.front().is_some_and(|part| part.end() <= to) {
             if self.parts.len() == 1 {
-                self.output = None;
+                self.writing = None;
             }
             if let Some(part) = self.parts.pop_front() {
                 self.remove(&part)?;
@@ -419,7 +348,7 @@ impl Spill {
     }
 
     fn remove(&self, part: &Part) -> Result<(), ReaderError> {
-        self.place.used.fetch_sub(part.bytes, Ordering::Relaxed);
+        self.directory.subtract(part.bytes);
         fs::remove_file(&part.path).map_err(io_at("remove", &part.path))
     }
 }

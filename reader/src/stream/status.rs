@@ -1,4 +1,6 @@
-//! How a session's stream stands, said once a second in a file beside its ring file.
+//! The status of a session's stream, written once a second to a file next to its ring file.
+//!
+//! `ringmark list` and `stat` read it: they have no other way to the streamer.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,28 +12,28 @@ use crate::sessions::session::Session;
 
 /// Most bytes of the file that are read.
 const BYTES_MAX: usize = 4096;
-/// A streamer that said nothing for so long is gone.
+/// Age after which a status no longer counts: its streamer is gone.
 const STALE: Duration = Duration::from_secs(5);
 
-/// How a session's stream stands, as its streamer last said.
+/// The status of a session's stream, as its streamer last wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamStatus {
-    /// The collector.
+    /// Address of the collector.
     pub to: String,
     /// Whether there is a connection.
     pub connected: bool,
-    /// Bytes that are under way: sent, and not known to be durable.
+    /// Bytes that are in flight: sent, and not known to be durable.
     pub in_flight: u64,
     /// Bytes that wait on disk.
     pub spilled: u64,
-    /// How far the collector is behind, ms.
+    /// How long the oldest page that is not durable has waited, in ms.
     pub lag_ms: u64,
-    /// Events that the program lost.
+    /// Events that the program lost since the session started.
     pub lost: u64,
 }
 
 impl StreamStatus {
-    /// What the session's streamer says of it. `None`: it has none.
+    /// The status of a session. `None`: it is not streamed.
     #[must_use]
     pub fn of(session: &Session) -> Option<Self> {
         let path = place(session)?;
@@ -69,8 +71,8 @@ impl StreamStatus {
         )
     }
 
-    /// Says it. The directory may be another user's: no link is followed.
-    pub(super) fn say(&self, session: &Session) -> io::Result<()> {
+    /// Writes the status. The directory may be another user's, so no link is followed.
+    pub(super) fn write(&self, session: &Session) -> io::Result<()> {
         let Some(path) = place(session) else {
             return Ok(());
         };
@@ -88,14 +90,14 @@ impl StreamStatus {
 }
 
 /// Removes the status of a session that is not streamed any more.
-pub(super) fn forget(session: &Session) {
+pub(super) fn remove(session: &Session) {
     if let Some(path) = place(session) {
-        // If it cannot be removed it is stale soon, and removed by a session that starts later.
+        // A file that cannot be removed is stale soon; a session that starts later removes it.
         let _ = fs::remove_file(path);
     }
 }
 
-/// The file; `None`: the ring file has no name of its own.
+/// The path of the status file. `None`: the ring file has no name of its own.
 fn place(session: &Session) -> Option<PathBuf> {
     let path: &Path = session.path();
     let is_named = path

@@ -1,235 +1,171 @@
-//! One session being streamed: announced, resumed, its pages sent, those that waited on disk first.
+//! One session being streamed: announced, resumed, its pages sent, those that wait on disk first.
+//!
+//! ```text
+//! New ── SESSION ── Announced ── RESUME ── Streaming ── session ended ── Ending ── Sent
+//!  └──────────────── the connection was lost: from any stage ────────────────────────┘
+//! ```
+//!
+//! The collector says in RESUME what it has, so nothing here survives a connection but the rings and
+//! the files on disk. Pages leave the rings in three ways: the collector acknowledged them, they were
+//! moved to disk ([`to_spill`]), or they were found on disk already when the session was met.
 
+mod mapped;
+mod pass;
 mod to_spill;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
 
-pub(super) use to_spill::Held;
+use mapped::MappedSession;
+pub(super) use pass::PassError;
+use pass::{NOTHING, Passed};
+pub(super) use to_spill::Spilled;
 
-use super::in_flight::Landing;
-use super::outgoing::{Outgoing, SpilledSchema, news_in};
+use super::in_flight::Release;
+use super::outgoing::{Outgoing, SpilledSchema, missing_blocks};
 use super::spill::Spill;
 use super::zero_copy;
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
-use crate::pages::counters::News;
-use crate::pages::drain::{Fill, SessionDrain};
+use crate::pages::counters::LastCounters;
+use crate::pages::drain::{Fill, FillPass, Finality, SessionDrain};
 use crate::pages::positions::SlotPosition;
 use crate::recording::dump::Codec;
-use crate::sessions::lifetime::Lifetime;
-use crate::sessions::session::Session;
+use crate::sessions::session::{RemovalScope, Session};
 
-/// Bytes that are copied at once, or one page if that is larger: they stay in the cache until they
-/// are summed and sent.
-const BATCH: u64 = 256 << 10;
-
-/// Bytes that are packed at once if as many come soon and fit: fewer pack badly.
-const PACKED: u64 = 64 << 10;
-/// How long less than that waits for more.
-const PACKED_WITHIN: Duration = Duration::from_millis(100);
-/// What of the fullest ring may wait for it, in 1/1024.
-const CROWDED: u32 = 128;
+/// Bytes of pages in a batch, or one page if that is larger: they stay in the cache until they are
+/// sent.
+const BATCH_BYTES: u64 = 256 << 10;
 
 /// How far a session has come on the present connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The collector does not know of it.
+    /// The collector does not know the session.
     New,
-    /// SESSION was sent.
+    /// SESSION was sent; RESUME has not come.
     Announced,
-    /// Pages go.
+    /// Sealed pages are sent as they come.
     Streaming,
-    /// What is left goes, open pages included.
+    /// The session has ended: open pages and the last counters are being sent.
     Ending,
-    /// Everything was sent.
+    /// Everything was sent; some of it may not be durable.
     Sent,
-}
-
-/// Why a pass could not be made.
-pub(super) enum Trouble {
-    /// The connection failed.
-    Wire(io::Error),
-    /// The session's file did.
-    Session(ReaderError),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        Self::Wire(error)
-    }
-}
-
-impl From<ReaderError> for Trouble {
-    fn from(error: ReaderError) -> Self {
-        Self::Session(error)
-    }
-}
-
-/// What a pass did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Passed {
-    /// Pages sent.
-    pub(super) pages: u64,
-    /// All that waited was sent; else the collector is slower than we are.
-    pub(super) done: bool,
-}
-
-impl Passed {
-    /// This, and then `next`.
-    fn and(self, next: Self) -> Self {
-        Self {
-            pages: self.pages + next.pages,
-            ..next
-        }
-    }
-}
-
-/// A session's ring file.
-#[derive(Debug)]
-pub(super) struct Ring {
-    pub(super) drain: SessionDrain,
-    lifetime: Lifetime,
-    news: News,
-    drained: bool,
-    /// The ring file, if its pages may be sent by reference.
-    by_reference: Option<Arc<File>>,
-    /// It was taken anew from the oldest page on that is not released.
-    rewound: bool,
-    /// When its open pages were looked at last.
-    opened_at: Instant,
-    /// When all that waited was sent last, if nothing is left of that pass.
-    passed_at: Option<Instant>,
-}
-
-impl Ring {
-    /// Whether there is too little to be packed, and it can wait.
-    fn waits_for_more(&mut self) -> bool {
-        self.passed_at
-            .is_some_and(|at| at.elapsed() < PACKED_WITHIN)
-            && self.drain.waiting_bytes() < PACKED
-            && self.drain.fill_1024() < CROWDED
-    }
 }
 
 /// A session and how far it has come.
 #[derive(Debug)]
-pub(super) struct Track {
+pub(super) struct StreamedSession {
     pub(super) uuid: Uuid,
     pub(super) stage: Stage,
-    /// `None`: only its spill is left.
-    pub(super) ring: Option<Ring>,
+    /// `None`: its ring file is gone, only its spill is left.
+    mapped: Option<MappedSession>,
     pub(super) spill: Option<Spill>,
-    /// Up to where its slots' pages were sent on this connection, or are durable.
-    have: BTreeMap<u32, u64>,
+    /// For each slot, the page before which everything was sent on this connection, or is durable.
+    sent_to: BTreeMap<u32, u64>,
 }
 
-impl Track {
-    /// A session that was found, with what of it waits on disk.
+impl StreamedSession {
+    /// A session that was found, with its pages that wait on disk.
     pub(super) fn new(session: Session, spill: Option<Spill>) -> Self {
         let uuid = session.uuid();
         let mut drain = SessionDrain::new(session);
         if let Some(spill) = &spill {
-            // The process that spilled it may have been killed before it released it.
+            // The streamer that wrote them there may have been killed before it released them.
             drain.resume(&spill.ends(), 0);
         }
-        let ring = Ring {
-            drain,
-            lifetime: Lifetime::new(),
-            news: News::default(),
-            drained: false,
-            by_reference: None,
-            rewound: false,
-            opened_at: Instant::now(),
-            passed_at: None,
-        };
         Self {
-            ring: Some(ring),
-            ..Self::left(uuid, spill)
+            mapped: Some(MappedSession::new(drain)),
+            ..Self::on_disk(uuid, spill)
         }
     }
 
-    /// Has its pages sent by reference from now on, or not. Only what is not overwritten
-    /// before it is released can be: pages of a discard session.
-    pub(super) fn send_by_reference(&mut self, on: bool) {
-        if let Some(ring) = &mut self.ring {
-            let session = ring.drain.session();
+    /// A session of which only the spill is left.
+    pub(super) fn on_disk(uuid: Uuid, spill: Option<Spill>) -> Self {
+        Self {
+            uuid,
+            stage: Stage::New,
+            mapped: None,
+            spill,
+            sent_to: BTreeMap::new(),
+        }
+    }
+
+    /// Has its pages sent by reference from now on. Only pages that are not overwritten before they
+    /// are released can be: those of a discard session.
+    pub(super) fn send_by_reference(&mut self) {
+        if let Some(mapped) = &mut self.mapped {
+            let session = mapped.drain.session();
             let file = session.ring().file().try_clone().ok();
-            ring.by_reference = file.filter(|_| on && session.consumes()).map(Arc::new);
+            mapped.by_reference = file.filter(|_| session.consumes()).map(Arc::new);
+        }
+    }
+
+    /// Has its pages copied from now on.
+    pub(super) fn send_copies(&mut self) {
+        if let Some(mapped) = &mut self.mapped {
+            mapped.by_reference = None;
         }
     }
 
     /// Whether its pages are sent by reference.
     pub(super) fn is_sent_by_reference(&self) -> bool {
-        self.ring
-            .as_ref()
-            .is_some_and(|ring| ring.by_reference.is_some())
+        let mapped = self.mapped.as_ref();
+        mapped.is_some_and(|mapped| mapped.by_reference.is_some())
     }
 
-    /// A session of which nothing but this is there.
-    pub(super) fn left(uuid: Uuid, spill: Option<Spill>) -> Self {
-        Self {
-            uuid,
-            stage: Stage::New,
-            ring: None,
-            spill,
-            have: BTreeMap::new(),
-        }
-    }
-
-    /// The session, to go on with it in another way.
+    /// Gives the session back, to be streamed in another way.
     pub(super) fn into_session(self) -> Option<Session> {
-        self.ring.map(|ring| ring.drain.into_session())
+        self.mapped.map(|mapped| mapped.drain.into_session())
     }
 
+    /// Its drain; `None`: only its spill is left.
     pub(super) fn drain(&self) -> Option<&SessionDrain> {
-        self.ring.as_ref().map(|ring| &ring.drain)
+        self.mapped.as_ref().map(|mapped| &mapped.drain)
     }
 
-    /// The connection is gone: what was not durable is taken again.
+    /// Begins again after a lost connection: what is not durable will be taken again.
     pub(super) fn begin_again(&mut self) {
         self.stage = Stage::New;
-        self.have.clear();
+        self.sent_to.clear();
         if let Some(spill) = &mut self.spill {
             spill.rewind();
         }
-        if let Some(ring) = &mut self.ring {
-            ring.drain.rewind();
-            (ring.news, ring.drained, ring.rewound) = (News::default(), false, false);
-            ring.passed_at = None;
+        if let Some(mapped) = &mut self.mapped {
+            mapped.drain.rewind();
+            (mapped.drained, mapped.rewound) = (false, false);
+            mapped.counters = LastCounters::default();
+            mapped.passed_at = None;
         }
     }
 
-    /// Goes on after what the collector says it has.
+    /// Begins to send pages, after those that the collector says it has.
     pub(super) fn resume(&mut self, positions: &[SlotPosition], schema_bytes: u64) {
         if self.stage == Stage::Announced {
-            self.have = positions.iter().map(|p| (p.slot, p.next_page)).collect();
-            if let Some(ring) = &mut self.ring {
-                ring.drain.resume(positions, schema_bytes);
+            self.sent_to = positions.iter().map(|p| (p.slot, p.next_page)).collect();
+            if let Some(mapped) = &mut self.mapped {
+                mapped.drain.resume(positions, schema_bytes);
             }
             self.stage = Stage::Streaming;
         }
     }
 
-    /// Releases what the collector has for good.
-    pub(super) fn landed(&mut self, landed: &Landing) -> Result<(), ReaderError> {
-        if let Some(ring) = &mut self.ring {
-            ring.drain.release_to(&landed.rings);
+    /// Releases what a durable batch held: pages in rings, or files on disk.
+    pub(super) fn release(&mut self, durable: &Release) -> Result<(), ReaderError> {
+        if let Some(mapped) = &mut self.mapped {
+            mapped.drain.release_to(&durable.pages);
         }
-        match (&mut self.spill, landed.spilled) {
+        match (&mut self.spill, durable.spilled_to) {
             (Some(spill), Some(to)) => spill.free(to),
             _ => Ok(()),
         }
     }
 
-    /// Moves it on: announces it, or sends what waits.
-    pub(super) fn advance(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+    /// Takes the next step of its stage: announces it, or sends what waits.
+    pub(super) fn advance(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
         match self.stage {
             Stage::New => self.announce(out),
             Stage::Announced | Stage::Sent => Ok(NOTHING),
@@ -238,9 +174,9 @@ impl Track {
         }
     }
 
-    fn announce(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
-        let content = match (&self.ring, &self.spill) {
-            (Some(ring), _) => ring.drain.session_content(),
+    fn announce(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
+        let content = match (&self.mapped, &self.spill) {
+            (Some(mapped), _) => mapped.drain.session_content(),
             (None, spill) => spill
                 .iter()
                 .flat_map(Spill::session_content)
@@ -252,33 +188,37 @@ impl Track {
         Ok(NOTHING)
     }
 
-    fn stream(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+    fn stream(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
         let mut all = self.send_spilled(out)?;
-        let Some(ring) = &mut self.ring else {
+        let Some(mapped) = &mut self.mapped else {
             if all.done {
                 self.stage = Stage::Sent;
             }
             return Ok(all);
         };
-        ring.drain.session().check_size()?;
+        mapped.drain.session().check_size()?;
         if !all.done {
             return Ok(all);
         }
-        if std::mem::take(&mut ring.rewound) {
-            ring.drain.skip_to(&SlotPosition::list(&self.have));
+        if std::mem::take(&mut mapped.rewound) {
+            mapped.drain.skip_to(&SlotPosition::list(&self.sent_to));
         }
-        let ended = ring.lifetime.has_ended(ring.drain.session());
-        if !ended && out.codec != Codec::None && ring.waits_for_more() {
+        let ended = mapped.lifetime.has_ended(mapped.drain.session());
+        if !ended && out.codec != Codec::None && mapped.waits_for_more() {
             return Ok(all);
         }
         let passed = self.pass(SessionDrain::fill, out)?;
         all.pages += passed.pages;
         all.done = passed.done;
-        if let Some(ring) = &mut self.ring {
-            ring.passed_at = passed.done.then(Instant::now);
+        if let Some(mapped) = &mut self.mapped {
+            mapped.passed_at = passed.done.then(Instant::now);
         }
-        let is_quiet = |ring: &Ring| ring.lifetime.is_quiet(ring.drain.session(), passed.pages);
-        if passed.done && ended && self.ring.as_ref().is_some_and(is_quiet) {
+        let is_quiet = |mapped: &MappedSession| {
+            mapped
+                .lifetime
+                .is_quiet(mapped.drain.session(), passed.pages)
+        };
+        if passed.done && ended && self.mapped.as_ref().is_some_and(is_quiet) {
             self.stage = Stage::Ending;
             let end = self.end(out)?;
             all = all.and(end);
@@ -288,37 +228,41 @@ impl Track {
         Ok(all)
     }
 
-    /// Sends what is in open pages, now and then: a thread that writes little seals none for long.
-    fn linger(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
-        let is_due = |ring: &&mut Ring| ring.opened_at.elapsed() >= out.open_every;
-        if self.ring.as_mut().filter(is_due).is_none() {
+    /// Sends what is in open pages, at intervals: a thread that writes little seals none for long.
+    fn linger(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
+        let is_due = |mapped: &&mut MappedSession| mapped.open_sent_at.elapsed() >= out.open_every;
+        if self.mapped.as_mut().filter(is_due).is_none() {
             return Ok(NOTHING);
         }
         let passed = self.pass(SessionDrain::fill_lingering, out)?;
-        if let Some(ring) = self.ring.as_mut().filter(|_| passed.done) {
-            ring.opened_at = Instant::now();
+        if let Some(mapped) = self.mapped.as_mut().filter(|_| passed.done) {
+            mapped.open_sent_at = Instant::now();
         }
         Ok(passed)
     }
 
-    /// Sends open pages and the last counters.
-    fn end(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+    /// Sends open pages, then the last counters.
+    fn end(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
         let passed = self.pass(SessionDrain::fill_open, out)?;
-        if let Some(ring) = self.ring.as_mut().filter(|_| passed.done) {
-            let ended = ring.drain.session().ended();
-            ring.drained = ended && ring.drain.is_drained();
-            let content = ring.drain.counters(ring.drained, None)?;
+        if let Some(mapped) = self.mapped.as_mut().filter(|_| passed.done) {
+            let ended = mapped.drain.session().ended();
+            mapped.drained = ended && mapped.drain.is_drained();
+            let finality = match mapped.drained {
+                true => Finality::Final,
+                false => Finality::Interim,
+            };
+            let content = mapped.drain.counters(finality, None)?;
             out.send_counters(self.uuid, &content)?;
-            out.note(self.uuid, Landing::pages(ring.drain.taken()));
+            out.note_sent(self.uuid, Release::pages(mapped.drain.taken()));
             self.stage = Stage::Sent;
         }
         Ok(passed)
     }
 
-    /// Moves it on to its end: nothing more is wanted of it than what is there now.
-    pub(super) fn leave(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
-        if let Some(ring) = &mut self.ring {
-            ring.passed_at = None;
+    /// Takes the next step towards an end now: what the session writes from now on is not streamed.
+    pub(super) fn leave(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
+        if let Some(mapped) = &mut self.mapped {
+            mapped.passed_at = None;
         }
         let passed = self.advance(out)?;
         if self.stage == Stage::Streaming && passed.done {
@@ -328,40 +272,41 @@ impl Track {
         Ok(passed)
     }
 
-    /// Fills and sends batches until a pass is done, or credit is short.
-    fn pass(&mut self, fill: FillPass, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+    /// Fills and sends batches until the pass is done or the credit is short.
+    fn pass(&mut self, fill: FillPass, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
         let mut pages = 0;
-        let Some(ring) = &mut self.ring else {
+        let Some(mapped) = &mut self.mapped else {
             return Ok(NOTHING);
         };
         while out.has_room()? {
-            out.batch.clear(BATCH);
-            let mut filled = fill(&mut ring.drain, out.batch)?;
+            out.batch.clear(BATCH_BYTES);
+            let mut filled = fill(&mut mapped.drain, out.batch)?;
             if filled == Fill::BatchFull && out.batch.is_empty() {
+                // A page larger than a batch goes alone.
                 out.batch.clear(u64::MAX);
-                filled = fill(&mut ring.drain, out.batch)?;
+                filled = fill(&mut mapped.drain, out.batch)?;
             }
             pages += out.batch.pages();
-            out.send_schema(self.uuid, &mut ring.drain)?;
+            out.send_schema(self.uuid, &mut mapped.drain)?;
             if !out.batch.is_empty() {
-                match ring
+                match mapped
                     .by_reference
                     .as_ref()
                     .filter(|_| out.connection.takes_references())
                 {
                     Some(file) => {
                         let blocks = out.batch.bytes();
-                        zero_copy::send_batch(blocks, &ring.drain, file, out.connection)?;
+                        zero_copy::send_batch(blocks, &mapped.drain, file, out.connection)?;
                         if zero_copy::releases_when_sent() {
-                            ring.drain.release();
+                            mapped.drain.release();
                         }
                     }
                     None => out.send_batch(self.uuid)?,
                 }
-                let taken = ring.drain.taken();
+                let taken = mapped.drain.taken();
                 let taken_to = taken.iter().map(|p| (p.slot, p.next_page));
-                self.have.extend(taken_to);
-                out.note(self.uuid, Landing::pages(taken));
+                self.sent_to.extend(taken_to);
+                out.note_sent(self.uuid, Release::pages(taken));
             }
             if filled == Fill::PassDone {
                 return Ok(Passed { pages, done: true });
@@ -370,8 +315,8 @@ impl Track {
         Ok(Passed { pages, done: false })
     }
 
-    /// Sends what waits on disk, but what the collector has.
-    fn send_spilled(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, Trouble> {
+    /// Sends what waits on disk, without what the collector has.
+    fn send_spilled(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
         let mut pages = 0;
         let Some(spill) = &mut self.spill else {
             return Ok(NOTHING);
@@ -384,59 +329,77 @@ impl Track {
                 out.notices.push(error.to_string());
                 Vec::new()
             });
-            if let Some(ring) = &mut self.ring {
-                out.send_schema(self.uuid, &mut ring.drain)?;
+            if let Some(mapped) = &mut self.mapped {
+                out.send_schema(self.uuid, &mut mapped.drain)?;
             }
-            let schema = match self.ring {
+            let schema = match self.mapped {
                 Some(_) => SpilledSchema::LeaveOut,
                 None => SpilledSchema::Send,
             };
-            let news = news_in(&piece, &mut self.have, schema);
-            out.send_blocks(self.uuid, &news.blocks)?;
-            out.note(self.uuid, Landing::spilled(spill.read_to()));
-            pages += news.pages;
+            let missing = missing_blocks(&piece, &mut self.sent_to, schema);
+            out.send_blocks(self.uuid, &missing.blocks)?;
+            out.note_sent(self.uuid, Release::spilled(spill.read_to()));
+            pages += missing.pages;
         }
         Ok(Passed { pages, done: true })
     }
 
-    /// Sends counters, if they say something new.
-    pub(super) fn count(&mut self, out: &mut Outgoing<'_>) -> Result<(), Trouble> {
-        let Some(ring) = self
-            .ring
+    /// Sends counters, if they differ from the last ones.
+    pub(super) fn count(&mut self, out: &mut Outgoing<'_>) -> Result<(), PassError> {
+        let Some(mapped) = self
+            .mapped
             .as_mut()
             .filter(|_| self.stage == Stage::Streaming)
         else {
             return Ok(());
         };
-        ring.drain.session().check_size()?;
+        mapped.drain.session().check_size()?;
         out.batch.clear(u64::MAX);
-        let content = ring.drain.counters(false, Some(out.batch))?;
-        if ring.news.are_in(&content) {
+        let content = mapped.drain.counters(Finality::Interim, Some(out.batch))?;
+        if mapped.counters.differ_from(&content) {
             out.send_counters(self.uuid, &content)?;
         }
         Ok(())
     }
 
-    /// Everything is durable: says so in the ring file of a session that was read to its end, and
-    /// removes it, unless it asked to be kept.
+    /// Moves sealed pages to the spill if they must not wait in their rings any longer; see
+    /// [`to_spill::is_due`]. A session without a spill keeps its pages.
+    pub(super) fn spill_pages(
+        &mut self,
+        away: Option<Duration>,
+        batch: &mut Batch,
+    ) -> Result<Spilled, ReaderError> {
+        let is_ending = matches!(self.stage, Stage::Ending | Stage::Sent);
+        let Some(mapped) = self.mapped.as_mut().filter(|_| !is_ending) else {
+            return Ok(Spilled::default());
+        };
+        mapped.drain.session().check_size()?;
+        // Before there is a connection this also maps the rings of threads that come.
+        let fullest = mapped.drain.fullest_held();
+        let Some(spill) = &mut self.spill else {
+            return Ok(Spilled::default());
+        };
+        let spilled = match to_spill::is_due(fullest, away) {
+            true => {
+                mapped.rewound = true;
+                to_spill::move_pages(&mut mapped.drain, spill, batch)?
+            }
+            false => Spilled::default(),
+        };
+        Ok(Spilled { fullest, ..spilled })
+    }
+
+    /// Marks a session that was read to its end, and is durable, as consumed; removes its ring file
+    /// unless it requests to be kept.
     pub(super) fn remove_if_drained(
         &self,
         alone: impl FnOnce(&Path) -> bool,
     ) -> Result<(), ReaderError> {
-        let Some(ring) = self.ring.as_ref().filter(|ring| ring.drained) else {
+        let Some(mapped) = self.mapped.as_ref().filter(|mapped| mapped.drained) else {
             return Ok(());
         };
-        let session = ring.drain.session();
+        let session = mapped.drain.session();
         session.set_taken();
-        session.remove_drained(false, alone)
+        session.remove_drained(RemovalScope::NotKept, alone)
     }
 }
-
-/// A pass over a session: of sealed pages, or of what is left.
-type FillPass = fn(&mut SessionDrain, &mut Batch) -> Result<Fill, ReaderError>;
-
-/// Nothing to send, nothing sent.
-const NOTHING: Passed = Passed {
-    pages: 0,
-    done: true,
-};

@@ -1,13 +1,16 @@
-//! Follows sessions and sends their pages to a collector, connecting anew whenever it must.
+//! Follows sessions and sends their pages to a collector, over a new connection whenever one is lost.
+//!
+//! One thread does everything in steps: look for new sessions, connect if there is no connection,
+//! exchange (`exchange.rs`), move pages to disk while there is no collector, wait. Only connecting has a
+//! thread of its own (`dialer.rs`): the rings must be looked after while a collector does not answer.
 
-mod finish;
+mod dialer;
 mod exchange;
+mod finish;
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use ringmark_format::Uuid;
@@ -15,10 +18,10 @@ use ringmark_format::Uuid;
 use super::address::Address;
 use super::connection::{Connection, Introduction};
 use super::credentials::Credentials;
-use super::in_flight::Flights;
-use super::spill::{Place, Spill, SpillOptions};
+use super::in_flight::InFlight;
+use super::spill::{self, Spill, SpillDirectory, SpillOptions};
 use super::status::{self, StreamStatus};
-use super::streamed_session::{Held, Stage, Track};
+use super::streamed_session::{Spilled, Stage, StreamedSession};
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::recording::dump::Codec;
@@ -26,14 +29,15 @@ use crate::sessions::leases::Gone;
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::Session;
-use crate::sessions::uuid_owners::Owners;
+use crate::sessions::uuid_owners::UuidOwners;
+use dialer::Dialer;
 
-/// How often new sessions are looked for.
+/// How often the streamer looks for new sessions.
 const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often each session's stream says how it stands.
+/// How often the status of each session's stream is written.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
-/// How often a collector that is slow is looked at.
-const STALLED: Duration = Duration::from_millis(2);
+/// How long to wait for a collector that gave too little credit.
+const STALLED_WAIT: Duration = Duration::from_millis(2);
 
 /// What is streamed, and where to.
 #[derive(Debug, Clone)]
@@ -42,20 +46,20 @@ pub struct StreamOptions {
     pub selection: Selection,
     /// The collector.
     pub to: Address,
-    /// What proves it, over TLS.
+    /// Our certificate and the CA that we trust, for TLS.
     pub credentials: Option<Credentials>,
-    /// Who we say we are.
+    /// What the collector is told about us.
     pub introduction: Introduction,
-    /// How pages are packed.
+    /// How pages are packed on the wire.
     pub codec: Codec,
     /// How long to wait before a collector is tried again; doubled each time, up to 5 s.
     pub retry: Duration,
-    /// How often what is committed in pages that are still open is sent. A page that is filled
-    /// sooner goes when it is sealed.
+    /// How often what is committed in open pages is sent. A page that fills sooner is sent when it
+    /// is sealed.
     pub open_every: Duration,
-    /// Where pages wait while the collector is away or slow.
+    /// Where pages wait on disk while the collector is away or slow; `None`: in their rings.
     pub spill: Option<SpillOptions>,
-    /// Sends pages of discard sessions without copying them. Not together with a spill: it
+    /// Sends pages of discard sessions without copying them. It has no effect with a spill, which
     /// releases pages that are under way.
     pub zero_copy: bool,
 }
@@ -65,30 +69,30 @@ pub struct StreamOptions {
 pub struct StreamFigures {
     /// Whether there is a connection now.
     pub connected: bool,
-    /// Connections that came about.
+    /// Number of connections that were greeted.
     pub connections: u64,
-    /// Bytes sent, all connections.
+    /// Bytes sent on all connections.
     pub sent: u64,
-    /// Bytes that are under way: sent, and not known to be durable.
+    /// Bytes that are in flight: sent, and not known to be durable.
     pub in_flight: u64,
     /// Bytes that wait on disk.
     pub spilled: u64,
-    /// How long the oldest page that is not durable has waited since it was taken, or since there
-    /// is no collector.
+    /// How long the oldest page that is not durable has waited since it was taken, or for how long
+    /// there has been no collector.
     pub lag: Duration,
-    /// Page blocks sent; those that were sent again count again.
+    /// Page blocks sent. A page that is sent again counts again.
     pub pages: u64,
     /// Sessions being streamed.
     pub sessions_open: usize,
     /// Sessions whose every page is durable.
     pub sessions_done: usize,
-    /// Sessions that are there and could not be opened, because descriptors or memory were short.
+    /// Sessions that could not be opened because descriptors or memory were short.
     pub sessions_left_out: usize,
-    /// Events that the sessions' producers lost since the sessions started, and those of `gone`.
+    /// Events that the programs lost since their sessions started, and those of `gone`.
     pub lost: u64,
     /// Sessions that were removed before they could be read.
     pub gone: Gone,
-    /// Pages that were overwritten, or gone, before they could be sent.
+    /// Pages that were overwritten before they could be sent.
     pub pages_skipped: u64,
 }
 
@@ -96,69 +100,73 @@ pub struct StreamFigures {
 pub struct Streamer {
     options: StreamOptions,
     finder: Finder,
+    /// Sessions that do not exist yet are selected, too.
     open_ended: bool,
-    owners: Owners,
-    tracks: Vec<Track>,
-    place: Option<Arc<Place>>,
+    owners: UuidOwners,
+    sessions: Vec<StreamedSession>,
+    spill: Option<Arc<SpillDirectory>>,
     /// What an earlier process left on disk, of sessions that were not found yet.
-    left: HashMap<Uuid, Spill>,
-    /// Told that the spill is full.
-    is_full: bool,
+    left_on_disk: HashMap<Uuid, Spill>,
+    /// The notice about a full spill was made.
+    is_spill_full: bool,
+    dialer: Dialer,
     connection: Option<Connection>,
-    /// A connection that comes about, or does not.
-    coming: Option<Receiver<io::Result<Connection>>>,
     away_since: Instant,
-    /// The collector takes less than there is.
+    /// The collector gave too little credit in the last round.
     stalled: bool,
-    flights: Flights,
+    in_flight: InFlight,
     batch: Batch,
+    /// Buffer for packed pages.
     scratch: Vec<u8>,
     pace: Pace,
+    /// Figures of the sessions and connections that have ended.
     done: StreamFigures,
     notices: Vec<String>,
     scanned_at: Option<Instant>,
     status_at: Option<Instant>,
     counted_at: Instant,
-    retry: Duration,
-    retry_at: Instant,
-    /// Why there is no collector, and when that was told.
-    told: Option<(String, Instant)>,
+    /// The end was requested.
     leaving: bool,
-    /// The collector asked us to go; since when we wait for its last word.
+    /// When the collector announced that it will close.
     parting: Option<Instant>,
 }
 
 impl Streamer {
-    /// A streamer of the selected sessions. Selected by pid or path, they must be there now; the
+    /// A streamer of the selected sessions. Those selected by pid or path must be there now; the
     /// collector need not.
     ///
     /// # Errors
-    /// They are not there, may not be read, or are recorded by another process; or the directory
-    /// for the spill cannot be used.
+    /// A session is not there, may not be read, or is recorded by another process; or the directory
+    /// of the spill cannot be used.
     pub fn new(options: StreamOptions) -> Result<Self, ReaderError> {
         let mut finder = Finder::new(options.selection.clone());
         let first = finder.first()?;
-        let (place, left) = match options.spill.clone().map(Place::open).transpose()? {
-            Some((place, left)) => (Some(place), left),
+        let opened = options.spill.clone().map(spill::open).transpose()?;
+        let (spill, left_on_disk) = match opened {
+            Some(opened) => (Some(opened.directory), opened.sessions),
             None => (None, HashMap::new()),
         };
-        let notices = place.as_ref().map_or_else(Vec::new, |p| p.notices.clone());
+        let notices = spill.as_ref().map_or_else(Vec::new, |s| s.notices.clone());
         let now = Instant::now();
         let mut streamer = Self {
             open_ended: options.selection.is_open_ended(),
-            retry: options.retry,
+            dialer: Dialer::new(
+                options.to.clone(),
+                options.introduction.clone(),
+                options.credentials.clone(),
+                options.retry,
+            ),
             finder,
-            owners: Owners::default(),
-            tracks: Vec::new(),
-            place,
-            left,
-            is_full: false,
+            owners: UuidOwners::default(),
+            sessions: Vec::new(),
+            spill,
+            left_on_disk,
+            is_spill_full: false,
             options,
             connection: None,
-            coming: None,
             away_since: now,
             stalled: false,
-            flights: Flights::default(),
+            in_flight: InFlight::default(),
             batch: Batch::new(),
             scratch: Vec::new(),
             pace: Pace::new(),
@@ -167,8 +175,6 @@ impl Streamer {
             scanned_at: None,
             status_at: None,
             counted_at: now,
-            retry_at: now,
-            told: None,
             leaving: false,
             parting: None,
         };
@@ -182,7 +188,8 @@ impl Streamer {
     /// called after every pass.
     ///
     /// # Errors
-    /// Told to stop, and not everything could be made durable: nothing that is not was released.
+    /// The stop was requested, and not everything became durable in time. What is not durable was
+    /// not released.
     pub fn run(
         &mut self,
         stop: &AtomicBool,
@@ -191,7 +198,7 @@ impl Streamer {
         while !stop.load(Ordering::Relaxed) {
             self.step();
             each(self);
-            if self.tracks.is_empty() && !self.open_ended {
+            if self.sessions.is_empty() && !self.open_ended {
                 break;
             }
             self.wait();
@@ -206,20 +213,20 @@ impl Streamer {
     #[must_use]
     pub fn figures(&self) -> StreamFigures {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
-        let drains = || self.tracks.iter().filter_map(Track::drain);
+        let drains = || self.sessions.iter().filter_map(StreamedSession::drain);
         let (sent, durable) = self
             .connection
             .as_ref()
             .map_or((0, 0), |c| (c.sent(), c.durable()));
         let gone = self.finder.gone();
-        let lags = self.tracks.iter().map(|track| self.lag(track));
+        let lags = self.sessions.iter().map(|session| self.lag(session));
         StreamFigures {
             connected: self.connection.is_some(),
             sent: self.done.sent + sent,
             in_flight: sent - durable,
-            spilled: self.place.as_ref().map_or(0, |place| place.used()),
+            spilled: self.spill.as_ref().map_or(0, |spill| spill.used()),
             lag: lags.max().unwrap_or_default(),
-            sessions_open: self.tracks.len(),
+            sessions_open: self.sessions.len(),
             sessions_left_out: self.finder.left_out(),
             lost: sum(&mut drains()
                 .map(|d| d.lost())
@@ -231,19 +238,21 @@ impl Streamer {
         }
     }
 
-    fn lag(&self, track: &Track) -> Duration {
-        let spilled = track.spill.as_ref().map_or(Duration::ZERO, Spill::age);
+    /// How long the oldest page of a session that is not durable has waited.
+    fn lag(&self, session: &StreamedSession) -> Duration {
+        let spilled = session.spill.as_ref().map_or(Duration::ZERO, Spill::age);
         let away = self.away().unwrap_or_default();
-        self.flights.age(track.uuid).max(spilled).max(away)
+        let in_flight = self.in_flight.age(session.uuid);
+        in_flight.max(spilled).max(away)
     }
 
-    /// Since when there is no collector.
+    /// For how long there has been no collector; `None`: there is one.
     fn away(&self) -> Option<Duration> {
         let is_away = self.connection.is_none();
         is_away.then(|| self.away_since.elapsed())
     }
 
-    /// What a person should know and has not been told yet.
+    /// Notices for the user since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }
@@ -251,103 +260,111 @@ impl Streamer {
     fn step(&mut self) {
         self.scan();
         self.connect();
-        self.say_status();
+        self.write_status();
         if let Err(error) = self.exchange() {
             self.hang_up(&error);
         }
         if let Some(away) = self.away() {
             let mut index = 0;
-            while index < self.tracks.len() {
-                index += usize::from(self.hold(index, Some(away)));
+            while index < self.sessions.len() {
+                index += usize::from(self.spill_pages(index, Some(away)));
             }
         }
     }
 
-    fn say_status(&mut self) {
+    fn write_status(&mut self) {
         if self.status_at.is_some_and(|at| at.elapsed() < STATUS_EVERY) {
             return;
         }
         self.status_at = Some(Instant::now());
-        for track in &self.tracks {
-            let Some(drain) = track.drain() else { continue };
+        for session in &self.sessions {
+            let Some(drain) = session.drain() else {
+                continue;
+            };
             let status = StreamStatus {
                 to: self.options.to.to_string(),
                 connected: self.connection.is_some(),
-                in_flight: self.flights.bytes(track.uuid),
-                spilled: track.spill.as_ref().map_or(0, Spill::bytes),
-                lag_ms: self.lag(track).as_millis() as u64,
+                in_flight: self.in_flight.bytes(session.uuid),
+                spilled: session.spill.as_ref().map_or(0, Spill::bytes),
+                lag_ms: self.lag(session).as_millis() as u64,
                 lost: drain.lost(),
             };
-            // Where it cannot be said (a directory that is only read) the stream goes on.
-            let _ = status.say(drain.session());
+            // Without a status, in a directory that may not be written, the stream goes on.
+            let _ = status.write(drain.session());
         }
     }
 
+    /// Begins to stream the sessions that have appeared; the first time also those of which only
+    /// the spill is left.
     fn scan(&mut self) {
         if self.scanned_at.is_some_and(|at| at.elapsed() < SCAN_EVERY) {
             return;
         }
         let is_first = self.scanned_at.replace(Instant::now()).is_none();
-        let (sessions, errors) = self.finder.news();
-        self.notices.extend(errors.iter().map(ToString::to_string));
+        let found = self.finder.look();
+        self.notices
+            .extend(found.errors.iter().map(ToString::to_string));
         self.notices.extend(self.finder.notices());
-        sessions
+        found
+            .sessions
             .into_iter()
             .for_each(|session| self.follow(session));
         if is_first {
-            let left = std::mem::take(&mut self.left).into_iter();
-            let tracks = left.map(|(uuid, spill)| Track::left(uuid, Some(spill)));
-            self.tracks.extend(tracks);
+            let left = std::mem::take(&mut self.left_on_disk).into_iter();
+            let sessions = left.map(|(uuid, spill)| StreamedSession::on_disk(uuid, Some(spill)));
+            self.sessions.extend(sessions);
         }
     }
 
     fn follow(&mut self, mut session: Session) {
         self.notices.extend(self.owners.keep_apart(&mut session));
         let uuid = session.uuid();
-        if self.tracks.iter().any(|track| track.uuid == uuid) {
-            // What an earlier process left of it goes first.
+        if self.sessions.iter().any(|other| other.uuid == uuid) {
+            // What an earlier process left of it on disk is sent first; then it is found again.
             self.finder.forget(session.path());
             return;
         }
-        let new = || Some(Spill::new(self.place.clone()?, uuid));
-        let spill = self.left.remove(&uuid).or_else(new);
-        let mut track = Track::new(session, spill);
-        track.send_by_reference(self.options.zero_copy && self.place.is_none());
-        self.tracks.push(track);
+        let new = || Some(Spill::new(self.spill.clone()?, uuid));
+        let spill = self.left_on_disk.remove(&uuid).or_else(new);
+        let mut session = StreamedSession::new(session, spill);
+        if self.options.zero_copy && self.spill.is_none() {
+            session.send_by_reference();
+        }
+        self.sessions.push(session);
     }
 
-    /// Has a track move pages to the spill, if it should. `false`: its file was truncated, it is
-    /// gone.
-    fn hold(&mut self, index: usize, away: Option<Duration>) -> bool {
-        let Some(track) = self.tracks.get_mut(index) else {
+    /// Has a session move pages to the spill, if it must. Returns whether the session is still there:
+    /// one whose ring file was truncated is dropped.
+    fn spill_pages(&mut self, index: usize, away: Option<Duration>) -> bool {
+        let Some(session) = self.sessions.get_mut(index) else {
             return false;
         };
-        match track.hold(away, &mut self.batch) {
-            Ok(held) => {
-                if !held.full {
-                    self.pace.saw(held.fill);
+        match session.spill_pages(away, &mut self.batch) {
+            Ok(spilled) => {
+                if !spilled.is_full {
+                    self.pace.saw(spilled.fullest);
                 }
-                self.tell_if_full(&held);
+                self.notice_full_spill(&spilled);
                 true
             }
             Err(error) => {
-                self.drop_track(index, &error);
+                self.drop_session(index, &error);
                 false
             }
         }
     }
 
-    /// Told once, until it has become half empty.
-    fn tell_if_full(&mut self, held: &Held) {
-        let (Some(place), Some(options)) = (&self.place, &self.options.spill) else {
+    /// Makes a notice of a full spill, and no other before it was half empty again.
+    fn notice_full_spill(&mut self, spilled: &Spilled) {
+        let (Some(spill), Some(options)) = (&self.spill, &self.options.spill) else {
             return;
         };
-        let was_full = self.is_full && place.used() > options.bytes_max / 2;
-        self.is_full = was_full || held.full;
-        if was_full || !held.full {
+        let was_full = self.is_spill_full && spill.used() > options.bytes_max / 2;
+        self.is_spill_full = was_full || spilled.is_full;
+        if was_full || !spilled.is_full {
             return;
         }
-        let why = match &held.error {
+        let why = match &spilled.error {
             Some(error) => error.to_string(),
             None => format!("{}: the spill is full", options.directory.display()),
         };
@@ -355,34 +372,39 @@ impl Streamer {
         self.notices.push(text);
     }
 
-    fn drop_track(&mut self, index: usize, error: &ReaderError) {
+    /// Drops a session whose ring file failed.
+    fn drop_session(&mut self, index: usize, error: &ReaderError) {
         self.notices.push(error.to_string());
-        let track = self.tracks.remove(index);
-        if let Some(drain) = track.drain() {
-            status::forget(drain.session());
+        let session = self.sessions.remove(index);
+        if let Some(drain) = session.drain() {
+            status::remove(drain.session());
         }
         self.done.sessions_done += 1;
     }
 
     fn wait(&mut self) {
-        let streams = |t: &Track| matches!(t.stage, Stage::Streaming | Stage::Ending);
-        let is_idle = !self.tracks.iter().any(streams);
+        let streams = |s: &StreamedSession| matches!(s.stage, Stage::Streaming | Stage::Ending);
+        let is_idle = !self.sessions.iter().any(streams);
         if let Some(connection) = &self.connection
             && (is_idle || self.stalled)
         {
-            // Nothing to look at but the collector.
-            let most = if self.stalled { STALLED } else { SCAN_EVERY };
+            // Only the collector can change anything.
+            let most = if self.stalled {
+                STALLED_WAIT
+            } else {
+                SCAN_EVERY
+            };
             let _ = connection.wait(most);
             return;
         }
-        let drains = self.tracks.iter().filter_map(Track::drain);
+        let drains = self.sessions.iter().filter_map(StreamedSession::drain);
         self.pace.wait(drains.map(|drain| drain.session()));
     }
 }
 
 impl Drop for Streamer {
     fn drop(&mut self) {
-        let drains = self.tracks.iter().filter_map(Track::drain);
-        drains.for_each(|drain| status::forget(drain.session()));
+        let drains = self.sessions.iter().filter_map(StreamedSession::drain);
+        drains.for_each(|drain| status::remove(drain.session()));
     }
 }

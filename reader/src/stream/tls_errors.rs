@@ -1,14 +1,14 @@
-//! What went wrong with TLS, in words for a person.
+//! Errors of TLS, as texts for a person.
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// What went wrong with TLS; `other` is the other side.
+/// The text for an error of TLS; `other` names the other side, for example "collector".
 #[must_use]
 pub fn explain(error: &Error, other: &str) -> String {
     match error {
         Error::InvalidCertificate(wrong) => unacceptable(wrong, other),
         Error::NoCertificatesPresented => format!("the {other} shows no certificate"),
-        Error::AlertReceived(alert) => told(*alert, other),
+        Error::AlertReceived(alert) => alerted(*alert, other),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
             format!("the {other} does not speak TLS here")
         }
@@ -19,7 +19,7 @@ pub fn explain(error: &Error, other: &str) -> String {
     }
 }
 
-/// We do not accept the other side's certificate.
+/// The text for a certificate of the other side that we do not accept.
 fn unacceptable(wrong: &CertificateError, other: &str) -> String {
     use CertificateError as C;
     let days = |seconds: u64| seconds / 86_400;
@@ -50,8 +50,8 @@ fn unacceptable(wrong: &CertificateError, other: &str) -> String {
     }
 }
 
-/// The other side says what is wrong.
-fn told(alert: AlertDescription, other: &str) -> String {
+/// The text for an alert, with which the other side says what is wrong.
+fn alerted(alert: AlertDescription, other: &str) -> String {
     use AlertDescription as A;
     match alert {
         A::UnknownCA | A::DecryptError => {
@@ -69,7 +69,7 @@ fn told(alert: AlertDescription, other: &str) -> String {
     }
 }
 
-/// `DnsName("a")` as `a`.
+/// The name in a description as rustls gives it: `DnsName("a")` becomes `a`.
 fn bare(name: &str) -> &str {
     let mut parts = name.split(['(', ')', '"']).filter(|part| !part.is_empty());
     parts.nth(1).unwrap_or(name)

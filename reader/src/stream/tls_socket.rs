@@ -1,4 +1,7 @@
 //! A streamer's side of TLS over a socket that does not block.
+//!
+//! TLS has buffers of its own: bytes may be taken here and wait for the system, which
+//! [`Bytes::holds_back`] tells the wire.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,17 +13,21 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Error};
 
 use super::credentials::Credentials;
-use super::tls_errors::explain;
 use super::socket::{Bytes, poll_for};
+use super::tls_errors::explain;
 
 /// A connection whose handshake is over.
-pub(super) struct Encrypted {
+pub(super) struct TlsSocket {
     tls: ClientConnection,
     tcp: TcpStream,
 }
 
-impl Encrypted {
-    /// Proves to the other side who we are, and has it prove that it is `place`, `HOST:PORT`.
+impl TlsSocket {
+    /// Shakes hands over `tcp` with the collector at `place`, `HOST:PORT`: its certificate must be for
+    /// that host.
+    ///
+    /// # Errors
+    /// One side does not accept the other, or the handshake takes too long.
     pub(super) fn over(
         tcp: TcpStream,
         place: &str,
@@ -33,10 +40,10 @@ impl Encrypted {
             io::Error::new(ErrorKind::InvalidInput, format!("{host}: no host name"))
         })?;
         let tls = ClientConnection::new(credentials.as_streamer(), name).map_err(failed)?;
-        let mut encrypted = Self { tls, tcp };
+        let mut socket = Self { tls, tcp };
         let deadline = Instant::now() + within;
-        while encrypted.tls.is_handshaking() {
-            if let Err(error) = encrypted.advance()
+        while socket.tls.is_handshaking() {
+            if let Err(error) = socket.advance()
                 && error.kind() != ErrorKind::WouldBlock
             {
                 return Err(error);
@@ -46,16 +53,16 @@ impl Encrypted {
                 let text = format!("no TLS handshake within {} s", within.as_secs());
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
-            if encrypted.tls.is_handshaking() {
+            if socket.tls.is_handshaking() {
                 let mut events = PollFlags::IN;
-                events.set(PollFlags::OUT, encrypted.tls.wants_write());
-                let _ = poll_for(encrypted.fd(), events, left)?;
+                events.set(PollFlags::OUT, socket.tls.wants_write());
+                let _ = poll_for(socket.fd(), events, left)?;
             }
         }
-        Ok(encrypted)
+        Ok(socket)
     }
 
-    /// A step of the handshake.
+    /// Takes a step of the handshake.
     fn advance(&mut self) -> io::Result<()> {
         self.push_out()?;
         match self.pull_in()? {
@@ -64,7 +71,7 @@ impl Encrypted {
         }
     }
 
-    /// Sends what is encrypted and waits.
+    /// Sends what is encrypted and waits for the system.
     fn push_out(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             if self.tls.write_tls(&mut self.tcp)? == 0 {
@@ -74,11 +81,11 @@ impl Encrypted {
         Ok(())
     }
 
-    /// Takes in what came; 0: nothing will come any more.
+    /// Takes in what came and returns its bytes; 0: the other side has closed.
     fn pull_in(&mut self) -> io::Result<usize> {
         let read = self.tls.read_tls(&mut self.tcp)?;
         if let Err(error) = self.tls.process_new_packets() {
-            // The alert that says so.
+            // The alert that tells the other side why.
             let _ = self.push_out();
             return Err(failed(error));
         }
@@ -86,12 +93,12 @@ impl Encrypted {
     }
 }
 
-impl Read for Encrypted {
+impl Read for TlsSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.tls.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // Without a farewell: the protocol has its own.
+                // The other side closed without an end of TLS: the stream's protocol has its own.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
@@ -100,7 +107,7 @@ impl Read for Encrypted {
     }
 }
 
-impl Write for Encrypted {
+impl Write for TlsSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.push_out()?;
         let taken = self.tls.writer().write(bytes)?;
@@ -115,7 +122,7 @@ impl Write for Encrypted {
     }
 }
 
-impl Bytes for Encrypted {
+impl Bytes for TlsSocket {
     fn fd(&self) -> BorrowedFd<'_> {
         self.tcp.as_fd()
     }

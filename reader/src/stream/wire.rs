@@ -1,5 +1,5 @@
-//! A connection's bytes: sent without waiting for a peer that does not take them, received as
-//! whole checked blocks.
+//! The bytes of a connection: sent without waiting for a peer that does not read, and received as
+//! whole checked messages.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -13,41 +13,48 @@ use rustix::event::PollFlags;
 
 use super::address::Address;
 use super::credentials::Credentials;
-use super::tls_socket::Encrypted;
-use super::socket::{Bytes, Reference, connect_tcp, poll_for, send_more};
+use super::socket::{Bytes, FileRange, connect_tcp, poll_for, send_more};
+use super::tls_socket::TlsSocket;
 
-/// Silence after which the other side is taken for gone.
+/// Silence after which the other side counts as gone: it sends PINGs far more often.
 pub(super) const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
-/// Largest content of a message: RESUME with every slot that there can be.
+/// Largest content of a message in bytes: RESUME with every slot that a session can have.
 const MESSAGE_BYTES_MAX: u32 = 1 << 20;
-/// How long the system may take to take more of what is sent, before it is set aside.
+/// How long a send waits for a full socket before the rest is queued.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// Bytes that are read at once.
 const CHUNK: usize = 16 << 10;
 
-/// A message from the other side.
+/// A message of the collector, checked.
 pub(super) struct Message {
     pub(super) header: BlockHeader,
     pub(super) content: Vec<u8>,
 }
 
-/// Something that was sent and waits for the system.
-enum Piece {
+/// A part of what was sent that waits for the system.
+enum Queued {
     Bytes(Vec<u8>),
-    Reference(Reference),
+    Range(FileRange),
 }
 
 /// One connection.
 pub(super) struct Wire {
     bytes: Box<dyn Bytes>,
+    /// Bytes received and not yet returned as a message.
     input: Vec<u8>,
-    /// Sent, and not taken by the system yet.
-    output: VecDeque<Piece>,
+    /// What was sent and the system has not taken.
+    output: VecDeque<Queued>,
+    /// When bytes were received last.
     heard_at: Instant,
+    /// The other side has closed its direction.
     ended: bool,
 }
 
 impl Wire {
-    /// Connects; with `credentials` over TLS.
+    /// Connects to a collector, over TLS if its address says so.
+    ///
+    /// # Errors
+    /// It cannot be reached, the handshake failed, or `credentials` are needed and missing.
     pub(super) fn connect(
         address: &Address,
         credentials: Option<&Credentials>,
@@ -64,12 +71,13 @@ impl Wire {
                 let missing = || io::Error::new(ErrorKind::InvalidInput, text);
                 let credentials = credentials.ok_or_else(missing)?;
                 let tcp = connect_tcp(place)?;
-                Box::new(Encrypted::over(tcp, place, credentials, SILENT)?)
+                Box::new(TlsSocket::over(tcp, place, credentials, SILENT)?)
             }
         };
         Ok(Self::over(bytes))
     }
 
+    /// A wire over an open connection.
     pub(super) fn over(bytes: Box<dyn Bytes>) -> Self {
         Self {
             bytes,
@@ -80,8 +88,8 @@ impl Wire {
         }
     }
 
-    /// Sends it. What the system does not take soon waits here, and goes out when something is
-    /// received: a caller that sends a lot asks [`Wire::is_full`] first.
+    /// Sends bytes. What the system does not take soon is queued and goes out with later calls, so a
+    /// caller that sends much asks [`Wire::is_full`] first.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.flush()?;
         let mut rest = bytes;
@@ -92,18 +100,18 @@ impl Wire {
             }
         }
         if !rest.is_empty() {
-            self.output.push_back(Piece::Bytes(rest.to_vec()));
+            self.output.push_back(Queued::Bytes(rest.to_vec()));
         }
         self.flush()
     }
 
-    /// Whether pages can be sent by reference.
+    /// Whether pages can be sent by reference: not through TLS.
     pub(super) fn takes_references(&self) -> bool {
         self.bytes.plain().is_some()
     }
 
-    /// As [`Wire::send`], a block whose content is sent by reference.
-    pub(super) fn send_page(&mut self, head: &[u8], mut content: Reference) -> io::Result<()> {
+    /// As [`Wire::send`], for a block whose content is sent by reference.
+    pub(super) fn send_page(&mut self, head: &[u8], mut content: FileRange) -> io::Result<()> {
         self.flush()?;
         let mut rest = head;
         if let Some(fd) = self.bytes.plain().filter(|_| self.output.is_empty()) {
@@ -120,26 +128,27 @@ impl Wire {
             }
         }
         if !rest.is_empty() {
-            self.output.push_back(Piece::Bytes(rest.to_vec()));
+            self.output.push_back(Queued::Bytes(rest.to_vec()));
         }
-        self.output.push_back(Piece::Reference(content));
+        self.output.push_back(Queued::Range(content));
         Ok(())
     }
 
-    /// Whether the system does not take what was sent.
+    /// Whether something that was sent still waits for the system.
     pub(super) fn is_full(&self) -> bool {
         !self.output.is_empty() || self.bytes.holds_back()
     }
 
+    /// Sends what is queued, as far as the system takes it now.
     fn flush(&mut self) -> io::Result<()> {
         while let Some(mut piece) = self.output.pop_front() {
             let is_gone = match &mut piece {
-                Piece::Bytes(bytes) => {
+                Queued::Bytes(bytes) => {
                     let written = self.write(bytes)?;
                     bytes.drain(..written);
                     bytes.is_empty()
                 }
-                Piece::Reference(content) => {
+                Queued::Range(content) => {
                     let fd = self.bytes.plain().ok_or(ErrorKind::Unsupported)?;
                     content.send(fd)?
                 }
@@ -155,7 +164,7 @@ impl Wire {
         }
     }
 
-    /// Writes what the system takes now.
+    /// Writes what the system takes now; returns how many bytes that is.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut done = 0;
         while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
@@ -170,7 +179,7 @@ impl Wire {
         Ok(done)
     }
 
-    /// Waits until something comes, or goes if something waits to; at most `most`.
+    /// Waits until bytes come, or until queued bytes can go; no longer than `most`.
     pub(super) fn wait_input(&self, most: Duration) -> io::Result<()> {
         let out = match self.is_full() {
             true => PollFlags::OUT,
@@ -179,7 +188,10 @@ impl Wire {
         poll_for(self.bytes.fd(), PollFlags::IN | out, most).map(drop)
     }
 
-    /// The next message, if one is there.
+    /// The next message, if one has come.
+    ///
+    /// # Errors
+    /// The other side has closed, sent what is no message, or was silent for [`SILENT`].
     pub(super) fn receive(&mut self) -> io::Result<Option<Message>> {
         if let Some(message) = self.next_message()? {
             return Ok(Some(message));
@@ -197,6 +209,7 @@ impl Wire {
         Ok(message)
     }
 
+    /// Reads what has come, within bounds.
     fn take_in(&mut self) -> io::Result<()> {
         while self.input.len() < 2 * MESSAGE_BYTES_MAX as usize && !self.ended {
             let old = self.input.len();
@@ -229,7 +242,7 @@ impl Wire {
     }
 }
 
-/// The message at the front of `input`; `None`: not all of it is there.
+/// The message at the front of `input`; `None`: not all of it has come.
 fn message_at(input: &[u8]) -> Result<Option<Message>, BlockFault> {
     let Some(header) = block_at::header(input)? else {
         return Ok(None);

@@ -1,9 +1,9 @@
 //! Pages that go from the ring file to the socket without passing through this process.
 //!
-//! The kernel keeps references to them until the peer has read them, however long that takes: a page
-//! that is overwritten before that is sent with other bytes. So a page goes this way only if it stays
-//! as it is until the collector says that it is durable: sealed, of a discard session, and not
-//! released before. What a retransmission reads from it is then what was summed.
+//! The kernel keeps references to the pages until the peer has read them. If a page is overwritten
+//! before that, the peer gets other bytes than the checksum covers. So a page goes this way only if it
+//! stays as it is until the collector says that it is durable. Such pages are sealed, belong to a
+//! discard session, and are not released before. A retransmission then reads what was summed, too.
 
 use std::fs::File;
 use std::io;
@@ -14,15 +14,16 @@ use ringmark_format::block_at::Blocks;
 
 use super::connection::Connection;
 use super::positions::{SlotPage, page_of};
-use super::socket::Reference;
+use super::socket::FileRange;
 use crate::pages::drain::SessionDrain;
 
-/// Releases pages when they are sent, not when they are durable: to see that the test of it fails.
+/// Planted bug: pages are released when they are sent, not when they are durable. A test shows that
+/// this is noticed.
 #[cfg(planted)]
 pub static RELEASE_WHEN_SENT: std::sync::atomic::AtomicBool =
     std::sync::atomic::AtomicBool::new(false);
 
-/// Whether that is planted.
+/// Whether the bug is planted.
 pub(super) fn releases_when_sent() -> bool {
     #[cfg(planted)]
     return RELEASE_WHEN_SENT.load(std::sync::atomic::Ordering::Relaxed);
@@ -30,8 +31,8 @@ pub(super) fn releases_when_sent() -> bool {
     false
 }
 
-/// Sends the sealed pages of a batch: their headers from the batch, with the checksums of what was
-/// copied there, and their contents from the ring.
+/// Sends the pages of a batch. A sealed page's header comes from the batch, with the checksum of the
+/// copy there, and its content from the ring file. Other pages are sent as copied.
 pub(super) fn send_batch(
     batch: &[u8],
     drain: &SessionDrain,
@@ -47,8 +48,8 @@ pub(super) fn send_batch(
             connection.send(block.bytes)?;
             continue;
         };
-        let reference = Reference::new(file.clone(), at, content.len());
-        connection.send_page(head, reference)?;
+        let range = FileRange::new(file.clone(), at, content.len());
+        connection.send_page(head, range)?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut out = Sink::direct();
-        let (removed, errors) = clean::remove_dead(self.keep.unwrap_or(0));
+        let clean::Removal { removed, refused } = clean::remove_dead(self.keep.unwrap_or(0));
         let bytes: u64 = removed.iter().map(|session| session.bytes).sum();
         for session in &removed {
             writeln!(
@@ -41,10 +41,10 @@ impl Args {
             writeln!(out, "{}", printable(&gone.to_string()))?;
         }
         out.finish()?;
-        errors
+        refused
             .iter()
             .for_each(|error| note(&printable(&error.to_string())));
-        Ok(if errors.is_empty() {
+        Ok(if refused.is_empty() {
             Exit::FINE
         } else {
             Exit::NO_TARGET

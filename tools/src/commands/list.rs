@@ -172,8 +172,8 @@ fn fill_percent(info: &SessionInfo) -> u64 {
 }
 
 fn attributes(info: &SessionInfo, tag: u16) -> impl Iterator<Item = String> {
-    let found = info.attributes.iter().filter(move |(t, _)| *t == tag);
-    found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+    let found = info.attributes.iter().filter(move |a| a.tag == tag);
+    found.map(|a| String::from_utf8_lossy(&a.value).into_owned())
 }
 
 /// What the session says about itself that a person should know, and losses by cause.

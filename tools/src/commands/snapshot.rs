@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ringmark_format::tracer_text::{AnswerLine, Verb};
-use ringmark_reader::{Access, Dump, Session, SnapshotFigures, find, snapshot};
+use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, snapshot};
 
 use crate::input::trace_files::SCHEMA_INCOMPLETE;
 use crate::output::file::{DEFAULT_FILE, destination};
@@ -50,7 +50,7 @@ impl Args {
             }
         }
         let to = destination(&self.output)?;
-        let mut dump = Dump::create(&to, false)?;
+        let mut dump = Dump::create(&to, Durability::System)?;
         let (mut sum, number) = (SnapshotFigures::default(), sessions.len());
         for session in sessions {
             let (pid, incomplete) = (session.header().pid, session.ring().schema_incomplete());

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use ringmark_reader::record::RecordOptions;
-use ringmark_reader::{Codec, Destination, Dump, Rotation};
+use ringmark_reader::{Codec, Destination, Dump, Durability, Rotation};
 
 use crate::output::Failure;
 use crate::output::units::parse_size;
@@ -59,8 +59,12 @@ impl FileOptions {
             )
             .into());
         }
+        let durability = match self.sync {
+            true => Durability::EachWrite,
+            false => Durability::System,
+        };
         let mut file =
-            Dump::create(to, self.sync).map_err(|error| Failure::usage(error.to_string()))?;
+            Dump::create(to, durability).map_err(|error| Failure::usage(error.to_string()))?;
         file.set_codec(self.codec());
         file.set_rotation(self.rotate.map(|bytes| Rotation {
             bytes,

@@ -1,25 +1,29 @@
-//! How sessions end, counters are written, and failures are survived.
+//! How sessions end, how counters are written, and which failures a recording survives.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Recorder;
 use crate::error::ReaderError;
-use crate::pages::drain::SessionDrain;
+use crate::pages::drain::{Finality, SessionDrain};
+use crate::sessions::session::RemovalScope;
 
-/// How often counters are written while sessions run, so that a killed recorder leaves fresh ones.
+/// How often counters are written while sessions run: a killed recorder leaves none older.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 /// How long to wait before a full disk is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Recorder {
-    /// A full disk is survived if that was asked for: nothing was released, the pages are taken
-    /// again. A ring file that was truncated is let go. Other errors end the recording.
+    /// Decides whether the recording goes on after `error`; gives it back if not.
+    ///
+    /// A truncated ring file is dropped. On a full disk the oldest file of a rotating dump is
+    /// removed, or the recorder waits, if that was requested. Nothing was released, so every drain
+    /// is rewound and takes its pages again.
     pub(super) fn survive(&mut self, error: ReaderError) -> Result<(), ReaderError> {
-        self.tracks.iter_mut().for_each(|t| t.drain.rewind());
+        self.recorded.iter_mut().for_each(|r| r.drain.rewind());
         if let ReaderError::Truncated { path, .. } = &error {
-            // Its figures are not read any more: touching the mapping would be fatal.
-            self.tracks.retain(|t| t.drain.session().path() != path);
+            // Its last figures are not read: touching the mapping would be fatal.
+            self.recorded.retain(|r| r.drain.session().path() != path);
             self.done.sessions_done += 1;
             self.done.sessions_cut += 1;
             self.notices.push(error.to_string());
@@ -44,54 +48,68 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes open pages, writes the last counters, and lets the session go.
+    /// Takes open pages, writes the last counters, and ends the recording of a session.
     pub(super) fn end_session(&mut self, index: usize, ended: bool) -> Result<(), ReaderError> {
         self.move_pages(index, SessionDrain::fill_open)?;
-        let track = &mut self.tracks[index];
-        let drained = track.drain.is_drained() && !self.full;
+        let recorded = &mut self.recorded[index];
+        let drained = recorded.drain.is_drained() && !self.full;
         self.batch.clear(u64::MAX);
         let recount = self.full.then_some(&mut self.batch);
-        let content = track.drain.counters(ended && drained, recount)?;
-        let uuid = track.drain.session().uuid();
+        let finality = match ended && drained {
+            true => Finality::Final,
+            false => Finality::Interim,
+        };
+        let content = recorded.drain.counters(finality, recount)?;
+        let uuid = recorded.drain.session().uuid();
         self.dump.add_counters(uuid, &content)?;
-        if ended && drained {
+        if finality == Finality::Final {
             self.remove_if_wanted(index);
         }
-        self.drop_track(index);
+        self.close_session(index);
         Ok(())
     }
 
+    /// Marks a session that was read to its end as consumed, and removes its ring file if the
+    /// options say so.
     fn remove_if_wanted(&mut self, index: usize) {
-        let session = self.tracks[index].drain.session();
+        let session = self.recorded[index].drain.session();
         session.set_taken();
         if !self.options.remove_drained {
             return;
         }
         let alone = |path: &Path| self.finder.is_alone(path);
-        if let Err(error) = session.remove_drained(self.options.remove_kept, alone) {
+        let scope = match self.options.remove_kept {
+            true => RemovalScope::Any,
+            false => RemovalScope::NotKept,
+        };
+        if let Err(error) = session.remove_drained(scope, alone) {
             self.notices.push(error.to_string());
         }
     }
 
-    pub(super) fn drop_track(&mut self, index: usize) {
-        let track = self.tracks.remove(index);
+    /// Adds the figures of a session to the totals, and closes it.
+    fn close_session(&mut self, index: usize) {
+        let recorded = self.recorded.remove(index);
         self.done.sessions_done += 1;
-        let skipped = track.drain.pages_skipped();
-        self.done.lost = self.done.lost.saturating_add(track.drain.lost());
+        let skipped = recorded.drain.pages_skipped();
+        self.done.lost = self.done.lost.saturating_add(recorded.drain.lost());
         self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
-        self.dump.forget_session(track.drain.session().uuid());
+        self.dump.forget_session(recorded.drain.session().uuid());
     }
 
+    /// Writes the counters of every session that has new ones, if it is time.
     pub(super) fn count_if_due(&mut self) -> Result<(), ReaderError> {
         if self.counted_at.elapsed() < COUNTERS_EVERY || self.waits_for_space {
             return Ok(());
         }
         self.counted_at = Instant::now();
         self.batch.clear(u64::MAX);
-        for track in &mut self.tracks {
-            let content = track.drain.counters(false, Some(&mut self.batch))?;
-            if track.news.are_in(&content) {
-                let uuid = track.drain.session().uuid();
+        for recorded in &mut self.recorded {
+            let content = recorded
+                .drain
+                .counters(Finality::Interim, Some(&mut self.batch))?;
+            if recorded.counters.differ_from(&content) {
+                let uuid = recorded.drain.session().uuid();
                 self.dump.add_counters(uuid, &content)?;
             }
         }

@@ -1,88 +1,91 @@
-//! What a session keeps out of its rings while the collector is away or slow: on disk.
+//! Moves the sealed pages of a session from its rings to disk, while the collector is away or slow.
+//!
+//! Rings are small and programs do not wait: what is not taken out of a full ring is lost. So pages
+//! go to disk once the fullest ring has filled to some part, the earlier the less hope there is that
+//! the collector takes them soon.
 
 use std::time::Duration;
 
-use super::{Stage, Track};
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
-use crate::pages::drain::Fill;
+use crate::pages::drain::{Fill, SessionDrain};
+use crate::share::Share1024;
+use crate::stream::spill::{Appended, Spill};
 
-/// What of the fullest ring may wait for a slow collector before it goes to the spill, in 1/1024.
-const SLOW: u32 = 512;
-/// As [`SLOW`], while the collector has just gone.
-const GONE: u32 = 256;
-/// After this long without a collector everything that is sealed goes to the spill: threads that
-/// come and go need the memory of their rings.
-const AWAY: Duration = Duration::from_secs(1);
+/// The part of the fullest ring that may wait for a collector that is there and slow.
+const SLOW: Share1024 = Share1024(512);
+/// The same while the collector has just gone.
+const GONE: Share1024 = Share1024(256);
+/// The same after [`LONG_AWAY`]: nothing sealed waits in its ring, since threads that come and go
+/// need the memory.
+const AWAY: Share1024 = Share1024(1);
+/// How long a collector is gone before it counts as away.
+const LONG_AWAY: Duration = Duration::from_secs(1);
 
 /// What became of moving pages to the spill.
 #[derive(Debug, Default)]
-pub(in crate::stream) struct Held {
-    /// How much of the fullest ring was found sealed, in 1/1024, if it may go there.
-    pub(in crate::stream) fill: u32,
-    /// Pages that are in it now.
-    pub(in crate::stream) pages: u64,
-    /// Not all of them are: they stay in their rings.
-    pub(in crate::stream) full: bool,
-    /// Why, if not for want of room.
+pub(in crate::stream) struct Spilled {
+    /// The part of the fullest ring that was sealed and not released, if the session has a spill.
+    pub(in crate::stream) fullest: Share1024,
+    /// Not all pages were moved: the others stay in their rings.
+    pub(in crate::stream) is_full: bool,
+    /// Why, unless the spill has its largest size.
     pub(in crate::stream) error: Option<ReaderError>,
 }
 
-impl Track {
-    /// Moves sealed pages to the spill, if they should not wait in their rings any longer. `away`:
-    /// since when there is no collector; `None`: it is there, and slow. Pages that are under way
-    /// are taken again: they must be there when they are released.
-    pub(in crate::stream) fn hold(
-        &mut self,
-        away: Option<Duration>,
-        batch: &mut Batch,
-    ) -> Result<Held, ReaderError> {
-        let ending = matches!(self.stage, Stage::Ending | Stage::Sent);
-        let Some(ring) = self.ring.as_mut().filter(|_| !ending) else {
-            return Ok(Held::default());
-        };
-        ring.drain.session().check_size()?;
-        // Also has rings mapped in that are there before the connection is.
-        let held = ring.drain.held_1024();
-        let Some(spill) = &mut self.spill else {
-            return Ok(Held::default());
-        };
-        let least = match away {
-            None => SLOW,
-            Some(away) if away < AWAY => GONE,
-            Some(_) => 1,
-        };
-        let mut all = Held {
-            fill: held,
-            ..Held::default()
-        };
-        if held < least {
-            return Ok(all);
+/// Whether pages must not wait in their rings any longer. `away` is for how long there has been no
+/// collector; `None`: it is there, and slow.
+pub(super) fn is_due(fullest: Share1024, away: Option<Duration>) -> bool {
+    let least = match away {
+        None => SLOW,
+        Some(away) if away < LONG_AWAY => GONE,
+        Some(_) => AWAY,
+    };
+    fullest >= least
+}
+
+/// Moves what is sealed and not released to the spill, pages that are under way included: until
+/// the collector has them for good, they must not be anywhere but in a ring or on disk.
+pub(super) fn move_pages(
+    drain: &mut SessionDrain,
+    spill: &mut Spill,
+    batch: &mut Batch,
+) -> Result<Spilled, ReaderError> {
+    let mut spilled = Spilled::default();
+    drain.rewind();
+    loop {
+        batch.clear(spill.room());
+        let filled = drain.fill(batch)?;
+        if batch.is_empty() {
+            spilled.is_full = filled == Fill::BatchFull;
+            break;
         }
-        ring.drain.rewind();
-        ring.rewound = true;
-        loop {
-            batch.clear(spill.room());
-            let filled = ring.drain.fill(batch)?;
-            if batch.is_empty() {
-                all.full = filled == Fill::BatchFull;
-                break;
-            }
-            match spill.append(&ring.drain, batch.bytes()) {
-                Ok(true) => {
-                    ring.drain.release();
-                    all.pages += batch.pages();
-                }
-                Ok(false) => all.full = true,
-                Err(error) => (all.full, all.error) = (true, Some(error)),
-            }
-            if all.full || filled == Fill::PassDone {
-                break;
-            }
+        match spill.append(drain, batch.bytes()) {
+            Ok(Appended::All) => drain.release(),
+            Ok(Appended::NoRoom) => spilled.is_full = true,
+            Err(error) => (spilled.is_full, spilled.error) = (true, Some(error)),
         }
-        if all.full {
-            ring.drain.rewind();
+        if spilled.is_full || filled == Fill::PassDone {
+            break;
         }
-        Ok(all)
+    }
+    if spilled.is_full {
+        drain.rewind();
+    }
+    Ok(spilled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_leave_their_rings_sooner_the_longer_the_collector_is_away() {
+        let just_gone = Some(Duration::from_millis(10));
+        let long_gone = Some(LONG_AWAY);
+        assert!(!is_due(Share1024(511), None) && is_due(Share1024(512), None));
+        assert!(!is_due(Share1024(255), just_gone) && is_due(Share1024(256), just_gone));
+        assert!(is_due(Share1024(1), long_gone));
+        assert!(!is_due(Share1024(0), long_gone), "nothing is sealed");
     }
 }

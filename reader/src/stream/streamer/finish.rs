@@ -1,4 +1,4 @@
-//! The end of a stream that was told to end.
+//! The end of a stream on request: everything that is there now is sent and made durable.
 
 use std::io;
 use std::thread;
@@ -8,20 +8,23 @@ use ringmark_format::stream::kind;
 
 use super::{SCAN_EVERY, Streamer};
 use crate::error::ReaderError;
-use crate::stream::streamed_session::Track;
+use crate::stream::streamed_session::StreamedSession;
 
-/// How long the end of a stream may take: until all is durable.
+/// How long it may take until all is durable.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
 impl Streamer {
     /// Sends what is there now, open pages included, and waits until it is durable.
+    ///
+    /// # Errors
+    /// It is not durable in time; what is not was not released.
     pub(super) fn finish(&mut self) -> Result<(), ReaderError> {
         let deadline = Instant::now() + END_WITHIN;
         self.leaving = true;
         let mut said_bye = false;
-        while !(self.tracks.is_empty() && said_bye) {
+        while !(self.sessions.is_empty() && said_bye) {
             let ended = self.leave().and_then(|()| {
-                if self.tracks.is_empty()
+                if self.sessions.is_empty()
                     && let Some(connection) = &mut self.connection
                 {
                     said_bye = true;
@@ -32,7 +35,7 @@ impl Streamer {
             if let Err(error) = ended {
                 self.hang_up(&error);
             }
-            if self.tracks.is_empty() && self.connection.is_none() {
+            if self.sessions.is_empty() && self.connection.is_none() {
                 return Ok(());
             }
             if Instant::now() > deadline {
@@ -46,6 +49,7 @@ impl Streamer {
         Ok(())
     }
 
+    /// One round towards the end.
     fn leave(&mut self) -> io::Result<()> {
         self.connect();
         if self.connection.is_none() {
@@ -53,8 +57,8 @@ impl Streamer {
         }
         self.hear()?;
         let mut index = 0;
-        while index < self.tracks.len() {
-            let passed = self.with(index, Track::leave)?;
+        while index < self.sessions.len() {
+            let passed = self.with(index, StreamedSession::leave)?;
             self.done.pages += passed.map_or(0, |passed| passed.pages);
             index += usize::from(passed.is_some());
         }
@@ -68,7 +72,7 @@ impl Streamer {
         });
         let text = format!(
             "{} sessions are not durable after {} s; what is not was not released{}",
-            self.tracks.len(),
+            self.sessions.len(),
             END_WITHIN.as_secs(),
             waits.unwrap_or_default()
         );

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::DumpBuilder;
 use ringmark_decoder::escape::Printable;
-use ringmark_reader::{Dump, RecordOptions, Selection};
+use ringmark_reader::{Dump, Durability, RecordOptions, Selection};
 
 pub(crate) use child::JobArgs;
 use child::Trace;
@@ -108,7 +108,7 @@ struct Main {
 }
 
 fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main> {
-    let dump = Dump::create(&destination(output)?, false)?;
+    let dump = Dump::create(&destination(output)?, Durability::System)?;
     let skip = [OsString::from("--skip"), absolute(output)?.into()];
     let job = jobs.start(Trace::Record, None, &skip)?;
     let selection = Selection::Path(job.session()?);

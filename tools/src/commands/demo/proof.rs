@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ringmark_decoder::Verification;
-use ringmark_reader::{Destination, Dump, RecordOptions, Recorder, Selection};
+use ringmark_reader::{Destination, Dump, Durability, RecordOptions, Recorder, Selection};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::Trace;
@@ -316,7 +316,7 @@ fn verdict(out: &mut impl Write, style: Style, is_right: bool, told: &str) -> an
 }
 
 fn recorder(job: &Running, work: &Scratch) -> anyhow::Result<Recorder> {
-    let dump = Dump::create(&Destination::File(work.dump()), false)?;
+    let dump = Dump::create(&Destination::File(work.dump()), Durability::System)?;
     let selection = Selection::Path(job.session()?);
     Ok(Recorder::new(selection, dump, RecordOptions::default())?)
 }

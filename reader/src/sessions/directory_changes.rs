@@ -1,5 +1,7 @@
-//! Whether anything may have come to the session directories since they were last read: to ask for
-//! the time of their last change costs little, to read them does not.
+//! Whether the session directories may have changed since they were last read.
+//!
+//! A recorder asks a hundred times a second. The time of a directory's last change costs one system
+//! call, its content many.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,53 +13,61 @@ use ringmark_ring::clock;
 use crate::sessions::directories;
 use crate::sessions::file_id::FileId;
 
-/// How often they are read in any case.
+/// How often the directories are read in any case.
 const READ_EVERY: Duration = Duration::from_millis(500);
-/// Two changes within this time may bear the same time: the kernel's clock for it is a coarse one.
+/// Two changes within this time may carry the same time stamp: the kernel's clock for it is coarse.
 const SAME_TIME_NS: i128 = 100_000_000;
 
-/// A directory at one moment.
+/// What tells two states of a directory apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     id: FileId,
-    /// Time of its last change, ns since 1970.
+    /// Time of its last change, in ns since 1970.
     changed_ns: i128,
+}
+
+/// A watched directory when it was last read.
+#[derive(Debug)]
+struct SeenDirectory {
+    path: PathBuf,
+    /// `None`: it was not there.
+    stamp: Option<Stamp>,
 }
 
 /// The session directories as they were when they were last read.
 #[derive(Debug, Default)]
-pub(crate) struct Glance {
-    seen: Vec<(PathBuf, Option<Stamp>)>,
+pub(crate) struct DirectoryChanges {
+    seen: Vec<SeenDirectory>,
     read_at: Option<Instant>,
-    /// A further change would bear another time.
+    /// The stamps are old enough that a further change would carry another time.
     is_settled: bool,
 }
 
-impl Glance {
-    /// Whether the directories should be read now, which the caller then does.
+impl DirectoryChanges {
+    /// Whether the directories should be read now. The caller then reads them.
     pub(crate) fn is_due(&mut self) -> bool {
         let is_old = self.read_at.is_none_or(|at| at.elapsed() >= READ_EVERY);
-        let is_same = |(path, seen): &(PathBuf, Option<Stamp>)| stamp(path) == *seen;
+        let is_same = |seen: &SeenDirectory| stamp(&seen.path) == seen.stamp;
         if !is_old && self.is_settled && self.seen.iter().all(is_same) {
             return false;
         }
-        self.look();
+        self.remember();
         true
     }
 
-    /// Has them read next time: something there was not ready.
-    pub(crate) fn again(&mut self) {
+    /// Makes the next [`DirectoryChanges::is_due`] say yes: a file there was not ready.
+    pub(crate) fn look_again(&mut self) {
         self.is_settled = false;
     }
 
-    fn look(&mut self) {
+    fn remember(&mut self) {
         let now = i128::from(clock::realtime_ns());
         let stamped = |path: PathBuf| {
             let stamp = stamp(&path);
-            (path, stamp)
+            SeenDirectory { path, stamp }
         };
         self.seen = directories::watched().into_iter().map(stamped).collect();
-        let mut stamps = self.seen.iter().filter_map(|(_, stamp)| *stamp);
+        let mut stamps = self.seen.iter().filter_map(|seen| seen.stamp);
         self.is_settled = stamps.all(|stamp| (now - stamp.changed_ns).abs() > SAME_TIME_NS);
         self.read_at = Some(Instant::now());
     }

@@ -1,0 +1,60 @@
+//! The mapped ring file of a streamed session, and what must be remembered from pass to pass.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::pages::counters::LastCounters;
+use crate::pages::drain::SessionDrain;
+use crate::sessions::lifetime::Lifetime;
+use crate::share::Share1024;
+
+/// Bytes of pages that are packed together: fewer pack badly.
+const PACKED_BYTES: u64 = 64 << 10;
+/// How long fewer bytes wait for more.
+const PACKED_WITHIN: Duration = Duration::from_millis(100);
+/// The part of the fullest ring that may wait for more.
+const CROWDED: Share1024 = Share1024(128);
+
+/// A session whose ring file is mapped, as far as streaming it needs to know.
+#[derive(Debug)]
+pub(super) struct MappedSession {
+    pub(super) drain: SessionDrain,
+    pub(super) lifetime: Lifetime,
+    pub(super) counters: LastCounters,
+    /// It was read to its end, and nothing of it is missing in what was sent.
+    pub(super) drained: bool,
+    /// The ring file, if its pages may be sent by reference.
+    pub(super) by_reference: Option<Arc<File>>,
+    /// Pages under way were moved to disk: the drain goes on at the oldest page not released, and
+    /// must skip what was sent.
+    pub(super) rewound: bool,
+    /// When its open pages were looked at last.
+    pub(super) open_sent_at: Instant,
+    /// When all that waited was sent last; `None`: something is left of that pass.
+    pub(super) passed_at: Option<Instant>,
+}
+
+impl MappedSession {
+    /// A session that was opened just now.
+    pub(super) fn new(drain: SessionDrain) -> Self {
+        Self {
+            drain,
+            lifetime: Lifetime::new(),
+            counters: LastCounters::default(),
+            drained: false,
+            by_reference: None,
+            rewound: false,
+            open_sent_at: Instant::now(),
+            passed_at: None,
+        }
+    }
+
+    /// Whether there is too little to be packed well, and it can wait for more.
+    pub(super) fn waits_for_more(&mut self) -> bool {
+        self.passed_at
+            .is_some_and(|at| at.elapsed() < PACKED_WITHIN)
+            && self.drain.waiting_bytes() < PACKED_BYTES
+            && self.drain.fullest() < CROWDED
+    }
+}

@@ -1,0 +1,166 @@
+//! Connects to the collector, again and again, without ever blocking the streamer.
+//!
+//! A collector may take seconds to answer, or never answer. So a thread makes the connection, and the
+//! streamer looks after the rings until the thread is done. The wait between two attempts doubles up to
+//! a limit, with some noise: streamers that were cut off together come back one by one.
+
+use std::io;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::stream::address::Address;
+use crate::stream::connection::{Connection, Introduction};
+use crate::stream::credentials::Credentials;
+use crate::stream::wire::Wire;
+
+/// Longest wait between two attempts.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+/// How often the same reason for failing is reported.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+
+/// How the collector is reached.
+pub(super) struct Dialer {
+    to: Address,
+    introduction: Introduction,
+    credentials: Option<Credentials>,
+    /// An attempt under way.
+    attempt: Option<Receiver<io::Result<Connection>>>,
+    /// Wait after the first failed attempt.
+    first_wait: Duration,
+    /// Wait after the next failed attempt.
+    wait: Duration,
+    /// When the next attempt may begin.
+    next_at: Instant,
+    reported: Option<Report>,
+}
+
+/// Why the last attempts failed, and when the user was told.
+struct Report {
+    reason: String,
+    at: Instant,
+}
+
+impl Dialer {
+    /// A dialer whose first attempt may begin at once.
+    pub(super) fn new(
+        to: Address,
+        introduction: Introduction,
+        credentials: Option<Credentials>,
+        first_wait: Duration,
+    ) -> Self {
+        Self {
+            to,
+            introduction,
+            credentials,
+            attempt: None,
+            first_wait,
+            wait: first_wait,
+            next_at: Instant::now(),
+            reported: None,
+        }
+    }
+
+    /// Begins an attempt if it is time, or looks how the present one goes. Returns a connection once
+    /// it is greeted.
+    pub(super) fn poll(&mut self, notices: &mut Vec<String>) -> Option<Connection> {
+        let Some(attempt) = &self.attempt else {
+            if Instant::now() >= self.next_at {
+                self.begin(notices);
+            }
+            return None;
+        };
+        let opened = match attempt.try_recv() {
+            Ok(opened) => opened,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => Err(io::ErrorKind::NotConnected.into()),
+        };
+        self.attempt = None;
+        match opened {
+            Ok(connection) => {
+                notices.push(format!("{}: connected", self.to));
+                self.wait = self.first_wait;
+                self.reported = None;
+                Some(connection)
+            }
+            Err(error) => {
+                self.try_later(&error, notices);
+                None
+            }
+        }
+    }
+
+    fn begin(&mut self, notices: &mut Vec<String>) {
+        let (sender, attempt) = channel();
+        let (to, introduction) = (self.to.clone(), self.introduction.clone());
+        let credentials = self.credentials.clone();
+        let connect = move || {
+            let wire = Wire::connect(&to, credentials.as_ref());
+            // The receiver is gone if the stream has ended.
+            let _ = sender.send(wire.and_then(|wire| Connection::open(wire, &introduction)));
+        };
+        match thread::Builder::new()
+            .name("connect".to_owned())
+            .spawn(connect)
+        {
+            Ok(_) => self.attempt = Some(attempt),
+            Err(error) => self.try_later(&error, notices),
+        }
+    }
+
+    /// Schedules the next attempt after a failure, and reports its reason if that is new.
+    pub(super) fn try_later(&mut self, error: &io::Error, notices: &mut Vec<String>) {
+        let reason = error.to_string();
+        let is_known =
+            |report: &Report| report.reason == reason && report.at.elapsed() < REPORT_EVERY;
+        if !self.reported.as_ref().is_some_and(is_known) {
+            let most = RETRY_MAX.as_secs();
+            notices.push(format!(
+                "{}: {reason}; tried again, every {most} s in the end",
+                self.to
+            ));
+            let at = Instant::now();
+            self.reported = Some(Report { reason, at });
+        }
+        self.next_at = Instant::now() + jittered(self.wait);
+        self.wait = (self.wait * 2).min(RETRY_MAX);
+    }
+}
+
+/// Half to one and a half of `wait`.
+fn jittered(wait: Duration) -> Duration {
+    let noise = ringmark_ring::clock::realtime_ns() ^ u64::from(std::process::id()).rotate_left(20);
+    let part = noise.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+    wait / 2 + wait * part as u32 / 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_differ_and_none_is_short() {
+        let wait = Duration::from_millis(100);
+        let waits: Vec<_> = (0..100).map(|_| jittered(wait)).collect();
+        let bounds = wait / 2..wait * 3 / 2;
+        assert!(
+            waits.iter().all(|found| bounds.contains(found)),
+            "{waits:?}"
+        );
+        assert!(waits.iter().any(|found| *found != waits[0]), "{waits:?}");
+    }
+
+    #[test]
+    fn a_reason_is_reported_once_and_the_waits_grow() {
+        let to = Address::Tcp("192.0.2.1:7".to_owned());
+        let first = Duration::from_millis(100);
+        let mut dialer = Dialer::new(to, Introduction::default(), None, first);
+        let (mut notices, refused) = (Vec::new(), io::ErrorKind::ConnectionRefused.into());
+        for _ in 0..10 {
+            dialer.try_later(&refused, &mut notices);
+        }
+        assert_eq!((notices.len(), dialer.wait), (1, RETRY_MAX));
+        dialer.try_later(&io::ErrorKind::TimedOut.into(), &mut notices);
+        assert_eq!(notices.len(), 2, "another reason");
+    }
+}
