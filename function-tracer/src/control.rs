@@ -1,124 +1,78 @@
-//! Requests for the tracers of this process, as text: see `ringmark_format::tracer_text`.
+//! Requests for the function tracers of this process, as text: see `ringmark_format::tracer_text`.
 //!
-//! A start is a lease where the request says for how long: unless it is renewed in time, the sites
-//! it opened are closed again, so that nothing stays on because a tool died.
+//! A start that names a duration is a lease. Unless it is renewed in time, the patch sites that it
+//! enabled are disabled again, so nothing stays on because a tool died.
+//!
+//! - `requested`: what the lines of a request say together.
+//! - `process_tracers`: the tracers of the process, under a lock; `fork_hooks`: forks wait for it.
+//! - `answer_texts`, `request_error`: the answers.
+//! - `lease`: ends what was not renewed. `profile_report`: what profile tracers have gathered.
 
 mod answer_texts;
 mod fork_hooks;
 mod lease;
+mod process_tracers;
 mod profile_report;
+mod request_error;
 mod requested;
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-
-use ringmark_format::tracer_text::{
-    AnswerLine, Request, RequestLine, TRACE, Verb, WrongLine, starts,
-};
+use ringmark_format::tracer_text::{AnswerLine, Request, RequestLine, TRACE, Verb, starts};
 
 use crate::engine::{Engine, with_engine};
 use crate::patch::Threads;
 use crate::record::callbacks::Callback;
-use crate::tracers::{
-    PatternError, Tracer, TracerError, TracerKind, TracerOptions, Tracers, TriggerError,
-};
+use crate::tracers::{Tracer, TracerError, TracerKind, TracerOptions, Tracers};
+pub use process_tracers::with_tracers;
+pub use request_error::RequestError;
 use requested::Requested;
 
-/// Why a request was not done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
-    /// The tracers say so.
-    #[error("{0}")]
-    Tracer(#[from] TracerError),
-    /// A name's pattern cannot be understood.
-    #[error("{0}")]
-    Pattern(#[from] PatternError),
-    /// A trigger cannot be understood.
-    #[error("{0}")]
-    Trigger(#[from] TriggerError),
-    /// The text cannot be understood.
-    #[error(transparent)]
-    Text(#[from] WrongLine),
-    /// A change after which a tracer would be for no function.
-    #[error("{found:?} matches no function; the filter stays {stays:?}")]
-    NoMatch {
-        /// What the filter would be.
-        found: String,
-        /// What it was and is.
-        stays: String,
-    },
-    /// A start that says nothing of functions.
-    #[error("no functions were named: give filter=PATTERN, or filter=* for all")]
-    NoFilter,
-}
-
-static TRACERS: Mutex<Option<Tracers>> = Mutex::new(None);
-
-/// The tracers of this process.
-fn tracers() -> MutexGuard<'static, Option<Tracers>> {
-    TRACERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The same without waiting, where nobody holds them.
-fn try_tracers() -> Option<MutexGuard<'static, Option<Tracers>>> {
-    match TRACERS.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
-
-/// Runs `f` with the tracers of this process, which are made on first use.
-pub fn with_tracers<R>(f: impl FnOnce(&mut Tracers) -> R) -> R {
-    f(tracers().get_or_insert_with(|| Tracers::new(Threads::Running)))
-}
-
-/// Registers the tracers that come with the library, `graph` (the default one) and `function`, and
-/// from now on answers requests. Once; later calls do nothing.
+/// Registers the function tracers that come with the library, `graph` (the default one) and
+/// `function`, and answers requests from now on. Later calls do nothing.
 pub fn install() {
     install_with(Threads::Running);
 }
 
 fn install_with(threads: Threads) {
     fork_hooks::install(threads);
-    let mut guard = tracers();
+    let mut guard = process_tracers::lock();
     if guard.is_some() {
         return;
     }
     let tracers = guard.insert(Tracers::new(threads));
-    // Two names that are not taken yet.
+    // Neither name is taken yet.
     let _ = tracers.register("graph", TracerOptions::new(TracerKind::Graph));
     let _ = tracers.register("function", TracerOptions::new(TracerKind::Function));
     drop(guard);
     ringmark::client::answer_requests(TRACE, answer, idle);
 }
 
-/// Says what a callback tracer of the program's own calls. Functions are chosen, and it is switched
-/// on and off, as with any tracer: by name, from the command line or through [`answer`], before
-/// this or after. Does [`install`] first.
+/// Sets the function that a callback tracer calls, and makes the tracer on first use. Functions are
+/// selected for it, and it is started and stopped, as for any function tracer: by its name, from
+/// the command line or through [`answer`]. Does [`install`] first.
 ///
 /// ```
 /// use ringmark_function_tracer::{Callback, control};
 ///
 /// fn entered(function: u64, caller: u64) {
-///     // Whatever a signal handler may do.
+///     // Only what a signal handler may do.
 /// }
 /// control::set_callback("mine", Some(Callback::new(entered)))?;
 /// # Ok::<(), ringmark_function_tracer::tracers::TracerError>(())
 /// ```
 ///
 /// # Errors
-/// A tracer of this name is of another kind, or there are too many.
+/// A tracer of this name is of another kind, or there are too many tracers.
 pub fn set_callback(name: &str, callback: Option<Callback>) -> Result<(), TracerError> {
     install();
     with_tracers(|tracers| tracers.set_callback(name, callback))
 }
 
-/// Does [`install`] and starts what `requests` say, before the program runs or, with
-/// [`Threads::Running`], later. `requests` is lines as in a request, or one line of them with `;`
-/// between; each `tracer=` but the first begins another start.
+/// Does [`install`] and the starts of `requests`, before the program runs or, with
+/// [`Threads::Running`], later. `requests` are lines as in a request, or one line of them separated
+/// by `;`. Each `tracer=` but the first begins another start.
 ///
 /// # Errors
-/// What is wrong with `requests`; those before it are done.
+/// A start cannot be done; those before it are done.
 pub fn install_and_start(threads: Threads, requests: &str) -> Result<(), RequestError> {
     install_with(threads);
     let result = with_tracers(|tracers| start_all(tracers, requests));
@@ -135,10 +89,10 @@ fn start_all(tracers: &mut Tracers, requests: &str) -> Result<(), RequestError> 
     Ok(())
 }
 
-/// Does what a request says.
+/// Does what a request says and returns the answer.
 ///
 /// # Errors
-/// What is wrong with it, for its sender.
+/// The reason, as text for the sender.
 pub fn answer(request: &str) -> Result<String, String> {
     let request = Request::parse(request).map_err(RequestError::from);
     let answer = request.and_then(|request| answer_to(&request));
@@ -184,7 +138,7 @@ fn answer_to(request: &Request<'_>) -> Result<String, RequestError> {
     })
 }
 
-/// Changes a tracer. A filter after which it would be for no function is not taken.
+/// Changes a tracer. A filter that selects no function is refused.
 fn change(
     tracers: &mut Tracers,
     verb: Verb,
@@ -204,7 +158,7 @@ fn change(
     Ok(answer_texts::changed(&outcome, tracers.find(name)?))
 }
 
-/// Switches a tracer off, or all of them.
+/// Stops the tracer with this name, all tracers for `*`, the default one without a name.
 fn stop(tracers: &mut Tracers, name: Option<&str>) -> Result<String, RequestError> {
     let is_meant = |tracer: &Tracer| match name {
         Some("*") => true,
@@ -225,7 +179,7 @@ fn stop(tracers: &mut Tracers, name: Option<&str>) -> Result<String, RequestErro
     Ok(answer_texts::report(&outcome) + &given_up)
 }
 
-/// What a profile tracer has gathered.
+/// The answer with what a profile tracer has gathered.
 fn gathered(tracers: &Tracers, requested: &Requested<'_>) -> Result<String, RequestError> {
     let tracer = tracers.find(requested.tracer)?;
     match tracer.options().kind {
@@ -238,7 +192,7 @@ fn gathered(tracers: &Tracers, requested: &Requested<'_>) -> Result<String, Requ
     }
 }
 
-/// Writes what a profile tracer that was stopped has gathered into the session.
+/// Writes what a stopped profile tracer has gathered into the session.
 fn written(tracers: &Tracers, name: Option<&str>) -> Result<(), RequestError> {
     profile_report::write(tracers, tracers.find(name)?);
     Ok(())
@@ -251,7 +205,7 @@ fn engine<R>(work: impl FnOnce(&mut Engine) -> R) -> R {
 fn start(tracers: &mut Tracers, requested: Requested<'_>) -> Result<String, RequestError> {
     let (tracer, lease_ms) = (requested.tracer, requested.lease_ms);
     let by_name = TracerKind::Profile;
-    // The tracer `profile` is made when it is first named.
+    // The tracer `profile` is made by the first request that names it.
     let kind = requested.kind.or_else(|| {
         let is_new =
             tracer.is_some_and(|name| name == by_name.name() && tracers.find(tracer).is_err());
@@ -280,9 +234,10 @@ fn start(tracers: &mut Tracers, requested: Requested<'_>) -> Result<String, Requ
     Ok(answer_texts::changed(&outcome, tracers.find(tracer)?))
 }
 
-/// Between requests: what nobody renewed ends, and modules come and go.
+/// Between requests: ends leases that were not renewed, follows modules that came and went, keeps
+/// budgets.
 fn idle() {
-    if let Some(mut tracers) = try_tracers()
+    if let Some(mut tracers) = process_tracers::try_lock()
         && let Some(tracers) = tracers.as_mut()
     {
         lease::expire(tracers);

@@ -1,4 +1,4 @@
-//! What is answered: lines, no longer together than an answer may be.
+//! The texts of answers: lines, together no longer than an answer may be.
 
 use std::fmt::{Display, Write};
 
@@ -13,12 +13,12 @@ use crate::record::nodes::not_called;
 use crate::sites::{self, Module, SiteKind};
 use crate::tracers::{ChangeOutcome, Selection, Tracer, TracerKind, Tracers, candidate};
 
-/// Kept free for the last line.
+/// Bytes kept free for the last line.
 const LAST_LINE_BYTES: usize = 64;
-/// Functions that are named, of those that were given up.
+/// Given-up functions that an answer names at most.
 const GIVEN_UP_MAX: usize = 32;
 
-/// What a change did.
+/// The answer to a change.
 pub(super) fn report(outcome: &ChangeOutcome) -> String {
     let mut text = counts(&[
         (Count::Matched, outcome.matched),
@@ -39,7 +39,7 @@ pub(super) fn report(outcome: &ChangeOutcome) -> String {
     text
 }
 
-/// What a change of this tracer did.
+/// The answer to a change of this tracer.
 pub(super) fn changed(outcome: &ChangeOutcome, tracer: &Tracer) -> String {
     let mut text = report(outcome);
     for (n, trigger) in tracer.options().triggers.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn changed(outcome: &ChangeOutcome, tracer: &Tracer) -> String {
     text
 }
 
-/// Tracers whose triggers wanted a snapshot.
+/// The answer with the names of tracers whose triggers wanted a snapshot.
 pub(super) fn snapshots(names: &[&str]) -> String {
     let mut text = String::new();
     for name in names {
@@ -83,7 +83,7 @@ fn push(text: &mut String, line: &dyn Display) -> bool {
     fits
 }
 
-/// All tracers.
+/// The answer with the state of all tracers.
 pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
     let modules = engine.modules();
     let (sites, refused) = modules.fold((0, 0), |(s, r), module| {
@@ -99,7 +99,7 @@ pub(super) fn status(tracers: &Tracers, engine: &Engine) -> String {
             functions.filter(|function| function.has_exits).count(),
         ),
     ]);
-    // Where the processor checks return addresses none is replaced.
+    // Where the processor checks return addresses, none is replaced.
     push(&mut text, &AnswerLine::ShadowStack(has_shadow_stack()));
     let not_called = not_called();
     if not_called > 0 {
@@ -126,7 +126,7 @@ fn triggers_of(tracer: &Tracer, text: &mut String) -> bool {
     })
 }
 
-/// What a budget did not allow: the tracer, its functions' shares of the CPU time, and their names.
+/// Lines with the functions that a tracer gave up for its budget, and their shares of the CPU time.
 pub(super) fn given_up(tracer: &Tracer) -> String {
     let mut text = String::new();
     for one in tracer.given_up().iter().take(GIVEN_UP_MAX) {
@@ -140,7 +140,7 @@ pub(super) fn given_up(tracer: &Tracer) -> String {
     text
 }
 
-/// Adds lines; `false`: there is no room for all.
+/// Adds lines; `false`: there is no room for all of them.
 fn push_lines(text: &mut String, lines: &str) -> bool {
     lines.lines().all(|line| push(text, &line))
 }
@@ -171,8 +171,9 @@ fn push_tracer(text: &mut String, tracer: &Tracer) -> bool {
     push(text, &AnswerLine::Tracer(line))
 }
 
-/// Functions from the `from`-th on, as far as they fit: those with sites that `selection` wants
-/// (all, if it is empty), then, with `refused`, what cannot be traced. `next=` where it goes on.
+/// The answer with the functions from the `from`-th on, as many as fit: those with patch sites that
+/// `selection` wants (all if it is empty), then, with `refused`, those that cannot be traced. A
+/// line `next=` says where the next answer goes on.
 pub(super) fn functions(
     engine: &mut Engine,
     selection: &Selection,
@@ -180,7 +181,7 @@ pub(super) fn functions(
     refused: bool,
 ) -> String {
     engine.rescan();
-    let mut page = Page {
+    let mut part = ListPart {
         text: String::new(),
         from,
         at: 0,
@@ -194,8 +195,8 @@ pub(super) fn functions(
                 selection.is_empty() || selection.wants(&candidate)
             };
             let line = |(): ()| site_line(engine, module, site);
-            if !page.take(&path, &mut named, wanted, line) {
-                return page.end();
+            if !part.take(&path, &mut named, wanted, line) {
+                return part.end();
             }
         }
         for one in module.refused.iter().filter(|_| refused) {
@@ -207,12 +208,12 @@ pub(super) fn functions(
                 };
                 AnswerLine::Untraceable(untraceable).to_string()
             };
-            if !page.take(&path, &mut named, |()| true, line) {
-                return page.end();
+            if !part.take(&path, &mut named, |()| true, line) {
+                return part.end();
             }
         }
     }
-    page.text
+    part.text
 }
 
 /// The line of a function that can be traced.
@@ -235,15 +236,18 @@ fn site_line(engine: &Engine, module: &Module, site: &sites::Site) -> String {
     AnswerLine::Site(line).to_string()
 }
 
-/// A part of a list.
-struct Page {
+/// One answer of a list.
+struct ListPart {
     text: String,
+    /// Number of the first entry that is wanted.
     from: usize,
+    /// Number of the next entry.
     at: usize,
 }
 
-impl Page {
-    /// Adds an entry behind its module's name; `false`: there is no room for it.
+impl ListPart {
+    /// Adds an entry, after its module's name before the module's first one. `false`: there is no
+    /// room for it.
     fn take(
         &mut self,
         module: &str,
@@ -259,7 +263,7 @@ impl Page {
                 let module = AnswerLine::Module(module);
                 push(&mut self.text, &format_args!("{module}\n{line}"))
             };
-            // One that is longer than an answer is passed over.
+            // An entry that is longer than an answer is left out.
             if !fits && !self.text.is_empty() {
                 return false;
             }

@@ -1,18 +1,17 @@
-//! Forks wait until no request is being done: their children inherit tracers that are whole, and
-//! nobody who holds their lock.
+//! Hooks of forks. A fork waits until no request is being done, so its child inherits whole tracers
+//! and a free lock.
 
 use std::cell::Cell;
-use std::sync::{MutexGuard, Once};
+use std::sync::Once;
 
 use rustix::thread::{Timespec, nanosleep};
 
-use super::try_tracers;
+use super::process_tracers::{Guard, try_lock};
 use crate::engine::with_engine;
 use crate::patch::Threads;
 use crate::record::profile_tables::forget;
-use crate::tracers::Tracers;
 
-/// A fork waits for about a second at most: it may hold a lock that the request waits for.
+/// A fork waits for about a second at most, because it may hold a lock that the request waits for.
 const LOOKS_MAX: u32 = 10_000;
 const PAUSE: Timespec = Timespec {
     tv_sec: 0,
@@ -20,27 +19,29 @@ const PAUSE: Timespec = Timespec {
 };
 
 thread_local! {
-    static HELD: Cell<Option<MutexGuard<'static, Option<Tracers>>>> = const { Cell::new(None) };
+    /// The lock, while this thread forks.
+    static HELD: Cell<Option<Guard>> = const { Cell::new(None) };
 }
 
-/// Once. The engine's own handlers must come first: a fork takes the locks as a request does.
+/// Installs the hooks on the first call. The engine's hooks must be there before, because a fork
+/// takes the locks in the order in which a request does.
 pub(super) fn install(threads: Threads) {
     static INSTALLED: Once = Once::new();
     with_engine(threads, |_| ());
     INSTALLED.call_once(|| {
-        // SAFETY: the handlers live as long as this code, which is never unloaded.
+        // SAFETY: the hooks are part of this library, which is never unloaded.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
     });
 }
 
 extern "C" fn before() {
     for _ in 0..LOOKS_MAX {
-        if let Some(guard) = try_tracers() {
-            // A thread that is ending has no place for it, and goes without.
+        if let Some(guard) = try_lock() {
+            // A thread that is ending has no thread-local memory, and forks without the lock.
             let _ = HELD.try_with(|held| held.set(Some(guard)));
             return;
         }
-        // Cut short by a signal it is asked again all the same.
+        // A signal may end the pause early; the lock is tried again all the same.
         let _ = nanosleep(&PAUSE);
     }
 }
@@ -49,7 +50,7 @@ extern "C" fn after() {
     let _ = HELD.try_with(|held| drop(held.take()));
 }
 
-/// What was counted of the parent says nothing of the child.
+/// Counts of the parent say nothing about the child.
 extern "C" fn after_in_child() {
     forget();
     let _ = HELD.try_with(|held| {

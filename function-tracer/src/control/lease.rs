@@ -1,17 +1,18 @@
-//! How long a start holds: unless it is renewed in time, its sites are closed again.
+//! Leases: a start with a duration ends, and its patch sites are disabled, unless it is renewed in
+//! time.
 
 use ringmark_format::tracer_text::LeaseState;
 
 use super::profile_report;
 use crate::tracers::{TracerError, Tracers};
 
-/// From now on the tracer stays on for so long; `None`: until somebody stops it.
+/// Sets for how long from now the tracer stays on; `None`: until it is stopped.
 pub(super) fn begin(tracers: &mut Tracers, tracer: Option<&str>, lease_ms: Option<u64>) {
     tracers.hold(tracer, lease_ms.map(|ms| now_ms().saturating_add(ms)));
 }
 
-/// Renews a lease that has not ended. Says what became of the tracer: one that somebody started
-/// for good meanwhile is left so.
+/// Renews a lease that has not ended, and returns the tracer's state. A tracer that was started
+/// without a lease since then stays so.
 pub(super) fn renew(
     tracers: &mut Tracers,
     tracer: Option<&str>,
@@ -28,7 +29,7 @@ pub(super) fn renew(
     }
 }
 
-/// Stops what was not renewed.
+/// Stops tracers whose lease was not renewed.
 pub(super) fn expire(tracers: &mut Tracers) {
     let now = now_ms();
     while let Some(name) = tracers.first_expired(now) {

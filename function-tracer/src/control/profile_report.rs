@@ -1,4 +1,4 @@
-//! What profile tracers have gathered: as lines of an answer, and as events of the session.
+//! What profile tracers have gathered, as lines of an answer and as events of the session.
 
 use std::fmt::Write;
 use std::sync::Once;
@@ -7,19 +7,19 @@ use ringmark::Session;
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
 use ringmark_format::tracer_text::{AnswerLine, Count, Gathered, Histogram};
 
-use super::try_tracers;
+use super::process_tracers::try_lock;
 use crate::record::profile_sum::Sum;
 use crate::record::profile_tables::uncounted;
 use crate::tracers::{Names, Tracer, TracerKind, Tracers};
 
-/// Kept free for the lines behind the list.
+/// Bytes kept free for the lines after the list.
 const LAST_LINES_BYTES: usize = 128;
 
-/// Ticks as nanoseconds.
+/// The clock's rate: ticks in [`SPAN_NS`].
 #[derive(Clone, Copy)]
 struct Scale(u64);
 
-/// Nanoseconds whose ticks say what the clock's rate is.
+/// The span in which ticks are counted, in ns.
 const SPAN_NS: u64 = 1 << 40;
 
 impl Scale {
@@ -37,7 +37,7 @@ impl Scale {
     }
 }
 
-/// What is known of a function. `None`: it was not called.
+/// What was gathered about a function. `None`: it was not called.
 fn gathered<'a>(names: &'a Names, sum: &Sum, scale: Scale) -> Option<Gathered<'a>> {
     let calls = sum.ended() + sum.loose;
     if calls == 0 && sum.begun == 0 {
@@ -81,8 +81,8 @@ fn emit(tracer: &str, of: &Gathered<'_>) {
     );
 }
 
-/// Functions of a profile tracer from the `from`-th on, as far as they fit; `next=` where it goes
-/// on.
+/// The answer with the functions of a profile tracer from the `from`-th on, as many as fit. A line
+/// `next=` says where the next answer goes on.
 pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String {
     let scale = Scale::of_session();
     let mut text = String::new();
@@ -94,7 +94,7 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
         let line = format!("{}\n", AnswerLine::Gathered(function));
         if text.len() + line.len() > TEXT_BYTES_MAX - LAST_LINES_BYTES {
             if text.is_empty() {
-                continue; // Longer than an answer: it is passed over.
+                continue; // This line alone is longer than an answer.
             }
             let next = AnswerLine::Count(Count::Next, at as u64);
             let _ = writeln!(text, "{next}");
@@ -107,7 +107,7 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
     text
 }
 
-/// Writes what a tracer has gathered into the session, if it is a profile.
+/// Writes what a profile tracer has gathered into the session; nothing for other kinds.
 pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
     if tracer.options().kind != TracerKind::Profile {
         return;
@@ -121,19 +121,19 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
     }
 }
 
-/// From now on what is gathered when the program exits is written.
+/// Makes the program's exit write what was gathered until then.
 pub(super) fn write_at_exit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler lives as long as this code, which is never unloaded.
+        // SAFETY: the handler is part of this library, which is never unloaded.
         unsafe { libc::atexit(at_exit) };
     });
 }
 
-/// Of tracers that are on: the others were written when they were stopped. A request that is being
-/// done is not waited for.
+/// Writes what tracers that are on have gathered; stopped ones were written when they were stopped.
+/// Does not wait for a request that is being done.
 extern "C" fn at_exit() {
-    if let Some(tracers) = try_tracers()
+    if let Some(tracers) = try_lock()
         && let Some(tracers) = tracers.as_ref()
     {
         let on = tracers.all().iter().filter(|tracer| tracer.is_on());

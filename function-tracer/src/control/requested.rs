@@ -2,10 +2,10 @@
 
 use ringmark_format::tracer_text::RequestLine;
 
-use super::RequestError;
+use super::request_error::RequestError;
 use crate::tracers::{Selection, Syntax, TracerKind, TracerOptions, Trigger};
 
-/// What one request or program start says about a tracer.
+/// What one request says about a function tracer. What it leaves out is `None` or empty.
 #[derive(Debug, Default)]
 pub(super) struct Requested<'a> {
     pub(super) tracer: Option<&'a str>,
@@ -18,13 +18,17 @@ pub(super) struct Requested<'a> {
     triggers: Option<Vec<Trigger>>,
     budget_ppm: Option<u64>,
     pub(super) lease_ms: Option<u64>,
-    /// Of a list: where it goes on.
+    /// First entry of a list that is requested.
     pub(super) from: usize,
-    /// Of a list: what is not traceable, and why.
+    /// Whether a list is to name untraceable functions with their reasons.
     pub(super) refused: bool,
 }
 
 impl<'a> Requested<'a> {
+    /// Joins the lines of a request.
+    ///
+    /// # Errors
+    /// A pattern or a trigger cannot be understood.
     pub(super) fn read(lines: &[RequestLine<'a>]) -> Result<Self, RequestError> {
         let mut requested = Self::default();
         let mut syntax = Syntax::Glob;
@@ -53,17 +57,17 @@ impl<'a> Requested<'a> {
         Ok(requested)
     }
 
-    /// The functions that were named.
+    /// The functions that the request names.
     pub(super) fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// Whether functions were named, now or before.
+    /// Whether functions are named, by the request or by the tracer's present options.
     pub(super) fn selects(&self, options: &TracerOptions) -> bool {
         !self.selection.is_empty() || !options.selection.is_empty()
     }
 
-    /// What is not said stays as it was.
+    /// Changes `options` as requested; what the request leaves out stays.
     pub(super) fn change(self, options: &mut TracerOptions) {
         options.selection.replace(self.selection);
         options.selection.min_bytes = self.min_bytes.unwrap_or(options.selection.min_bytes);

@@ -73,7 +73,7 @@ fn keeping_errno(work: impl FnOnce()) {
 pub(super) fn call(block: &Block, tracers: u64, function: u64, caller: u64) {
     // Handlers that come between leave it as they found it.
     if block.busy.load(Relaxed) != 0 {
-        nodes::count_not_called(block);
+        nodes::count_not_called(block.first_place());
         return;
     }
     block.busy.store(1, Relaxed);

@@ -4,7 +4,8 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::open_calls::Block;
-use super::profile_tables::{self, BUCKETS, Cell, CellUse, Inner, Lane, Table, for_each_use};
+use super::profile_tables::{self, CellUse, for_each_use};
+use super::thread_memory::{BUCKETS, Cell, Inner, Lane, Table};
 use super::x86_64::{add, raise};
 
 /// 16 times the number of a place, counted from 1.

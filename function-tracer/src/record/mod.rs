@@ -1,19 +1,41 @@
-//! From a call to its records, in the order of the way:
+//! From a call to its records, in the order of a call:
 //!
-//! 1. The straight line (`x86_64`): a site's pad jumps to a stub, which does all that follows where
-//!    the case is a common one, and calls nothing.
-//! 2. [`site_tables`]: the function type of the site, and where its function has its return
-//!    address.
-//! 3. [`slow_way`]: everything that the stubs leave to Rust. It asks [`call_plan`] what is wanted
-//!    of the type's calls, runs [`trigger_actions`] and [`callbacks`], and opens the call.
-//! 4. [`open_calls`]: the calls of a thread that will be seen to return, with their return
-//!    addresses. Their memory is a node of [`nodes`], for the stack that [`own_stack`] finds.
-//! 5. [`count_calls`]: for profiles, in place of a record, into the tables of [`profile_tables`];
-//!    [`profile_sum`] adds up those of all threads.
-//! 6. The record, in the thread's ring. [`unwritten`] counts calls that leave none.
-//! 7. The return, by another stub or the slow way: the call is closed, its end recorded.
+//! 1. `x86_64/`: the straight line. A trampoline jumps to a stub there, which does all that follows
+//!    in the common case and calls nothing.
+//! 2. [`site_tables`]: the function type of each patch site, and where the function of a site
+//!    inside it has its return address.
+//! 3. [`slow_way`]: everything that the stubs leave to Rust.
+//! 4. [`call_plan`]: what is done with the calls of a function type. [`trigger_actions`]: what
+//!    triggers do at an entry or exit. [`callbacks`]: the functions of callback tracers.
+//! 5. [`open_calls`]: opens and closes a thread's calls and keeps their return addresses.
+//!    [`nodes`]: the list of all threads' memory, whose layout is in [`thread_memory`].
+//!    [`own_stack`]: finds where the thread's stack lies.
+//! 6. [`count_calls`]: counts calls for profiles, in place of a record, in [`profile_tables`].
+//!    [`profile_sum`]: adds up the tables of all threads.
+//! 7. The record goes into the thread's ring, by the stub or by [`slow_way`]. [`unwritten`] counts
+//!    calls that leave no record.
+//! 8. At the return another stub, or the slow way, closes the call and records its end.
 //!
-//! [`by_type`] is what several of these keep by the number of a function type.
+//! [`by_type`] holds tables by the number of a function type, for several of these.
+//!
+//! # Invariants
+//!
+//! `SAFETY` lines of this folder cite these as *record invariant n*.
+//!
+//! 1. Memory that a pointer here was published for is never unmapped or freed: nodes, tables,
+//!    chunks, plans, callbacks. Such a pointer is null or valid while the process lives.
+//! 2. New mappings are zero, and zero is a valid value of every type here: all consist of words.
+//! 3. A new anonymous mapping overlaps no other memory.
+//! 4. Blocks, nodes, places and tables are accessed through atomics and shared references only.
+//! 5. A node lies `FRONT` bytes before its first place; its places follow it in the same mapping.
+//! 6. The `top` of a block with a node lies after that node's sentinels and not after its last
+//!    place.
+//! 7. The slot of an open call is a word on the stack of the thread that opened it. The stack is
+//!    mapped while that thread runs, and only that thread writes the word.
+//! 8. A stub hands Rust the stack laid out as the frame type says, and nothing else refers to it.
+//! 9. Stubs keep to the rules for targets. They are part of this library, which is never unloaded.
+//! 10. `fs:0` holds the thread pointer, and `ringmark_open_calls` lies at a fixed distance from it
+//!     (initial-exec model).
 
 mod by_type;
 pub(crate) mod call_plan;
@@ -26,6 +48,7 @@ pub(crate) mod profile_sum;
 pub(crate) mod profile_tables;
 pub(crate) mod site_tables;
 pub(crate) mod slow_way;
+pub(crate) mod thread_memory;
 pub(crate) mod trigger_actions;
 pub(crate) mod unwritten;
 #[cfg(target_arch = "x86_64")]

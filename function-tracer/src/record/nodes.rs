@@ -1,9 +1,5 @@
-//! The memory of each thread's open calls.
-//!
-//! A thread's *node* is a mapping of its own: the node, two sentinels, then the open calls from the
-//! outermost to the innermost, then free places (slot 0), a page without access, then the
-//! stack for the slow way. Nodes form a list that unwinders walk (`into_slow_way`); they are never
-//! unmapped, only taken over from threads that have ended.
+//! The nodes of all threads: a list that unwinders walk (`into_slow_way`). Nodes are never
+//! unmapped; a new thread takes one over from a thread that has ended.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -12,56 +8,19 @@ use core::sync::atomic::{AtomicPtr, AtomicU64};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
 
-use super::open_calls::{Block, OpenCall, block};
-use super::profile_tables::{self, Table};
+use super::thread_memory::{
+    FRONT, GUARD_AT, LEFT, NODE_BYTES, Node, OpenCall, PAGE, PLACES, SENTINELS, Table,
+};
 use super::x86_64::add;
 
-/// Front of a thread's mapping.
-#[repr(C)]
-pub(crate) struct Node {
-    /// The next one, or null.
-    pub(crate) next: AtomicPtr<Node>,
-    /// As in `Block`.
-    pub(crate) low: AtomicU64,
-    /// As in `Block`.
-    pub(crate) bytes: AtomicU64,
-    /// Thread id, and process id in the upper half.
-    owner: AtomicU64,
-    /// Number of calls that were left without a return.
-    calls_left: AtomicU64,
-    /// Number of calls of its threads that called no callback because one was running.
-    not_called: AtomicU64,
-    /// What its threads have counted, or null; stays when the node is taken over.
-    profile: AtomicPtr<Table>,
-}
-
-/// The same number, for threads without a node.
+/// Calls of threads without a node that called no callback because one was running.
 static NOT_CALLED: AtomicU64 = AtomicU64::new(0);
 
 /// Head of the list of nodes.
 pub(crate) static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
-/// Open calls of a thread; deeper ones are recorded without their return.
-pub(super) const PLACES: usize = 8192;
-/// Places before the first call, with slots beyond every stack: every search ends at them.
-const SENTINELS: usize = 2;
-/// Calls that were left without a return, and where they would have returned to.
-const LEFT: usize = 128;
-/// Stack for the slow way, and for handlers that interrupt it.
-const STACK_BYTES: usize = 256 << 10;
-/// Nodes that are searched for one of an ended thread, from the newest on.
+/// Nodes that are searched for one of an ended thread, the newest first.
 const LOOKS_MAX: usize = 32;
-
-const PAGE: usize = 4096;
-const LEFT_AT: usize = size_of::<Node>() + (SENTINELS + PLACES) * size_of::<OpenCall>();
-const GUARD_AT: usize = (LEFT_AT + LEFT * size_of::<OpenCall>()).next_multiple_of(PAGE);
-/// Size of a node's mapping.
-const NODE_BYTES: usize = GUARD_AT + PAGE + STACK_BYTES;
-
-/// From a node to its first place.
-const FRONT: usize = size_of::<Node>() + SENTINELS * size_of::<OpenCall>();
-/// From its table's address to its first place.
-pub(crate) const TABLE_BEFORE_FIRST: usize = FRONT - core::mem::offset_of!(Node, profile);
 
 impl Node {
     fn address(&self) -> u64 {
@@ -73,7 +32,8 @@ impl Node {
         self.address() + FRONT as u64
     }
 
-    /// Address of the last place, which stays free: the unwinders' search ends in it at the latest.
+    /// Address of the last place, which stays free: a search of an unwinder ends there at the
+    /// latest.
     pub(super) fn limit(&self) -> u64 {
         last_place(self.first())
     }
@@ -83,23 +43,25 @@ impl Node {
         self.address() + NODE_BYTES as u64
     }
 
-    /// Sentinels, calls, free places and calls that were left, one after the other.
+    /// By index: sentinels, open calls, free places, calls left without a return.
     fn call(&self, place: usize) -> &OpenCall {
         let first = (self.address() + size_of::<Self>() as u64) as *const OpenCall;
         debug_assert!(place < SENTINELS + PLACES + LEFT);
-        // SAFETY: the node's mapping holds that many places after it.
+        // SAFETY: record invariants 1, 4 and 5; the index is below the number of places.
         unsafe { &*first.wrapping_add(place) }
     }
 
+    /// The place of the n-th call left without a return; the newest replace the oldest.
     fn left(&self, place: u64) -> &OpenCall {
         self.call(SENTINELS + PLACES + place as usize % LEFT)
     }
 
-    /// As the kernel made it, but for the sentinels.
+    /// Clears the node, whose thread has ended, but for the sentinels.
     fn empty(&self) {
         let start = self.address() + PAGE as u64;
         let start = start as *mut core::ffi::c_void;
-        // SAFETY: pages of calls of a thread that has ended; what is in them is not needed.
+        // SAFETY: whole pages of this node's mapping, with calls that no thread needs; they read
+        // as zero afterwards, as record invariant 2 wants it.
         let emptied = unsafe { madvise(start, GUARD_AT - PAGE, Advice::LinuxDontNeed) };
         let mut last = SENTINELS + PLACES + LEFT;
         if emptied.is_ok() {
@@ -112,19 +74,20 @@ impl Node {
     }
 }
 
-/// Address of the last place of the node whose first place this is.
+/// Address of the last place of the node with this first place.
 pub(super) fn last_place(first: u64) -> u64 {
     first + ((PLACES - 1) * size_of::<OpenCall>()) as u64
 }
 
+/// This thread as in [`Node::owner`].
 fn me() -> u64 {
     let tid = rustix::thread::gettid().as_raw_nonzero().get();
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     u64::from(tid.cast_unsigned()) | u64::from(pid.cast_unsigned()) << 32
 }
 
-/// Whether the thread of this process has ended. Nodes of other processes are a forked child's
-/// copies: who uses them there is not known.
+/// Whether the owner is a thread of this process that has ended. In a forked child, nodes of the
+/// parent are copies, and whether a thread uses them is unknown.
 fn has_ended(owner: u64) -> bool {
     if me() >> 32 != owner >> 32 {
         return false;
@@ -149,43 +112,42 @@ fn task_path(tid: u32) -> [u8; 32] {
     path
 }
 
+/// All nodes, the newest first.
 fn all() -> impl Iterator<Item = &'static Node> {
     let mut next = NODES.load(Acquire);
     core::iter::from_fn(move || {
-        // SAFETY: null, or a node in the list, which is never unmapped.
+        // SAFETY: record invariants 1 and 4.
         let node = unsafe { next.as_ref() }?;
         next = node.next.load(Acquire);
         Some(node)
     })
 }
 
-/// A node for this thread, which has none.
+/// A node for this thread, which has none. The caller prepares its profile table.
 pub(super) fn take() -> Option<&'static Node> {
-    let node = reclaim().or_else(map)?;
-    profile_tables::prepare(&node.profile);
-    Some(node)
+    reclaim().or_else(map)
 }
 
-/// Where the profiles of all nodes are, or will be.
+/// The words that hold the profile tables of all nodes.
 pub(super) fn tables() -> impl Iterator<Item = &'static AtomicPtr<Table>> {
     all().map(|node| &node.profile)
 }
 
-/// The profile of the node whose first place this is.
+/// The profile table of the node with this first place.
 pub(super) fn table_of(first: u64) -> Option<&'static Table> {
     let node = first.checked_sub(FRONT as u64)? as *const Node;
-    // SAFETY: a node ends in front of its sentinels and is never unmapped.
+    // SAFETY: record invariants 1, 4 and 5.
     let table = unsafe { &(*node).profile }.load(Acquire);
-    // SAFETY: null, or a table that is never unmapped.
+    // SAFETY: record invariants 1 and 4.
     unsafe { table.as_ref() }
 }
 
-/// A node whose thread has ended, emptied.
+/// A node whose thread has ended, cleared.
 fn reclaim() -> Option<&'static Node> {
     let me = me();
     let node = all().take(LOOKS_MAX).find(|node| {
         let owner = node.owner.load(Relaxed);
-        // One of this thread's number is of a thread before it.
+        // A node with this thread's number belonged to an earlier thread.
         let is_free = owner == me || has_ended(owner);
         is_free
             && node
@@ -198,9 +160,9 @@ fn reclaim() -> Option<&'static Node> {
     Some(node)
 }
 
-/// Takes the stack that this thread has now from nodes of threads that had it before: unwinders
-/// would look there for this thread's calls. One that has the same end cannot be running, even if
-/// it is not gone yet.
+/// Takes this thread's stack from nodes of earlier threads on it, where unwinders would look for
+/// this thread's calls. A thread whose stack has the same end no longer runs, even if the kernel
+/// still lists it.
 pub(super) fn forget_stack(low: u64, bytes: u64) {
     let end = low + bytes;
     for node in all() {
@@ -212,18 +174,19 @@ pub(super) fn forget_stack(low: u64, bytes: u64) {
     }
 }
 
+/// A node in a new mapping, first in the list.
 fn map() -> Option<&'static Node> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping.
+    // SAFETY: record invariant 3.
     let start = unsafe { mmap_anonymous(ptr::null_mut(), NODE_BYTES, protection, flags) };
     let start = start.ok()?;
     let guard = start.wrapping_byte_add(GUARD_AT);
-    // SAFETY: a page of the mapping. Should it stay as it is, a handler that needs more than the
-    // stack writes over calls; that is no reason to go on without.
+    // SAFETY: a page of the new mapping. Failure is accepted: then a handler that needs more than
+    // the stack overwrites calls.
     let _ = unsafe { mprotect(guard, PAGE, MprotectFlags::empty()) };
     let start: *mut Node = start.cast();
-    // SAFETY: zeroed memory, large enough, is a valid node; it stays mapped for ever.
+    // SAFETY: record invariants 1 and 2; the mapping is large enough for a node.
     let node = unsafe { &*start };
     node.owner.store(me(), Relaxed);
     for place in 0..SENTINELS {
@@ -241,10 +204,9 @@ fn map() -> Option<&'static Node> {
     }
 }
 
-/// Remembers where a call would have returned to that was left without a return: its return
-/// address may have been copied before (a tail call of `swapcontext` does that).
-pub(super) fn remember(slot: u64, target: u64) {
-    let first = block().first_place();
+/// Remembers the true return address of a call left without a return, in the node with this first
+/// place. The address in its slot may have been copied before, as by a tail call of `swapcontext`.
+pub(super) fn remember(first: u64, slot: u64, target: u64) {
     let node = all().find(|node| node.first() <= first && first < node.stack());
     if let Some(node) = node {
         let count = node.calls_left.load(Relaxed);
@@ -255,26 +217,26 @@ pub(super) fn remember(slot: u64, target: u64) {
     }
 }
 
-/// Counts a call of this thread that called no callback.
-pub(super) fn count_not_called(block: &Block) {
-    let first = block.first_place();
+/// Counts a call that called no callback, of the thread whose node has this first place; 0: it has
+/// no node.
+pub(super) fn count_not_called(first: u64) {
     if first == 0 {
         NOT_CALLED.fetch_add(1, Relaxed);
         return;
     }
     let node = (first - FRONT as u64) as *const Node;
-    // SAFETY: the first place lies at this distance from its node, which is never unmapped.
+    // SAFETY: record invariants 1, 4 and 5.
     add(unsafe { &(*node).not_called }, 1);
 }
 
-/// Calls that called no callback because they came from one.
+/// Number of calls that called no callback because one was running on their thread.
 pub(crate) fn not_called() -> u64 {
     let of_nodes: u64 = all().map(|node| node.not_called.load(Relaxed)).sum();
     of_nodes + NOT_CALLED.load(Relaxed)
 }
 
-/// Where a call returns to whose slot is `slot`, whichever thread opened it: for a stack that moved
-/// to another thread, and for a call that was believed left.
+/// The true return address of the call with this slot, whichever thread opened it. Needed for a
+/// stack that moved to another thread, and for a call wrongly taken for abandoned.
 pub(crate) fn find_anywhere(slot: u64) -> Option<u64> {
     let is_it = |call: &&OpenCall| call.slot.load(Relaxed) == slot;
     let all = || all().filter(|node| node.bytes.load(Relaxed) != 0);
@@ -288,11 +250,13 @@ pub(crate) fn find_anywhere(slot: u64) -> Option<u64> {
     found.map(|call| call.target.load(Relaxed))
 }
 
+/// Held by tests that use nodes.
 #[cfg(test)]
 pub(super) static IN_USE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 #[cfg(test)]
 mod tests {
+    use super::super::open_calls::block;
     use super::*;
 
     #[test]
@@ -363,7 +327,8 @@ mod tests {
         let _alone = IN_USE.lock().unwrap();
         let thread = std::thread::spawn(|| {
             assert!(block().prepare());
-            (0..2 * LEFT as u64).for_each(|n| remember(5000 + n % 200, n));
+            let first = block().first_place();
+            (0..2 * LEFT as u64).for_each(|n| remember(first, 5000 + n % 200, n));
             assert_eq!(find_anywhere(5000), Some(200));
             assert_eq!(find_anywhere(5199), Some(199));
             assert_eq!(find_anywhere(5100), None);

@@ -1,35 +1,23 @@
-//! The open calls of each thread: which return addresses were replaced, and by what they count.
+//! The open calls of a thread, with their true return addresses.
 //!
-//! Only the thread itself and signal handlers on it touch its block and its places. To open a call
-//! is to take the place first (move `top`), then to fill it, `slot` last; to close one is to clear
-//! `slot`, then to give the place back by storing `top` as it was. So a handler may come between
-//! any two instructions: it finds places that are taken and not filled (slot 0), passes over them,
-//! and leaves `top` as it found it, or lower where calls below were left without a return. A jump
-//! out of a handler may leave such places; they go with the call around them.
+//! Only the thread itself and signal handlers on it change its block and its places.
+//!
+//! - To open a call, the place is taken (`top` moves), then filled, `slot` last.
+//! - To close a call, `slot` is cleared, then the place is given back (`top` as it was).
+//!
+//! So a handler may come between any two instructions. It finds places that are taken and not
+//! filled (slot 0) and passes over them. It leaves `top` as it found it, or lower where calls below
+//! were left without a return. A jump out of a handler may leave places that are taken and not
+//! filled; they are given back with the call around them.
 
-use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
-use super::nodes::{self, Node};
-use super::own_stack;
-use super::profile_tables::Table;
+use super::thread_memory::{OpenCall, Table};
 use super::x86_64::{has_shadow_stack, return_address};
+use super::{nodes, own_stack, profile_tables};
 
-/// A call whose return address was replaced.
-#[repr(C)]
-pub(crate) struct OpenCall {
-    /// Address of the word that holds the return address; 0: a free place.
-    pub(crate) slot: AtomicU64,
-    /// Where the call really returns to.
-    pub(crate) target: AtomicU64,
-    /// Type of its entry record.
-    pub(crate) type_word: AtomicU64,
-    /// Tick of its entry, where a tracer wants durations.
-    pub(crate) tick: AtomicU64,
-}
-
-/// What a place is filled with when a call is opened.
+/// The fields of [`OpenCall`] for a call to open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewCall {
     pub(super) slot: u64,
@@ -38,30 +26,30 @@ pub(super) struct NewCall {
     pub(super) tick: u64,
 }
 
-/// What each thread has, all zero at first: then no stack is its own, and everything goes the slow
-/// way. Lies where the stubs find it.
+/// The words of each thread that its stubs read, in thread-local memory. All are 0 at first: then
+/// no stack is the thread's own, and all its calls take the slow way.
 #[repr(C)]
 pub(crate) struct Block {
     /// Address of the next free place.
     pub(crate) top: AtomicU64,
-    /// End address of the last place.
+    /// Address up to which the stubs open calls; 0: they open none.
     pub(crate) limit: AtomicU64,
     /// Lowest address of the thread's own stack.
     pub(crate) low: AtomicU64,
-    /// Its size; 0: not known.
+    /// Bytes of that stack; 0: unknown, and the thread has no node.
     pub(crate) bytes: AtomicU64,
-    /// Top of the stack for the slow way; 0: in use, or not there.
+    /// Top of the stack for the slow way; 0: in use, or there is none.
     pub(crate) stack: AtomicU64,
-    /// Not 0 while the thread prepares its node, or runs a callback.
+    /// 1 while the thread prepares its node or runs a callback, else 0.
     pub(crate) busy: AtomicU64,
-    /// Address of the first place.
+    /// Address of the first place; 0: the thread has no node.
     first: AtomicU64,
 }
 
 /// This thread's block.
 pub(crate) fn block() -> &'static Block {
     let block: *const Block;
-    // SAFETY: reads the thread pointer and the symbol's offset from it (initial-exec model).
+    // SAFETY: record invariant 10.
     unsafe {
         core::arch::asm!(
             "mov {block}, qword ptr [rip + ringmark_open_calls@gottpoff]",
@@ -70,28 +58,29 @@ pub(crate) fn block() -> &'static Block {
             options(pure, readonly, nostack),
         );
     }
-    // SAFETY: the thread's own memory, zero or written through atomics, there while it runs.
+    // SAFETY: record invariants 2 and 4; thread-local memory stays while its thread runs.
     unsafe { &*block }
 }
 
 impl Block {
-    /// Whether `address` lies on the thread's own stack, as far as that is known.
+    /// Whether `address` lies on the thread's own stack; `false` where that is unknown.
     pub(crate) fn owns(&self, address: u64) -> bool {
         address.wrapping_sub(self.low.load(Relaxed)) < self.bytes.load(Relaxed)
     }
 
-    /// Address of the first place of its node, which it must have.
+    /// Address of the first place of the thread's node; 0: it has no node.
     pub(super) fn first_place(&self) -> u64 {
         self.first.load(Relaxed)
     }
 
-    /// The innermost open call, or a sentinel: places that are taken and not filled are passed
-    /// over. The thread must have its node.
+    /// The innermost open call, or a sentinel. Places that are taken and not filled are passed
+    /// over. The thread must have a node.
     pub(crate) fn innermost(&self) -> &'static OpenCall {
         let mut place = self.top.load(Relaxed) as *const OpenCall;
         loop {
             place = place.wrapping_sub(1);
-            // SAFETY: `top` lies after the sentinels of the thread's node, whose slots are not 0.
+            // SAFETY: record invariants 1, 4 and 6: the walk ends at a sentinel, whose slot is not
+            // 0.
             let call: &'static OpenCall = unsafe { &*place };
             if call.slot.load(Relaxed) != 0 {
                 return call;
@@ -99,7 +88,7 @@ impl Block {
         }
     }
 
-    /// Where places end, for calls whose return address stays.
+    /// Limit for calls whose return address stays.
     pub(crate) fn last_place(&self) -> u64 {
         nodes::last_place(self.first.load(Relaxed))
     }
@@ -122,8 +111,8 @@ impl Block {
         self.open_after(call, limit, |_| ())
     }
 
-    /// Opens a call in a place before `limit`, which must be one of this thread's. `false`: there
-    /// are too many. `before` is called with the number of its place, before the call is there.
+    /// Opens a call in a place before `limit`, which must be a place of this thread. `false`: too
+    /// many calls are open. `before` gets the number of the place before the call can be found.
     pub(super) fn open_after(&self, new: NewCall, limit: u64, before: impl FnOnce(usize)) -> bool {
         let top = self.top.load(Relaxed);
         if top >= limit {
@@ -132,7 +121,7 @@ impl Block {
         self.top.store(top + size_of::<OpenCall>() as u64, Relaxed);
         compiler_fence(Release); // The place is taken before it is filled.
         let place = top as *const OpenCall;
-        // SAFETY: `top` was below the thread's limit, so it is a place of the thread's node.
+        // SAFETY: record invariants 1, 4 and 6; `top` was below the limit.
         let call = unsafe { &*place };
         call.target.store(new.target, Relaxed);
         call.type_word.store(new.type_word, Relaxed);
@@ -148,10 +137,10 @@ impl Block {
         self.close_after(call, |_| ())
     }
 
-    /// Closes a call, the innermost one that is filled. `false`: a handler did. Else `before` is
-    /// called with the number of its place, which is given back after that.
+    /// Closes the innermost call. `false`: a handler has closed it. Else `before` gets the number
+    /// of its place before the place is given back.
     pub(super) fn close_after(&self, call: &OpenCall, before: impl FnOnce(usize)) -> bool {
-        // One instruction: a handler that finds the same call abandoned must not end it, too.
+        // One instruction: a handler that takes the same call for abandoned must not end it, too.
         let is_mine = call.slot.swap(0, Relaxed) != 0;
         let address = core::ptr::from_ref(call) as u64;
         if is_mine {
@@ -167,12 +156,12 @@ impl Block {
         (address - self.first.load(Relaxed)) as usize / size_of::<OpenCall>()
     }
 
-    /// What this thread counts in, if it has it.
+    /// The profile table of this thread, if it has one.
     pub(super) fn table(&self) -> Option<&'static Table> {
         nodes::table_of(self.first.load(Relaxed))
     }
 
-    /// Gives this thread a node. `false`: it has none, and goes on without.
+    /// Gives this thread a node unless it has one. `false`: it goes on without.
     pub(crate) fn prepare(&self) -> bool {
         if self.bytes.load(Relaxed) != 0 {
             return true;
@@ -189,39 +178,42 @@ impl Block {
         let Some(node) = nodes::take() else {
             return false;
         };
+        profile_tables::prepare(&node.profile);
         nodes::forget_stack(low, bytes);
         node.low.store(low, Relaxed);
         node.bytes.store(bytes, Relaxed);
         self.first.store(node.first(), Relaxed);
         self.top.store(node.first(), Relaxed);
-        // Where the processor checks return addresses none is replaced: no place, no return.
+        // Where the processor checks return addresses, none is replaced: the stubs open no call.
         let limit = if has_shadow_stack() { 0 } else { node.limit() };
         self.limit.store(limit, Relaxed);
         self.stack.store(node.stack(), Relaxed);
         self.low.store(low, Relaxed);
-        compiler_fence(Release); // The size says that the rest is there.
+        compiler_fence(Release); // A handler that finds the size finds the rest.
         self.bytes.store(bytes, Relaxed);
         true
     }
 }
 
-/// Restores the return address of an abandoned call, if its slot still holds ours. Then even a
-/// return from it goes right (a coroutine on a piece of this stack).
+/// Restores the return address of an abandoned call, if its slot still holds this library's. Then
+/// even a return from that call is correct, as from a coroutine on a piece of this stack.
 pub(crate) fn put_back(call: &OpenCall, slot: u64) {
     let word = slot as *mut u64;
-    // SAFETY: a word of the thread's own stack, which stays mapped while the thread runs.
+    // SAFETY: record invariant 7.
     let found = unsafe { word.read_volatile() };
     if found == return_address() {
         let target = call.target.load(Relaxed);
-        nodes::remember(slot, target);
-        // SAFETY: as above; the word holds our address, and gets the one that was there before.
+        nodes::remember(block().first_place(), slot, target);
+        // SAFETY: record invariant 7.
         unsafe { word.write_volatile(target) };
     }
 }
 
-/// Where the stubs find things, in bytes.
+/// Distances at which the stubs find the words of a block, in bytes.
 pub(crate) mod offsets {
-    use super::{Block, Node, OpenCall, offset_of};
+    use core::mem::offset_of;
+
+    use super::Block;
 
     pub(crate) const TOP: usize = offset_of!(Block, top);
     pub(crate) const LIMIT: usize = offset_of!(Block, limit);
@@ -230,19 +222,11 @@ pub(crate) mod offsets {
     pub(crate) const STACK: usize = offset_of!(Block, stack);
     pub(crate) const FIRST: usize = offset_of!(Block, first);
     pub(crate) const BLOCK: usize = size_of::<Block>();
-    pub(crate) const SLOT: usize = offset_of!(OpenCall, slot);
-    pub(crate) const TARGET: usize = offset_of!(OpenCall, target);
-    pub(crate) const TYPE_WORD: usize = offset_of!(OpenCall, type_word);
-    pub(crate) const TICK: usize = offset_of!(OpenCall, tick);
-    pub(crate) const OPEN_CALL: usize = size_of::<OpenCall>();
-    pub(crate) const NODE: usize = size_of::<Node>();
-    pub(crate) const NODE_NEXT: usize = offset_of!(Node, next);
-    pub(crate) const NODE_LOW: usize = offset_of!(Node, low);
-    pub(crate) const NODE_BYTES: usize = offset_of!(Node, bytes);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::thread_memory::PLACES;
     use super::*;
 
     fn outermost() -> u64 {
@@ -267,7 +251,7 @@ mod tests {
             let opened = (0..)
                 .take_while(|n| block.open(100_000 - n, 1, 2, 3, block.last_place()))
                 .count();
-            assert_eq!(opened, nodes::PLACES - 1);
+            assert_eq!(opened, PLACES - 1);
             (0..opened).for_each(|_| assert!(block.close(block.innermost())));
             assert_eq!(block.innermost().slot.load(Relaxed), outermost());
         });

@@ -2,7 +2,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::profile_tables::{BUCKETS, Cell, tables};
+use super::profile_tables::tables;
+use super::thread_memory::{BUCKETS, Cell};
 
 /// Calls of a cell in all threads.
 pub(crate) fn begun(cell: u32) -> u64 {

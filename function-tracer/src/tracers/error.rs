@@ -3,7 +3,7 @@
 use ringmark_format::function::TRACERS_MAX;
 
 use super::triggers::PAUSING_MAX;
-use crate::record::profile_tables::LANES;
+use crate::record::thread_memory::LANES;
 
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::record::profile_sum::{Sum, begun};
-use crate::record::profile_tables::{CELLS_MAX, CellUse, LANES, make_room, set_uses};
+use crate::record::profile_tables::{CellUse, make_room, set_uses};
+use crate::record::thread_memory::{CELLS_MAX, LANES};
 use crate::sites::{Module, Site};
 
 /// Names for people.

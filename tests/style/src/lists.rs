@@ -139,7 +139,7 @@ pub const TRACED_ALLOWED: &[(&str, &str)] = &[
     // Not there outside the models.
     ("ring/src/protocol/order.rs", "Mutex"),
     // Forks hold it, and so free it in the child; it guards what installs those hooks.
-    ("function-tracer/src/control.rs", "Mutex"),
+    ("function-tracer/src/control/process_tracers.rs", "Mutex"),
     ("function-tracer/src/control/fork_hooks.rs", "Once"),
     ("function-tracer/src/control/profile_report.rs", "Once"),
     ("function-tracer/src/fork_locks.rs", "Once"),
@@ -192,13 +192,27 @@ pub const WITH_CIRCLES: &[&str] = &[
     "benches",
     "decoder",
     "format-spec",
-    "function-tracer",
     "producer",
     "tools",
 ];
 
 /// The rooms of each house from the ground up.
-pub const FLOORS: &[House<'_>] = &[("ring/src/", &["protocol", "system"])];
+pub const FLOORS: &[House<'_>] = &[
+    ("ring/src/", &["protocol", "system"]),
+    (
+        "function-tracer/src/",
+        &[
+            "fork_locks",
+            "arch",
+            "sites",
+            "patch",
+            "record",
+            "engine",
+            "tracers",
+            "control",
+        ],
+    ),
+];
 
 /// Directories of the crates that users run or link.
 pub const PRODUCT: &[&str] = &[

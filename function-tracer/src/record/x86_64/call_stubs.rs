@@ -14,9 +14,10 @@ use ringmark_format::session::Clock;
 use super::into_slow_way::RETURN_BYTES;
 use super::stub_frames::PUSHED_BELOW;
 use crate::record::nodes::NODES;
-use crate::record::open_calls::offsets as calls;
+use crate::record::open_calls::offsets as block;
 use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
+use crate::record::thread_memory::offsets as memory;
 
 /// Bits of `TSC_AUX` that are the CPU's number; the others are its node.
 const CPU_MASK: u32 = 0xFFF;
@@ -388,7 +389,7 @@ core::arch::global_asm!(
     ".cfi_endproc",
     ".size ringmark_return, .-ringmark_return",
     ".popsection",
-    block = const calls::BLOCK,
+    block = const block::BLOCK,
     types = sym TYPES,
     places = sym RETURN_PLACES,
     nodes = sym NODES,
@@ -404,14 +405,14 @@ core::arch::global_asm!(
     full_consumed = const writer::FULL + writer::full::CONSUMED,
     full_seen = const writer::FULL + writer::full::SEEN,
     full_lost = const writer::FULL + writer::full::LOST,
-    low = const calls::LOW,
-    bytes = const calls::BYTES,
-    top = const calls::TOP,
-    limit = const calls::LIMIT,
-    slot = const calls::SLOT,
-    target = const calls::TARGET,
-    type_word = const calls::TYPE_WORD,
-    open_call = const calls::OPEN_CALL,
+    low = const block::LOW,
+    bytes = const block::BYTES,
+    top = const block::TOP,
+    limit = const block::LIMIT,
+    slot = const memory::SLOT,
+    target = const memory::TARGET,
+    type_word = const memory::TYPE_WORD,
+    open_call = const memory::OPEN_CALL,
     loose = const LOOSE_BIT,
     exit = const EXIT_BIT,
     any_end = const slow_way::ANY_END | slow_way::SLEDS,

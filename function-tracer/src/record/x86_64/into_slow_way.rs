@@ -7,7 +7,8 @@
 //! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
 
 use super::vectors::VECTORS_BYTES;
-use crate::record::open_calls::offsets as calls;
+use crate::record::open_calls::offsets as block;
+use crate::record::thread_memory::offsets as memory;
 
 /// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
 pub(super) const RETURN_BYTES: usize = 13;
@@ -150,13 +151,13 @@ core::arch::global_asm!(
     ".balign 8",
     "5:",
     ".popsection",
-    stack = const calls::STACK,
+    stack = const block::STACK,
     vectors = const VECTORS_BYTES,
-    target = const calls::TARGET,
-    open_call = const calls::OPEN_CALL,
-    node = const calls::NODE,
-    node_next = const calls::NODE_NEXT,
-    node_low = const calls::NODE_LOW,
-    node_bytes = const calls::NODE_BYTES,
+    target = const memory::TARGET,
+    open_call = const memory::OPEN_CALL,
+    node = const memory::NODE,
+    node_next = const memory::NODE_NEXT,
+    node_low = const memory::NODE_LOW,
+    node_bytes = const memory::NODE_BYTES,
     return_bytes = const RETURN_BYTES,
 );

@@ -7,11 +7,11 @@
 use ringmark_format::function::LAST_NUMBER;
 
 use super::stub_frames::PUSHED_BELOW;
-use crate::record::nodes::TABLE_BEFORE_FIRST;
-use crate::record::open_calls::offsets as calls;
-use crate::record::profile_tables::{USES, offsets};
+use crate::record::open_calls::offsets as block;
+use crate::record::profile_tables::USES;
 use crate::record::site_tables::TYPES;
 use crate::record::slow_way;
+use crate::record::thread_memory::{TABLE_BEFORE_FIRST, offsets as memory};
 
 core::arch::global_asm!(
     // r8: first place → r9: the thread's table.
@@ -222,30 +222,30 @@ core::arch::global_asm!(
     table = const TABLE_BEFORE_FIRST,
     types = sym TYPES,
     uses = sym USES,
-    chunk_bits = const offsets::CHUNK_BITS,
-    chunk_mask = const offsets::CHUNK_MASK,
-    cell_bytes = const offsets::CELL,
-    lane_bytes = const offsets::LANE,
-    lanes = const offsets::LANES,
-    begun = const offsets::BEGUN,
-    total = const offsets::TOTAL,
-    own = const offsets::OWN,
-    sum = const offsets::SUM,
-    shortest = const offsets::SHORTEST,
-    longest = const offsets::LONGEST,
-    outermost = const offsets::OUTERMOST,
-    buckets = const offsets::BUCKETS,
-    last_bucket = const offsets::LAST_BUCKET,
-    low = const calls::LOW,
-    bytes = const calls::BYTES,
-    top = const calls::TOP,
-    limit = const calls::LIMIT,
-    first = const calls::FIRST,
-    slot = const calls::SLOT,
-    target = const calls::TARGET,
-    type_word = const calls::TYPE_WORD,
-    tick = const calls::TICK,
-    open_call = const calls::OPEN_CALL,
+    chunk_bits = const memory::CHUNK_BITS,
+    chunk_mask = const memory::CHUNK_MASK,
+    cell_bytes = const memory::CELL,
+    lane_bytes = const memory::LANE,
+    lanes = const memory::LANES,
+    begun = const memory::BEGUN,
+    total = const memory::TOTAL,
+    own = const memory::OWN,
+    sum = const memory::SUM,
+    shortest = const memory::SHORTEST,
+    longest = const memory::LONGEST,
+    outermost = const memory::OUTERMOST,
+    buckets = const memory::BUCKETS,
+    last_bucket = const memory::LAST_BUCKET,
+    low = const block::LOW,
+    bytes = const block::BYTES,
+    top = const block::TOP,
+    limit = const block::LIMIT,
+    first = const block::FIRST,
+    slot = const memory::SLOT,
+    target = const memory::TARGET,
+    type_word = const memory::TYPE_WORD,
+    tick = const memory::TICK,
+    open_call = const memory::OPEN_CALL,
     last_number = const LAST_NUMBER,
     profiled = const slow_way::PROFILED | slow_way::ANY_END,
     only_profiled = const slow_way::PROFILED,
