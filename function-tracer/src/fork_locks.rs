@@ -1,7 +1,9 @@
-//! Two locks that a fork knows. A fork waits until no thread changes sites or what is known of
-//! them, so its child inherits whole sites, a true list of them, and a loader whose lock is free.
-//! The lock of a whole operation, which may read files, it does not wait for: in the child, where
-//! the thread that held it is not, it is free.
+//! Two locks that a fork handles.
+//!
+//! - The lock of changes: a fork waits until no thread changes patch sites or what is known about
+//!   them. So its child inherits whole sites, a true list of them, and a loader whose lock is free.
+//! - The lock of operations, which may read files: a fork does not wait for it. In the child, which
+//!   does not have the thread that held it, the lock is free.
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
@@ -10,30 +12,31 @@ use std::sync::Once;
 
 struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: a mutex is made to be used by several threads, and only its functions touch it.
+// SAFETY: a mutex may be used by several threads; only the functions for mutexes access it.
 unsafe impl Sync for Lock {}
 
 static CHANGE: Lock = Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
 static OPERATION: Lock = Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
 static INSTALLED: Once = Once::new();
 
-/// A lock that this thread holds until it drops this.
+/// A lock that is held until this is dropped, by the thread that took it.
 pub(crate) struct Guard(&'static Lock, PhantomData<*mut ()>);
 
-/// Held while sites change, or what is known of them, or while the loader's lock is held. Short:
-/// forks wait for it.
+/// Takes the lock of changes, for a short time, because forks wait for it. Held while sites change,
+/// or what is known about them, or while the loader's lock is held.
 pub(crate) fn change() -> Guard {
     Guard::of(&CHANGE)
 }
 
-/// A value of which the process has one, made when it is first used and touched by one operation
-/// at a time. A forked child has it as it was between two changes.
+/// A single value of the process, made when first used, for one operation at a time. A forked child
+/// has it as it was between two changes.
 pub(crate) struct Operated<T>(UnsafeCell<Option<T>>);
 
-// SAFETY: touched only by `with`, under the lock of operations; `T` may go from thread to thread.
+// SAFETY: only `with` accesses the value, under the lock of operations; `T` may change threads.
 unsafe impl<T: Send> Sync for Operated<T> {}
 
 impl<T> Operated<T> {
+    /// No value yet.
     pub(crate) const fn new() -> Self {
         Self(UnsafeCell::new(None))
     }
@@ -42,9 +45,8 @@ impl<T> Operated<T> {
     /// `work` must not call this again.
     pub(crate) fn with<R>(&self, make: impl FnOnce() -> T, work: impl FnOnce(&mut T) -> R) -> R {
         let _guard = Guard::of(&OPERATION);
-        // SAFETY: the lock is held, and a second call on this thread waits for it for ever. In a
-        // forked child the thread that may have held it is gone, and every change of the value is
-        // one that forks wait for.
+        // SAFETY: the lock is held, and a second call on this thread would wait for it. In a forked
+        // child no thread holds it, and forks wait for every change of the value.
         let value = unsafe { &mut *self.0.get() };
         work(value.get_or_insert_with(make))
     }
@@ -53,7 +55,7 @@ impl<T> Operated<T> {
 impl Guard {
     fn of(lock: &'static Lock) -> Self {
         INSTALLED.call_once(|| {
-            // SAFETY: the handlers live as long as this code, which is never unloaded.
+            // SAFETY: the handlers are part of this library, which is never unloaded.
             unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
         });
         lock.lock();
@@ -69,33 +71,33 @@ impl Drop for Guard {
 
 impl Lock {
     fn lock(&self) {
-        // SAFETY: statically initialised, never destroyed; no caller holds it already.
+        // SAFETY: statically initialised, never destroyed, and not held by this thread.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
     }
 
     fn unlock(&self) {
-        // SAFETY: locked by this thread.
+        // SAFETY: this thread holds the lock.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 }
 
 thread_local! {
-    /// Whether the fork that this thread is in holds the lock.
+    /// Whether this thread holds the lock of changes for its fork.
     static IS_HELD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Waits, but not for ever: the forking thread may hold the loader's lock, which a change may wait
-/// for.
+/// Takes the lock of changes for a fork. Gives up after a second, because the forking thread may
+/// hold the loader's lock, which a change may wait for.
 extern "C" fn before() {
     const SECONDS_MAX: i64 = 1;
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is written here only.
+    // SAFETY: the function writes `time`.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
     time.tv_sec += SECONDS_MAX;
-    // SAFETY: as in `Lock::lock`; `time` is read only.
+    // SAFETY: as in `Lock::lock`; the function reads `time`.
     let result = unsafe { libc::pthread_mutex_timedlock(CHANGE.0.get(), &raw const time) };
     IS_HELD.set(result == 0);
 }
@@ -106,11 +108,11 @@ extern "C" fn in_parent() {
     }
 }
 
-/// This thread is the only one, and it was forking: the threads that held a lock are not here.
+/// Frees both locks in a forked child: its only thread is the one that forked, which holds neither.
 extern "C" fn in_child() {
     IS_HELD.set(false);
     for lock in [&CHANGE, &OPERATION] {
-        // SAFETY: no other thread uses the lock, as said above.
+        // SAFETY: no other thread exists that could use the lock.
         unsafe { libc::pthread_mutex_init(lock.0.get(), ptr::null()) };
     }
 }

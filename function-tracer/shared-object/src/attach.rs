@@ -1,4 +1,4 @@
-//! What `ringmark trace start -p` calls once it has loaded this object into a running program.
+//! The entry point that `ringmark trace start -p` calls after it loaded this object into a program.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
@@ -6,9 +6,9 @@ use std::thread;
 
 use ringmark_function_tracer::{Threads, control};
 
-/// Starts a session, unless the program has one, and tracers as `requests` say, in the words of
-/// `RINGMARK_TRACE`. On a thread of its own: the calling one may have been taken out of anything.
-/// Returns 0, or -1 where there is no thread to be had.
+/// Starts a session, unless the program has one, and the function tracers of `requests`, which are
+/// written as in `RINGMARK_TRACE`. It does so on a thread of its own, because the calling thread
+/// may be stopped anywhere. Returns 0, or -1 if no thread could be started.
 ///
 /// # Safety
 /// `requests` must be null or a string.
@@ -17,12 +17,12 @@ pub(crate) unsafe extern "C" fn ringmark_functions_start(requests: *const c_char
     let requests = if requests.is_null() {
         c""
     } else {
-        // SAFETY: the caller gives a string.
+        // SAFETY: the caller's promise.
         unsafe { CStr::from_ptr(requests) }
     };
     let requests = requests.to_string_lossy().into_owned();
     let work = move || {
-        // The program goes on without us, whatever happens here.
+        // The program goes on without tracing, whatever happens here.
         let _ = catch_unwind(|| begin(&requests));
     };
     let name = "ringmark-attach".to_owned();
@@ -33,7 +33,7 @@ pub(crate) unsafe extern "C" fn ringmark_functions_start(requests: *const c_char
 fn begin(requests: &str) {
     let running = ringmark::Session::current();
     if running.is_some() || ringmark::Session::builder().start().is_ok() {
-        // Requests come by the mailbox, too, and are answered there.
+        // An error has no receiver here; later requests come by the mailbox and are answered.
         let _ = control::install_and_start(Threads::Running, requests);
     }
 }

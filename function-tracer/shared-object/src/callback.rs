@@ -1,4 +1,4 @@
-//! What programs call themselves; described in `include/ringmark_functions.h`.
+//! Functions that programs call themselves; `include/ringmark_functions.h` describes them.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,16 +7,16 @@ use ringmark_function_tracer::{Callback, control};
 
 type Entered = extern "C" fn(function: u64, caller: u64);
 
-/// Says what a callback tracer calls. Returns 0, or -1.
+/// Sets the function that a callback tracer calls. Returns 0, or -1 on error.
 ///
 /// # Safety
-/// `name` must be null or a string, and `function` null or such a function, for ever.
+/// `name` must be null or a string; `function` null or such a function, which stays in memory.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ringmark_functions_callback(
     name: *const c_char,
     function: Option<Entered>,
 ) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's promise.
     let Some(name) = (unsafe { text(name) }) else {
         return -1;
     };
@@ -28,7 +28,7 @@ pub(crate) unsafe extern "C" fn ringmark_functions_callback(
     }
 }
 
-/// Does what a request says. Returns 0, or -1.
+/// Does what a request says and writes the answer. Returns 0, or -1 on error.
 ///
 /// # Safety
 /// `request` must be null or a string, and `answer` null or room for `bytes`.
@@ -38,7 +38,7 @@ pub(crate) unsafe extern "C" fn ringmark_functions_request(
     answer: *mut c_char,
     bytes: usize,
 ) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's promise.
     let request = unsafe { text(request) }.unwrap_or_default();
     let work = || {
         control::install();
@@ -46,24 +46,26 @@ pub(crate) unsafe extern "C" fn ringmark_functions_request(
     };
     let result = catch_unwind(AssertUnwindSafe(work));
     let result = result.unwrap_or_else(|_| Err("an error of the tracer's own".to_owned()));
-    let (Ok(said) | Err(said)) = &result;
+    let (Ok(text) | Err(text)) = &result;
     if !answer.is_null() && bytes > 0 {
-        let length = said.len().min(bytes - 1);
-        // SAFETY: the caller says that there is room.
-        unsafe { answer.copy_from_nonoverlapping(said.as_ptr().cast(), length) };
-        // SAFETY: as above; the last byte at most.
+        let length = text.len().min(bytes - 1);
+        // SAFETY: the caller's promise: `answer` has room for `bytes`.
+        unsafe { answer.copy_from_nonoverlapping(text.as_ptr().cast(), length) };
+        // SAFETY: as above; `length` is less than `bytes`.
         unsafe { answer.wrapping_add(length).write(0) };
     }
     if result.is_ok() { 0 } else { -1 }
 }
 
+/// A copy of a string; `None` for null.
+///
 /// # Safety
 /// It must be null or a string.
 unsafe fn text(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) };
     Some(text.to_string_lossy().into_owned())
 }

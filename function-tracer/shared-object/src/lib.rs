@@ -1,5 +1,5 @@
-//! `libringmark_functions.so`: the function tracer's engine for programs that do not know it, by
-//! `LD_PRELOAD` or `dlopen`. Loading it does what `start` says; it is never unmapped.
+//! `libringmark_functions.so`: the function tracer for programs that were built without it, loaded
+//! by `LD_PRELOAD` or `dlopen`. Loading it does what `start` says. It is never unmapped.
 
 mod attach;
 mod callback;
@@ -12,37 +12,38 @@ use ringmark_function_tracer::{
     Engine, Module, Site, SiteId, SiteTarget, Target, Threads, with_engine,
 };
 
-/// What is known of a site, or of something that is none.
+/// What is known about a patch site, or about a table entry that is none.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RingmarkSite {
-    /// Its number; `UINT32_MAX` where it cannot be traced.
+    /// The site's number; `UINT32_MAX`: no patch site.
     pub id: u32,
-    /// 0 entry, 1 exit, 2 tail exit.
+    /// The number of its [`ringmark_function_tracer::SiteKind`]: 0 entry, 1 exit, 2 exit before a
+    /// return, 3 tail exit.
     pub kind: u32,
-    /// First byte of the site.
+    /// Address of the site's first byte.
     pub address: u64,
-    /// What a target finds at `8(%rsp)`.
+    /// The address that a target finds at `8(%rsp)`.
     pub return_address: u64,
-    /// First byte of its function.
+    /// Address of the function's first byte; 0: unknown.
     pub function: u64,
-    /// The function's name as in the symbol table.
+    /// The function's name in the symbol table.
     pub symbol: *const c_char,
     /// Path of the module.
     pub module: *const c_char,
-    /// Why it cannot be traced, or null.
+    /// Why it is no patch site, or null.
     pub reason: *const c_char,
 }
 
 type Visit = unsafe extern "C" fn(argument: *mut c_void, site: *const RingmarkSite);
 
-/// The engine, which is made by the first scan.
+/// Runs `work` with the engine, which the first scan makes.
 fn with<R>(work: impl FnOnce(&mut Engine) -> R) -> R {
     with_engine(Threads::Running, work)
 }
 
-/// Looks for modules that came and went. `threads` is 0 before the program's start, when no
-/// thread can be inside a site, else 1. Returns the number of sites.
+/// Finds modules that were loaded or unloaded. `threads` is 0 before the program's start, when no
+/// thread can be inside a site, else 1. Returns the number of patch sites.
 #[unsafe(no_mangle)]
 pub extern "C" fn ringmark_functions_scan(threads: c_int) -> usize {
     let first = if threads == 0 {
@@ -59,10 +60,10 @@ pub extern "C" fn ringmark_functions_scan(threads: c_int) -> usize {
     })
 }
 
-/// Calls `visit` with every site and every refusal of the last scan.
+/// Calls `visit` with every patch site and every refused table entry of the last scan.
 ///
 /// # Safety
-/// `visit` must be a function that can be called so; it must not call this library.
+/// `visit` must be a function of that type, which does not call this library.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ringmark_functions_list(visit: Visit, argument: *mut c_void) {
     with(|engine| {
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn ringmark_functions_list(visit: Visit, argument: *mut c_
                     .map_or(&b""[..], |function| &function.symbol);
                 let symbol = text(symbol);
                 let about = about(module, site, &symbol, &path);
-                // SAFETY: the caller's function, its strings alive until it returns.
+                // SAFETY: the caller's promise; the strings live until the function returns.
                 unsafe { visit(argument, &raw const about) };
             }
             for refused in &module.refused {
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn ringmark_functions_list(visit: Visit, argument: *mut c_
                     module: path.as_ptr(),
                     reason: reason.as_ptr(),
                 };
-                // SAFETY: as above.
+                // SAFETY: as for sites, above.
                 unsafe { visit(argument, &raw const about) };
             }
         })
@@ -117,7 +118,7 @@ fn text(bytes: &[u8]) -> CString {
     CString::new(whole).unwrap_or_default()
 }
 
-/// Makes `count` sites call `target`, or nothing where it is null. Returns how many do.
+/// Makes `count` patch sites call `target`; null disables them. Returns how many do so.
 ///
 /// # Safety
 /// `ids` must point to `count` numbers, and `target` to code that keeps to the rules for targets.
@@ -130,9 +131,9 @@ pub unsafe extern "C" fn ringmark_functions_switch(
     if ids.is_null() {
         return 0;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller's promise.
     let ids = unsafe { std::slice::from_raw_parts(ids, count) };
-    // SAFETY: the caller says that it keeps to the rules.
+    // SAFETY: the caller's promise.
     let made = unsafe { Target::new(target as u64) };
     let target = (!target.is_null()).then_some(made);
     let targets = ids.iter().map(|id| SiteTarget {

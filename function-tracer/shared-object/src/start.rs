@@ -1,7 +1,6 @@
-//! What a program that is started with this object in `LD_PRELOAD` gets before its own code runs:
-//! a session as `RINGMARK` says, and tracers as `RINGMARK_TRACE` says.
-//!
-//! Without `RINGMARK` loading the object does nothing.
+//! What happens before the code of a program with this object in `LD_PRELOAD`: a session starts as
+//! `RINGMARK` says, and function tracers as `RINGMARK_TRACE` says. Without `RINGMARK` nothing
+//! happens.
 
 use std::ffi::{OsStr, c_char, c_int};
 use std::panic::catch_unwind;
@@ -16,12 +15,12 @@ type Constructor = extern "C" fn(c_int, *const *const c_char, *const *const c_ch
 static START: Constructor = start;
 
 extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) {
-    // The program goes on without us, whatever happens here.
+    // The program goes on without tracing, whatever happens here.
     let _ = catch_unwind(begin);
 }
 
 fn begin() {
-    // Asked before the session starts a thread of its own.
+    // Found before the session starts a thread of its own.
     let threads = threads();
     // Dropping the handle does nothing.
     let Some(_session) = ringmark::start_from_env() else {
@@ -37,8 +36,8 @@ fn begin() {
     }
 }
 
-/// Whether the program has not begun: the object was preloaded, not loaded later, and no other
-/// object's constructor has left a thread behind.
+/// [`Threads::NotYet`] if the program has not begun: the object was preloaded, not loaded later, and
+/// no other object's constructor has started a thread.
 fn threads() -> Threads {
     let preloaded = std::env::var_os("LD_PRELOAD").is_some_and(|names| names_this(&names));
     if preloaded && is_alone() {

@@ -1,4 +1,4 @@
-//! Tables by the number of a function type, in chunks, so that few types take little memory.
+//! A table by the number of a function type, in chunks, so that few types take little memory.
 
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
@@ -11,7 +11,7 @@ const CHUNKS: usize = (LAST_NUMBER as usize + 1) / CHUNK;
 
 type Chunk<T> = [AtomicPtr<T>; CHUNK];
 
-/// What is known of each type. Read with one load more than an array; nothing is ever freed.
+/// A value for each function type that has one. A read costs one load more than in an array.
 pub(super) struct ByType<T: 'static>([AtomicPtr<Chunk<T>>; CHUNKS]);
 
 impl<T> ByType<T> {
@@ -19,17 +19,19 @@ impl<T> ByType<T> {
         Self([const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS])
     }
 
+    /// The value of the type with this number, if it has one.
     pub(super) fn get(&self, number: u32) -> Option<&'static T> {
         let place = (number & LAST_NUMBER) as usize;
         let chunk = self.0[place / CHUNK].load(Acquire);
-        // SAFETY: null, or a chunk that was leaked.
+        // SAFETY: record invariants 1 and 4.
         let chunk = unsafe { chunk.as_ref() }?;
         let found = chunk[place % CHUNK].load(Acquire);
-        // SAFETY: null, or a reference without end.
+        // SAFETY: record invariant 1: null, or a reference that `set` was given.
         unsafe { found.as_ref() }
     }
 
-    /// Only the control path comes here, one thread at a time.
+    /// Sets the value of the type with this number. Called by the control path only, by one thread
+    /// at a time.
     pub(super) fn set(&self, number: u32, value: &'static T) {
         let place = (number & LAST_NUMBER) as usize;
         let pointer = &self.0[place / CHUNK];
@@ -37,7 +39,7 @@ impl<T> ByType<T> {
             let fresh: Chunk<T> = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNK];
             pointer.store(Box::into_raw(Box::new(fresh)), Release);
         }
-        // SAFETY: set above or before, and never freed.
+        // SAFETY: record invariants 1 and 4; it was set above or before.
         if let Some(chunk) = unsafe { pointer.load(Acquire).as_ref() } {
             chunk[place % CHUNK].store(ptr::from_ref(value).cast_mut(), Release);
         }

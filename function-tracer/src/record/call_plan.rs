@@ -1,5 +1,5 @@
-//! What is done with the calls of each function type. Written before a site is switched on, found
-//! by the slow way with one load.
+//! What is done with the calls of each function type. Set before a patch site of the type is
+//! enabled, and read by the slow way.
 
 use super::by_type::ByType;
 use super::trigger_actions::Actions;
@@ -7,34 +7,34 @@ use super::trigger_actions::Actions;
 /// What is done with the calls of a function type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallPlan {
-    /// Records are written.
+    /// Whether records are written.
     pub(crate) record: bool,
-    /// Its return is recorded.
+    /// Whether the return is recorded.
     pub(crate) exit: bool,
-    /// By sites at all its exits; else its return address is replaced.
+    /// Whether sites at all exits show the return; else the return address is replaced.
     pub(crate) sleds: bool,
-    /// Its calls are counted in the thread's table.
+    /// Whether calls are counted in the thread's profile table.
     pub(crate) profile: bool,
-    /// Its entry carries the caller and the CPU.
+    /// Whether the record of the entry holds the caller and the CPU.
     pub(crate) with_caller: bool,
-    /// Number of integer arguments that are recorded after the caller, at most six.
+    /// Number of integer arguments recorded after the caller, 0 to 6.
     pub(crate) arguments: u8,
-    /// Its return value is recorded.
+    /// Whether the return value is recorded.
     pub(crate) result: bool,
-    /// Ticks that a call must take to be recorded, as one record at its end.
+    /// Ticks that a call must take to be recorded; such a call has one record, at its end.
     pub(crate) min_ticks: Option<u64>,
-    /// Tracers whose functions are called at each entry.
+    /// Callback tracers whose functions are called at each entry; bits are tracers' numbers.
     pub(crate) callbacks: u64,
-    /// Tracers that may pause, see `trigger_actions`.
+    /// Tracers that may pause, see `trigger_actions`; bits are tracers' numbers.
     pub(crate) may_pause: u64,
     /// What triggers do at an entry.
     pub(crate) on_entry: Actions,
-    /// What they do at its end.
+    /// What triggers do at the end of a call.
     pub(crate) on_exit: Actions,
 }
 
 impl CallPlan {
-    /// Nothing but entry and exit: what one straight line does.
+    /// Nothing but entry and exit, which one stub records alone.
     pub(crate) const CALLS: Self = Self {
         record: true,
         exit: true,
@@ -50,7 +50,7 @@ impl CallPlan {
         on_exit: Actions::NONE,
     };
 
-    /// No record: a place for triggers.
+    /// No record; triggers may be added.
     pub(crate) const NOTHING: Self = Self {
         record: false,
         exit: false,
@@ -63,21 +63,22 @@ impl CallPlan {
         ..Self::CALLS
     };
 
-    /// Entry with its caller, no exit: what the other straight line does.
+    /// Entry with its caller, no exit, which another stub records alone.
     pub(crate) const CALLERS: Self = Self {
         exit: false,
         with_caller: true,
         ..Self::CALLS
     };
 
-    /// Counted, and nothing else.
+    /// Calls are counted, and nothing else.
     pub(crate) const PROFILE: Self = Self {
         record: false,
         profile: true,
         ..Self::CALLS
     };
 
-    /// What can be had of it at a site inside a function, where registers do not hold arguments.
+    /// The part of the plan that is possible at a site inside a function, where registers no longer
+    /// hold the arguments.
     pub(crate) fn inside(self) -> Self {
         Self {
             arguments: 0,
@@ -85,8 +86,8 @@ impl CallPlan {
         }
     }
 
-    /// What can be had of it in a function whose return address must stay, and whose exits are no
-    /// sites.
+    /// The part of the plan that is possible in a function whose return address must stay and whose
+    /// exits are no sites.
     pub(crate) fn without_end(self) -> Self {
         Self {
             exit: false,
@@ -107,7 +108,7 @@ impl CallPlan {
         self.record && self.min_ticks.is_none()
     }
 
-    /// What both want. Calls below a duration are left out only if both leave them out.
+    /// What both plans want. Calls below a duration are left out only if both leave them out.
     pub(crate) fn and(self, other: Self) -> Self {
         let recording = |plan: Self| plan.record.then_some(plan.min_ticks);
         let min_ticks = match (recording(self), recording(other)) {
@@ -133,13 +134,13 @@ impl CallPlan {
 
 static PLANS: ByType<CallPlan> = ByType::new();
 
-/// The plan of the function type with this number. A type is switched on after its plan was set;
-/// should none be found, entry and exit are recorded.
+/// The plan of the function type with this number. A site is enabled after its type's plan was set;
+/// without a plan, entry and exit are recorded.
 pub(crate) fn of(number: u32) -> CallPlan {
     PLANS.get(number).copied().unwrap_or(CallPlan::CALLS)
 }
 
-/// Sets a type's plan, once. Only the control path comes here, one thread at a time.
+/// Sets the plan of a type, once. Called by the control path only, by one thread at a time.
 pub(crate) fn set(number: u32, plan: &'static CallPlan) {
     PLANS.set(number, plan);
 }

@@ -1,4 +1,4 @@
-//! The functions of callback tracers, by the tracer's number.
+//! The functions of the program that callback tracers call, by the tracer's number.
 
 use core::panic::AssertUnwindSafe;
 use core::ptr;
@@ -11,7 +11,7 @@ use ringmark_format::function::TRACERS_MAX;
 use super::nodes;
 use super::open_calls::Block;
 
-/// The function of a callback tracer.
+/// The function that a callback tracer calls.
 #[derive(Clone, Copy)]
 pub struct Callback(&'static (dyn Fn(u64, u64) + Send + Sync));
 
@@ -22,18 +22,18 @@ impl core::fmt::Debug for Callback {
 }
 
 impl Callback {
-    /// `function` gets an address in the function that was called, and the return address of the
-    /// call. It runs on the thread that called, on a small stack of ours, before each entry: also
-    /// in signal handlers, and wherever else the program calls. Calls inside it are recorded for
-    /// other tracers, but call no callback. A panic ends in it.
+    /// A callback that runs `function` before each entry. `function` gets an address in the called
+    /// function and the return address of the call.
     ///
-    /// It stays in memory for ever.
+    /// It runs on the calling thread, on a stack of 256 KiB, also in signal handlers. Calls inside
+    /// it are recorded for other tracers, but call no callback. A panic ends in it. It stays in
+    /// memory for ever.
     #[must_use]
     pub fn new(function: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
         Self(Box::leak(Box::new(function)))
     }
 
-    /// A callback in C. It must return.
+    /// A callback that runs a function in C, which must return.
     #[must_use]
     pub fn from_c(function: extern "C" fn(function: u64, caller: u64)) -> Self {
         Self::new(move |of, caller| function(of, caller))
@@ -43,35 +43,35 @@ impl Callback {
 static CALLBACKS: [AtomicPtr<Callback>; TRACERS_MAX as usize] =
     [const { AtomicPtr::new(ptr::null_mut()) }; TRACERS_MAX as usize];
 
-/// Says what a tracer calls from now on. A thread may be in the one before for a while.
+/// Sets what a tracer calls. A thread may be inside the former callback for a while.
 pub(crate) fn set(tracer: u32, callback: Option<Callback>) {
     let callback = callback.map_or(ptr::null_mut(), |c| Box::into_raw(Box::new(c)));
     if let Some(place) = CALLBACKS.get(tracer as usize) {
-        // The one before is leaked: some thread may be about to call it.
+        // The former callback is leaked: a thread may be about to call it.
         let _ = place.swap(callback, AcqRel);
     }
 }
 
-/// Whether a tracer calls anything.
+/// Whether a tracer has a callback.
 pub(crate) fn is_set(tracer: u32) -> bool {
     let place = CALLBACKS.get(tracer as usize);
     place.is_some_and(|place| !place.load(Acquire).is_null())
 }
 
-/// The program must not see what a callback does to `errno`.
+/// Runs `work` and restores `errno`, so that the program does not see what a callback did to it.
 fn keeping_errno(work: impl FnOnce()) {
-    // SAFETY: no arguments, no conditions.
+    // SAFETY: the function has no preconditions.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: the thread's own `errno`.
+    // SAFETY: the address of this thread's `errno`, valid while it runs.
     let before = unsafe { errno.read() };
     work();
-    // SAFETY: as above.
+    // SAFETY: the address of this thread's `errno`, valid while it runs.
     unsafe { errno.write(before) };
 }
 
-/// Calls the functions of `tracers`, unless one is running on this thread.
+/// Calls the callbacks of `tracers`, unless one is running on this thread.
 pub(super) fn call(block: &Block, tracers: u64, function: u64, caller: u64) {
-    // Handlers that come between leave it as they found it.
+    // A handler that comes between leaves the word as it found it.
     if block.busy.load(Relaxed) != 0 {
         nodes::count_not_called(block.first_place());
         return;
@@ -81,11 +81,11 @@ pub(super) fn call(block: &Block, tracers: u64, function: u64, caller: u64) {
         let mut rest = tracers;
         while let Some(place) = CALLBACKS.get(rest.trailing_zeros() as usize) {
             rest &= rest - 1;
-            // SAFETY: null, or a callback that was leaked.
+            // SAFETY: record invariant 1.
             if let Some(callback) = unsafe { place.load(Acquire).as_ref() }
                 && let Err(panic) = catch_unwind(AssertUnwindSafe(|| callback.0(function, caller)))
             {
-                core::mem::forget(panic); // What is in it may panic when dropped.
+                core::mem::forget(panic); // Its payload may panic when dropped.
             }
         }
     });

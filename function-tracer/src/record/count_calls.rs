@@ -1,5 +1,5 @@
-//! Calls that are counted where they happen: each tracer's cell of the function gets their number
-//! and times, no record is written. Only the thread itself and its signal handlers write its table.
+//! Counting of calls for profile tracers: each tracer's cell of the function gets their number and
+//! times, and no record is written. Only the thread itself and its signal handlers write its table.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -8,17 +8,19 @@ use super::profile_tables::{self, CellUse, for_each_use};
 use super::thread_memory::{BUCKETS, Cell, Inner, Lane, Table};
 use super::x86_64::{add, raise};
 
-/// 16 times the number of a place, counted from 1.
+/// The number of a place in [`Inner::outer`]: 16 times its number counted from 1.
 fn mark(place: usize) -> u64 {
     (place as u64 + 1) << 4
 }
 
+/// What `lane` knows about the call with this mark.
 fn inner(lane: &Lane, mark: u64) -> &Inner {
     let last = lane.len() - 1;
     &lane[((mark >> 4) as usize).min(last)]
 }
 
-/// The call outside `mark` that `from` leads to: what lies further in was left.
+/// The mark of the nearest open call around `mark`, from `from` outwards. Calls further in were
+/// left without a return.
 fn outside(lane: &Lane, from: u64, mark: u64) -> u64 {
     let mut outer = from;
     while outer >= mark {
@@ -28,6 +30,7 @@ fn outside(lane: &Lane, from: u64, mark: u64) -> u64 {
     outer
 }
 
+/// Calls `to` with each cell that calls of a type count in.
 fn with_cells(block: &Block, number: u32, mut to: impl FnMut(&Table, &Cell, CellUse)) {
     let table = block.table();
     for_each_use(number, |one| {
@@ -38,7 +41,7 @@ fn with_cells(block: &Block, number: u32, mut to: impl FnMut(&Table, &Cell, Cell
     });
 }
 
-/// A call begins whose end will be seen, in this place of the thread.
+/// Counts the begin of a call in this place of the thread, whose end will be seen.
 pub(super) fn enter(block: &Block, number: u32, place: usize) {
     let me = mark(place);
     with_cells(block, number, |table, cell, one| {
@@ -56,7 +59,7 @@ pub(super) fn enter(block: &Block, number: u32, place: usize) {
     });
 }
 
-/// A call begins whose end will not be seen.
+/// Counts the begin of a call whose end will not be seen.
 pub(super) fn pass(block: &Block, number: u32) {
     with_cells(block, number, |_, cell, _| {
         add(&cell.begun, 1);
@@ -64,7 +67,7 @@ pub(super) fn pass(block: &Block, number: u32) {
     });
 }
 
-/// A call ends; its place is not given back yet.
+/// Counts the end of a call after `took` ticks. Its place is not given back yet.
 pub(super) fn leave(block: &Block, number: u32, place: usize, took: u64, unwound: bool) {
     let me = mark(place);
     with_cells(block, number, |table, cell, one| {

@@ -1,20 +1,21 @@
-//! Where a thread's own stack lies. Found without allocation: a first event may come inside
-//! `malloc` or a signal handler.
+//! Finds where a thread's own stack lies. It allocates nothing, because a thread's first call may
+//! come inside `malloc` or a signal handler.
 
 use rustix::fs::{Mode, OFlags};
 
-/// A range of addresses.
+/// The addresses of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stack {
+    /// The lowest address.
     pub(crate) low: u64,
     pub(crate) bytes: u64,
 }
 
-/// A main thread's stack is taken to be at most this large, also without a limit.
+/// Bytes of a main thread's stack at most, also where the system sets no limit.
 const MAIN_BYTES_MAX: u64 = 1 << 30;
 
-/// The stack of this thread: the mapping that the kernel calls `[stack]` for the main thread,
-/// below the thread's control block for others (both usual libraries put that at its top).
+/// The stack of this thread. The main thread's is the mapping that the kernel calls `[stack]`. Any
+/// other lies below the thread's control block, which glibc and musl put at its top.
 pub(crate) fn find() -> Option<Stack> {
     let local = 0_u8;
     let here = core::ptr::from_ref(core::hint::black_box(&local)) as u64;
@@ -34,7 +35,7 @@ pub(crate) fn find() -> Option<Stack> {
     })?;
     let holds = |s: &Stack| here.wrapping_sub(s.low) < s.bytes;
     let is_main = rustix::thread::gettid() == rustix::process::getpid();
-    // A handler on another stack says nothing: then the kind of thread decides.
+    // In a handler on another stack, the kind of the thread decides.
     main.filter(holds)
         .or(other.filter(holds))
         .or(if is_main { main } else { other })
@@ -52,7 +53,7 @@ fn main_stack(high: u64) -> Stack {
 /// Address of the thread's control block.
 fn control_block() -> u64 {
     let address: u64;
-    // SAFETY: reads the thread pointer, which points at itself.
+    // SAFETY: record invariant 10.
     unsafe {
         core::arch::asm!(
             "mov {address}, qword ptr fs:[0]",
@@ -63,7 +64,8 @@ fn control_block() -> u64 {
     address
 }
 
-/// Goes through `/proc/self/maps`; `None`: it cannot be read.
+/// Calls `to` with the ends of each mapping in `/proc/self/maps`, and whether it is named
+/// `[stack]`. `None`: the file cannot be read.
 fn for_each_mapping(mut to: impl FnMut(u64, u64, bool)) -> Option<()> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(c"/proc/self/maps", flags, Mode::empty()).ok()?;
@@ -85,12 +87,12 @@ fn for_each_mapping(mut to: impl FnMut(u64, u64, bool)) -> Option<()> {
         buffer.copy_within(rest..filled, 0);
         filled -= rest;
         if filled == buffer.len() {
-            filled = 0; // A line longer than the buffer: its end is no mapping of interest.
+            filled = 0; // A line longer than the buffer names a file; it is no stack.
         }
     }
 }
 
-/// `low-high` at the start of a line.
+/// The ends of a mapping: `low-high` at the start of a line.
 fn range(line: &[u8]) -> Option<(u64, u64)> {
     let dash = line.iter().position(|b| *b == b'-')?;
     let end = line.iter().position(|b| *b == b' ')?;

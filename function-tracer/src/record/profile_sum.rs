@@ -1,17 +1,17 @@
-//! What all threads together have counted: the sums of their tables.
+//! Sums of the profile tables of all threads.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::profile_tables::tables;
 use super::thread_memory::{BUCKETS, Cell};
 
-/// Calls of a cell in all threads.
+/// Number of calls that have begun, of one cell in all threads.
 pub(crate) fn begun(cell: u32) -> u64 {
     let cells = tables().filter_map(|table| table.cell(cell));
     cells.map(|cell| cell.begun.load(Relaxed)).sum()
 }
 
-/// What all threads together know of the calls of a function, in ticks.
+/// One cell added up over all threads. Fields are as in [`Cell`]; times are in ticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) begun: u64,
@@ -20,6 +20,7 @@ pub(crate) struct Sum {
     pub(crate) total: u64,
     pub(crate) own: u64,
     pub(crate) sum: u64,
+    /// `None`: no call has ended.
     pub(crate) shortest: Option<u64>,
     pub(crate) longest: u64,
     /// As in [`Cell::buckets`].
@@ -64,7 +65,7 @@ impl Sum {
         }
     }
 
-    /// Calls that have ended.
+    /// Number of calls that have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.buckets.iter().sum()
     }

@@ -1,5 +1,5 @@
-//! The function type of each site, and where functions have their return addresses: tables that
-//! the stubs look the site's number up in.
+//! Tables by a patch site's number, which the stubs read: the site's function type, and where its
+//! function has its return address.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -8,16 +8,16 @@ use core::sync::atomic::{AtomicPtr, AtomicU32};
 use ringmark_format::function::LAST_NUMBER;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// Start of the table; null before the first site is switched on.
+/// Start of the table of function types; null before the first site is enabled.
 pub(crate) static TYPES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// Start of the table for sites inside functions: [`crate::arch::ReturnPlace::word`].
+/// Start of the table for sites inside functions, of [`crate::arch::ReturnPlace::word`].
 pub(crate) static RETURN_PLACES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// Sites that a table holds. Untouched parts take no memory.
+/// Sites that each table has a word for. Untouched parts take no memory.
 pub(crate) const SITES_MAX: u32 = LAST_NUMBER + 1;
 
-/// Makes the tables, once. `false`: there is no room.
+/// Makes the tables on the first call. `false`: there is no memory.
 pub(crate) fn prepare() -> bool {
     make(&TYPES) && make(&RETURN_PLACES)
 }
@@ -29,19 +29,19 @@ fn make(table: &AtomicPtr<AtomicU32>) -> bool {
     let bytes = SITES_MAX as usize * size_of::<u32>();
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping.
+    // SAFETY: record invariant 3.
     let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) };
     let Ok(start) = start else { return false };
     let _ = table.compare_exchange(ptr::null_mut(), start.cast(), Release, Relaxed);
     true
 }
 
-/// Says which type the records of a site have from now on. The table must be there.
+/// Sets the type of a site's records. The table must exist.
 pub(crate) fn set_type(site: u32, type_word: u32) {
     set_in(&TYPES, site, type_word);
 }
 
-/// Says where the function of a site inside it has its return address. The table must be there.
+/// Sets where the function of a site inside it has its return address. The table must exist.
 pub(crate) fn set_return_place(site: u32, word: u32) {
     set_in(&RETURN_PLACES, site, word);
 }
@@ -50,7 +50,7 @@ fn set_in(table: &AtomicPtr<AtomicU32>, site: u32, word: u32) {
     debug_assert!(site < SITES_MAX);
     let start = table.load(Acquire);
     if site < SITES_MAX && !start.is_null() {
-        // SAFETY: the table has `SITES_MAX` words and is never unmapped.
+        // SAFETY: record invariants 1, 2 and 4; the table has `SITES_MAX` words.
         unsafe { &*start.wrapping_add(site as usize) }.store(word, Release);
     }
 }

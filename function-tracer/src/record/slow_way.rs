@@ -1,5 +1,5 @@
-//! The slow way: a thread's first call, tail calls, calls that were unwound, a full page, and
-//! whatever a plan wants beyond entry and exit.
+//! The slow way of a call, in Rust: a thread's first call, tail calls, calls that were unwound, a
+//! full page, and all that a plan wants beyond entry and exit.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -18,14 +18,14 @@ use super::trigger_actions::{self, Actions};
 use super::unwritten;
 use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address, trap};
 
-/// Set in an open call's type beside the type's 24 bits: its end is no plain record.
+/// Bit in an open call's type word, above the type's 24 bits: its end is no plain record.
 pub(crate) const ANY_END: u32 = 1 << 30;
 
-/// Set in an open call's type beside the type's 24 bits: its exits are sites, its return address is
-/// its own.
+/// Bit in an open call's type word, above the type's 24 bits: its exits are sites, and its return
+/// address was not replaced.
 pub(crate) const SLEDS: u32 = 1 << 29;
 
-/// Set with `ANY_END`: its end is counted for one tracer, and nothing else.
+/// Bit with `ANY_END`: the end of the call is counted for one tracer, and nothing else.
 pub(crate) const PROFILED: u32 = 1 << 28;
 
 /// The bits of a type.
@@ -36,6 +36,7 @@ fn record(type_id: u32, payload: &[u64]) {
     record_at(type_id, payload, Now::Clock);
 }
 
+/// Writes one record with the time of `now`, or counts the call as unwritten.
 fn record_at(type_id: u32, payload: &[u64], now: Now) {
     let words = payload.len() as u64;
     let type_id = TypeId(type_id & TYPE_MASK);
@@ -49,31 +50,33 @@ fn record_at(type_id: u32, payload: &[u64], now: Now) {
     }
 }
 
-/// A call at its entry, and what is wanted of it.
+/// A call at its entry, and its plan.
 struct Entered<'p> {
     type_word: u32,
     plan: &'p CallPlan,
+    /// The true return address.
     caller: u64,
-    /// 0 where no end is timed.
+    /// Tick of the entry; 0: the end is not timed.
     tick: u64,
 }
 
 /// The end of a call.
 struct Ended {
-    /// With [`LOOSE_BIT`] where it did not return.
+    /// With [`LOOSE_BIT`] if the call did not return.
     type_word: u32,
-    /// Tick of its entry.
+    /// Tick of the entry.
     entered: u64,
     now: Now,
+    /// The return value, where it is known.
     result: Option<u64>,
 }
 
-/// Entry of a call that the straight line left to us. The function has not begun.
+/// Entry of a call that a stub left to the slow way.
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
     let slot = frame.slot_address();
     let prepared = block.prepare();
-    // First: the end of a call may have triggers, too.
+    // Before the triggers of this entry, because the end of a call may have triggers, too.
     if prepared && block.owns(slot) {
         drop_stale(block, slot);
         drop_replaced(block, slot, frame.return_address());
@@ -103,7 +106,7 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     }
     if !plan.writes_entries() {
         unwritten::add(type_word & LAST_NUMBER);
-        return; // Its record is written at its end, if at all.
+        return; // Such a call has a record at its end, if any.
     }
     let loose = if hooked && plan.exit { 0 } else { LOOSE_BIT };
     let now = plan.now(tick);
@@ -118,7 +121,8 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     }
 }
 
-/// Runs the triggers of an entry. Then says what is wanted of the call by those who do not pause.
+/// Runs the triggers of an entry. Returns the type and the plan of the call for tracers that do not
+/// pause afterwards; `None`: no tracer wants the call.
 fn wanted_now(type_word: u32) -> Option<(u32, CallPlan)> {
     let number = type_word & LAST_NUMBER;
     let plan = call_plan::of(number);
@@ -130,7 +134,8 @@ fn wanted_now(type_word: u32) -> Option<(u32, CallPlan)> {
     Some((FUNCTION_BIT | number, call_plan::of(number)))
 }
 
-/// Replaces the return address, unless the exits are sites.
+/// Opens the call, and replaces its return address unless its exits are sites. `false`: too many
+/// calls are open.
 fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) -> bool {
     let plan = call.plan;
     let number = call.type_word & LAST_NUMBER;
@@ -157,7 +162,8 @@ fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) -> bool {
     opened
 }
 
-/// Where the call returns to: after a tail call the slot holds our own address.
+/// The true return address of a call whose slot holds `found`. After a tail call the slot holds the
+/// address of the return stub.
 fn real_caller(block: &Block, slot: u64, found: u64) -> u64 {
     if found != return_address() {
         return found;
@@ -169,6 +175,7 @@ fn real_caller(block: &Block, slot: u64, found: u64) -> u64 {
     }
 }
 
+/// The word with the caller and the CPU in the record of an entry.
 const fn caller_word_of(caller: u64, cpu: u64) -> u64 {
     (caller & ((1 << CALLER_BITS) - 1)) | ((cpu + 1) << CALLER_BITS)
 }
@@ -177,8 +184,7 @@ fn caller_word(caller: u64) -> u64 {
     caller_word_of(caller, current_cpu())
 }
 
-/// Drops calls that lie further in than `slot`: they were left without a return, by an exception or
-/// a `longjmp`.
+/// Ends calls further in than `slot`, which an exception or a `longjmp` left without a return.
 fn drop_stale(block: &Block, slot: u64) {
     loop {
         let call = block.innermost();
@@ -190,8 +196,8 @@ fn drop_stale(block: &Block, slot: u64) {
     }
 }
 
-/// Drops calls with the same slot whose return address is not there any more, or which one of their
-/// exits would have ended: they were left, too.
+/// Ends calls with the same slot that were left without a return: the slot no longer holds the
+/// return stub's address, or an exit that is a site would have ended them.
 fn drop_replaced(block: &Block, slot: u64, found: u64) {
     loop {
         let call = block.innermost();
@@ -203,6 +209,7 @@ fn drop_replaced(block: &Block, slot: u64, found: u64) {
     }
 }
 
+/// Whether the exits of the call's function are sites.
 fn has_sleds(call: &OpenCall) -> bool {
     call.type_word.load(Relaxed) & u64::from(SLEDS) != 0
 }
@@ -215,7 +222,7 @@ fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
     finish(block, call, LOOSE_BIT, None);
 }
 
-/// Closes a call. Of the thread and its handlers the first one counts it and records its end.
+/// Closes a call, counts it and records its end, unless a handler has done so.
 fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
     let type_word = call.type_word.load(Relaxed) as u32;
     let entered = call.tick.load(Relaxed);
@@ -262,7 +269,8 @@ fn record_end(plan: &CallPlan, call: &Ended) {
     }
 }
 
-/// A return that the straight line left to us: not the innermost open call, or several at once.
+/// A return that a stub left to the slow way: of a call that is not the innermost, or of several at
+/// once.
 pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
     let block = block();
     let slot = frame.slot_address();
@@ -281,23 +289,23 @@ pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
     }
 }
 
-/// An exit in the place of a return that the straight line left to us.
+/// An exit in the place of a return that a stub left to the slow way.
 pub(crate) extern "C" fn leave_sled(frame: &SledFrame) {
     leave_by_site(frame.slot_address(), Some(frame.result()));
 }
 
-/// An exit in front of a return that the straight line left to us.
+/// An exit in front of a return that a stub left to the slow way.
 pub(crate) extern "C" fn leave_called(frame: &EntryFrame) {
     leave_by_site(frame.slot_address(), Some(frame.result()));
 }
 
-/// An exit in front of a jump that the straight line left to us: the result is not known.
+/// An exit in front of a jump that a stub left to the slow way; the return value is unknown.
 pub(crate) extern "C" fn leave_tail(frame: &EntryFrame) {
     leave_by_site(frame.slot_address(), None);
 }
 
-/// Ends the calls with this slot whose exits are sites. There may be none: the function was entered
-/// before it was traced, or too deep.
+/// Ends the calls with this slot whose exits are sites. There is none if the function was entered
+/// before it was traced, or with too many open calls.
 fn leave_by_site(slot: u64, result: Option<u64>) {
     let block = block();
     if !block.owns(slot) {
@@ -313,12 +321,12 @@ fn leave_by_site(slot: u64, result: Option<u64>) {
     }
 }
 
-/// The straight line opened or closed a call and could not write its record.
+/// Writes the record of a call that a stub has opened or closed.
 pub(crate) extern "C" fn record_only(type_word: &u64) {
     record(*type_word as u32, &[]);
 }
 
-/// The straight line could not write the record of an entry with its caller, whose return is not
+/// Writes the record of an entry with its caller that a stub could not write. The return is not
 /// recorded.
 pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
     let caller = real_caller(block(), frame.slot_address(), frame.return_address());
@@ -326,7 +334,7 @@ pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
 }
 
 impl CallPlan {
-    /// When a record of a call says it was: as the profile says it.
+    /// The time of a call's record; where the call is counted, the same tick as in the count.
     fn now(&self, tick: u64) -> Now {
         match self.profile {
             true => Now::At(tick),

@@ -1,5 +1,5 @@
-//! What triggers do where a function is entered or left, and which tracers pause. A few loads and
-//! stores; a snapshot is only asked for here, and taken later.
+//! What triggers do where a function is entered or left, and which tracers pause. This takes a few
+//! loads and stores; a snapshot is only requested here and taken later.
 
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
@@ -8,23 +8,26 @@ use ringmark_format::function::TRACERS_MAX;
 
 use super::by_type::ByType;
 
+/// By the number of a tracer.
 type Flags = [AtomicBool; TRACERS_MAX as usize];
 
-/// Tracers that are on, but record nothing until a trigger starts them.
+/// Tracers that are on but record nothing until a trigger starts them.
 static PAUSED: Flags = [const { AtomicBool::new(false) }; TRACERS_MAX as usize];
-/// Tracers whose triggers want a snapshot that was not fetched yet.
+/// Tracers with a trigger that requested a snapshot which was not taken yet.
 static SNAPSHOT: Flags = [const { AtomicBool::new(false) }; TRACERS_MAX as usize];
 
-/// What is done at one moment of a call; bits are numbers of tracers.
+/// What triggers do at one moment of a call; bits are tracers' numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Actions {
+    /// Tracers that record calls from now on.
     pub(crate) start: u64,
-    /// Stronger than `start`.
+    /// Tracers that pause from now on; prevails over `start`.
     pub(crate) stop: u64,
-    /// Unless the tracer pauses.
+    /// Tracers that request a snapshot unless they pause.
     pub(crate) snapshot: u64,
 }
 
+/// Calls `work` with each number of a tracer in `tracers`.
 fn each(tracers: u64, mut work: impl FnMut(usize)) {
     let mut rest = tracers;
     while rest != 0 {
@@ -33,7 +36,8 @@ fn each(tracers: u64, mut work: impl FnMut(usize)) {
     }
 }
 
-/// Stores what is not there yet: a line without changes stays in every processor's cache.
+/// Stores `value` unless it is there, so that an unchanged cache line stays in every processor's
+/// cache.
 fn set(flag: &AtomicBool, value: bool) {
     if flag.load(Relaxed) != value {
         flag.store(value, Relaxed);
@@ -47,6 +51,7 @@ impl Actions {
         snapshot: 0,
     };
 
+    /// What both do together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             start: self.start | other.start,
@@ -55,6 +60,7 @@ impl Actions {
         }
     }
 
+    /// Does the actions.
     pub(super) fn run(self) {
         if self == Self::NONE {
             return;
@@ -71,7 +77,7 @@ impl Actions {
     }
 }
 
-/// Makes a tracer pause, or not, from now on.
+/// Sets whether a tracer pauses.
 pub(crate) fn pause(tracer: u32, pauses: bool) {
     PAUSED[tracer as usize % PAUSED.len()].store(pauses, Relaxed);
 }
@@ -81,25 +87,25 @@ pub(crate) fn is_paused(tracer: u32) -> bool {
     PAUSED[tracer as usize % PAUSED.len()].load(Relaxed)
 }
 
-/// Whether a snapshot was wanted by a tracer's trigger since this was asked last.
+/// Whether a trigger of the tracer requested a snapshot since the last call.
 pub(crate) fn take_snapshot(tracer: u32) -> bool {
     SNAPSHOT[tracer as usize % SNAPSHOT.len()].swap(false, Relaxed)
 }
 
-/// Whether a tracer's trigger wants a snapshot. It stays wanted.
+/// Whether a trigger of the tracer requested a snapshot, which stays requested.
 pub(crate) fn wants_snapshot(tracer: u32) -> bool {
     SNAPSHOT[tracer as usize % SNAPSHOT.len()].load(Relaxed)
 }
 
-/// The types in place of one for which some tracers pause, by which of them do (bit n of the index:
-/// the n-th of them).
+/// Types that replace a type while some of its tracers pause. Bit n of the index: the n-th of them
+/// pauses.
 #[derive(Debug, PartialEq, Eq)]
 struct Paused(Vec<Option<u32>>);
 
 static PAUSED_TYPES: ByType<Paused> = ByType::new();
 
-/// Says which types stand in for `number`, from "none pauses" (itself) to "all do". Only the
-/// control path comes here.
+/// Sets the types that replace type `number`, from "no tracer pauses" (itself) to "all pause".
+/// Called by the control path only.
 pub(crate) fn set_types(number: u32, types: Vec<Option<u32>>) {
     let types = Paused(types);
     if PAUSED_TYPES.get(number) != Some(&types) {
@@ -107,8 +113,8 @@ pub(crate) fn set_types(number: u32, types: Vec<Option<u32>>) {
     }
 }
 
-/// The type that a call of type `number` has now, where `tracers` may pause; `None`: no
-/// tracer wants it.
+/// The type that a call of type `number` has now, where `tracers` may pause. `None`: no tracer
+/// wants the call.
 pub(super) fn type_now(number: u32, tracers: u64) -> Option<u32> {
     let (mut index, mut bit) = (0, 1);
     each(tracers, |tracer| {

@@ -1,5 +1,5 @@
-//! Calls that were traced and left no record, by function type: for budgets, which know the others
-//! from the pages. Counted in the slow way, where all of them pass.
+//! Numbers of traced calls that left no record, by function type. Budgets need them; they know the
+//! other calls from pages. The slow way counts them, because all such calls take it.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -8,10 +8,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32};
 use ringmark_format::function::LAST_NUMBER;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// Start of the counts; null while no tracer has a budget.
+/// Start of the counts; null until a tracer has a budget.
 static COUNTS: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// Makes the counts, once. Untouched parts take no memory. `false`: there is no room.
+/// Makes the counts on the first call. Untouched parts take no memory. `false`: there is none.
 pub(crate) fn prepare() -> bool {
     if !COUNTS.load(Acquire).is_null() {
         return true;
@@ -19,7 +19,7 @@ pub(crate) fn prepare() -> bool {
     let bytes = (LAST_NUMBER as usize + 1) * size_of::<u32>();
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping.
+    // SAFETY: record invariant 3.
     let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, flags) };
     let Ok(start) = start else { return false };
     COUNTS.store(start.cast(), Release);
@@ -31,19 +31,19 @@ fn count_of(number: u32) -> Option<&'static AtomicU32> {
     if start.is_null() {
         return None;
     }
-    // SAFETY: the counts are there for every number, and never unmapped.
+    // SAFETY: record invariants 1, 2 and 4; there is a count for every number.
     Some(unsafe { &*start.wrapping_add((number & LAST_NUMBER) as usize) })
 }
 
-/// Counts one call. Threads that count at the same time may count one call together: an estimate is
-/// not worth a locked instruction.
+/// Counts one call. Threads that count at the same time may count one call together, because an
+/// estimate is not worth a locked instruction.
 pub(crate) fn add(number: u32) {
     if let Some(count) = count_of(number) {
         count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
     }
 }
 
-/// Calls so far; wraps around.
+/// Number of calls of a type so far; wraps around.
 pub(crate) fn get(number: u32) -> u32 {
     count_of(number).map_or(0, |count| count.load(Relaxed))
 }

@@ -151,7 +151,7 @@ pub(super) fn of_file<'a>(
         let name = section.name_bytes();
         name.is_ok_and(|name| name.starts_with(b".plt"))
     });
-    let mut look = JumpSearch::new(&asked, Starts(starts));
+    let mut search = JumpSearch::new(&asked, Starts(starts));
     for (sections, is_stubs) in [(stubs, true), (code, false)] {
         for section in sections {
             let Some((offset, length)) = section.file_range() else {
@@ -164,15 +164,15 @@ pub(super) fn of_file<'a>(
                     bytes: &bytes,
                 };
                 if is_stubs {
-                    look.take_stubs(&piece);
+                    search.take_stubs(&piece);
                 } else {
-                    look.over(&piece);
+                    search.over(&piece);
                 }
                 ringmark::__private::working();
             }
         }
     }
-    look.all()
+    search.all()
 }
 
 /// Whether the module's data hold the name of a function that asks, as an argument of `dlsym`.
@@ -368,15 +368,15 @@ mod tests {
         };
         let starts: Vec<_> = functions.iter().map(start).collect();
         let asked = asked(is_taken);
-        let mut look = JumpSearch::new(&asked, Starts(&starts));
-        look.take_stubs(&Code {
+        let mut search = JumpSearch::new(&asked, Starts(&starts));
+        search.take_stubs(&Code {
             at: 0x1000,
             bytes: &stubs,
         });
         for (at, _, bytes) in functions {
-            look.over(&Code { at: *at, bytes });
+            search.over(&Code { at: *at, bytes });
         }
-        look.all().into_iter().collect()
+        search.all().into_iter().collect()
     }
 
     #[test]

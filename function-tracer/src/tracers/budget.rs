@@ -1,5 +1,5 @@
-//! What tracing may cost: a tracer with a budget gives up its hottest functions when their calls
-//! take more of the program's CPU time.
+//! What tracing may cost: a function tracer with a budget gives up its most expensive functions
+//! when their calls take more of the program's CPU time.
 //!
 //! The calls of each function are counted without a word more on their way: writers know how many
 //! records they have written, some of the newest pages show of which types, profiles count their
@@ -29,20 +29,20 @@ const RUN_NS_MIN: u64 = 500_000;
 /// Pages of a ring that are looked into.
 const PAGES_MAX: u32 = 8;
 
-/// What is known since the last judgement.
+/// What was observed since the last judgement.
 #[derive(Debug, Default)]
 struct Watch {
     looked_ns: u64,
     begun_ns: u64,
     run_ns: u64,
-    /// CPU time of everything but this thread, when we last looked.
+    /// CPU time of all other threads, at the last look.
     cpu_ns: u64,
     rings: Vec<RingCounts>,
-    /// Calls without a record by type, when we last looked.
+    /// Calls without a record by type, at the last look.
     unwritten: Vec<u32>,
     /// Calls by type since the last judgement.
     calls: BTreeMap<u32, f64>,
-    /// What profiles had counted then.
+    /// What profiles had counted at the last judgement.
     begun: BTreeMap<CellKey, u64>,
 }
 
@@ -81,7 +81,7 @@ impl Watch {
         }
     }
 
-    /// The records that a ring got, shared out as the pages that are looked into say.
+    /// Adds the new records of a ring, in the proportions of types in the sampled pages.
     fn add_records(&mut self, ring: u32, before: RingCounts, now: RingCounts) {
         let written = now.records.saturating_sub(before.records);
         if written == 0 {
@@ -106,7 +106,7 @@ impl Watch {
         *self.calls.entry(number).or_default() += calls;
     }
 
-    /// Whether enough has happened for a judgement.
+    /// Whether the program has run long enough for a judgement.
     fn is_ripe(&self, now_ns: u64) -> bool {
         let waited = now_ns.saturating_sub(self.begun_ns) >= JUDGED_AFTER_NS;
         self.run_ns >= JUDGED_NS_MIN || waited && self.run_ns >= RUN_NS_MIN
@@ -118,19 +118,20 @@ fn ring_counts() -> Vec<RingCounts> {
     Session::current().map_or_else(Vec::new, |session| session.ring_counts())
 }
 
-/// CPU time of all threads but this one, which is ours.
+/// CPU time in ns of all threads but this one, which is the library's.
 fn others_cpu_ns() -> u64 {
     let used = client::cpu_time();
     used.process_ns.saturating_sub(used.thread_ns)
 }
 
-/// A function whose calls of a tracer must go.
+/// A function that a tracer must give up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OverBudget {
+    /// Number of the function.
     pub(super) function: u32,
-    /// Place of the tracer.
+    /// Index of the tracer.
     pub(super) tracer: usize,
-    /// What it cost, in millionths of the program's CPU time.
+    /// What its calls cost, in millionths of the program's CPU time.
     pub(super) ppm: u64,
 }
 
@@ -142,8 +143,8 @@ pub(super) struct Budgets {
 }
 
 impl Budgets {
-    /// Looks what tracing costs. When enough was seen: which functions must go, to be followed by
-    /// [`Budgets::begin`].
+    /// Observes what tracing costs. Returns the functions to give up when enough was observed; then
+    /// [`Budgets::begin`] must follow.
     pub(super) fn judge(
         &mut self,
         tracers: &mut [Tracer],
@@ -172,17 +173,17 @@ impl Budgets {
         }
     }
 
-    /// Begins to look, for the next judgement.
+    /// Begins to observe for the next judgement.
     pub(super) fn begin(&mut self, numbers: &Numbers) {
         self.watch = Some(Watch::new(numbers));
     }
 
-    /// Forgets what was seen since the last judgement.
+    /// Forgets what was observed since the last judgement.
     pub(super) fn forget(&mut self) {
         self.watch = None;
     }
 
-    /// The functions that must go, of all tracers.
+    /// The functions that tracers must give up.
     fn over_budget(
         &mut self,
         watch: &Watch,
@@ -226,7 +227,7 @@ fn costs_of(
             *costs.entry(wanted.function).or_default() += calls * ns;
         }
     }
-    // Functions that are counted and nothing else.
+    // Functions whose calls are only counted.
     let begun: Vec<_> = numbers.profile_cells.begun().collect();
     for (key, now) in begun.into_iter().filter(|(key, _)| key.tracer == tracer) {
         let calls = now.saturating_sub(watch.begun.get(&key).copied().unwrap_or(0));
@@ -254,7 +255,7 @@ fn over_budget(
         if ppm(left, run_ns) <= budget_ppm {
             break;
         }
-        // Without it the program takes that much less.
+        // Without these calls the program takes that much less time.
         left = (left - ns).max(0.0);
         run_ns -= ns;
         gone.push((function, ppm(ns, whole)));

@@ -1,4 +1,4 @@
-//! What a call costs: measured, into a ring without a reader.
+//! Measures what a call costs, with records into a ring without a reader.
 
 use ringmark::client;
 use ringmark_format::function::LAST_NUMBER;
@@ -11,15 +11,16 @@ use crate::record::trigger_actions::Actions;
 use crate::record::{MEASURED_SITE, call_measured, site_tables};
 use crate::sites::SiteKind;
 
-/// Calls that are measured together, and how often; the median counts.
+/// Calls of one measurement, and the number of measurements, whose median counts.
 const MEASURED_CALLS: u32 = 1000;
 const MEASURED_ROUNDS: usize = 9;
 
-/// What calls cost, by plan, in ns.
+/// The cost of a call in ns, by plan; each plan is measured once.
 #[derive(Debug, Default)]
 pub(super) struct Costs(Vec<(CallPlan, f64)>);
 
 impl Costs {
+    /// The cost of a call with this plan, in ns.
     pub(super) fn of(&mut self, plan: &CallPlan, cells: &mut ProfileCells) -> f64 {
         if let Some((_, ns)) = self.0.iter().find(|(known, _)| known == plan) {
             return *ns;
@@ -33,8 +34,8 @@ impl Costs {
     }
 }
 
-/// What a call with this plan costs, in ns. Callbacks are left out: they are the user's; and what
-/// triggers do. The function that is called has no sites at its exits.
+/// Measures what a call with this plan costs, in ns, without callbacks, which are the user's code,
+/// and without triggers. The measured function has no sites at its exits.
 fn measure(plan: &CallPlan) -> f64 {
     let measured: &'static CallPlan = Box::leak(Box::new(CallPlan {
         sleds: false,
@@ -55,7 +56,7 @@ fn measure(plan: &CallPlan) -> f64 {
         client::monotonic_ns().saturating_sub(begun)
     };
     let rounds = ringmark::__private::without_trace(|| {
-        call_measured(stub, MEASURED_CALLS); // The first call takes its time.
+        call_measured(stub, MEASURED_CALLS); // The first call is slower.
         let mut rounds = [0; MEASURED_ROUNDS].map(round);
         rounds.sort_unstable();
         rounds

@@ -1,14 +1,17 @@
-//! Tracers: each has a name, a number, a selection of functions and what it wants to know of them.
+//! Function tracers. Each has a name, a number, a kind, a selection of functions and options.
 //!
-//! selections → what is wanted of each site → its type → its stub. A site that no tracer wants does
-//! nothing; one that several want is recorded once, under a type that says who they are.
+//! From the selections of all tracers follows what is wanted of each patch site, from that its
+//! function type and its stub. A site that no tracer wants is disabled. A call that several tracers
+//! want is recorded once, with a type that names them.
 //!
-//! - `registry`: the tracers of the process, and what is asked of them.
-//! - `tracer`, with [`selection`], `triggers` and `error`: one tracer, and what it wants.
-//! - `wants`: what all together want of each function; `stubs`: which stub does that.
-//! - `schema`, with `profile_cells`: the numbers of what is wanted, and what they mean.
-//! - `traced_sites`, in the order of `switch_order`: what sites do now, and how that changes.
-//! - `budget`, with `call_costs`: what tracing costs, and which functions a budget does not allow.
+//! 1. `registry`: the tracers of the process, by name. `error`: why a change was not made.
+//! 2. `tracer`: one tracer. [`selection`]: its functions. `triggers`: what starts and stops it.
+//! 3. `wants`: what all tracers want of each function, and the stub that does it.
+//! 4. `schema`: numbers of functions and function types, and their schema entries.
+//!    `profile_cells`: numbers for profile tracers.
+//! 5. `traced_sites`: what patch sites do now, and how they change, in the order of `switch_order`.
+//! 6. `budget`: what tracing costs, and which functions a budget does not allow. `call_costs`:
+//!    measures a call.
 
 mod budget;
 mod call_costs;

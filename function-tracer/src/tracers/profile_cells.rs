@@ -1,4 +1,4 @@
-//! Which cells the profile tracers have: one for each function that one of them wanted.
+//! The cells of profile tracers: one for each function that a profile tracer wanted.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::record::profile_tables::{CellUse, make_room, set_uses};
 use crate::record::thread_memory::{CELLS_MAX, LANES};
 use crate::sites::{Module, Site};
 
-/// Names for people.
+/// Names for people of a function and its module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub(crate) function: String,
@@ -15,7 +15,7 @@ pub(crate) struct Names {
     pub(crate) module: String,
 }
 
-/// What has a cell: a function that a tracer wanted, by their numbers.
+/// A tracer and a function that it wanted, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CellKey {
     pub(crate) tracer: u32,
@@ -31,11 +31,11 @@ struct NamedCell {
 /// The cells of all profile tracers.
 #[derive(Debug, Default)]
 pub(crate) struct ProfileCells {
-    /// By lane the number of its tracer.
+    /// By lane: the number of its tracer.
     lanes: [Option<u32>; LANES],
     cells: BTreeMap<CellKey, NamedCell>,
     next_cell: u32,
-    /// The cell of calls that are made to measure them.
+    /// The cell of the measured function's calls.
     measured: Option<u32>,
 }
 
@@ -46,8 +46,8 @@ impl ProfileCells {
         free.map(|lane| *lane = Some(tracer)).is_some()
     }
 
-    /// Takes it back. Calls that are open count for no other tracer: their cells are not used
-    /// again.
+    /// Takes a tracer's lane back. Its cells are not used again, so calls that are open count for
+    /// no other tracer.
     pub(crate) fn remove(&mut self, tracer: u32) {
         for lane in &mut self.lanes {
             lane.take_if(|number| *number == tracer);
@@ -55,8 +55,8 @@ impl ProfileCells {
         self.cells.retain(|key, _| key.tracer != tracer);
     }
 
-    /// Says what calls of a function type are counted as. Cells are given out before its sites are
-    /// switched on, and have room in every thread then.
+    /// Sets what calls of a function type count in. Called before its patch sites are enabled, and
+    /// makes room for the cells in every thread.
     pub(crate) fn describe(
         &mut self,
         type_number: u32,
@@ -96,23 +96,23 @@ impl ProfileCells {
         (cell != self.next_cell).then_some(cell)
     }
 
-    /// Has the calls of a type counted, for no tracer.
+    /// Has the calls of a type counted for no tracer, to measure them.
     pub(crate) fn describe_measured(&mut self, type_number: u32) {
         self.measured = self.measured.or_else(|| self.next_cell());
         if let Some(cell) = self.measured {
             make_room(self.next_cell as usize);
-            // Without memory it is measured without.
+            // Without memory the calls are measured uncounted.
             let _ = set_uses(type_number, vec![CellUse { cell, lane: 0 }]);
         }
     }
 
-    /// Calls so far, by cell.
+    /// Number of calls that have begun, by cell.
     pub(crate) fn begun(&self) -> impl Iterator<Item = (CellKey, u64)> {
         let cells = self.cells.iter();
         cells.map(|(key, cell)| (*key, begun(cell.number)))
     }
 
-    /// What a tracer's functions have gathered, in an order that stays.
+    /// What was gathered about a tracer's functions, in an order that stays.
     pub(crate) fn of(&self, tracer: u32) -> impl Iterator<Item = (&Names, Sum)> {
         let key = |function| CellKey { tracer, function };
         let all = self.cells.range(key(0)..=key(u32::MAX));
@@ -121,7 +121,7 @@ impl ProfileCells {
 }
 
 impl Names {
-    /// Those of a site's function and module.
+    /// The names of a site's function and its module.
     pub(super) fn of(module: &Module, site: &Site) -> Self {
         let function = module.function(site);
         let (symbol, address) =

@@ -1,4 +1,4 @@
-//! The tracers of a process, by name and number, and what is asked of them.
+//! The function tracers of a process, by name and number.
 
 use std::cmp::Reverse;
 
@@ -17,7 +17,7 @@ use crate::record::profile_sum::Sum;
 use crate::record::site_tables;
 use crate::record::trigger_actions::{pause, take_snapshot};
 
-/// The tracers of this process and the sites that they share.
+/// The function tracers of this process and the patch sites that they share.
 #[derive(Debug)]
 pub struct Tracers {
     threads: Threads,
@@ -28,7 +28,7 @@ pub struct Tracers {
 }
 
 impl Tracers {
-    /// No tracer yet.
+    /// A registry without tracers.
     #[must_use]
     pub fn new(threads: Threads) -> Self {
         Self {
@@ -46,10 +46,10 @@ impl Tracers {
         &self.tracers
     }
 
-    /// Registers a tracer, which is off. The first one is the default.
+    /// Registers a tracer, which is off, and returns its number. The first one is the default.
     ///
     /// # Errors
-    /// The name is taken, or there are too many.
+    /// The name is taken, or there are too many tracers.
     pub fn register(&mut self, name: &str, options: TracerOptions) -> Result<u32, TracerError> {
         if self.tracers.iter().any(|t| t.name == name) {
             return Err(TracerError::Duplicate {
@@ -74,11 +74,11 @@ impl Tracers {
         Ok(number)
     }
 
-    /// Says what the callback tracer of this name calls from now on, also while it is on; the
-    /// tracer is registered if there is none. Nothing: then it calls nothing, on or off.
+    /// Sets the function that the callback tracer with this name calls, also while it is on;
+    /// `None`: it calls none. Registers the tracer if there is none.
     ///
     /// # Errors
-    /// One of this name is of another kind, or there are too many.
+    /// The tracer with this name is of another kind, or there are too many tracers.
     pub fn set_callback(
         &mut self,
         name: &str,
@@ -99,16 +99,16 @@ impl Tracers {
         Ok(())
     }
 
-    /// Names of the tracers whose triggers wanted a snapshot since this was asked last.
+    /// Names of the tracers with a trigger that requested a snapshot since the last call.
     pub fn take_snapshots(&mut self) -> Vec<&str> {
         let wanted = self.tracers.iter().filter(|t| take_snapshot(t.number));
         wanted.map(|tracer| tracer.name.as_str()).collect()
     }
 
-    /// Takes a tracer away, and switches off what only it wanted.
+    /// Removes a tracer, and disables the patch sites that only it wanted.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// No tracer has this name.
     pub fn remove(&mut self, name: &str) -> Result<ChangeOutcome, TracerError> {
         let place = self.place(Some(name))?;
         let removed = self.tracers.remove(place);
@@ -117,10 +117,10 @@ impl Tracers {
         outcome
     }
 
-    /// Switches a tracer on; without a name the default one.
+    /// Starts the tracer with this name, without a name the default one.
     ///
     /// # Errors
-    /// There is none, or none of this name.
+    /// There is no tracer with this name, or no default one.
     pub fn start(&mut self, name: Option<&str>) -> Result<ChangeOutcome, TracerError> {
         self.change(name, |tracer| {
             tracer.begin_anew();
@@ -128,7 +128,7 @@ impl Tracers {
         })
     }
 
-    /// Changes what a tracer wants and switches it on, at once.
+    /// Changes a tracer's options and starts it, in one step.
     ///
     /// # Errors
     /// As [`Tracers::start`].
@@ -143,7 +143,7 @@ impl Tracers {
         })
     }
 
-    /// The tracer of this name; without a name the default one.
+    /// The tracer with this name, without a name the default one.
     ///
     /// # Errors
     /// As [`Tracers::start`].
@@ -151,26 +151,27 @@ impl Tracers {
         self.place(name).map(|place| &self.tracers[place])
     }
 
-    /// What the functions of a profile tracer have gathered, in an order that stays.
+    /// What was gathered about a profile tracer's functions, in an order that stays.
     pub(crate) fn profile_of(&self, tracer: &Tracer) -> impl Iterator<Item = (&Names, Sum)> {
         self.sites.numbers.profile_cells.of(tracer.number)
     }
 
-    /// Says until when a tracer stays on, in ms of the monotonic clock.
+    /// Sets until when a tracer stays on, in ms of the monotonic clock; `None`: until it is
+    /// stopped.
     pub(crate) fn hold(&mut self, name: Option<&str>, until_ms: Option<u64>) {
         if let Ok(place) = self.place(name) {
             self.tracers[place].held_until_ms = until_ms;
         }
     }
 
-    /// A tracer that is on beyond its time.
+    /// The name of a tracer that is on after its time.
     pub(crate) fn first_expired(&self, now_ms: u64) -> Option<String> {
         let mut held = self.tracers.iter().filter(|tracer| tracer.on);
         let expired = held.find(|t| t.held_until_ms.is_some_and(|until| until < now_ms));
         expired.map(|tracer| tracer.name.clone())
     }
 
-    /// Switches a tracer off; without a name the default one. Stopping one that is off is fine.
+    /// Stops the tracer with this name, without a name the default one. One that is off stays off.
     ///
     /// # Errors
     /// As [`Tracers::start`].
@@ -181,7 +182,7 @@ impl Tracers {
         })
     }
 
-    /// Changes what a tracer wants, on or off.
+    /// Changes a tracer's options, whether it is on or off.
     ///
     /// # Errors
     /// As [`Tracers::start`].
@@ -193,7 +194,7 @@ impl Tracers {
         self.change(name, |tracer| tracer.change(change))
     }
 
-    /// Switches every tracer off.
+    /// Stops every tracer.
     ///
     /// # Errors
     /// As [`Tracers::start`].
@@ -202,8 +203,8 @@ impl Tracers {
         self.apply(None)
     }
 
-    /// Brings the sites of modules that were loaded since in line with the tracers, and forgets
-    /// those that were unloaded. One call of the loader where there are none.
+    /// Makes the sites of newly loaded modules follow the tracers, and forgets unloaded modules.
+    /// Costs one call of the loader where there are neither.
     pub fn follow_modules(&mut self) {
         if self.tracers.iter().all(|tracer| !tracer.on) && self.sites.enabled() == 0 {
             return;
@@ -213,7 +214,7 @@ impl Tracers {
             self.sites.are_up_to_date(engine)
         });
         if !is_up_to_date {
-            // Without memory the new ones are not traced; no answer is due here.
+            // Without memory new modules are not traced; no request waits for the reason.
             let _ = self.apply(None);
         }
     }
@@ -243,7 +244,7 @@ impl Tracers {
         names.join(", ")
     }
 
-    /// `change` says whether the tracer waits anew for a trigger to start it.
+    /// Changes a tracer. `change` returns whether the tracer waits anew for a trigger to start it.
     fn change(
         &mut self,
         name: Option<&str>,
@@ -266,13 +267,14 @@ impl Tracers {
         }
         let outcome = self.apply(Some(place));
         if anew && !waits {
-            // Only now: all its triggers are there.
+            // Not before all its triggers are in place.
             pause(number, false);
         }
         outcome
     }
 
-    /// Makes every site do what the tracers want of it; counts the functions of one of them.
+    /// Makes every site do what the tracers want of it. `counted` is the place of the tracer whose
+    /// functions are counted.
     fn apply(&mut self, counted: Option<usize>) -> Result<ChangeOutcome, TracerError> {
         if !site_tables::prepare() {
             return Err(TracerError::NoMemory);
@@ -282,8 +284,8 @@ impl Tracers {
         }))
     }
 
-    /// Looks what tracing costs, and switches off the hottest functions of tracers that are over
-    /// their budgets. To be called often, by the thread that answers requests.
+    /// Estimates what tracing costs, and gives up the most expensive functions of tracers above
+    /// their budgets. The thread that answers requests calls this often.
     pub fn keep_budgets(&mut self) {
         let numbers = &mut self.sites.numbers;
         let Some(over) = self.budgets.judge(&mut self.tracers, numbers) else {
@@ -295,8 +297,8 @@ impl Tracers {
         self.budgets.begin(&self.sites.numbers);
     }
 
-    /// Gives up functions, the most expensive first. One that is not there any more, or was given
-    /// up before, costs nothing.
+    /// Gives up functions, the most expensive first. A function that is gone, or was given up
+    /// before, is left out.
     fn give_up(&mut self, mut over: Vec<OverBudget>) {
         let sites = self.sites.of_functions();
         over.sort_by_key(|one| (Reverse(one.ppm), one.function, one.tracer));
@@ -313,11 +315,11 @@ impl Tracers {
                 }
             }
         }
-        // No answer is due here; what is refused stays as it is.
+        // No request waits for the outcome; refused sites stay as they are.
         let _ = self.apply(None);
     }
 
-    /// Forgets what was seen since the last judgement.
+    /// Forgets what was observed since the last judgement.
     pub(crate) fn begin_watch_anew(&mut self) {
         self.budgets.forget();
     }

@@ -15,7 +15,7 @@ use super::profile_cells::{Names, ProfileCells};
 use crate::record::call_plan::{self, CallPlan};
 use crate::sites::{Module, ModuleId, Site};
 
-/// What is wanted of a function.
+/// What is wanted of a function: by which tracers, and the index of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     function: u32,
@@ -23,7 +23,8 @@ struct Key {
     plan: usize,
 }
 
-/// A function type: its function, which tracers want its records, and what is done with its calls.
+/// A function type: its function, the tracers that want its records, and what is done with its
+/// calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FunctionType {
     pub(crate) tracers: u64,
@@ -31,7 +32,8 @@ pub(crate) struct FunctionType {
     pub(crate) plan: &'static CallPlan,
 }
 
-/// New types in a row, of functions in a row, wanted alike.
+/// New types with successive numbers, of functions with successive numbers, with the same tracers
+/// and plan.
 #[derive(Debug)]
 struct Row {
     first: u32,
@@ -39,22 +41,23 @@ struct Row {
     count: u32,
 }
 
-/// Numbers that were given out, and entries that are not in the schema yet.
+/// Numbers of modules, functions and function types, and entries that are not in the schema yet.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     modules: BTreeMap<ModuleId, u32>,
     functions: BTreeMap<(ModuleId, u32), u32>,
     types: BTreeMap<Key, u32>,
-    /// What each type stands for, by its number.
+    /// What each type stands for, by the type's number.
     keys: Vec<Key>,
     next_type: u32,
-    /// Each plan that was ever wanted, once.
+    /// Each plan that was ever wanted, without repeats.
     plans: Vec<&'static CallPlan>,
     row: Option<Row>,
     entries: Vec<u8>,
     pub(super) profile_cells: ProfileCells,
 }
 
+/// Appends an entry of the schema to `out`.
 fn push(out: &mut Vec<u8>, kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) {
     let start = out.len();
     let header = EntryHeader {
@@ -74,7 +77,7 @@ fn push(out: &mut Vec<u8>, kind: u16, id: u32, fixed: &[u8], attributes: &[(u16,
 }
 
 impl Numbers {
-    /// Describes a tracer.
+    /// Adds the entry of a tracer.
     pub(crate) fn tracer(
         &mut self,
         number: u32,
@@ -103,7 +106,7 @@ impl Numbers {
         );
     }
 
-    /// The number of the type for the function of `site`, wanted by `tracers` under `plan`; `None`:
+    /// The number of the type for the function of `site`, which `tracers` want with `plan`. `None`:
     /// all numbers are used.
     pub(crate) fn function_type(
         &mut self,
@@ -140,7 +143,7 @@ impl Numbers {
         Some(number)
     }
 
-    /// How many types there are.
+    /// Number of types.
     pub(crate) fn types(&self) -> u32 {
         self.next_type
     }
@@ -155,6 +158,7 @@ impl Numbers {
         })
     }
 
+    /// The index of a plan.
     fn plan(&mut self, plan: CallPlan) -> usize {
         match self.plans.iter().position(|known| **known == plan) {
             Some(place) => place,
@@ -165,6 +169,7 @@ impl Numbers {
         }
     }
 
+    /// The number of a module.
     fn module(&mut self, module: &Module) -> u32 {
         if let Some(number) = self.modules.get(&module.id) {
             return *number;
@@ -191,6 +196,7 @@ impl Numbers {
         number
     }
 
+    /// The number of the function at this place in its module.
     fn function(&mut self, module: &Module, place: u32) -> u32 {
         if let Some(number) = self.functions.get(&(module.id, place)) {
             return *number;
@@ -216,7 +222,7 @@ impl Numbers {
         number
     }
 
-    /// Types in a row, of functions in a row, wanted alike, are one entry.
+    /// Adds a type to the row if it continues it, else begins a new row. A row is one entry.
     fn lengthen_row(&mut self, number: u32, key: Key) {
         if let Some(row) = &mut self.row {
             let next = Key {
@@ -236,6 +242,7 @@ impl Numbers {
         });
     }
 
+    /// Adds the entry of the row, if there is one.
     fn end_row(&mut self) {
         let Some(Row { first, key, count }) = self.row.take() else {
             return;
@@ -257,7 +264,7 @@ impl Numbers {
         );
     }
 
-    /// The entries that are new; to be in the schema before a record needs them.
+    /// Takes the new entries, which must be in the schema before a record needs them.
     pub(crate) fn take_entries(&mut self) -> Vec<u8> {
         self.end_row();
         std::mem::take(&mut self.entries)

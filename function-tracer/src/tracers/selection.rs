@@ -1,4 +1,4 @@
-//! Which functions a tracer wants.
+//! Which functions a function tracer selects.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -7,20 +7,20 @@ pub use ringmark_format::tracer_text::Syntax;
 
 use crate::sites::{Module, Site, readable};
 
-/// A function as a selection looks at it.
+/// What a selection needs to know about a function.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// As in the symbol table.
+    /// The name in the symbol table; empty for a function without a symbol.
     pub symbol: &'a [u8],
-    /// File name of its module.
+    /// File name of the function's module.
     pub module: &'a [u8],
-    /// Size in bytes; 0: not known.
+    /// Size in bytes; 0: unknown.
     pub bytes: u64,
-    /// Its place in the module's file: its name where it has no symbol.
+    /// Address in the module's file, which names a function without a symbol.
     pub offset: u64,
 }
 
-/// What a selection looks at.
+/// What a selection needs to know about the function of `site`.
 pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
     let function = module.function(site);
     let file = module.path.file_name().unwrap_or_default();
@@ -32,12 +32,12 @@ pub(crate) fn candidate<'m>(module: &'m Module, site: &Site) -> Candidate<'m> {
     }
 }
 
-/// One pattern: a name, and perhaps the module that it must be in.
+/// One pattern: a name, and optionally the module that the function must be in.
 #[derive(Debug, Clone)]
 struct Pattern {
     name: Name,
     module: Option<String>,
-    /// As its user wrote it.
+    /// The pattern as written by the user.
     text: String,
 }
 
@@ -111,18 +111,18 @@ fn without_parameters(name: &str) -> &str {
     }
 }
 
-/// Which functions are wanted: those that match one of the patterns, and none of the others, and
-/// are large enough.
+/// Which functions are selected: those that match a wanted pattern, match no unwanted one, and are
+/// large enough.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     wanted: Vec<Pattern>,
     unwanted: Vec<Pattern>,
-    /// Smaller functions are not wanted. 0: all sizes, also where the size is not known.
+    /// Size of selected functions in bytes at least. 0: all functions, also those of unknown size.
     pub min_bytes: u64,
 }
 
 impl Selection {
-    /// Every function.
+    /// A selection of every function.
     #[must_use]
     pub fn all() -> Self {
         Self {
@@ -144,7 +144,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Takes functions away; stronger than [`Selection::want`].
+    /// Leaves functions out; prevails over [`Selection::want`].
     ///
     /// # Errors
     /// The pattern cannot be understood.
@@ -153,8 +153,8 @@ impl Selection {
         Ok(())
     }
 
-    /// Takes over what the other says: functions that it wants instead of these, those that it
-    /// leaves out instead of these. What it does not say stays.
+    /// Replaces the wanted functions, if `other` wants some, and those left out, if `other` leaves
+    /// some out.
     pub fn replace(&mut self, other: Self) {
         if !other.wanted.is_empty() {
             self.wanted = other.wanted;
@@ -170,7 +170,7 @@ impl Selection {
         self.wanted.is_empty()
     }
 
-    /// As its user wrote it: patterns, `!` in front of those that take away.
+    /// The patterns as written by the user, with `!` in front of those that leave functions out.
     #[must_use]
     pub fn text(&self) -> String {
         let wanted = self.wanted.iter().map(|p| p.text.clone());
@@ -178,7 +178,7 @@ impl Selection {
         wanted.chain(unwanted).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether this function is wanted.
+    /// Whether this function is selected.
     #[must_use]
     pub fn wants(&self, candidate: &Candidate<'_>) -> bool {
         if self.min_bytes > 0 && candidate.bytes < self.min_bytes {

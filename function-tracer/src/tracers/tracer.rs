@@ -1,4 +1,4 @@
-//! One tracer: its name, what it wants, and which sites that means.
+//! One function tracer: its name, its options, and the patch sites that it selects.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use crate::record::callbacks;
 use crate::record::trigger_actions::{is_paused, wants_snapshot};
 use crate::sites::{Module, ModuleId, Site, SiteKind};
 
-/// What a tracer wants to know.
+/// The options of a function tracer.
 #[derive(Debug, Clone)]
 pub struct TracerOptions {
-    /// What it makes of the calls.
+    /// What the tracer does with calls.
     pub kind: TracerKind,
-    /// Which functions.
+    /// The functions that it selects.
     pub selection: Selection,
-    /// Integer arguments that are recorded, at most six.
+    /// Number of integer arguments that are recorded, 0 to 6.
     pub arguments: u8,
-    /// The return value is recorded.
+    /// Whether the return value is recorded.
     pub result: bool,
-    /// Duration that a call must have to be recorded, in ns.
+    /// Duration of recorded calls in ns at least; `None`: all calls are recorded.
     pub min_ns: Option<u64>,
-    /// What starts and stops it, and asks for snapshots, while it is on.
+    /// What starts and stops the tracer, and requests snapshots, while it is on.
     pub triggers: Vec<Trigger>,
-    /// What it may cost, in millionths of the program's CPU time. When its calls cost more, its
-    /// hottest functions are left out until it is started or changed again.
+    /// What the tracer may cost, in millionths of the program's CPU time. When its calls cost more,
+    /// its most expensive functions are given up until it is started or changed again.
     pub budget_ppm: Option<u64>,
 }
 
 impl TracerOptions {
-    /// Nothing selected yet, nothing but what the kind needs.
+    /// The options of a kind, with no functions selected.
     #[must_use]
     pub fn new(kind: TracerKind) -> Self {
         Self {
@@ -48,16 +48,16 @@ impl TracerOptions {
     }
 }
 
-/// A function that was switched off because it cost too much.
+/// A function that a tracer gave up because of its budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenUp {
-    /// Its name.
+    /// The function's name.
     pub function: String,
-    /// What it cost, in millionths of the program's CPU time.
+    /// What its calls cost, in millionths of the program's CPU time.
     pub ppm: u64,
 }
 
-/// A registered tracer.
+/// A registered function tracer.
 #[derive(Debug)]
 pub struct Tracer {
     pub(super) name: String,
@@ -65,15 +65,15 @@ pub struct Tracer {
     pub(super) options: TracerOptions,
     pub(super) on: bool,
     pub(super) is_default: bool,
-    /// Until when it stays on, ms of the monotonic clock; `None`: until it is switched off.
+    /// Until when it stays on, in ms of the monotonic clock; `None`: until it is stopped.
     pub(super) held_until_ms: Option<u64>,
-    /// The wanted sites of each module, as far as they were asked for.
+    /// The selected sites of each module that was looked at.
     pub(super) matches: BTreeMap<ModuleId, Matches>,
     pub(super) given_up: Vec<GivenUp>,
     pub(super) cost_ppm: Option<u64>,
 }
 
-/// Which sites of a module a selection wants, by their places in it.
+/// The sites of a module that a tracer selects, by their index in it.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     sites: Vec<bool>,
@@ -97,55 +97,55 @@ impl Tracer {
         }
     }
 
-    /// Its name, unique in the process.
+    /// The tracer's name, unique in the process.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its number, a bit in what records say; never used again.
+    /// The tracer's number, which is a bit in function types; never used again.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// What it wants.
+    /// The tracer's options.
     #[must_use]
     pub fn options(&self) -> &TracerOptions {
         &self.options
     }
 
-    /// Whether it is on.
+    /// Whether the tracer is on.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Whether commands that name no tracer mean this one.
+    /// Whether requests without a name mean this tracer.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.is_default
     }
 
-    /// Whether it ends by itself unless it is renewed.
+    /// Whether the tracer is on under a lease, which ends unless it is renewed.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.held_until_ms.is_some()
     }
 
-    /// How many functions it wants, on or off.
+    /// Number of functions that the tracer selects, on or off.
     #[must_use]
     pub fn matched(&self) -> usize {
         self.matches.values().map(|matches| matches.count).sum()
     }
 
-    /// Whether it is on, but pauses until one of its triggers starts it.
+    /// Whether the tracer is on but pauses until one of its triggers starts it.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.on && self.may_pause() && is_paused(self.number)
     }
 
-    /// How many functions its n-th trigger is at, on or off.
+    /// Number of functions that the n-th trigger is at, whether the tracer is on or off.
     #[must_use]
     pub fn triggered(&self, n: usize) -> usize {
         let of_modules = self.matches.values();
@@ -154,19 +154,19 @@ impl Tracer {
             .sum()
     }
 
-    /// Whether one of its triggers wants a snapshot that was not fetched yet.
+    /// Whether a trigger requested a snapshot that was not taken yet.
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
         wants_snapshot(self.number)
     }
 
-    /// Whether it calls a function of the program's.
+    /// Whether the tracer has a callback.
     #[must_use]
     pub fn has_callback(&self) -> bool {
         callbacks::is_set(self.number)
     }
 
-    /// Changes what it wants. Says whether its triggers are others from now on.
+    /// Changes the options. Returns whether the triggers changed.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut TracerOptions)) -> bool {
         let before = self.options.triggers.clone();
         self.begin_anew();
@@ -174,42 +174,43 @@ impl Tracer {
         !triggers::are_same(&before, &self.options.triggers)
     }
 
-    /// Whether it is to pause until one of its triggers starts it.
+    /// Whether the tracer, once it is on, waits for a trigger to start it.
     pub(super) fn waits(&self) -> bool {
         triggers::waits(&self.options.triggers)
     }
 
-    /// Whether triggers start or stop it.
+    /// Whether triggers start or stop the tracer.
     pub(super) fn may_pause(&self) -> bool {
         triggers::may_pause(&self.options.triggers)
     }
 
-    /// What its triggers do at a site.
+    /// What the tracer's triggers do at a site.
     pub(super) fn triggers_at(&self, module: ModuleId, place: usize) -> Option<AtMoments> {
         let matches = self.matches.get(&module).filter(|_| self.on)?;
         matches.triggers.actions.get(&place).copied()
     }
 
-    /// Functions that its budget did not allow, since it was started or changed.
+    /// Functions given up for the budget since the tracer was started or changed.
     #[must_use]
     pub fn given_up(&self) -> &[GivenUp] {
         &self.given_up
     }
 
-    /// What its calls cost lately, in millionths of the program's CPU time, where it has a budget.
+    /// What the tracer's calls cost lately, in millionths of the program's CPU time; `None`: the
+    /// tracer has no budget or was not judged yet.
     #[must_use]
     pub fn cost_ppm(&self) -> Option<u64> {
         self.cost_ppm.filter(|_| self.on)
     }
 
-    /// Everything it wants is asked anew, also what was given up.
+    /// Forgets which sites are selected and which functions were given up.
     pub(super) fn begin_anew(&mut self) {
         self.matches.clear();
         self.given_up.clear();
         self.cost_ppm = None;
     }
 
-    /// Does without the sites of one function.
+    /// Leaves out the sites of one function.
     pub(super) fn leave_out(&mut self, module: &Module, function: u32) {
         let Some(matches) = self.matches.get_mut(&module.id) else {
             return;
@@ -219,7 +220,7 @@ impl Tracer {
         }
     }
 
-    /// Notes a function that its budget did not allow, also in the session.
+    /// Notes a function that was given up, also as an event of the session.
     pub(super) fn give_up(&mut self, function: String, ppm: u64) {
         ringmark::event!(
             level: Warn,
@@ -237,7 +238,7 @@ impl Tracer {
         matches.is_some_and(|m| m.sites.get(place) == Some(&true))
     }
 
-    /// Asks the selection about the sites of a module, once.
+    /// Finds the sites of a module that the selection and the triggers mean, unless that was done.
     pub(super) fn look_at(&mut self, module: &Module) {
         if self.matches.contains_key(&module.id) {
             return;
@@ -259,7 +260,7 @@ impl Tracer {
     }
 }
 
-/// What is done with a call for it.
+/// What a tracer wants done with the calls of its functions.
 pub(super) fn plan_of(tracer: &Tracer) -> CallPlan {
     let ticks = |ns| Some(Session::current()?.ticks_of_ns(ns));
     let (options, bit) = (&tracer.options, 1 << tracer.number);

@@ -1,4 +1,4 @@
-//! Triggers: what a tracer does where functions are entered or left.
+//! Triggers: what happens to a function tracer where functions are entered or left.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::selection::{Selection, Syntax, candidate};
 use crate::record::trigger_actions::Actions;
 use crate::sites::{Module, SiteKind};
 
-/// Tracers with triggers that start or stop them: calls of a function have one type for each set of
-/// those that pause.
+/// Tracers with triggers that start or stop them, at most. The calls of a function have one type
+/// for each set of tracers that pause.
 pub(super) const PAUSING_MAX: usize = 4;
 
 /// When a trigger acts.
@@ -15,7 +15,7 @@ pub(super) const PAUSING_MAX: usize = 4;
 pub enum Moment {
     /// Before the function's first instruction.
     Entry,
-    /// When it was left: by a return, or in another way, which may be noticed later.
+    /// When the function was left by a return, or in another way, which may be noticed later.
     Exit,
 }
 
@@ -26,11 +26,11 @@ pub enum Action {
     Start,
     /// Calls that begin from now on are not recorded.
     Stop,
-    /// A snapshot is wanted, see `trace snapshot`.
+    /// A snapshot is requested, see `trace snapshot`.
     Snapshot,
 }
 
-/// What is done where functions are entered or left.
+/// A trigger: an action at one moment of the calls of some functions.
 #[derive(Debug, Clone)]
 pub struct Trigger {
     functions: Selection,
@@ -39,22 +39,22 @@ pub struct Trigger {
     text: String,
 }
 
-/// A trigger that cannot be understood.
+/// A trigger whose text cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("trigger {found:?}: {reason}")]
 pub struct TriggerError {
-    /// The trigger.
+    /// The trigger's text.
     pub found: String,
     /// What is wrong with it.
     pub reason: String,
 }
 
 impl Trigger {
-    /// `FUNCTION:entry=start`; the function is a pattern, `exit` and `stop` or `snapshot` are the
-    /// other words.
+    /// Parses `FUNCTION:MOMENT=ACTION`. The function is a pattern, the moment `entry` or `exit`,
+    /// the action `start`, `stop` or `snapshot`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The text is not in that form.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, TriggerError> {
         let wrong = |reason: &str| TriggerError {
             found: text.to_owned(),
@@ -72,7 +72,7 @@ impl Trigger {
             "start" => Action::Start,
             "stop" => Action::Stop,
             "snapshot" => Action::Snapshot,
-            _ => return Err(wrong("expected start, stop or snapshot behind '='")),
+            _ => return Err(wrong("expected start, stop or snapshot after '='")),
         };
         let mut functions = Selection::default();
         let wanted = functions.want(function, syntax);
@@ -85,12 +85,13 @@ impl Trigger {
         })
     }
 
-    /// As its user wrote it.
+    /// The trigger as written by the user.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
+    /// The trigger's action, for its tracer's number.
     fn actions(&self, tracer: u32) -> Actions {
         let bit = |action| u64::from(self.action == action) << tracer;
         Actions {
@@ -101,17 +102,17 @@ impl Trigger {
     }
 }
 
-/// Whether one of them starts or stops.
+/// Whether a trigger starts or stops its tracer.
 pub(super) fn may_pause(triggers: &[Trigger]) -> bool {
     triggers.iter().any(|t| t.action != Action::Snapshot)
 }
 
-/// Whether a tracer that is switched on waits to be started by one of them.
+/// Whether a tracer with these triggers waits to be started by one of them.
 pub(super) fn waits(triggers: &[Trigger]) -> bool {
     triggers.iter().any(|t| t.action == Action::Start)
 }
 
-/// Whether they are the same.
+/// Whether both are the same triggers, by their texts.
 pub(super) fn are_same(these: &[Trigger], those: &[Trigger]) -> bool {
     let texts = |triggers: &[Trigger]| triggers.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
     texts(these) == texts(those)
@@ -124,16 +125,16 @@ pub(super) struct AtMoments {
     pub(super) exit: Actions,
 }
 
-/// Where triggers are in a module.
+/// The sites of a module that triggers are at.
 #[derive(Debug, Default)]
 pub(super) struct TriggerPlaces {
-    /// By the site's place.
+    /// By the site's index in the module.
     pub(super) actions: BTreeMap<usize, AtMoments>,
-    /// How many functions each trigger is at.
+    /// Number of functions that each trigger is at.
     pub(super) counts: Vec<usize>,
 }
 
-/// The sites of a module that triggers are at.
+/// Finds the sites of a module that `triggers` of a tracer are at.
 pub(super) fn places(triggers: &[Trigger], tracer: u32, module: &Module) -> TriggerPlaces {
     let mut places = TriggerPlaces {
         actions: BTreeMap::new(),
@@ -142,7 +143,7 @@ pub(super) fn places(triggers: &[Trigger], tracer: u32, module: &Module) -> Trig
     if triggers.is_empty() {
         return places;
     }
-    // At exits, too: they are open as long as the entry is.
+    // Exits included, which are enabled while the entry is.
     for (place, site) in module.sites.iter().enumerate() {
         let candidate = candidate(module, site);
         let wanted = triggers.iter().zip(&mut places.counts);

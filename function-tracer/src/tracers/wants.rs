@@ -9,9 +9,10 @@ use crate::record::call_plan::CallPlan;
 use crate::record::trigger_actions::{Actions, set_types};
 use crate::sites::{Function, Module, ModuleId, Site, SiteKind};
 
-/// What a site does now.
+/// What an enabled patch site does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SiteUse {
+    /// Number of the function type of its calls.
     pub(super) number: u32,
     pub(super) stub: Stub,
 }
@@ -19,6 +20,7 @@ pub(super) struct SiteUse {
 /// What all tracers together want of a function.
 #[derive(Debug, Default, Clone, Copy)]
 struct Wants {
+    /// Bits are tracers' numbers.
     tracers: u64,
     plan: Option<CallPlan>,
 }
@@ -29,7 +31,7 @@ impl Wants {
     }
 }
 
-/// What each site of a module does for the tracers.
+/// What each site of a module is to do for the tracers; `None`: nothing.
 pub(super) fn uses(
     tracers: &[Tracer],
     module: &Module,
@@ -85,13 +87,14 @@ fn stub_inside(plan: &CallPlan) -> Stub {
     }
 }
 
+/// The number of the function type for what is wanted at a site.
 fn number(module: &Module, numbers: &mut Numbers, place: usize, wants: Wants) -> Option<u32> {
     let site = module.sites.get(place)?;
     let plan = at(module, site, wants.plan?);
     numbers.function_type(module, site, wants.tracers, plan)
 }
 
-/// What can be had of a plan at such a site.
+/// The part of a plan that is possible at this site.
 fn at(module: &Module, site: &Site, plan: CallPlan) -> CallPlan {
     let has_end = plan.exit || plan.on_exit != Actions::NONE;
     let sleds = has_end && module.function(site).is_some_and(|f| f.has_exits);
@@ -105,8 +108,8 @@ fn at(module: &Module, site: &Site, plan: CallPlan) -> CallPlan {
     }
 }
 
-/// Gives types to the calls of functions that some tracers may pause for, for each set of those
-/// that do. One set after the other: types in a row take little room in the schema.
+/// Gives function types to calls for each set of tracers that may pause. It handles one set after
+/// the other, because successive types take little room in the schema.
 fn describe_pauses(
     tracers: &[Tracer],
     module: &Module,
@@ -157,7 +160,8 @@ fn wants(tracers: &[Tracer], module: ModuleId, place: usize) -> Wants {
     all
 }
 
-/// What is left of it while some tracers pause. The triggers of the entry have run by then.
+/// What the tracers want of one function while those of `pause` pause. The triggers of the entry
+/// have run before.
 fn without(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wants {
     let mut rest = wanted(tracers, module, place, pause);
     let triggers = tracers.iter().filter_map(|t| t.triggers_at(module, place));
@@ -173,6 +177,7 @@ fn without(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wa
     rest
 }
 
+/// What the tracers but those of `pause` want of one function, without triggers.
 fn wanted(tracers: &[Tracer], module: ModuleId, place: usize, pause: u64) -> Wants {
     let mut all = Wants::default();
     let others = tracers.iter().filter(|t| pause >> t.number & 1 == 0);

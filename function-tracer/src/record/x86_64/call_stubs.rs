@@ -1,10 +1,13 @@
-//! The code that a site's pad jumps to, and the code that a traced function returns to.
+//! The code that a patch site's trampoline jumps to, and the code that a traced function returns
+//! to.
 //!
-//! A pad has pushed the site's number. Every register is preserved, also those that a caller may
-//! expect unchanged because it knows the function; only general registers are used, and less than
-//! 100 bytes of the program's stack. A record is reserved as `Writer::reserve` does it, and one
-//! without payload committed by the same compare-exchange. The rest goes to [`slow_way`], by
-//! `into_slow_way`.
+//! - A trampoline has pushed the site's number.
+//! - Every register is preserved, also those that a caller may expect unchanged because it knows
+//!   the function. The stubs use general registers only, and less than 100 bytes of the program's
+//!   stack.
+//! - A record is reserved as `Writer::reserve` does it. One without payload is committed by the
+//!   same compare-exchange.
+//! - All other cases go to [`slow_way`], by `into_slow_way`.
 
 use ringmark::__private::writer_offsets as writer;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LOOSE_BIT};
@@ -19,7 +22,7 @@ use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
 use crate::record::thread_memory::offsets as memory;
 
-/// Bits of `TSC_AUX` that are the CPU's number; the others are its node.
+/// Bits of `TSC_AUX` with the CPU's number; the others hold its NUMA node.
 const CPU_MASK: u32 = 0xFFF;
 
 core::arch::global_asm!(
@@ -49,14 +52,14 @@ core::arch::global_asm!(
     "pop rax",
     ".cfi_adjust_cfa_offset -40",
     ".endm",
-    // rax: the type of the site whose number lies at [rsp + at], which it replaces.
+    // rax: the type of the site with the number at [rsp + at], which the type replaces.
     ".macro ringmark_type at",
     "mov eax, dword ptr [rsp + \\at]",
     "mov rdx, qword ptr [rip + {types}]",
     "mov eax, dword ptr [rdx + 4 * rax]",
     "mov qword ptr [rsp + \\at], rax",
     ".endm",
-    // rsi: this thread's writer, if its clock is the counter.
+    // rsi: this thread's writer, if its clock is the TSC.
     ".macro ringmark_writer off",
     "mov rsi, qword ptr [rip + ringmark_thread_block@gottpoff]",
     "mov rsi, qword ptr fs:[rsi]",

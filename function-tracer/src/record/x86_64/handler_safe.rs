@@ -1,4 +1,4 @@
-//! Counters of one thread that its signal handlers change, too: each change is one instruction, and
+//! Changes of words that one thread and its signal handlers write. Each is one instruction, and
 //! none is locked.
 
 use core::arch::asm;
@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 /// Adds to a counter that only this thread writes.
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, more: u64) {
-    // SAFETY: the word is there and writable; a handler comes before the instruction or after it.
+    // SAFETY: the word of an atomic is writable; a handler runs before the instruction or after it.
     unsafe {
         asm!(
             "add qword ptr [{counter}], {more}",
@@ -19,13 +19,13 @@ pub(crate) fn add(counter: &AtomicU64, more: u64) {
     }
 }
 
-/// Raises a word that only this thread writes to `value`, if it is less.
+/// Raises a word that only this thread writes to `value` if it is less.
 #[inline]
 pub(crate) fn raise(word: &AtomicU64, value: u64) {
     let mut found = word.load(Relaxed);
     while found < value {
         let expected = found;
-        // SAFETY: as above.
+        // SAFETY: as in `add`.
         unsafe {
             asm!(
                 "cmpxchg qword ptr [{word}], {value}",

@@ -1,8 +1,9 @@
-//! What the pad of a site inside a function jumps to, if more than its calls is wanted:
-//! `call_stubs` and `stub_frames` say how.
+//! The stub for a patch site inside a function of which more than its calls is wanted. It works as
+//! those of `call_stubs`.
 //!
-//! The function has begun, so its return address is further up: how far, is looked up with the
-//! site's number and put beside the type, where [`super::stub_frames::EntryFrame`] finds it.
+//! The function has begun, so its return address lies further up the stack. The stub finds the
+//! distance by the site's number and stores it with the type, where
+//! [`super::stub_frames::EntryFrame`] reads it.
 
 use super::stub_frames::PUSHED_BELOW;
 use crate::record::site_tables::{RETURN_PLACES, TYPES};

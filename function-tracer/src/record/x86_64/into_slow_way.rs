@@ -1,9 +1,9 @@
-//! What the stubs stand on: the way to `record::slow_way` and back with every register as it was,
-//! and the unwind table's entry for a return into `ringmark_return`, so that unwinders find the
-//! true caller of a function whose return address was replaced.
+//! The way from a stub to `record::slow_way` and back, which preserves every register; and the
+//! unwind table's entry for `ringmark_return`, by which unwinders find the true caller of a
+//! function whose return address was replaced.
 //!
-//! A DWARF expression looks the slot up in the list of nodes; its CFA is one byte off and rsp is
-//! given on its own, because unwinders tell frames apart by CFA, and this one and its caller have
+//! A DWARF expression finds the slot in the list of nodes. Its CFA is one byte off, and rsp has a
+//! rule of its own: unwinders tell frames apart by their CFA, and this frame and its caller have
 //! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
 
 use super::vectors::VECTORS_BYTES;

@@ -1,4 +1,4 @@
-//! A function with a site of its own, whose calls say what a stub costs.
+//! A function with a patch site, whose calls show what a stub costs.
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
@@ -6,10 +6,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::stub::Stub;
 use crate::record::site_tables::SITES_MAX;
 
-/// The number of its site: the last one, which no module's site has in practice.
+/// The number of its site: the last one, which no module's site reaches in practice.
 pub(crate) const MEASURED_SITE: u32 = SITES_MAX - 1;
 
-/// What its pad jumps to.
+/// The target of its trampoline.
 static TARGET: AtomicU64 = AtomicU64::new(0);
 
 core::arch::global_asm!(
@@ -22,7 +22,7 @@ core::arch::global_asm!(
     ".cfi_startproc",
     "call 2f",
     "ret",
-    "2:", // as a pad
+    "2:", // as a trampoline
     ".cfi_adjust_cfa_offset 8",
     "push {site}",
     ".cfi_adjust_cfa_offset 8",
@@ -38,12 +38,12 @@ unsafe extern "C" {
     fn ringmark_measured();
 }
 
-/// Calls the measured function `calls` times with its site bound to `stub`. The
-/// site must have a type.
+/// Calls the measured function `calls` times with `stub` as the target of its site. The site must
+/// have a type.
 pub(crate) fn call_measured(stub: Stub, calls: u32) {
     TARGET.store(stub.target().address(), Relaxed);
     for _ in 0..calls {
-        // SAFETY: takes nothing, returns nothing; its site calls a stub, which keeps to the rules.
+        // SAFETY: the function takes and returns nothing; record invariant 9 for its target.
         unsafe { ringmark_measured() };
     }
 }

@@ -1,6 +1,12 @@
-//! The straight line on x86-64, in the order of a call: `stub` says which code a pad jumps to,
-//! `call_stubs`, `inside_stub` and `profile_stubs` are that code, `into_slow_way` leads from it
-//! into Rust with `vectors` saved, `stub_frames` is the stack that Rust finds there.
+//! The straight line of a call on x86-64, in the order of a call:
+//!
+//! 1. `stub`: which code a trampoline jumps to.
+//! 2. `call_stubs`, `inside_stub` and `profile_stubs`: that code. `handler_safe`: the same counter
+//!    instructions for Rust.
+//! 3. `into_slow_way`: leads from a stub into Rust. `vectors`: saves the vector registers for it.
+//! 4. `stub_frames`: the stack that Rust finds. `processor`: what Rust asks the processor.
+//!
+//! `measured_function` is a function with a patch site whose calls show what a stub costs.
 
 mod call_stubs;
 mod handler_safe;

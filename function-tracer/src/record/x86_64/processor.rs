@@ -1,4 +1,4 @@
-//! What the slow way asks of the processor.
+//! What the slow way asks the processor.
 
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
@@ -6,13 +6,13 @@ use core::sync::atomic::Ordering::Relaxed;
 /// Number of the CPU that this thread runs on now.
 pub(crate) fn current_cpu() -> u64 {
     let mut aux = 0;
-    // SAFETY: reads the counter and the CPU's number.
+    // SAFETY: the instruction only reads the TSC and the CPU's number.
     unsafe { core::arch::x86_64::__rdtscp(&raw mut aux) };
     u64::from(aux & 0xFFF)
 }
 
-/// Whether the processor compares return addresses with copies of its own (CET). The loader
-/// switches that on before the program runs; asked once, and without touching `errno`.
+/// Whether the processor compares return addresses with copies of its own (CET). The loader enables
+/// that before the program runs. Asks the kernel once, and does not change `errno`.
 pub(crate) fn has_shadow_stack() -> bool {
     const ARCH_SHSTK_STATUS: u64 = 0x5005;
     const UNKNOWN: u8 = 2;
@@ -23,7 +23,7 @@ pub(crate) fn has_shadow_stack() -> bool {
     }
     let mut features = 0_u64;
     let mut result = libc::SYS_arch_prctl;
-    // SAFETY: the call writes a word, or fails where the kernel does not know it.
+    // SAFETY: the system call writes `features`, or fails where the kernel does not know it.
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -42,6 +42,6 @@ pub(crate) fn has_shadow_stack() -> bool {
 
 /// Ends the process where going on would jump to nowhere.
 pub(crate) fn trap() -> ! {
-    // SAFETY: an instruction that raises SIGILL.
+    // SAFETY: the instruction raises SIGILL and does not return.
     unsafe { core::arch::asm!("ud2", options(noreturn)) }
 }

@@ -1,7 +1,7 @@
-//! The straight line for a function that one profile tracer wants, and no other: what
-//! `record::count_calls` does, in the same order, without a call and without a locked instruction.
+//! The stubs for a function that one profile tracer wants and no other tracer. They do what
+//! `record::count_calls` does, in the same order, without a call or a locked instruction.
 //!
-//! The stubs' rules are those of `call_stubs`. Whatever is not the common case goes to the slow way
+//! They keep to the rules in `call_stubs`. A case that is not the common one takes the slow way
 //! before anything has changed.
 
 use ringmark_format::function::LAST_NUMBER;

@@ -1,4 +1,4 @@
-//! Which code a pad jumps to.
+//! Which code a trampoline jumps to.
 
 use super::call_stubs::{
     ringmark_enter, ringmark_enter_any, ringmark_enter_called, ringmark_enter_inside,
@@ -9,7 +9,7 @@ use super::profile_stubs::ringmark_enter_profile;
 use super::vectors;
 use crate::patch::Target;
 
-/// What a pad may jump to.
+/// A stub, which a trampoline jumps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stub {
     /// Entry and exit are recorded: the return address is replaced.
@@ -18,9 +18,9 @@ pub(crate) enum Stub {
     CallsWithSleds,
     /// The entry is recorded with its caller.
     Callers,
-    /// Its calls are counted for one tracer.
+    /// Calls are counted for one profile tracer.
     Profile,
-    /// Whatever the plan says.
+    /// All that the plan says, by the slow way.
     Any,
     /// As `Calls`, at a site inside a function.
     CallsInside,
@@ -35,7 +35,7 @@ pub(crate) enum Stub {
 }
 
 impl Stub {
-    /// What pads that lead to it jump to. From then on it may be jumped to.
+    /// The target of trampolines that jump to this stub. From this call on they may.
     pub(crate) fn target(self) -> Target {
         vectors::prepare();
         let stub: unsafe extern "C" fn() = match self {
@@ -50,7 +50,7 @@ impl Stub {
             Self::BeforeReturn => ringmark_leave_called,
             Self::TailExit => ringmark_leave_tail,
         };
-        // SAFETY: the stubs keep to the rules and are part of this library.
+        // SAFETY: record invariant 9.
         unsafe { Target::new(stub as usize as u64) }
     }
 }

@@ -1,10 +1,10 @@
-//! The stack as the stubs leave it: what they have pushed when the slow way begins, lowest address
-//! first, and what stands in the place of a replaced return address.
+//! The stack as the stubs leave it for the slow way, lowest address first; and the address that
+//! replaces return addresses.
 
-/// Bytes of the words that `ringmark_slow` pushes below a stub's: r9, r8, rbp, its return address.
+/// Bytes that `ringmark_slow` pushes below those of a stub: r9, r8, rbp, its return address.
 pub(crate) const PUSHED_BELOW: usize = 32;
 
-/// At a function's entry.
+/// The stack at a function's entry.
 #[repr(C)]
 pub(crate) struct EntryFrame {
     r9: u64,
@@ -18,9 +18,9 @@ pub(crate) struct EntryFrame {
     rax: u64,
     /// The function type; in the upper half the distance from `site` to the slot.
     type_word: u64,
-    /// Address after the site.
+    /// Address after the patch site.
     site: u64,
-    /// The slot, if the function has not begun.
+    /// The slot, at a site where the function has not begun.
     first: u64,
 }
 
@@ -37,41 +37,41 @@ impl EntryFrame {
             .cast_mut()
     }
 
-    /// Address of the slot.
+    /// Address of the slot, the word that holds the return address.
     pub(crate) fn slot_address(&self) -> u64 {
         self.slot() as u64
     }
 
-    /// What the slot holds: where the function returns to.
+    /// The address in the slot, to which the function returns.
     pub(crate) fn return_address(&self) -> u64 {
-        // SAFETY: at the function's beginning it is the word after; inside, the unwind table of
-        // the function says that it is there.
+        // SAFETY: record invariant 8. Where the function has not begun, the slot is the frame's
+        // last word; else the function's unwind table gives its distance.
         unsafe { self.slot().read() }
     }
 
     /// Makes the function return to another address.
     pub(crate) fn set_return_address(&mut self, to: u64) {
-        // SAFETY: as in `return_address`; the thread is in this function, no other writes there.
+        // SAFETY: as in `return_address`, and record invariant 7.
         unsafe { self.slot().write(to) };
     }
 
-    /// The integer arguments.
+    /// The integer arguments, of which the function may have fewer.
     pub(crate) fn arguments(&self) -> [u64; 6] {
         [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9]
     }
 
-    /// An address in the function: after its site.
+    /// An address in the function, after its patch site.
     pub(crate) fn function(&self) -> u64 {
         self.site
     }
 
-    /// At a site in front of a return: the integer that the function returns.
+    /// The integer that the function returns, at a site in front of a return.
     pub(crate) fn result(&self) -> u64 {
         self.rax
     }
 }
 
-/// At a site in the place of a return.
+/// The stack at a site in the place of a return.
 #[repr(C)]
 pub(crate) struct SledFrame {
     r9: u64,
@@ -85,7 +85,7 @@ pub(crate) struct SledFrame {
     rax: u64,
     /// The site's number.
     number: u64,
-    /// The slot: where the function returns to.
+    /// The slot, with the address that the function returns to.
     return_address: u64,
 }
 
@@ -101,7 +101,7 @@ impl SledFrame {
     }
 }
 
-/// At the return of a function whose return address was replaced.
+/// The stack at the return of a function whose return address was replaced.
 #[repr(C)]
 pub(crate) struct ExitFrame {
     r9: u64,
@@ -113,7 +113,7 @@ pub(crate) struct ExitFrame {
     rdx: u64,
     rcx: u64,
     rax: u64,
-    /// The slot: where the function shall return to.
+    /// The slot, for the address that the function is to return to.
     pub(crate) return_address: u64,
 }
 
@@ -133,7 +133,7 @@ unsafe extern "C" {
     fn ringmark_return();
 }
 
-/// What stands in the place of a replaced return address.
+/// The address that replaces return addresses: that of the return stub.
 pub(crate) fn return_address() -> u64 {
     let address: unsafe extern "C" fn() = ringmark_return;
     address as usize as u64

@@ -1,30 +1,32 @@
-//! Saves and restores what the slow way may change beside general registers: all vector and mask
-//! registers that the processor has, and MXCSR. Plain moves, for XSAVE and XRSTOR take many times
-//! as long. Upper parts that are all zero are made zero without a load: after a load, processors
-//! would take them for in use, and pay for that in code that knows SSE only.
+//! Saves and restores the registers beyond the general ones that the slow way may change: all
+//! vector and mask registers of the processor, and MXCSR.
+//!
+//! Plain moves do it, because XSAVE and XRSTOR take many times as long. Upper parts that are all
+//! zero become zero without a load: after a load the processor takes them for in use, which slows
+//! down code that knows SSE only.
 
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Bytes for everything, at an address divisible by 64.
+/// Bytes of the area for all registers, at an address divisible by 64.
 pub(super) const VECTORS_BYTES: usize = 2176;
-/// Places in these bytes, after 32 registers of 64 bytes each.
+/// Distances in the area, after 32 registers of 64 bytes each.
 const MASKS: usize = 2048;
 const MXCSR: usize = MASKS + 8 * 8;
 const UPPER: usize = MXCSR + 4;
 
-/// What there is to save, see [`Width`].
+/// The registers to save: a [`Width`].
 static WIDTH: AtomicU8 = AtomicU8::new(Width::Xmm as u8);
 
-/// Registers that the processor has, and the system keeps.
+/// Vector registers that the processor has and the system preserves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 enum Width {
     Xmm = 0,
     Ymm = 1,
-    /// 32 of them, masks of 16 bits.
+    /// 32 registers, masks of 16 bits.
     Zmm = 2,
-    /// 32 of them, masks of 64 bits.
+    /// 32 registers, masks of 64 bits.
     ZmmLongMasks = 3,
 }
 
@@ -42,7 +44,7 @@ impl Width {
     }
 }
 
-/// Looks what there is to save; comes before the first site that can go the slow way.
+/// Finds which registers to save. Called before the first stub can be entered.
 pub(super) fn prepare() {
     WIDTH.store(Width::of_this_processor() as u8, Relaxed);
 }
@@ -72,7 +74,7 @@ core::arch::global_asm!(
     ".size \\name, .-\\name",
     ".popsection",
     ".endm",
-    // To the area at rsi. Changes rax, and what it has saved.
+    // Saves to the area at rsi. Changes rax and the registers that it has saved.
     "ringmark_begins_vectors ringmark_save_vectors",
     "stmxcsr dword ptr [rsi + {mxcsr}]",
     "movzx eax, byte ptr [rip + {width}]",
@@ -119,7 +121,7 @@ core::arch::global_asm!(
     "vzeroupper",
     "ret",
     "ringmark_ends_vectors ringmark_save_vectors",
-    // And back. Changes rax.
+    // Loads from the area at rsi. Changes rax.
     "ringmark_begins_vectors ringmark_load_vectors",
     "ldmxcsr dword ptr [rsi + {mxcsr}]",
     "movzx eax, byte ptr [rip + {width}]",
@@ -172,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// As XSAVE and XRSTOR have it: with them the test fills registers, and looks at them.
+    /// The area of XSAVE and XRSTOR, with which the test fills and reads registers.
     #[repr(C, align(64))]
     #[derive(Clone)]
     struct Area([u8; 4096]);
@@ -218,7 +220,7 @@ mod tests {
         "pop r12",
         "pop rbx",
         "ret",
-        // What the slow way calls: fills the registers that it is told from what follows.
+        // What the slow way calls: fills the registers of the given mask from the area after it.
         ".globl ringmark_test_clobber",
         ".hidden ringmark_test_clobber",
         "ringmark_test_clobber:",
@@ -272,12 +274,12 @@ mod tests {
         let mut to = Area([0; 4096]);
         let function: Option<unsafe extern "C" fn()> = clobber.map(|_| ringmark_test_clobber as _);
         let argument = clobber.map_or(core::ptr::null(), core::ptr::from_ref);
-        // SAFETY: areas of the right size and alignment; vector registers are the callee's.
+        // SAFETY: areas of the right size and alignment; the callee may change vector registers.
         let in_use = unsafe { ringmark_test_vectors(from, &raw mut to, which, function, argument) };
         (to, in_use)
     }
 
-    /// Registers that each width has, up to this processor's.
+    /// Registers of each width, up to this processor's.
     fn widths() -> Vec<(Width, u64)> {
         let all = [
             (Width::Xmm, SSE),
@@ -291,7 +293,7 @@ mod tests {
             .collect()
     }
 
-    /// One test: the width is the process's.
+    /// A single test, because the width belongs to the process.
     #[test]
     fn every_register_is_what_it_was() {
         for (width, which) in widths() {
