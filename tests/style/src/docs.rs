@@ -35,6 +35,32 @@ pub fn dead_links(root: &Path, source: &Source) -> Vec<String> {
         .collect()
 }
 
+/// Files of the ways through the code (tables with the head `| | file |`) that are not there, and
+/// ways of more than ten files.
+#[must_use]
+pub fn ways(root: &Path, source: &Source) -> Vec<String> {
+    let mut findings = Vec::new();
+    let tables = source.text.split("| | file |").skip(1);
+    for (number, table) in tables.enumerate() {
+        let rows = table
+            .lines()
+            .skip(2)
+            .take_while(|line| line.starts_with('|'));
+        let files: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        if !(1..=10).contains(&files.len()) {
+            let found = files.len();
+            findings.push(format!(
+                "{}: way {}: {found} files, expected 1 to 10",
+                source.path,
+                number + 1
+            ));
+        }
+        let dead = files.iter().filter(|path| !root.join(path).is_file());
+        findings.extend(dead.map(|path| format!("{}: no file {path}", source.path)));
+    }
+    findings
+}
+
 /// Rows of PROMISES.md whose third cell is neither `pending` nor names existing files in
 /// backticks, or whose figure is there without a test, or the other way round.
 #[must_use]
@@ -115,6 +141,22 @@ mod tests {
         let text = "[a](Cargo.toml) [b](https://example.org) [c](#x) [d](no/such.md#part)";
         let found = dead_links(&workspace_root(), &Source::new("README.md", text));
         assert_eq!(found, ["README.md: link to no/such.md, which is not there"]);
+    }
+
+    #[test]
+    fn a_way_through_a_file_that_is_gone_is_found() {
+        let row = "| 1 | `Cargo.toml` | packages |\n";
+        let text = |rows: &str| format!("| | file | what |\n| ---: | --- | --- |\n{rows}\ntext");
+        let check = |rows: &str| ways(&workspace_root(), &Source::new("A.md", &text(rows)));
+        assert!(check(row).is_empty());
+        assert_eq!(
+            check("| 1 | `src/gone.rs` | gone |\n"),
+            ["A.md: no file src/gone.rs"]
+        );
+        assert_eq!(
+            check(&row.repeat(11)),
+            ["A.md: way 1: 11 files, expected 1 to 10"]
+        );
     }
 
     #[test]

@@ -174,6 +174,17 @@ fn documents_exist_and_their_links_lead_somewhere() {
 }
 
 #[test]
+fn the_ways_through_the_code_lead_through_files_that_are_there() {
+    let source = find(sources(), "ARCHITECTURE.md");
+    assert_eq!(
+        source.text.matches("| | file |").count(),
+        4,
+        "event, call, page, filter"
+    );
+    report(docs::ways(&workspace_root(), source));
+}
+
+#[test]
 fn promises_name_their_tests() {
     report(docs::promises(
         &workspace_root(),
