@@ -166,7 +166,7 @@ def bars():
     lines = ([line.id, line.what.replace("|", "\\|"), line.figures, line.bar,
               line.verdict if line.verdict == "met" else f"**{line.verdict}**"]
              for line in board.read(RECORD / "bars.csv"))
-    return table(["", "", "figure", "bar", ""], lines, texts=2)
+    return table(["", "", "figure", "target", ""], lines, texts=2)
 
 
 def facts(path):
@@ -220,7 +220,7 @@ def promised(found):
         if line.verdict == "NOT MEASURED":
             texts.append(f"{line.what}: **not measured**")
             continue
-        bar = "met" if line.verdict == "met" else f"bar {line.bar}: **missed**"
+        bar = "met" if line.verdict == "met" else f"target {line.bar}: **missed**"
         texts.append(f"{line.what}: {run_range(line.figures)} ({bar})")
     days = {part: facts(RECORD / f"{part}.md").get("date", "")[:10]
             for part in {line.part for line in lines}}
