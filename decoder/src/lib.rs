@@ -55,7 +55,7 @@ pub use show::text::{TextWriter, event_text};
 pub use store::{IndexBuilder, SegmentIndex};
 pub use sums::calls::{Call, Calls, Ended, Step};
 pub use sums::function_times::{FunctionTimes, Profile};
-pub use sums::gathered::Gathered;
+pub use sums::gathered::{Gathered, GatheredByTracer};
 pub use sums::verify::Verification;
 pub use trace_file::dump::{Dump, DumpBuilder};
 pub use trace_file::field::Field;

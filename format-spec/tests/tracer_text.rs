@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{
-    AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, Request, RequestLine, Site,
-    Syntax, TracerLine, TracerState, TriggerLine, Untraceable, Verb, WrongLine, count, starts,
+    AnswerLine, Count, Exits, Gathered, GivenUp, Histogram, LeaseState, ProfileEvent, Request,
+    RequestLine, Site, Syntax, TracerLine, TracerState, TriggerLine, Untraceable, Verb, WrongLine,
+    count, starts,
 };
 
 /// Texts as they come from symbol tables and users.
@@ -284,4 +285,32 @@ proptest! {
             prop_assert_eq!(read.map(|line| line.to_string()), Some(written));
         }
     }
+}
+
+/// Stands in for the producer's `event!`: names and values of the fields, as texts.
+macro_rules! fields {
+    (target: $target:literal, $name:literal, $($field:ident = $value:expr,)*) => {
+        (($name, $target), [$((stringify!($field), $value.to_string())),*])
+    };
+}
+
+#[test]
+fn a_profile_event_is_read_as_it_was_written() {
+    let line = "10 1 2 5000 4000 6000 100 3000 96:4,192:5,3072:1\tf(int, char)\tprogram";
+    let gathered = Gathered::parse(line).unwrap().into_owned();
+    let (names, fields) = ringmark_format::emit_function_profile!([fields] "calls", gathered);
+    assert_eq!(names, (ProfileEvent::NAME, ProfileEvent::TARGET));
+    let mut read = ProfileEvent::default();
+    for (field, value) in &fields {
+        let before = read.clone();
+        match value.parse() {
+            Ok(number) => read.take_number(field.as_bytes(), number),
+            Err(_) => read.take_text(field.as_bytes(), value),
+        }
+        assert_ne!(read, before, "{field} is not read");
+    }
+    assert_eq!(
+        (read.tracer.as_deref(), read.gathered),
+        (Some("calls"), gathered)
+    );
 }

@@ -100,7 +100,7 @@ pub(crate) struct Walk<'a> {
 }
 
 #[inline]
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     let word = bytes.get(at..)?.first_chunk()?;
     Some(u64::from_le_bytes(*word))
 }
@@ -136,6 +136,7 @@ impl<'a> Walk<'a> {
         self.fault = Some((what, found));
     }
 
+    /// Moves on over `words` words.
     #[inline]
     fn pass(&mut self, words: u64) -> Option<()> {
         let left = (self.bytes.len() - self.at) as u64 / 8;
@@ -145,7 +146,7 @@ impl<'a> Walk<'a> {
             } else {
                 "length reaches past the page"
             };
-            let found = word(self.bytes, self.at).unwrap_or(0);
+            let found = word_at(self.bytes, self.at).unwrap_or(0);
             self.fail(what, found);
             return None;
         }
@@ -162,8 +163,8 @@ impl<'a> Walk<'a> {
     }
 
     /// A reservation without an event.
-    fn hole(&mut self, words: u64, step: Step<'a>) -> Option<Step<'a>> {
-        self.pass(words)?;
+    fn hole(&mut self, record: Header, step: Step<'a>) -> Option<Step<'a>> {
+        self.pass(record.words(|| None).unwrap_or(0))?;
         self.index += 1;
         self.extended = None;
         Some(step)
@@ -174,16 +175,20 @@ impl<'a> Walk<'a> {
     pub(crate) fn step(&mut self) -> Option<Step<'a>> {
         loop {
             let at = self.at;
-            let Some(header) = word(self.bytes, at) else {
+            let Some(word) = word_at(self.bytes, at) else {
                 self.end_of_bytes();
                 return None;
             };
-            let (ticks, type_id, payload_words) = match record::unpack(header) {
+            let record = record::unpack(word);
+            let (ticks, type_id, front) = match record {
                 Header::Record {
                     ticks,
                     type_id,
                     payload_words,
-                } => (ticks, type_id, payload_words),
+                } => match payload_words {
+                    Some(_) => (ticks, type_id, 8),
+                    None => (ticks, type_id, self.long_front(word)?),
+                },
                 Header::Empty => {
                     self.end_of_bytes();
                     return None;
@@ -195,20 +200,17 @@ impl<'a> Walk<'a> {
                     }
                     return None;
                 }
-                Header::Busy(words) => return self.hole(words, Step::Uncommitted),
-                Header::Cancelled(words) => return self.hole(words, Step::Cancelled),
+                Header::Busy(_) => return self.hole(record, Step::Uncommitted),
+                Header::Cancelled(_) => return self.hole(record, Step::Cancelled),
             };
-            let (front, words) = match payload_words {
-                Some(words) => (8, words),
-                None => (16, self.long_length(header)?),
-            };
-            self.pass(words.saturating_add(front / 8))?;
-            let payload = self.bytes.get(at + front as usize..self.at)?;
+            let words = record.words(|| word_at(self.bytes, at + 8));
+            self.pass(words.unwrap_or(u64::MAX))?;
+            let payload = self.bytes.get(at + front..self.at)?;
             if type_id.0 == record::TIME_EXTEND {
-                self.extended = word(payload, 0);
+                self.extended = word_at(payload, 0);
                 if payload.len() != 8 {
                     self.at = at;
-                    self.fail("a time extension of another length", header);
+                    self.fail("a time extension of another length", word);
                     return None;
                 }
                 continue;
@@ -239,10 +241,11 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn long_length(&mut self, header: u64) -> Option<u64> {
-        let words = word(self.bytes, self.at + 8);
-        match words {
-            Some(words) if words >= record::LONG => Some(words),
+    /// Bytes of a header whose length stands in the next word, if that is no length that the
+    /// header itself could hold.
+    fn long_front(&mut self, header: u64) -> Option<usize> {
+        match word_at(self.bytes, self.at + 8) {
+            Some(words) if words >= record::LONG => Some(16),
             _ => {
                 self.fail("long length too small or not there", header);
                 None

@@ -1,8 +1,13 @@
 //! What profile tracers have gathered: the events that say so, and what is read off a histogram.
 
-use ringmark_format::tracer_text;
+use std::collections::BTreeMap;
 
-use crate::events::event::Event;
+use ringmark_format::Uuid;
+use ringmark_format::tracer_text::{self, ProfileEvent};
+
+use crate::events::event::{Event, Output};
+use crate::events::filter::Filter;
+use crate::trace_file::dump::Dump;
 use crate::trace_file::value::Value;
 
 /// What a tracer has gathered of a function.
@@ -10,35 +15,28 @@ use crate::trace_file::value::Value;
 pub struct Gathered(pub tracer_text::Gathered<'static>);
 
 impl Gathered {
-    /// Whether events of this name and target say what was gathered.
+    /// Whether events of this name and target hold what was gathered.
     #[must_use]
-    pub fn is_told_by(name: &[u8], target: &[u8]) -> bool {
-        let event = tracer_text::Gathered::EVENT;
-        let of_ours = tracer_text::Gathered::EVENT_TARGET;
-        (name, target) == (event.as_bytes(), of_ours.as_bytes())
+    pub fn is_event(name: &[u8], target: &[u8]) -> bool {
+        name == ProfileEvent::NAME.as_bytes() && target == ProfileEvent::TARGET.as_bytes()
     }
 
-    /// Of an event, with the name of its tracer.
-    #[must_use]
-    pub fn of_event(event: &Event<'_>) -> Option<(String, Self)> {
-        if !Self::is_told_by(event.name(), event.target()) {
+    /// Reads an event, with the name of its tracer; `None`: it is another event.
+    fn read(event: &Event<'_>) -> Option<(String, Self)> {
+        if !Self::is_event(event.name(), event.target()) {
             return None;
         }
-        let mut gathered = tracer_text::Gathered::default();
-        let mut tracer = None;
+        let mut found = ProfileEvent::default();
         for (field, value) in event.args() {
-            let name = field.name.as_slice();
-            let _ = match value {
-                Value::Str(text) if name == tracer_text::Gathered::EVENT_TRACER.as_bytes() => {
-                    tracer = Some(lossy(text));
-                    true
+            match value {
+                Value::U64(n) => found.take_number(&field.name, n),
+                Value::Str(text) => {
+                    found.take_text(&field.name, &String::from_utf8_lossy(text));
                 }
-                Value::Str(text) => gathered.set_text(name, &lossy(text)),
-                Value::U64(number) => gathered.set_number(name, number),
-                _ => false,
-            };
+                _ => {}
+            }
         }
-        Some((tracer?, Self(gathered)))
+        Some((found.tracer?, Self(found.gathered)))
     }
 
     /// Calls whose duration is known.
@@ -94,8 +92,41 @@ impl Gathered {
     }
 }
 
-fn lossy(text: &[u8]) -> String {
-    String::from_utf8_lossy(text).into_owned()
+/// What one profile tracer of one session has gathered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatheredByTracer {
+    /// The session.
+    pub session: Uuid,
+    /// Name of the tracer.
+    pub tracer: String,
+    /// Its functions by module and name, each as its latest event says.
+    pub functions: Vec<Gathered>,
+}
+
+impl Dump {
+    /// What profile tracers have gathered, by session and tracer. A function has several events if
+    /// its tracer was stopped several times; the latest that passes `filter` counts.
+    #[must_use]
+    pub fn gathered(&self, filter: &Filter) -> Vec<GatheredByTracer> {
+        let mut latest: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        self.events().for_each(|item| {
+            if let Output::Event(event) = item
+                && filter.passes(&event)
+                && let Some((tracer, gathered)) = Gathered::read(&event)
+            {
+                let function = (gathered.0.module.clone(), gathered.0.function.clone());
+                let tracer = latest.entry((event.session.uuid.0, tracer)).or_default();
+                tracer.insert(function, gathered);
+            }
+        });
+        let latest = latest.into_iter();
+        let tracers = latest.map(|((session, tracer), functions)| GatheredByTracer {
+            session: Uuid(session),
+            tracer,
+            functions: functions.into_values().collect(),
+        });
+        tracers.collect()
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@
 use alloc::vec::Vec;
 use zerocopy::FromBytes;
 
-use super::CodecError;
+use super::error::CodecError;
 use super::lane::{Lane, unzigzag, zigzag};
 use super::transpose::{planes, unplanes};
 use crate::block::{BLOCK_MAGIC, BlockHeader, codec, kind};

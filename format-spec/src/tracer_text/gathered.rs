@@ -72,45 +72,6 @@ impl fmt::Display for Gathered<'_> {
     }
 }
 
-/// The event in which a tracer writes the same to the trace: its fields are the names here, each
-/// time with its unit.
-impl Gathered<'_> {
-    /// Name of the event.
-    pub const EVENT: &'static str = "function_profile";
-    /// Target of the event.
-    pub const EVENT_TARGET: &'static str = "ringmark";
-    /// Field of the event that names the tracer.
-    pub const EVENT_TRACER: &'static str = "tracer";
-
-    /// Sets what a field of the event with a number says; `false`: no field of that name has one.
-    pub fn set_number(&mut self, field: &[u8], number: u64) -> bool {
-        let place = match field {
-            b"calls" => &mut self.calls,
-            b"open" => &mut self.open,
-            b"unwound" => &mut self.unwound,
-            b"total_ns" => &mut self.total,
-            b"self_ns" => &mut self.own,
-            b"sum_ns" => &mut self.sum,
-            b"min_ns" => &mut self.min,
-            b"max_ns" => &mut self.max,
-            _ => return false,
-        };
-        *place = number;
-        true
-    }
-
-    /// Sets what a field of the event with a text says; `false`: no field of that name has one.
-    pub fn set_text(&mut self, field: &[u8], text: &str) -> bool {
-        match field {
-            b"function" => self.function = Cow::Owned(text.into()),
-            b"module" => self.module = Cow::Owned(text.into()),
-            b"histogram" => self.histogram = Histogram::parse(text),
-            _ => return false,
-        }
-        true
-    }
-}
-
 impl<'a> Gathered<'a> {
     fn numbers(&self) -> [u64; 8] {
         let (own, sum) = (self.own, self.sum);

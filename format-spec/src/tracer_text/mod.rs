@@ -7,12 +7,14 @@
 
 mod answer;
 mod gathered;
+mod profile_event;
 mod request;
 mod sites;
 mod tracer;
 
 pub use answer::{AnswerLine, Count, GivenUp, TriggerLine, count};
 pub use gathered::{Gathered, Histogram};
+pub use profile_event::ProfileEvent;
 pub use request::{Request, RequestLine, Syntax, Verb, WrongLine, starts};
 pub use sites::{Exits, Site, Untraceable};
 pub use tracer::{LeaseState, TracerLine, TracerState};

@@ -61,24 +61,8 @@ fn gathered<'a>(names: &'a Names, sum: &Sum, scale: Scale) -> Option<Gathered<'a
     })
 }
 
-fn emit(tracer: &str, of: &Gathered<'_>) {
-    let histogram = of.histogram.to_string();
-    ringmark::event!(
-        target: "ringmark",
-        "function_profile",
-        tracer = tracer,
-        function = &*of.function,
-        module = &*of.module,
-        calls = of.calls,
-        open = of.open,
-        unwound = of.unwound,
-        total_ns = of.total,
-        self_ns = of.own,
-        sum_ns = of.sum,
-        min_ns = of.min,
-        max_ns = of.max,
-        histogram = histogram.as_str(),
-    );
+fn emit(tracer: &str, gathered: &Gathered<'_>) {
+    ringmark_format::emit_function_profile!([ringmark::event] tracer, gathered);
 }
 
 /// The answer with the functions of a profile tracer from the `from`-th on, as many as fit. A line

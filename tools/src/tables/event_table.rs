@@ -34,7 +34,7 @@ pub(crate) fn rows(dump: &Dump, filter: &Filter) -> Vec<EventRow> {
     let types = Stats::collect(events).types.into_iter();
     for of_type in types.filter(|of_type| {
         let ty = of_type.ty;
-        ty.function.is_none() && !Gathered::is_told_by(&ty.name, &ty.target)
+        ty.function.is_none() && !Gathered::is_event(&ty.name, &ty.target)
     }) {
         let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
         rows.entry(key).or_default().add(&of_type);

@@ -1,9 +1,7 @@
 //! What profile tracers have gathered: asked of a process, or found in a dump as events that say
 //! so. Both have the same values.
 
-use std::collections::BTreeMap;
-
-use ringmark_decoder::{Dump, Gathered, Output};
+use ringmark_decoder::{Dump, Gathered};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
@@ -132,27 +130,10 @@ pub(crate) fn of_process(
 /// # Errors
 /// Text that is no time.
 pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Result<Vec<TracerProfile>, Failure> {
-    let (times, mut last) = (options.times.build()?, BTreeMap::new());
-    dump.events().for_each(|item| {
-        let Output::Event(event) = item else { return };
-        if !times.passes(&event) {
-            return;
-        }
-        let Some((tracer, gathered)) = Gathered::of_event(&event) else {
-            return;
-        };
-        if options.names(&tracer) {
-            let key = (gathered.0.module.clone(), gathered.0.function.clone());
-            let of_tracer: &mut BTreeMap<_, _> = last
-                .entry((event.session.uuid.to_string(), tracer))
-                .or_default();
-            of_tracer.insert(key, gathered);
-        }
-    });
-    let profiles = last.into_iter();
-    Ok(profiles
-        .map(|((_, tracer), functions)| {
-            TracerProfile::new(tracer, functions.into_values().collect(), 0)
-        })
-        .collect())
+    let gathered = dump.gathered(&options.times.build()?);
+    let meant = gathered
+        .into_iter()
+        .filter(|one| options.names(&one.tracer));
+    let profiles = meant.map(|one| TracerProfile::new(one.tracer, one.functions, 0));
+    Ok(profiles.collect())
 }
