@@ -23,7 +23,7 @@ fn faults(bytes: &[u8]) -> Vec<Fault> {
 #[test]
 fn what_is_no_dump_is_named() {
     let wrong = "test.rmk: block 0 at offset 0: ";
-    assert_eq!(refused(b""), format!("{wrong}empty, expected a dump"));
+    assert_eq!(refused(b""), format!("{wrong}empty, expected a trace file"));
     for (bytes, what) in [
         (&b"\x7fELF\x02\x01\x01\0"[..], "an ELF file"),
         (b"\x1f\x8b\x08\0\0\0\0\0", "gzip"),

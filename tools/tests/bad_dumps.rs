@@ -61,7 +61,7 @@ fn what_is_no_dump_is_named() {
     stage.write("zeros", &[0; 4096]);
     for (file, text) in [
         ("elf", "expected \"RMKB\" (looks like an ELF file)"),
-        ("empty", "empty, expected a dump"),
+        ("empty", "empty, expected a trace file"),
         ("short", "truncated block header: 5 bytes, expected 64"),
         ("text", "looks like text"),
         ("zeros", "looks like zeros"),

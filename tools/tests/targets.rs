@@ -211,7 +211,7 @@ fn filters_that_match_nothing_name_what_is_close() {
         ),
         ("--tid", "main", "expected a thread id"),
         ("--where", "seq", "expected FIELD=VALUE"),
-        ("--where", "seq<x", "a number behind"),
+        ("--where", "seq<x", "a number after"),
         ("--time", "local", "possible values: wall, relative, delta"),
         ("-n", "all", "invalid digit"),
     ] {

@@ -1,4 +1,7 @@
-//! An input to valid blocks and items of damage. Not seekable inputs will do.
+//! An input to valid blocks and items of damage. The input need not be seekable.
+//!
+//! After damage the reader searches for the next valid header. A wrong content may have a wrong
+//! length, so the search begins inside it; how often that may happen is bounded.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,24 +14,24 @@ use ringmark_format::{PageNumber, RingId, Uuid};
 use crate::blocks::damage::{Damage, Fault, PageId, looks_like};
 use crate::blocks::input::Window;
 
-/// Bytes that may be looked at again behind a wrong content CRC, beyond what the input has: the
-/// bound that keeps a hostile input linear.
+/// Bytes that may be searched again after wrong content CRCs, beyond the size of the input. The
+/// bound keeps the time linear for a hostile input.
 const RESCAN_FREE_BYTES: u64 = 64 << 20;
 
 /// A block whose header and content passed their checks.
 #[derive(Debug)]
 pub struct Block<'a> {
-    /// The header; lengths and codec are those of the content as given here.
+    /// The header; lengths and codec are those of `content`.
     pub header: BlockHeader,
-    /// The content before its codec.
+    /// The content, decoded.
     pub content: &'a [u8],
-    /// Number of the block in the input; blocks of a container share the container's.
+    /// Number of the block in the input, from 0; blocks of a container share the container's.
     pub number: u64,
-    /// Offset in the input; blocks of a container share the container's.
+    /// Offset in the input, in bytes; blocks of a container share the container's.
     pub offset: u64,
 }
 
-/// What an input gives next.
+/// What a [`BlockReader`] gives next.
 #[derive(Debug)]
 pub enum Item<'a> {
     /// A valid block of any kind but CONTAINER.
@@ -37,7 +40,9 @@ pub enum Item<'a> {
     Damage(Damage),
 }
 
-/// Reads blocks; continues behind damage at the next block.
+/// Reads the blocks of an input one after the other and opens containers.
+///
+/// Every block it gives has passed its checks. Memory is bounded by the largest block.
 pub struct BlockReader<R> {
     window: Window<R>,
     source: Arc<str>,
@@ -79,7 +84,7 @@ pub(crate) fn page_id(header: &BlockHeader) -> Option<PageId> {
 }
 
 impl<R: Read> BlockReader<R> {
-    /// Reads `input`, which messages call `source`.
+    /// A reader at the start of `input`. Messages call the input `source`, usually a path.
     pub fn new(source: &str, input: R) -> Self {
         Self {
             window: Window::new(input),
@@ -95,13 +100,13 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// Valid blocks so far; a container counts as one.
+    /// Number of valid blocks so far; a container counts as one.
     #[must_use]
     pub const fn valid_blocks(&self) -> u64 {
         self.valid
     }
 
-    /// Bytes of the input that have been passed.
+    /// Bytes of the input that the reader has passed.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.window.offset()
@@ -244,7 +249,7 @@ impl<R: Read> BlockReader<R> {
         Found::Damage(fault, None)
     }
 
-    /// The header here is wrong: search from behind its magic on.
+    /// The header here is wrong: the search goes on one byte after it.
     fn lose(&mut self, fault: Fault) -> Found {
         if matches!(fault, Fault::Empty) {
             return self.stop(fault);

@@ -1,4 +1,7 @@
-//! What is wrong with an input: where, what was found, what was expected.
+//! What is wrong with an input: the place, what was found, what was expected.
+//!
+//! Damage never ends the reading. It is kept as a [`Damage`], and the reader goes on with the next
+//! block, page or schema entry that is sound.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +12,8 @@ use ringmark_format::session::RING_FILE_MAGIC;
 use ringmark_format::{PageNumber, RingId, Uuid};
 
 /// Something in an input that could not be used, and where it stands.
+///
+/// Its text is one line for people: source, block, offset, page if known, and the fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The input's name, usually a file's path.
@@ -17,18 +22,18 @@ pub struct Damage {
     pub block: u64,
     /// Offset in the input, in bytes; inside a container that of the container.
     pub offset: u64,
-    /// The page that the block was to bring, as far as its header can be believed.
+    /// The page in the block, as its header says; `None` for other blocks.
     pub page: Option<PageId>,
     /// What is wrong.
     pub fault: Fault,
 }
 
-/// Identity of a page everywhere.
+/// Identity of a page, the same in every file that holds a copy of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId {
     /// The session.
     pub session: Uuid,
-    /// The claim.
+    /// The ring: which claim of the slot wrote the page.
     pub ring: RingId,
     /// The page's number in its slot.
     pub number: PageNumber,
@@ -38,13 +43,13 @@ pub struct PageId {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The input has no bytes.
-    #[error("empty, expected a dump")]
+    #[error("empty, expected a trace file")]
     Empty,
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Io(String),
     /// No block starts here.
-    #[error("no dump: starts with {found:02x?}, expected \"RMKB\"{}", Looks(.looks_like))]
+    #[error("no trace file: starts with {found:02x?}, expected \"RMKB\"{}", Looks(.looks_like))]
     WrongMagic {
         /// The first bytes.
         found: Vec<u8>,
@@ -90,7 +95,7 @@ pub enum Fault {
     /// A length or size is out of its range.
     #[error("{what} is {found}, expected {expected}")]
     Value {
-        /// Which.
+        /// Which length or size.
         what: &'static str,
         /// As found.
         found: u64,
@@ -129,7 +134,7 @@ pub enum Fault {
         /// Offset in the schema stream.
         at: u64,
     },
-    /// A piece of the schema stream is missing; types behind it are unknown.
+    /// A piece of the schema stream is missing; the types after it are unknown.
     #[error("schema stream: bytes {from}..{to} are missing")]
     SchemaGap {
         /// First missing byte.
@@ -178,7 +183,8 @@ impl fmt::Display for Damage {
 
 impl std::error::Error for Damage {}
 
-/// What a file that is no dump looks like by its first bytes.
+/// What a file that is no trace file looks like by its first bytes, for messages; `None`: nothing
+/// that is known here.
 #[must_use]
 pub fn looks_like(front: &[u8]) -> Option<&'static str> {
     const KNOWN: &[(&[u8], &str)] = &[
@@ -194,7 +200,7 @@ pub fn looks_like(front: &[u8]) -> Option<&'static str> {
             &RING_FILE_MAGIC,
             "a ring file: a live session, record or snapshot it",
         ),
-        (b"BKMR", "a dump of the other byte order"),
+        (b"BKMR", "a trace file of the other byte order"),
         (b"\xc1\x1f\xfc\xc1", "a CTF stream"),
         (b"Ftrace!", "uftrace data"),
         (b"PERFILE2", "perf data"),

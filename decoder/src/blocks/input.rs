@@ -1,4 +1,5 @@
-//! A window over bytes that only come forward: what blocks are read through.
+//! A window over bytes that only come forward. Blocks are read through it, from files and pipes
+//! alike.
 
 use std::io::{self, Read};
 

@@ -1,5 +1,8 @@
-//! Two copies of one page become one: a committed record fills a hole, the fuller copy wins, a
-//! committed record that differs is a conflict.
+//! Two copies of one page become one.
+//!
+//! A page that was read while it was open comes again with more records. A committed record fills
+//! the hole of the other copy, and the longer copy gives the end. Records are never changed after
+//! their commit, so two committed records that differ are a conflict.
 
 use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, Header};
@@ -7,7 +10,7 @@ use ringmark_format::record::{self, Header};
 use crate::blocks::damage::Fault;
 use crate::blocks::page::Page;
 
-/// What joining a further copy brought.
+/// What a further copy of a page brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Joined {
     /// Nothing that was not there.
@@ -136,8 +139,8 @@ fn join_record<'a>(old: &'a [u8], fresh: &'a [u8], at: usize) -> Result<&'a [u8]
     Ok(piece)
 }
 
-/// `other` has a hole of some length at `at`; `from` must have whole records there that fill it
-/// (two behind a time extension) or the same hole.
+/// `other` has a hole of some length at `at`. `from` must have the same hole there, or whole
+/// records that fill it: one, or a time extension and one.
 fn fill<'a>(
     old: &[u8],
     fresh: &[u8],

@@ -1,4 +1,7 @@
-//! A page at rest: its header, its records, and the check of both.
+//! A page that was stored: its header, its records, and the check of both.
+//!
+//! A page can be decoded alone. It is walked once to be checked, which keeps the sound part and
+//! counts what is in it; every later walk goes over the sound part only.
 
 use ringmark_format::page::{PageHeader, valid_page_bytes};
 use ringmark_format::record::{self, Header};
@@ -8,45 +11,45 @@ use zerocopy::FromBytes;
 use crate::blocks::block_reader::Block;
 use crate::blocks::damage::Fault;
 
-/// A page of a session, as far as it is there.
+/// A page of a session, as far as it was read: a page that was still open has fewer bytes.
 #[derive(Debug)]
 pub struct Page {
-    /// Its header.
+    /// Its header, as stored.
     pub header: PageHeader,
-    /// Its claim.
+    /// The ring: which claim of the slot wrote it.
     pub ring: RingId,
-    /// Its number in its slot.
+    /// Its number in its slot, counted from 0 over all claims.
     pub number: PageNumber,
-    /// It will never grow.
+    /// Whether the page is complete: no record will be added.
     pub sealed: bool,
-    /// Size of the whole page.
+    /// Size of the whole page in bytes, a power of two.
     pub page_bytes: u32,
-    /// What the walk found.
+    /// What the check counted.
     pub summary: Summary,
     /// The page's first `extent` bytes.
     pub(crate) bytes: Vec<u8>,
     /// By index of the record: the finished span around it (see [`crate::trace_file::spans`]); or empty.
     pub(crate) parents: Vec<u64>,
-    /// What is earlier is not shown, as a WINDOW block says; 0: all is.
+    /// `CLOCK_MONOTONIC` in ns from when on events are shown, as a WINDOW block says; 0: all are.
     pub(crate) from_mono_ns: u64,
-    /// The same as a tick.
+    /// The same as a tick of the session's clock.
     pub(crate) from: u64,
-    /// Indices of records that are shown all the same.
+    /// Indices of earlier records that are shown because something in the window needs them.
     pub(crate) kept: Vec<u64>,
 }
 
-/// What a walk over a page counts.
+/// What the check of a page counts. Each reservation of the page is counted in one field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Committed events.
     pub events: u64,
-    /// Reservations that were given up.
+    /// Reservations that were cancelled.
     pub cancelled: u64,
-    /// Reservations that are not committed, or never were.
+    /// Reservations that were not committed when the page was read, or never.
     pub uncommitted: u64,
     /// Records of a reserved type that this decoder does not know.
     pub reserved: u64,
-    /// Events that are not shown: they are earlier than what the dump is of.
+    /// Events that are not shown: they are earlier than the recorded window.
     pub left_out: u64,
     /// Events whose tick lies before that of the event before.
     pub backward: u64,
@@ -59,7 +62,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Reservations that the page shows: each has a number.
+    /// Number of reservations in the page. Each has a number within its slot, whether or not it
+    /// became an event.
     #[must_use]
     pub const fn reservations(&self) -> u64 {
         self.events + self.cancelled + self.uncommitted + self.reserved + self.left_out
@@ -266,7 +270,8 @@ fn expect(what: &'static str, found: u64, expected: u64) -> Result<(), Fault> {
 }
 
 impl Page {
-    /// Checks a PAGE block's header against the page's own; the records come later.
+    /// Reads the content of a PAGE block and checks its header against that of the block. The
+    /// records are checked by [`Self::check`].
     pub(crate) fn read(block: &Block<'_>) -> Result<Self, Fault> {
         let (of_block, bytes) = (&block.header, block.content);
         expect(
@@ -317,13 +322,13 @@ impl Page {
         })
     }
 
-    /// Bytes of the page that are there.
+    /// Bytes of the page that were read, header included; at most `page_bytes`.
     #[must_use]
     pub fn extent(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The thread's name, without its zeros.
+    /// Name of the thread when it attached, without the zeros at its end; at most 16 bytes.
     #[must_use]
     pub fn thread_name(&self) -> &[u8] {
         let name = &self.header.thread_name;
@@ -339,7 +344,7 @@ impl Page {
         Walk { from, kept, ..walk }
     }
 
-    /// The same, with what is not shown.
+    /// Walks the sound part of the page, events that are not shown included.
     #[inline]
     pub(crate) fn walk_all(&self) -> Walk<'_> {
         let end = (self.summary.end as usize).min(self.bytes.len());
@@ -351,9 +356,10 @@ impl Page {
         self.header.tick_base < self.from
     }
 
-    /// Walks the whole page once, counts what is there, keeps the sound part.
+    /// Walks the whole page once, counts what is there, and keeps the sound part.
     ///
-    /// `meet` is called with the type of every event.
+    /// `meet` is called with the type of every event. Returns what ended the walk before the
+    /// page's end.
     pub(crate) fn check(&mut self, mut meet: impl FnMut(TypeId)) -> Option<Fault> {
         let (from, kept) = (self.from, self.kept.as_slice());
         let walk = Walk::new(&self.bytes, self.header.tick_base);

@@ -1,4 +1,7 @@
-//! One slot walked page by page, with its losses and its entered spans.
+//! Walks one slot page by page, with its losses and its entered spans.
+//!
+//! A cursor finds the next item ([`Cursor::advance`]) before it makes it ([`Cursor::take`]), so
+//! that the merge compares times without building events.
 
 use std::collections::HashMap;
 
@@ -16,7 +19,7 @@ use crate::trace_file::time::NearClock;
 /// Deepest nesting of entered spans that is followed.
 const ENTERED_MAX: usize = 4096;
 
-/// Spans of a session that were made and not closed: their parent and type.
+/// Spans of a session that were made and not closed, by id: their parent and type.
 #[derive(Debug, Default)]
 pub(crate) struct Spans<'a> {
     open: HashMap<u64, (u64, &'a EventType)>,
@@ -30,11 +33,11 @@ pub(crate) struct Cursor<'a> {
     page: Option<&'a Page>,
     next_page: usize,
     walk: Option<Walk<'a>>,
-    /// Instead of a walk: the records of pages whose order is not that of time.
+    /// In place of a walk: the records of pages that are not in the order of time, sorted.
     sorted: std::vec::IntoIter<(&'a Page, Record<'a>)>,
     losses: SlotLosses,
     next_loss: usize,
-    /// What stands next, unless it is a loss.
+    /// The record that comes next; `None`: a loss.
     record: Option<Record<'a>>,
     t_ns: u64,
     latest_ns: u64,
@@ -86,11 +89,11 @@ impl<'a> Cursor<'a> {
                     return Some(self.time(tick));
                 }
                 Some(_) => {}
-                None => match self.turn() {
-                    Turn::Page => {}
-                    Turn::Record(tick) => return Some(self.time(tick)),
-                    Turn::Loss(time) => return Some(time),
-                    Turn::End => return None,
+                None => match self.after_page() {
+                    Next::Page => {}
+                    Next::Record(tick) => return Some(self.time(tick)),
+                    Next::Loss(time) => return Some(time),
+                    Next::End => return None,
                 },
             }
         }
@@ -112,14 +115,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is left of sorted records, the losses before the next page, then the page.
+    /// Finds what comes next when the page at hand has ended: the remaining sorted records, the
+    /// losses before the next page, then that page.
     #[inline(never)]
-    fn turn(&mut self) -> Turn {
+    fn after_page(&mut self) -> Next {
         self.walk = None;
         if let Some((page, record)) = self.sorted.next() {
             self.page = Some(page);
             self.record = Some(record);
-            return Turn::Record(record.tick);
+            return Next::Record(record.tick);
         }
         let loss = self.losses.items.get(self.next_loss);
         if loss.is_some_and(|(before, _)| *before <= self.next_page) {
@@ -130,11 +134,11 @@ impl<'a> Cursor<'a> {
                 Some(page) => self.time(page.header.tick_base),
                 None => self.key(),
             };
-            return Turn::Loss(time);
+            return Next::Loss(time);
         }
         let Some(page) = self.pages.get(self.next_page) else {
             self.record = None;
-            return Turn::End;
+            return Next::End;
         };
         if self.ring.replace(page.ring) != Some(page.ring) {
             self.entered.clear();
@@ -149,7 +153,7 @@ impl<'a> Cursor<'a> {
             self.next_page += run;
             self.sorted = by_time(pages).into_iter();
         }
-        Turn::Page
+        Next::Page
     }
 
     /// Gives the item that [`Self::advance`] found.
@@ -161,7 +165,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The latest loss that [`Self::turn`] passed.
+    /// The latest loss that [`Self::after_page`] passed.
     #[cold]
     fn lost(&self) -> Option<Lost<'a>> {
         let index = self.next_loss.checked_sub(1)?;
@@ -304,7 +308,8 @@ fn by_time(pages: &[Page]) -> Vec<(&Page, Record<'_>)> {
     records
 }
 
-enum Turn {
+/// What comes after a page.
+enum Next {
     Page,
     Record(u64),
     Loss(u64),

@@ -1,4 +1,4 @@
-//! What a dump gives: events and losses.
+//! What the merge gives: events, and the losses between them.
 
 use ringmark_format::schema::{Level, Shape};
 use ringmark_format::{RingId, SlotIndex};
@@ -13,76 +13,79 @@ use crate::trace_file::session::Session;
 use crate::trace_file::spans::duration_ticks;
 use crate::trace_file::value::Value;
 
-/// One event. Everything it says is borrowed from the dump.
+/// One event. Names, payload and values are borrowed from the dump.
+///
+/// Times come in three forms: `tick` of the session's clock, `t_ns` since the session's start, and
+/// [`Self::wall_ns`] since 1970.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     /// Its session.
     pub session: &'a Session,
-    /// Its page.
+    /// The page that holds it.
     pub page: &'a Page,
-    /// Its type.
+    /// Its type, which says how the payload is read.
     pub ty: &'a EventType,
-    /// The bytes of its fields.
+    /// The bytes of its fields; a multiple of 8.
     pub payload: &'a [u8],
-    /// Its number in its slot: reservations before it.
+    /// Its number in its slot, from 0: the reservations before it.
     pub seq: u64,
-    /// Its tick, of the session's clock. Of a finished span: the end.
+    /// Its tick on the session's clock; for a finished span the tick of the end.
     pub tick: u64,
-    /// ns since the session's start.
+    /// Time since the session's start, in ns; 0 for a tick before the start.
     pub t_ns: u64,
-    /// The span it makes, ends or lies in.
+    /// Id of the span that it makes, ends or lies in.
     pub span: Option<u64>,
-    /// The span around the one that it makes or ends.
+    /// Id of the span around the one that it makes or ends.
     pub parent: Option<u64>,
     /// The type that made the span, where the event only names the span by its id.
     pub span_type: Option<&'a EventType>,
 }
 
 impl<'a> Event<'a> {
-    /// Its claim.
+    /// The ring id: which claim of the slot wrote it.
     #[must_use]
     pub const fn ring(&self) -> RingId {
         self.page.ring
     }
 
-    /// Its slot.
+    /// The slot of the ring directory that its ring has; threads may share one in turn.
     #[must_use]
     pub const fn slot(&self) -> SlotIndex {
         SlotIndex(self.page.header.slot)
     }
 
-    /// ns since 1970.
+    /// Wall time, in ns since 1970; UTC.
     #[must_use]
     pub fn wall_ns(&self) -> u64 {
         self.session.clock.wall_of(self.tick, self.t_ns)
     }
 
-    /// Process id.
+    /// Process id, in the process's own pid namespace; 0: not known.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.session.pid()
     }
 
-    /// Thread id.
+    /// Id of the thread that wrote it, in the process's own pid namespace.
     #[must_use]
     pub const fn tid(&self) -> u32 {
         self.page.header.tid
     }
 
-    /// Name of the thread when it attached.
+    /// Name of the thread when it attached, at most 16 bytes, or empty.
     #[must_use]
     pub fn comm(&self) -> &'a [u8] {
         self.page.thread_name()
     }
 
-    /// The function that was entered or left, if it is such a record.
+    /// The function that was entered or left; `None`: it is no function record.
     #[must_use]
     pub fn function(&self) -> Option<&'a Function> {
         let meaning = self.ty.function?;
         self.session.schema.functions().function(meaning.function)
     }
 
-    /// Name of the type that describes it, or made its span, or of its function.
+    /// Its name: that of its function, of the type that made its span, or of its own type.
     #[must_use]
     pub fn name(&self) -> &'a [u8] {
         if let Some(function) = self.function() {
@@ -91,7 +94,7 @@ impl<'a> Event<'a> {
         &self.span_type.unwrap_or(self.ty).name
     }
 
-    /// Target (module path; of a function the file name of its module), or empty.
+    /// Its target: the module path, or the file name of a function's module, or empty.
     #[must_use]
     pub fn target(&self) -> &'a [u8] {
         if let Some(function) = self.function() {
@@ -101,25 +104,26 @@ impl<'a> Event<'a> {
         &self.span_type.unwrap_or(self.ty).target
     }
 
-    /// Category, or empty.
+    /// Category of its type, or empty.
     #[must_use]
     pub fn category(&self) -> &'a [u8] {
         &self.ty.category
     }
 
-    /// How important, if known.
+    /// Severity of its type, or of the type that made its span; `None`: not known.
     #[must_use]
     pub fn level(&self) -> Option<Level> {
         self.span_type.unwrap_or(self.ty).level
     }
 
-    /// What it says, if known.
+    /// What kind of thing it says; `None`: a function record, or not known.
     #[must_use]
     pub const fn shape(&self) -> Option<Shape> {
         self.ty.shape
     }
 
-    /// How long a finished span, or a call recorded as a whole, took, in ns.
+    /// Duration of a finished span or of a call that was recorded as a whole, in ns. `None` for
+    /// any other event.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         let ticks = match self.ty.function {
@@ -130,14 +134,15 @@ impl<'a> Event<'a> {
         Some(self.t_ns.saturating_sub(start))
     }
 
-    /// Start of a finished span in ns since the session's start; of anything else its time.
+    /// Time at which a finished span or whole call began, in ns since the session's start; the time
+    /// of the event itself for any other.
     #[must_use]
     pub fn start_ns(&self) -> u64 {
         self.t_ns.saturating_sub(self.duration_ns().unwrap_or(0))
     }
 
-    /// Its fields and their values, without those that only carry structure (duration, span id,
-    /// parent id of a span); of a type that nothing describes there are none.
+    /// Its fields with their values, in order. Fields that carry structure are left out: duration,
+    /// span id and parent id. A type without a description has no fields.
     pub fn args(&self) -> impl Iterator<Item = (&'a Field, Value<'a>)> + use<'a> {
         let (ty, payload) = (self.ty, self.payload);
         let shown = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
@@ -145,22 +150,23 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Events that are not there, at their place among the others.
+/// Events that are not there, at their place among the events.
 #[derive(Debug, Clone, Copy)]
 pub struct Lost<'a> {
-    /// The session.
+    /// The session that they are missing from.
     pub session: &'a Session,
-    /// The page behind the loss (or the last one before); `None`: no page of this ring is here.
+    /// The page after the loss, or the last one before it. `None`: no page of the ring is here.
     pub page: Option<&'a Page>,
-    /// The ring, if the loss belongs to one.
+    /// The ring; `None`: the loss belongs to the session as a whole.
     pub ring: Option<RingId>,
-    /// ns since the session's start: not later than this; of losses at the end the last known.
+    /// Time in ns since the session's start that the loss is not later than; for a loss at the end
+    /// the last known time.
     pub t_ns: u64,
-    /// Why and how many.
+    /// How many events, and why.
     pub loss: Loss,
 }
 
-/// One item of the output.
+/// One item of the output, in the order of time.
 #[derive(Debug, Clone, Copy)]
 pub enum Output<'a> {
     /// An event.

@@ -1,4 +1,4 @@
-//! Which events are wanted: time, thread, name, level, values of fields.
+//! Chooses events by time, thread, name, level and values of fields, as the command line has it.
 
 use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
@@ -7,19 +7,20 @@ use crate::events::event::{Event, Lost, Output};
 use crate::trace_file::value::Value;
 use crate::words::timestamp;
 
-/// What a filter's text should have been.
+/// A part of a filter that could not be read, and what is understood there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {text:?}: expected {expected}")]
 pub struct FilterError {
-    /// Which part of the filter.
+    /// Which part of the filter: "time", "thread", …
     pub what: &'static str,
-    /// As given.
+    /// The text, as given.
     pub text: String,
     /// What is understood.
     pub expected: &'static str,
 }
 
-/// Events that pass all of its parts. Parts of the same kind (names, threads) are alternatives.
+/// A choice of events. An event has to pass every part; several names, and several threads, are
+/// alternatives. A new filter lets everything pass.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     from: Option<Moment>,
@@ -99,13 +100,13 @@ fn nanoseconds(text: &str) -> Option<u64> {
 }
 
 impl Filter {
-    /// Everything passes.
+    /// A filter that lets everything pass.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether everything passes.
+    /// Whether the filter has no part, so that everything passes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let times = self.from.is_none() && self.to.is_none();
@@ -113,13 +114,14 @@ impl Filter {
         times && names && self.level.is_none() && self.conditions.is_empty()
     }
 
-    /// Whether it asks for a time.
+    /// Whether the filter bounds the time.
     #[must_use]
     pub const fn has_time(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }
 
-    /// Only from this time on.
+    /// Lets only events from this time on pass: a UTC time, or a time since the session's start
+    /// (`1.5s`).
     ///
     /// # Errors
     /// Text that is no time.
@@ -128,7 +130,7 @@ impl Filter {
         Ok(self)
     }
 
-    /// Only before this time.
+    /// Lets only events before this time pass; written as for [`Self::from`].
     ///
     /// # Errors
     /// Text that is no time.
@@ -137,7 +139,7 @@ impl Filter {
         Ok(self)
     }
 
-    /// Only this thread (or another one that was given).
+    /// Lets events of this thread pass, next to the threads that were given before.
     ///
     /// # Errors
     /// Text that is no thread id.
@@ -151,14 +153,14 @@ impl Filter {
         Ok(self)
     }
 
-    /// Only names that match: `*` any characters, `?` one. A pattern with `::` is matched against
-    /// `target::name`.
+    /// Lets names pass that match the pattern, next to the patterns that were given before: `*` is
+    /// any characters, `?` one. A pattern with `::` is matched against `target::name`.
     pub fn name(&mut self, pattern: &str) -> &mut Self {
         self.names.push(pattern.to_owned());
         self
     }
 
-    /// Only this level and more severe ones; events without a level pass.
+    /// Lets this level and more severe ones pass, and events without a level.
     ///
     /// # Errors
     /// Text that is no level.
@@ -173,9 +175,9 @@ impl Filter {
         Ok(self)
     }
 
-    /// Only events with this field and a value like this: `size>=1024`, `path=/tmp/*`, `ok!=true`.
-    /// A number may have a unit of time, which makes it nanoseconds: `wait<20ms`. `took` is the
-    /// duration of a span or a call, unless a field has that name.
+    /// Lets only events pass that have this field with such a value: `size>=1024`, `path=/tmp/*`,
+    /// `ok!=true`. A number may have a unit of time, which makes it nanoseconds: `wait<20ms`. `took`
+    /// is the duration of a span or a call, unless a field has that name.
     ///
     /// # Errors
     /// Text without a field name, a comparison or, for an order, a number.
@@ -184,7 +186,7 @@ impl Filter {
         Ok(self)
     }
 
-    /// Whether this event is wanted.
+    /// Whether this event passes every part.
     #[must_use]
     pub fn passes(&self, event: &Event<'_>) -> bool {
         self.time_passes(event.t_ns, event.wall_ns())
@@ -194,7 +196,8 @@ impl Filter {
             && self.conditions.iter().all(|c| c.passes(event))
     }
 
-    /// Whether this loss is wanted: only time and thread tell; where the thread is not known it is.
+    /// Whether this loss passes. Only time and thread count for a loss; a loss whose thread is not
+    /// known passes.
     #[must_use]
     pub fn passes_lost(&self, lost: &Lost<'_>) -> bool {
         let tid = lost.page.map(|p| p.header.tid);
@@ -203,7 +206,7 @@ impl Filter {
         thread && (lost.page.is_none() || self.time_passes(lost.t_ns, wall))
     }
 
-    /// Whether this item is wanted.
+    /// Whether this item passes, event or loss.
     #[must_use]
     pub fn passes_item(&self, item: &Output<'_>) -> bool {
         match item {
@@ -212,7 +215,8 @@ impl Filter {
         }
     }
 
-    /// Whether a time between these, since the session's start or since 1970, can pass.
+    /// Whether an event in this range of time can pass. Each pair is the first and the last time,
+    /// in ns, since the session's start and since 1970.
     pub(crate) fn times_may_pass(&self, t_ns: (u64, u64), wall_ns: (u64, u64)) -> bool {
         self.from.is_none_or(|m| !m.is_after(t_ns.1, wall_ns.1))
             && self.to.is_none_or(|m| m.is_after(t_ns.0, wall_ns.0))
@@ -272,7 +276,7 @@ impl Condition {
         let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
         if ordered && number.is_none() {
             return Err(wrong(
-                "a number behind < <= > >=, perhaps with ns, us, ms or s",
+                "a number after < <= > >=, perhaps with ns, us, ms or s",
             ));
         }
         Ok(Self {

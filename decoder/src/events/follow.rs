@@ -1,4 +1,8 @@
-//! Sessions that go on: what is new in each piece of them, each event once.
+//! Sessions that are still running: gives the new events of each piece, each event once.
+//!
+//! A live session is read in pieces, and a page that is still open comes again with every piece.
+//! The follower keeps, for each slot, the number of the next event and the reservations that were
+//! not committed yet.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,29 +21,29 @@ const HOLES_MAX: usize = 1024;
 /// How far a slot was shown.
 #[derive(Debug, Default)]
 struct Shown {
-    /// Number of the first event that was not met yet.
+    /// Number of the first event that was not met.
     next: u64,
     /// Numbers below `next` that were reserved but not committed when they were met.
     holes: BTreeSet<u64>,
-    /// Losses told.
+    /// Losses that were reported, in all.
     lost: u64,
-    /// Page whose losses were told last.
+    /// Page whose losses were reported last.
     page: Option<u64>,
-    /// Reservations in the slot up to what is known of that page.
+    /// Reservations in the slot up to the known end of that page.
     end: u64,
 }
 
-/// Reads pieces of sessions one after the other. A piece is whole blocks: pages that are new, and
-/// those again that were open.
+/// Reads pieces of sessions one after the other. A piece is a sequence of whole blocks: pages that
+/// are new, and again the pages that were open.
 #[derive(Debug, Default)]
 pub struct Follower {
-    /// SESSION and SCHEMA blocks so far: what every piece needs.
+    /// SESSION and SCHEMA blocks so far, which every piece needs.
     preamble: Vec<u8>,
     slots: HashMap<(Uuid, u32), Shown>,
 }
 
 impl Follower {
-    /// Reads the next piece, which messages call `name`.
+    /// Reads the next piece. Messages call it `name`.
     ///
     /// # Errors
     /// It holds nothing that can be used.
@@ -55,7 +59,7 @@ impl Follower {
         Ok(builder.finish())
     }
 
-    /// Gives `show` the events of a piece that were in none before, and what was lost between.
+    /// Gives `show` the events of a piece that no piece before had, and the losses between them.
     pub fn news<'d>(&mut self, dump: &'d Dump, mut show: impl FnMut(&Output<'d>)) {
         for item in dump.events() {
             // Losses are found here, against what was shown before this piece.

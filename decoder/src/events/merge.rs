@@ -1,4 +1,7 @@
-//! Slots and sessions merged by time: a heap of slots, runs without touching it.
+//! Merges slots and sessions by time.
+//!
+//! A heap holds the slots by the time of their next item. The slot at the top runs until another
+//! one is earlier; only then the heap is touched.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Counts per type and per ring.
+//! Counts events per type and per ring.
 
 use std::collections::HashMap;
 
@@ -11,36 +11,36 @@ use crate::trace_file::session::Session;
 /// Counts of one event type.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeCount<'a> {
-    /// Its session.
+    /// The session that the type belongs to.
     pub session: &'a Session,
-    /// The type.
+    /// The event type.
     pub ty: &'a EventType,
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// Bytes of their payloads.
     pub payload_bytes: u64,
-    /// Sum of the durations of finished spans, in ns.
+    /// Sum of the durations of finished spans, in ns; stays at the largest number that fits.
     pub duration_ns: u64,
-    /// Longest duration, in ns.
+    /// Longest duration, in ns; 0: no event has one.
     pub duration_ns_max: u64,
 }
 
 /// Counts of one ring.
 #[derive(Debug, Clone, Copy)]
 pub struct RingCount<'a> {
-    /// Its session.
+    /// The session that the ring belongs to.
     pub session: &'a Session,
-    /// The claim.
+    /// The ring: one claim of a slot by one thread.
     pub ring: RingId,
-    /// Thread id of the owner.
+    /// Id of the thread that owned the ring.
     pub tid: u32,
-    /// Name of the owner.
+    /// Name of that thread when it attached.
     pub comm: &'a [u8],
     /// Events.
     pub events: u64,
-    /// Losses of any kind at this ring.
+    /// Lost, overwritten and missing events of the ring.
     pub lost: u64,
-    /// First and last event, ns since the session's start.
+    /// Time of the first and of the last event, in ns since the session's start.
     pub t_ns: (u64, u64),
 }
 
@@ -56,14 +56,14 @@ pub struct Stats<'a> {
 }
 
 impl<'a> Stats<'a> {
-    /// Counts all of `items`.
+    /// Counts all of `items`, usually [`crate::Dump::events`].
     pub fn collect(items: impl IntoIterator<Item = Output<'a>>) -> Self {
         let mut stats = Self::default();
         items.into_iter().for_each(|item| stats.add(&item));
         stats
     }
 
-    /// Counts one item.
+    /// Counts one item. A loss counts for its ring if the ring had an event before.
     pub fn add(&mut self, item: &Output<'a>) {
         match item {
             Output::Event(event) => {

@@ -31,8 +31,8 @@ impl Verification {
         ]
     }
 
-    /// One JSON object: the counts, `lost_by_cause`, `damage` (texts), `first_ts`, `last_ts`,
-    /// `complete`.
+    /// The account as one JSON object: the counts, `lost_by_cause`, `damage` (texts), `first_ts` and
+    /// `last_ts` (UTC, or null), `complete`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = b"{".to_vec();

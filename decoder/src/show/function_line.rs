@@ -1,6 +1,6 @@
 //! Function records as text and JSON.
 //!
-//! An entry that knows its caller is a line of the classic form
+//! An entry with a known caller is a line of the classic form
 //! `CPU 1: comm:tid function+0x0/0x40 <-- parent+0x1c/0x90`.
 
 use crate::blocks::page::Page;
@@ -11,7 +11,7 @@ use crate::trace_file::session::Session;
 use crate::words::escape;
 use crate::words::number::{json_unsigned, unsigned};
 
-/// Appends what stands behind the timestamp.
+/// Appends what follows the timestamp in a line of text.
 pub(crate) fn text(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
     let functions = event.session.schema.functions();
     let words = FunctionWords::read(meaning, event.payload);
@@ -78,7 +78,7 @@ fn caller(functions: &Functions, address: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what stands between the braces of `args`.
+/// Appends what stands between the braces of the JSON key `args`.
 pub(crate) fn json_args(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
     let words = FunctionWords::read(meaning, event.payload);
     let key = |key: &str, out: &mut Vec<u8>| {

@@ -1,5 +1,7 @@
-//! Events as JSON, one object per line. Integers beyond ±2^53, NaN and infinities are strings,
-//! bytes are hex; losses are lines with `kind: "lost"`, `count` and `cause`.
+//! Events as JSON, one object per line.
+//!
+//! Integers beyond ±2^53, NaN and infinities are strings; bytes are hexadecimal digits. Losses are
+//! lines with `kind: "lost"`, `count` and `cause`.
 
 use ringmark_format::schema::Level;
 
@@ -15,7 +17,8 @@ use crate::words::escape;
 use crate::words::number::{json_signed, json_unsigned, unsigned};
 use crate::words::timestamp::Stamper;
 
-/// Version of the lines; a new one only for a change that could break a reader.
+/// Version of the JSON lines, their key `v`. It changes only with a change that could break a
+/// reader.
 pub const VERSION: u32 = 1;
 
 /// What all lines of a session share.
@@ -102,7 +105,10 @@ fn push_names(
     }
 }
 
-/// Writes items as JSON lines; keeps what neighbouring lines share.
+/// Writes items as JSON lines.
+///
+/// Lines share most of their text: the front per page, the names per event type. Both are made
+/// once and kept.
 #[derive(Debug, Default)]
 pub struct JsonWriter<'a> {
     stamper: Stamper,
@@ -130,11 +136,11 @@ impl<'a> JsonWriter<'a> {
         }
     }
 
-    /// Appends the line of `event`.
+    /// Appends the line of `event`, with its line feed.
     #[inline]
     pub fn event(&mut self, event: &Event<'a>, out: &mut Vec<u8>) {
         if !self.page.is_some_and(|page| std::ptr::eq(page, event.page)) {
-            self.turn(event.session, event.page);
+            self.begin_page(event.session, event.page);
         }
         out.extend_from_slice(&self.front);
         json_unsigned(event.seq, out);
@@ -169,7 +175,7 @@ impl<'a> JsonWriter<'a> {
     }
 
     #[inline(never)]
-    fn turn(&mut self, session: &'a Session, page: &'a Page) {
+    fn begin_page(&mut self, session: &'a Session, page: &'a Page) {
         self.page = Some(page);
         self.front.clear();
         let pieces = self.sessions.of(session, SessionPieces::new);

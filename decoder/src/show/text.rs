@@ -1,5 +1,8 @@
 //! Events as lines of text:
 //! `2026-11-21T01:42:03.123456789Z comm[tid] info target: name key=value …`.
+//!
+//! The form is stable, so that scripts can split it; everything that comes from the program is
+//! escaped.
 
 use ringmark_format::schema::Level;
 
@@ -76,7 +79,10 @@ fn push_front(level: Option<Level>, target: &[u8], name: &[u8], out: &mut Vec<u8
     escape::text(name, out);
 }
 
-/// Writes items as lines of text; keeps what neighbouring lines share.
+/// Writes items as lines of text.
+///
+/// Lines share most of their text: the thread per page, level, target, name and keys per event
+/// type. Both are made once and kept.
 #[derive(Debug, Default)]
 pub struct TextWriter<'a> {
     stamper: Stamper,
@@ -102,11 +108,11 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// Appends the line of `event`.
+    /// Appends the line of `event`, with its line feed.
     #[inline]
     pub fn event(&mut self, event: &Event<'a>, out: &mut Vec<u8>) {
         if !self.page.is_some_and(|page| std::ptr::eq(page, event.page)) {
-            self.turn(event.session, event.page);
+            self.begin_page(event.session, event.page);
         }
         out.extend_from_slice(self.stamper.stamp(event.wall_ns()));
         if let Some(meaning) = event.ty.function {
@@ -129,7 +135,7 @@ impl<'a> TextWriter<'a> {
     }
 
     #[inline(never)]
-    fn turn(&mut self, session: &Session, page: &'a Page) {
+    fn begin_page(&mut self, session: &Session, page: &'a Page) {
         self.page = Some(page);
         self.thread.clear();
         self.thread.push(b' ');
@@ -150,7 +156,7 @@ impl<'a> TextWriter<'a> {
         out.extend_from_slice(self.stamper.stamp(wall));
         match lost.page {
             Some(page) => {
-                self.turn(lost.session, page);
+                self.begin_page(lost.session, page);
                 out.extend_from_slice(&self.thread);
             }
             None => {
@@ -169,7 +175,8 @@ impl<'a> TextWriter<'a> {
     }
 }
 
-/// Appends `name key=value …`: what a line says without time, thread and level.
+/// Appends `name key=value …`: the line of `event` without time, thread, level, target and line
+/// feed.
 pub fn event_text(event: &Event<'_>, out: &mut Vec<u8>) {
     escape::text(event.name(), out);
     if event.span.is_some() || event.ty.duration.is_some() {
@@ -178,7 +185,7 @@ pub fn event_text(event: &Event<'_>, out: &mut Vec<u8>) {
     args(event, &FieldPieces::of(event.ty), out);
 }
 
-/// Kind, ids and duration of what has to do with spans.
+/// Appends kind, ids and duration of an event of a span: `{span span=1 parent=2 took=3ns}`.
 #[cold]
 fn span_part(event: &Event<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b" {");
@@ -217,7 +224,7 @@ fn args(event: &Event<'_>, fields: &[FieldPieces], out: &mut Vec<u8>) {
 }
 
 /// Appends one value. `budget`: bytes of text and byte strings that may still be shown of this
-/// payload; a hostile one could name the same bytes many times.
+/// payload. Without it a hostile payload could show the same bytes many times.
 #[inline]
 fn value(field: &Field, value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
     match value {

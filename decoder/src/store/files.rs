@@ -1,5 +1,5 @@
-//! The files of a store, by their names: `DAY/SERVICE/HOST/SESSION.N.rmk`, its index and copies of
-//! what was cut off it.
+//! The files of a store by their names: `DAY/SERVICE/HOST/SESSION.N.rmk`, the index of each segment,
+//! and copies of what was cut off it.
 
 use std::fs;
 use std::io;
@@ -18,19 +18,20 @@ const INDEX_ENDING: &str = "idx";
 /// How deep segments lie: `DAY/SERVICE/HOST/`.
 const DEPTH: usize = 3;
 
-/// The file of segment `number`.
+/// Path of segment `number` of a session, counted from 0, in the directory of its host.
 #[must_use]
 pub fn segment(directory: &Path, session: Uuid, number: u32) -> PathBuf {
     directory.join(format!("{session}.{number}{ENDING}"))
 }
 
-/// Session and number of a segment's file.
+/// Session and number of a segment by the name of its file; `None`: it is no segment.
 #[must_use]
 pub fn parse(file: &Path) -> Option<(Uuid, u32)> {
     parse_with(file, ENDING)
 }
 
-/// Session and number of a file that is called as a collector calls it, and not otherwise.
+/// Session and number of a file named `SESSION.N` and `ending`, spelled as a collector spells it;
+/// `None`: any other name.
 #[must_use]
 pub fn parse_with(file: &Path, ending: &str) -> Option<(Uuid, u32)> {
     let name = file.file_name()?.to_str()?;
@@ -41,7 +42,7 @@ pub fn parse_with(file: &Path, ending: &str) -> Option<(Uuid, u32)> {
     (format!("{uuid}.{number}{ending}") == name).then_some((uuid, number))
 }
 
-/// All segments of the store at `root`.
+/// Paths of all segments of the store at `root`, in the order of their names.
 ///
 /// # Errors
 /// A directory cannot be read.
@@ -49,7 +50,7 @@ pub fn segments(root: &Path) -> io::Result<Vec<PathBuf>> {
     files_of_store(root, |file| parse(file).is_some())
 }
 
-/// The copies of what was cut off a segment, in the order in which they were made.
+/// Paths for copies of what was cut off a segment, in the order in which they are made; endless.
 pub fn copies(segment: &Path) -> impl Iterator<Item = PathBuf> {
     let numbered = move |number: u32| match number {
         1 => segment.with_extension(COPY_ENDING),
@@ -58,14 +59,14 @@ pub fn copies(segment: &Path) -> impl Iterator<Item = PathBuf> {
     (1..).map(numbered)
 }
 
-/// Where the index of a segment lies.
+/// Path of the index of a segment.
 #[must_use]
 pub fn index_of(segment: &Path) -> PathBuf {
     segment.with_extension(INDEX_ENDING)
 }
 
-/// Files where a collector puts its own: below directories that are days, and just as deep. What
-/// else lies in the store's directory is not looked at.
+/// Paths at which a collector puts its files, below directories named as days and exactly as deep
+/// as segments lie, if `is_ours` accepts them. Sorted. Other files in the directory are ignored.
 ///
 /// # Errors
 /// A directory cannot be read.
@@ -84,8 +85,8 @@ pub fn files_of_store(root: &Path, is_ours: impl Fn(&Path) -> bool) -> io::Resul
     Ok(found)
 }
 
-/// Files with the ending of dumps, at most as deep as a store is; in the order of their names.
-/// What is no day of a store and may not be read is none of its business.
+/// Paths of trace files below `root`, at most as deep as a store is, in the order of their names.
+/// A directory of a store that is no day and may not be read is passed over.
 ///
 /// # Errors
 /// A directory cannot be read.
@@ -109,7 +110,7 @@ pub fn dumps_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a directory is called as one of the days of a store.
+/// Whether a directory is named as a day of a store: `2026-11-23`.
 fn is_day(directory: &Path) -> bool {
     let name = directory.file_name().unwrap_or_default().as_encoded_bytes();
     let fits = |(at, byte): (usize, &u8)| match at {
@@ -139,7 +140,7 @@ fn walk(root: &Path, mut look: impl FnMut(&Path, usize, bool) -> bool) -> io::Re
     Ok(())
 }
 
-/// Copies of what was cut off segments below `root`.
+/// Paths of all copies of what was cut off segments of the store at `root`, sorted.
 ///
 /// # Errors
 /// A directory cannot be read.

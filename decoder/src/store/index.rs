@@ -1,4 +1,4 @@
-//! What a segment of a store holds, short enough to be looked at instead of the segment.
+//! The index of a segment: times and slots, short enough to be read in place of the segment.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use crate::events::filter::Filter;
 use crate::trace_file::session::{Counters, SessionBlock};
 use crate::trace_file::time::SessionClock;
 
-/// By how much a time may differ when more of the session is read than one segment.
+/// By how much a time may differ, in ns, when more of the session is read than one segment.
 const SLACK_NS: u64 = 1_000_000_000;
 
 /// The index of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentIndex {
-    /// The session.
+    /// The session that the segment belongs to.
     pub session: Uuid,
-    /// Size, end and times.
+    /// Size and checksum of the segment, times of its events.
     pub about: Index,
-    /// The slots that it has pages of.
+    /// The slots that the segment has pages of, by ascending index.
     pub slots: Vec<IndexSlot>,
 }
 
 impl SegmentIndex {
-    /// Reads an index; `None`: it is none, or damaged.
+    /// Reads an index from the bytes of its file; `None`: it is no index, or damaged.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = BlockReader::new("an index", bytes);
@@ -55,7 +55,7 @@ impl SegmentIndex {
         })
     }
 
-    /// As it is stored.
+    /// The bytes of its file: one INDEX block.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let content = [self.about.as_bytes(), self.slots.as_bytes()].concat();
@@ -66,7 +66,8 @@ impl SegmentIndex {
         block
     }
 
-    /// Whether the segment may hold what the filter lets pass.
+    /// Whether the segment may hold an event that the filter lets pass. Only times are compared,
+    /// with some slack for clocks that are fitted differently with more of the session at hand.
     #[must_use]
     pub fn may_pass(&self, filter: &Filter) -> bool {
         let Index {
@@ -87,7 +88,7 @@ impl SegmentIndex {
     }
 }
 
-/// Makes the index of a segment out of its blocks, in memory that its pages do not take.
+/// Makes the index of a segment out of its blocks. The memory does not grow with the pages.
 #[derive(Debug, Default)]
 pub struct IndexBuilder {
     session: Option<(Uuid, SessionBlock)>,
@@ -99,7 +100,8 @@ pub struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// Takes a block of the segment. `None`: it cannot be understood, there will be no index.
+    /// Takes the next block of the segment. `None`: it cannot be understood, and there will be no
+    /// index.
     pub fn take(&mut self, block: &Block<'_>) -> Option<()> {
         let content = block.content;
         match block.header.kind {
@@ -165,8 +167,8 @@ impl IndexBuilder {
         Some(())
     }
 
-    /// The index of a segment of this size whose end has this checksum. `None`: it holds no
-    /// session.
+    /// The index of a segment of `segment_bytes` bytes whose end has the CRC-32 `tail_crc`; see
+    /// [`segment_end`](crate::store::segment_end). `None`: it holds no session.
     #[must_use]
     pub fn finish(self, segment_bytes: u64, tail_crc: u32) -> Option<SegmentIndex> {
         let (session, block) = self.session?;

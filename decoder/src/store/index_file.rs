@@ -1,4 +1,4 @@
-//! The index beside a segment.
+//! The file with the index of a segment, next to the segment.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,7 +10,8 @@ use ringmark_format::store::INDEX_TAIL_BYTES;
 use super::files::index_of;
 use super::index::SegmentIndex;
 
-/// The index of a segment, if it is there and speaks of the segment as it is now.
+/// Reads the index of a segment. `None`: there is none, or the segment has changed since it was
+/// made.
 #[must_use]
 pub fn load_index(segment: &Path) -> Option<SegmentIndex> {
     let index = SegmentIndex::read(&fs::read(index_of(segment)).ok()?)?;
@@ -19,7 +20,8 @@ pub fn load_index(segment: &Path) -> Option<SegmentIndex> {
     speaks_of_it.then_some(index)
 }
 
-/// Size of a segment, and the checksum of its end.
+/// Size of a segment in bytes, and the CRC-32 of its last [`INDEX_TAIL_BYTES`] bytes: by these an
+/// index knows its segment.
 ///
 /// # Errors
 /// It cannot be read.

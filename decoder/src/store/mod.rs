@@ -1,5 +1,8 @@
-//! What lies in a collector's store, for those who read it: segments, their indexes, copies of what
-//! was cut off them. Writing there is the collector's.
+//! The files of a collector's store, for its readers: segments, their indexes, and copies of what
+//! was cut off segments. Only the collector writes there.
+//!
+//! [`segments`] finds the files by name, [`load_index`] says what a segment holds without reading
+//! it, and [`SegmentIndex::may_pass`] says whether a filter needs it.
 
 mod files;
 mod index;

@@ -1,4 +1,7 @@
-//! Function records put together to calls, thread by thread.
+//! Pairs function records into calls, thread by thread.
+//!
+//! Each ring has a stack of open calls. An entry pushes a call; an exit ends the innermost call of
+//! its function and, as unseen, the calls inside that one, whose exits were lost.
 
 use std::collections::HashMap;
 
@@ -12,35 +15,35 @@ use crate::trace_file::functions::Function;
 pub enum Ended {
     /// It returned.
     Returned,
-    /// It was unwound: by an exception, a `longjmp`, the end of its thread.
+    /// It was unwound by an exception, a `longjmp` or the end of its thread.
     Unwound,
-    /// Nothing says how: its exit was lost, or it was left without a record.
+    /// Not known: its exit was lost, or no record was written.
     Unseen,
 }
 
 /// A call that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// Its function.
+    /// The function that was called.
     pub function: &'a Function,
-    /// Id of its function in the session.
+    /// Id of the function in the session.
     pub id: u32,
-    /// When it was entered, ns since the session's start; `None`: before the first record at hand.
+    /// Time of its entry, in ns since the session's start; `None`: before the first record.
     pub entered_ns: Option<u64>,
-    /// When it was left.
+    /// Time at which it was left, in ns since the session's start.
     pub left_ns: u64,
-    /// Time in calls of traced functions inside it.
+    /// Time in calls of traced functions inside it, in ns.
     pub children_ns: u64,
-    /// Open calls around it.
+    /// Number of open calls around it.
     pub depth: u32,
-    /// The same function is open further out.
+    /// Whether a call of the same function is open further out.
     pub recursive: bool,
     /// How it ended.
     pub ended: Ended,
 }
 
 impl Call<'_> {
-    /// How long it took, if its entry is known.
+    /// Its duration in ns; `None`: its entry is not known.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         Some(self.left_ns.saturating_sub(self.entered_ns?))
@@ -56,19 +59,19 @@ pub enum Step<'a> {
         function: &'a Function,
         /// Id of its function in the session.
         id: u32,
-        /// Open calls around it.
+        /// Number of open calls around it.
         depth: u32,
-        /// No record will say when it ends.
+        /// Whether no record will say when it ends.
         loose: bool,
     },
-    /// A call ended whose beginning came as [`Step::Entered`], or is not at hand.
+    /// A call ended. Its beginning came as [`Step::Entered`], or lies before the first record.
     Left(Call<'a>),
-    /// A call of which one record tells beginning and end.
+    /// A call whose beginning and end come from one record.
     Whole(Call<'a>),
 }
 
 #[derive(Debug)]
-struct Open<'a> {
+struct OpenCall<'a> {
     function: &'a Function,
     id: u32,
     entered_ns: u64,
@@ -78,7 +81,7 @@ struct Open<'a> {
 /// The calls of one thread.
 #[derive(Debug, Default)]
 struct Thread<'a> {
-    open: Vec<Open<'a>>,
+    open: Vec<OpenCall<'a>>,
     /// Start and duration of calls that one record described, until the call around them comes.
     whole: Vec<(u64, u64)>,
 }
@@ -87,12 +90,13 @@ struct Thread<'a> {
 #[derive(Debug, Default)]
 pub struct Calls<'a> {
     threads: HashMap<(Uuid, u64), Thread<'a>>,
-    /// Only records that one of these tracers wanted count.
+    /// Bits of tracers; only records that one of them wanted count. `None`: all records.
     tracers: Option<u64>,
 }
 
 impl<'a> Calls<'a> {
-    /// No call is open. With `tracers`, a set of bits, only what one of them wanted counts.
+    /// A state without open calls. With `tracers`, in which bit t stands for the tracer with
+    /// number t, only records that one of these tracers wanted count.
     #[must_use]
     pub fn new(tracers: Option<u64>) -> Self {
         Self {
@@ -101,8 +105,8 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Takes the next event in order of time; `to` gets what it means. Events that are no function
-    /// records mean nothing.
+    /// Takes the next event in the order of time, and gives `to` each step that it means for the
+    /// calls of its thread. Events that are no function records mean none.
     pub fn take(&mut self, event: &Event<'a>, mut to: impl FnMut(Step<'a>)) {
         let Some(meaning) = event.ty.function else {
             return;
@@ -137,7 +141,7 @@ impl<'a> Calls<'a> {
                 loose: meaning.loose,
             });
             if !meaning.loose {
-                thread.open.push(Open {
+                thread.open.push(OpenCall {
                     function,
                     id,
                     entered_ns: event.t_ns,
@@ -147,7 +151,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Open calls of the thread of `event`.
+    /// Number of open calls in the ring of `event`.
     #[must_use]
     pub fn depth(&self, event: &Event<'_>) -> usize {
         let key = (event.session.uuid, event.ring().0);
@@ -191,7 +195,7 @@ impl<'a> Thread<'a> {
 
 /// Ends the innermost open call of this function, and those inside it.
 fn leave<'a>(
-    open: &mut Vec<Open<'a>>,
+    open: &mut Vec<OpenCall<'a>>,
     now: u64,
     function: &'a Function,
     id: u32,
@@ -223,7 +227,7 @@ fn leave<'a>(
     }
 }
 
-fn pop<'a>(open: &mut Vec<Open<'a>>, now: u64, ended: Ended) -> Option<Call<'a>> {
+fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<'a>> {
     let last = open.pop()?;
     let call = Call {
         function: last.function,

@@ -1,4 +1,4 @@
-//! Time and number of calls for each function.
+//! Sums number and time of the calls of each function.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,27 @@ use crate::sums::calls::{Call, Ended};
 use crate::trace_file::functions::Function;
 use crate::trace_file::session::Session;
 
-/// The calls of one function, over all sessions and threads.
+/// The calls of one function, over all sessions and threads. Times are in ns.
 #[derive(Debug, Clone, Default)]
 pub struct FunctionTimes {
-    /// Its name.
+    /// Name of the function, demangled.
     pub name: Vec<u8>,
     /// File name of its module.
     pub module: Vec<u8>,
-    /// Its calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Of these: unwound, or left without a record.
+    /// Calls that were unwound, or left without a record; part of `calls`.
     pub not_returned: u64,
-    /// Of these: no record says when they ended.
+    /// Calls without a record of their end; part of `calls`.
     pub no_end: u64,
-    /// Of those without an end: nobody had asked for it, their tracer is of kind `function`.
+    /// Calls whose tracers record entries only (kind `function`); part of `no_end`.
     pub entries_only: u64,
-    /// Time in it and in what it called; calls inside a call of the same function count once. ns.
+    /// Time in it and in what it called, in ns. Calls inside a call of the same function are not
+    /// counted again.
     pub total_ns: u64,
-    /// Time in it without the traced functions that it called, ns.
+    /// Time in it without the traced functions that it called, in ns.
     pub self_ns: u64,
-    /// Durations of the calls whose beginning is known, ns; sorted.
+    /// Durations of the calls whose beginning is known, in ns; sorted at the end.
     durations: Vec<u64>,
 }
 
@@ -45,13 +46,13 @@ impl FunctionTimes {
         }
     }
 
-    /// Whether the duration of any call is known: without one all times are 0.
+    /// Whether the duration of any call is known; if none is, all times are 0.
     #[must_use]
     pub fn is_timed(&self) -> bool {
         !self.durations.is_empty()
     }
 
-    /// Mean duration of a call, ns.
+    /// Mean duration of a call, in ns; 0: none is known.
     #[must_use]
     pub fn mean_ns(&self) -> u64 {
         let sum: u128 = self.durations.iter().map(|ns| u128::from(*ns)).sum();
@@ -59,7 +60,7 @@ impl FunctionTimes {
         mean.unwrap_or(0).try_into().unwrap_or(u64::MAX)
     }
 
-    /// The duration that `percent` of the calls do not exceed, ns; 100: the longest.
+    /// The duration in ns that `percent` of the calls do not exceed. 100 gives the longest call.
     #[must_use]
     pub fn percentile_ns(&self, percent: u32) -> u64 {
         let rank = (self.durations.len() as u64 * u64::from(percent)).div_ceil(100);
@@ -68,7 +69,8 @@ impl FunctionTimes {
     }
 }
 
-/// Times of all functions.
+/// Collects the times of all functions, call by call. One function in several sessions, with the
+/// same name and module, is one row.
 #[derive(Debug, Default)]
 pub struct Profile {
     functions: Vec<FunctionTimes>,
@@ -84,7 +86,7 @@ impl Profile {
         self.of(session, call.id, call.function).add(call);
     }
 
-    /// Adds a call of which no record says when it ended. With `entries_only` nobody had asked.
+    /// Adds a call without a record of its end. `entries_only`: its tracers record entries only.
     pub fn add_endless(
         &mut self,
         session: &Session,

@@ -1,4 +1,7 @@
-//! What profile tracers have gathered: the events that say so, and what is read off a histogram.
+//! What profile tracers have gathered in the program, and what a histogram says.
+//!
+//! A tracer of kind profile counts calls in memory. It writes the result as `function_profile`
+//! events when it is stopped and when the program exits.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +13,7 @@ use crate::events::filter::Filter;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::value::Value;
 
-/// What a tracer has gathered of a function.
+/// What a profile tracer has gathered of a function, with the sums that follow from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gathered(pub tracer_text::Gathered<'static>);
 
@@ -39,21 +42,23 @@ impl Gathered {
         Some((found.tracer?, Self(found.gathered)))
     }
 
-    /// Calls whose duration is known.
+    /// Number of calls whose duration is known.
     #[must_use]
     pub fn timed(&self) -> u64 {
         let calls = self.0.histogram.0.iter().map(|(_, calls)| *calls);
         calls.fold(0, u64::saturating_add)
     }
 
-    /// Calls so far, and those of them without a known end: still open, on another stack or too deep.
+    /// Number of calls, and how many of them have no known end: still open, on another stack, or
+    /// too deep.
     #[must_use]
     pub fn calls(&self) -> (u64, u64) {
         let calls = self.0.calls.saturating_add(self.0.open);
         (calls, calls.saturating_sub(self.timed()))
     }
 
-    /// Total, own, mean, median, 99th percentile and longest, in ns, where any is known.
+    /// Total, own, mean, median, 99th percentile and longest duration, in ns; `None`: no duration
+    /// is known.
     #[must_use]
     pub fn times(&self) -> Option<[u64; 6]> {
         (self.timed() > 0).then(|| {
@@ -68,14 +73,14 @@ impl Gathered {
         })
     }
 
-    /// Mean duration, ns.
+    /// Mean duration in ns; 0: none is known.
     #[must_use]
     pub fn mean(&self) -> u64 {
         self.0.sum.checked_div(self.timed()).unwrap_or(0)
     }
 
-    /// About what `percent` of the calls do not exceed: calls are taken to be spread evenly over
-    /// their bucket.
+    /// The duration in ns that about `percent` of the calls do not exceed. Calls are taken to be
+    /// spread evenly over their bucket of the histogram.
     #[must_use]
     pub fn percentile(&self, percent: u32) -> u64 {
         let rank = (u128::from(self.timed()) * u128::from(percent)).div_ceil(100);

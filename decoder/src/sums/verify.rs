@@ -1,4 +1,4 @@
-//! What a dump holds, what it lost, and whether that adds up.
+//! The account of a dump: what it holds, what was lost, and whether that adds up.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,10 @@ use crate::trace_file::dump::Dump;
 use crate::trace_file::loss::{self, Loss, Why};
 use crate::trace_file::session::{Session, Slot};
 
-/// The account of a dump. `events + cancelled + uncommitted + reserved + overwritten +
-/// missing` are all reservations that were ever made in it; `lost` were never made.
+/// The account of a dump.
+///
+/// `events + cancelled + uncommitted + reserved + overwritten + missing` are all reservations that
+/// were ever made in it; `lost` events never had one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Committed events that are here.
@@ -21,35 +23,35 @@ pub struct Verification {
     pub overwritten: u64,
     /// Events that were written and are not in this dump.
     pub missing: u64,
-    /// Reservations that were given up.
+    /// Reservations that were cancelled.
     pub cancelled: u64,
     /// Reservations that were not committed when their page was read.
     pub uncommitted: u64,
     /// Records of a reserved type that this version does not know.
     pub reserved: u64,
-    /// Events that are earlier than what the dump is of: not shown, and not lost.
+    /// Events earlier than the recorded window: not shown, and not lost.
     pub left_out: u64,
-    /// Events whose tick lies before that of the event before in their ring.
+    /// Events whose tick lies before that of the event before them in their ring.
     pub backward: u64,
     /// Pages whose clock sample lies before that of the page before: the clock itself went back.
     pub clock_steps: u64,
     /// Reservations that two pages of a slot both claim.
     pub contradictions: u64,
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u64,
-    /// Claims of rings that have pages here.
+    /// Number of rings (claims of slots) that have pages here.
     pub rings: u64,
-    /// Pages.
+    /// Number of pages.
     pub pages: u64,
-    /// Copies of pages that brought nothing new, dropped.
+    /// Copies of pages that brought nothing new.
     pub repeated: u64,
     /// Copies of pages that contradict another one.
     pub conflicts: u64,
     /// Segments of a store that were removed while it was read; what was in them counts as missing,
     /// as if they had been removed before.
     pub removed_segments: u64,
-    /// Copies of what a collector cut off segments' ends that lie in a store. Not damage: what is
-    /// gone for good is missing.
+    /// Files of a store that hold what a collector cut off the ends of segments. They are no
+    /// damage: events that are gone for good count as missing.
     pub cut_off: u64,
     /// What could not be used.
     pub damage: Vec<Damage>,
@@ -57,18 +59,18 @@ pub struct Verification {
     pub first_ns: Option<u64>,
     /// Latest event, ns since 1970.
     pub last_ns: Option<u64>,
-    /// How wrong the times of sessions of several hosts can be beside each other, ns, if their
-    /// collector measured.
+    /// Bound of the error when times of several hosts are compared, in ns; `None`: no collector
+    /// measured their clocks.
     pub clock_error_ns: Option<u64>,
-    /// Sessions that had no room to describe all their event types.
+    /// Number of sessions that had no room to describe all their event types.
     pub incomplete_schemas: u64,
-    /// Nothing is damaged or missing, and every session's final counters are here: every event
-    /// is delivered or counted.
+    /// Whether nothing is damaged or missing and every session's final counters are here: every
+    /// event is delivered or counted.
     pub complete: bool,
 }
 
 impl Dump {
-    /// The account of this dump.
+    /// Counts every reservation of the dump by what became of it.
     #[must_use]
     pub fn verify(&self) -> Verification {
         let mut sum = Verification {
@@ -95,8 +97,8 @@ impl Dump {
     }
 }
 
-/// Events whose tick lies before that of the event before: of interrupted code, with a time that the
-/// program held, or of a clock that went back.
+/// Events whose tick lies before that of the event before them. Their code was interrupted, they
+/// have a time that the program held, or the clock went back.
 fn backward(slot: &Slot) -> u64 {
     let within: u64 = slot.pages.iter().map(|p| p.summary.backward).sum();
     let mut between = 0;
@@ -115,7 +117,7 @@ fn backward(slot: &Slot) -> u64 {
 /// interrupted, or have a time that the program held.
 const HELD: u64 = 1 << 22;
 
-/// Pages whose sample of the clock, or of `CLOCK_MONOTONIC` beside it, went back.
+/// Pages whose sample of the clock, or of `CLOCK_MONOTONIC`, went back.
 fn clock_steps(slot: &Slot) -> u64 {
     let back = |new: u64, old: u64| new.saturating_add(HELD) < old;
     let pairs = slot.pages.iter().zip(slot.pages.iter().skip(1));
@@ -175,8 +177,8 @@ impl Verification {
         }
     }
 
-    /// Events lost, damage, or events that are not here: exit code 1. What was overwritten alone
-    /// is fine.
+    /// Whether no event was lost or is missing, and nothing is damaged. Overwritten events are no
+    /// fault.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.lost == 0 && self.damage.is_empty() && self.missing == 0 && self.contradictions == 0

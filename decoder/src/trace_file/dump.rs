@@ -1,4 +1,7 @@
-//! One or several inputs put together: sessions, their schema, their pages, what was wrong.
+//! One or several inputs put together: sessions with their schema and pages, and what was wrong.
+//!
+//! Blocks may come in any order and more than once. They are grouped by session first; when all
+//! inputs have been read, pages are checked, the schema is read and the clocks are fitted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -23,32 +26,36 @@ use crate::trace_file::{spans, window};
 use crate::words::distance::distance;
 use crate::words::escape::Printable;
 
-/// Everything that the inputs hold, put in order. Memory is linear in the inputs' size.
+/// Everything that the inputs hold, put in order: the start of every analysis.
+///
+/// [`Self::events`] gives the events of all sessions, [`Self::verify`] the account of losses.
+/// Memory is linear in the size of the inputs.
 #[derive(Debug, Default)]
 pub struct Dump {
     /// Sessions in the order of their first block.
     pub sessions: Vec<Session>,
-    /// What could not be used.
+    /// What could not be used, in the order in which it was found.
     pub damage: Vec<Damage>,
-    /// Valid blocks that were read; a container counts as one.
+    /// Number of valid blocks that were read; a container counts as one.
     pub blocks: u64,
     /// Bytes that were read.
     pub bytes: u64,
-    /// Bytes of segments that were not read: see [`DumpBuilder::leave_out`].
+    /// Bytes of segments that were left out; see [`DumpBuilder::leave_out`].
     pub left_out_bytes: u64,
-    /// Segments of a store that were removed while it was read: as if they had been before.
+    /// Segments of a store that were removed while it was read. Their events count as missing, as
+    /// if the segments had been removed before.
     pub removed_segments: u64,
-    /// Pages that were there already, with nothing new.
+    /// Copies of pages that brought nothing new.
     pub repeated: u64,
-    /// Copies of pages that contradict another one; each is an item of `damage` too.
+    /// Copies of pages that contradict another copy; each is an item of `damage` too.
     pub conflicts: u64,
-    /// Blocks of kinds that this decoder does not know.
+    /// Blocks of kinds that are not known here.
     pub unknown_blocks: u64,
 }
 
 impl Dump {
-    /// Names of described types closest to `wanted`, at most `count`: for a filter that matches
-    /// nothing.
+    /// Names of event types closest to `wanted`, the closest first, at most `count`. A message
+    /// suggests them when a filter matches nothing.
     #[must_use]
     pub fn closest_names(&self, wanted: &str, count: usize) -> Vec<String> {
         let types = self.sessions.iter().flat_map(|s| s.schema.types());
@@ -62,7 +69,7 @@ impl Dump {
     }
 }
 
-/// Puts a [`Dump`] together.
+/// Puts a [`Dump`] together out of any number of inputs.
 #[derive(Debug, Default)]
 pub struct DumpBuilder {
     dump: Dump,
@@ -102,26 +109,26 @@ struct Partial {
     samples: Vec<Sample>,
     host_clocks: Vec<HostClock>,
     left_out: Vec<IndexSlot>,
-    /// What the latest WINDOW block after the latest SESSION block says.
+    /// From the latest WINDOW block after the latest SESSION block.
     window: Option<u64>,
-    /// Something of it was read without one.
+    /// Whether something was read without a window before it.
     is_whole: bool,
-    /// The streamer, or recorder, had the session's clocks: it sampled them.
+    /// Whether the streamer or recorder sampled the session's own clocks.
     shares_clocks: bool,
 }
 
 impl DumpBuilder {
-    /// Nothing read yet.
+    /// A builder that has read nothing.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads all of `input`, which messages call `source`.
+    /// Reads all of `input`. Messages call it `source`, usually a path.
     ///
     /// # Errors
-    /// The first damage, if the input gave no valid block at all, or is of a newer major version
-    /// or another byte order: it is unreadable. Other damage is kept in [`Dump::damage`].
+    /// The input is unreadable: it gave no valid block, or has a newer major version or another
+    /// byte order. The error is its first damage. Other damage is kept in [`Dump::damage`].
     pub fn read(&mut self, source: &str, input: impl Read) -> Result<(), Damage> {
         let mut reader = BlockReader::new(source, input);
         let source: Arc<str> = source.into();
@@ -227,10 +234,10 @@ impl DumpBuilder {
         &mut self.partial[index]
     }
 
-    /// Checks every page, reads the schema, fits the clocks.
+    /// Checks every page, reads the schema and fits the clocks, session by session.
     #[must_use]
     pub fn finish(mut self) -> Dump {
-        // Of a session of which nothing was read nothing is to be told.
+        // A session of which only an index was read is not reported.
         let known = |p: &Partial| p.block.is_some() || p.left_out.is_empty() || !p.pages.is_empty();
         for partial in self.partial.into_iter().filter(known) {
             let number = self.dump.sessions.len();

@@ -1,4 +1,4 @@
-//! Fields of event types: where their values lie in a payload and how they are read.
+//! Fields of event types: where their values lie in a payload, and how they are read.
 
 use ringmark_format::attribute::{Attribute, Attributes, tag};
 use ringmark_format::schema::{FieldEntry, Kind, OPTIONAL, semantic};
@@ -9,28 +9,28 @@ use crate::trace_file::value::Value;
 /// A field of an event type.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// Its name, as found.
+    /// Its name, as found: not known to be UTF-8.
     pub name: Vec<u8>,
-    /// How its bytes are read; `None` for a number that this decoder does not know, or one whose
-    /// values have another size there: then they are shown raw.
+    /// How its bytes are read. `None`: the kind is not known here, or its values have another
+    /// size; then the bytes are shown raw.
     pub kind: Option<Kind>,
     /// 0: one value; n: an array of n values.
     pub count: u16,
-    /// Offset in the payload.
+    /// Offset of the first value in the payload, in bytes.
     pub offset: u32,
-    /// Bytes of one value in the fixed part.
+    /// Bytes of one value in the payload's fixed part.
     pub bytes: u32,
     /// Whether the value may be absent.
     pub optional: bool,
-    /// Unit, or empty.
+    /// Unit of the value ("ns", "bytes"), or empty.
     pub unit: Vec<u8>,
-    /// Display base; 10 if not given.
+    /// Base in which text shows the value: 2, 8, 10 or 16. Default: 10, and 16 for addresses.
     pub base: u32,
-    /// See [`ringmark_format::schema::semantic`].
+    /// What the value means; see [`ringmark_format::schema::semantic`].
     pub semantic: Option<u32>,
-    /// Labels of values, in the order of the values.
+    /// Labels of values, by ascending value, each value once.
     pub labels: Vec<(u64, Vec<u8>)>,
-    /// The value was replaced in the producer.
+    /// Whether the producer replaced the value to keep it out of the trace.
     pub redacted: bool,
 }
 
@@ -81,7 +81,7 @@ impl Field {
         if self.semantic == Some(semantic::ADDRESS) && self.base == 10 {
             self.base = 16;
         }
-        // Of two labels of one value the first counts.
+        // The first of several labels of one value counts.
         self.labels.sort_by_key(|(value, _)| *value);
         self.labels.dedup_by_key(|(value, _)| *value);
     }
@@ -95,7 +95,7 @@ impl Field {
         self.count == 0 && !self.optional && number
     }
 
-    /// The label of a value, if it has one.
+    /// The label of a value, for output in place of the number; `None`: it has none.
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&[u8]> {
         let place = self.labels.partition_point(|(v, _)| *v < value);
@@ -103,7 +103,8 @@ impl Field {
         (*found == value).then_some(label)
     }
 
-    /// Its value in `payload`; [`Value::Missing`] if the payload is too short.
+    /// Reads the field's value from `payload`, the payload of one of its type's records.
+    /// [`Value::Missing`] if the payload is too short.
     #[inline]
     #[must_use]
     pub fn value<'a>(&self, payload: &'a [u8]) -> Value<'a> {
@@ -134,7 +135,7 @@ impl Field {
         presence.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
     }
 
-    /// A field of a kind that this decoder does not know: its bytes.
+    /// The bytes of a field whose kind is not known here.
     fn unreadable<'a>(&self, payload: &'a [u8]) -> Value<'a> {
         let bytes = (self.bytes as usize).saturating_mul(usize::from(self.count.max(1)));
         let end = (self.offset as usize).saturating_add(bytes);

@@ -1,5 +1,7 @@
-//! What the schema says about functions: modules, functions, tracers, and which function and which
-//! tracers a record's type means.
+//! What the schema says about functions: modules, functions and function tracers.
+//!
+//! The type of a function record has no name of its own. It means one function, one thing that
+//! happened to it, and the set of tracers that wanted the record ([`FunctionUse`]).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,18 +18,18 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 /// A program or shared object that was loaded.
 #[derive(Debug, Clone)]
 pub struct Module {
-    /// Where it was loaded.
+    /// Address at which it was loaded.
     pub base: u64,
     /// Size of its mapping in bytes.
     pub bytes: u64,
-    /// Its path, as found.
+    /// Its path, as the program found it.
     pub path: Vec<u8>,
-    /// Its build id, or empty.
+    /// Its GNU build id, raw bytes, or empty.
     pub build_id: Vec<u8>,
 }
 
 impl Module {
-    /// The last part of its path.
+    /// The last part of its path, which output shows.
     #[must_use]
     pub fn file_name(&self) -> &[u8] {
         self.path.rsplit(|b| *b == b'/').next().unwrap_or(&[])
@@ -41,39 +43,40 @@ pub struct Function {
     pub address: u64,
     /// Size in bytes; 0: not known.
     pub bytes: u32,
-    /// Id of its module.
+    /// Id of its module, for [`Functions::module`].
     pub module: u32,
-    /// Its name for people: demangled; without a symbol its place, `module+0x11d0`.
+    /// Its name for output: demangled. A function without a symbol has its place,
+    /// `module+0x11d0`.
     pub name: Vec<u8>,
     /// Its name in the symbol table, or empty.
     pub symbol: Vec<u8>,
 }
 
-/// A tracer of the session.
+/// A function tracer of the session.
 #[derive(Debug, Clone)]
 pub struct Tracer {
     /// Its name, as found.
     pub name: Vec<u8>,
     /// `None` for a number that this decoder does not know.
     pub kind: Option<TracerKind>,
-    /// Commands that name no tracer mean this one.
+    /// Whether commands that name no tracer mean this one.
     pub default: bool,
-    /// What it wants, as its user wrote it, or empty.
+    /// The functions that it traces, as its user wrote them, or empty.
     pub filter: Vec<u8>,
 }
 
-/// What a function record's type says.
+/// What the type of a function record means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionUse {
-    /// Id of the function.
+    /// Id of the function, for [`Functions::function`].
     pub function: u32,
-    /// Left, not entered.
+    /// Whether the record was written when the function was left; else, when it was entered.
     pub exit: bool,
-    /// Of an entry: no exit comes. Of an exit: unwound.
+    /// An entry with this set has no exit; an exit with it was unwound.
     pub loose: bool,
-    /// The exit carries the duration, there was no entry.
+    /// Whether the exit carries the duration and no entry was written.
     pub timed: bool,
-    /// Bit t: tracer t wants it.
+    /// Bit t: the tracer with number t wanted the record.
     pub tracers: u64,
 }
 
@@ -107,7 +110,7 @@ fn parts<'e, T: FromBytes + KnownLayout + Immutable>(
     let (fixed, _) = T::read_from_prefix(body).map_err(|_| "fixed part of an entry too short")?;
     let attributes = body
         .get(align8(header.fixed_bytes.into())..)
-        .ok_or("attributes start behind the entry's end")?;
+        .ok_or("attributes start after the entry's end")?;
     Ok((fixed, Attributes::new(attributes)))
 }
 
@@ -123,8 +126,8 @@ fn text(attributes: &Attributes<'_>, tag: u16) -> Result<Vec<u8>, &'static str> 
 }
 
 impl Functions {
-    /// Takes an entry of one of the kinds that speak of functions; of two with one id the first
-    /// counts. Other kinds are not looked at.
+    /// Takes a schema entry. The first of two entries with one id counts. Entries that do not
+    /// describe functions are passed over.
     pub(crate) fn take(&mut self, header: &EntryHeader, body: &[u8]) -> Result<(), &'static str> {
         let id = header.id;
         match header.kind {
@@ -184,7 +187,7 @@ impl Functions {
         self.functions.insert(id, function);
     }
 
-    /// What a type means; `None`: it is not described.
+    /// What the type with this id means; `None`: it is no function type, or not described.
     #[must_use]
     pub fn meaning(&self, id: TypeId) -> Option<FunctionUse> {
         let ty = FunctionType::unpack(id.0)?;
@@ -212,7 +215,7 @@ impl Functions {
         self.modules.get(&id)
     }
 
-    /// The function that `address` lies in, as far as the dump knows it.
+    /// The traced function that `address` of the process lies in; `None`: none that is described.
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<&Function> {
         let (start, id) = self.by_address.range(..=address).next_back()?;
@@ -220,7 +223,7 @@ impl Functions {
         (address - start < u64::from(function.bytes)).then_some(function)
     }
 
-    /// The module that `address` lies in; of several the one loaded last.
+    /// The module that `address` of the process lies in; the one loaded last, if several do.
     #[must_use]
     pub fn module_at(&self, address: u64) -> Option<&Module> {
         let mut latest_first = self.modules.values().rev();
@@ -231,7 +234,8 @@ impl Functions {
         })
     }
 
-    /// Whether one of these tracers, a set of bits, has ends of calls recorded where that can be.
+    /// Whether one of these tracers records the ends of calls. `tracers` has bit t for the tracer
+    /// with number t. Tracers of kind `function` record entries only.
     #[must_use]
     pub fn want_ends(&self, tracers: u64) -> bool {
         let mut meant = self.tracers.iter().filter(|(number, _)| {
@@ -241,7 +245,8 @@ impl Functions {
         meant.any(|(_, tracer)| tracer.kind != Some(TracerKind::Function))
     }
 
-    /// The tracers by number.
+    /// The tracers by their number in the session, which is their bit in
+    /// [`FunctionUse::tracers`].
     pub fn tracers(&self) -> impl Iterator<Item = (u32, &Tracer)> {
         self.tracers
             .iter()

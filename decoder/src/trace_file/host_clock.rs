@@ -1,8 +1,13 @@
-//! A host's monotonic clock on the collector's wall clock, with how wrong that can be.
+//! Maps a host's monotonic clock to the collector's wall clock, with a bound of the error.
+//!
+//! The collector measures each host's clocks from time to time. A measurement is kept unless an
+//! earlier or a later one knows its time better. Between two measurements the map is linear, so it
+//! is monotone and the order of events stays.
 
 use ringmark_format::stream::{HOST_DRIFT_PPM, HostClock};
 
-/// One measurement: at `mono` of the host the collector's clock showed `real`.
+/// One measurement: at `mono` of the host the collector's clock showed `real`, with an error of at
+/// most `error`. All in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
     mono: u64,
@@ -16,15 +21,15 @@ pub(crate) struct HostMap {
     points: Vec<Point>,
 }
 
-/// By how much two clocks may part in `ns`.
+/// How far two clocks may drift apart in `ns`.
 const fn drift(ns: u64) -> u64 {
     // Divided first: a little too much, and no overflow.
     (ns / 1_000_000 + 1) * HOST_DRIFT_PPM as u64
 }
 
 impl HostMap {
-    /// `zero`: the session's start on both clocks of the host. `shares_mono`: the measured clocks
-    /// are the session's.
+    /// `zero`: the session's start on the monotonic and the wall clock of the host. `shares_mono`:
+    /// the measured monotonic clock is the session's. `None`: there is no measurement.
     pub(crate) fn new(clocks: &[HostClock], zero: (u64, u64), shares_mono: bool) -> Option<Self> {
         let mut points: Vec<_> = clocks
             .iter()
@@ -39,7 +44,7 @@ impl HostMap {
             .collect();
         points.sort_unstable();
         points.dedup();
-        // Whoever is behind knows of those before, and the other way round.
+        // An error is bounded by earlier measurements and by later ones.
         let mut points = without_worse(points.into_iter());
         points.reverse();
         let mut points = without_worse(points.into_iter());
@@ -47,7 +52,7 @@ impl HostMap {
         (!points.is_empty()).then_some(Self { points })
     }
 
-    /// The points around `mono`: the last one at or before it, and the first one behind.
+    /// The points around `mono`: the last one at or before it, and the first one after it.
     fn around(&self, mono: u64) -> (Option<Point>, Option<Point>) {
         let behind = self.points.partition_point(|p| p.mono <= mono);
         let before = behind.checked_sub(1);
@@ -70,7 +75,7 @@ impl HostMap {
         }
     }
 
-    /// How wrong that can be, ns.
+    /// Bound of the error of [`Self::real_ns`], in ns.
     pub(crate) fn error_ns(&self, mono: u64) -> u64 {
         match self.around(mono) {
             (Some(a), Some(b)) => error_between(a, b, mono),
@@ -82,14 +87,14 @@ impl HostMap {
     }
 }
 
-/// Where a clock that ran with the realtime clock since the session's start stands.
+/// The time of a monotonic clock that ran like the wall clock since the session's start.
 fn since((mono_zero, real_zero): (u64, u64), clock: &HostClock) -> u64 {
     let host_real = i128::from(clock.real_ns) + i128::from(clock.offset_ns);
     let mono = i128::from(mono_zero) + host_real - i128::from(real_zero);
     u64::try_from(mono.max(0)).unwrap_or(u64::MAX)
 }
 
-/// What the distances of two points on the two clocks differ by.
+/// By how much the distance of two points differs between the two clocks.
 fn apart(a: Point, b: Point) -> u64 {
     a.mono.abs_diff(b.mono).abs_diff(a.real.abs_diff(b.real))
 }
@@ -101,8 +106,8 @@ fn agree(a: Point, b: Point) -> bool {
     (a.mono <= b.mono) == (a.real <= b.real) && apart(a, b) <= possible
 }
 
-/// Without points that an earlier one of the row knows better, and without such whose clocks do
-/// not both go on.
+/// Leaves out points whose time an earlier one of the row knows better, and points at which not
+/// both clocks go on.
 fn without_worse(points: impl Iterator<Item = Point>) -> Vec<Point> {
     let mut kept: Vec<Point> = Vec::new();
     for point in points {

@@ -1,4 +1,7 @@
-//! What was lost and where, by subtraction of the cumulative counts in pages and counters.
+//! How many events are not there, where, and why.
+//!
+//! Every page and every COUNTERS block has cumulative counts, which are never reset. A loss is the
+//! difference between two of them, so it is exact even where pages are missing.
 
 use ringmark_format::RingId;
 use ringmark_format::counters::{CAUSES, Cause};
@@ -8,19 +11,19 @@ use ringmark_format::store::IndexSlot;
 use crate::blocks::page::Page;
 use crate::trace_file::session::{Session, Slot};
 
-/// Why events are not in the output.
+/// Why events are not in the output, the class of a [`Loss`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// Never written; the cause where it is known.
+    /// Never written: the ring was full, or another cause. `None`: the cause is not known.
     Lost(Option<Cause>),
-    /// Written, then replaced: the purpose of overwrite mode.
+    /// Written, then replaced by newer events, as overwrite mode does.
     Overwritten,
-    /// Written, but not in this input: damaged, cut off, or read out by somebody else.
+    /// Written, but not in this input: damaged, cut off, or moved out by another reader.
     Missing,
 }
 
 impl Why {
-    /// The cause as output names it.
+    /// The cause as output names it, in text and in JSON.
     #[must_use]
     pub const fn cause(self) -> &'static str {
         match self {
@@ -32,21 +35,21 @@ impl Why {
     }
 }
 
-/// A number of events that are not there.
+/// A number of events that are not there, for one reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
     /// Why.
     pub why: Why,
-    /// How many.
+    /// How many events, at least 1.
     pub count: u64,
 }
 
 /// The losses of one slot, in order: before page `i` of the slot stands `before[i]`.
 #[derive(Debug, Default)]
 pub(crate) struct SlotLosses {
-    /// (index of the page behind the loss, the loss); index = number of pages: at the end.
+    /// (index of the page after the loss, the loss); the number of pages: a loss at the end.
     pub items: Vec<(usize, Loss)>,
-    /// Reservations that pages show twice: first_event went back.
+    /// Reservations that two pages both claim: `first_event` went back.
     pub contradictions: u64,
 }
 
@@ -104,7 +107,7 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
         }
         let now = header.lost_before.saturating_sub(lost);
         if page.is_old() {
-            // What is missing here is earlier than what the dump is of.
+            // What is missing here is earlier than the recorded window.
             causes.take(now, |_, _| {});
         } else {
             losses.not_here(index, header.first_event, events, gap(session));
@@ -158,7 +161,7 @@ fn left_out(session: &Session, slot: u32) -> impl Iterator<Item = &IndexSlot> {
 }
 
 impl SlotLosses {
-    /// Goes over what was not read: what it holds is there, what was lost in it is not told.
+    /// Goes over a segment that was left out: its events are there, its losses are not reported.
     fn pass(
         &mut self,
         index: usize,

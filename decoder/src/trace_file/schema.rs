@@ -1,4 +1,8 @@
-//! The schema stream put together from its pieces, and the event types in it.
+//! The schema stream, put together from its pieces, and the event types in it.
+//!
+//! SCHEMA blocks hold pieces of one append-only stream per session. The pieces of several files
+//! overlap and may arrive in any order; where they overlap they must agree. The stream is read
+//! from its start up to the first gap.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,10 +16,10 @@ use crate::blocks::damage::Fault;
 use crate::trace_file::field::Field;
 use crate::trace_file::functions::{FunctionUse, Functions};
 
-/// An event type.
+/// An event type: what all of its events share, and how their payloads are read.
 #[derive(Debug, Clone)]
 pub struct EventType {
-    /// Its number in the session.
+    /// Its number in the session: bits `32..56` of a record's header word.
     pub id: TypeId,
     /// Its name, as found. Empty for function records: their names are the functions', see
     /// [`crate::Event::name`].
@@ -28,17 +32,17 @@ pub struct EventType {
     pub file: Vec<u8>,
     /// Source line, or 0.
     pub line: u32,
-    /// How important; `None` for a number that this decoder does not know.
+    /// Severity; `None` for a number that is not known here.
     pub level: Option<Level>,
-    /// What a record says; `None` for a number that this decoder does not know.
+    /// What kind of thing a record says; `None` for a number that is not known here.
     pub shape: Option<Shape>,
-    /// Bytes of the payload's fixed part.
+    /// Bytes of the payload's fixed part; texts and byte strings follow it.
     pub fixed_payload_bytes: u32,
-    /// Its fields in order.
+    /// Its fields in the order of their declaration.
     pub fields: Vec<Field>,
-    /// `false`: no schema entry describes this type, its payload is shown raw.
+    /// Whether a schema entry describes the type; if none does, payloads are shown raw.
     pub known: bool,
-    /// Of a function record: which function, and what happened.
+    /// What a function record means; `None` for all other types.
     pub function: Option<FunctionUse>,
     pub(crate) duration: Option<usize>,
     pub(crate) span_id: Option<usize>,
@@ -48,7 +52,7 @@ pub struct EventType {
 }
 
 impl EventType {
-    /// The kind as output names it: "event", "span", …, "function", "unknown".
+    /// The kind as output names it: "event", "span", … "function_entry", … "unknown".
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.shape {
@@ -58,7 +62,8 @@ impl EventType {
         }
     }
 
-    /// Whether the field with this number is an argument: not one that carries structure.
+    /// Whether output shows the field at this place among the arguments. Duration, span id and
+    /// parent id carry structure and are shown elsewhere.
     #[inline]
     #[must_use]
     pub fn shows(&self, field: usize) -> bool {
@@ -79,8 +84,8 @@ impl EventType {
         new
     }
 
-    /// A type of function records, if it is described. Many types may share one long name: none
-    /// keeps a copy.
+    /// A type of function records, if it is described. Many types may share one long name, so
+    /// none keeps a copy of it.
     fn of_function(id: TypeId, functions: &Functions) -> Option<Self> {
         let mut new = Self::bare(id);
         new.known = true;
@@ -142,13 +147,13 @@ impl EventType {
         self.parent_id = with(&self.fields, semantic::PARENT_ID);
     }
 
-    /// Reads an EVENT entry's bytes behind its header.
+    /// Reads the bytes of an EVENT entry that follow its header.
     fn read(header: &EntryHeader, body: &[u8]) -> Result<Self, &'static str> {
         let (entry, _) =
             EventEntry::read_from_prefix(body).map_err(|_| "fixed part of an event too short")?;
         let attributes = body
             .get(align8(header.fixed_bytes.into())..)
-            .ok_or("attributes start behind the entry's end")?;
+            .ok_or("attributes start after the entry's end")?;
         let mut new = Self::bare(TypeId(header.id));
         new.known = true;
         new.level = Level::from_u8(entry.level);
@@ -172,7 +177,7 @@ impl EventType {
     }
 }
 
-/// Pieces of the schema stream by offset. Overlaps must agree.
+/// Pieces of the schema stream by offset. Bytes that are given twice are kept once.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     pieces: BTreeMap<u64, Vec<u8>>,
@@ -181,7 +186,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Adds a piece; keeps of it what is new.
+    /// Adds a piece that starts at `offset` in the stream, and keeps the bytes that are new.
     pub(crate) fn add(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Fault> {
         if offset.checked_add(bytes.len() as u64).is_none() {
             return Err(Fault::Value {
@@ -235,7 +240,7 @@ impl Pieces {
     }
 }
 
-/// The event types of one session.
+/// The event types of one session, and what is known about its functions.
 #[derive(Debug, Default)]
 pub struct Schema {
     types: Vec<EventType>,
@@ -245,12 +250,12 @@ pub struct Schema {
     /// Bit n: a type with shape n is described.
     shapes: u64,
     functions: Functions,
-    /// Bytes of the stream that were understood.
+    /// Bytes of the stream that were read; the next entry starts there.
     pub bytes: u64,
 }
 
-/// Ids below this are looked up in a table, if it need not be much larger than the types are many:
-/// a hostile input may have one large id in each of many sessions.
+/// Ids below this are looked up in a table, as long as the table is not much larger than the
+/// number of types. A hostile input may have one large id in each of many sessions.
 const DENSE_IDS_MAX: usize = 1 << 16;
 /// Entries of the table that may be empty, beyond seven for each type.
 const DENSE_FREE: usize = 64;
@@ -259,7 +264,8 @@ const FIELDS_MAX: usize = 1024;
 const NAMES_BYTES_MAX: usize = 16 << 10;
 
 impl Schema {
-    /// Reads the stream; damage ends it, what came before stands.
+    /// Reads the stream from its start. An entry that is damaged is skipped if its size is sound;
+    /// else it ends the reading, and the types before it stand.
     pub(crate) fn read(pieces: &Pieces, faults: &mut Vec<Fault>) -> Self {
         let (stream, gap) = pieces.join();
         let mut schema = Self::default();
@@ -308,7 +314,8 @@ impl Schema {
         Ok(bytes)
     }
 
-    /// Of two descriptions of one type the first counts: records were written under it.
+    /// Adds a type. The first of two descriptions of one type counts: records were written under
+    /// it.
     fn add(&mut self, mut new: EventType) {
         let id = new.id.0;
         if self.place(new.id).is_some() {
@@ -331,7 +338,7 @@ impl Schema {
         }
     }
 
-    /// Makes sure that this id can be looked up.
+    /// Makes sure that [`Self::find`] has a type with this id, described or not.
     pub(crate) fn cover(&mut self, id: TypeId) {
         if self.place(id).is_none() {
             let function = EventType::of_function(id, &self.functions);
@@ -339,7 +346,7 @@ impl Schema {
         }
     }
 
-    /// Modules, functions and tracers.
+    /// What the schema says about modules, functions and function tracers.
     #[must_use]
     pub fn functions(&self) -> &Functions {
         &self.functions
@@ -354,7 +361,8 @@ impl Schema {
         (place as usize).checked_sub(1)
     }
 
-    /// The type with this id; every id that occurs in the dump has one.
+    /// The type with this id. Every id that occurs in the session's pages has one, described or
+    /// not; `None` for any other id.
     #[inline]
     #[must_use]
     pub fn find(&self, id: TypeId) -> Option<&EventType> {

@@ -1,4 +1,4 @@
-//! One traced process in a dump: what it said about itself, its types, its pages, its counters.
+//! One traced process: its header and attributes, its event types, pages and counters.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +18,26 @@ use crate::trace_file::time::SessionClock;
 /// Bytes of a process's name that are shown: names of files are no longer.
 const NAME_BYTES_MAX: usize = 256;
 
-/// One session of a dump.
+/// One session of a dump: the ring file of one process, as far as it was read.
 #[derive(Debug)]
 pub struct Session {
-    /// Its identity.
+    /// Its random identity, the same in every file.
     pub uuid: Uuid,
-    /// Its header; `None` if no SESSION block was there.
+    /// Its header; `None` if no SESSION block was read. Ticks then count as nanoseconds.
     pub header: Option<SessionHeader>,
     /// Its attributes as (tag, value), in order; see [`ringmark_format::attribute::tag`].
     pub attributes: Vec<(u16, Vec<u8>)>,
-    /// Its event types.
+    /// Its event types and functions.
     pub schema: Schema,
-    /// Its clock.
+    /// Its clock, which turns ticks into times.
     pub clock: SessionClock,
-    /// Its slots that have pages, by index.
+    /// Its slots that have pages, by ascending index.
     pub slots: Vec<Slot>,
-    /// What segments hold that were not read, by slot and position.
+    /// Slots of segments that were not read, by slot and position.
     pub(crate) left_out: Vec<IndexSlot>,
-    /// Since when its events are here, ns of `CLOCK_MONOTONIC`; `None`: from its start on.
+    /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.
     pub window: Option<u64>,
-    /// Its latest counters.
+    /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
     /// Its place in the sessions of its dump.
     pub(crate) number: usize,
@@ -46,7 +46,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The first attribute with this tag.
+    /// The value of the first attribute with this tag; see [`ringmark_format::attribute::tag`].
     #[must_use]
     pub fn attribute(&self, tag: u16) -> Option<&[u8]> {
         let found = self.attributes.iter().find(|(t, _)| *t == tag);
@@ -59,13 +59,14 @@ impl Session {
         self.header.map_or(0, |h| h.pid)
     }
 
-    /// The mode, if it is known.
+    /// What the session did when a ring was full; `None`: not known.
     #[must_use]
     pub fn mode(&self) -> Option<Mode> {
         self.header.and_then(|h| Mode::from_u32(h.mode))
     }
 
-    /// Name of the process, or of its executable, or nothing; at most 256 bytes of it.
+    /// Name of the process for output, at most 256 bytes: its own name, or the file name of its
+    /// executable, or empty.
     #[must_use]
     pub fn process_name(&self) -> &[u8] {
         &self.name
@@ -80,8 +81,8 @@ impl Session {
         self.name.truncate(NAME_BYTES_MAX);
     }
 
-    /// The latest counters say that the session had no room to describe all its event types: records
-    /// of the others are shown raw.
+    /// Whether the session had no room to describe all its event types, as its latest counters
+    /// say. Records of the types without a description are shown raw.
     #[must_use]
     pub fn schema_incomplete(&self) -> bool {
         self.counters
@@ -89,7 +90,7 @@ impl Session {
             .is_some_and(|c| c.header.flags & SCHEMA_INCOMPLETE != 0)
     }
 
-    /// The latest counters say that nothing more will come.
+    /// Whether the session had ended and everything was read, as its latest counters say.
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.counters
@@ -98,21 +99,22 @@ impl Session {
     }
 }
 
-/// The pages of one slot of the ring directory: one or several rings, one after the other.
+/// The pages of one slot of the ring directory. Several threads may have claimed the slot one
+/// after the other; each claim is a ring of its own.
 #[derive(Debug)]
 pub struct Slot {
-    /// Its index.
+    /// Its index in the ring directory.
     pub index: SlotIndex,
-    /// Its pages by number; each number once per ring id.
+    /// Its pages by ascending number, each number once per ring id.
     pub pages: Vec<Page>,
 }
 
-/// A COUNTERS block.
+/// The content of a COUNTERS block: what the session had counted when the block was written.
 #[derive(Debug, Clone)]
 pub struct Counters {
     /// Totals of the session.
     pub header: CountersHeader,
-    /// Totals of each slot.
+    /// Totals of each slot, by its index.
     pub slots: BTreeMap<u32, SlotCounters>,
     /// Events of all slots.
     events: u64,

@@ -1,7 +1,8 @@
 //! Which finished span an event lies in.
 //!
-//! A finished span is one record, written at its end: whatever lies inside was written before it,
-//! in the same ring. So each ring is walked from its end, with the spans still open on a stack.
+//! A finished span is one record, written at its end. The events inside the span were written
+//! before it, in the same ring. So each ring is walked from its end, with a stack of the spans that
+//! are still open.
 
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
@@ -32,14 +33,14 @@ pub(crate) fn duration_ticks(ty: &EventType, payload: &[u8]) -> Option<u64> {
     ty.fields[ty.duration?].number(payload)
 }
 
-struct Open {
+struct OpenSpan {
     start: u64,
     id: u64,
 }
 
 /// Fills in [`Page::parents`] of a slot.
 pub(crate) fn contain(slot: &mut Slot, schema: &Schema) {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenSpan> = Vec::new();
     let mut ring: Option<RingId> = None;
     for page in slot.pages.iter_mut().rev() {
         if ring.replace(page.ring) != Some(page.ring) {
@@ -49,7 +50,7 @@ pub(crate) fn contain(slot: &mut Slot, schema: &Schema) {
     }
 }
 
-fn parents_of(page: &Page, schema: &Schema, open: &mut Vec<Open>) -> Vec<u64> {
+fn parents_of(page: &Page, schema: &Schema, open: &mut Vec<OpenSpan>) -> Vec<u64> {
     let mut walk = page.walk();
     let mut records = Vec::new();
     while let Some(step) = walk.step() {
@@ -71,28 +72,29 @@ fn parents_of(page: &Page, schema: &Schema, open: &mut Vec<Open>) -> Vec<u64> {
     parents
 }
 
-/// The innermost open span around the record; a finished span opens behind itself.
-fn parent_of(record: &Record<'_>, page: &Page, schema: &Schema, open: &mut Vec<Open>) -> u64 {
+/// The innermost open span around the record; 0: there is none. A finished span is put on the
+/// stack after that, so that it is not its own parent.
+fn parent_of(record: &Record<'_>, page: &Page, schema: &Schema, open: &mut Vec<OpenSpan>) -> u64 {
     let finished = schema
         .find(record.type_id)
         .filter(|ty| ty.shape == Some(Shape::Span));
     let span = finished.and_then(|ty| Some((ty, duration_ticks(ty, record.payload)?)));
     let start = record.tick.saturating_sub(span.map_or(0, |(_, d)| d));
     // A span that began after this record ended before what is still to be met.
-    drop_behind(open, record.tick);
+    drop_later(open, record.tick);
     if span.is_some() {
-        drop_behind(open, start);
+        drop_later(open, start);
     }
     let parent = open.last().map_or(0, |o| o.id);
     if let Some((ty, _)) = span {
         let id = finished_id(ty, record.payload, page, record.index);
-        open.push(Open { start, id });
+        open.push(OpenSpan { start, id });
     }
     parent
 }
 
 /// Drops the innermost spans that began after `start`: they overlap without nesting.
-fn drop_behind(open: &mut Vec<Open>, start: u64) {
+fn drop_later(open: &mut Vec<OpenSpan>, start: u64) {
     while open.last().is_some_and(|o| o.start > start) {
         open.pop();
     }

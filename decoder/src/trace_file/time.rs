@@ -10,9 +10,10 @@ use crate::trace_file::host_clock::HostMap;
 #[derive(Debug, Clone)]
 pub struct SessionClock {
     map: TickMap,
-    /// `CLOCK_MONOTONIC` at the session's start, in ns.
+    /// `CLOCK_MONOTONIC` of the host at the session's start, in ns.
     pub mono_zero_ns: u64,
-    /// `CLOCK_REALTIME` at the session's start, in ns since 1970.
+    /// Wall time at the session's start, in ns since 1970: `CLOCK_REALTIME` of the host, or the
+    /// collector's clock if a collector measured it.
     pub real_zero_ns: u64,
     host: Option<HostMap>,
 }
@@ -49,7 +50,8 @@ impl SessionClock {
         }
     }
 
-    /// A collector measured the host's clocks: wall times are on the collector's.
+    /// Takes what a collector measured of the host's clocks. Wall times are then on the
+    /// collector's clock. `shares_mono`: the measured clocks are the session's own.
     pub(crate) fn measured(&mut self, clocks: &[HostClock], shares_mono: bool) {
         let zero = (self.mono_zero_ns, self.real_zero_ns);
         if let Some(host) = HostMap::new(clocks, zero, shares_mono) {
@@ -58,15 +60,15 @@ impl SessionClock {
         }
     }
 
-    /// How wrong the wall time of this time since the session's start can be beside that of other
-    /// hosts, ns; `None`: nobody has measured.
+    /// Bound of the error of a wall time compared with other hosts, in ns. `t_ns` is the time since
+    /// the session's start. `None`: no collector has measured the host's clocks.
     #[must_use]
     pub fn error_ns(&self, t_ns: u64) -> Option<u64> {
         let mono_ns = self.mono_zero_ns.saturating_add(t_ns);
         self.host.as_ref().map(|host| host.error_ns(mono_ns))
     }
 
-    /// ns since the session's start; 0 for what lies before.
+    /// Time of `tick` since the session's start, in ns; 0 for a tick before the start.
     #[must_use]
     pub fn t_ns(&self, tick: u64) -> u64 {
         self.map.mono_ns(tick).saturating_sub(self.mono_zero_ns)
@@ -87,8 +89,8 @@ impl SessionClock {
         low
     }
 
-    /// ns since 1970 of `tick`, whose time since the session's start is `t_ns`; right also for a
-    /// tick before the start.
+    /// Wall time of `tick`, in ns since 1970. `t_ns` is its time since the session's start, which
+    /// saves the conversion; a tick before the start gets its own time.
     #[inline]
     #[must_use]
     pub fn wall_of(&self, tick: u64, t_ns: u64) -> u64 {
@@ -103,7 +105,7 @@ impl SessionClock {
         self.real_zero_ns.saturating_sub(before)
     }
 
-    /// ns since 1970 of a time since the session's start.
+    /// Wall time, in ns since 1970, of a time since the session's start in ns.
     #[must_use]
     pub fn wall_ns(&self, t_ns: u64) -> u64 {
         match &self.host {
@@ -113,7 +115,8 @@ impl SessionClock {
     }
 }
 
-/// A [`SessionClock`] read at nearby ticks one after the other.
+/// A [`SessionClock`] that is read at nearby ticks one after the other; it keeps the piece of the
+/// map that the latest tick lay in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NearClock {
     segment: Option<Segment>,
@@ -172,7 +175,7 @@ impl NearClock {
 }
 
 impl Segment {
-    /// `None`: does not fit into 64 bits, the slow way must do it.
+    /// `None`: the result does not fit into 64 bits, and [`SessionClock::t_ns`] has to compute it.
     #[inline]
     fn mono_ns(&self, ticks: u64) -> Option<u64> {
         let ns = match self.rate {

@@ -1,8 +1,8 @@
-//! Typed values, borrowed from a payload.
+//! Typed values, borrowed from the payload of a record.
 
 use ringmark_format::schema::Kind;
 
-/// A value as a payload holds it.
+/// A value as a payload holds it. Integers keep their sign but not their width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// Unsigned, up to 64 bits.
@@ -49,7 +49,10 @@ fn pointed<'a>(fixed: &[u8], payload: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl<'a> Value<'a> {
-    /// Reads one value of `kind` from the front of `fixed`; text and bytes lie in `payload`.
+    /// Reads one value of `kind` from the front of `fixed`. Text and bytes lie elsewhere in
+    /// `payload`, where their offset and length point.
+    ///
+    /// `None`: too short, or it points outside.
     #[inline]
     #[must_use]
     pub fn read(kind: Kind, fixed: &[u8], payload: &'a [u8]) -> Option<Self> {
@@ -88,7 +91,7 @@ impl<'a> Value<'a> {
         self
     }
 
-    /// The values of an array; nothing for anything else.
+    /// The values of an array in order; none for a value that is no array.
     pub fn items(self) -> impl Iterator<Item = Value<'a>> {
         let (kind, bytes, payload) = match self {
             Self::Array(kind, bytes, payload) => (kind, bytes, payload),

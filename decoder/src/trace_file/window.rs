@@ -1,7 +1,8 @@
-//! Only the last part of a session is shown: what a WINDOW block says about the pages after it.
+//! Events before the recorded window are left out.
 //!
-//! What is earlier is left out, and counted as that. What began earlier and reaches into the window
-//! stays: spans that were not closed, entries that were not left, calls that have not returned.
+//! A WINDOW block says from when on the pages after it are shown. Earlier events are counted as
+//! left out. What began earlier and reaches into the window stays: spans that were not closed,
+//! entries that were not left, calls that have not returned.
 
 use std::collections::HashSet;
 
@@ -16,7 +17,7 @@ use crate::trace_file::time::SessionClock;
 /// Where a record stands: slot, page in it, number in the page.
 type Place = (usize, usize, u64);
 
-/// What was begun before the window, and may reach into it.
+/// What began before the window and may reach into it.
 #[derive(Default)]
 struct Begun {
     /// Records of spans, by the span's id.
@@ -31,7 +32,8 @@ struct Begun {
     kept: Vec<Place>,
 }
 
-/// Leaves out what is earlier than the windows of the pages say.
+/// Leaves out the records that are earlier than the windows of their pages, and counts each page
+/// again.
 pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
     let pages = || slots.iter().flat_map(|slot| &slot.pages);
     if pages().all(|page| page.from_mono_ns == 0) {

@@ -1,9 +1,10 @@
-//! How far two names are apart.
+//! How far two names are apart, to suggest the name that a user meant.
 
-/// Longest names that are compared letter by letter.
+/// Bytes of a name that are compared; the time grows with the product of the lengths.
 const COMPARED_BYTES_MAX: usize = 128;
 
-/// Letters to change, add or remove to make one of the other (Levenshtein).
+/// Bytes to change, add or remove to turn one name into the other (Levenshtein distance).
+/// Only the first [`COMPARED_BYTES_MAX`] bytes of each count.
 pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
     let (a, b) = (
         &a[..a.len().min(COMPARED_BYTES_MAX)],

@@ -1,4 +1,7 @@
-//! Traced strings never reach a terminal as they are: control bytes and invalid UTF-8 are escaped.
+//! Text from a trace, made safe for a terminal and for JSON.
+//!
+//! A traced program may record any bytes. Control characters, characters that hide or reorder text,
+//! and invalid UTF-8 are escaped, so that no trace can drive the terminal of its reader.
 
 use std::fmt;
 
@@ -8,8 +11,11 @@ const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'\\'
 }
 
-/// Appends `bytes` for text output: printable characters as they are, `\\`, `\n`, `\r`, `\t`,
-/// other control and invisible characters and invalid UTF-8 as `\xNN` per byte.
+/// Appends `bytes` for text output.
+///
+/// Printable characters stay as they are. Backslash, line feed, carriage return and tab become
+/// `\\`, `\n`, `\r`, `\t`; each byte of other control or invisible characters and of invalid UTF-8
+/// becomes `\xNN`.
 pub fn text(bytes: &[u8], out: &mut Vec<u8>) {
     if bytes.iter().all(|b| is_plain(*b)) {
         out.extend_from_slice(bytes);
@@ -51,7 +57,7 @@ fn hex_byte(byte: u8, out: &mut Vec<u8>) {
     hex(&[byte], out);
 }
 
-/// Appends two lower-case digits per byte.
+/// Appends two lower-case hexadecimal digits per byte.
 pub fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
@@ -60,8 +66,9 @@ pub fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `bytes` as a JSON string with its quotes. Invalid UTF-8 becomes `\xNN` in the string's
-/// value (in JSON: `\\xNN`).
+/// Appends `bytes` as a JSON string with its quotes.
+///
+/// Invalid UTF-8 becomes `\xNN` in the string's value, which JSON spells `\\xNN`.
 pub fn json(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     if bytes.iter().all(|b| is_plain(*b) && *b != b'"') {
@@ -96,7 +103,7 @@ fn json_char(c: char, out: &mut Vec<u8>) {
     }
 }
 
-/// Shows bytes as [`text`] writes them.
+/// Bytes that [`fmt::Display`] shows as [`text`] writes them, for messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(pub &'a [u8]);
 

@@ -1,4 +1,7 @@
 //! Numbers to decimal text, into a byte buffer.
+//!
+//! JSON readers keep numbers as IEEE 754 doubles, which are exact up to 2^53 only. Larger integers
+//! are written as strings.
 
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];

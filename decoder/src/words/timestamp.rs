@@ -2,7 +2,7 @@
 
 use crate::words::number::{nine_digits, two_digits};
 
-/// Length of a timestamp with nine digits and `Z`.
+/// Bytes of a timestamp with nine digits and `Z`.
 pub const TIMESTAMP_BYTES: usize = 30;
 
 /// Year, month and day of a day since 1970 (proleptic Gregorian).
@@ -29,7 +29,10 @@ const fn days(year: u64, month: u64, day: u64) -> u64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Writes timestamps; keeps the text of the latest second.
+/// Writes timestamps.
+///
+/// Neighbouring events mostly share their second, so the text of the latest one is kept and only
+/// the nine digits after the dot are written anew.
 #[derive(Debug, Clone)]
 pub struct Stamper {
     second: u64,
@@ -46,12 +49,13 @@ impl Default for Stamper {
 }
 
 impl Stamper {
-    /// `ns` since 1970 as `2026-11-21T01:42:03.123456789Z`.
+    /// Writes a time in ns since 1970 as `2026-11-21T01:42:03.123456789Z`. The latest time that
+    /// fits is in the year 2554.
     #[inline]
     pub fn stamp(&mut self, ns: u64) -> &[u8; TIMESTAMP_BYTES] {
         let second = ns / 1_000_000_000;
         if second != self.second {
-            self.turn(second);
+            self.begin(second);
         }
         let rest = (ns - second * 1_000_000_000) as u32;
         self.text[20..29].copy_from_slice(&nine_digits(rest));
@@ -59,7 +63,7 @@ impl Stamper {
     }
 
     #[cold]
-    fn turn(&mut self, second: u64) {
+    fn begin(&mut self, second: u64) {
         self.second = second;
         let (year, month, day) = civil(second / 86_400);
         let of_day = second % 86_400;
@@ -78,8 +82,10 @@ impl Stamper {
     }
 }
 
-/// ns since 1970 of an RFC 3339 timestamp in UTC: `2026-11-21T01:42:03`, up to nine digits behind
-/// a dot, `Z` optional, a space in place of `T` allowed. `None` for anything else.
+/// Reads an RFC 3339 timestamp in UTC, in ns since 1970.
+///
+/// The form is `2026-11-21T01:42:03`; up to nine digits may follow after a dot, `Z` is optional, and
+/// a space may stand in place of `T`. `None` for any other text, and for years before 1970.
 #[must_use]
 pub fn parse(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
