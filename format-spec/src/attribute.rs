@@ -1,5 +1,6 @@
-//! Attributes: tag, length, value. They describe sessions, event types and fields; a reader skips
-//! a tag that it does not know.
+//! Attributes: tag, length, value. They describe sessions, event types and fields.
+//!
+//! A reader skips a tag that it does not know, so tags can be added without a new version.
 
 use alloc::vec::Vec;
 use zerocopy::{FromBytes, IntoBytes};
@@ -18,9 +19,11 @@ layout! {
     }
 }
 
-/// What an attribute says. Strings are UTF-8 where the source is; a reader never trusts that.
+/// Tags: what an attribute is about. Strings are UTF-8 where their source is; a reader never
+/// relies on that.
 pub mod tag {
-    /// Name of an event type, a field, a function (as in the symbol table), a tracer; path of a module.
+    /// Name of an event type, a field, a function (as in the symbol table), a tracer; path of a
+    /// module.
     pub const NAME: u16 = 1;
     /// Target (module path) of an event type.
     pub const TARGET: u16 = 2;
@@ -44,7 +47,7 @@ pub mod tag {
     pub const SEMANTIC: u16 = 11;
     /// The value was replaced in the producer.
     pub const REDACTED: u16 = 12;
-    /// What a tracer wants, as its user wrote it.
+    /// The functions that a tracer is for, as its user wrote them.
     pub const FILTER: u16 = 13;
 
     /// Session: service name.
@@ -74,11 +77,11 @@ pub mod tag {
     /// Session: the name of the process (`comm`).
     pub const PROCESS_NAME: u16 = 76;
 
-    /// Stream: what a collector knows its streamers by.
+    /// Stream: the token by which a collector recognizes its streamers.
     pub const TOKEN: u16 = 96;
 }
 
-/// Appends one attribute to `out`.
+/// Appends one attribute to `out`: header, value, and zeros up to a multiple of 8.
 pub fn push(out: &mut Vec<u8>, tag: u16, value: &[u8]) {
     let header = AttributeHeader {
         tag,
@@ -100,14 +103,15 @@ pub struct Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    /// The value as u32, if it has that size.
+    /// The value as a little-endian u32; `None`: it is not 4 bytes long.
     #[must_use]
     pub fn as_u32(&self) -> Option<u32> {
         self.value.try_into().ok().map(u32::from_le_bytes)
     }
 }
 
-/// Walks attributes; ends at the first one that does not fit, then [`Attributes::rest`] is not empty.
+/// Walks attributes; ends at the first one that does not fit, then [`Attributes::rest`] is not
+/// empty.
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     rest: &'a [u8],
@@ -120,13 +124,14 @@ impl<'a> Attributes<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been walked.
+    /// The bytes that were not walked; empty once every attribute has been given.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Value of the first attribute with this tag.
+    /// Value of the first attribute with this tag among those that were not walked; `None`: there
+    /// is none.
     #[must_use]
     pub fn find(mut self, tag: u16) -> Option<&'a [u8]> {
         self.find_map(|a| (a.tag == tag).then_some(a.value))

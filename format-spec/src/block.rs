@@ -1,6 +1,9 @@
-//! Blocks: what a dump, a pipe and a stream are made of.
+//! Blocks: what a trace file, a pipe and a stream are made of.
+//!
+//! A block says how long it is and what session it belongs to, so that a reader can skip any block
+//! and find the next one after damage.
 
-/// First bytes of a block, and so of a dump.
+/// First bytes of a block, and so of a trace file.
 pub const BLOCK_MAGIC: [u8; 4] = *b"RMKB";
 
 /// Kinds of blocks. Unknown kinds are skipped by their length.
@@ -15,11 +18,11 @@ pub mod kind {
     pub const COUNTERS: u16 = 4;
     /// Several blocks under one codec. Containers do not nest.
     pub const CONTAINER: u16 = 5;
-    /// How the clock of the session's host stood to the collector's.
+    /// The clocks of the session's host compared with the collector's.
     pub const HOST_CLOCK: u16 = 6;
-    /// What a segment of a store holds; in a file beside it, never in a dump.
+    /// What a segment of a store holds; in a file next to the segment, never in a trace file.
     pub const INDEX: u16 = 7;
-    /// From when on the pages after it are shown.
+    /// The time from when on the pages after it are shown.
     pub const WINDOW: u16 = 8;
 }
 
@@ -33,7 +36,7 @@ pub mod codec {
     pub const DELTA_SHUFFLE_LZ4: u8 = 2;
 }
 
-/// Flag of [`BlockHeader::flags`]: the page was sealed, it will never grow.
+/// Flag of [`BlockHeader::flags`]: the page is sealed, no record will be added.
 pub const SEALED: u8 = 1;
 /// Most bytes the content of a block may have, before and after its codec.
 pub const CONTENT_BYTES_MAX: u32 = 4 << 20;
@@ -71,7 +74,7 @@ layout! {
 }
 
 impl BlockHeader {
-    /// Bytes of the whole block: header, content as stored, padding.
+    /// Bytes of the whole block: header, content as stored, and padding; a multiple of 8.
     #[must_use]
     pub const fn whole_bytes(&self) -> usize {
         Self::BYTES + crate::align8(self.stored_bytes as usize)

@@ -1,7 +1,7 @@
 //! Blocks in bytes: what a header must say about itself, and where the block ends.
 //!
-//! Every reader of blocks comes through here. What it does about a block that is not whole (wait,
-//! look elsewhere, give up) is its own.
+//! Every reader of blocks uses these checks. What a reader does about a block that is not whole is
+//! its own decision: it waits, searches for the next block, or gives up.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -120,7 +120,8 @@ pub fn header_crc(header: &BlockHeader) -> u32 {
     crc32(&header.as_bytes()[..BlockHeader::BYTES - 4])
 }
 
-/// Checks a content's size against a bound of the caller's, before any of it is waited for.
+/// Checks the size of a content against a bound of the caller, in bytes, before the caller waits
+/// for any of it.
 ///
 /// # Errors
 /// [`BlockFault::TooLarge`].

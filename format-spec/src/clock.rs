@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-/// A pair taken at one moment.
+/// A clock sample: two clocks read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
     /// Tick of the session's clock.
@@ -27,7 +27,7 @@ impl Rate {
     /// One tick is one nanosecond.
     pub const IDENTITY: Self = Self { mult: 1, shift: 0 };
 
-    /// Nanoseconds of `ticks`, saturating.
+    /// Nanoseconds of `ticks`, at most `u64::MAX`.
     #[must_use]
     pub const fn nanoseconds(self, ticks: u64) -> u64 {
         let wide = (ticks as u128 * self.mult as u128) >> (self.shift & 63);
@@ -73,8 +73,8 @@ impl TickMap {
         }
     }
 
-    /// The piece of the map that holds `tick`: its first sample, the sample that ends it (the
-    /// nominal rate goes on behind the last one), the rate. `None` before the first sample.
+    /// The piece of the map that holds `tick`: its first sample, the sample that ends it, and the
+    /// nominal rate, which goes on after the last sample. `None`: `tick` lies before the first one.
     #[must_use]
     pub fn segment(&self, tick: u64) -> Option<(Sample, Option<Sample>, Rate)> {
         let after = self.samples.partition_point(|s| s.tick <= tick);
@@ -82,7 +82,8 @@ impl TickMap {
         Some((from, self.samples.get(after).copied(), self.rate))
     }
 
-    /// `CLOCK_MONOTONIC` in ns of `tick`.
+    /// `CLOCK_MONOTONIC` of `tick`, in ns. Before the first sample the nominal rate counts back,
+    /// down to 0.
     #[must_use]
     pub fn mono_ns(&self, tick: u64) -> u64 {
         let after = self.samples.partition_point(|s| s.tick <= tick);

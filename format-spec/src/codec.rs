@@ -1,4 +1,4 @@
-//! Codecs of containers: LZ4, and LZ4 behind a reversible filter of the records ([`filter`]);
+//! Codecs of containers: LZ4, and LZ4 after a reversible filter of the records ([`filter`]);
 //! CRCs; and the writing of whole blocks ([`write`](mod@write)).
 //!
 //! A container's content before its codec is a sequence of complete blocks. Stored content:
@@ -17,7 +17,7 @@ use crate::block::{CONTENT_BYTES_MAX, codec};
 
 pub use error::CodecError;
 
-/// CRC-32 (IEEE) as block headers hold it.
+/// CRC-32 (IEEE) of `bytes`, as block headers hold it.
 #[must_use]
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)

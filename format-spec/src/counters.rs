@@ -1,4 +1,4 @@
-//! Losses by cause, and the COUNTERS block that ends every dump.
+//! Losses by cause, and the COUNTERS block that ends every trace file.
 
 /// Number of loss counters a slot and a session keep.
 pub const CAUSES: usize = 8;
@@ -38,7 +38,7 @@ impl Cause {
         Self::Reserved,
     ];
 
-    /// The cause's name in output.
+    /// The cause's name in output, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,8 +66,8 @@ layout! {
         16 sample_real_ns: u64,
         /// Entries that follow.
         24 slots: u32,
-        /// Bit 0: the session had ended and everything was read ([`FINAL`]). Bit 1: the schema stream
-        /// had no room for an entry ([`SCHEMA_INCOMPLETE`]).
+        /// Bit 0: the session had ended and everything was read ([`FINAL`]). Bit 1: the schema
+        /// stream had no room for an entry ([`SCHEMA_INCOMPLETE`]).
         28 flags: u32,
         /// Events lost that belong to no ring, by cause.
         32 lost: [u64; CAUSES],

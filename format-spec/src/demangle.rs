@@ -1,12 +1,14 @@
-//! Symbols as their language writes them, for filters and for people. A symbol is input like any
-//! other: what comes out is bounded, whatever goes in.
+//! Symbols as their language writes them, for filters and for output.
+//!
+//! A symbol is untrusted input. The name that comes out has a bounded length for any symbol, and so
+//! has the time that it takes.
 
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-/// Longer symbols, and names that would become longer, are shown as they are.
+/// Longer symbols, and symbols whose names would become longer, stay as they are.
 const BYTES_MAX: usize = 8 << 10;
 
 /// Text up to [`BYTES_MAX`].

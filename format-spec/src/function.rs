@@ -14,8 +14,8 @@ pub const LOOSE_BIT: u32 = 1 << 21;
 /// Largest number of a function type.
 pub const LAST_NUMBER: u32 = LOOSE_BIT - 1;
 
-/// Flag of [`FunctionTypesEntry::flags`]: one record a call, an exit, whose first payload word is
-/// the call's duration in ticks; the return value may follow.
+/// Flag of [`FunctionTypesEntry::flags`]: one record per call, an exit, whose first payload word
+/// is the call's duration in ticks; the return value may follow.
 pub const TIMED: u32 = 1;
 
 /// Flag of [`TracerEntry::flags`]: commands that name no tracer mean this one.
@@ -54,7 +54,7 @@ layout! {
         0 tracers: u64,
         /// Id of the first function.
         8 first_function: u32,
-        /// How many functions, at least 1.
+        /// Number of functions, at least 1.
         12 count: u32,
         /// Bit 0: [`TIMED`].
         16 flags: u32,
@@ -78,7 +78,7 @@ layout! {
 }
 
 numbered! {
-    /// What a tracer makes of the calls it wants.
+    /// What a function tracer does with the calls of its functions.
     TracerKind {
         /// One line for each entry, with its caller.
         Function = 1 "function",
@@ -86,13 +86,13 @@ numbered! {
         Graph = 2 "graph",
         /// Counts and times for each function, kept in the process.
         Profile = 3 "profile",
-        /// A function of the program's own is called.
+        /// The program's own callback is called.
         Callback = 4 "callback",
     }
 }
 
-/// First payload word of an entry: where it was called from, and on which CPU. Returns (return
-/// address or 0, CPU if known).
+/// Takes the first payload word of an entry apart: return address (0: not known) and CPU (`None`:
+/// not known).
 #[must_use]
 pub const fn caller_word(word: u64) -> (u64, Option<u32>) {
     let cpu = (word >> CALLER_BITS) as u32;
@@ -102,19 +102,19 @@ pub const fn caller_word(word: u64) -> (u64, Option<u32>) {
 /// Bits of the return address in an entry's first payload word.
 pub const CALLER_BITS: u32 = 48;
 
-/// What the type of a function record says.
+/// The parts of a type id of function records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionType {
     /// Number of the function type, see [`FunctionTypesEntry`].
     pub number: u32,
-    /// Left, not entered.
+    /// Whether the function was left; else it was entered.
     pub exit: bool,
-    /// See [`LOOSE_BIT`].
+    /// Whether an end is missing or was unwound: see [`LOOSE_BIT`].
     pub loose: bool,
 }
 
 impl FunctionType {
-    /// Takes a type apart; `None`: not a function type.
+    /// Takes a type id apart; `None`: it is no type of function records.
     #[must_use]
     pub const fn unpack(type_id: u32) -> Option<Self> {
         if type_id & FUNCTION_BIT == 0 {
@@ -127,7 +127,7 @@ impl FunctionType {
         })
     }
 
-    /// The type, put together.
+    /// The type id with these parts.
     #[must_use]
     pub const fn pack(self) -> u32 {
         let exit = if self.exit { EXIT_BIT } else { 0 };

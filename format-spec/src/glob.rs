@@ -1,4 +1,4 @@
-//! Patterns for names: of events, of functions, of modules.
+//! Patterns for names of events, functions and modules, the same in filters of every kind.
 
 /// Whether all of `text` matches `pattern`: `*` is any bytes, `?` one byte. Nothing is allocated;
 /// the time is at most the product of the lengths.

@@ -1,4 +1,4 @@
-//! Names for numbers, so that one cannot be passed for another.
+//! Types for numbers, so that one cannot be passed for another.
 
 use core::fmt;
 

@@ -1,12 +1,12 @@
 //! The bytes of Ringmark: the types of the ring file, of pages and records, of the schema and of
-//! the dump, as `SPEC.md` beside this crate describes them.
+//! the trace file, as `SPEC.md` next to this crate describes them.
 //!
 //! Nothing here is atomic, does input or output, or needs `unsafe`. Every struct is declared by
 //! [`layout!`](crate::layout_table), which proves each offset and the size at compile time and
 //! keeps the table that a test compares with `SPEC.md`.
 //!
-//! All integers are little-endian. This crate compiles everywhere; the crates that read or write its
-//! types in place compile only for little-endian processors.
+//! All integers are little-endian. This crate compiles everywhere; the crates that read or write
+//! its types in place compile only for little-endian processors.
 #![no_std]
 #![forbid(unsafe_code)]
 

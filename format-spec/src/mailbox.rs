@@ -1,4 +1,7 @@
 //! The control mailbox: one request at a time, answered by the producer's helper thread.
+//!
+//! Controllers are commands of a person or another program. They take turns by a lock on the
+//! region; request and answer are texts.
 
 layout! {
     /// Start of the mailbox region. A controller holds the region's lock (an OFD lock on the
@@ -18,8 +21,8 @@ layout! {
         24 answer_status: u32,
         /// Zero.
         28 reserved: u32,
-        /// Who has request n: 4n + 1 the producer, which has begun; 4n + 2 nobody, its controller has
-        /// taken it back. 0: the producer does not say when it begins.
+        /// Who has request n: 4n + 1 the producer, which has begun; 4n + 2 neither side, its
+        /// controller has taken it back. 0: the producer does not report when it begins.
         32 decided: u64,
         /// Grows while the producer works on a request.
         40 progress: u64,
@@ -28,11 +31,11 @@ layout! {
     }
 }
 
-/// Size of the mailbox region.
+/// Size of the mailbox region in bytes.
 pub const MAILBOX_BYTES: usize = 8192;
-/// Offset of the request text in the region.
+/// Offset of the request text in the region, in bytes.
 pub const REQUEST_OFFSET: usize = MailboxHeader::BYTES;
-/// Largest request and largest answer.
+/// Bytes of the largest request and of the largest answer.
 pub const TEXT_BYTES_MAX: usize = (MAILBOX_BYTES - MailboxHeader::BYTES) / 2;
-/// Offset of the answer text in the region.
+/// Offset of the answer text in the region, in bytes.
 pub const ANSWER_OFFSET: usize = REQUEST_OFFSET + TEXT_BYTES_MAX;

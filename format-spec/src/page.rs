@@ -1,11 +1,14 @@
 //! The header of a page.
+//!
+//! A page can be decoded alone, given the schema: its header holds the clock base of its records,
+//! the counts before it, and the thread that wrote it.
 
 layout! {
     /// First bytes of every page; records follow up to the page's end.
     pub struct PageHeader: 96 {
-        /// Page number + 1; [`BUSY`] while the page is being turned; 0 = never used.
+        /// Page number + 1; [`BUSY`] during the page switch; 0 = never used.
         0 generation: u64,
-        /// Ring id of the claim that turned this page.
+        /// Ring id of the claim that began this page.
         8 ring_id: u64,
         /// Tick that the records' ticks count from.
         16 tick_base: u64,
@@ -30,18 +33,19 @@ layout! {
     }
 }
 
-/// `generation` of a page that is being turned.
+/// `generation` of a page during the page switch.
 pub const BUSY: u64 = u64::MAX;
-/// Flag of [`PageHeader::flags`].
+/// Flag of [`PageHeader::flags`]: the page is the first one of its claim.
 pub const FIRST_OF_CLAIM: u32 = 1;
-/// Smallest page.
+/// Bytes of the smallest page.
 pub const PAGE_BYTES_MIN: u32 = 4096;
-/// Largest page.
+/// Bytes of the largest page.
 pub const PAGE_BYTES_MAX: u32 = 1 << 20;
 /// Fewest pages in a ring.
 pub const PAGES_MIN: u32 = 2;
 
-/// Whether a page of this size is allowed: a power of two within the limits.
+/// Whether a page of `bytes` bytes is allowed: a power of two from [`PAGE_BYTES_MIN`] to
+/// [`PAGE_BYTES_MAX`].
 #[must_use]
 pub const fn valid_page_bytes(bytes: u32) -> bool {
     bytes.is_power_of_two() && bytes >= PAGE_BYTES_MIN && bytes <= PAGE_BYTES_MAX

@@ -7,26 +7,27 @@
 
 use crate::ids::TypeId;
 
-/// Length value that says: the word after the header holds the payload length in words.
+/// Value of the length byte with which the next word holds the payload length, in words.
 pub const LONG: u64 = 255;
 /// Closes a page to its end.
 pub const PAD: u32 = 1;
-/// Reserved, not committed yet (or never: the writer died).
+/// Reserved and not committed: the writer is at work, or it died.
 pub const BUSY: u32 = 2;
-/// Reserved and given up.
+/// Reserved and cancelled.
 pub const CANCELLED: u32 = 3;
 /// One payload word: the full tick of the record that follows. Reserved and committed with it.
 pub const TIME_EXTEND: u32 = 4;
 /// First type id for event types; smaller ones are reserved by the format.
 pub const FIRST_TYPE: u32 = 16;
-/// Largest event type id. Ids with bit 23 set are function sites.
+/// Largest event type id. Ids with bit 23 set are types of function records.
 pub const LAST_TYPE: u32 = (1 << 23) - 1;
-/// Bit of a type id that marks functions.
+/// Bit of a type id that marks a type of function records.
 pub const FUNCTION_BIT: u32 = 1 << 23;
 /// Words of a TIME_EXTEND record.
 pub const TIME_EXTEND_WORDS: u64 = 2;
 
-/// Header word of a committed record with `payload_words` of payload.
+/// Header word of a committed record with `payload_words` words of payload. `ticks` counts from
+/// the tick base of the page. From [`LONG`] words on, the next word must hold the length.
 #[inline]
 #[must_use]
 pub const fn pack(ticks: u32, type_id: TypeId, payload_words: u64) -> u64 {
@@ -38,14 +39,15 @@ pub const fn pack(ticks: u32, type_id: TypeId, payload_words: u64) -> u64 {
     ticks as u64 | ((type_id.0 as u64) << 32) | (length << 56)
 }
 
-/// Header word of BUSY, CANCELLED or PAD over `words` words.
+/// Header word of BUSY, CANCELLED or PAD over `words` words, header included. `words` has 32 bits.
 #[inline]
 #[must_use]
 pub const fn pack_span(reserved_type: u32, words: u64) -> u64 {
     (words & 0xFFFF_FFFF) | ((reserved_type as u64) << 32)
 }
 
-/// Words that a record with this payload takes, header included.
+/// Words that a record with `payload_words` words of payload takes, header and length word
+/// included.
 #[inline]
 #[must_use]
 pub const fn record_words(payload_words: u64) -> u64 {
@@ -56,7 +58,8 @@ pub const fn record_words(payload_words: u64) -> u64 {
     }
 }
 
-/// Payload words of the largest record that a page of `page_bytes` holds, behind a time extension.
+/// Payload words of the largest record that fits a page of `page_bytes` bytes after a time
+/// extension.
 #[must_use]
 pub const fn payload_words_max(page_bytes: u32) -> u64 {
     let words = (page_bytes as u64 - crate::page::PageHeader::BYTES as u64) / 8;
@@ -72,7 +75,7 @@ pub enum Header {
     Pad,
     /// Reserved over this many words, not committed.
     Busy(u64),
-    /// Reserved over this many words and given up.
+    /// Reserved over this many words and cancelled.
     Cancelled(u64),
     /// A committed record.
     Record {

@@ -1,8 +1,11 @@
-//! The record of removals: what went with sessions that were removed before anybody had read them.
+//! The record of removals: what was lost with sessions that were removed before they were read.
+//!
+//! Sessions of dead processes stay until a reader takes them. When they take too much space they
+//! are removed, and this file keeps the counts.
 
 layout! {
-    /// Start of the file `removals` in a session directory; REMOVED_PLACES [`Removed`]s follow, then
-    /// zeros up to REMOVALS_BYTES. Counts are cumulative and never reset.
+    /// Start of the file `removals` in a session directory; REMOVED_PLACES [`Removed`]s follow,
+    /// then zeros up to REMOVALS_BYTES. Counts are cumulative and never reset.
     pub struct Removals: 128 {
         /// [`REMOVALS_MAGIC`].
         0 magic: [u8; 8],
@@ -12,13 +15,14 @@ layout! {
         12 reserved: u32,
         /// Sessions that were removed with something unread in them, by `removal`.
         16 sessions: [u64; 4],
-        /// Events in them that nobody had read, and those that they counted as lost, by `removal`.
+        /// Events in them that no reader had taken, and those that they counted as lost, by
+        /// `removal`.
         48 events: [u64; 4],
         /// Events in them that newer ones had overwritten before.
         80 overwritten: u64,
         /// Sessions whose events are a lower bound.
         88 inexact: u64,
-        /// Starts that were refused although all was removed that may be.
+        /// Starts that were refused although every session that may be removed was.
         96 refused: u64,
         /// When it was written last, ns since 1970.
         104 changed_ns: u64,
@@ -33,7 +37,7 @@ layout! {
     pub struct Removed: 48 {
         /// The session.
         0 session: [u8; 16],
-        /// Events in it that nobody had read, and those that it counted as lost.
+        /// Events in it that no reader had taken, and those that it counted as lost.
         16 events: u64,
         /// Events in it that newer ones had overwritten before.
         24 overwritten: u64,
@@ -50,18 +54,18 @@ layout! {
 
 /// First bytes of the record of removals.
 pub const REMOVALS_MAGIC: [u8; 8] = *b"RMREMOVE";
-/// Size of the record of removals.
+/// Size of the record of removals in bytes.
 pub const REMOVALS_BYTES: usize = 4096;
-/// Places for removed sessions in it.
+/// Places for removed sessions in the record of removals.
 pub const REMOVED_PLACES: usize = 82;
-/// Its version.
+/// Version of the record of removals.
 pub const REMOVALS_VERSION: u32 = 1;
 
 /// Why a session was removed.
 pub mod removal {
-    /// The dead took more than they may.
+    /// The sessions of dead processes took more space than they may.
     pub const CAP: u64 = 0;
-    /// A program could not start otherwise.
+    /// A program could not have started without the space.
     pub const NO_ROOM: u64 = 1;
     /// By a person: `ringmark clean`.
     pub const BY_HAND: u64 = 2;

@@ -1,4 +1,7 @@
 //! The schema stream: append-only entries that say what the records mean.
+//!
+//! An entry has a fixed part, then attributes. A reader skips kinds of entries and attributes that
+//! it does not know, so both can be added later.
 
 layout! {
     /// In front of every schema entry. The entry's attributes end at `bytes`.
@@ -7,7 +10,7 @@ layout! {
         0 bytes: u32,
         /// See [`entry_kind`]; unknown kinds are skipped by `bytes`.
         4 kind: u16,
-        /// Bytes of the fixed part after this header; attributes start behind it.
+        /// Bytes of the fixed part after this header; attributes follow it.
         6 fixed_bytes: u16,
         /// What the entry describes: EVENT: its type id; else see [`entry_kind`].
         8 id: u32,
@@ -62,12 +65,12 @@ layout! {
     }
 }
 
-/// FieldEntry flag: `bytes` is twice the size of the kind. The value, then its presence, an unsigned
-/// number of that size: 0 if there is no value.
+/// FieldEntry flag: `bytes` is twice the size of the kind. The value, then its presence, an
+/// unsigned number of that size: 0 if there is no value.
 pub const OPTIONAL: u8 = 1;
 
 numbered! {
-    /// How important an event is. The order is that of `tracing`, most severe first.
+    /// Severity of an event. The order is that of `tracing`, the most severe first.
     Level {
         /// Something failed.
         Error = 1 "error",
@@ -147,7 +150,7 @@ numbered! {
 }
 
 impl Kind {
-    /// Bytes of one value in the payload's fixed part.
+    /// Bytes of one value in the payload's fixed part: 1, 2, 4, 8 or 16.
     #[must_use]
     pub const fn fixed_bytes(self) -> usize {
         match self {

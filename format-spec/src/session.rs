@@ -16,7 +16,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The name of [`Self::Discard`] before it was called what other tracers call it.
+    /// The former name of [`Self::Discard`].
     #[allow(
         non_upper_case_globals,
         reason = "stands where a variant of this name stood"
@@ -84,8 +84,8 @@ impl Clock {
 }
 
 layout! {
-    /// Start of the ring file, and content of a dump's SESSION block (followed there and here by
-    /// the session attributes). Nothing in it changes after the session was published.
+    /// Start of the ring file, and content of the SESSION block of a trace file. The session
+    /// attributes follow in both. Nothing in it changes after the session was published.
     pub struct SessionHeader: 320 {
         /// [`RING_FILE_MAGIC`].
         0 magic: [u8; 8],
@@ -95,7 +95,8 @@ layout! {
         10 version_minor: u16,
         /// [`crate::ENDIAN_MARK`].
         12 endian: u32,
-        /// Size of the header region: this struct, then `attributes_bytes` of attributes, then zeros.
+        /// Size of the header region: this struct, then `attributes_bytes` of attributes, then
+        /// zeros.
         16 header_bytes: u64,
         /// Size of the file; fixed, not all of it need be allocated.
         24 file_bytes: u64,
@@ -200,13 +201,13 @@ layout! {
     }
 }
 
-/// Flag of [`SessionState::flags`]: the schema stream had no room for an entry. Records of types that
-/// it does not describe are there, but nobody can say what they mean.
+/// Flag of [`SessionState::flags`]: the schema stream had no room for an entry. Records of types
+/// without a description are kept, and readers can only show them raw.
 pub const SCHEMA_INCOMPLETE: u64 = 1;
 
 /// Values of [`SessionState::phase`].
 pub mod phase {
-    /// Being set up; readers wait or turn away.
+    /// Being set up; readers wait, or leave it alone.
     pub const STARTING: u64 = 0;
     /// In use.
     pub const LIVE: u64 = 1;

@@ -1,4 +1,7 @@
 //! The ring directory: one entry per slot.
+//!
+//! Threads come and go; a slot keeps its place and its counts, and each claim of it by a thread is
+//! a ring with an id of its own.
 
 use crate::counters::CAUSES;
 
@@ -24,7 +27,7 @@ layout! {
         40 thread_name: [u8; 16],
         /// Page number at which the present claim started.
         56 first_page: u64,
-        /// *produced*: number of pages turned so far; page `produced - 1` is open.
+        /// *produced*: number of page switches so far; page `produced - 1` is open.
         64 produced: u64,
         /// Events lost in this slot, by cause.
         72 lost: [u64; CAUSES],
@@ -47,7 +50,7 @@ layout! {
 pub mod state {
     /// No memory yet.
     pub const FREE: u64 = 0;
-    /// Somebody of the producer's is setting it up.
+    /// A thread of the producer is setting it up.
     pub const CLAIMING: u64 = 1;
     /// Memory is there, no owner.
     pub const WARM: u64 = 2;

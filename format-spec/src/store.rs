@@ -1,4 +1,4 @@
-//! What stands beside the segments of a store.
+//! The files of a store that are no segments: its identity, and the index of each segment.
 
 layout! {
     /// The file `store.id`, which makes a directory a store. A store of before version 1 has the 16
@@ -30,8 +30,8 @@ layout! {
         8 tail_crc: u32,
         /// [`IndexSlot`]s that follow.
         12 slots: u32,
-        /// Earliest event, ns since 1970, on the clock of section 11; greater than `last_ns`: there are
-        /// no events.
+        /// Earliest event, ns since 1970, on the clock of section 11; greater than `last_ns`: there
+        /// are no events.
         16 first_ns: u64,
         /// Latest event, likewise.
         24 last_ns: u64,
@@ -59,10 +59,10 @@ layout! {
         24 first_lost: u64,
         /// Events lost in the slot before its last page.
         32 last_lost: u64,
-        /// The page behind the last sealed one; 0: none is sealed.
+        /// The page after the last sealed one; 0: none is sealed.
         40 next_page: u64,
     }
 }
 
-/// Bytes of a segment's end that its index knows the checksum of.
+/// Bytes at a segment's end whose checksum its index holds.
 pub const INDEX_TAIL_BYTES: u32 = 4096;

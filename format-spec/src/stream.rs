@@ -1,7 +1,7 @@
-//! What a streamer and a collector say to each other, between the blocks of a dump. Every message
-//! is a block; its content starts with one of these structs.
+//! The messages between a streamer and a collector. Every message is a block among those of the
+//! trace; its content starts with one of these structs.
 
-/// Kinds of blocks that are said on a connection only. They are never stored.
+/// Kinds of blocks that occur on a connection only. They are never stored.
 pub mod kind {
     /// Streamer, first of all: [`super::Hello`], then attributes.
     pub const HELLO: u16 = 32;
@@ -24,9 +24,10 @@ pub mod kind {
     pub const BYE: u16 = 40;
 }
 
-/// Why a peer was refused; the text says it for people.
+/// Why a peer was refused, for programs; the text of the message says it for people.
 pub mod refusal {
-    /// Not allowed: a token that is not the collector's, a host that the certificate does not name, or no TLS.
+    /// Not allowed: a token that is not the collector's, a host that the certificate does not
+    /// name, or no TLS.
     pub const DENIED: u32 = 1;
     /// A newer major version of the protocol.
     pub const VERSION: u32 = 2;
@@ -44,12 +45,12 @@ pub mod refusal {
 pub const STREAM_MAJOR: u16 = 1;
 /// Minor version of the protocol.
 pub const STREAM_MINOR: u16 = 0;
-/// How often a collector says something at least, in ms.
+/// Longest time between two blocks of a collector, in ms: it sends a PING where it has no other.
 pub const PING_EVERY_MS: u32 = 2000;
 /// After this long without a block, in ms, the other side is taken for gone.
 pub const SILENT_MS: u32 = 8000;
-/// A streamer sends no more bytes of messages that a collector may not know, for each PING that it
-/// has heard and once more.
+/// Bytes of messages unknown to the collector that a streamer may send per PING it has received,
+/// and once before the first.
 pub const UNKNOWN_BYTES: u32 = 128 << 10;
 /// The rates of two hosts' clocks differ by no more than this, in millionths.
 pub const HOST_DRIFT_PPM: u32 = 200;
@@ -61,7 +62,7 @@ layout! {
         0 version_major: u16,
         /// [`STREAM_MINOR`] of the streamer.
         2 version_minor: u16,
-        /// Bytes of attributes behind this struct.
+        /// Bytes of attributes that follow this struct.
         4 attributes_bytes: u32,
         /// Identity of the host: its machine id.
         8 host: [u8; 16],
@@ -79,7 +80,7 @@ layout! {
         0 version_major: u16,
         /// [`STREAM_MINOR`] of the collector.
         2 version_minor: u16,
-        /// Bytes of attributes behind this struct.
+        /// Bytes of attributes that follow this struct.
         4 attributes_bytes: u32,
         /// Identity of the store.
         8 collector: [u8; 16],
@@ -128,9 +129,9 @@ layout! {
     /// Content of an ACK block. Counted are all bytes of blocks of kinds below HELLO that the
     /// streamer has sent on this connection, headers and padding included.
     pub struct Ack: 16 {
-        /// So many bytes are durable.
+        /// Bytes that are durable.
         0 durable: u64,
-        /// So many bytes may be sent in all. Never less than in an earlier ACK.
+        /// Bytes that may be sent in all. Never less than in an earlier ACK.
         8 credit: u64,
     }
 }
@@ -160,14 +161,14 @@ layout! {
 }
 
 layout! {
-    /// Content of a HOST_CLOCK block, for the session of the block: how its host's clocks stood to
-    /// that of the collector at one moment.
+    /// Content of a HOST_CLOCK block, for the session of the block: the clocks of its host and of
+    /// the collector at one moment.
     pub struct HostClock: 32 {
         /// `CLOCK_REALTIME` of the collector in ns since 1970 at that moment.
         0 real_ns: u64,
         /// `CLOCK_REALTIME` of the host minus `real_ns`, ns, two's complement.
         8 offset_ns: i64,
-        /// How wrong `real_ns` can be: half the round trip, ns.
+        /// Bound of the error of `real_ns`: half the round trip, ns.
         16 error_ns: u64,
         /// `CLOCK_MONOTONIC` of the host at that moment, ns; 0: not known.
         24 mono_ns: u64,

@@ -28,7 +28,8 @@ pub struct Page {
     pub summary: Summary,
     /// The page's first `extent` bytes.
     pub(crate) bytes: Vec<u8>,
-    /// By index of the record: the finished span around it (see [`crate::trace_file::spans`]); or empty.
+    /// By index of the record: the finished span around it (see [`crate::trace_file::spans`]); or
+    /// empty.
     pub(crate) parents: Vec<u64>,
     /// `CLOCK_MONOTONIC` in ns from when on events are shown, as a WINDOW block says; 0: all are.
     pub(crate) from_mono_ns: u64,

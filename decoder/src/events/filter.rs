@@ -58,7 +58,8 @@ struct Condition {
     integer: Option<i128>,
 }
 
-const TIME: &str = "a UTC time like 2026-11-21T01:42:03.5Z, or a time since the session's start like 1.5s, 200ms, 3us, 7ns";
+const TIME: &str = "a UTC time like 2026-11-21T01:42:03.5Z, or a time since the session's start \
+                    like 1.5s, 200ms, 3us, 7ns";
 
 impl Moment {
     fn parse(what: &'static str, text: &str) -> Result<Self, FilterError> {
@@ -176,8 +177,8 @@ impl Filter {
     }
 
     /// Lets only events pass that have this field with such a value: `size>=1024`, `path=/tmp/*`,
-    /// `ok!=true`. A number may have a unit of time, which makes it nanoseconds: `wait<20ms`. `took`
-    /// is the duration of a span or a call, unless a field has that name.
+    /// `ok!=true`. A number may have a unit of time, which makes it nanoseconds: `wait<20ms`.
+    /// `took` is the duration of a span or a call, unless a field has that name.
     ///
     /// # Errors
     /// Text without a field name, a comparison or, for an order, a number.

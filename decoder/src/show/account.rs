@@ -31,8 +31,8 @@ impl Verification {
         ]
     }
 
-    /// The account as one JSON object: the counts, `lost_by_cause`, `damage` (texts), `first_ts` and
-    /// `last_ts` (UTC, or null), `complete`.
+    /// The account as one JSON object: the counts, `lost_by_cause`, `damage` (texts), `first_ts`
+    /// and `last_ts` (UTC, or null), `complete`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut out = b"{".to_vec();
@@ -110,7 +110,8 @@ impl fmt::Display for Verification {
             let number = self.incomplete_schemas;
             writeln!(
                 lines,
-                "incomplete_schemas: {number}: no room to describe all event types; a larger session has it (session_bytes, or session= in RINGMARK)"
+                "incomplete_schemas: {number}: no room to describe all event types; \
+                 a larger session has it (session_bytes, or session= in RINGMARK)"
             )?;
         }
         let complete = if self.complete { "yes" } else { "no" };

@@ -1,5 +1,5 @@
-//! The files of a store by their names: `DAY/SERVICE/HOST/SESSION.N.rmk`, the index of each segment,
-//! and copies of what was cut off it.
+//! The files of a store by their names: `DAY/SERVICE/HOST/SESSION.N.rmk`, the index of each
+//! segment, and copies of what was cut off it.
 
 use std::fs;
 use std::io;

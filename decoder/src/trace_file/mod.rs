@@ -1,10 +1,11 @@
 //! The model: everything that trace files say, put in order.
 //!
 //! [`dump`] takes blocks and groups them by session. Each [`session`] then has its event types
-//! ([`schema`], [`field`], [`functions`]), its clock ([`time`], corrected by [`host_clock`]) and its
-//! slots with their pages. [`window`] leaves out what is older than the recorded part, [`spans`]
-//! finds the finished span around each record, and [`loss`] says how many events are not there.
-//! [`value`] reads one value out of a payload, [`function_words`] the payload of a function record.
+//! ([`schema`], [`field`], [`functions`]), its clock ([`time`], corrected by [`host_clock`]) and
+//! its slots with their pages. [`window`] leaves out what is older than the recorded part,
+//! [`spans`] finds the finished span around each record, and [`loss`] says how many events are not
+//! there. [`value`] reads one value out of a payload, [`function_words`] the payload of a function
+//! record.
 
 pub(crate) mod dump;
 pub(crate) mod field;

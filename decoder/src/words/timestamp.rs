@@ -84,8 +84,8 @@ impl Stamper {
 
 /// Reads an RFC 3339 timestamp in UTC, in ns since 1970.
 ///
-/// The form is `2026-11-21T01:42:03`; up to nine digits may follow after a dot, `Z` is optional, and
-/// a space may stand in place of `T`. `None` for any other text, and for years before 1970.
+/// The form is `2026-11-21T01:42:03`; up to nine digits may follow after a dot, `Z` is optional,
+/// and a space may stand in place of `T`. `None` for any other text, and for years before 1970.
 #[must_use]
 pub fn parse(text: &str) -> Option<u64> {
     let text = text.strip_suffix('Z').unwrap_or(text);

@@ -5,7 +5,7 @@
 //! page header to the *raw* stream and its records, word by word, to the others; any other whole
 //! block goes to the raw stream with its padding; what is no whole block goes there to the end.
 //!
-//! Of a record's header word the low half goes to the *ticks* stream as the zigzag of its
+//! The low half of a record's header word goes to the *ticks* stream as the zigzag of its
 //! difference (in 32 bits) from the page's previous header word; the upper half (type and length)
 //! becomes a u16 in the *symbols* stream: its number in a dictionary in order of first appearance
 //! in the container. [`ESCAPE`] in its place says that the half itself (u32) is in the raw stream:
@@ -35,7 +35,7 @@ use crate::record::{self, Header};
 
 /// Payload words of a record that have a lane.
 pub const PLACES: usize = 4;
-/// Kinds of records that are told apart by lanes.
+/// Kinds of records that have lanes of their own.
 pub const KINDS: usize = 32;
 /// Most entries of the dictionary of upper halves.
 pub const SYMBOLS_MAX: usize = 4095;
@@ -182,21 +182,21 @@ impl Streams {
 }
 
 /// What follows a header word: words for the raw stream, words for lanes.
-struct Shape {
+struct Following {
     raw_words: usize,
     lane_words: usize,
 }
 
-/// `None`: everything behind this header word goes to the raw stream.
-fn shape(header: u64, length_word: Option<u64>, left: usize) -> Option<Shape> {
+/// `None`: everything after this header word goes to the raw stream.
+fn following(header: u64, length_word: Option<u64>, left: usize) -> Option<Following> {
     let unpacked = record::unpack(header);
-    let behind = unpacked.words(|| length_word)? - 1 - u64::from(is_long(header));
+    let after = unpacked.words(|| length_word)? - 1 - u64::from(is_long(header));
     let lane_words = match unpacked {
-        Header::Record { .. } => behind.min(PLACES as u64),
+        Header::Record { .. } => after.min(PLACES as u64),
         _ => 0,
     };
-    (behind <= left as u64).then_some(Shape {
-        raw_words: (behind - lane_words) as usize,
+    (after <= left as u64).then_some(Following {
+        raw_words: (after - lane_words) as usize,
         lane_words: lane_words as usize,
     })
 }
@@ -251,14 +251,14 @@ fn apply_records(records: &[u8], streams: &mut Streams) {
         if let Some(length) = length {
             streams.raw.extend_from_slice(&length.to_le_bytes());
         }
-        let Some(shape) = shape(header, length, words.len()) else {
+        let Some(next) = following(header, length, words.len()) else {
             words.for_each(|w| streams.raw.extend_from_slice(&w.to_le_bytes()));
             return;
         };
-        for (place, word) in words.by_ref().take(shape.lane_words).enumerate() {
+        for (place, word) in words.by_ref().take(next.lane_words).enumerate() {
             streams.lanes[lane_of(symbol, place)].put(word);
         }
-        for word in words.by_ref().take(shape.raw_words) {
+        for word in words.by_ref().take(next.raw_words) {
             streams.raw.extend_from_slice(&word.to_le_bytes());
         }
     }
@@ -384,15 +384,15 @@ fn undo_records(from: &mut Taking<'_>, words: usize, out: &mut Vec<u8>) -> Optio
             length = Some(from.raw_word(out)?);
             left -= 1;
         }
-        let Some(shape) = shape(header, length, left) else {
+        let Some(next) = following(header, length, left) else {
             return from.raw(8 * left, out);
         };
-        left -= shape.raw_words + shape.lane_words;
-        for place in 0..shape.lane_words {
+        left -= next.raw_words + next.lane_words;
+        for place in 0..next.lane_words {
             let word = from.lanes[lane_of(symbol, place)].take()?;
             out.extend_from_slice(&word.to_le_bytes());
         }
-        from.raw(8 * shape.raw_words, out)?;
+        from.raw(8 * next.raw_words, out)?;
     }
     Some(())
 }

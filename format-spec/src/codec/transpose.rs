@@ -1,7 +1,7 @@
 //! Bit planes: the same bit of many elements side by side, so that bits that never change vanish
 //! under LZ4 and bits that are noise do not spoil their neighbours.
 //!
-//! Of `n` elements of `w` bytes the first `n - n % 8` become `8 * w` planes of `n / 8` bytes:
+//! The first `n - n % 8` of `n` elements of `w` bytes become `8 * w` planes of `n / 8` bytes:
 //! plane `8 * byte + bit`, in it byte `g` holds that bit of elements `8g..8g + 8`, the lowest bit
 //! the first element. The remaining `n % 8` elements follow as they are, little-endian.
 

@@ -40,7 +40,7 @@ fn seal_stored(header: &mut BlockHeader, content: &[u8]) -> Result<(), CodecErro
     Ok(())
 }
 
-/// Bytes of zeros behind content of `stored_bytes`.
+/// Bytes of zeros after content of `stored_bytes` bytes, 0 to 7.
 #[must_use]
 pub const fn padding_bytes(stored_bytes: usize) -> usize {
     align8(stored_bytes) - stored_bytes

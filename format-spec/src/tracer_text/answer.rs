@@ -7,21 +7,21 @@ use super::{Gathered, LeaseState, Site, TracerLine, Untraceable, Word, line};
 /// What an answer counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// Functions that a change meant.
+    /// Functions that a change applied to.
     Matched,
-    /// Sites that it changed.
+    /// Patch sites that it changed.
     Patched,
-    /// Sites that are open.
+    /// Patch sites that are enabled.
     Open,
-    /// Sites that could not be changed.
+    /// Patch sites that could not be changed.
     Refused,
-    /// Sites of all functions.
+    /// Patch sites of all functions.
     Sites,
     /// Functions that cannot be traced.
     Untraceable,
     /// Functions with sleds at all exits.
     Sleds,
-    /// Calls inside a callback, which called none.
+    /// Calls inside a callback, for which no callback was called.
     NotCalled,
     /// Calls for which there was no memory.
     Uncounted,
@@ -91,7 +91,7 @@ pub enum AnswerLine<'a> {
     Count(Count, u64),
     /// What was not done, for people.
     Note(&'a str),
-    /// A site that was refused, and why, for people.
+    /// A patch site that was refused, and why, for people.
     Refusal(&'a str),
     /// Whether the processor checks return addresses (CET), so that none is replaced.
     ShadowStack(bool),
@@ -111,7 +111,7 @@ pub enum AnswerLine<'a> {
     Site(Site<'a>),
     /// A function that cannot be traced.
     Untraceable(Untraceable<'a>),
-    /// What was gathered of a function.
+    /// What a profile tracer has gathered of a function.
     Gathered(Gathered<'a>),
 }
 
@@ -188,7 +188,7 @@ impl<'a> AnswerLine<'a> {
         }
     }
 
-    /// The lines of an answer, but for those that are not known.
+    /// The lines of an answer in order; lines that are not known are left out.
     pub fn all(answer: &'a str) -> impl Iterator<Item = Self> {
         answer.lines().filter_map(Self::parse)
     }
@@ -200,7 +200,7 @@ fn three(text: &str) -> Option<(&str, u64, &str)> {
     Some((words.next()?, words.next()?.parse().ok()?, words.next()?))
 }
 
-/// What an answer counts; `None`: it does not say.
+/// The number that an answer gives for `wanted`; `None`: it gives none.
 #[must_use]
 pub fn count(answer: &str, wanted: Count) -> Option<u64> {
     AnswerLine::all(answer).find_map(|line| match line {

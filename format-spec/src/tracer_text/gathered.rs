@@ -6,7 +6,8 @@ use core::fmt;
 
 use super::{field, line};
 
-/// Calls by their durations: pairs of LOW and CALLS, those of LOW ns up to twice as many.
+/// Calls by their durations: pairs of LOW and CALLS, for durations from LOW ns to less than twice
+/// LOW. Pairs have ascending LOW; buckets without a call are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram(pub Vec<(u64, u64)>);
 
@@ -37,25 +38,25 @@ impl Histogram {
 pub struct Gathered<'a> {
     /// Calls that ended.
     pub calls: u64,
-    /// Calls that are still open.
+    /// Calls that have begun and not ended.
     pub open: u64,
-    /// Those of the ended that did not return: they were unwound.
+    /// Calls that ended without a return, because they were unwound; part of `calls`.
     pub unwound: u64,
-    /// Time in it with what it called, a time in which it was open more than once counted once.
+    /// Time in it with what it called, in ns. Time in which it was open several times counts once.
     pub total: u64,
-    /// Time in it without what it called.
+    /// Time in it without what it called, in ns.
     pub own: u64,
-    /// The durations of all calls together.
+    /// Sum of the durations of all calls, in ns.
     pub sum: u64,
-    /// Shortest duration.
+    /// Shortest duration, in ns; 0: none is known.
     pub min: u64,
-    /// Longest duration.
+    /// Longest duration, in ns; 0: none is known.
     pub max: u64,
-    /// Durations.
+    /// The calls by their durations.
     pub histogram: Histogram,
     /// Name of the function.
     pub function: Cow<'a, str>,
-    /// Its module.
+    /// File name of its module.
     pub module: Cow<'a, str>,
 }
 

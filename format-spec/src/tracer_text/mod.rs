@@ -2,8 +2,8 @@
 //!
 //! Both are lines. Every line is a type here, with its writer (`Display`) and its parser. A writer
 //! never gives more than one line: what would end it becomes a space. Readers of answers pass over
-//! lines and words that they do not know; a request with a line that is not known is refused, for
-//! half of an order is another order.
+//! lines and words that they do not know. A request with a line that is not known is refused: done
+//! in part, it would be another request.
 
 mod answer;
 mod gathered;

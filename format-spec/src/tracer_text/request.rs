@@ -1,4 +1,6 @@
-//! What is asked of the tracers of a process.
+//! What a controller requests of the function tracers of a process.
+//!
+//! The first line is `trace VERB`; each further line is `KEY=VALUE`.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -21,13 +23,13 @@ pub enum Verb {
     Set,
     /// Replaces the functions that a tracer is for.
     Filter,
-    /// Replaces the functions that a tracer leaves out.
+    /// Replaces the functions that a tracer does not trace.
     Notrace,
     /// Replaces a tracer's triggers.
     Trigger,
-    /// Takes which tracers' triggers wanted a snapshot.
+    /// Lists the tracers whose triggers requested a snapshot, and clears the list.
     Snapshot,
-    /// Takes a tracer away for good.
+    /// Removes a tracer.
     Remove,
     /// Renews the lease of a start.
     Renew,
@@ -144,11 +146,11 @@ pub enum RequestLine<'a> {
     Kind(TracerKind),
     /// How the patterns after it are written.
     Match(Syntax),
-    /// Functions that are wanted.
+    /// Functions that are traced, a pattern.
     Filter(&'a str),
-    /// Functions that are left out.
+    /// Functions that are left out, a pattern.
     Notrace(&'a str),
-    /// Least size of the functions that are wanted, in bytes.
+    /// Least size of the functions that are traced, in bytes.
     MinBytes(u64),
     /// Integer arguments that are recorded, at most 6.
     Args(u8),
@@ -162,11 +164,11 @@ pub enum RequestLine<'a> {
     NoTriggers,
     /// Most CPU time that tracing may take, in millionths; 0: no limit.
     BudgetPpm(u64),
-    /// How long a start holds, in ms, unless it is renewed.
+    /// Time after which a start ends unless it is renewed, in ms.
     LeaseMs(u64),
-    /// Where a list goes on.
+    /// Number of the first item of a list that the answer is to hold.
     From(u64),
-    /// The list names what cannot be traced, too.
+    /// The list includes functions that cannot be traced.
     Refused,
 }
 
@@ -221,8 +223,10 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// The starts in a wish for the beginning of a program, each as its lines: lines as in a request,
-/// or one line of them with `;` between; each `tracer=` but the first begins another start.
+/// The starts that a program is to make when it begins, each as its lines.
+///
+/// The text has lines as in a request, or one line with `;` between them. Each `tracer=` but the
+/// first begins another start.
 pub fn starts(wish: &str) -> Vec<Vec<&str>> {
     let between = if wish.contains('\n') { '\n' } else { ';' };
     let mut starts: Vec<Vec<&str>> = Vec::new();
@@ -265,7 +269,7 @@ fn wrong(key: &'static str, found: &str, expected: &'static str) -> WrongLine {
     }
 }
 
-/// Why a request is not understood.
+/// Why a request was refused before anything was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WrongLine {
     /// No such verb.

@@ -34,9 +34,9 @@ impl Exits {
 pub struct Site<'a> {
     /// Whether its calls are traced now.
     pub is_on: bool,
-    /// Address of the site in the process.
+    /// Address of the patch site in the process.
     pub address: u64,
-    /// Size of the function, 0: not known.
+    /// Size of the function in bytes; 0: not known.
     pub bytes: u64,
     /// How the ends of its calls are seen; [`Exits::Address`] for a word that is not known.
     pub exits: Exits,

@@ -1,4 +1,4 @@
-//! A tracer, as the answer to `status` has it.
+//! A function tracer, as the answer to `status` lists it.
 
 use core::fmt;
 
@@ -66,23 +66,23 @@ pub struct TracerLine<'a> {
     pub state: &'a str,
     /// Whether commands that name no tracer mean it.
     pub is_default: bool,
-    /// Functions that it is for.
+    /// Number of functions that it traces.
     pub functions: u64,
-    /// Integer arguments that it records.
+    /// Number of integer arguments that it records, 0 to 6.
     pub args: u64,
     /// Whether it records return values.
     pub result: bool,
-    /// Least duration of the calls that it records, in ns.
+    /// Least duration of the calls that it records, in ns; `None`: it records all.
     pub min_ns: Option<u64>,
     /// Whether it waits for a trigger.
     pub is_paused: bool,
     /// Whether one of its triggers wants a snapshot.
     pub wants_snapshot: bool,
-    /// Most CPU time that it may take, in millionths.
+    /// Most CPU time that it may take, in millionths; `None`: no limit.
     pub budget_ppm: Option<u64>,
-    /// CPU time that it takes, in millionths, once it is known.
+    /// CPU time that it takes, in millionths; `None`: not known yet.
     pub cost_ppm: Option<u64>,
-    /// The functions that it is for, as its user wrote them.
+    /// The functions that it traces, as its user wrote them.
     pub filter: &'a str,
 }
 

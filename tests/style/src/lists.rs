@@ -281,11 +281,11 @@ pub const OFFSETS_ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// Where no phrase hides a role.
-pub const PLAIN: &[&str] = &["ring/", "tests/style/"];
+pub const PLAIN: &[&str] = &["decoder/", "format-spec/src/", "ring/", "tests/style/"];
 
 /// Name, paths, and how many lines of documentation each line of code has at least.
 pub const EXPLAINED: &[(&str, &[&str], f64)] = &[
-    ("format-spec", &["format-spec/src/"], 0.34),
+    ("format-spec", &["format-spec/src/"], 0.35),
     ("ring", &["ring/src/"], 0.4),
     ("producer, public", &["producer/src/"], 0.0),
     ("producer/macros", &["producer/macros/src/"], 0.0),
