@@ -9,7 +9,7 @@ pub use crate::event::callsite::Callsite;
 pub use crate::event::emit::reserve_words_extended;
 pub use crate::event::entry::Entry;
 pub use crate::event::snapshot::Snapshot;
-pub use crate::event::value::Text;
+pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
 pub use crate::platform::function_site::function_site;
 pub use crate::session::{without_trace, working};

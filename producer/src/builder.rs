@@ -1,11 +1,23 @@
-//! What programs say to start a session.
+//! The builder: how code sets options and starts a session.
 
 use ringmark_format::session::{Clock, Mode};
 
 use crate::session::{self, Session};
 use crate::setup::{Fork, Keep, Options, StartError};
 
-/// Builds a session: `Session::builder().ring_bytes(256 << 10).start()?`.
+/// Builds a session; made by [`Session::builder`].
+///
+/// Each method sets an option; [`Options`] holds them all. SETTINGS.md of the repository says when
+/// to change which.
+///
+/// ```
+/// use ringmark::{Builder, Keep, Mode, Session};
+///
+/// let builder: Builder = Session::builder().mode(Mode::Discard).ring_bytes(1 << 20);
+/// let session = builder.keep(Keep::Never).filter("info").tag("role", "index").start()?;
+/// assert!(session.path().exists());
+/// # Ok::<(), ringmark::StartError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     options: Options,
@@ -30,7 +42,7 @@ macro_rules! setters {
 
 impl Builder {
     setters! {
-        /// What may be lost when a ring is full; default: overwrite (the oldest).
+        /// What may be lost when a ring is full; default: overwrite, which loses the oldest events.
         mode: Mode;
         /// Bytes of a page: a power of two from 4 KiB to 1 MiB; default: 64 KiB.
         page_bytes: u32;
@@ -38,23 +50,25 @@ impl Builder {
         ring_bytes: u32;
         /// The clock; default: the time stamp counter.
         clock: Clock;
-        /// What happens to the ring file at exit.
+        /// What happens to the ring file at a clean exit; default: [`Keep::Crash`].
         keep: Keep;
         /// Whether a helper thread refills the pool and answers requests; default: yes.
         ///
-        /// No for a program that forbids itself system calls by a filter that kills all its threads;
-        /// DESIGN.md says what else such a program needs.
+        /// A program whose system-call filter kills all its threads needs `false`; DESIGN.md says
+        /// what else such a program needs.
         control: bool;
-        /// Rings that wait for threads; default: 4.
+        /// Rings that are prepared before threads need them; default: 4.
         warm: u32;
-        /// What a forked child does; default: it follows.
+        /// What a forked child does; default: it gets a session of its own.
         fork: Fork;
-        /// An anonymous, sealed file instead of a named one.
+        /// Whether the ring file is anonymous and sealed instead of named; default: no.
         memfd: bool;
         /// Whether the program survives when another process of its user truncates the named file;
-        /// no if not said. Installs a handler for SIGBUS, which passes on what is not about the
-        /// ring file. Events behind the cut are lost without a count: nothing can be counted in a
-        /// file that is gone, and the tools say that it was truncated.
+        /// default: no.
+        ///
+        /// Installs a handler for SIGBUS, which passes on signals that are not about the ring file.
+        /// Events after the cut are lost without a count: nothing can be counted in a file that is
+        /// gone, and the tools report that it was truncated.
         guard: bool;
     }
 
@@ -65,14 +79,14 @@ impl Builder {
         self
     }
 
-    /// `LEVEL` and `TARGET=LEVEL` directives, comma separated; default: everything is on.
+    /// Which events are enabled: `LEVEL` and `TARGET=LEVEL`, comma separated; default: all.
     #[must_use]
     pub fn filter(mut self, directives: impl Into<String>) -> Self {
         self.options.filter = directives.into();
         self
     }
 
-    /// Adds a tag to the session attributes.
+    /// Adds a tag that is stored with the session, and so in every trace file of it.
     #[must_use]
     pub fn tag(mut self, key: &str, value: &str) -> Self {
         self.options.tags.push(format!("{key}={value}"));
@@ -82,7 +96,7 @@ impl Builder {
     /// Starts the session, or returns the running one if it has the same options.
     ///
     /// # Errors
-    /// Why tracing is off. The program can go on: without a session every macro does nothing.
+    /// Why there is no session. The program can go on: without one every macro does nothing.
     pub fn start(self) -> Result<Session, StartError> {
         session::start(self.options)
     }

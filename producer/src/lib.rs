@@ -1,21 +1,10 @@
-//! Ringmark's producer: each thread writes events into its own ring of one shared memory file.
+//! Always-on tracing: each thread writes its events into its own ring of a shared memory file.
+//!
+//! The ring file outlives the program: after a crash, and also after `kill -9`, every committed
+//! event can be read. The command `ringmark` reads it, live or afterwards.
 //!
 //! ```
-//! use ringmark::{Mode, Session, event, span};
-//!
-//! let session = Session::builder().mode(Mode::Overwrite).ring_bytes(256 << 10).start();
-//! // Without a session every macro does nothing.
-//! {
-//!     let _span = span!("db.query", rows = 3_u32);
-//!     event!("request.done", status = 200_u16, bytes = 4096_u64);
-//! }
-//! # drop(session);
-//! ```
-//!
-//! A struct can be an event, a function or a future a span:
-//!
-//! ```
-//! use ringmark::{Event, InSpan, async_span, emit, instrument};
+//! use ringmark::{Event, Keep, Mode, Session, counter, emit, event, instrument, span};
 //!
 //! #[derive(Event)]
 //! #[repr(C)]
@@ -26,20 +15,93 @@
 //!     port: u16,
 //! }
 //!
-//! #[instrument(fields(port, path = %path))]
-//! async fn serve(port: u16, path: String) {
+//! #[instrument(fields(port))]
+//! fn serve(port: u16) {
 //!     emit(&PacketSeen { length: 64, port });
 //! }
 //!
-//! async fn accept() {
-//!     serve(80, "/".to_owned()).in_span(async_span!("accept", peers = 1_u32)).await;
+//! fn main() -> Result<(), ringmark::StartError> {
+//!     // Without a session every macro does nothing.
+//!     event!("nowhere");
+//!
+//!     let session = Session::builder().mode(Mode::Overwrite).keep(Keep::Never).start()?;
+//!     {
+//!         let _span = span!("db.query", table = "users");
+//!         event!(level: Warn, "query.slow", rows = 3_u32, error = ?None::<()>);
+//!         counter!("queue.depth", 7_u64);
+//!     }
+//!     serve(80);
+//!     assert_eq!(session.records(), 5);
+//!     Ok(())
 //! }
-//! # drop(accept());
 //! ```
 //!
-//! The way of an event: a macro looks at one word of its call site (is it on?), reads the clock,
-//! reserves a record in this thread's ring, writes the arguments, and commits by one store. No
-//! lock, no allocation, no system call; a signal handler may do the same at any instruction.
+//! A program that is traced from outside calls [`start_from_env`] instead: it has a session if
+//! `RINGMARK` asks for one, as `ringmark run` and `ringmark record` do.
+//!
+//! # What there is
+//!
+//! | to record | use |
+//! | --- | --- |
+//! | something that happens | [`event!`], [`event_at!`] with a tick of its own |
+//! | something with a duration | [`span!`] on one thread, [`async_span!`] and [`InSpan`] for futures |
+//! | each call of a function | [`macro@instrument`] |
+//! | a value over time, an id that ties threads together | [`counter!`], [`flow!`] |
+//! | a struct | `#[derive(Event)]`, [`emit()`], [`reserve()`] |
+//! | events and spans of `tracing` and `log` | `ringmark::tracing` |
+//! | functions that are chosen while the program runs | [`trace_fn`] |
+//! | records of a library's own | [`client`] |
+//!
+//! The way of an event: a macro looks at one word of its call site, which says whether the type is
+//! enabled. It reads the clock, reserves a record in this thread's ring, writes the arguments, and
+//! commits the record by one store. On this way there is no lock, no allocation and no system call,
+//! and a signal handler may emit at any instruction.
+//!
+//! # Features
+//!
+//! No feature is enabled by default.
+//!
+//! | feature | effect |
+//! | --- | --- |
+//! | `tracing` | the module `ringmark::tracing`: a bridge from `tracing` and `log` |
+//! | `functions` | [`trace_fn`] leaves patch sites for the function tracer; without it the attribute changes nothing |
+//!
+//! # Environment variables
+//!
+//! [`start_from_env`] reads them; SETTINGS.md of the repository describes each key and says when to
+//! change it.
+//!
+//! | variable | default | effect |
+//! | --- | --- | --- |
+//! | `RINGMARK` | not traced | `1`, or options such as `mode=discard,ring=1M`: see [`Options::parse`] |
+//! | `RINGMARK_FILTER` | all enabled | `LEVEL` and `TARGET=LEVEL`, comma separated, such as `info,hyper=debug` |
+//! | `RINGMARK_TAGS` | none | `key=value`, comma separated, stored with the session |
+//! | `RINGMARK_DIR` | `/dev/shm/ringmark-UID` | the directory of ring files, for every session |
+//! | `RINGMARK_VERBOSE` | silent | `1`: the program prints why it is not traced |
+//!
+//! # Limits
+//!
+//! | what | limit | beyond it |
+//! | --- | --- | --- |
+//! | arguments of an event | 32 | a compile error |
+//! | text of `?value` and `%value` | 512 bytes | cut, and marked with `…` |
+//! | a record | a page less its header: 64 KiB by default | the event is lost, and counted |
+//! | names of one event type | 16 KiB in all | readers show its records raw |
+//! | event types of a session | 8,388,592 | the types after them stay disabled |
+//! | ring of a thread | 256 KiB by default, [`Builder::ring_bytes`] | late threads get smaller rings |
+//! | ring file | 16 MiB by default, [`Builder::session_bytes`] | see the next row |
+//! | threads at a time | one for each 64 KiB of the ring file, 64 to 4096; as the rings fit | their events are lost, and counted |
+//! | sessions of a process | one | [`StartError::Running`] |
+//!
+//! # What it does not do
+//!
+//! - It prints nothing, and never ends the program: without a session, or without room, the program
+//!   goes on untraced. Lost events are counted by cause.
+//! - It does not drop or change an event that is committed, except in overwrite mode, where the
+//!   oldest page gives way to new events, and is counted.
+//! - It does not wake readers; they look at the file when they want to.
+//! - It does not read trace files: the command `ringmark` and the crate `ringmark-decoder` do.
+//! - It does not sample, and has no levels that are removed at compile time.
 //!
 //! # Other systems
 //!
@@ -104,16 +166,136 @@ pub use event::async_span::{AsyncSpan, Entered, InSpan, Spanned};
 pub use event::span::SpanGuard;
 pub use event::typed::{Event, Reserved, Written, emit, reserve};
 pub use event::value::{Encoder, Redacted, Value, redact};
+/// How readers read a field's bytes.
+///
+/// ```
+/// use ringmark::{Kind, Value};
+///
+/// assert_eq!(<u16 as Value>::KIND, Kind::U16);
+/// assert_eq!(Kind::U16.fixed_bytes(), 2);
+/// ```
 #[doc(inline)]
-pub use ringmark_format::schema::{Kind, Level};
+pub use ringmark_format::schema::Kind;
+/// The level of an event type, which filters compare.
+///
+/// ```
+/// use ringmark::Level;
+///
+/// assert!(Level::Error < Level::Trace, "the most severe comes first");
+/// ```
 #[doc(inline)]
-pub use ringmark_format::session::{Clock, Mode};
+pub use ringmark_format::schema::Level;
+/// The clock that gives events their ticks; [`Builder::clock`] chooses it.
+///
+/// ```
+/// use ringmark::{Clock, Session};
+///
+/// let session = Session::builder().clock(Clock::Monotonic).start().expect("a session");
+/// assert_eq!(session.clock(), Clock::Monotonic);
+/// ```
 #[doc(inline)]
-pub use ringmark_macros::{Event, instrument, notrace, trace_fn};
+pub use ringmark_format::session::Clock;
+/// What may be lost when a ring is full; [`Builder::mode`] chooses it.
+///
+/// ```
+/// use ringmark::Mode;
+///
+/// assert_eq!(Mode::Discard.name(), "discard");
+/// ```
+#[doc(inline)]
+pub use ringmark_format::session::Mode;
+/// Makes a struct an event type: implements [`Event`](trait@Event).
+///
+/// ```
+/// use ringmark::{Event, Session, emit};
+///
+/// #[derive(Event)]
+/// #[repr(C)]
+/// #[event(name = "login", level = "warn", category = "auth")]
+/// struct Login {
+///     user: u32,
+///     #[event(unit = "ms")]
+///     waited: u16,
+///     #[event(redact)]
+///     token: u64,
+/// }
+///
+/// assert!(Login::FIELDS[2].redacted);
+/// let session = Session::builder().start().expect("a session");
+/// emit(&Login { user: 7, waited: 120, token: 0xDEAD });
+/// assert_eq!(session.records(), 1);
+/// ```
+#[doc(inline)]
+pub use ringmark_macros::Event;
+/// Records each call of a function as a span.
+///
+/// ```
+/// use ringmark::{Session, instrument};
+///
+/// #[instrument(level = "debug", fields(id, half = id / 2, name = %name))]
+/// fn greet(id: u64, name: &str, password: &str) -> usize {
+///     name.len() + password.len()
+/// }
+///
+/// let session = Session::builder().start().expect("a session");
+/// assert_eq!(greet(7, "you", "hunter2"), 10);
+/// assert_eq!(session.records(), 1);
+/// ```
+#[doc(inline)]
+pub use ringmark_macros::instrument;
+/// Excludes a function or a block from [`macro@trace_fn`] on the block around it.
+///
+/// ```
+/// use ringmark::{notrace, trace_fn};
+///
+/// struct Cache(Vec<u8>);
+///
+/// #[trace_fn]
+/// impl Cache {
+///     fn fill(&mut self) {
+///         self.0.push(1);
+///     }
+///
+///     #[notrace]
+///     fn len(&self) -> usize {
+///         self.0.len()
+///     }
+/// }
+///
+/// let mut cache = Cache(Vec::new());
+/// cache.fill();
+/// assert_eq!(cache.len(), 1);
+/// ```
+#[doc(inline)]
+pub use ringmark_macros::notrace;
+/// Leaves a patch site for the function tracer at the beginning of a function.
+///
+/// ```
+/// use ringmark::trace_fn;
+///
+/// #[trace_fn]
+/// fn twice(n: u32) -> u32 {
+///     2 * n
+/// }
+///
+/// assert_eq!(twice(21), 42);
+/// ```
+#[doc(inline)]
+pub use ringmark_macros::trace_fn;
 pub use session::{Session, attach_thread, start_from_env};
 pub use setup::{Fork, Keep, OptionError, Options, StartError};
 
 /// The session's clock in ticks, for [`event_at!`]; 0 without a session.
+///
+/// ```
+/// use ringmark::{Session, ticks};
+///
+/// assert_eq!(ticks(), 0);
+/// let session = Session::builder().start().expect("a session");
+/// let begun = ticks();
+/// std::thread::sleep(std::time::Duration::from_millis(2));
+/// assert!(ticks() - begun >= session.ticks_of_ns(1_000_000));
+/// ```
 #[inline(always)]
 #[must_use]
 pub fn ticks() -> u64 {

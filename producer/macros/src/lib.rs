@@ -1,7 +1,7 @@
-//! `#[derive(Event)]`, `#[instrument]` and `#[trace_fn]`. Use them through `ringmark`, which
-//! explains the words.
+//! `#[derive(Event)]`, `#[instrument]` and `#[trace_fn]`, for use through `ringmark`, which has
+//! the examples.
 //!
-//! What they generate holds no `unsafe`: a program may forbid it.
+//! The generated code holds no `unsafe`: a program may forbid it.
 #![forbid(unsafe_code)]
 
 mod event;
@@ -13,7 +13,7 @@ mod trace_fn;
 
 use proc_macro::TokenStream;
 
-/// Makes a struct an event: `ringmark::emit(&value)` records its fields.
+/// `ringmark::emit(&value)` records the fields of the struct.
 ///
 /// The struct is `#[repr(C)]`, has named fields of fixed size (numbers, `bool`, `char`, arrays of
 /// them) and no generics. A record's payload has the layout of the struct.
@@ -27,13 +27,6 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
     finish(event::expand(item.into()))
 }
 
-/// Records each call of a function as a span.
-///
-/// ```ignore
-/// #[instrument(level = "debug", fields(id, rows = query.rows(), plan = ?plan, user = %user))]
-/// fn run(id: u64, query: &Query, plan: Plan, user: User) {}
-/// ```
-///
 /// Options: `name = "…"` (without it the name of the function), `level`, `category`, `target`, and
 /// `fields(…)` as in `event!`. **No argument is recorded that `fields` does not name**; `skip(…)`
 /// and `skip_all` are accepted and change nothing. Values are taken when the call begins; of a
@@ -47,24 +40,24 @@ pub fn instrument(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(instrument::expand(options.into(), item.into()))
 }
 
-/// Leaves a site for the function tracer at the beginning of a function, or of every function of an
-/// `impl`, a `trait` or a `mod`: five bytes that do nothing until a tracer is started.
+/// It stands on a function, or on an `impl`, a `trait` or a `mod` for every function in it. A patch
+/// site is five bytes that do nothing until a function tracer enables it.
 ///
 /// Without the feature `functions` of `ringmark` the attribute changes nothing and leaves no byte.
-/// With it the function is not inlined, for its calls could not be told from those around it; so
-/// it replaces `#[inline]`. Each instance of a generic function has a site of its own, unless the
-/// compiler merges instances that are alike. Closures have none.
+/// With it the function is not inlined, because its calls would be part of those around it; so it
+/// replaces `#[inline]`. Each instance of a generic function has a patch site of its own, unless
+/// the compiler merges instances that are alike. Closures have none.
 ///
-/// On a function that can have no site, it is an error: a `const fn`, an `async fn` (whose call
-/// only makes a future: see [`macro@instrument`]), one that is always inlined or naked. In a block
-/// those stay as they are, and so does what `#[ringmark::notrace]` stands on.
+/// A function that can have no patch site is an error: a `const fn`, an `async fn` (whose call only
+/// makes a future: see [`macro@instrument`]), one that is always inlined or naked. In a block such
+/// functions stay as they are, and so does everything that has `#[ringmark::notrace]`.
 #[proc_macro_attribute]
 pub fn trace_fn(options: TokenStream, item: TokenStream) -> TokenStream {
     let is_on = cfg!(feature = "functions");
     finish(trace_fn::expand(options.into(), item.into(), is_on))
 }
 
-/// Keeps `#[trace_fn]` on the block around it from a function or block. Alone it does nothing.
+/// Alone the attribute does nothing.
 #[proc_macro_attribute]
 pub fn notrace(_options: TokenStream, item: TokenStream) -> TokenStream {
     item

@@ -12,11 +12,27 @@ use super::emit;
 use super::fields::Fields;
 use super::span_records;
 
-/// A span that may move between threads. Closed when it is dropped.
+/// A span that may move between threads, closed when it is dropped; made by
+/// [`async_span!`](crate::async_span!).
+///
+/// A record says that it was made; entering, leaving and closing it are records of their own. A
+/// span that is made inside another one, on the thread that is in it, is its child.
+///
+/// ```
+/// use ringmark::{AsyncSpan, Session, async_span};
+///
+/// assert_eq!(AsyncSpan::none().id(), None);
+/// let session = Session::builder().start().expect("a session");
+/// let (job, batch) = (async_span!("job"), async_span!("batch", jobs = 3_u32));
+/// assert_ne!(job.id(), batch.id());
+/// batch.follows(&job);
+/// drop((job, batch));
+/// assert_eq!(session.records(), 5);
+/// ```
 #[derive(Debug)]
 #[must_use = "a span closes when it is dropped: give it to a future by `in_span`"]
 pub struct AsyncSpan {
-    /// 0: its type was off.
+    /// 0: its type was disabled.
     id: u64,
 }
 
@@ -41,21 +57,21 @@ impl AsyncSpan {
         Self { id: 0 }
     }
 
-    /// Its id in this process; `None` if its type was off when it was made.
+    /// The span's id, unique in this process; `None` if its type was disabled when it was made.
     #[must_use]
     pub const fn id(&self) -> Option<u64> {
         if self.id == 0 { None } else { Some(self.id) }
     }
 
-    /// Records that this span follows from `other`: not inside it, but because of it.
+    /// Records that this span follows from `other`: `other` caused it, and does not enclose it.
     pub fn follows(&self, other: &Self) {
         if self.id != 0 && other.id != 0 {
             span_records::follows(self.id, other.id);
         }
     }
 
-    /// Enters the span on this thread until the guard is dropped. Do not hold the guard over an
-    /// `await`: that is what [`InSpan`] is for.
+    /// Enters the span on this thread until the guard is dropped. A guard must not be held over an
+    /// `await`: use [`InSpan`] there.
     #[inline]
     pub fn enter(&self) -> Entered<'_> {
         let outer = if self.id == 0 {
@@ -81,9 +97,21 @@ impl Drop for AsyncSpan {
     }
 }
 
-/// This thread is in a span. Left when dropped, also by a panic.
+/// Says that this thread is in a span, until it is dropped, also by a panic; made by
+/// [`AsyncSpan::enter`].
 ///
 /// Not `Send`: a thread leaves what it entered.
+///
+/// ```
+/// use ringmark::{Entered, Session, async_span};
+///
+/// let session = Session::builder().start().expect("a session");
+/// let job = async_span!("job");
+/// let entered: Entered<'_> = job.enter();
+/// drop(entered);
+/// drop(job);
+/// assert_eq!(session.records(), 4, "made, entered, left, closed");
+/// ```
 #[derive(Debug)]
 #[must_use = "a span is left when this is dropped: bind it to a name"]
 pub struct Entered<'s> {
@@ -102,7 +130,18 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Futures that run in a span.
+/// Gives a future a span that it runs in.
+///
+/// ```
+/// use ringmark::{InSpan, Session, async_span};
+///
+/// let session = Session::builder().start().expect("a session");
+/// let mut answer = std::pin::pin!(async { 42 }.in_span(async_span!("request", id = 7_u64)));
+/// let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+/// let polled = Future::poll(answer.as_mut(), &mut context);
+/// assert_eq!(polled, std::task::Poll::Ready(42));
+/// assert_eq!(session.records(), 3, "made, entered, left");
+/// ```
 pub trait InSpan: Sized {
     /// The same future; each poll enters `span` before and leaves it after. The span closes after
     /// the future was dropped.
@@ -117,6 +156,13 @@ impl<F: Future> InSpan for F {
 
 pin_project! {
     /// A future in a span; made by [`InSpan::in_span`].
+    ///
+    /// ```
+    /// use ringmark::{AsyncSpan, InSpan, Spanned};
+    ///
+    /// let future: Spanned<_> = std::future::ready(1_u8).in_span(AsyncSpan::none());
+    /// assert!(size_of_val(&future) >= size_of::<AsyncSpan>());
+    /// ```
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Spanned<F> {

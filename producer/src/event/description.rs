@@ -1,25 +1,49 @@
-//! What a program says about one of its event types.
+//! Event types: name, fields and level of what a call site emits, and whether it is enabled.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub(crate) use ringmark_format::schema::{Kind, Level, Shape, semantic};
 
-/// A field of an event type.
+/// A field of an event type: what a record holds under a name.
+///
+/// ```
+/// use ringmark::Event;
+/// use ringmark::client::Field;
+///
+/// #[derive(Event)]
+/// #[repr(C)]
+/// struct Answer {
+///     #[event(unit = "ns")]
+///     latency: u64,
+/// }
+///
+/// let field: &Field = &Answer::FIELDS[0];
+/// assert_eq!((field.name, field.unit), ("latency", "ns"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The name under which readers show the value.
     pub name: &'static str,
-    /// How its bytes are read, and where they are.
+    /// How the value's bytes are read, and where they are.
     pub place: Place,
-    /// What it means; 0: nothing special. See [`semantic`].
+    /// What the value means to readers, a number of `ringmark_format::schema::semantic`; 0: nothing
+    /// special.
     pub semantic: u32,
-    /// Unit, or empty.
+    /// The unit that readers show after the value, or empty.
     pub unit: &'static str,
-    /// Whether its value was replaced before it was recorded.
+    /// Whether the value was replaced before it was recorded.
     pub redacted: bool,
 }
 
-/// Kind and place of a field in the payload.
+/// Kind of a field's value, and its place in the payload.
+///
+/// ```
+/// use ringmark::Kind;
+/// use ringmark::client::Place;
+///
+/// let three_ports = Place { kind: Kind::U16, count: 3, offset: 8, optional: false };
+/// assert_eq!(three_ports.bytes(), 6);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// How one value's bytes are read.
@@ -46,39 +70,82 @@ impl Place {
     }
 }
 
-/// An event type: static facts about one place in the program.
+/// An event type: the facts about one place in the program, the same for all its events.
+///
+/// ```
+/// use ringmark::Event;
+/// use ringmark::client::EventType;
+///
+/// #[derive(Event)]
+/// #[repr(C)]
+/// #[event(category = "http")]
+/// struct Answer {}
+///
+/// let facts: EventType = Answer::event();
+/// assert_eq!((facts.name, facts.category), ("Answer", "http"));
+/// assert!(facts.file.ends_with(".rs") && facts.line > 0);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct EventType {
     /// Name, such as `request.done`.
     pub name: &'static str,
-    /// Target: the module, unless the program says otherwise.
+    /// Target, which filters compare; by default the module's path.
     pub target: &'static str,
     /// Category, or empty.
     pub category: &'static str,
-    /// Level.
+    /// How important the events are; filters compare it.
     pub level: Level,
-    /// What its records say.
+    /// What a record stands for: an instant, a span, a counter, a flow.
     pub shape: Shape,
-    /// Source file.
+    /// Source file, or empty.
     pub file: &'static str,
-    /// Source line.
+    /// Line in that file, from 1; 0 if there is no file.
     pub line: u32,
-    /// Whether it is on, and its number.
+    /// The word that says whether the type is enabled; it also tells types apart.
     pub state: &'static TypeState,
 }
 
-/// An event type with its fields, lent for the time of a call.
+/// An event type with its fields, as a library registers it.
+///
+/// ```
+/// use ringmark::client::{Description, EventType, Shape, TypeState};
+/// use ringmark::{Level, Session};
+///
+/// static STATE: TypeState = TypeState::new();
+/// let event = EventType {
+///     name: "library.start",
+///     target: "library",
+///     category: "",
+///     level: Level::Info,
+///     shape: Shape::Instant,
+///     file: "",
+///     line: 0,
+///     state: &STATE,
+/// };
+/// let _session = Session::builder().start().expect("a session");
+/// Description { event, fields: &[], fixed_bytes: 0 }.register();
+/// assert_ne!(STATE.enabled(), 0);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Description<'a> {
-    /// The facts.
+    /// The facts about the type.
     pub event: EventType,
-    /// Its fields.
+    /// The fields, in ascending order of their offsets.
     pub fields: &'a [Field],
-    /// Bytes of the payload's fixed part.
+    /// Bytes of the payload's fixed part, where the fields lie.
     pub fixed_bytes: u32,
 }
 
-/// The word that an event looks at: its type id if it is on, else 0. All zeros: off, no id.
+/// The word that an event looks at: its type's id while the type is enabled, else 0.
+///
+/// One static word for each event type. All zeros: disabled, without an id.
+///
+/// ```
+/// use ringmark::client::TypeState;
+///
+/// static STATE: TypeState = TypeState::new();
+/// assert_eq!(STATE.enabled(), 0);
+/// ```
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct TypeState {
@@ -87,10 +154,10 @@ pub struct TypeState {
 }
 
 impl TypeState {
-    /// Where that word is, for code that is not Rust.
+    /// Offset of that word in the struct, in bytes, for code that is not Rust.
     pub const ENABLED_OFFSET: usize = core::mem::offset_of!(TypeState, enabled);
 
-    /// Off, no id.
+    /// A disabled type without an id.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -99,7 +166,7 @@ impl TypeState {
         }
     }
 
-    /// The type id if the type is on, else 0.
+    /// The type's id if it is enabled, else 0.
     #[inline(always)]
     #[must_use]
     pub fn enabled(&self) -> u32 {
@@ -121,9 +188,16 @@ impl TypeState {
 }
 
 /// When an event happened.
+///
+/// ```
+/// use ringmark::client::Now;
+///
+/// let earlier = Now::At(ringmark::ticks());
+/// assert_ne!(earlier, Now::Clock);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Now {
-    /// Now: the session's clock is read.
+    /// At this moment: the session's clock is read.
     Clock,
     /// At this tick of the session's clock.
     At(u64),

@@ -48,6 +48,30 @@ pub fn reserve_words_extended(
 /// The writer of the record fills all of its words, then commits it; a reservation that is dropped
 /// is cancelled. The type has been described by
 /// [`Description::register`](crate::client::Description::register), and is enabled.
+///
+/// ```
+/// use ringmark::Session;
+/// use ringmark::client::{Description, EventType, Now, Shape, TypeId, TypeState, reserve_words};
+///
+/// static STATE: TypeState = TypeState::new();
+/// # let event = EventType {
+/// #     name: "library.start",
+/// #     target: "library",
+/// #     category: "",
+/// #     level: ringmark::Level::Info,
+/// #     shape: Shape::Instant,
+/// #     file: "",
+/// #     line: 0,
+/// #     state: &STATE,
+/// # };
+/// let session = Session::builder().start().expect("a session");
+/// Description { event, fields: &[], fixed_bytes: 0 }.register();
+/// let id = TypeId(STATE.enabled());
+/// if let Some(record) = reserve_words(id, 0, Now::Clock) {
+///     record.commit();
+/// }
+/// assert_eq!(session.records(), 1);
+/// ```
 #[inline(always)]
 #[must_use]
 pub fn reserve_words(

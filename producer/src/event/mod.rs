@@ -3,8 +3,8 @@
 //! - what a program writes: [`macros`] for arguments, [`typed`] for structs;
 //! - what the schema holds of it: [`description`], and [`callsite`], which makes one from a place
 //!   in the program;
-//! - what is written: [`value`] for one argument, [`fields`] for all of them, [`snapshot`] for
-//!   arguments that are kept until a call ends;
+//! - what is written: [`value`] for one argument, [`text`] for one that is formatted, [`fields`] for
+//!   all of them, [`snapshot`] for arguments that are kept until a call ends;
 //! - the path itself: [`emit`], which reserves, writes and commits;
 //! - records that belong together: [`span`], [`span_records`] and [`async_span`];
 //! - [`entry`]: the functions that the macros call.
@@ -17,6 +17,7 @@ pub(crate) mod description;
 
 pub(crate) mod fields;
 pub(crate) mod snapshot;
+pub(crate) mod text;
 pub(crate) mod value;
 
 pub(crate) mod emit;

@@ -3,12 +3,12 @@
 use ringmark_format::align8;
 use ringmark_format::schema::Kind;
 
-use super::value::{Encoder, Redacted, TEXT_BYTES_MAX, Text, Value};
+use super::text::{TEXT_BYTES_MAX, Text};
+use super::value::{Encoder, Redacted, Value};
 
 /// A value that can be kept while the function that it was given to uses it up.
 ///
-/// Numbers are copied; of a text or a byte slice at most [`TEXT_BYTES_MAX`] bytes are kept, on the
-/// stack.
+/// Numbers are copied; of a text or a byte slice at most 512 bytes are kept, on the stack.
 pub trait Snapshot {
     /// What is kept.
     type Kept: Value;

@@ -8,9 +8,21 @@ use super::emit;
 use super::fields::Fields;
 use crate::session;
 
-/// A running span. Ends, and is recorded, when it is dropped.
+/// A running span: it ends, and is recorded with its duration, when it is dropped. Made by
+/// [`span!`](crate::span!).
 ///
-/// Not `Send`: begin and end belong to one thread.
+/// Not `Send`: begin and end belong to one thread. `F` is the tuple of the arguments.
+///
+/// ```
+/// use ringmark::{Session, SpanGuard, span};
+///
+/// let session = Session::builder().start().expect("a session");
+/// let mut query: SpanGuard<_> = span!("db.query", table = "users", rows = 0_u64);
+/// query.set(("users", 42));
+/// drop(query);
+/// span!("db.retry").cancel();
+/// assert_eq!(session.records(), 1);
+/// ```
 #[must_use = "a span ends when its guard is dropped: bind it to a name"]
 pub struct SpanGuard<F: Fields> {
     running: Option<Running<F>>,
@@ -50,7 +62,7 @@ impl<F: Fields> SpanGuard<F> {
         self.running = None;
     }
 
-    /// Replaces the arguments, for what is known only at the end.
+    /// Replaces the arguments, for values that are known only at the end.
     #[inline]
     pub fn set(&mut self, fields: F) {
         if let Some(running) = &mut self.running {

@@ -1,39 +1,61 @@
 //! Values that an event can carry, and how they become payload words.
 
-use core::fmt::{self, Write};
-
 use crate::ring::Reservation;
 use ringmark_format::align8;
 use ringmark_format::schema::Kind;
 
-/// Something that can be an argument of an event.
+/// A type whose values can be arguments of events.
 ///
-/// `encode` must write the fixed part at `offset` (aligned to `min(size, 8)`) and may write
-/// `dynamic_bytes()` bytes through [`Encoder::dynamic`].
+/// Implemented for integers, floats, `bool`, `char`, `str`, `String`, `[u8]`, arrays of them,
+/// `Option` of them and references to them. A program implements it for types of its own that are
+/// recorded as one of these kinds.
+///
+/// A value has a fixed part, whose place in the payload is known at compile time, and may have
+/// dynamic bytes after all fixed parts.
+///
+/// ```
+/// use ringmark::{Encoder, Kind, Session, Value, event};
+///
+/// struct Port(u16);
+///
+/// impl Value for Port {
+///     const KIND: Kind = Kind::U16;
+///
+///     fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize) {
+///         self.0.encode(to, offset);
+///     }
+/// }
+///
+/// assert_eq!((Port::BYTES, Port::COUNT), (2, 0));
+/// let session = Session::builder().start().expect("a session");
+/// event!("accepted", port = Port(80));
+/// assert_eq!(session.records(), 1);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of an event",
     label = "found `{Self}`, expected a number, `bool`, `char`, text, bytes, or an array of them",
     note = "record its text instead: `name = ?value` (Debug) or `name = %value` (Display)"
 )]
 pub trait Value {
-    /// How one value is read back.
+    /// How readers read one value's bytes.
     const KIND: Kind;
     /// 0: one value; n: an array of n.
     const COUNT: u16 = 0;
-    /// Bytes of the fixed part.
+    /// Bytes of the fixed part, of all values of an array.
     const BYTES: usize = Self::KIND.fixed_bytes();
     /// Whether the value may be absent; then `BYTES` is twice the size of one that is there.
     const OPTIONAL: bool = false;
-    /// Whether it stands for a value that must not be recorded.
+    /// Whether the value was replaced, so that it is not recorded.
     const REDACTED: bool = false;
 
-    /// Bytes behind the fixed part.
+    /// Bytes after the fixed parts that this value takes: a multiple of 8.
     #[inline(always)]
     fn dynamic_bytes(&self) -> usize {
         0
     }
 
-    /// Writes the value.
+    /// Writes the fixed part at `offset`, which is aligned to the kind's size or to 8, and
+    /// `dynamic_bytes()` bytes through [`Encoder::dynamic`].
     fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize);
 }
 
@@ -43,7 +65,29 @@ pub(crate) const fn alignment(kind: Kind) -> usize {
     if bytes < 8 { bytes } else { 8 }
 }
 
-/// Turns values into payload words, in ascending order of their offsets.
+/// Writes values into a record's payload, in ascending order of their offsets.
+///
+/// ```
+/// use ringmark::{Encoder, Kind, Session, Value, event};
+///
+/// struct Host(&'static str);
+///
+/// impl Value for Host {
+///     const KIND: Kind = Kind::Str;
+///
+///     fn dynamic_bytes(&self) -> usize {
+///         self.0.len().next_multiple_of(8)
+///     }
+///
+///     fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize) {
+///         to.dynamic(offset, self.0.as_bytes());
+///     }
+/// }
+///
+/// let session = Session::builder().start().expect("a session");
+/// event!("resolved", host = Host("example.org"));
+/// assert_eq!(session.records(), 1);
+/// ```
 pub struct Encoder<'e, 'w> {
     to: &'e mut Reservation<'w>,
     word: usize,
@@ -52,9 +96,9 @@ pub struct Encoder<'e, 'w> {
 }
 
 impl<'e, 'w> Encoder<'e, 'w> {
-    /// An encoder whose dynamic bytes start behind `fixed_bytes`.
+    /// An encoder whose dynamic bytes start after `fixed_bytes`.
     #[inline(always)]
-    pub fn new(to: &'e mut Reservation<'w>, fixed_bytes: usize) -> Self {
+    pub(crate) fn new(to: &'e mut Reservation<'w>, fixed_bytes: usize) -> Self {
         Self {
             to,
             word: 0,
@@ -63,7 +107,7 @@ impl<'e, 'w> Encoder<'e, 'w> {
         }
     }
 
-    /// Puts up to 8 bytes at `offset`; they do not cross a word.
+    /// Puts up to 8 bytes at `offset`; they do not cross a word of 8 bytes.
     #[inline(always)]
     pub fn bits(&mut self, offset: usize, value: u64) {
         if offset / 8 != self.word {
@@ -74,7 +118,7 @@ impl<'e, 'w> Encoder<'e, 'w> {
         self.bits |= value << (offset % 8 * 8);
     }
 
-    /// Puts bytes behind the fixed part, and their place at `offset`.
+    /// Puts bytes after the fixed parts, and their place at `offset`.
     #[inline(always)]
     pub fn dynamic(&mut self, offset: usize, bytes: &[u8]) {
         self.bits(offset, self.dynamic as u64 | (bytes.len() as u64) << 32);
@@ -82,9 +126,9 @@ impl<'e, 'w> Encoder<'e, 'w> {
         self.dynamic += align8(bytes.len());
     }
 
-    /// Writes what is left.
+    /// Writes the last word.
     #[inline(always)]
-    pub fn finish(self) {
+    pub(crate) fn finish(self) {
         self.to.set_word(self.word, self.bits);
     }
 }
@@ -284,96 +328,15 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// Longest text that [`debug`] and [`display`] keep, in bytes; longer ones end in "…".
-pub(crate) const TEXT_BYTES_MAX: usize = 512;
-
-/// A value as text, in a buffer on the stack: formatting does not allocate.
-#[derive(Clone, Copy)]
-pub struct Text {
-    bytes: [u8; TEXT_BYTES_MAX],
-    length: usize,
-    cut: bool,
-}
-
-impl Text {
-    const fn empty() -> Self {
-        Self {
-            bytes: [0; TEXT_BYTES_MAX],
-            length: 0,
-            cut: false,
-        }
-    }
-
-    /// The text itself, cut if it is too long.
-    pub(crate) fn copy(text: &str) -> Self {
-        let mut copy = Self::empty();
-        // Writing into the buffer does not fail.
-        let _ = copy.write_str(text);
-        copy
-    }
-
-    /// The value's `Debug` text; `?value` in the macros.
-    pub fn debug<T: fmt::Debug + ?Sized>(value: &T) -> Self {
-        Self::of(format_args!("{value:?}"))
-    }
-
-    /// The value's `Display` text; `%value` in the macros.
-    pub fn display<T: fmt::Display + ?Sized>(value: &T) -> Self {
-        Self::of(format_args!("{value}"))
-    }
-
-    fn of(arguments: fmt::Arguments<'_>) -> Self {
-        let mut text = Self::empty();
-        // A failing formatter leaves what it wrote so far.
-        let _ = text.write_fmt(arguments);
-        text
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-impl Write for Text {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        const ELLIPSIS: &str = "…";
-        if self.cut {
-            return Ok(());
-        }
-        let room = TEXT_BYTES_MAX - ELLIPSIS.len() - self.length;
-        let mut take = more.len().min(room);
-        while !more.is_char_boundary(take) {
-            take -= 1;
-        }
-        self.push(&more.as_bytes()[..take]);
-        if take < more.len() {
-            self.cut = true;
-            self.push(ELLIPSIS.as_bytes());
-        }
-        Ok(())
-    }
-}
-
-impl Text {
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
-        self.length += bytes.len();
-    }
-}
-
-impl Value for Text {
-    const KIND: Kind = Kind::Str;
-
-    fn dynamic_bytes(&self) -> usize {
-        align8(self.length)
-    }
-
-    fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize) {
-        to.dynamic(offset, self.as_bytes());
-    }
-}
-
-/// A value that must not be recorded: its place says so.
+/// A value that was kept out of the trace; made by [`redact`].
+///
+/// ```
+/// use ringmark::{Redacted, Value, redact};
+///
+/// let kept_out: Redacted = redact("hunter2");
+/// assert!(Redacted::REDACTED);
+/// assert_eq!(format!("{kept_out:?}"), "Redacted");
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Redacted;
 
@@ -394,7 +357,17 @@ impl Redacted {
     const TEXT: &'static str = "[redacted]";
 }
 
-/// Keeps a value out of the trace; the field is there, its value never is.
+/// Keeps a value out of the trace: the field is described and marked, its value is not recorded.
+///
+/// ```
+/// use ringmark::{Session, event, redact};
+///
+/// let session = Session::builder().keep(ringmark::Keep::Never).start().expect("a session");
+/// let password = String::from("correct horse battery");
+/// event!("login", user = "me", password = redact(&password));
+/// let file = std::fs::read(session.path()).expect("the ring file");
+/// assert!(!file.windows(password.len()).any(|bytes| bytes == password.as_bytes()));
+/// ```
 pub fn redact<T: ?Sized>(_value: &T) -> Redacted {
     Redacted
 }

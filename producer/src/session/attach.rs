@@ -17,7 +17,17 @@ use super::{process, retry, warm};
 use crate::event::description::Now;
 use crate::thread_block::{self, Phase};
 
-/// Gets a ring for this thread ahead of its first event. `false`: there is no session, or no ring.
+/// Attaches this thread to a ring ahead of its first event, which is then as fast as later ones.
+///
+/// `false`: there is no session, or no ring.
+///
+/// ```
+/// use ringmark::{Session, attach_thread};
+///
+/// assert!(!attach_thread());
+/// let _session = Session::builder().start().expect("a session");
+/// assert!(attach_thread());
+/// ```
 pub fn attach_thread() -> bool {
     session_of_this_process().is_some_and(|core| writer_of_thread(core).is_ok())
 }

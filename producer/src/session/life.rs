@@ -54,9 +54,16 @@ fn start_child() -> Option<&'static Core> {
     core
 }
 
-/// Starts a session as `RINGMARK`, `RINGMARK_FILTER` and `RINGMARK_TAGS` say. `None`: not wanted,
-/// or not possible; the reason is printed only with `RINGMARK_VERBOSE=1`. Else `ringmark list` shows
-/// it, from a note in the session directory, or by what keeps that directory from being used.
+/// Starts a session if the environment asks for one: `RINGMARK`, `RINGMARK_FILTER`, `RINGMARK_TAGS`.
+///
+/// `None`: no session is wanted, or none can be started. The reason is printed only with
+/// `RINGMARK_VERBOSE=1`; `ringmark list` shows it in any case.
+///
+/// ```
+/// // Without RINGMARK in the environment:
+/// let session = ringmark::start_from_env();
+/// assert_eq!(session.is_some(), std::env::var_os("RINGMARK").is_some_and(|text| text == "1"));
+/// ```
 pub fn start_from_env() -> Option<Session> {
     let wanted = std::env::var("RINGMARK").unwrap_or_default();
     let result = match Options::parse(&wanted) {
@@ -201,7 +208,23 @@ fn is_drained(core: &Core) -> bool {
     read && core.file.lost().iter().all(|count| *count == 0)
 }
 
-/// A handle to the session of this process. Cloning and dropping it does nothing.
+/// A handle to the session of this process: its living ring file.
+///
+/// Copying and dropping a handle does nothing; the session ends with the process, or by
+/// [`Session::close`].
+///
+/// ```
+/// use ringmark::{Session, event};
+///
+/// let session = Session::builder().start().expect("a session");
+/// event!("started");
+/// assert_eq!(session.records(), 1);
+/// assert_eq!(Session::current().map(|s| s.uuid()), Some(session.uuid()));
+///
+/// session.close();
+/// event!("too.late");
+/// assert_eq!(session.records(), 1);
+/// ```
 #[derive(Clone, Copy)]
 pub struct Session {
     pub(super) core: &'static Core,
@@ -228,7 +251,7 @@ impl Session {
             .map(Self::of)
     }
 
-    /// The ring file.
+    /// Path of the ring file; for an anonymous file a name that cannot be opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.core.file.path()
@@ -240,13 +263,13 @@ impl Session {
         self.core.file.file()
     }
 
-    /// Random identity of the session.
+    /// The session's random identity, which its trace files carry.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         Uuid(self.core.file.geometry().header.session)
     }
 
-    /// The clock in use.
+    /// The clock that the ticks count; another one than configured where that one is not usable.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.core.clock
@@ -267,7 +290,8 @@ impl Session {
         process::foreign_events()
     }
 
-    /// Changes which events are on, as [`Builder::filter`](crate::Builder::filter); returns how many types are on.
+    /// Changes which events are enabled, as [`Builder::filter`](crate::Builder::filter) sets it;
+    /// returns the number of types that are enabled now.
     ///
     /// # Errors
     /// A directive cannot be read; nothing was changed.
@@ -282,7 +306,7 @@ impl Session {
         Ok(on)
     }
 
-    /// Switches all events off and ends the session. No other session can start in this process.
+    /// Disables all events and ends the session. No other session can start in this process.
     pub fn close(self) {
         registry::unregister_all();
         close(self.core, phase::CLOSED);

@@ -18,11 +18,20 @@ use super::life::Session;
 use crate::thread_block;
 
 /// How much was written into a ring, over all threads that had it.
+///
+/// ```
+/// use ringmark::{Session, client::RingCounts, event};
+///
+/// let session = Session::builder().start().expect("a session");
+/// event!("first");
+/// let counts: Vec<RingCounts> = session.ring_counts();
+/// assert_eq!(counts.iter().map(|ring| ring.records).sum::<u64>(), 1);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RingCounts {
-    /// Records.
+    /// Records, those that were cancelled included.
     pub records: u64,
-    /// Page switches: the open page is not counted.
+    /// Page switches; the one to the ring's first page counts.
     pub page_switches: u64,
 }
 

@@ -13,37 +13,44 @@ use super::options::OptionError;
 pub(crate) const FREE_SPACE: &str = "a quarter of the filesystem's free space";
 
 /// Why a session did not start. The program goes on without tracing.
+///
+/// ```
+/// use ringmark::{Session, StartError};
+///
+/// let error = Session::builder().filter("http=loud").start().unwrap_err();
+/// assert!(matches!(&error, StartError::Filter { found } if found == "http=loud"));
+/// ```
 #[derive(Debug)]
 pub enum StartError {
     /// An option cannot be used.
     Option(OptionError),
     /// A directive of the filter cannot be read.
     Filter {
-        /// The directive.
+        /// The directive that cannot be read.
         found: String,
     },
     /// The session directory was refused.
     Dir(DirError),
     /// A system call failed.
     Io {
-        /// The step.
+        /// The step that failed.
         step: &'static str,
         /// The ring file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file that was just laid out cannot be used.
     File(RingFileError),
     /// There is less memory than the smallest session needs.
     NoSpace {
-        /// Where.
+        /// The session directory or the ring file.
         path: PathBuf,
         /// Bytes that are needed.
         needed: u64,
         /// Bytes that may be taken.
         available: u64,
-        /// What limits them.
+        /// The limit that leaves no more.
         limit: &'static str,
     },
     /// A session runs with other options.

@@ -1,4 +1,4 @@
-//! What a session can be told, in code and in `RINGMARK`.
+//! Options of a session, as code sets them and as `RINGMARK` holds them.
 
 use std::fmt;
 
@@ -8,55 +8,81 @@ use ringmark_format::session::{Clock, Mode};
 use super::filter::Directives;
 
 /// What happens to the ring file at a clean exit.
+///
+/// ```
+/// use ringmark::{Keep, Session};
+///
+/// let session = Session::builder().keep(Keep::Never).start().expect("a session");
+/// let path = session.path().to_owned();
+/// session.close();
+/// assert!(!path.exists());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Keep {
-    /// It stays if the process dies, or if a reader has not drained it; else it is removed.
+    /// The file stays if the process dies, or if events of a discard session were not read.
     Crash = 0,
-    /// It stays.
+    /// The file stays.
     Always = 1,
-    /// It is removed, drained or not.
+    /// The file is removed, read or not.
     Never = 2,
 }
 
-/// What a forked child does. (The child of `vfork`, which may do nothing but `exec` or `_exit`, is its
-/// parent's thread meanwhile as far as can be told without a system call: so are its events.)
+/// What a forked child does.
+///
+/// The child of `vfork`, which may do nothing but `exec` or `_exit`, runs on its parent's thread:
+/// events that it emits are recorded as that thread's.
+///
+/// ```
+/// use ringmark::{Fork, Options};
+///
+/// let options = Options::parse("fork=off").expect("known keys").expect("not empty");
+/// assert_eq!(options.fork, Fork::Off);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
-    /// It gets a session of its own at its first event.
+    /// The child gets a session of its own at its first event.
     Follow,
-    /// It is not traced.
+    /// The child is not traced.
     Off,
 }
 
-/// Options of a session.
+/// Options of a session. SETTINGS.md of the repository says when to change which.
+///
+/// ```
+/// use ringmark::{Mode, Options};
+///
+/// let options = Options::parse("mode=discard,ring=1M").expect("known keys").expect("not empty");
+/// assert_eq!((options.mode, options.ring_bytes), (Mode::Discard, 1 << 20));
+/// assert_eq!(Options::parse("0"), Ok(None));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// What may be lost when a ring is full.
     pub mode: Mode,
-    /// Bytes of a page; a power of two.
+    /// Bytes of a page: a power of two, 4 KiB to 1 MiB.
     pub page_bytes: u32,
-    /// Wanted bytes of a ring.
+    /// Wanted bytes of a ring: a multiple of 4 KiB, at least 8 KiB.
     pub ring_bytes: u32,
-    /// Most bytes of the session, if they were said.
+    /// Most bytes of the session, up to 1 TiB; `None`: see [`Options::session_bytes`].
     pub session_bytes: Option<u64>,
     /// Wanted clock.
     pub clock: Clock,
-    /// What happens to the file.
+    /// What happens to the ring file at a clean exit.
     pub keep: Keep,
     /// Whether a helper thread refills the pool and answers requests.
     pub control: bool,
-    /// Rings that wait for threads.
+    /// Rings that are prepared before threads need them.
     pub warm: u32,
     /// What a forked child does.
     pub fork: Fork,
     /// An anonymous file instead of a named one.
     pub memfd: bool,
-    /// The program survives when others truncate its named file: see [`ringmark_ring::guard`].
+    /// Whether the program survives when another process truncates its named ring file.
     pub guard: bool,
-    /// Which events are on: `level` and `target=level` directives, comma separated; empty: all.
+    /// Which events are enabled: `LEVEL` and `TARGET=LEVEL`, comma separated; empty: all.
     pub filter: String,
-    /// Tags, `key=value`.
+    /// Tags that are stored with the session, each `key=value`.
     pub tags: Vec<String>,
 }
 
@@ -81,13 +107,20 @@ impl Default for Options {
 }
 
 /// An option that cannot be used.
+///
+/// ```
+/// use ringmark::{OptionError, Options};
+///
+/// let error: OptionError = Options::parse("page=5000").unwrap_err();
+/// assert_eq!(error.to_string(), r#"page: found "5000", expected a power of two from 4K to 1M"#);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionError {
-    /// Which option.
+    /// The option's key, or the variable.
     pub option: String,
-    /// What was found.
+    /// The value that was found.
     pub found: String,
-    /// What is expected.
+    /// The values that can be used.
     pub expected: &'static str,
 }
 
@@ -174,8 +207,8 @@ impl Options {
             .map_err(|error| wrong("filter", error.found, expected))
     }
 
-    /// Most bytes of the session. If they were not said: as many as give four threads a ring of the
-    /// wanted size, which half of a session is for, and 16 MiB at least.
+    /// Most bytes of the session. By default 16 MiB, or eight rings of the wanted size where that is
+    /// more: half of a session is for rings of that size.
     #[must_use]
     pub fn session_bytes(&self) -> u64 {
         let four_rings = 8 * u64::from(self.ring_bytes);

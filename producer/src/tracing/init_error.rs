@@ -2,7 +2,14 @@
 
 use std::fmt;
 
-/// What could not be installed. The session, if one was asked for, runs all the same.
+/// What could not be installed. A session that the environment asks for runs all the same.
+///
+/// ```
+/// use ringmark::tracing::{InitError, init};
+///
+/// init().expect("the first bridge");
+/// assert_eq!(init().unwrap_err(), InitError::SubscriberIsSet);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitError {

@@ -14,7 +14,16 @@ use super::{log_records, sites, spans, subscriber};
 use crate::event::span_records;
 use crate::session;
 
-/// A layer that records what is on, and leaves other layers alone: its filter is its own.
+/// A layer that records enabled events, and leaves other layers alone: its filter is its own. Made
+/// by [`layer`].
+///
+/// ```
+/// use ringmark::tracing::{RecorderLayer, layer};
+/// use tracing_subscriber::Registry;
+///
+/// let layer: RecorderLayer<Registry> = layer();
+/// assert_eq!(format!("{layer:?}"), "RecorderLayer");
+/// ```
 pub struct RecorderLayer<S> {
     subscriber: PhantomData<fn(S)>,
 }
@@ -25,8 +34,19 @@ impl<S> fmt::Debug for RecorderLayer<S> {
     }
 }
 
-/// A layer for `tracing_subscriber::registry().with(…)`. The registry costs more than the records:
-/// prefer [`super::init`] where no other layer is needed.
+/// A layer for `tracing_subscriber::registry().with(…)`.
+///
+/// The registry costs more than the records: prefer [`super::init`] where no other layer is needed.
+///
+/// ```
+/// use ringmark::Session;
+/// use tracing_subscriber::layer::SubscriberExt;
+///
+/// let session = Session::builder().start().expect("a session");
+/// let subscriber = tracing_subscriber::registry().with(ringmark::tracing::layer());
+/// tracing::subscriber::with_default(subscriber, || tracing::info!("seen by both"));
+/// assert_eq!(session.records(), 1);
+/// ```
 #[must_use]
 pub fn layer<S>() -> RecorderLayer<S>
 where

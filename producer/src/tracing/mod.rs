@@ -11,9 +11,9 @@
 //! In a program that installs a subscriber of its own, add [`layer`] to that one, and start the
 //! session with [`crate::start_from_env`].
 //!
-//! `RINGMARK_FILTER` says what is on, and so do `Session::set_filter` and the requests of tools
-//! at run time; what is off costs a load and a branch. Not for signal handlers: `tracing` itself
-//! is not.
+//! `RINGMARK_FILTER`, `Session::set_filter` and the requests of tools enable and disable events at
+//! run time; a disabled one costs a load and a branch. Not for signal handlers: `tracing` itself is
+//! not.
 
 mod direct;
 mod ids;
@@ -35,11 +35,21 @@ pub use subscriber::Recorder;
 
 use crate::{Session, session};
 
-/// Starts a session if `RINGMARK` asks for one, and bridges `tracing` and `log` to it. `None`: no
-/// session runs; everything is off until one starts.
+/// Starts a session if `RINGMARK` asks for one, and bridges `tracing` and `log` to it.
+///
+/// `None`: no session runs; everything is disabled until one starts.
+///
+/// ```
+/// use ringmark::Session;
+///
+/// let session = Session::builder().start().expect("a session");
+/// ringmark::tracing::init().expect("the program has no subscriber yet");
+/// tracing::info!(rows = 3, "query done");
+/// assert_eq!(session.records(), 1);
+/// ```
 ///
 /// # Errors
-/// What the program has set before.
+/// The program has set a subscriber or a logger before.
 pub fn init() -> Result<Option<Session>, InitError> {
     let session = crate::start_from_env().or_else(Session::current);
     dispatcher::set_global_default(Dispatch::new(recorder()))
@@ -49,6 +59,15 @@ pub fn init() -> Result<Option<Session>, InitError> {
 }
 
 /// The subscriber, for programs that install it themselves.
+///
+/// ```
+/// use ringmark::Session;
+///
+/// let session = Session::builder().start().expect("a session");
+/// let _guard = tracing::subscriber::set_default(ringmark::tracing::recorder());
+/// tracing::info!("one thread only");
+/// assert_eq!(session.records(), 1);
+/// ```
 #[must_use]
 pub fn recorder() -> Recorder {
     listen();

@@ -15,9 +15,17 @@ use crate::session;
 
 /// Writes the events and spans of `tracing` as Ringmark's records.
 ///
-/// Without a session everything is off. A span that is entered before anything else was recorded
-/// on its thread counts as entered when it was made, and one that is closed before anything else
-/// was recorded as closed when it was left: this halves the readings of the clock.
+/// Without a session everything is disabled. A span that is entered before anything else was
+/// recorded on its thread counts as entered when it was made. One that is closed before anything
+/// else was recorded counts as closed when it was left. This halves the readings of the clock.
+///
+/// ```
+/// use ringmark::tracing::{Recorder, recorder};
+///
+/// let subscriber: Recorder = recorder();
+/// let dispatch = tracing::Dispatch::new(subscriber);
+/// assert!(dispatch.is::<Recorder>());
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Recorder;

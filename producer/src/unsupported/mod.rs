@@ -46,7 +46,6 @@ pub(crate) mod thread_block {
 #[cfg(feature = "functions")]
 pub(crate) mod function_site {
     /// Leaves nothing in the function.
-    #[doc(hidden)]
     #[inline(always)]
     pub fn function_site() {}
 }

@@ -67,6 +67,12 @@ impl Session {
         match self.none {}
     }
 
+    /// Records that all rings got so far.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        match self.none {}
+    }
+
     /// Calls `visit` with the types of records in a ring.
     pub fn sample_types(
         &self,
