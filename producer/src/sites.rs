@@ -1,6 +1,13 @@
 //! Where in the program events are emitted: every `event!`, `span!`, … leaves a pointer in a
 //! linker section, so a session knows all event types, with the types of their fields, before
 //! the first of them happens.
+//!
+//! Invariants that the SAFETY lines cite:
+//!
+//! 1. Only `declare` writes to the section: pointers to functions of the type [`Describe`], each
+//!    aligned to 8 bytes, without gaps.
+//! 2. The linker puts the two symbols at the ends of the section, and keeps the section ("R").
+//! 3. The section is mapped as long as this code.
 
 use crate::event::description::Description;
 
@@ -22,8 +29,8 @@ unsafe extern "C" {
 /// Leaves a pointer to `T::describe` in the section. No instruction is generated.
 #[inline(always)]
 pub(crate) fn declare<T: DescribeSite>() {
-    // SAFETY: adds data to another section; executes nothing. The `sym` operand makes the compiler
-    // emit the function. "R" keeps the section where a linker would drop it as unused.
+    // SAFETY: executes nothing; adds what invariant 1 allows. The `sym` operand makes the compiler
+    // emit the function.
     unsafe {
         core::arch::asm!(
             ".pushsection ringmark_sites,\"awR\",@progbits",
@@ -53,7 +60,6 @@ fn all() -> &'static [Describe] {
     let start = (&raw const START).cast::<Describe>();
     let stop = (&raw const STOP).cast::<Describe>();
     let count = (stop as usize - start as usize) / size_of::<Describe>();
-    // SAFETY: the linker puts the symbols at the ends of the section, which holds only pointers
-    // written by `declare`, and is mapped as long as the program.
+    // SAFETY: the symbols enclose aligned pointers, mapped as long as this code (invariants 1 to 3).
     unsafe { core::slice::from_raw_parts(start, count) }
 }

@@ -2,6 +2,15 @@
 //!
 //! A thread-local symbol defined in assembly, so that Rust, C and generated stubs reach it by the
 //! same two instructions. All zero in a new thread.
+//!
+//! Invariants that the SAFETY lines cite:
+//!
+//! 1. The thread pointer and the symbol's offset from it (initial-exec model) are set up before any
+//!    code of the thread runs, and the block lives as long as the thread.
+//! 2. Its first word is null, or comes from a `&'static Writer`: only `set_writer` writes it.
+//! 3. Its other words are zero, or written by this file; any value of them is valid.
+//! 4. Only the thread and its signal handlers touch the block. Each access is one load or store of
+//!    an aligned word, so a handler sees the old value or the new one.
 
 use core::mem::offset_of;
 use core::ptr;
@@ -16,7 +25,7 @@ struct ThreadBlock {
     failure: u64,
 }
 
-/// What a thread does with Ringmark.
+/// State of a thread's attachment to its ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Phase {
@@ -45,8 +54,7 @@ core::arch::global_asm!(
 #[inline(always)]
 fn block() -> *mut ThreadBlock {
     let block: *mut ThreadBlock;
-    // SAFETY: reads the thread pointer and the symbol's offset from it (initial-exec model); both
-    // are set up before any code of the thread runs.
+    // SAFETY: reads the thread pointer and the symbol's offset from it (invariant 1).
     unsafe {
         core::arch::asm!(
             "mov {block}, qword ptr [rip + ringmark_thread_block@gottpoff]",
@@ -58,7 +66,7 @@ fn block() -> *mut ThreadBlock {
     block
 }
 
-/// What tells this thread from all others.
+/// A number that no other living thread has.
 pub(crate) fn address() -> usize {
     block().addr()
 }
@@ -67,7 +75,7 @@ pub(crate) fn address() -> usize {
 #[inline(always)]
 pub(crate) fn writer() -> Option<&'static Writer> {
     let writer: *const Writer;
-    // SAFETY: loads the first word of this thread's block; see `block`.
+    // SAFETY: loads the first word of this thread's block (invariants 1 and 4).
     unsafe {
         core::arch::asm!(
             "mov {writer}, qword ptr [rip + ringmark_thread_block@gottpoff]",
@@ -76,7 +84,7 @@ pub(crate) fn writer() -> Option<&'static Writer> {
             options(readonly, nostack, preserves_flags),
         );
     }
-    // SAFETY: null, or set by `set_writer` from a reference that lives for ever.
+    // SAFETY: null, or a reference that lives for ever (invariant 2).
     unsafe { writer.as_ref() }
 }
 
@@ -84,7 +92,7 @@ pub(crate) fn writer() -> Option<&'static Writer> {
 pub(crate) fn set_writer(writer: Option<&'static Writer>) {
     let value = writer.map_or(ptr::null(), ptr::from_ref);
     let place = block().cast::<*const Writer>();
-    // SAFETY: the first word of this thread's block; a handler on it sees the old or the new one.
+    // SAFETY: stores the first word of this thread's block (invariants 1, 2 and 4).
     unsafe { place.write_volatile(value) };
 }
 
@@ -102,24 +110,24 @@ fn failure_word() -> *mut u64 {
         .wrapping_add(offset_of!(ThreadBlock, failure) / 8)
 }
 
-/// What this thread knows about its last look for a ring; 0: nothing.
+/// Outcome of this thread's last look for a ring; 0: it has not looked.
 pub(crate) fn failure() -> u64 {
     let place = failure_word();
-    // SAFETY: the third word of this thread's block, zero or written by `set_failure`.
+    // SAFETY: loads the third word of this thread's block (invariants 1, 3 and 4).
     unsafe { place.read_volatile() }
 }
 
-/// Remembers it.
+/// Remembers the outcome of a look for a ring.
 pub(crate) fn set_failure(failure: u64) {
     let place = failure_word();
-    // SAFETY: as in `failure`.
+    // SAFETY: stores the third word (invariants 1, 3 and 4).
     unsafe { place.write_volatile(failure) };
 }
 
-/// What this thread does with Ringmark.
+/// State of this thread's attachment.
 pub(crate) fn phase() -> Phase {
     let place = phase_word();
-    // SAFETY: the second word of this thread's block, zero or written by `set_phase`.
+    // SAFETY: loads the second word of this thread's block (invariants 1, 3 and 4).
     match unsafe { place.read_volatile() } {
         0 => Phase::Open,
         1 => Phase::Attaching,
@@ -127,9 +135,9 @@ pub(crate) fn phase() -> Phase {
     }
 }
 
-/// Says what this thread does with Ringmark.
+/// Sets the state of this thread's attachment.
 pub(crate) fn set_phase(phase: Phase) {
     let place = phase_word();
-    // SAFETY: as in `phase`.
+    // SAFETY: stores the second word (invariants 1, 3 and 4).
     unsafe { place.write_volatile(phase as u64) };
 }

@@ -1,4 +1,10 @@
-//! Memory that a forked child finds zeroed: the writers, and the word that says who owns them.
+//! Memory that a forked child finds zeroed: the writers, and the word that marks their owner.
+//!
+//! Invariants that the SAFETY lines cite:
+//!
+//! 1. The mapping is anonymous, private and page-aligned, and holds one place more than there are
+//!    slots. It is unmapped only in `map`, before a reference into it exists.
+//! 2. All zeros are a valid mark and a valid writer, so a wiped mapping is valid, too.
 
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,17 +36,17 @@ impl Wiped {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: advises on the mapping made above.
+        // SAFETY: advises on the mapping made above (invariant 1).
         if unsafe { libc::madvise(start, bytes, libc::MADV_WIPEONFORK) } != 0 {
             let error = io::Error::last_os_error();
-            // SAFETY: unmaps the mapping made above, which nothing refers to.
+            // SAFETY: no reference into the mapping exists yet (invariant 1).
             unsafe { libc::munmap(start, bytes) };
             return Err(error);
         }
         let first = start.cast::<Writer>().wrapping_add(1);
-        // SAFETY: page-aligned zeros, mapped for ever: a valid atomic.
+        // SAFETY: aligned, valid and mapped for ever (invariants 1 and 2).
         let mark = unsafe { &*start.cast::<AtomicU64>() };
-        // SAFETY: `slots` writers lie behind the first; zeros are valid writers; mapped for ever.
+        // SAFETY: `slots` places after the first, valid and mapped for ever (invariants 1 and 2).
         let writers = unsafe { core::slice::from_raw_parts(first, slots as usize) };
         mark.store(1, Relaxed);
         Ok(Self { mark, writers })

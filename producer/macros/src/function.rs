@@ -9,7 +9,7 @@ pub(crate) struct Function {
     pub(crate) is_async: bool,
     /// Everything in front of the body.
     pub(crate) signature: Vec<TokenTree>,
-    /// Type behind `->`; empty for `()`.
+    /// Type after `->`; empty for `()`.
     pub(crate) output: Vec<TokenTree>,
     pub(crate) body: Group,
 }
@@ -55,7 +55,7 @@ pub(crate) fn is_punct(token: &TokenTree, character: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
 }
 
-/// The type behind the arguments. `rest` starts behind the function's name.
+/// The type after the arguments. `rest` starts after the function's name.
 fn output(rest: &[TokenTree]) -> Vec<TokenTree> {
     let behind = behind_arguments(rest);
     let Some((arrow, ty)) = behind.split_at_checked(2) else {

@@ -111,7 +111,7 @@ fn async_body(function: &Function, event: &TokenStream) -> TokenStream {
     }
 }
 
-/// Tells the compiler the type of an `async` block, which cannot be written: a `return` that never
+/// Gives the compiler the type of an `async` block, which cannot be written: a `return` that never
 /// runs. Without it what `return` and `?` convert to would be unknown.
 fn type_hint(output: &[TokenTree]) -> TokenStream {
     let output: TokenStream = output.iter().cloned().collect();

@@ -84,7 +84,7 @@ fn kind(tokens: &[TokenTree]) -> (Kind, bool) {
     ];
     let is_in_front = |token: &&TokenTree| match token {
         TokenTree::Ident(_) => IN_FRONT.iter().any(|word| is(token, word)),
-        // `(crate)` behind `pub`, or all of it as a macro passes it on.
+        // `(crate)` after `pub`, or all of it as a macro passes it on.
         TokenTree::Group(group) => {
             matches!(group.delimiter(), Delimiter::Parenthesis | Delimiter::None)
         }

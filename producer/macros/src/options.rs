@@ -15,7 +15,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the value behind `key`. `false`: the key is none of these; nothing was read.
+    /// Reads the value after `key`. `false`: the key is none of these; nothing was read.
     pub(crate) fn set(&mut self, key: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
         match key.to_string().as_str() {
             "name" => put(&mut self.name, key, name(text(input)?)?)?,
@@ -42,7 +42,7 @@ pub(crate) fn put<T>(place: &mut Option<T>, key: &Ident, value: T) -> syn::Resul
     Ok(())
 }
 
-/// Says which keys there are.
+/// An error that names the known keys.
 pub(crate) fn unknown<T>(key: &Ident, known: &str) -> syn::Result<T> {
     let message = format!("unknown option {key}: expected {known}");
     Err(syn::Error::new(key.span(), message))

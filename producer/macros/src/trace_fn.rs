@@ -47,7 +47,7 @@ fn wrong(at: Span) -> Error {
     Error::new(at, text)
 }
 
-/// Why a function can have no site, and where that is said.
+/// Why a function can have no patch site, and the place of the error.
 fn unfit(item: &Item) -> Option<(Span, &'static str)> {
     let head = || item.tokens[item.attributes..].iter();
     let word = |word| head().find(|token| is(token, word)).map(TokenTree::span);
@@ -78,7 +78,7 @@ enum Inline {
     Naked,
 }
 
-/// What an attribute says of inlining.
+/// What an attribute asks of inlining.
 fn inline(content: &[TokenTree]) -> Option<Inline> {
     let argument = |at: usize| match content.get(at) {
         Some(TokenTree::Group(group)) => group.stream().to_string(),

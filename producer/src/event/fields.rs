@@ -14,14 +14,14 @@ pub trait Fields {
     /// Bytes of all fixed parts.
     const BYTES: usize;
 
-    /// Bytes behind the fixed parts.
+    /// Bytes after the fixed parts, a multiple of 8.
     fn dynamic_bytes(&self) -> usize;
 
     /// Writes all values, the first at `first`.
     fn encode(&self, to: &mut Encoder<'_, '_>, first: usize);
 }
 
-/// Reserves nothing, writes `fields` into a reservation of the right size, behind `first` bytes
+/// Writes `fields` into a reservation of the right size, after the `first` bytes
 /// that `before` holds.
 #[inline(always)]
 pub(crate) fn write<F: Fields>(reservation: &mut Reservation<'_>, before: Option<u64>, fields: &F) {
@@ -37,7 +37,7 @@ pub(crate) fn write<F: Fields>(reservation: &mut Reservation<'_>, before: Option
     encoder.finish();
 }
 
-/// Payload words of `fields` behind `first` bytes.
+/// Payload words of `fields` after `first` bytes.
 #[inline(always)]
 pub(crate) fn payload_words<F: Fields>(first: usize, fields: &F) -> u64 {
     ((first + F::BYTES).div_ceil(8) + fields.dynamic_bytes() / 8) as u64
@@ -51,7 +51,7 @@ const fn end(places: &[(Place, usize)]) -> usize {
     }
 }
 
-/// Place of a value behind the others, aligned.
+/// Place of a value after the others, aligned.
 const fn next<V: Value>(before: usize) -> (Place, usize) {
     let offset = before.next_multiple_of(alignment(V::KIND));
     let place = Place {

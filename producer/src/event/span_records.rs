@@ -1,4 +1,4 @@
-//! Records of spans that outlive a call or change threads. A span's own type says that it was
+//! Records of spans that outlive a call or change threads. A record of the span's own type says that it was
 //! made; entering, leaving and closing are one type each for all spans, 16 bytes a record.
 
 use core::cell::Cell;
@@ -17,7 +17,7 @@ thread_local! {
     static CURRENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A span id that nobody had in this process; odd, because other sources of ids give even ones.
+/// A new span id, unique in this process; odd, because other sources of ids give even ones.
 pub(crate) fn fresh_id() -> u64 {
     LAST_ID.fetch_add(2, Relaxed) + 1
 }

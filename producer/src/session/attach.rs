@@ -112,7 +112,7 @@ fn reserve_in(
     }
 }
 
-/// This context interrupts a reservation in a full page, or one that was left behind: goes on in
+/// This context interrupts a reservation in a full page, or an abandoned one: goes on in
 /// another ring, if there is one.
 fn change_ring(core: &'static Core, writer: &'static Writer) {
     // A signal handler that came while its thread was getting a ring.
@@ -143,7 +143,7 @@ pub(super) fn session_of_this_process() -> Option<&'static Core> {
     match Core::current() {
         Some(core) if core.wiped.is_ours() => Some(core),
         Some(_) => {
-            // The child of a raw clone: nobody told it, the wiped memory did.
+            // The child of a raw clone: no hook ran in it, the wiped memory shows what it is.
             process::count_foreign();
             None
         }
@@ -191,7 +191,7 @@ fn writer_of_thread(core: &'static Core) -> Result<&'static Writer, Cause> {
     }
 }
 
-/// This thread looks for a ring. What is recorded meanwhile, by a signal handler or by a function of
+/// This thread looks for a ring. What is recorded in that time, by a signal handler or by a function of
 /// the program's own that has the name of one that is called here, gets none: nothing begins again.
 struct Attaching(Option<KeptErrno>);
 

@@ -27,7 +27,7 @@ pub(super) struct Helper {
     word: &'static AtomicU32,
 }
 
-/// What a [`Helper`]'s word says: wait.
+/// Value of a [`Helper`]'s word: wait.
 const WAIT: u32 = 0;
 /// There is a session.
 const SERVE: u32 = 1;
@@ -223,7 +223,7 @@ const ROUNDS_ALONE: u32 = 5;
 /// must not live on for the helper's sake. (One that calls `exit` never comes to this.)
 fn alone() -> Option<i32> {
     let stat = small_file::read("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may hold anything, also parentheses: fields start behind the last.
+    // The name in parentheses may hold anything, also parentheses: fields start after the last one.
     let at = stat.iter().rposition(|byte| *byte == b')')? + 2;
     let fields = core::str::from_utf8(stat.get(at..)?).ok()?;
     let mut fields = fields.split_ascii_whitespace();
@@ -247,7 +247,7 @@ fn end_as(status: i32) {
     }
 }
 
-/// Does what a request says.
+/// Carries out a request.
 fn answer(core: &Core, request: &str) -> Answer {
     let mut words = request.split_whitespace();
     let result = match words.next() {
@@ -263,7 +263,7 @@ fn answer(core: &Core, request: &str) -> Answer {
     }
 }
 
-/// Asks the library that said it answers such requests.
+/// Passes a request to the library that answers such requests.
 fn answer_of_library(word: &str, request: &str) -> Result<String, String> {
     let answer =
         registry::who_answers(word).ok_or_else(|| format!("{UNKNOWN_REQUEST} {word:?}"))?;

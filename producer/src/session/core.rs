@@ -48,7 +48,7 @@ impl Core {
         PARENT.current()
     }
 
-    /// Turns the session that a forked child inherited into its parent's; it has none of its own yet.
+    /// Makes the session that a forked child inherited its parent's; the child has none of its own yet.
     pub(crate) fn inherit(&'static self) {
         PARENT.publish(self);
         CURRENT.forget();

@@ -249,7 +249,7 @@ impl Draft {
     }
 
     /// Takes the lock, maps the file, and only then gives it the name under which readers find it:
-    /// a start that failed leaves nothing behind.
+    /// a start that failed leaves no file.
     fn publish(self) -> Result<RingFile, StartError> {
         identity::hold_lock(&self.file);
         let Self {

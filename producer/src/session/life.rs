@@ -95,7 +95,7 @@ fn with_env(mut options: Options) -> Options {
 /// No note is longer. (Beyond its limit on file sizes a process is killed.)
 const NOTE_BYTES_MAX: u64 = 64 << 10;
 
-/// Leaves a note beside the ring files, where `ringmark list` finds it.
+/// Leaves a note next to the ring files, where `ringmark list` finds it.
 fn report_off(error: &StartError) {
     let dir = session_dir::path();
     // Not into a directory that was refused.
@@ -114,7 +114,7 @@ fn parse_filter(text: &str) -> Result<Directives, StartError> {
     Directives::parse(text).map_err(|error| StartError::Filter { found: error.found })
 }
 
-/// Starts the session of this process and tells the listener what is on. (A forked child inherits
+/// Starts the session of this process and notifies the listener of what is enabled. (A forked child inherits
 /// its parent's caches with the same filter, and must not take foreign locks.)
 pub(crate) fn start(options: Options) -> Result<Session, StartError> {
     let core = start_core(options)?;

@@ -17,8 +17,8 @@ use crate::setup::error::FREE_SPACE;
 /// Smallest ring.
 pub(super) const RING_BYTES_MIN: u64 = (PAGE_BYTES_MIN * PAGES_MIN) as u64;
 
-/// Bytes that a session in `dir` may take: what was asked for, but never above a quarter of the
-/// filesystem's free space, a sixteenth of the cgroup's limit, or the limit on file sizes. The second value says what cut it.
+/// Bytes that a session in `dir` may take: what is requested, but never above a quarter of the
+/// filesystem's free space, a sixteenth of the cgroup's limit, or the limit on file sizes. The second value names the limit.
 pub(crate) fn cap(dir: &Path, wanted: u64) -> (u64, Option<&'static str>) {
     let free =
         rustix::fs::statvfs(dir).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
@@ -118,7 +118,7 @@ fn allocate(core: &Core, offset: u64, bytes: u64) -> bool {
     }
 }
 
-/// What tells a file from all others.
+/// Identity of a file: device and inode.
 pub(super) fn inode(file: &File) -> Option<(u64, u64)> {
     let about = rustix::fs::fstat(file).ok()?;
     Some((about.st_dev, about.st_ino))

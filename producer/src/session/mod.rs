@@ -1,42 +1,50 @@
 //! The running session: started once, found by every thread, never taken away.
 //!
-//! The rooms, from the ground up; each knows only those above it in this list:
+//! The files in the order of a session's life:
 //!
-//! - what a session is made of: `attributes`, `layout` (the bytes of a new ring file), `core` (the
-//!   session itself), `memory` (the file's space);
-//! - what the operating system tells: `handler`, `pin`, `retry`, `process`;
-//! - what threads get: `warm` (the pool of rings), `attach` (the way off the event path), `sample`;
-//! - what types are known: `known`, `schema`, `registry`;
-//! - the life of a session: `control` (its helper thread), `create` (its file), `life` (start and
-//!   close), `registration` (types that come while the program runs).
+//! 1. it is started: `life` checks the options of `crate::setup` and calls the others, at the end
+//!    as well;
+//! 2. its file is made: `create`, by the plan of `layout`, with the space that `memory` allows and
+//!    the facts that `attributes` gathers; `core` is the session that this makes;
+//! 3. its types are described: `known` finds them, `registry` numbers and enables them, `schema`
+//!    writes them; `registration` brings those that come while the program runs;
+//! 4. its helper thread prepares rings and answers tools: `control`; `pin` keeps its code mapped;
+//! 5. its threads get rings: `warm` holds those that wait, `attach` hands them out at the first
+//!    event, `retry` says when to try again, `handler` what a signal handler may do;
+//! 6. it is asked what was written: `sample`;
+//! 7. its process forks and ends: `process`.
 
-// What a session is made of.
+// 1. Started, and closed.
+mod life;
+
+// 2. The file.
 mod attributes;
 mod core;
+mod create;
 mod layout;
 mod memory;
 
-// What the operating system tells.
-mod handler;
-mod pin;
-mod process;
-mod retry;
-
-// What threads get.
-mod attach;
-mod sample;
-mod warm;
-
-// What types are known.
+// 3. Types.
 mod known;
+mod registration;
 mod registry;
 mod schema;
 
-// The life of a session.
+// 4. The helper thread.
 mod control;
-mod create;
-mod life;
-mod registration;
+mod pin;
+
+// 5. Threads.
+mod attach;
+mod handler;
+mod retry;
+mod warm;
+
+// 6. What was written.
+mod sample;
+
+// 7. Forks and the end.
+mod process;
 
 pub use attach::attach_thread;
 pub(crate) use attach::reserve_slow;

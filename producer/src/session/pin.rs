@@ -40,7 +40,7 @@ pub(crate) fn keep_mapped(address: *const c_void) {
     let find = unsafe { transmute::<usize, FindObject>(find) };
     // SAFETY: as above.
     let open = unsafe { transmute::<usize, Open>(open) };
-    // SAFETY: reads what the kernel told the process at its start.
+    // SAFETY: reads the auxiliary vector, which the kernel wrote at the process's start.
     let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
     let program = object_of(find, ptr::without_provenance(entry as usize));
     let Some((base, name)) = object_of(find, address) else {

@@ -38,7 +38,7 @@ pub(super) struct Hooks {
 static HOOKS: Published<Hooks> = Published::new();
 /// The key whose destructor runs at thread exit, after those of Rust's thread locals. 0: none.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
-/// The thread that forks and holds the locks meanwhile, by its block; 0: none.
+/// The thread that forks and holds the locks for that time, by its block; 0: none.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 /// The state of this process: [`NOT_FORKED`], [`CHILD`] or [`STARTING`].
 static FORKED: AtomicU32 = AtomicU32::new(NOT_FORKED);

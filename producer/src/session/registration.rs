@@ -1,7 +1,7 @@
 //! Event types that are registered while the program runs, with or without a session.
 //!
 //! The hooks for fork are in place before the registry's lock is first taken: a child that is forked
-//! meanwhile must not inherit it as taken.
+//! at that moment must not inherit it as taken.
 
 #[cfg(feature = "tracing")]
 use ringmark_ring::published_static::Published;
@@ -14,7 +14,7 @@ use super::{life, registry};
 use crate::event::description::Description;
 
 /// Registers an event type that was found at run time. Without a session it waits for one; its
-/// program may have children meanwhile.
+/// program may have children before that.
 pub(crate) fn register_dynamic(description: &Description<'_>) {
     life::install_fork_hooks();
     registry::register(description);
@@ -26,7 +26,7 @@ pub(crate) fn is_first(number: usize) -> bool {
     registry::is_first(number)
 }
 
-/// As [`register_dynamic`], for the first thread that comes; says in `place` that it is done. Under
+/// As [`register_dynamic`], for the first thread that comes, which fills `place`. Under
 /// the lock, which a fork holds: its child finds both or neither. It has a session of its own first.
 #[cfg(feature = "tracing")]
 pub(crate) fn register_once<T: Sync>(

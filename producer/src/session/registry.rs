@@ -19,7 +19,7 @@ use crate::event::description::Level;
 use crate::event::description::{Description, EventType, Field, Shape};
 use crate::setup::filter::{Directives, Pattern};
 
-/// Answers requests: gets the whole text, returns what the asker is told, or what was wrong. Runs
+/// Answers requests: gets the whole text, returns the answer for the peer, or what was wrong. Runs
 /// on the session's helper thread; there is none with control off.
 pub(super) type Answer = fn(&str) -> Result<String, String>;
 
@@ -61,7 +61,7 @@ pub(super) const FORK_LOCK: ForkLock = ForkLock {
 /// process: after the types are described, before they are switched on.
 pub(super) fn register_all(core: &'static Core, directives: Directives) {
     let mut registry = REGISTRY.lock();
-    // In a forked child: the parent's. They stay on, so that no event goes by unseen meanwhile.
+    // In a forked child: the parent's. They stay enabled, so that no event is missed until then.
     for event in registry.events.drain(..) {
         event.state.set_id(0);
     }
@@ -111,7 +111,7 @@ pub(super) fn is_first(number: usize) -> bool {
     is_new
 }
 
-/// Registers a type unless `place` says that it is done, which it says afterwards.
+/// Registers a type unless `place` is filled, and fills it.
 #[cfg(feature = "tracing")]
 pub(super) fn register_once<T: Sync>(
     description: &Description<'_>,
@@ -131,7 +131,7 @@ pub(crate) fn is_wanted(event: &EventType) -> bool {
     session_is_open() && REGISTRY.lock().enables(event)
 }
 
-/// The least important level that any type may have and be on; `None`: nothing is on.
+/// The least important level that an enabled type may have; `None`: no type is enabled.
 #[cfg(feature = "tracing")]
 pub(crate) fn level_max() -> Option<Level> {
     if !session_is_open() {
@@ -164,14 +164,14 @@ pub(crate) fn listen(listener: fn()) {
     LISTENER.get_or_publish(|| Box::new(listener));
 }
 
-/// Tells the listener that types may have been switched on or off.
+/// Notifies the listener that types may have been enabled or disabled.
 pub(super) fn tell() {
     if let Some(listener) = LISTENER.current() {
         listener();
     }
 }
 
-/// Adds a pattern and says how many types it speaks of.
+/// Adds a pattern and returns how many types match it.
 pub(super) fn apply_pattern(core: &Core, pattern: Pattern) -> usize {
     let mut registry = REGISTRY.lock();
     let matched = registry
@@ -235,7 +235,7 @@ impl Registry {
         push_entry(schema, id, description);
     }
 
-    /// Switches every type on or off, tells the bitmap, returns how many are on.
+    /// Enables or disables every type, updates the bitmap, returns how many are enabled.
     fn apply(&self, core: &Core) -> usize {
         let mut on = 0;
         for event in &self.events {
@@ -246,7 +246,7 @@ impl Registry {
         on
     }
 
-    /// Switches one type on or off, tells the bitmap, says which.
+    /// Enables or disables one type, updates the bitmap, returns which.
     fn switch(&self, core: &Core, event: &EventType) -> bool {
         let enabled = self.enables(event);
         event.state.enable(enabled);

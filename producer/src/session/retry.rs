@@ -16,7 +16,7 @@ const CAUSE_BITS: u32 = 8;
 const TRIES_BITS: u32 = 8;
 const TRY: u64 = 1 << CAUSE_BITS;
 
-/// Tells threads without a ring that there may be one now.
+/// Lets threads without a ring look again: there may be one now.
 pub(super) fn ring_freed() {
     FREED.fetch_add(1, Relaxed);
 }

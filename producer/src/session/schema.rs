@@ -1,4 +1,4 @@
-//! What the session says about its event types: entries, and where they go.
+//! Schema entries of the event types, and where in the file they go.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,7 @@ use super::memory;
 use crate::event::description::{Description, EventType, Field, Place};
 
 /// Appends entries to the schema stream, with more extents if need be: as many as there is room for.
-/// Records of the others stay readable as raw ones; a flag says so, and readers pass it on.
+/// Records of the others stay readable as raw ones; a flag marks that, and readers pass it on.
 pub(super) fn publish(core: &Core, schema: &[u8]) -> bool {
     let log = core.file.schema_log();
     while add_room(core, &log, schema.len() as u64) {}

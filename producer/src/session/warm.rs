@@ -14,7 +14,7 @@ use super::{memory, retry};
 /// The pool was used since the helper last looked.
 static POOL_USED: AtomicBool = AtomicBool::new(false);
 
-/// Tells the helper that a ring was taken. At most one wake-up per attach, none afterwards.
+/// Notifies the helper that a ring was taken. At most one wake-up per attach, none afterwards.
 pub(super) fn ask_for_more(core: &Core) {
     POOL_USED.store(true, Relaxed);
     if let Some(mailbox) = core.file.mailbox() {

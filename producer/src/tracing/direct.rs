@@ -6,60 +6,10 @@ use core::fmt;
 use ringmark_ring::Reservation;
 use tracing_core::field::{Field, Visit};
 
-use super::values::{BOOL, F64, I64, U64};
+use super::kinds::{BOOL, END, F64, I64, Numbers, U64};
 
-/// Behind the last kind; no kind has this code.
-const END: u64 = 15;
 /// A value that was not expected came.
 const WRONG: u64 = u64::MAX;
-
-/// Most fields that are written this way.
-const FIELDS_MAX: usize = 13;
-
-/// Kinds of the fields, all numbers of one word: four bits each, the first field lowest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Numbers {
-    codes: u64,
-    fields: usize,
-}
-
-impl Numbers {
-    /// From the codes of the fields; `None`: something is no number, or there are too many.
-    pub(super) fn of(codes: impl Iterator<Item = u64>) -> Option<Self> {
-        let mut numbers = Self {
-            codes: 0,
-            fields: 0,
-        };
-        for code in codes {
-            if numbers.fields == FIELDS_MAX || !(u64::from(U64)..=u64::from(BOOL)).contains(&code) {
-                return None;
-            }
-            numbers.codes |= code << (4 * numbers.fields);
-            numbers.fields += 1;
-        }
-        numbers.codes |= END << (4 * numbers.fields);
-        Some(numbers)
-    }
-
-    /// As one word, never 0: the codes above the number of fields.
-    pub(super) fn pack(self) -> u64 {
-        self.codes << 8 | self.fields as u64
-    }
-
-    #[inline(always)]
-    pub(super) fn unpack(word: u64) -> Option<Self> {
-        // The mask tells the compiler that the record is short.
-        let fields = (word & 15) as usize;
-        let codes = word >> 8;
-        (word != 0).then_some(Self { codes, fields })
-    }
-
-    /// How many fields there are.
-    #[inline(always)]
-    pub(super) fn fields(self) -> usize {
-        self.fields
-    }
-}
 
 /// Writes the values as they come.
 pub(super) struct Direct<'w> {
@@ -77,7 +27,7 @@ impl<'w> Direct<'w> {
             to,
             first,
             next: 0,
-            expected: numbers.codes,
+            expected: numbers.codes(),
         }
     }
 

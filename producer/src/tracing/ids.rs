@@ -89,7 +89,7 @@ pub(super) fn new(metadata: &'static Metadata<'static>) -> u64 {
     })
 }
 
-/// The id of spans that are not told apart.
+/// The id that spans without a cell share.
 pub(super) const SHARED: u64 = 1 << 62;
 
 #[inline(always)]
@@ -105,7 +105,7 @@ fn take(mine: &Mine, owned: Owned, number: usize, metadata: &'static Metadata<'s
     (given << (REGION_BITS + CELL_BITS) | place) << 1
 }
 
-/// The next cell lives: finds another one, in this region or in one that nobody owns.
+/// The next cell lives: finds another one, in this region or in one without an owner.
 #[cold]
 #[inline(never)]
 fn new_elsewhere(mine: &Mine, metadata: &'static Metadata<'static>) -> u64 {
@@ -183,7 +183,7 @@ pub(super) fn last_ring(id: u64) -> usize {
     cell(id).map_or(0, |cell| cell.last_ring.load(Relaxed))
 }
 
-/// Says which ring has the last record about a span.
+/// Stores which ring has the last record about a span.
 #[inline(always)]
 pub(super) fn set_last_ring(id: u64, ring: usize) {
     if let Some(cell) = cell(id) {
@@ -203,7 +203,7 @@ pub(super) fn add_handle(id: u64) {
 pub(super) fn remove_handle(id: u64) -> bool {
     let Some(cell) = cell(id) else { return false };
     match cell.handles.load(Relaxed) {
-        // Whoever holds the only handle is the only one who could add another.
+        // Only the owner of the last handle could add another one.
         1 => {
             cell.handles.store(0, Relaxed);
             true

@@ -10,7 +10,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::site::Site;
-use super::{log_records, sites, spans, subscriber};
+use super::{sites, spans, subscriber};
 use crate::event::span_records;
 use crate::session;
 
@@ -79,7 +79,7 @@ where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if !log_records::is_callsite(metadata)
+        if !sites::is_log_callsite(metadata)
             && let Some(site) = sites::site_of(metadata)
         {
             site.look();
@@ -112,7 +112,7 @@ where
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
         let is_on = |site: &Site| site.is_on();
-        if log_records::is_callsite(metadata) || sites::site_of(metadata).is_some_and(is_on) {
+        if sites::is_log_callsite(metadata) || sites::site_of(metadata).is_some_and(is_on) {
             subscriber::emit(event, own_id);
         }
     }

@@ -14,12 +14,6 @@ const SITES_MAX: u32 = 4096;
 
 static LOGS: Table = Table::new();
 
-/// Whether it is one of the bridge's call sites.
-#[inline]
-pub(super) fn is_callsite(metadata: &Metadata<'_>) -> bool {
-    metadata.target() == "log" && metadata.name() == "log event"
-}
-
 /// Records it as an event of its own site. `false`: there are too many, or it is no `log` record.
 pub(super) fn emit(event: &Event<'_>) -> bool {
     let Some(metadata) = event.normalized_metadata() else {

@@ -5,7 +5,7 @@
 //! if let Err(error) = ringmark::tracing::init() {
 //!     eprintln!("events are not recorded by Ringmark: {error}");
 //! }
-//! tracing::info!(rows = 3, "query done"); // recorded if `RINGMARK` asked for a session
+//! tracing::info!(rows = 3, "query done"); // recorded if `RINGMARK` asks for a session
 //! ```
 //!
 //! In a program that installs a subscriber of its own, add [`layer`] to that one, and start the
@@ -18,6 +18,7 @@
 mod direct;
 mod ids;
 mod init_error;
+mod kinds;
 mod layer;
 mod log_records;
 mod site;

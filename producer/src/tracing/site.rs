@@ -11,8 +11,9 @@ use ringmark_ring::Reservation;
 use ringmark_ring::published_static::Published;
 use tracing_core::field::Visit;
 
-use super::direct::{Direct, Numbers};
-use super::values::{AsText, Kinds, Values};
+use super::direct::Direct;
+use super::kinds::{Kinds, Numbers};
+use super::values::{AsText, Values};
 use crate::event::description::Now;
 use crate::event::description::{
     Description, EventType, Field, Kind, Level, Place, Shape, TypeState, semantic,
@@ -44,7 +45,7 @@ pub(super) struct Site {
     /// Names of its fields, in the order of their indices.
     fields: Box<[&'static str]>,
     on: AtomicBool,
-    /// Of an event: without and with an explicit parent. Of a span: made, late values.
+    /// For an event: without and with an explicit parent. For a span: made, late values.
     variants: [Variants; 2],
 }
 

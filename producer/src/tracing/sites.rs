@@ -6,7 +6,6 @@ use ringmark_format::schema::Level;
 use ringmark_ring::published_static::Published;
 use tracing_core::Metadata;
 
-use super::log_records;
 use super::site::{Facts, Site};
 
 /// A table of sites that only grows: segments of doubling size, each searched a few places far. No
@@ -22,7 +21,7 @@ type Place = Published<Site>;
 
 /// Places of the first segment where a search can start.
 const FIRST: usize = 512;
-/// Segments behind the first.
+/// Segments after the first.
 const MORE: usize = 12;
 /// Places looked at in one segment.
 const REACH: usize = 8;
@@ -138,8 +137,14 @@ fn new_site(hash: u64, metadata: &'static Metadata<'static>) -> Site {
     let fields = metadata.fields().iter().map(|field| field.name()).collect();
     let mut site = Site::new(hash, facts, fields);
     site.is_span = metadata.is_span();
-    site.is_log = log_records::is_callsite(metadata);
+    site.is_log = is_log_callsite(metadata);
     site
+}
+
+/// Whether it is one of the five call sites of the bridge from `log`.
+#[inline]
+pub(super) fn is_log_callsite(metadata: &Metadata<'_>) -> bool {
+    metadata.target() == "log" && metadata.name() == "log event"
 }
 
 /// `tracing`'s level as ours.

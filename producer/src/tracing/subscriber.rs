@@ -32,7 +32,7 @@ pub struct Recorder;
 
 impl Subscriber for Recorder {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if log_records::is_callsite(metadata) {
+        if sites::is_log_callsite(metadata) {
             // Each record has a target of its own, looked at when it comes.
             return Interest::sometimes();
         }

@@ -20,7 +20,7 @@ struct Thread {
     last: Cell<Last>,
 }
 
-/// What a record says about a span.
+/// What happened to a span, as a record holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     New,
@@ -162,7 +162,7 @@ pub(super) fn set_last(step: Step, id: u64, ticks: u64) {
     ids::set_last_ring(id, ring(writer));
 }
 
-/// Tells other threads that what they remember of `id` is not the last any more.
+/// Invalidates what other threads remember of `id` as the last record.
 #[inline(always)]
 pub(super) fn forget_last(id: u64) {
     ids::set_last_ring(id, ring(thread_block::writer()));

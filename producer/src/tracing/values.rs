@@ -5,104 +5,14 @@ use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
 
 use ringmark_format::align8;
-use ringmark_format::schema::Kind;
 use tracing_core::field::{Field, Visit};
 
-use super::direct::Numbers;
+use super::kinds::{ABSENT, BOOL, BYTES, F64, FIELDS_MAX, I64, I128, Kinds, STR, U64, U128};
 
-/// Fields of one event that are recorded; later ones are not.
-pub(super) const FIELDS_MAX: usize = 2 * FIELDS_PER_WORD;
-const FIELDS_PER_WORD: usize = 15;
 const WORDS_MAX: usize = 2 * FIELDS_MAX;
 /// Bytes of all texts of one event; what does not fit ends in "…".
 pub(super) const TEXT_BYTES: usize = 3072;
 const ELLIPSIS: &str = "…";
-
-/// Which fields are there, and of what kind: in each word a leading 1, then four bits a field, the
-/// last field lowest. 0: not there.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Kinds {
-    first: u64,
-    second: u64,
-}
-
-impl PartialEq for Kinds {
-    #[inline(always)]
-    fn eq(&self, other: &Self) -> bool {
-        // Word by word: both were just stored, and one wide load would wait for the two stores.
-        let second_counts = self.first >> (4 * FIELDS_PER_WORD) != 0;
-        self.first == other.first && (!second_counts || self.second == other.second)
-    }
-}
-
-impl Kinds {
-    const NONE: Self = Self {
-        first: 1,
-        second: 1,
-    };
-    const KINDS: [Kind; 8] = [
-        Kind::U64,
-        Kind::I64,
-        Kind::F64,
-        Kind::Bool,
-        Kind::U128,
-        Kind::I128,
-        Kind::Str,
-        Kind::Bytes,
-    ];
-
-    /// Index and kind of each field that is there.
-    pub(super) fn iter(self) -> impl Iterator<Item = (usize, Kind)> {
-        let codes = codes(self.first).chain(codes(self.second)).enumerate();
-        codes.filter_map(|(index, code)| {
-            let kind = Self::KINDS.get((code as usize).wrapping_sub(1))?;
-            Some((index, *kind))
-        })
-    }
-
-    /// The kinds in the order of their fields, if all fields up to the last are numbers of one word.
-    pub(super) fn only_numbers(self) -> Option<Numbers> {
-        if self.first >> (4 * FIELDS_PER_WORD) != 0 {
-            return None;
-        }
-        Numbers::of(codes(self.first))
-    }
-
-    /// `fields` fields, all of them texts.
-    pub(super) fn all_texts(fields: usize) -> Self {
-        let mut kinds = Self::NONE;
-        (0..fields.min(FIELDS_MAX)).for_each(|index| kinds.add(index, STR));
-        kinds
-    }
-
-    /// Adds the field with the next index.
-    #[inline(always)]
-    fn add(&mut self, index: usize, code: u8) {
-        let word = if index < FIELDS_PER_WORD {
-            &mut self.first
-        } else {
-            &mut self.second
-        };
-        *word = *word << 4 | u64::from(code);
-    }
-}
-
-fn codes(word: u64) -> impl Iterator<Item = u64> {
-    let fields = (63 - word.leading_zeros()) / 4;
-    (0..fields)
-        .rev()
-        .map(move |field| (word >> (4 * field)) & 15)
-}
-
-const ABSENT: u8 = 0;
-pub(super) const U64: u8 = 1;
-pub(super) const I64: u8 = 2;
-pub(super) const F64: u8 = 3;
-pub(super) const BOOL: u8 = 4;
-const U128: u8 = 5;
-const I128: u8 = 6;
-const STR: u8 = 7;
-const BYTES: u8 = 8;
 
 /// The values, in the order of their fields. `words` up to `count` are there.
 pub(super) struct Values {
@@ -216,7 +126,7 @@ impl Values {
         }
     }
 
-    /// Gives the fields behind the last one, up to `fields`, an empty text.
+    /// Gives the fields after the last one, up to `fields`, an empty text.
     fn fill_to(&mut self, fields: usize) {
         while self.next < fields.min(FIELDS_MAX) {
             self.kinds.add(self.next, STR);
