@@ -79,7 +79,7 @@ fn callbacks_are_switched_from_outside() {
     });
     let said = ask("start -T mine -F work -F helper --detach");
     assert!(
-        said.starts_with("2 functions matched, 2 sites changed, 2 on"),
+        said.starts_with("2 functions matched, 2 patch sites changed, 2 enabled"),
         "{said}"
     );
     let not_called = || {

@@ -52,11 +52,11 @@ fn functions_are_switched_while_the_program_runs() {
         let finished = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
         finished.expect_code(0).stdout_text()
     };
-    assert!(ask("status").contains("0 of 5 sites on; 0 cannot be traced"));
+    assert!(ask("status").contains("0 of 5 patch sites enabled; 0 cannot be traced"));
     let said = ask("start --filter m* --filter leaf --notrace main --detach");
     assert_eq!(
         said,
-        "2 functions matched, 2 sites changed, 2 on; 0 refused\n"
+        "2 functions matched, 2 patch sites changed, 2 enabled; 0 refused\n"
     );
     let names = |words: &str| {
         calls_now(&stage, &program, words)
@@ -66,14 +66,16 @@ fn functions_are_switched_while_the_program_runs() {
     wait_until(SOON, "calls", || {
         (names("") == ["leaf", "middle"]).then_some(())
     });
-    assert!(ask("start --detach").starts_with("2 functions matched, 0 sites changed"));
-    assert!(ask("filter o*").starts_with("2 functions matched, 4 sites changed, 2 on"));
-    assert!(ask("notrace outer").starts_with("1 function matched, 1 site changed, 1 on"));
+    assert!(ask("start --detach").starts_with("2 functions matched, 0 patch sites changed"));
+    assert!(ask("filter o*").starts_with("2 functions matched, 4 patch sites changed, 2 enabled"));
+    assert!(
+        ask("notrace outer").starts_with("1 function matched, 1 patch site changed, 1 enabled")
+    );
     wait_until(SOON, "another function", || {
         names("").contains(&"other".to_owned()).then_some(())
     });
-    assert!(ask("stop").ends_with("0 on; 0 refused\n"));
-    assert!(ask("stop").contains("0 sites changed, 0 on"));
+    assert!(ask("stop").ends_with("0 enabled; 0 refused\n"));
+    assert!(ask("stop").contains("0 patch sites changed, 0 enabled"));
     expect_quiet(&stage, &program);
     // The answer itself, without a tool around it.
     let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
@@ -106,7 +108,11 @@ fn a_start_ends_with_its_tool() {
     let pid = program.id().to_string();
     let is_on = |on: bool| {
         let text = ringmark(&stage, &format!("trace status -p {pid}"), &[]).stdout_text();
-        text.contains(if on { " leased " } else { "0 of 5 sites on" })
+        text.contains(if on {
+            " leased "
+        } else {
+            "0 of 5 patch sites enabled"
+        })
     };
     let holder = |more: &[&str]| {
         let mut command = tool(&stage);

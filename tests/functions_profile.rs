@@ -196,7 +196,7 @@ fn a_profile_is_switched_while_the_program_runs_and_is_in_the_dump() {
     let now = || calls_of(&report(&stage, &format!("-p {pid} -T profile"), &[]));
     let said = ask("start --filter leaf --filter middle --detach");
     assert!(
-        said.starts_with("2 functions matched, 2 sites changed"),
+        said.starts_with("2 functions matched, 2 patch sites changed"),
         "{said}"
     );
     wait_until(SOON, "calls", || (now().len() == 2).then_some(()));

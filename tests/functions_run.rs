@@ -240,7 +240,7 @@ fn refusals_say_why() {
         "expected --filter PATTERN, or --all-functions",
     );
     refused("run --tracer dance -F x", 2, "graph");
-    refused("run -F x", 2, "no tracer");
+    refused("run -F x", 2, "no kind");
     refused(
         "record --tracer graph -F ( --match regex",
         2,

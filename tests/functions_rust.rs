@@ -238,7 +238,7 @@ fn they_are_switched_while_the_program_runs() {
         };
         let said = ask("start -F *::leaf_* --detach");
         assert!(
-            said.contains("3 functions matched, 3 sites changed, 3 on"),
+            said.contains("3 functions matched, 3 patch sites changed, 3 enabled"),
             "{said}"
         );
         let dump = stage.path("now.rmk");
@@ -253,7 +253,7 @@ fn they_are_switched_while_the_program_runs() {
         wait_until(SOON, "calls", || {
             (names() == ["leaf_calls", "leaf_counted", "leaf_sum"]).then_some(())
         });
-        assert!(ask("stop").ends_with("0 on; 0 refused\n"));
+        assert!(ask("stop").ends_with("0 enabled; 0 refused\n"));
     }
 }
 

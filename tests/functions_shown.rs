@@ -156,7 +156,7 @@ fn a_filter_that_matches_nothing_changes_nothing() {
         &stage,
         &format!("trace start -F leaf --detach -p {pid}"),
         0,
-        "1 on",
+        "1 enabled",
         "",
     );
     let refused = "matches no function; the filter stays \"leaf\"";
@@ -167,7 +167,7 @@ fn a_filter_that_matches_nothing_changes_nothing() {
             &stage,
             &format!("trace status -p {pid}"),
             0,
-            "1 of 5 sites on",
+            "1 of 5 patch sites enabled",
             "",
         );
     }
@@ -180,7 +180,7 @@ fn a_filter_that_matches_nothing_changes_nothing() {
         &stage,
         &format!("trace start --detach -p {pid}"),
         0,
-        "1 on",
+        "1 enabled",
         "",
     );
 }

@@ -227,7 +227,8 @@ fn triggers_of_a_running_program() {
     assert_eq!(said("trigger"), listed);
     assert_eq!(said("trigger -T function"), "");
     assert!(
-        said("start -F work --detach").starts_with("1 function matched, 3 sites changed, 3 on")
+        said("start -F work --detach")
+            .starts_with("1 function matched, 3 patch sites changed, 3 enabled")
     );
     let status = said("status");
     assert!(status.contains(listed), "{status}");
@@ -241,7 +242,9 @@ fn triggers_of_a_running_program() {
         noted("trigger nothing:entry=start").contains("\"nothing:entry=start\" is at no function")
     );
     assert!(said("status").contains("  on, paused "));
-    assert!(said("trigger --none").contains("1 function matched, 1 site changed, 1 on;"));
+    assert!(
+        said("trigger --none").contains("1 function matched, 1 patch site changed, 1 enabled;")
+    );
     assert!(!said("status").contains("paused"));
     assert_eq!(said("trigger"), "");
     // What a start with triggers opened is closed with it.
@@ -257,11 +260,13 @@ fn triggers_of_a_running_program() {
     ]);
     let holder = Running::start(holder.args(["-p", &pid.to_string()])).expect("it starts");
     wait_until(SOON, "the start", || {
-        said("status").contains("4 of 6 sites on").then_some(())
+        said("status")
+            .contains("4 of 6 patch sites enabled")
+            .then_some(())
     });
     holder.signal(Signal::INT).expect("it lives");
     let _ = holder.finish(SOON).expect_code(0);
-    assert!(said("status").contains("0 of 6 sites on"));
+    assert!(said("status").contains("0 of 6 patch sites enabled"));
     for (words, code, text) in [
         ("trigger work", 2, "expected FUNCTION:entry=ACTION"),
         (

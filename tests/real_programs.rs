@@ -286,7 +286,9 @@ impl Program {
         if refused.contains("matches no function") {
             return Some(0);
         }
-        let sites = said.split(", ").find_map(|part| part.split_once(" site"))?;
+        let sites = said
+            .split(", ")
+            .find_map(|part| part.split_once(" patch site"))?;
         assert!(refused.is_empty(), "{verb}: {refused}");
         Some(sites.0.replace(',', "").parse().expect("a number of sites"))
     }

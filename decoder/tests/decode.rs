@@ -171,11 +171,11 @@ fn losses_stand_where_they_happened() {
             "event 0",
             "5 ring full",
             "event 1",
-            "10 not in this dump",
+            "10 not in this trace file",
             "event 12",
             "3 ring full",
             "1 nested",
-            "7 not in this dump",
+            "7 not in this trace file",
             "2 no ring",
             "3 no memory",
         ]

@@ -114,13 +114,13 @@ fn traced_under_load() {
 
     let said = ask("trace start -F serve_* -F mix_* -N serve_connection --args 1 --detach");
     let started = Instant::now();
-    let expected = "3 functions matched, 3 sites changed, 3 on; 0 refused\n";
+    let expected = "3 functions matched, 3 patch sites changed, 3 enabled; 0 refused\n";
     assert_eq!(said.stdout_text(), expected);
     load.goes_on(500);
     see_it_live(&stage, pid);
     let stopping = Instant::now();
     let said = ask("trace stop").stdout_text();
-    assert!(said.ends_with(" 0 on; 0 refused\n"), "{said}");
+    assert!(said.ends_with(" 0 enabled; 0 refused\n"), "{said}");
     let stopped = Instant::now();
     load.goes_on(100);
     recorder.signal(Signal::INT).expect("a recorder");

@@ -141,7 +141,7 @@ fn a_process_with_events_of_its_own() {
         "functions",
     ] {
         let words = format!("{verb} -p {}", own.id());
-        let said = ["its own events have its session, and a process has one"];
+        let said = ["a process has one session, and here its own events have it"];
         let unsaid = [
             "loads it",
             "was loaded",

@@ -117,7 +117,9 @@ fn a_directory_for_dumps_is_made() {
     let finished = recorder.interrupt_after(std::time::Duration::ZERO, SOON);
     let finished = finished.expect_code(0);
     assert!(
-        finished.stderr_text().contains("today: made, for dumps"),
+        finished
+            .stderr_text()
+            .contains("today: made, for trace files"),
         "{finished:?}"
     );
 }

@@ -9,17 +9,21 @@ use crate::commands::{
 };
 use crate::output::{Exit, note};
 
-/// What stands under every help text and man page.
+/// Text below the help of `ringmark` and its manual page.
 const EXIT_CODES: &str = "\
-Exit codes: 0 fine, 1 done but events were lost or damaged, 2 usage, 3 input unreadable,
-4 target not there or not permitted. 'run' and 'record -- CMD' exit with CMD's status
-(128 + signal; 126 not executable, 127 not found).
+Exit codes: 0 fine, 1 done but events were lost or damaged, 2 usage, 3 input
+unreadable, 4 target not there or not permitted. 'run' and 'record -- CMD' exit
+with CMD's status (128 + signal; 126 not executable, 127 not found).
 FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
 
 /// Records what traced programs do, and shows it
 #[derive(Debug, Parser)]
 #[command(name = "ringmark", version, after_help = EXIT_CODES)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -54,10 +58,10 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does what the command line says.
+    /// Runs the command.
     ///
     /// # Errors
-    /// What went wrong; [`crate::output::report`] knows the exit code.
+    /// What went wrong; [`crate::output::report`] gives it an exit code.
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self {
             Self::Run(args) => args.run(),
@@ -86,10 +90,10 @@ impl Command {
     }
 }
 
-/// Prints help or what is wrong with the command line.
+/// Prints help, or what is wrong with the command line.
 pub(crate) fn refuse(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
-        // Help into a closed pipe: nobody reads it.
+        // A closed pipe does not matter to help.
         let _ = error.print();
         return Exit::FINE;
     }

@@ -1,5 +1,9 @@
-//! `ringmark`: records what traced programs do, and shows it. One file per command in
-//! `commands/`; what they share towards the outside is in `output/`.
+//! `ringmark`: records what traced programs do, and shows it.
+//!
+//! `cli` is the command line, `commands` has a module per command. They share these rooms: `options`
+//! that several commands take, `input` reads trace files, stores and living rings, `recording` writes
+//! trace files, `tracing` talks to the function tracers of a process, `tables` sums up calls and
+//! events, `output` prints.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -18,9 +22,9 @@ use clap::Parser;
 use output::report;
 
 fn main() -> ExitCode {
-    // Without it a ring file that somebody truncates while it is read would end this process.
+    // Without it, a ring file that is cut while it is read would end this process.
     let _ = ringmark_reader::guard::install();
-    // A file beyond the limit of its size is an error like a full disk. Children have the default.
+    // A file beyond its size limit is an error like a full disk. Children have the default.
     let beyond = std::sync::Arc::default();
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, beyond);
     let exit = match cli::Cli::try_parse() {

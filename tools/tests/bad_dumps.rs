@@ -86,10 +86,10 @@ fn what_cannot_be_opened_is_named() {
     for (file, text) in [
         (
             "directory",
-            "is a directory without dumps, expected a dump or a store",
+            "is a directory without trace files, expected a trace file or a store",
         ),
-        ("socket", "is a socket, expected a dump"),
-        ("/dev/zero", "is a device, expected a dump"),
+        ("socket", "is a socket, expected a trace file"),
+        ("/dev/zero", "is a device, expected a trace file"),
         ("missing", "cannot be opened: No such file or directory"),
     ] {
         expect(
@@ -196,7 +196,9 @@ fn a_flipped_bit_is_found_and_its_events_counted() {
     let place = format!("offset {}: page 0 of ring ", page.offset);
     assert!(told.contains(&place), "{told}");
     assert!(
-        found.stdout_text().contains("events: not in this dump"),
+        found
+            .stdout_text()
+            .contains("events: not in this trace file"),
         "{}",
         found.stdout_text()
     );
@@ -331,7 +333,7 @@ fn a_gap_says_how_many_are_missing() {
         .unwrap_or_default()
         .to_owned();
     assert!(
-        first.contains(" LOST ") && first.contains("events: not in this dump"),
+        first.contains(" LOST ") && first.contains("events: not in this trace file"),
         "{first}"
     );
 }

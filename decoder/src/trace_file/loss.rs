@@ -30,7 +30,7 @@ impl Why {
             Self::Lost(Some(cause)) => cause.name(),
             Self::Lost(None) => "unknown",
             Self::Overwritten => "overwritten",
-            Self::Missing => "not in this dump",
+            Self::Missing => "not in this trace file",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ringmark_decoder::{Dump, Filter};
 
-use crate::input::{follow, rings, trace_files};
+use crate::input::{follow, notices, rings, trace_files};
 use crate::options::event_filter::FilterOptions;
 use crate::output::event_lines::{Form, Printer};
 use crate::output::file::DEFAULT_FILE;
@@ -17,8 +17,8 @@ const LINES_BYTES: usize = 60 << 10;
 /// Show events, one per line, in order of time
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Several trace files are read together: their events are merged by time, repeated pages are
-dropped.
+Several trace files are read together: their events are merged by time,
+repeated pages are dropped.
 
 Examples:
   ringmark cat run.rmk --name 'request.*' --where status=500
@@ -54,7 +54,7 @@ impl Args {
             None => trace_files::read_for(&self.files, &filter)?,
         };
         if self.pid.is_some() {
-            trace_files::tell_schema(&dump);
+            notices::tell_schema(&dump);
         }
         let mut out = if self.form.json {
             Sink::direct()

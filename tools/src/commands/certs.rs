@@ -1,4 +1,4 @@
-//! `certs`: a small CA for a first deployment.
+//! `certs`: makes the certificates of a first deployment.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,9 +12,10 @@ use crate::output::{Exit, Failure, Sink};
 /// Make certificates for streams over tls://
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-One directory is made for each machine: ca.pem, cert.pem and key.pem, to be copied there whole. Who
-has a host's key can send in that host's name; who has ca.key can make keys for any. Nothing that
-is there is overwritten.
+One directory is made for each machine, with ca.pem, cert.pem and key.pem; copy
+the whole directory there. A host's key lets its owner send under that host's
+name; ca.key lets its owner make keys for any host. Files that are there are
+never overwritten.
 
 Examples:
   ringmark certs ca certs
@@ -27,33 +28,33 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Make a CA: DIR/ca.pem, and DIR/ca.key to keep where it is
+    /// Make a CA: DIR/ca.pem, and DIR/ca.key, which stays where it is
     Ca {
-        /// Where; made if it is not there
+        /// Directory of the CA; made if it is not there
         dir: PathBuf,
-        /// How long it is good
+        /// Days until the certificate expires
         #[arg(long, value_name = "N", default_value_t = 3650, value_parser = days())]
         days: u32,
     },
     /// Make DIR/collector: the certificate of a collector
     Collector {
-        /// Where the CA is
+        /// Directory of the CA
         dir: PathBuf,
-        /// Names and addresses by which streamers reach it
+        /// Names and addresses by which streamers reach the collector
         #[arg(required = true)]
         names: Vec<String>,
-        /// How long it is good
+        /// Days until the certificate expires
         #[arg(long, value_name = "N", default_value_t = 365, value_parser = days())]
         days: u32,
     },
     /// Make DIR/hosts/NAME for each: the certificate of a host that streams
     Host {
-        /// Where the CA is
+        /// Directory of the CA
         dir: PathBuf,
-        /// Names of hosts, as they will stand in the store
+        /// Names of hosts, as they are to stand in the store
         #[arg(required = true)]
         names: Vec<String>,
-        /// How long it is good
+        /// Days until the certificate expires
         #[arg(long, value_name = "N", default_value_t = 365, value_parser = days())]
         days: u32,
     },
@@ -74,7 +75,7 @@ impl Args {
                 writeln!(out, "{at}: a CA, good until {}", date(validity))?;
                 writeln!(
                     out,
-                    "Keep {at}/ca.key here: who has it can make certificates for any host."
+                    "Keep {at}/ca.key here: it can make certificates for any host."
                 )?;
                 writeln!(out, "Next: ringmark certs collector {at} NAME")?;
             }
@@ -125,7 +126,7 @@ fn failure(error: CertsError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// The day that it ends.
+/// The last day of a certificate, `2026-01-31`.
 fn date(validity: Validity) -> String {
     let since = validity.until.duration_since(SystemTime::UNIX_EPOCH);
     let ns = u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);

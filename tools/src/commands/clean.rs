@@ -1,4 +1,4 @@
-//! `clean`: removes sessions whose process is gone.
+//! `clean`: removes the sessions of dead processes.
 
 use std::io::Write;
 
@@ -10,8 +10,9 @@ use crate::output::{Exit, Sink, note, printable};
 /// Remove sessions of dead processes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What a dead process left is lost with its session, and counted: 'ringmark record' or 'ringmark
-snapshot' it before. Sessions of living processes are never touched.")]
+What a dead process left is lost with its session, and counted as lost. To keep
+it, run 'ringmark snapshot' first. Sessions of living processes are never
+touched.")]
 pub(crate) struct Args {
     /// Keep the newest ones up to SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]

@@ -1,4 +1,4 @@
-//! `collect`: takes in the streams of many hosts.
+//! `collect`: takes the streams of many hosts into a store.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync}
 use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::Address;
 
-use crate::options::credentials::Proof;
+use crate::options::credentials::CredentialOptions;
 use crate::output::repeats::Repeats;
 use crate::output::units::{counted, parse_duration, parse_size};
 use crate::output::{Exit, Failure, note, printable};
@@ -23,69 +23,74 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(8);
 /// Collect the streams of many hosts in a store
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The store has a directory for each day, service and host; in it lie dumps, named by session, that
-all commands read: 'ringmark cat STORE'. What was acknowledged to a streamer is there for good.
-Ctrl-C or SIGTERM once: streamers are told, what was received is acknowledged, at most 10 s later it
-ends; they come back to the next collector. Twice: it ends now, and what was not acknowledged comes
+The store has a directory for each day, service and host. It holds trace files,
+named by session, which all commands read: 'ringmark cat STORE'. What was
+acknowledged to a streamer is there for good.
+
+Ctrl-C or SIGTERM once: the streamers are told, what was received is
+acknowledged, and the collector ends after 10 s at most. Streamers then go to
+the next collector. Twice: it ends now, and what was not acknowledged is sent
 again.
 
 Examples:
   ringmark collect --listen unix:///run/ringmark.sock --store /var/lib/ringmark
-  ringmark collect --listen tcp://127.0.0.1:7117 --token-file TOKEN --store traces --keep-size 20G
+  ringmark collect --listen tcp://127.0.0.1:7117 --token-file TOKEN \\
+      --store traces --keep-size 20G
   ringmark collect --listen tls://0.0.0.0:7117 --store /var/lib/ringmark \\
-      --ca /etc/ringmark/ca.pem --cert /etc/ringmark/cert.pem --key /etc/ringmark/key.pem")]
+      --ca /etc/ringmark/ca.pem --cert /etc/ringmark/cert.pem \\
+      --key /etc/ringmark/key.pem")]
 pub(crate) struct Args {
-    /// Where to listen: tls://HOST:PORT, tcp://HOST:PORT (port 0: any) or unix:///PATH; can be
-    /// given again
+    /// Where to listen: tls://HOST:PORT, tcp://HOST:PORT (port 0: any) or unix:///PATH; may be
+    /// given several times
     #[arg(long, value_name = "ADDRESS", required = true)]
     listen: Vec<Address>,
-    /// The directory to store in: a store, or an empty one
+    /// Directory of the store: a store, or an empty directory
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
-    /// Make DIR a store although other files lie in it; these stay
+    /// Make DIR a store although it holds other files, which stay
     #[arg(long)]
     init: bool,
-    /// Let DIR's group read what is stored from now on: modes 0750 and 0640, not 0700 and 0600
+    /// Let DIR's group read what is stored from now on: modes 0750 and 0640 instead of 0700 and 0600
     #[arg(long)]
     group_readable: bool,
     /// When a page counts as stored
     #[arg(long, value_name = "WHEN", default_value = "disk")]
     sync: When,
     #[command(flatten)]
-    proof: Proof,
-    /// Begin a new segment when one reaches SIZE
+    credentials: CredentialOptions,
+    /// Begin a new segment when the last one reaches SIZE
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
     segment_size: u64,
-    /// Begin a new segment when one is this old
+    /// Begin a new segment when the last one is this old
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
     segment_age: Duration,
-    /// Remove the oldest segments when all are larger than SIZE
+    /// Remove the oldest segments when all together are larger than SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     keep_size: Option<u64>,
     /// Remove segments whose last event is older than TIME, such as 12h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     keep_age: Option<Duration>,
-    /// Most connections
+    /// Most connections at a time
     #[arg(long, value_name = "N", default_value_t = 4096)]
     connections: usize,
-    /// Memory for large blocks on their way in, of all connections
+    /// Memory for large blocks on their way in, for all connections together
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_size)]
     memory: u64,
-    /// Memory for what is remembered of sessions: their schema, what is there of them
+    /// Memory for what is known of sessions: their schema, and what is stored of them
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
     session_memory: u64,
-    /// Serve figures for Prometheus at http://HOST:PORT/metrics
+    /// Serve metrics for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
 }
 
-/// Calls on the disk that may wait at the same time.
+/// Most threads that wait for the disk at the same time.
 const SYNCS_AT_ONCE: usize = 32;
 
-/// How long the end waits for what is still to be told.
-const TOLD_WITHIN: Duration = Duration::from_secs(1);
+/// How long the end waits for the last notices.
+const NOTICES_WITHIN: Duration = Duration::from_secs(1);
 
-/// When data is durable.
+/// When data counts as durable.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum When {
     /// When the disk has it: it outlives a power loss
@@ -110,10 +115,10 @@ impl Args {
     }
 
     fn options(self) -> anyhow::Result<CollectorOptions> {
-        let proven = self.proof.load(&self.listen)?;
+        let loaded = self.credentials.load(&self.listen)?;
         Ok(CollectorOptions {
-            credentials: proven.credentials,
-            token: proven.token,
+            credentials: loaded.credentials,
+            token: loaded.token,
             handshake_within: HANDSHAKE_WITHIN,
             listen: self.listen,
             store: StoreOptions {
@@ -142,7 +147,7 @@ impl Args {
 }
 
 async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()> {
-    let (notices, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
     let collector = Collector::start(options, notices)
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -152,10 +157,10 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
     if let Some(address) = collector.metrics_address() {
         note(&format!("figures at http://{address}/metrics"));
     }
-    let told = tokio::spawn(async move {
+    let printing = tokio::spawn(async move {
         let mut repeats = Repeats::default();
-        while let Some(notice) = heard.recv().await {
-            let texts = repeats.say(notice, Instant::now());
+        while let Some(notice) = received.recv().await {
+            let texts = repeats.filter(notice, Instant::now());
             texts.iter().for_each(|text| note(&printable(text)));
         }
         repeats.rest().iter().for_each(|text| note(text));
@@ -167,11 +172,11 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
             }
         })
         .await;
-    // What is told last comes from connections that end now.
-    let _ = tokio::time::timeout(TOLD_WITHIN, told).await;
+    // The last notices come from connections that end now.
+    let _ = tokio::time::timeout(NOTICES_WITHIN, printing).await;
     if left > 0 {
         note(&format!(
-            "{} had not ended in time; what was not acknowledged comes again",
+            "{} had not ended in time; what was not acknowledged is sent again",
             counted(left as u64, "connection")
         ));
     }

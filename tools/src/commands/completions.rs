@@ -1,4 +1,4 @@
-//! `completions`: a script for a shell, from the one definition of the command line.
+//! `completions`: prints a script for a shell, from the one definition of the command line.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::output::{Exit, Sink};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: ringmark completions bash > /etc/bash_completion.d/ringmark")]
 pub(crate) struct Args {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

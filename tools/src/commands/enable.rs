@@ -1,4 +1,4 @@
-//! `enable`, `disable`: event types of a running process on and off.
+//! `enable`, `disable`: switch event types of a running process on and off.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,7 +17,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Switch event types of a running process on
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Also types that are registered later follow the pattern. Example:
+Types that are registered later follow the pattern, too.
+
+Example:
   ringmark enable 'request.*' --level debug -p 812")]
 pub(crate) struct EnableArgs {
     #[command(flatten)]
@@ -27,17 +29,19 @@ pub(crate) struct EnableArgs {
 /// Switch event types of a running process off
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Also types that are registered later follow the pattern. Example:
+Types that are registered later follow the pattern, too.
+
+Example:
   ringmark disable '*' --category noise -p 812")]
 pub(crate) struct DisableArgs {
     #[command(flatten)]
     request: Request,
 }
 
-/// Which types of which process.
+/// Options that name event types of a process.
 #[derive(Debug, clap::Args)]
 struct Request {
-    /// Names: '*' is any text, '?' any character
+    /// Names of event types: '*' is any text, '?' any character
     #[arg(value_name = "PATTERN", value_parser = parse_pattern)]
     pattern: String,
     /// Only this level and more important ones
@@ -51,7 +55,7 @@ struct Request {
     pid: u32,
 }
 
-/// The request's words are separated by white space.
+/// A pattern is a word of the request, so it cannot hold white space.
 fn parse_pattern(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {
         return Err(format!(
@@ -118,7 +122,7 @@ impl Request {
         text
     }
 
-    /// The pattern stays in force for later types, but a person should know.
+    /// The error of a pattern without types. It stays in force for types that are registered later.
     fn nothing_matches(&self) -> anyhow::Error {
         let closest = match rings::snapshot(self.pid) {
             Ok(dump) => event_filter::closest(&dump, &self.pattern),

@@ -1,4 +1,4 @@
-//! `events`: every event type, with what it carries and whether it is on.
+//! `events`: lists event types, with their fields and whether they are on.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use crate::output::{Exit, Sink, Style, Table, json, printable};
 /// List event types with level, target, category, fields, and whether they are on
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Dumps; '-' is standard input
+    /// Trace files and stores, read together; '-' is standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
     files: Vec<PathBuf>,
-    /// A process that runs
+    /// A process that runs, instead of trace files
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// One JSON object per event type
+    /// Print one JSON object per event type
     #[arg(long)]
     json: bool,
 }
 
-/// One event type; whether it is on is known of running processes only.
+/// One event type. Whether it is on is known for running processes only.
 struct Row {
     on: Option<bool>,
     level: &'static str,
@@ -115,7 +115,7 @@ fn row(ty: &EventType, on: Option<bool>) -> Row {
     }
 }
 
-/// `name: kind`, `[n]` behind arrays.
+/// `name: kind`, for an array `name: [kind; n]`.
 fn field_text(field: &Field) -> String {
     let kind = field.kind.map_or("?", |kind| kind.name());
     let name = printable(&String::from_utf8_lossy(&field.name));

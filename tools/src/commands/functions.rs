@@ -1,4 +1,4 @@
-//! `functions`: what can be traced, and why not.
+//! `functions`: lists the functions that can be traced, and says why others cannot.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,38 +18,38 @@ use crate::tracing::untraceable::{NO_SITES, no_sites};
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "ringmark functions [OPTIONS] <-p PID|FILE> [PATTERN]")]
 #[command(after_help = "\
-One line per function: address, size in bytes, name, module; of a process also whether it is
-traced now. Behind 'sleds' its exits are sites (XRay, -minstrument-return): its return address is
-left alone.
+One line per function: address, size in bytes, name, module; for a process also
+whether it is traced now. 'sleds' marks a function whose exits are patch sites,
+too (XRay, -minstrument-return): its return address is left alone.
 
 Examples:
   ringmark functions ./server 'parse_*'
   ringmark functions -p 812 --why main")]
 pub(crate) struct Args {
-    /// FILE, unless -p is given, and a pattern: NAME or NAME@MODULE, '*' is any text
+    /// FILE, unless -p is given; then a pattern: NAME or NAME@MODULE, '*' is any text
     #[arg(value_name = "FILE|PATTERN", num_args = 0..=2)]
     words: Vec<String>,
     /// The process
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Say whether this function can be traced, and if not, why
+    /// Say whether this function can be traced, and why not
     #[arg(long, value_name = "NAME")]
     why: Option<String>,
 }
 
-/// What is said of a function whose return address must stay.
+/// Text about a function whose return address must stay.
 const NO_END: &str = "its calls can be traced, its end is not seen: it may jump to a function that \
                       asks who called it (dlopen, dlsym), so its return address stays";
 
-/// A function, or what is none.
+/// A function, with the reason if it cannot be traced.
 struct Row {
-    /// `on`, `off`, or empty in a file.
+    /// `on`, `off` or `no`; empty in a file.
     state: &'static str,
     address: u64,
     size: u64,
     name: String,
     module: String,
-    /// All its exits are sites.
+    /// All its exits are patch sites.
     has_exits: bool,
     /// The ends of its calls cannot be seen.
     has_no_end: bool,
@@ -135,13 +135,13 @@ fn wants_symbol(selection: &Selection, symbol: &str) -> bool {
     })
 }
 
-/// All that the process says of its sites, page by page.
+/// All patch sites of a process and what cannot be traced, asked for part by part.
 fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
-    let target = TracerSession::find(pid)?;
+    let session = TracerSession::find(pid)?;
     let (mut rows, mut from, mut module) = (Vec::new(), 0_u64, String::new());
     loop {
         let lines = [RequestLine::From(from), RequestLine::Refused];
-        let page = target.ask(Verb::Functions, &lines)?;
+        let page = session.ask(Verb::Functions, &lines)?;
         for line in page.lines() {
             match line {
                 AnswerLine::Module(path) => module = path.to_owned(),
@@ -184,7 +184,7 @@ fn of_untraceable(one: &Untraceable<'_>, module: &str) -> Row {
     }
 }
 
-/// Rows of a file, and names of its functions that have no site.
+/// Rows of a file, and the names of its functions without a patch site.
 fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
     let InFile {
         functions,

@@ -1,35 +1,41 @@
-//! `graph`: calls nested in each other, with their durations.
+//! `graph`: shows calls of functions nested in each other, with their durations.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Dump, Output};
 
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
+use crate::output::units::{parse_min_time, whole_ns};
 use crate::output::{Exit, Failure, Sink, Style};
 use crate::tables::calls::{self, CallOptions};
 
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A closing brace carries the duration of its call in microseconds. Events stand between the calls
-as comments. With several threads each line says whose it is.
+A closing brace carries the duration of its call in microseconds. Events stand
+between the calls as comments. If there are several threads, each line says
+whose it is.
 
---json prints a line per call where it ends, and those still open last: session, pid, tid, name,
-module, depth (calls around it), start_ns (since the session's start), duration_ns and self_ns
-(null where an end is not known), and ended: returned, unwound (exception, longjmp, end of thread),
-unseen (the end was not recorded) or open.
+--json prints a line per call where it ends, and calls that are still open
+last: session, pid, tid, name, module, depth (calls around it), start_ns (since
+the session's start), duration_ns and self_ns (null where an end is not known),
+and ended: returned, unwound (exception, longjmp, end of thread), unseen (the
+end was not recorded) or open.
 
-Of calls that began before --from only the end is seen, of those that end after --to the beginning.
+A call that began before --from shows only its end, one that ends after --to
+only its beginning.
 
 Examples:
-  ringmark graph run.rmk --min-us 100
-  ringmark graph /var/lib/ringmark --from 2026-01-31T12:00:00Z --to 2026-01-31T12:00:01Z
-  ringmark graph -p 812 --depth 3 --tid 813
+  ringmark graph run.rmk --min-time 100us
+  ringmark graph /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
+      --to 2026-01-31T12:00:01Z
+  ringmark graph -p 812 --max-depth 3 --tid 813
   ringmark graph run.rmk --json | jq 'select(.self_ns > 1000)'")]
 pub(crate) struct Args {
-    /// Dumps to read together; '-' is standard input
+    /// Trace files and stores, read together; '-' is standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
     files: Vec<PathBuf>,
     /// Show what is in the rings of a process now, without disturbing it
@@ -38,12 +44,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     calls: CallOptions,
     /// Only calls with fewer than N calls around them
-    #[arg(short = 'D', long, value_name = "N")]
-    depth: Option<u32>,
-    /// Only calls that took at least this long, in microseconds
-    #[arg(short = 't', long, value_name = "US")]
-    min_us: Option<f64>,
-    /// One JSON object per call
+    #[arg(short = 'D', long, value_name = "N", alias = "depth")]
+    max_depth: Option<u32>,
+    /// Only calls that took at least this long, such as 100us
+    #[arg(short = 't', long, value_name = "TIME", alias = "min-us", value_parser = parse_min_time)]
+    min_time: Option<Duration>,
+    /// Print one JSON object per call
     #[arg(long)]
     json: bool,
 }
@@ -55,8 +61,8 @@ impl Args {
             None => trace_files::read_for(&self.files, &self.calls.filter()?)?,
         };
         if !calls::has_functions(&dump) {
-            let what = "no function records: start a tracer with 'ringmark trace start -p PID', \
-                        or record with 'ringmark run --tracer graph -- CMD'";
+            let what = "no function records: start a function tracer with 'ringmark trace start -p PID', \
+                        or record with 'ringmark run --kind graph -- CMD'";
             return Err(Failure::unreadable(what).into());
         }
         if self.json {
@@ -70,8 +76,8 @@ impl Args {
 
     fn limits(&self) -> CallLimits {
         CallLimits {
-            depth: self.depth,
-            min_ns: self.min_us.map(|us| (us * 1000.0) as u64),
+            depth: self.max_depth,
+            min_ns: self.min_time.map(whole_ns),
         }
     }
 

@@ -10,18 +10,19 @@ use ringmark_reader::{
 };
 use serde_json::json;
 
-use crate::input::trace_files::SCHEMA_INCOMPLETE;
+use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::output::units::{count, size};
 use crate::output::{Exit, Sink, Style, Table, json, note, printable};
 
 /// List sessions, living and dead, and why processes are not traced
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-PID is the process's number here; where it has another one in its own pid namespace, that
-follows in parentheses, and '?' stands for a number that cannot be told. What was removed before
-anybody had read it, to make room, stands behind the table.")]
+PID is the number of the process here. If it has another number in its own pid
+namespace, that follows in parentheses; '?' stands for a number that is not
+known. Below the table stands what was removed, to make room, before it was
+read.")]
 pub(crate) struct Args {
-    /// One JSON object per session
+    /// Print one JSON object per session
     #[arg(long)]
     json: bool,
 }
@@ -58,13 +59,13 @@ impl Args {
     }
 }
 
-/// A session, and its process's number here.
+/// A session, and the number of its process here.
 struct Listed {
     info: SessionInfo,
     pid_here: Option<u32>,
 }
 
-/// All sessions that can be opened, living first; and what stood in the way of the others.
+/// All sessions that can be opened, those that are alive first, and the errors of the others.
 fn sessions() -> (Vec<Listed>, Vec<ReaderError>) {
     let (mut sessions, mut errors) = (Vec::new(), Vec::new());
     for found in find::all() {
@@ -124,7 +125,7 @@ fn write_table(
     Ok(())
 }
 
-/// Only root is shown the sessions of all users.
+/// Text that says whose sessions are listed: root sees those of all users.
 fn whose() -> &'static str {
     if rustix::process::geteuid().is_root() {
         ""
@@ -147,7 +148,7 @@ fn row(listed: &Listed) -> Vec<String> {
     ]
 }
 
-/// The process's number here, and the one in its own pid namespace where they differ.
+/// The number of the process here, and the one in its own pid namespace if that differs.
 fn pids(Listed { info, pid_here }: &Listed) -> String {
     match *pid_here {
         Some(here) if here == info.pid => here.to_string(),
@@ -164,7 +165,8 @@ fn state(info: &SessionInfo) -> &'static str {
     }
 }
 
-/// How full the rings together are: pages not released yet (discard), pages with data (overwrite).
+/// How full the rings together are, in percent: pages that are not released yet in discard mode,
+/// pages with data in overwrite mode.
 fn fill_percent(info: &SessionInfo) -> u64 {
     let pages: u64 = info.rings.iter().map(|r| u64::from(r.pages)).sum();
     let filled: u64 = info.rings.iter().map(|r| u64::from(r.pages_filled)).sum();
@@ -176,7 +178,7 @@ fn attributes(info: &SessionInfo, tag: u16) -> impl Iterator<Item = String> {
     found.map(|a| String::from_utf8_lossy(&a.value).into_owned())
 }
 
-/// What the session says about itself that a person should know, and losses by cause.
+/// Notices that the session carries, and its losses by cause.
 fn notices(info: &SessionInfo) -> Vec<String> {
     let mut texts: Vec<_> = attributes(info, tag::NOTICE).collect();
     for (cause, lost) in Cause::ALL.iter().zip(lost_by_cause(info)) {

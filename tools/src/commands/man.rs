@@ -1,4 +1,4 @@
-//! `man`: manual pages, from the one definition of the command line.
+//! `man`: writes manual pages, from the one definition of the command line.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::output::{Exit, Sink};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: ringmark man | man -l -")]
 pub(crate) struct Args {
-    /// Where to write ringmark.1, ringmark-record.1, …
+    /// Directory for ringmark.1, ringmark-record.1, …
     dir: Option<PathBuf>,
 }
 

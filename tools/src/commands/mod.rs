@@ -1,4 +1,4 @@
-//! One command, one file.
+//! One module per command: its options and what it does.
 
 pub(crate) mod cat;
 pub(crate) mod certs;

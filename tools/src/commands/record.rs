@@ -1,4 +1,4 @@
-//! `record`: whole sessions to a dump while the programs run.
+//! `record`: writes whole sessions to a trace file while the programs run.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,38 +12,41 @@ use crate::recording::trace_file::FileOptions;
 use crate::recording::{command, deaths, sessions};
 use crate::tracing::preload::FunctionOptions;
 
-/// Record programs to a dump while they run
+/// Record programs to a trace file while they run
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "ringmark record [OPTIONS] <-p PID|--all|-- CMD...>")]
 #[command(after_help = "\
 A program started here is traced with
-RINGMARK=mode=discard,ring=1M,session=64M,keep=always unless RINGMARK is set to more than 1; what
-it leaves is kept until it is recorded, unless RINGMARK says keep=….
-Ctrl-C once finishes the dump, twice ends now.
+RINGMARK=mode=discard,ring=1M,session=64M,keep=always unless RINGMARK is set to
+more than 1. What it leaves is kept until it is recorded, unless RINGMARK says
+keep=….
+
+Ctrl-C once finishes the trace file, twice ends now.
 
 Examples:
   ringmark record -o run.rmk -- ./server --port 80
   ringmark record -p 812 --rotate 64M --keep 10
   ringmark record --all --on-death /var/lib/ringmark")]
 pub(crate) struct Args {
-    /// Where the dump goes; a file that is there becomes FILE.old
+    /// Trace file to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     output: PathBuf,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
     file: FileOptions,
-    #[command(flatten)]
-    functions: FunctionOptions,
-    /// Write a dump of a session into DIR when its process dies
+    /// Write a trace file of a session into DIR when its process dies
     #[arg(long, value_name = "DIR", requires = "all", conflicts_with = "output")]
     on_death: Option<PathBuf>,
-    /// Say how the recording went in FILE, as one line of JSON
+    /// Write to FILE how the recording went, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
+    // Last: its heading stands above all options that follow.
+    #[command(flatten)]
+    functions: FunctionOptions,
 }
 
-/// What to record.
+/// Options that say what to record.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Target {
@@ -74,7 +77,8 @@ impl Args {
     fn record(&self) -> anyhow::Result<Outcome> {
         let preload = self.functions.preload()?;
         if preload.is_some() && self.target.command.is_empty() {
-            let text = "--tracer: expected -- CMD; 'ringmark trace start -p PID' is for processes that run";
+            let text =
+                "--kind: expected -- CMD; 'ringmark trace start -p PID' is for processes that run";
             return Err(Failure::usage(text).into());
         }
         match self.target.pid {
@@ -97,7 +101,7 @@ impl Args {
     }
 }
 
-/// That a process can be recorded: before a dump that is there is renamed for nothing.
+/// Checks that a process can be recorded, before the trace file of an earlier recording is renamed.
 fn check(pid: u32) -> Result<(), ReaderError> {
     let found = find::by_pid(pid)?;
     found

@@ -1,4 +1,4 @@
-//! `report`: how often, and how long.
+//! `report`: counts events and calls, and sums up how long they took.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,36 +17,40 @@ use crate::tracing::tracer_session::TracerSession;
 /// Count events and calls, and sum up their durations
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Functions are listed with the most time of their own (SELF) first. A tracer of kind 'profile' counts
-in the process and writes no records: -p asks for what it has gathered, a dump holds that as of its
-last stop and of the program's exit (a process that was killed left nothing). Its percentiles, marked
-with ~, are taken from a histogram by powers of two and may be wrong by a factor of up to two.
+The functions with the most time of their own (SELF) come first.
+
+A function tracer of kind 'profile' counts in the process and writes no
+records. With -p the process is asked for its counts. A trace file holds them
+as of the tracer's last stop and of the program's exit; a process that was
+killed leaves none. Percentiles marked with ~ come from a histogram by powers
+of two, and may be wrong by a factor of up to two.
 
 Examples:
   ringmark report run.rmk --diff before.rmk
-  ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z --to 2026-01-31T13:00:00Z
+  ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
+      --to 2026-01-31T13:00:00Z
   ringmark report -p 812 --tracer profile")]
 pub(crate) struct Args {
-    /// Dumps to read together; '-' is standard input
+    /// Trace files and stores, read together; '-' is standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
     files: Vec<PathBuf>,
-    /// Report what is in the rings of a process now, and what its profile tracers have gathered
+    /// Report what is in the rings of a process now, and the counts of its profile tracers
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "diff")]
     pid: Option<u32>,
     #[command(flatten)]
     calls: CallOptions,
-    /// Compare the functions of FILE with those of this dump, at the same times
+    /// Compare the functions with those of this trace file, in the same span of time
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
-    /// One JSON object per function and per event type
+    /// Print one JSON object per function and per event type
     #[arg(long)]
     json: bool,
-    /// Names at full length, also where the terminal is narrower
+    /// Print names at full length, even on a narrower terminal
     #[arg(long)]
     wide: bool,
 }
 
-/// What is reported.
+/// The figures to report.
 struct Reported {
     /// `None`: only profiles are.
     dump: Option<Dump>,
@@ -88,10 +92,10 @@ impl Args {
 
     /// Pages of living rings that a recorder has taken already are not missing.
     fn ask(&self, pid: u32) -> anyhow::Result<Reported> {
-        // Whom we may only watch, we do not ask.
-        let target = TracerSession::of(pid).ok().flatten();
-        let ask = |target| profile_table::of_process(&target, &self.calls);
-        let profiles = target.map_or(Ok(Vec::new()), ask)?;
+        // A process that we may only watch is not asked.
+        let session = TracerSession::of(pid).ok().flatten();
+        let ask = |session| profile_table::of_process(&session, &self.calls);
+        let profiles = session.map_or(Ok(Vec::new()), ask)?;
         let uncounted = profiles.iter().map(|profile| profile.uncounted).max();
         if let Some(calls) = uncounted.filter(|calls| *calls > 0) {
             note(&format!("no memory to count {calls} calls"));
@@ -125,7 +129,9 @@ impl Args {
         let after = function_table::times(&other, &self.calls)?;
         let changes = function_table::changes(before, &after);
         if changes.is_empty() {
-            return Err(Failure::unreadable("--diff: neither dump has function records").into());
+            return Err(
+                Failure::unreadable("--diff: neither trace file has function records").into(),
+            );
         }
         if self.json {
             let mut lines = changes.iter().map(function_table::change_as_json);

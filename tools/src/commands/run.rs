@@ -1,4 +1,4 @@
-//! `run`: record a program, then say in short what it did.
+//! `run`: records a program, then prints a short summary.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -26,22 +26,23 @@ The same as 'record -- CMD', then 'verify' and 'report' on standard error.
 
 Examples:
   ringmark run -- ./server --port 80
-  ringmark run --tracer graph --filter 'parse_*' -- ./server --port 80")]
+  ringmark run --kind graph --filter 'parse_*' -- ./server --port 80")]
 pub(crate) struct Args {
-    /// Where the dump goes; a file that is there becomes FILE.old
+    /// Trace file to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     output: PathBuf,
-    #[command(flatten)]
-    functions: FunctionOptions,
-    /// Say how the recording went in FILE, as one line of JSON
+    /// Write to FILE how the recording went, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
-    /// Names at full length, also where the terminal is narrower
+    /// Print names at full length, even on a narrower terminal
     #[arg(long)]
     wide: bool,
     /// The program with its arguments
     #[arg(last = true, value_name = "CMD", required = true)]
     command: Vec<OsString>,
+    // Last: its heading stands above all options that follow.
+    #[command(flatten)]
+    functions: FunctionOptions,
 }
 
 impl Args {
@@ -86,10 +87,10 @@ impl Args {
             table.fit(columns(io::stderr()).filter(|_| !self.wide));
             table.write(&mut out, Style::none())?;
         }
-        if functions.is_empty() && profiles.is_empty() && self.functions.tracer.is_some() {
+        if functions.is_empty() && profiles.is_empty() && self.functions.kind.is_some() {
             drop(out);
             note(
-                "no call of a function was recorded: does --filter match any that are called, and does a trigger, if any, start it? 'ringmark functions FILE' lists those that can be",
+                "no call of a function was recorded: does --filter match functions that are called, and does a trigger, if there is one, start the tracer? 'ringmark functions FILE' lists functions that can be traced",
             );
             out = io::stderr().lock();
         }

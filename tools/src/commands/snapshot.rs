@@ -1,4 +1,4 @@
-//! `snapshot`: a validated copy of living sessions, without disturbing them.
+//! `snapshot`: writes a validated copy of living sessions, without disturbing them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,40 +6,40 @@ use std::time::Duration;
 use ringmark_format::tracer_text::{AnswerLine, Verb};
 use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, snapshot};
 
-use crate::input::trace_files::SCHEMA_INCOMPLETE;
+use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, duration, parse_duration, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::recording::signals::Signals;
 use crate::tracing::tracer_session::TracerSession;
 
-/// Copy what is in the rings now to a dump, without disturbing the programs
+/// Copy what is in the rings now to a trace file, without disturbing the programs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Meant for sessions in overwrite mode: their rings hold the last seconds. Sessions of processes
-that are dead are copied, too.
+For sessions in overwrite mode (flight recorder): their rings hold the last
+seconds. Sessions of dead processes are copied, too.
 
 Examples:
   ringmark snapshot -p 812 --last 10s -o incident.rmk
   ringmark snapshot -p 812 --on-trigger -o incident.rmk")]
 pub(crate) struct Args {
-    /// Only the sessions of this process; all sessions otherwise
+    /// Only the sessions of this process; default: all sessions
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Wait until a trigger of the process's function tracer wants it, see 'ringmark trace trigger'
+    /// Wait until a trigger of the process's function tracer asks for it; see 'ringmark trace trigger'
     #[arg(long, requires = "pid")]
     on_trigger: bool,
-    /// Only the last part: 10s, 500ms; with what reaches into it, such as open spans
+    /// Only the last part, such as 10s or 500ms, with what reaches into it, such as open spans
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     last: Option<Duration>,
-    /// Where the dump goes; a file that is there becomes FILE.old
+    /// Trace file to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
     output: PathBuf,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        // Open from here on: also what a process leaves that ends meanwhile.
+        // Held open from here on: a process that ends now leaves its session to us.
         let sessions = self.sessions()?;
         if let Some(pid) = self.pid.filter(|_| self.on_trigger) {
             match wait_for_trigger(pid) {
@@ -104,20 +104,20 @@ impl Args {
     }
 }
 
-/// How often the process is asked.
+/// How often the process is asked whether a trigger wants a snapshot.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// Waits until a trigger wants a snapshot.
 fn wait_for_trigger(pid: u32) -> anyhow::Result<()> {
-    let target = TracerSession::find(pid)?;
+    let session = TracerSession::find(pid)?;
     let signals = Signals::watch()?;
-    let status = target.ask(Verb::Status, &[])?;
+    let status = session.ask(Verb::Status, &[])?;
     let wants = |line| matches!(line, AnswerLine::Trigger(t) if t.trigger.ends_with("=snapshot"));
     if !status.lines().any(wants) {
         note(&format!("pid {pid}: no trigger wants a snapshot yet"));
     }
     while signals.received().is_none() {
-        let answer = target.ask(Verb::Snapshot, &[])?;
+        let answer = session.ask(Verb::Snapshot, &[])?;
         let wanted = answer.lines().find_map(|line| match line {
             AnswerLine::Snapshot(tracer) => Some(tracer),
             _ => None,

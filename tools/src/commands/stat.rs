@@ -1,4 +1,4 @@
-//! `stat`: of a process, its rings now; of dumps, where they come from and what they hold.
+//! `stat`: the rings of a process now, or where trace files come from and what they hold.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,26 +12,26 @@ use ringmark_reader::stream::StreamStatus;
 use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
-use crate::input::trace_files::SCHEMA_INCOMPLETE;
+use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::event_table;
 
-/// Show figures of a process's rings, or of dumps
+/// Show figures of a process's rings, or of trace files
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Dumps to read together; '-' is standard input
+    /// Trace files and stores, read together; '-' is standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
     files: Vec<PathBuf>,
-    /// A process that runs
+    /// A process that runs, instead of trace files
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
     /// How long to count for the rates of a process
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
-    /// JSON: one object per ring of a process, or per session of dumps
+    /// Print one JSON object per ring of a process, or per session of trace files
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.pid {
             Some(pid) => self.process(pid),
-            None => self.dumps(),
+            None => self.trace_files(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Args {
         Ok(Exit::FINE)
     }
 
-    fn dumps(&self) -> anyhow::Result<Exit> {
+    fn trace_files(&self) -> anyhow::Result<Exit> {
         let dump = trace_files::read(&self.files)?;
         let found = dump.verify();
         let mut out = if self.json {
@@ -97,7 +97,7 @@ impl Args {
     }
 }
 
-/// A ring of a process, with what two looks at it tell.
+/// A ring of a process, with figures from two looks at it.
 struct RingRow {
     tid: u32,
     thread: String,
@@ -257,7 +257,7 @@ fn text(session: &Session, tag: u16) -> Option<String> {
     Some(printable(String::from_utf8_lossy(&joined).trim_end()))
 }
 
-/// What a session says about itself, as name and text.
+/// Facts about a session, as name and text.
 fn facts(session: &Session) -> Vec<(&'static str, String)> {
     let mut facts = vec![("session", session.uuid.to_string())];
     let mut add = |name, text: Option<String>| facts.extend(text.map(|text| (name, text)));
@@ -302,7 +302,7 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// From the session's start to its last counters.
+/// ns from the session's start to its last counters.
 fn duration_ns(session: &Session) -> Option<u64> {
     let header = session.header?;
     let end = session.counters.as_ref()?.header.sample_mono_ns;

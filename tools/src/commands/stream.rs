@@ -1,4 +1,4 @@
-//! `stream`: sessions to a collector while the programs run.
+//! `stream`: sends sessions to a collector while the programs run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,31 +9,37 @@ use ringmark_reader::stream::{
 };
 use ringmark_reader::{Codec, Selection};
 
-use crate::options::credentials::Proof;
+use crate::options::credentials::CredentialOptions;
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, duration, parse_duration, parse_size, size};
 use crate::output::{Exit, Failure, note, printable};
 use crate::recording::descriptors;
 use crate::recording::signals::Signals;
 
-/// How long to wait before a collector is tried again, at first.
+/// How long to wait before a collector is tried again for the first time.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Stream programs to a collector while they run
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all>")]
 #[command(after_help = "\
-A page is given back to the program only when the collector has it for good; whatever is cut off in
-between is sent again, and stored once. While the collector is away or slow, pages wait in their
-rings, and with --spill on disk: they are sent when it is back, by the next stream if this one is
-killed. They outlive a power loss no more than rings do. What neither can hold is counted as lost.
+A page is given back to the program only when the collector has it for good.
+What was under way when a connection broke is sent again, and stored once.
+
+While the collector is away or slow, pages wait in their rings, and with
+--spill also on disk. They are sent when it is back, by the next 'ringmark
+stream' if this one is killed. Like rings, they do not outlive a power loss.
+What neither can hold is counted as lost.
+
 Ctrl-C once sends what is there and ends, twice ends now.
 
 Examples:
   ringmark stream --all --to unix:///run/ringmark.sock
-  ringmark stream -p 812 --to tcp://127.0.0.1:7117 --token-file /etc/ringmark.token
+  ringmark stream -p 812 --to tcp://127.0.0.1:7117 \\
+      --token-file /etc/ringmark.token
   ringmark stream --all --to tls://traces.example:7117 \\
-      --ca /etc/ringmark/ca.pem --cert /etc/ringmark/cert.pem --key /etc/ringmark/key.pem")]
+      --ca /etc/ringmark/ca.pem --cert /etc/ringmark/cert.pem \\
+      --key /etc/ringmark/key.pem")]
 pub(crate) struct Args {
     /// Where the collector listens: tls://HOST:PORT, tcp://HOST:PORT or unix:///PATH
     #[arg(long, value_name = "ADDRESS")]
@@ -41,21 +47,21 @@ pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
-    proof: Proof,
-    /// Name of this host in the store; if not given, the certificate's first, else the system's
+    credentials: CredentialOptions,
+    /// Name of this host in the store; default: the first in the certificate, else the system's
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Let pages wait in DIR while the collector is away or slow
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
-    /// Most bytes of pages that wait in DIR
+    /// Most bytes that wait in DIR
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     spill_max: u64,
     /// Send pages of discard sessions without copying them
     #[arg(long, conflicts_with_all = ["spill", "compress"])]
     zero_copy: bool,
-    /// How often to send what is in pages that are not full yet: what a thread that writes little
-    /// says is in the store after twice that at most
+    /// How often to send pages that are not full yet; what a thread that writes little says is in
+    /// the store after twice this time at most
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     open_every: Duration,
     /// Compress pages with LZ4
@@ -104,16 +110,16 @@ impl Args {
 
     fn options(&self) -> anyhow::Result<StreamOptions> {
         let mut introduction = Introduction::of_this_host();
-        let proven = self.proof.load(std::slice::from_ref(&self.to))?;
-        introduction.token = proven.token;
-        let certified = proven.credentials.as_ref().and_then(|c| c.hosts().first());
+        let loaded = self.credentials.load(std::slice::from_ref(&self.to))?;
+        introduction.token = loaded.token;
+        let certified = loaded.credentials.as_ref().and_then(|c| c.hosts().first());
         if let Some(host) = self.host.as_ref().or(certified) {
             introduction.host.clone_from(host);
         }
         Ok(StreamOptions {
             selection: self.target.pid.map_or(Selection::All, Selection::Pid),
             to: self.to.clone(),
-            credentials: proven.credentials,
+            credentials: loaded.credentials,
             introduction,
             retry: RETRY,
             open_every: self.open_every,

@@ -16,9 +16,9 @@ use change::change;
 /// Enable and disable functions of a running process
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A start ends with this command: on Ctrl-C, after --for, with a lost terminal, even on kill -9.
---detach leaves the tracer on. 'ringmark graph -p PID' and 'ringmark cat -p PID --follow' show what
-it records.
+A start ends with this command: on Ctrl-C, after --for, with a lost terminal,
+even on kill -9. --detach leaves the tracer on. 'ringmark graph -p PID' and
+'ringmark cat -p PID --follow' show what it records.
 
 Examples:
   ringmark trace start -p 812 --filter 'parse_*' --for 10s
@@ -110,7 +110,7 @@ impl PatternArgs {
 impl SetArgs {
     fn run(self) -> anyhow::Result<Exit> {
         if self.detail.is_empty() {
-            let text = "nothing to set: expected --args, --result, --min-us or --budget";
+            let text = "nothing to set: expected --args, --result, --min-time or --budget";
             return Err(Failure::usage(text).into());
         }
         change(&self.of, Verb::Set, &self.detail.lines())

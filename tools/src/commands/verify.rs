@@ -1,21 +1,23 @@
-//! `verify`: is a dump whole, and what was lost?
+//! `verify`: says whether trace files are whole, and what was lost.
 
 use std::io::Write;
 
 use crate::input::trace_files::{self, Files};
 use crate::output::{Exit, Sink};
 
-/// Check that dumps are whole, and say what was lost
+/// Check that trace files are whole, and say what was lost
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code 0: fine; 1: events are lost, damaged or missing; 3: no dump.
-'complete' is yes if every event of every session is in the dump or counted: a dump that was cut
-off, or of sessions that go on, is not complete. 'cut_off' counts the copies (*.damaged) of what a
-collector cut off the ends of a store's segments: they can be looked at, and deleted.")]
+Exit code 0: fine; 1: events are lost, damaged or missing; 3: no trace file.
+
+'complete' is yes if every event of every session is in the file or counted. A
+file that was cut off, or that holds sessions which go on, is not complete.
+'cut_off' counts copies (*.damaged) of what a collector cut off the ends of a
+store's segments. You can look at them, and delete them.")]
 pub(crate) struct Args {
     #[command(flatten)]
     files: Files,
-    /// One line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,21 +1,21 @@
-//! A look into the sessions of a process, without disturbing them.
+//! The rings of a process now, read without disturbing it.
 
 use ringmark_decoder::{Dump, DumpBuilder};
 use ringmark_reader::{Access, Session, Tap, find};
 
 use crate::output::Failure;
 
-/// Taps on the sessions of a process, living ones first.
+/// Taps on the sessions of a process, those that are alive first.
 ///
 /// # Errors
-/// It has none, or we may not look.
+/// The process has no session, or we may not look.
 pub(crate) fn taps(pid: u32) -> anyhow::Result<Vec<Tap>> {
     let sessions = find::by_pid(pid)?;
     let open = |found| Session::open_found(found, Access::Observe).map(Tap::new);
     Ok(sessions.iter().map(open).collect::<Result<_, _>>()?)
 }
 
-/// What the rings of a process hold now.
+/// A copy of what the rings of a process hold now.
 ///
 /// # Errors
 /// As [`taps`].

@@ -1,4 +1,4 @@
-//! What proves who streamer and collector are: certificates over TLS, else a token.
+//! Options that prove who streamer and collector are: certificates over TLS, else a token.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use ringmark_reader::stream::{Address, Credentials, CredentialsError, read_token
 
 use crate::output::Failure;
 
-/// The options for it, the same on both sides.
+/// The options of both sides.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Proof {
-    /// With tls://: believe certificates of the CA in FILE (PEM; see 'ringmark certs')
+pub(crate) struct CredentialOptions {
+    /// With tls://: trust certificates of the CA in FILE (PEM; see 'ringmark certs')
     #[arg(long, value_name = "FILE", requires_all = ["cert", "key"])]
     ca: Option<PathBuf>,
-    /// With tls://: the certificate that says who we are (PEM)
+    /// With tls://: the certificate of this side (PEM)
     #[arg(long, value_name = "FILE", requires = "ca")]
     cert: Option<PathBuf>,
-    /// With tls://: its private key (PEM), which nobody else may read
+    /// With tls://: its private key (PEM), which no other user may read
     #[arg(long, value_name = "FILE", requires = "ca")]
     key: Option<PathBuf>,
-    /// With tcp:// and unix://: streamers show the token in the first line of FILE, which nobody
-    /// else may read
+    /// With tcp:// and unix://: the token that streamers show, in the first line of FILE, which no
+    /// other user may read
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Allow tcp:// beyond loopback, where others can read and send
@@ -27,19 +27,19 @@ pub(crate) struct Proof {
     allow_plain: bool,
 }
 
-/// What they hold.
+/// What the files of the options hold.
 #[derive(Debug)]
-pub(crate) struct Proven {
+pub(crate) struct Loaded {
     pub(crate) credentials: Option<Credentials>,
     pub(crate) token: Option<String>,
 }
 
-impl Proof {
+impl CredentialOptions {
     /// Reads the files.
     ///
     /// # Errors
     /// A file cannot be used, or the options do not fit the addresses.
-    pub(crate) fn load(&self, addresses: &[Address]) -> anyhow::Result<Proven> {
+    pub(crate) fn load(&self, addresses: &[Address]) -> anyhow::Result<Loaded> {
         let is_tls = |address: &Address| matches!(address, Address::Tls(_));
         let refuse = |text: String| Err(Failure::usage(text).into());
         for address in addresses {
@@ -58,7 +58,7 @@ impl Proof {
             );
         }
         if self.token_file.is_some() && addresses.iter().all(is_tls) {
-            let text = "--token-file: certificates prove who speaks over tls://, expected none";
+            let text = "--token-file: over tls:// certificates prove who speaks, expected no token";
             return refuse(text.to_owned());
         }
         let unusable = |error: CredentialsError| Failure::usage(error.to_string());
@@ -69,7 +69,7 @@ impl Proof {
             _ => None,
         };
         let token = self.token_file.as_deref().map(read_token).transpose();
-        Ok(Proven {
+        Ok(Loaded {
             credentials,
             token: token.map_err(unusable)?,
         })

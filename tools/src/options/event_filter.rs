@@ -1,4 +1,4 @@
-//! The options that say which events are shown; the decoder knows what they mean.
+//! Options that say which events are shown; the decoder knows what they mean.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,22 @@ use ringmark_decoder::{Dump, Event, Filter, FilterError, Output};
 use crate::output::units::counted;
 use crate::output::{Failure, printable};
 
-/// Which times are meant.
+/// Options that name a span of time.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct TimeOptions {
-    /// Nothing before this: 1.5s after the session's start, or 2026-01-31T12:00:00Z
+    /// Leave out what is before this: 1.5s after the session's start, or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Nothing from this on
+    /// Leave out what is at this time and later
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
 }
 
 impl TimeOptions {
-    /// What lets these times pass.
+    /// The filter that lets this span of time pass.
     ///
     /// # Errors
-    /// Text that is no time.
+    /// A text is no time.
     pub(crate) fn build(&self) -> Result<Filter, Failure> {
         self.try_build()
             .map_err(|error| Failure::usage(error.to_string()))
@@ -40,7 +40,7 @@ impl TimeOptions {
     }
 }
 
-/// Conditions on events; all must hold.
+/// Options that are conditions on events; all must hold.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct FilterOptions {
     #[command(flatten)]
@@ -54,17 +54,17 @@ pub(crate) struct FilterOptions {
     /// Only this level and more important ones: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
     level: Option<String>,
-    /// Only events with FIELD=VALUE, also != < <= > >=; 'took' is a span's or a call's duration, as
-    /// in took>20ms; may be given several times
+    /// Only events with FIELD=VALUE, or with != < <= > >=; 'took' is the duration of a span or a
+    /// call, as in took>20ms; may be given several times
     #[arg(long = "where", value_name = "FIELD=VALUE")]
     conditions: Vec<String>,
 }
 
 impl FilterOptions {
-    /// The filter.
+    /// The filter that lets these events pass.
     ///
     /// # Errors
-    /// An option that cannot be understood.
+    /// An option cannot be understood.
     pub(crate) fn build(&self) -> Result<Filter, Failure> {
         self.try_build()
             .map_err(|error| Failure::usage(error.to_string()))
@@ -87,7 +87,7 @@ impl FilterOptions {
         Ok(filter)
     }
 
-    /// For a filter that let nothing through: which option did not, and what could have been meant.
+    /// Notice about a filter that let nothing pass: which option did not, and what is close to it.
     pub(crate) fn closest(&self, dump: &Dump) -> String {
         let only_names = Self {
             name: self.name.clone(),
@@ -142,14 +142,14 @@ impl FilterOptions {
     }
 }
 
-/// Fields that are named at most.
+/// Most fields that a notice names.
 const FIELDS_SHOWN: usize = 12;
 
 fn printable_bytes(name: &[u8]) -> String {
     printable(&String::from_utf8_lossy(name))
 }
 
-/// `closest names: …` of the types in a dump.
+/// Notice with the names of event types that are closest to `wanted`.
 pub(crate) fn closest(dump: &Dump, wanted: &str) -> String {
     let names = dump.closest_names(&wanted.replace(['*', '?'], ""), 3);
     if names.is_empty() {

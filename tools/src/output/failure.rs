@@ -1,11 +1,11 @@
-//! Exit codes, and errors that know theirs.
+//! Exit codes, and errors that carry one.
 
 use std::fmt;
 use std::io;
 
 use ringmark_reader::ReaderError;
 
-/// How a command ends.
+/// The exit code of a command, 0 to 255.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Exit(pub(crate) u8);
 
@@ -14,11 +14,11 @@ impl Exit {
     pub(crate) const FINE: Self = Self(0);
     /// Done, but events were lost or damaged.
     pub(crate) const LOST: Self = Self(1);
-    /// The command line cannot be used.
+    /// The command line is wrong.
     pub(crate) const USAGE: Self = Self(2);
     /// The input cannot be read.
     pub(crate) const UNREADABLE: Self = Self(3);
-    /// The target is not there, or we may not.
+    /// The target is not there, or we are not permitted.
     pub(crate) const NO_TARGET: Self = Self(4);
 
     /// [`Exit::LOST`] if something was lost or damaged.
@@ -27,7 +27,8 @@ impl Exit {
     }
 }
 
-/// An error with its exit code: what, where, found, expected.
+/// An error with its exit code. The text says what is wrong and where, what was found, and what
+/// is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -35,7 +36,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command line cannot be used.
+    /// An error of the command line, [`Exit::USAGE`].
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -44,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// The input cannot be read.
+    /// An error of the input, [`Exit::UNREADABLE`].
     pub(crate) fn unreadable(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -53,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// The target is not there, or we may not.
+    /// An error of the target, [`Exit::NO_TARGET`].
     pub(crate) fn no_target(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -71,7 +72,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Whether the error is that the reader of our output went away: nobody wants to hear of it.
+/// Whether the reader of our output went away. A pipe such as `| head` ends commands this way.
 fn closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let direct = cause.downcast_ref::<io::Error>();
@@ -79,7 +80,7 @@ fn closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Says on standard error what went wrong, and returns the exit code.
+/// Prints on standard error what went wrong, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if closed_pipe(error) {
         return Exit::FINE;
@@ -88,7 +89,7 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     exit_of(error)
 }
 
-/// The error with its causes, each said once: some texts hold those of their causes.
+/// The error and its causes in one line. Texts that hold those of their causes are not repeated.
 pub(crate) fn text(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,4 +1,4 @@
-//! Where dumps go and come from: `-`, the default file, the file that was there before.
+//! Where trace files go: `-`, the default file, the file that was there before.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 
 use super::Failure;
 
-/// The dump that every command means when none is named.
+/// The trace file that commands read and write when none is named.
 pub(crate) const DEFAULT_FILE: &str = "ringmark.rmk";
 
 /// Whether a path means standard input or output.
@@ -17,15 +17,15 @@ pub(crate) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A place for a new dump. A file that is there becomes `.old` when the first block of the new one
-/// is written: a recording of nothing replaces nothing.
+/// The place for a new trace file. A file that is there becomes `.old` when the first block of the
+/// new one is written, so a recording of nothing replaces nothing.
 ///
 /// # Errors
 /// It is a directory, a terminal, or a place where nothing can be written.
 pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
     if is_standard(path) {
         if io::stdout().is_terminal() {
-            let text = "standard output is a terminal, expected a file or a pipe for the dump";
+            let text = "standard output is a terminal, expected a file or a pipe for the trace";
             return Err(Failure::usage(text).into());
         }
         return Ok(Destination::Stdout);
@@ -35,7 +35,7 @@ pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
     match &about {
         Ok(about) if about.is_dir() => {
             return Err(Failure::usage(format!(
-                "{shown}: is a directory, expected a file to write the dump to"
+                "{shown}: is a directory, expected a trace file to write"
             ))
             .into());
         }
@@ -47,7 +47,7 @@ pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
     let parent = parent.unwrap_or(Path::new("."));
     if !parent.is_dir() {
         return Err(Failure::usage(format!(
-            "{shown}: no directory {} to write the dump to",
+            "{shown}: no directory {} to write the trace file to",
             parent.display()
         ))
         .into());

@@ -1,5 +1,5 @@
-//! What all commands share towards the outside: exit codes and error texts, standard output with
-//! its pager and colours, units, tables.
+//! What commands print: exit codes and errors, standard output with its pager and colours, tables,
+//! JSON, lines of events, units, notices and progress on standard error.
 
 pub(crate) mod event_lines;
 mod failure;
@@ -20,12 +20,12 @@ use std::os::fd::AsFd;
 
 use ringmark_decoder::escape::Printable;
 
-/// Text from a trace or a foreign file, safe for a terminal.
+/// Text from a trace or from another process, made safe for a terminal.
 pub(crate) fn printable(text: &str) -> String {
     Printable(text.as_bytes()).to_string()
 }
 
-/// Columns of the terminal that `to` is; `None`: it is none, or does not say.
+/// Width of the terminal `to` in columns; `None` if it is no terminal, or does not say.
 pub(crate) fn columns(to: impl IsTerminal + AsFd) -> Option<usize> {
     if !to.is_terminal() {
         return None;
@@ -34,7 +34,7 @@ pub(crate) fn columns(to: impl IsTerminal + AsFd) -> Option<usize> {
     Some(size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
-/// One line on standard error. A closed standard error is no reason to fail.
+/// Prints a line on standard error. A closed standard error is no reason to fail.
 pub(crate) fn note(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "ringmark: {text}");

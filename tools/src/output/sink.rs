@@ -1,15 +1,15 @@
-//! Standard output: buffered, through `$PAGER` on a terminal, coloured where that is wanted.
+//! Standard output: buffered, through `$PAGER` on a terminal, in colour if that is wanted.
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
-/// Where a command's output goes.
+/// Standard output of a command.
 pub(crate) enum Sink {
-    /// Straight to standard output.
+    /// Written as it is.
     Direct(BufWriter<Stdout>),
-    /// Through a pager, which is waited for in the end.
+    /// Written through a pager, which is waited for in the end.
     Paged(Option<BufWriter<ChildStdin>>, Child),
 }
 
@@ -27,7 +27,7 @@ impl Sink {
     /// Writes what is buffered and waits for the pager.
     ///
     /// # Errors
-    /// What writing said; a closed pipe is [`io::ErrorKind::BrokenPipe`].
+    /// Those of writing; a closed pipe is [`io::ErrorKind::BrokenPipe`].
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush()
     }
@@ -80,14 +80,14 @@ impl Drop for Sink {
     }
 }
 
-/// Colours for a terminal; empty strings elsewhere and with `NO_COLOR`.
+/// Escape sequences of colours for a terminal; empty strings elsewhere and with `NO_COLOR`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     on: bool,
 }
 
 impl Style {
-    /// As standard output and `NO_COLOR` say.
+    /// Colours if standard output is a terminal and `NO_COLOR` is not set.
     pub(crate) fn detect() -> Self {
         let refused = env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let dumb = env::var_os("TERM").is_none_or(|t| t == "dumb");
@@ -105,17 +105,17 @@ impl Style {
         if self.on { code } else { "" }
     }
 
-    /// A heading.
+    /// Begins a heading.
     pub(crate) fn heading(self) -> &'static str {
         self.code("\x1b[1m")
     }
 
-    /// Something lost, damaged or dead.
+    /// Begins what is lost, damaged or dead.
     pub(crate) fn alarm(self) -> &'static str {
         self.code("\x1b[31m")
     }
 
-    /// Back to normal.
+    /// Ends a heading or an alarm.
     pub(crate) fn plain(self) -> &'static str {
         self.code("\x1b[0m")
     }

@@ -1,25 +1,25 @@
-//! Columns that fit their content.
+//! Tables of text whose columns fit their content.
 
 use std::io::{self, Write};
 
 use super::Style;
 
-/// Columns of names that may be cut.
+/// Headings of columns whose names may be cut.
 const NAMES: [&str; 2] = ["FUNCTION", "NAME"];
-/// To no less than this.
+/// Characters that a cut name keeps at least.
 const SHORTEST_NAME: usize = 10;
 
-/// Leaves the beginning and the end of a text that has more characters than `room`.
+/// Cuts the middle out of a text that has more characters than `room`.
 fn shorten(text: &mut String, room: usize) {
     let length = text.chars().count();
     if length > room {
         let front = (room - 1) / 2;
-        let behind = length - (room - 1 - front);
-        let (front, behind): (String, String) = (
+        let back = length - (room - 1 - front);
+        let (front, back): (String, String) = (
             text.chars().take(front).collect(),
-            text.chars().skip(behind).collect(),
+            text.chars().skip(back).collect(),
         );
-        *text = format!("{front}…{behind}");
+        *text = format!("{front}…{back}");
     }
 }
 
@@ -46,12 +46,12 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Appends lines below the rows.
+    /// Appends lines that stand below the rows.
     pub(crate) fn foot(&mut self, lines: impl IntoIterator<Item = String>) {
         self.feet.extend(lines);
     }
 
-    /// Cuts names in their middle so that a row fits into so many columns, if any number is given.
+    /// Cuts names in their middle so that rows have at most `columns` characters; `None`: no limit.
     pub(crate) fn fit(&mut self, columns: Option<usize>) {
         let Some(columns) = columns else { return };
         let widths = self.widths();
@@ -70,7 +70,7 @@ impl Table {
     /// Writes headings and rows.
     ///
     /// # Errors
-    /// What writing said.
+    /// Those of writing.
     pub(crate) fn write(&self, out: &mut impl Write, style: Style) -> io::Result<()> {
         let widths = self.widths();
         let names = self.headings.iter().map(|h| h.trim_start_matches('>'));

@@ -53,7 +53,25 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Number and unit; the number has digits and at most one point.
+/// The shortest duration that is wanted, as in `100us`, or 0. A number without a unit is in
+/// microseconds: that is how `--min-us` takes it.
+///
+/// # Errors
+/// What was found and what is expected.
+pub(crate) fn parse_min_time(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(us) if (0.0..1e12).contains(&us) => Ok(Duration::from_nanos((us * 1000.0) as u64)),
+        Ok(_) => Err(format!("found {text:?}, expected a duration such as 100us")),
+        Err(_) => parse_duration(text),
+    }
+}
+
+/// A duration in ns, at most what a `u64` holds.
+pub(crate) fn whole_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Splits a text into number and unit. The number begins with a digit.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -133,6 +151,16 @@ mod tests {
         assert_eq!(parse_duration("7d"), Ok(Duration::from_secs(604_800)));
         for bad in ["", "0s", "10", "10 parsecs", "-1s", "1e999s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shortest_durations() {
+        let ns = |text| parse_min_time(text).map(whole_ns);
+        assert_eq!(ns("100us"), Ok(100_000));
+        assert_eq!((ns("1.5"), ns("0")), (Ok(1500), Ok(0)));
+        for bad in ["-1", "inf", "nan", "1e13", "0s", "ten", ""] {
+            assert!(ns(bad).is_err(), "{bad}");
         }
     }
 

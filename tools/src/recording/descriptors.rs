@@ -1,19 +1,19 @@
-//! How many files the command may have open.
+//! The limit of open files.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::output::units::counted;
 
-/// Takes as many as the system allows: sessions and connections hold several each. Not for commands
-/// that start a program, which would inherit it.
+/// Raises the limit to what the system allows: sessions and connections hold several files each. Not
+/// for commands that start a program, which would inherit the limit.
 pub(crate) fn take_all() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // It stays as it is.
+    // On failure the limit stays as it is.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// What to tell where so many sessions could not be opened.
+/// Notice about sessions that could not be opened, if there are any.
 pub(crate) fn left_out(sessions: usize) -> Option<String> {
     let text = || {
         let sessions = counted(sessions as u64, "session");

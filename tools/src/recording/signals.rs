@@ -1,4 +1,4 @@
-//! Ctrl-C once: finish the dump. Twice: end now.
+//! Ctrl-C once: finish the trace file. Twice: end now.
 
 use std::io;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// How often is looked whether the first signal has come, and how long the same one may come again:
-/// `timeout` signals its child and then its process group, which is meant as once.
+/// How often the first signal is looked for, and how long a signal may come again and count as the
+/// same: `timeout` signals its child, then its process group.
 const ONE_SIGNAL: Duration = Duration::from_millis(50);
 
-/// Signals that were met since [`Signals::watch`].
+/// The signals that came since [`Signals::watch`].
 #[derive(Debug, Clone)]
 pub(crate) struct Signals {
-    /// A signal asked for the end.
+    /// Set by the first signal.
     pub(crate) stop: Arc<AtomicBool>,
-    /// Number of the signal, 0 before.
+    /// Number of the last signal; 0: none came.
     number: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// From now on SIGINT, SIGTERM and SIGHUP set a flag; one that comes a moment later ends the
-    /// program with 128 + its number. A signal that was ignored at the start stays ignored:
-    /// `nohup` and the background jobs of scripts rely on that, and so does a program that is
-    /// started from here.
+    /// Watches SIGINT, SIGTERM and SIGHUP from now on: the first sets the flag, one that comes a
+    /// moment later ends this process with 128 + its number. A signal that was ignored at the start
+    /// stays ignored, for us and for programs that are started from here: `nohup` and the background
+    /// jobs of scripts rely on that.
     ///
     /// # Errors
-    /// What `sigaction` said, or that no thread can be made.
+    /// Those of `sigaction` and of making a thread.
     pub(crate) fn watch() -> io::Result<Self> {
         let signals = Self {
             stop: Arc::default(),
@@ -47,14 +47,14 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The signal that asked for the end, if one did.
+    /// Number of the signal that asked for the end, if one did.
     pub(crate) fn received(&self) -> Option<i32> {
         let number = self.number.load(Ordering::Relaxed) as i32;
         (number != 0).then_some(number)
     }
 }
 
-/// The signals that this process ignores, the first one in bit 0. None without `/proc`.
+/// The signals that this process ignores, as a mask with SIGHUP in bit 0; 0 without `/proc`.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -62,7 +62,7 @@ fn ignored_signals() -> u64 {
         .unwrap_or(0)
 }
 
-/// Arms a moment after the first signal.
+/// Sets `armed` a moment after the first signal.
 fn arm_later(stop: Arc<AtomicBool>, armed: Arc<AtomicBool>) -> io::Result<()> {
     let wait = move || {
         while !stop.load(Ordering::Relaxed) {

@@ -1,14 +1,14 @@
-//! Calls of a dump, for the commands that show functions.
+//! The calls in a trace, for the commands that show functions.
 
 use ringmark_decoder::{Calls, Dump, Filter, Output, Session, Step};
 
 use crate::options::event_filter::TimeOptions;
 use crate::output::{Failure, printable};
 
-/// Which calls are meant.
+/// Options that name calls.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct CallOptions {
-    /// Only what this tracer wanted
+    /// Only calls that the function tracer of this name recorded
     #[arg(short = 'T', long, value_name = "NAME")]
     tracer: Option<String>,
     /// Only this thread; may be given several times
@@ -19,7 +19,7 @@ pub(crate) struct CallOptions {
 }
 
 impl CallOptions {
-    /// Bits of the tracer in each session; `None`: all tracers.
+    /// The bits of the tracer in each session; `None`: all tracers.
     ///
     /// # Errors
     /// No session has a tracer of this name.
@@ -33,7 +33,7 @@ impl CallOptions {
         }
         let names = names(dump);
         let there = match names.as_slice() {
-            [] => "the dump has none".to_owned(),
+            [] => "the trace file has none".to_owned(),
             names => format!("there are: {}", names.join(", ")),
         };
         Err(Failure::usage(format!(
@@ -41,18 +41,20 @@ impl CallOptions {
         )))
     }
 
-    /// The tracer that is meant, if one is named.
+    /// The name of the tracer, if one is named.
     pub(crate) fn tracer(&self) -> Option<&str> {
         self.tracer.as_deref()
     }
 
-    /// Whether what this tracer wanted is meant.
+    /// Whether calls of the tracer with this name are meant.
     pub(crate) fn names(&self, tracer: &str) -> bool {
         self.tracer().is_none_or(|wanted| wanted == tracer)
     }
 
+    /// Checks that no thread and no time is named: a profile counts all of them together.
+    ///
     /// # Errors
-    /// A thread or a time is named, where all are counted together.
+    /// One is named.
     pub(crate) fn require_all(&self) -> Result<(), Failure> {
         if !self.tid.is_empty() {
             let text = "--tid: a profile counts all threads together";
@@ -65,10 +67,10 @@ impl CallOptions {
         Ok(())
     }
 
-    /// What lets the meant threads and times pass.
+    /// The filter that lets the named threads and times pass.
     ///
     /// # Errors
-    /// Text that is no time.
+    /// A text is no time.
     pub(crate) fn filter(&self) -> Result<Filter, Failure> {
         let mut filter = self.times.build()?;
         for tid in &self.tid {
@@ -80,7 +82,7 @@ impl CallOptions {
     }
 }
 
-/// Bits of the tracers with this name.
+/// The bits of the tracers with this name.
 fn bits(session: &Session, wanted: &str) -> u64 {
     let tracers = session.schema.functions().tracers();
     let named = tracers.filter(|(_, tracer)| tracer.name == wanted.as_bytes());
@@ -89,7 +91,7 @@ fn bits(session: &Session, wanted: &str) -> u64 {
     })
 }
 
-/// Names of all tracers, each once.
+/// The names of all tracers, each once, in order.
 fn names(dump: &Dump) -> Vec<String> {
     let sessions = dump.sessions.iter();
     let all = sessions.flat_map(|s| s.schema.functions().tracers());
@@ -101,15 +103,20 @@ fn names(dump: &Dump) -> Vec<String> {
     names
 }
 
-/// Whether a dump has any function records' descriptions.
+/// Whether a trace describes any function records.
 pub(crate) fn has_functions(dump: &Dump) -> bool {
     let types = dump.sessions.iter().flat_map(|s| s.schema.types());
     types.into_iter().any(|ty| ty.function.is_some())
 }
 
-/// Goes through the meant events in order; `to` gets each one, with what it means for the calls of
-/// its thread (nothing, for events that are no function records). Then the calls of each session
-/// that are still open.
+/// Gives `to` each event that the options mean, in order, with its steps: what it means for the calls
+/// of its thread. Events that are no function records have no steps. The third argument is the number
+/// of calls around the event.
+///
+/// Returns the calls of each session that are still open.
+///
+/// # Errors
+/// No session has a tracer of the name, or a text is no time.
 pub(crate) fn walk<'d>(
     dump: &'d Dump,
     options: &CallOptions,

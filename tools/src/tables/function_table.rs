@@ -8,7 +8,7 @@ use super::calls::{self, CallOptions};
 use crate::output::units::{count, counted, duration};
 use crate::output::{Failure, Table, json, printable};
 
-/// Times of every function in a dump.
+/// Times of every function in a trace.
 ///
 /// # Errors
 /// The tracer that the options name is not there.
@@ -35,7 +35,7 @@ pub(crate) fn times(dump: &Dump, options: &CallOptions) -> Result<Vec<FunctionTi
     Ok(profile.finish())
 }
 
-/// What is to be said below a table of calls without an end.
+/// Lines below a table that has calls without an end.
 fn about_ends(functions: &[FunctionTimes]) -> Vec<String> {
     let entries_only = functions.iter().map(|f| f.entries_only).sum();
     let no_end = functions.iter().map(|f| f.no_end).sum::<u64>() - entries_only;
@@ -50,7 +50,7 @@ fn about_ends(functions: &[FunctionTimes]) -> Vec<String> {
     lines
 }
 
-/// The line for calls whose ends were wanted.
+/// The line about calls whose ends should have been recorded, if there are any.
 pub(crate) fn without_end(calls: u64) -> Option<String> {
     let verb = if calls == 1 { "has" } else { "have" };
     (calls > 0).then(|| {
@@ -61,14 +61,14 @@ pub(crate) fn without_end(calls: u64) -> Option<String> {
     })
 }
 
-/// Headings of a table of calls; the column for those without an end only where there are any.
+/// Headings of a table of calls, with a column for those without an end if there are any.
 pub(crate) fn headings(any_without_end: bool, others: &[&'static str]) -> Vec<&'static str> {
     let no_end = any_without_end.then_some(">NO END");
     let calls = [">CALLS"].into_iter().chain(no_end);
     calls.chain(others.iter().copied()).collect()
 }
 
-/// Cells of one function under those headings: numbers of calls, then times, where any is known.
+/// Cells of one function under these headings: numbers of calls, then times in ns if they are known.
 pub(crate) fn cells(
     any_without_end: bool,
     (calls, no_end): (u64, u64),
@@ -89,7 +89,7 @@ fn text(bytes: &[u8]) -> String {
     printable(&String::from_utf8_lossy(bytes))
 }
 
-/// One row per function: those with the most time of their own first.
+/// One row per function, in the order given.
 pub(crate) fn table(functions: &[FunctionTimes]) -> Table {
     let any_without_end = functions.iter().any(|f| f.no_end > 0);
     let headings = headings(
@@ -108,7 +108,7 @@ pub(crate) fn table(functions: &[FunctionTimes]) -> Table {
     table
 }
 
-/// Total, own, mean, median, 99th percentile and longest, where any is known.
+/// Total, own, mean, median, 99th percentile and longest time in ns, if times are known.
 fn times_of(f: &FunctionTimes) -> Option<[u64; 6]> {
     f.is_timed().then(|| {
         [
@@ -142,7 +142,7 @@ pub(crate) fn as_json(f: &FunctionTimes) -> serde_json::Value {
     json::object("function", fields)
 }
 
-/// A function in two dumps; either may lack it.
+/// A function in two traces; one of them may lack it.
 #[derive(Debug)]
 pub(crate) struct Change {
     name: String,
@@ -150,7 +150,7 @@ pub(crate) struct Change {
     calls: [u64; 2],
     self_ns: [u64; 2],
     mean_ns: [u64; 2],
-    /// The side has durations, or no calls at all.
+    /// Whether the side has durations, or no calls at all.
     is_timed: [bool; 2],
 }
 
@@ -165,7 +165,7 @@ impl Change {
     }
 }
 
-/// What differs, the largest change of own time first.
+/// The functions of both sides, the largest change of own time first.
 pub(crate) fn changes(before: &[FunctionTimes], after: &[FunctionTimes]) -> Vec<Change> {
     let mut places = HashMap::new();
     let mut changes: Vec<Change> = Vec::new();
@@ -206,7 +206,7 @@ fn signed(pair: [u64; 2], is_known: [bool; 2]) -> String {
     }
 }
 
-/// Before, after and difference.
+/// The changes as a table: before, after, difference.
 pub(crate) fn changes_table(changes: &[Change]) -> Table {
     let mut table = Table::new(&[
         ">CALLS A", ">CALLS B", ">SELF A", ">SELF B", ">CHANGE", ">AVG A", ">AVG B", "FUNCTION",

@@ -1,5 +1,5 @@
-//! What profile tracers have gathered: asked of a process, or found in a dump as events that say
-//! so. Both have the same values.
+//! The tables of profile tracers: their counts, asked of a process, or found as events in a trace.
+//! Both have the same values.
 
 use ringmark_decoder::{Dump, Gathered};
 use ringmark_format::function::TracerKind;
@@ -10,12 +10,12 @@ use super::function_table;
 use crate::output::{Failure, Table, json, printable};
 use crate::tracing::tracer_session::TracerSession;
 
-/// The functions of one tracer: those with the most time of their own first.
+/// The functions of one profile tracer, those with the most time of their own first.
 #[derive(Debug)]
 pub(crate) struct TracerProfile {
     tracer: String,
     functions: Vec<Gathered>,
-    /// Calls for which the process had no memory.
+    /// Number of calls that the process had no memory to count.
     pub(crate) uncounted: u64,
 }
 
@@ -31,16 +31,16 @@ impl TracerProfile {
         }
     }
 
-    /// Asks a process, part by part.
+    /// Asks a process for its counts, part by part.
     ///
     /// # Errors
     /// No answer, or the tracer is no profile.
-    pub(crate) fn ask(target: &TracerSession, tracer: &str) -> anyhow::Result<Self> {
+    pub(crate) fn ask(session: &TracerSession, tracer: &str) -> anyhow::Result<Self> {
         let mut functions = Vec::new();
         let mut from = 0;
         loop {
             let lines = [RequestLine::Tracer(tracer), RequestLine::From(from)];
-            let answer = target.ask(Verb::Profile, &lines)?;
+            let answer = session.ask(Verb::Profile, &lines)?;
             functions.extend(answer.lines().filter_map(|line| match line {
                 AnswerLine::Gathered(function) => Some(Gathered(function.into_owned())),
                 _ => None,
@@ -73,7 +73,7 @@ impl TracerProfile {
         table
     }
 
-    /// Calls without a known end.
+    /// Number of calls without a known end.
     fn no_end(&self) -> u64 {
         self.functions.iter().map(|f| f.calls().1).sum()
     }
@@ -106,29 +106,29 @@ impl TracerProfile {
     }
 }
 
-/// What the profile tracers of a process have gathered, or the one that is named.
+/// The counts of the profile tracers of a process, or of the one that is named.
 ///
 /// # Errors
 /// It does not answer.
 pub(crate) fn of_process(
-    target: &TracerSession,
+    session: &TracerSession,
     options: &CallOptions,
 ) -> anyhow::Result<Vec<TracerProfile>> {
-    let status = target.ask(Verb::Status, &[])?;
+    let status = session.ask(Verb::Status, &[])?;
     let kind = TracerKind::Profile.name();
     let profiles = status.tracers().filter(|tracer| tracer.kind == kind);
     let names = profiles.map(|tracer| tracer.name);
     names
         .filter(|name| options.names(name))
-        .map(|name| TracerProfile::ask(target, name))
+        .map(|name| TracerProfile::ask(session, name))
         .collect()
 }
 
-/// The profiles in a dump: of each process, tracer and function what was said last at the meant
-/// times.
+/// The profiles in a trace: for each process, tracer and function the last counts in the span of
+/// time that the options name.
 ///
 /// # Errors
-/// Text that is no time.
+/// A text is no time.
 pub(crate) fn in_dump(dump: &Dump, options: &CallOptions) -> Result<Vec<TracerProfile>, Failure> {
     let gathered = dump.gathered(&options.times.build()?);
     let meant = gathered

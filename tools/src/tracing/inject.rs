@@ -1,4 +1,4 @@
-//! Loading the function tracer into a process that runs without it.
+//! Loads the function tracer into a process that runs without it.
 
 use std::path::PathBuf;
 use std::thread;
@@ -13,19 +13,20 @@ use super::requests::knows_tracers;
 use super::untraceable::{NO_SITES, no_sites};
 use crate::output::{Failure, note, printable};
 
-/// How long the loaded library has to start.
+/// How long the loaded shared object has to start.
 const START_WITHIN: Duration = Duration::from_secs(10);
-const GLANCE: Duration = Duration::from_millis(2);
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Loads the shared object into the process, which then has a session that answers `trace`.
 ///
 /// # Errors
-/// Why it was not loaded; the process is as it was then.
+/// Why it was not loaded; the process is then as it was.
 pub(crate) fn load(pid: u32) -> Result<(), Failure> {
     if let Some(obstacle) = obstacle(pid) {
         return Err(obstacle);
     }
-    without_sites(pid)?;
+    require_sites(pid)?;
     let library = preload::library()?;
     let options = Options {
         call: Some((c"ringmark_functions_start", c"")),
@@ -48,22 +49,21 @@ pub(crate) fn load(pid: u32) -> Result<(), Failure> {
                 "the function tracer was loaded and has not started; is the process stopped?";
             return Err(Failure::no_target(format!("pid {pid}: {text}")));
         }
-        thread::sleep(GLANCE);
+        thread::sleep(LOOK_EVERY);
     }
     Ok(())
 }
 
-/// Why the function tracer cannot run in this process, whoever loads it: it was loaded before, and
-/// has said why not; or the process has its one session for events of its own.
+/// Why the function tracer cannot run in this process, if anything is known: it is loaded already
+/// and has said why it is off, or the process has its one session for events of its own.
 pub(crate) fn obstacle(pid: u32) -> Option<Failure> {
     let what = if is_loaded(pid) {
         let note = notes::own_note(pid)?;
         let reason = printable(&note.reason);
         format!("the function tracer is loaded and off: {reason}")
     } else if has_other_session(pid) {
-        "its own events have its session, and a process has one: its functions cannot be traced \
-         beside them. Start it without RINGMARK, then 'ringmark trace start' traces functions \
-         instead of events"
+        "a process has one session, and here its own events have it: its functions cannot be traced, \
+         too. Start it without RINGMARK, then 'ringmark trace start' traces functions instead of events"
             .to_owned()
     } else {
         return None;
@@ -71,7 +71,7 @@ pub(crate) fn obstacle(pid: u32) -> Option<Failure> {
     Some(Failure::no_target(format!("pid {pid}: {what}")))
 }
 
-/// Whether the function tracer is loaded, and has not said that it is off.
+/// Whether the function tracer is loaded and has not said that it is off.
 pub(crate) fn is_starting(pid: u32) -> bool {
     is_loaded(pid) && notes::own_note(pid).is_none()
 }
@@ -91,16 +91,16 @@ fn has_other_session(pid: u32) -> bool {
     places.iter().any(|place| is_other(place) == Some(true))
 }
 
-/// That some object which the process has loaded has functions that can be traced: a process that
-/// has none is left alone.
-fn without_sites(pid: u32) -> Result<(), Failure> {
+/// Checks that the process has loaded an object whose functions can be traced. A process without
+/// one is left alone.
+fn require_sites(pid: u32) -> Result<(), Failure> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mut files: Vec<_> = maps
         .lines()
         .filter_map(|line| mapped_code(pid, line))
         .collect();
     files.dedup();
-    // What cannot be read may have some.
+    // A file that cannot be read may have some.
     if files.is_empty() || files.iter().any(|file| names_sites(file).unwrap_or(true)) {
         return Ok(());
     }
@@ -111,7 +111,7 @@ fn without_sites(pid: u32) -> Result<(), Failure> {
     )))
 }
 
-/// The file behind executable memory, in a line of `/proc/PID/maps`.
+/// The file of executable memory, from a line of `/proc/PID/maps`.
 fn mapped_code(pid: u32, line: &str) -> Option<PathBuf> {
     let mut fields = line.split_ascii_whitespace();
     let is_code = fields.nth(1)?.contains('x');

@@ -1,19 +1,22 @@
-//! Which functions are meant, and what is wanted of their calls: as options, and as lines of a
+//! Options that name functions and say what is recorded of their calls, and the same as lines of a
 //! request.
+
+use std::time::Duration;
 
 use clap::ValueEnum;
 use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::selection::{Selection, Syntax};
 
 use crate::output::Failure;
+use crate::output::units::{parse_min_time, whole_ns};
 
-/// FunctionNames of functions.
+/// Options that name functions.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct FunctionNames {
     /// Functions to trace: NAME or NAME@MODULE, '*' is any text; may be given several times
     #[arg(short = 'F', long, value_name = "PATTERN")]
     pub(crate) filter: Vec<String>,
-    /// Functions to leave out, stronger than --filter; may be given several times
+    /// Functions to leave out, whatever --filter says; may be given several times
     #[arg(short = 'N', long, value_name = "PATTERN")]
     pub(crate) notrace: Vec<String>,
     /// How patterns are written
@@ -24,7 +27,7 @@ pub(crate) struct FunctionNames {
     pub(crate) all_functions: bool,
 }
 
-/// How patterns are written.
+/// How the patterns of options are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PatternSyntax {
     /// '*' is any text, '?' any character
@@ -44,13 +47,13 @@ impl From<PatternSyntax> for Syntax {
 }
 
 impl PatternSyntax {
-    /// As a line of a request, for the patterns after it.
+    /// As a line of a request, which holds for the patterns after it.
     pub(crate) fn line(self) -> RequestLine<'static> {
         RequestLine::Match(self.into())
     }
 }
 
-/// What is recorded of a call.
+/// Options that say what is recorded of a call.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub(crate) struct CallDetail {
     /// Record the first N integer arguments of each call
@@ -59,16 +62,16 @@ pub(crate) struct CallDetail {
     /// Record the return value of each call
     #[arg(short = 'R', long)]
     pub(crate) result: bool,
-    /// Record only calls that take at least this long, in microseconds
-    #[arg(short = 't', long, value_name = "US", value_parser = microseconds)]
-    pub(crate) min_us: Option<u64>,
+    /// Record only calls that take at least this long, such as 100us
+    #[arg(short = 't', long, value_name = "TIME", alias = "min-us", value_parser = parse_min_time)]
+    pub(crate) min_time: Option<Duration>,
     /// Switch the hottest functions off when tracing takes more of the program's CPU time than this,
-    /// such as 2%; 'off' takes the limit away
+    /// such as 2%; 'off' removes the limit
     #[arg(long, value_name = "PERCENT", value_parser = budget)]
     pub(crate) budget: Option<u64>,
 }
 
-/// Percents as millionths; 0: no limit.
+/// Parses percents as millionths; 0 is no limit.
 fn budget(text: &str) -> Result<u64, String> {
     if text == "off" {
         return Ok(0);
@@ -79,32 +82,22 @@ fn budget(text: &str) -> Result<u64, String> {
     Ok((percent * 1e4).round() as u64)
 }
 
-/// Microseconds as nanoseconds.
-fn microseconds(text: &str) -> Result<u64, String> {
-    let number = text
-        .parse()
-        .ok()
-        .filter(|us: &f64| (0.0..1e12).contains(us));
-    let us = number.ok_or_else(|| format!("found {text:?}, expected microseconds"))?;
-    Ok((us * 1000.0) as u64)
-}
-
 impl FunctionNames {
-    /// Whether none is named.
+    /// Whether no function is named.
     pub(crate) fn is_empty(&self) -> bool {
         self.filter.is_empty() && self.notrace.is_empty() && !self.all_functions
     }
 
-    /// Checks the patterns, which also a program that is not there yet must understand.
+    /// Checks the patterns before they are given to a program.
     ///
     /// # Errors
-    /// What is wrong with which pattern.
+    /// A pattern is wrong: which one, and why.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let syntax = self.syntax.into();
         for (option, patterns) in [("filter", &self.filter), ("notrace", &self.notrace)] {
             for pattern in patterns {
                 if pattern.contains('\n') {
-                    let text = format!("--{option}: a pattern cannot hold a line's end");
+                    let text = format!("--{option}: a pattern cannot hold a line break");
                     return Err(Failure::usage(text));
                 }
                 Selection::default()
@@ -115,10 +108,10 @@ impl FunctionNames {
         Ok(())
     }
 
-    /// Checks that functions are named, or all of them.
+    /// Checks the patterns, and that there are any.
     ///
     /// # Errors
-    /// They are not, or a pattern is wrong.
+    /// No function is named, or a pattern is wrong.
     pub(crate) fn require(&self) -> Result<(), Failure> {
         if self.filter.is_empty() && !self.all_functions {
             return Err(Failure::usage(
@@ -137,7 +130,7 @@ impl FunctionNames {
         lines.extend(self.filter.iter().map(|text| RequestLine::Filter(text)));
         lines.extend(self.notrace.iter().map(|text| RequestLine::Notrace(text)));
         if self.all_functions {
-            // Last: it is a glob whatever the others are.
+            // Last: it is a glob even if the others are regular expressions.
             lines.extend([PatternSyntax::Glob.line(), RequestLine::Filter("*")]);
         }
         lines
@@ -150,13 +143,13 @@ impl CallDetail {
         let lines = [
             self.args.map(RequestLine::Args),
             self.result.then_some(RequestLine::Result(true)),
-            self.min_us.map(RequestLine::MinNs),
+            self.min_time.map(whole_ns).map(RequestLine::MinNs),
             self.budget.map(RequestLine::BudgetPpm),
         ];
         lines.into_iter().flatten().collect()
     }
 
-    /// Whether nothing is said.
+    /// Whether no option is given.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -200,8 +193,6 @@ mod tests {
         };
         assert!(wrong.check().is_err());
         assert!(FunctionNames::default().require().is_err());
-        assert_eq!(microseconds("1.5"), Ok(1500));
-        assert!(microseconds("-1").is_err());
         assert_eq!(budget("2%"), Ok(20_000));
         assert_eq!((budget("0.5"), budget("off")), (Ok(5000), Ok(0)));
         assert!(budget("0").is_err() && budget("200%").is_err());

@@ -1,4 +1,4 @@
-//! The shared object that a program is started with, and what it can do there.
+//! The shared object of the function tracer in a program that is started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -13,24 +13,27 @@ use super::triggers::Triggers;
 use super::untraceable::no_sites;
 use crate::output::{Failure, note};
 
-/// Its file name.
+/// File name of the shared object.
 pub(crate) const LIBRARY: &str = "libringmark_functions.so";
 
-/// Function tracing of a program that is started.
+/// What a program is started with to have its functions traced.
 #[derive(Debug)]
 pub(crate) struct Preload {
     library: PathBuf,
-    wish: String,
+    /// Lines of a request, which the shared object reads at its start.
+    request: String,
 }
 
-/// What `run` and `record -- CMD` say of functions.
+/// Options of `run` and `record -- CMD` for function tracing.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Functions")]
 pub(crate) struct FunctionOptions {
-    /// Trace functions, too: 'graph' for calls and their durations, 'function' for calls and callers,
-    /// 'profile' for counts and times kept in the program until it ends
-    #[arg(long, value_name = "TRACER", value_parser = ["graph", "function", "profile"])]
-    pub(crate) tracer: Option<String>,
+    /// Trace functions, too, with a function tracer of this kind: 'graph' records calls and their
+    /// durations, 'function' calls and callers; 'profile' keeps counts and times in the program until
+    /// it ends
+    #[arg(long, value_name = "KIND", alias = "tracer")]
+    #[arg(value_parser = ["graph", "function", "profile"], hide_possible_values = true)]
+    pub(crate) kind: Option<String>,
     #[command(flatten)]
     names: FunctionNames,
     #[command(flatten)]
@@ -40,48 +43,48 @@ pub(crate) struct FunctionOptions {
 }
 
 impl FunctionOptions {
-    /// What is to be preloaded, if functions are traced.
+    /// What to start the program with, if functions are to be traced.
     ///
     /// # Errors
     /// The options contradict each other, or the shared object is not there.
     pub(crate) fn preload(&self) -> Result<Option<Preload>, Failure> {
-        let Some(tracer) = &self.tracer else {
+        let Some(kind) = &self.kind else {
             if self.names.is_empty() && self.detail.is_empty() && self.triggers.is_empty() {
                 return Ok(None);
             }
             return Err(Failure::usage(
-                "functions are named, but no tracer: expected --tracer graph, function or profile",
+                "functions are named, but no kind: expected --kind graph, function or profile",
             ));
         };
         self.names.require()?;
         self.triggers.check(self.names.syntax)?;
-        let mut lines = vec![RequestLine::Tracer(tracer)];
+        let mut lines = vec![RequestLine::Tracer(kind)];
         lines.extend(self.names.lines());
         lines.extend(self.triggers.lines(self.names.syntax));
         lines.extend(self.detail.lines());
-        let wish = lines.iter().map(|line| format!("{line}\n")).collect();
+        let request = lines.iter().map(|line| format!("{line}\n")).collect();
         let library = library()?;
-        Ok(Some(Preload { library, wish }))
+        Ok(Some(Preload { library, request }))
     }
 }
 
-/// Where the shared object lies.
+/// Finds the shared object.
 ///
 /// # Errors
-/// It does not; where was looked.
+/// It is not there: where it was looked for.
 pub(crate) fn library() -> Result<PathBuf, Failure> {
     let mut looked = Vec::new();
     if let Some(given) = std::env::var_os("RINGMARK_LIB").filter(|path| !path.is_empty()) {
         let given = PathBuf::from(given);
         looked.push(given.join(LIBRARY));
         looked.push(given);
-    } else if let Some(beside) = std::env::current_exe()
+    } else if let Some(own) = std::env::current_exe()
         .ok()
         .as_deref()
         .and_then(Path::parent)
     {
-        looked.push(beside.join("../lib/ringmark").join(LIBRARY));
-        looked.push(beside.join(LIBRARY));
+        looked.push(own.join("../lib/ringmark").join(LIBRARY));
+        looked.push(own.join(LIBRARY));
     }
     if let Some(found) = looked.iter().find(|path| path.is_file()) {
         return std::fs::canonicalize(found)
@@ -99,7 +102,7 @@ pub(crate) fn library() -> Result<PathBuf, Failure> {
 }
 
 impl Preload {
-    /// The variables that the program is started with.
+    /// The environment variables that the program is started with.
     pub(crate) fn variables(&self) -> [(&'static str, OsString); 2] {
         let mut objects = self.library.clone().into_os_string();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|text| !text.is_empty()) {
@@ -108,12 +111,12 @@ impl Preload {
         }
         [
             ("LD_PRELOAD", objects),
-            ("RINGMARK_TRACE", OsString::from(&self.wish)),
+            ("RINGMARK_TRACE", OsString::from(&self.request)),
         ]
     }
 
-    /// Says what keeps this program's functions from being traced. It may still start others, or
-    /// load objects that can be.
+    /// Prints why the functions of this program cannot be traced. The program is started all the
+    /// same: it may start others, or load objects, whose functions can be.
     pub(crate) fn tell_of(program: &OsStr) {
         let Some(path) = on_path(program) else { return };
         if let Some(text) = obstacle(&path) {
@@ -122,7 +125,7 @@ impl Preload {
     }
 }
 
-/// The file that would be run.
+/// The file that a program's name means.
 fn on_path(program: &OsStr) -> Option<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
@@ -132,7 +135,8 @@ fn on_path(program: &OsStr) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-/// `None` also where the file is no ELF file: whatever runs it may be traced.
+/// Why functions of a file cannot be traced. `None` also for a file that is not ELF: its
+/// interpreter may be traced.
 fn obstacle(path: &Path) -> Option<String> {
     let found = in_file(path).ok()?;
     let about = std::fs::metadata(path).ok()?;

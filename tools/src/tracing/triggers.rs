@@ -1,5 +1,5 @@
-//! What starts and stops a tracer where functions are entered or left: as options, and as lines of
-//! a request.
+//! Triggers as options and as lines of a request: functions that start or stop a tracer, or ask for a
+//! snapshot, where they are entered or left.
 
 use ringmark_format::tracer_text::RequestLine;
 use ringmark_function_tracer::tracers::Trigger;
@@ -7,29 +7,29 @@ use ringmark_function_tracer::tracers::Trigger;
 use super::options::PatternSyntax;
 use crate::output::Failure;
 
-/// Triggers of a tracer.
+/// Options that are triggers of a tracer.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Triggers {
-    /// Record only from one function on, or up to one, or ask for a snapshot: FUNCTION:entry=start,
-    /// FUNCTION:exit=stop, FUNCTION:entry=snapshot; may be given several times
+    /// Start or stop recording, or ask for a snapshot, where a function is entered or left:
+    /// FUNCTION:entry=start, FUNCTION:exit=stop, FUNCTION:entry=snapshot; may be given several times
     #[arg(long = "trigger", value_name = "TRIGGER")]
     pub(crate) triggers: Vec<String>,
 }
 
 impl Triggers {
-    /// Whether none is given.
+    /// Whether no trigger is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.triggers.is_empty()
     }
 
-    /// Checks them, which also a program that is not there yet must understand.
+    /// Checks the triggers before they are given to a program.
     ///
     /// # Errors
-    /// What is wrong with which one.
+    /// A trigger is wrong: which one, and why.
     pub(crate) fn check(&self, syntax: PatternSyntax) -> Result<(), Failure> {
         for text in &self.triggers {
             if text.contains('\n') {
-                return Err(Failure::usage("a trigger cannot hold a line's end"));
+                return Err(Failure::usage("a trigger cannot hold a line break"));
             }
             let parsed = Trigger::parse(text, syntax.into());
             parsed.map_err(|error| Failure::usage(error.to_string()))?;

@@ -1,20 +1,20 @@
-//! What is said of programs whose functions cannot be traced.
+//! Texts about programs whose functions cannot be traced.
 
 use ringmark_function_tracer::sites::InFile;
 
 use crate::output::units::counted;
 
-/// What a file without sites needs.
+/// Text for a file without patch sites, with what it needs.
 pub(crate) const NO_SITES: &str = "no patchable functions; rebuild with -fpatchable-function-entry=5, \
                                    or in Rust with #[ringmark::trace_fn]";
 
-/// Why no function of a file can be traced, and what to do.
+/// Text that says why no function of a file can be traced, and what to do.
 pub(crate) fn no_sites(found: &InFile) -> String {
     if let Some(refused) = found.refused.first() {
         return format!(
             "none of its {} can be used, the first for this: {}; rebuild with \
              -fpatchable-function-entry=5",
-            counted(found.refused.len() as u64, "site"),
+            counted(found.refused.len() as u64, "patch site"),
             refused.reason
         );
     }

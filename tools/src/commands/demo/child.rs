@@ -1,5 +1,5 @@
-//! The traced side of the demo: this binary started again, so that the program that is traced and
-//! the one that records it are two processes, as they are in life.
+//! The traced side of the demo: this binary, started again. The traced program and its recorder are
+//! thus two processes, as in practice.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -20,13 +20,13 @@ use crate::output::Exit;
 pub(super) enum Trace {
     /// Not at all.
     Off,
-    /// As `RINGMARK` says, like any program.
+    /// As `RINGMARK` says, as with any program.
     Env,
-    /// Overwrite mode with its defaults: the last moments are in memory.
+    /// Overwrite mode with its defaults: the rings hold the last moments.
     Flight,
-    /// Discard, for a recorder that runs beside it.
+    /// Discard mode, for a recorder that runs at the same time.
     Record,
-    /// Discard with rings of two pages of 4 KiB.
+    /// Discard mode with rings of two pages of 4 KiB.
     Tiny,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct JobArgs {
     /// Measure what an event costs instead.
     #[arg(long)]
     pub(super) measure: bool,
-    /// Standard input is a file for the workers' counts.
+    /// Standard input is a file in which the workers count.
     #[arg(long)]
     pub(super) tally: bool,
     #[arg(long, default_value_t = workers())]
@@ -55,13 +55,13 @@ pub(crate) struct JobArgs {
     pub(super) skip: Option<PathBuf>,
 }
 
-/// As many as there are processors, at least 2, at most 8.
+/// Number of workers: that of the processors, at least 2, at most 8.
 pub(super) fn workers() -> usize {
     std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8))
 }
 
 impl JobArgs {
-    /// A whole pass over `dir`, traced if `RINGMARK` asks for it.
+    /// Options for a whole pass over `dir`, traced as `RINGMARK` says.
     pub(super) fn by_hand(dir: PathBuf) -> Self {
         Self {
             dir,
@@ -76,9 +76,9 @@ impl JobArgs {
         }
     }
 
-    /// Says where the session is, does the job, says what came of it as a line of JSON.
+    /// Prints where the session is, does the job, prints its totals as a line of JSON.
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        // Without its parent the job has no purpose. Where this is refused it ends by itself.
+        // Without its parent the job has no purpose. If this is refused, it ends by itself.
         if self.trace != Trace::Env {
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
         }
@@ -147,7 +147,7 @@ fn discard(page_bytes: u32, ring_bytes: u32) -> Builder {
         .session_bytes(64 << 20)
 }
 
-/// `session PATH`, or `off REASON`.
+/// Prints `session PATH`, or `off REASON`.
 fn say_session(session: &Result<Session, String>) -> io::Result<()> {
     let mut line = match session {
         Ok(session) => [b"session ", session.path().as_os_str().as_bytes()].concat(),
@@ -159,7 +159,7 @@ fn say_session(session: &Result<Session, String>) -> io::Result<()> {
     out.flush()
 }
 
-/// ns of one reading of the clock and of one event with a number, medians of many short runs.
+/// Measures, in ns, one reading of the clock and one event with a number: medians of many short runs.
 fn measure(session: Option<Session>) -> serde_json::Value {
     const RUNS: usize = 1_000;
     let (mut clock, mut events) = (Vec::with_capacity(RUNS), Vec::with_capacity(RUNS));

@@ -1,5 +1,5 @@
-//! The job that the demo traces: reads every regular file below a directory with several threads,
-//! and counts bytes and lines. Tracing it is what a user's program would do: `span!`, `event!`,
+//! The job that the demo traces: several threads read every regular file below a directory, and count
+//! bytes and lines. It traces itself as a user's program would, with `span!`, `event!` and
 //! `counter!`.
 
 use std::ffi::OsStr;
@@ -21,14 +21,14 @@ use super::queue::{Queue, Task};
 /// Names that are skipped wherever they stand.
 const SKIPPED: [&[u8]; 2] = [b".git", b"target"];
 
-/// What is indexed, and how much of it.
+/// The directory to index, and how much of it.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) root: PathBuf,
     pub(super) workers: usize,
-    /// Absolute path of the dump that is being written: it grows while we read.
+    /// Absolute path of the trace file that is being written: it grows while the job reads.
     pub(super) skip: Option<PathBuf>,
-    /// All begins anew until this many events were emitted.
+    /// Passes are repeated until this many events were emitted.
     pub(super) events_min: u64,
     pub(super) files_max: u64,
     /// The job is cut short after this time.
@@ -37,7 +37,7 @@ pub(super) struct Job {
     pub(super) tally: Option<File>,
 }
 
-/// What was found.
+/// Totals of a job, or of one worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Totals {
     /// Regular files, unreadable ones included.
@@ -87,7 +87,7 @@ impl Value for PathText<'_> {
 }
 
 impl Job {
-    /// Does it; returns what was found, in how many passes, and how long it took.
+    /// Does the job.
     pub(super) fn run(&self) -> (Totals, u64, Duration) {
         let start = Instant::now();
         let queue = Queue::new(self.files_max);
@@ -109,7 +109,7 @@ impl Job {
                 let named = thread::Builder::new().name(format!("index-{number}"));
                 named.spawn_scoped(scope, move || worker.run())
             };
-            // With fewer threads than wished for, the others do the work.
+            // If a thread cannot be made, the others do its work.
             let mut workers: Vec<_> = (1..self.workers)
                 .filter_map(|n| start_worker(n).ok())
                 .collect();
@@ -129,7 +129,7 @@ impl Job {
     }
 }
 
-/// What the workers share.
+/// State that the workers share.
 struct Shared<'a> {
     job: &'a Job,
     queue: &'a Queue,
@@ -207,7 +207,7 @@ impl Worker<'_> {
         self.emitted();
     }
 
-    /// Files and directories in a directory, by name, so that every run meets them in one order.
+    /// Files and directories in a directory, sorted by name so that every run has the same order.
     fn read_directory(&self, path: &Path, tasks: &mut Vec<Task>) -> io::Result<()> {
         let directory = self.shared.job.root.join(path);
         let skipped = self.skipped_in(&directory);
@@ -230,7 +230,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The name that is skipped in this directory, if it is the one of the file to skip.
+    /// The name to skip in this directory, if it is that of the file to skip.
     fn skipped_in(&self, directory: &Path) -> Option<&OsStr> {
         let skip = self.shared.job.skip.as_deref()?;
         let is_there =
@@ -260,7 +260,7 @@ impl Worker<'_> {
     }
 
     fn count(&mut self, path: &Path) -> io::Result<()> {
-        // What is no regular file any more is neither followed nor waited for.
+        // A path that is no regular file any more is neither followed nor waited for.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(flags.bits() as i32);

@@ -1,5 +1,9 @@
-//! `demo`: a real job, traced, recorded while it runs, verified, shown; then what tracing costs
-//! and that its sums are right when a program is killed or its rings are far too small.
+//! `demo`: a real job is traced, recorded while it runs, verified and shown. Then the demo measures
+//! what tracing costs, and proves that its sums are right when a program is killed, or when its rings
+//! are far too small.
+//!
+//! `index` is the job, with its `queue`; `child` runs it in a traced process that `parent` starts.
+//! `show` prints what the trace says, `proof` the rest.
 
 mod child;
 mod index;
@@ -30,20 +34,20 @@ use crate::recording::sessions;
 /// Index the files of a directory, traced and recorded; then measure what that cost
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Regular files below DIR are read by several threads, hidden ones included; links are not followed,
-whatever is called '.git' or 'target' is skipped, and so is the dump itself.
+Several threads read the regular files below DIR, including hidden ones. Links
+are not followed; '.git', 'target' and the trace file itself are skipped.
 
 Exit code 1: events were lost in the recording, or a sum is wrong.
 
 Example: ringmark demo /usr/include")]
 pub(crate) struct Args {
-    /// The directory
+    /// The directory to index
     #[arg(default_value = ".")]
     dir: PathBuf,
-    /// Where the dump goes; a file that is there becomes FILE.old
+    /// Trace file to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "demo.rmk")]
     output: PathBuf,
-    /// Only index, traced if RINGMARK asks for it as with any program: to be recorded by hand
+    /// Only index, traced as RINGMARK says like any program, so that you can record it yourself
     #[arg(long)]
     index: bool,
 }
@@ -82,7 +86,7 @@ impl Args {
     }
 }
 
-/// A path, safe for a terminal.
+/// A path, made safe for a terminal.
 fn shown(path: &Path) -> String {
     Printable(path.as_os_str().as_bytes()).to_string()
 }
@@ -100,14 +104,14 @@ fn check_directory(dir: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The main job with its recording.
-struct Main {
+/// The main job, its recording and its trace.
+struct MainJob {
     report: Report,
     outcome: Outcome,
     dump: ringmark_decoder::Dump,
 }
 
-fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main> {
+fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<MainJob> {
     let dump = Dump::create(&destination(output)?, Durability::System)?;
     let skip = [OsString::from("--skip"), absolute(output)?.into()];
     let job = jobs.start(Trace::Record, None, &skip)?;
@@ -115,14 +119,14 @@ fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main> {
     let outcome = sessions::record(selection, dump, RecordOptions::default())?;
     outcome.trouble.iter().for_each(|text| note(text));
     let report = job.report()?;
-    Ok(Main {
+    Ok(MainJob {
         report,
         outcome,
         dump: read(output)?,
     })
 }
 
-/// A path of a file that need not be there yet, by which it can be told from others.
+/// The absolute path of a file that need not be there yet.
 fn absolute(path: &Path) -> io::Result<PathBuf> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
@@ -139,7 +143,7 @@ fn read(path: &Path) -> anyhow::Result<ringmark_decoder::Dump> {
     Ok(builder.finish())
 }
 
-/// The median; 0 of nothing.
+/// The median, 0 if there are no numbers. Sorts them.
 fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)

@@ -1,5 +1,5 @@
-//! The recording side of the demo: starts the job in a process of its own, hears where its
-//! session is and what came of it.
+//! The recording side of the demo: starts the job in a process of its own, and reads from it where
+//! its session is and what its totals are.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
@@ -21,11 +21,11 @@ use crate::recording::traced_program::exit_code;
 pub(super) struct Jobs {
     dir: PathBuf,
     pub(super) workers: usize,
-    /// Where sessions go if the usual place cannot hold one; removed in the end.
+    /// Directory of sessions if the usual place cannot hold one; removed in the end.
     other_place: Option<PathBuf>,
 }
 
-/// What a job came to.
+/// What a job reports at its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
     pub(super) totals: Totals,
@@ -33,7 +33,7 @@ pub(super) struct Report {
     pub(super) workers: u64,
 }
 
-/// A job being done.
+/// A job that runs.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
@@ -54,9 +54,8 @@ impl Jobs {
         &self.dir
     }
 
-    /// Starts a job; with a `tally`, that file is where its workers count. A traced one has its
-    /// session when this returns. If the usual place holds none, or only a small one, the
-    /// temporary directory does.
+    /// Starts a job; if there is a `tally`, its workers count in that file. A traced job has its session
+    /// when this returns: in the usual place, or in the temporary directory if that has more room.
     ///
     /// # Errors
     /// It cannot be started, or cannot be traced.
@@ -80,7 +79,7 @@ impl Jobs {
         started.map_err(|reason| off(&reason).into())
     }
 
-    /// The inner error is the reason why tracing is off.
+    /// Starts a job. The inner error is the reason why tracing is off.
     fn try_start(
         &self,
         trace: Trace,
@@ -143,14 +142,14 @@ impl Jobs {
 impl Drop for Jobs {
     fn drop(&mut self) {
         if let Some(place) = &self.other_place {
-            // What cannot be removed lies in the temporary directory.
+            // On failure it stays in the temporary directory.
             let _ = fs::remove_dir_all(place);
         }
     }
 }
 
-/// Whether rings would be so small there that a recorder could not keep up, and would not be in
-/// the temporary directory.
+/// Whether the usual place is so small that a recorder could not keep up, and the temporary
+/// directory is larger.
 fn usual_place_is_small() -> bool {
     const ENOUGH: u64 = 32 << 20;
     let free = |dir: &Path| {
@@ -166,7 +165,7 @@ fn off(reason: &str) -> Failure {
     Failure::no_target(format!("demo: tracing is off: {reason}"))
 }
 
-/// A new directory that only this user may enter.
+/// Makes a directory that only this user may enter.
 pub(super) fn private_place() -> anyhow::Result<PathBuf> {
     let mut seed = [0; 8];
     rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::NONBLOCK)?;
@@ -193,13 +192,13 @@ impl Running {
     /// Kills it as `kill -9` does, and waits for its end.
     ///
     /// # Errors
-    /// What the system said.
+    /// Those of the system.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait().map(drop)
     }
 
-    /// What it came to; waits for its end.
+    /// Waits for the end of the job; what it reports.
     ///
     /// # Errors
     /// It ended early.
@@ -224,7 +223,7 @@ impl Running {
         })
     }
 
-    /// Its last line; waits for its end.
+    /// Waits for the end of the job; its last line.
     ///
     /// # Errors
     /// It ended early.
@@ -255,8 +254,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended, or there is nobody left who wants its result; and its session has been
-        // recorded, or nobody will do it.
+        // The job has ended, or its result is not wanted any more; the same is true of its session.
         let _ = self.kill();
         if let Some(session) = &self.session {
             let _ = fs::remove_file(session);

@@ -1,5 +1,6 @@
-//! The proof: what tracing costs here, what a killed program leaves behind, and that every lost
-//! event is counted. Less than ten seconds, whatever the size of the directory.
+//! Measures what tracing costs here, and proves that nothing committed is missing from a killed
+//! program and that every lost event is counted. It takes less than ten seconds, whatever the size of
+//! the directory.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,24 +21,24 @@ use super::{median, read};
 use crate::output::Style;
 use crate::output::units::{count, duration};
 
-/// Events of one measured job at least, so that its time is no accident.
+/// Fewest events of a measured job, so that its time is no accident.
 const EVENTS_MEASURED: u64 = 10_000;
-/// Events of a job that is killed, or has far too small rings.
+/// Most events of a job before it is killed, and fewest of one whose rings are far too small.
 const EVENTS_MANY: u64 = 20_000;
-/// A measured job should take no longer, so fewer files are taken of a large directory: many
-/// short rounds tell more than a few long ones where others use the machine, too.
+/// How long a measured job should take. Of a large directory it indexes a part: on a busy machine
+/// many short rounds tell more than a few long ones.
 const JOB_TIME: Duration = Duration::from_millis(60);
-/// And is cut short after this time if its files are large.
+/// A measured job with large files is cut short after this time.
 const JOB_SECONDS_MAX: u64 = 1;
-/// All measured jobs together.
+/// How long all measured jobs together should take.
 const COST_TIME: Duration = Duration::from_secs(5);
 const ROUNDS_MAX: usize = 101;
-/// The job to be killed must get that far within this time.
+/// The job to be killed is killed after this time at the latest.
 const KILL_WITHIN: Duration = Duration::from_secs(3);
-/// The slow reader looks this rarely.
+/// How often the slow reader looks.
 const SLOW: Duration = Duration::from_millis(20);
 
-/// Shows all; whether every sum is right.
+/// Measures and proves all; returns whether every sum is right.
 ///
 /// # Errors
 /// A job cannot be started, recorded, or read back.
@@ -55,7 +56,7 @@ pub(super) fn all(
     heading(
         out,
         style,
-        "Rings of 2 x 4 KiB and a reader that looks every 20 ms",
+        "Overload on purpose: rings of 2 x 4 KiB, a reader that looks every 20 ms",
     )?;
     Ok(tiny(out, style, jobs, &work, &sized(main, EVENTS_MANY))? && killed)
 }
@@ -65,23 +66,23 @@ fn heading(out: &mut impl Write, style: Style, text: &str) -> anyhow::Result<()>
     Ok(out.flush()?)
 }
 
-/// A directory for dumps that nobody keeps.
+/// A directory for trace files that are removed in the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn dump(&self) -> PathBuf {
-        self.0.join("dump.rmk")
+    fn trace_file(&self) -> PathBuf {
+        self.0.join("trace.rmk")
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It lies in the temporary directory.
+        // On failure it stays in the temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Arguments that bound a job: small directories several times, of large ones a part.
+/// Arguments that bound a job: a small directory is indexed several times, a large one in part.
 fn sized(main: &Report, events_min: u64) -> Vec<String> {
     let part = JOB_TIME.as_nanos() as f64 / main.took_ns.max(1) as f64;
     let files = (main.totals.files as f64 * part) as u64;
@@ -95,7 +96,7 @@ fn sized(main: &Report, events_min: u64) -> Vec<String> {
     more
 }
 
-/// The job without tracing, traced, and recorded, in turns; then one event alone.
+/// Measures the job without tracing, traced, and recorded, in turns; then one event alone.
 fn cost(
     out: &mut impl Write,
     jobs: &mut Jobs,
@@ -126,7 +127,7 @@ fn cost(
     one_event(out, jobs)
 }
 
-/// The job not traced, traced, traced and recorded; each round begins with another one.
+/// One round: the job not traced, traced, traced and recorded. Rounds begin with each in turn.
 fn round(
     jobs: &mut Jobs,
     work: &Scratch,
@@ -149,7 +150,7 @@ fn round(
     Ok([off, flight, record])
 }
 
-/// What times are told of.
+/// What a time is given for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     File,
@@ -174,7 +175,7 @@ impl Unit {
         }
     }
 
-    /// ns of one.
+    /// ns of one file or directory.
     fn one(self, report: &Report) -> f64 {
         let count = match self {
             Self::File => report.totals.files,
@@ -215,8 +216,8 @@ fn one_event(out: &mut impl Write, jobs: &mut Jobs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A job that counts its own events in memory that outlives it is killed; what its rings hold is
-/// read afterwards. Each worker may have been between an event and its count.
+/// Kills a job that counts its own events in memory which outlives it, then reads what its rings hold.
+/// Each worker may have been between an event and its count.
 fn killed(
     out: &mut impl Write,
     style: Style,
@@ -236,7 +237,7 @@ fn killed(
     job.kill()?;
     let own = counted(&tally, jobs.workers)?;
     recorder(&job, work)?.run(&AtomicBool::new(false))?;
-    let found = read(&work.dump())?.verify();
+    let found = read(&work.trace_file())?.verify();
     let written = found.events + found.lost;
     let is_right = found.missing == 0
         && found.damage.is_empty()
@@ -273,7 +274,7 @@ fn counted(tally: &File, workers: usize) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
-/// Nearly all events are lost, and each is counted.
+/// Overloads a job's rings on purpose: nearly all events are lost, and each is counted.
 fn tiny(
     out: &mut impl Write,
     style: Style,
@@ -292,7 +293,7 @@ fn tiny(
     }
     recorder.finish()?;
     let emitted = job.report()?.totals.events;
-    let found = read(&work.dump())?.verify();
+    let found = read(&work.trace_file())?.verify();
     let is_right = emitted == found.events + found.lost && found.missing == 0 && found.complete;
     writeln!(out, "  emitted               {:>9} events", count(emitted))?;
     writeln!(out, "  delivered             {:>9}", count(found.events))?;
@@ -316,7 +317,7 @@ fn verdict(out: &mut impl Write, style: Style, is_right: bool, told: &str) -> an
 }
 
 fn recorder(job: &Running, work: &Scratch) -> anyhow::Result<Recorder> {
-    let dump = Dump::create(&Destination::File(work.dump()), Durability::System)?;
+    let dump = Dump::create(&Destination::File(work.trace_file()), Durability::System)?;
     let selection = Selection::Path(job.session()?);
     Ok(Recorder::new(selection, dump, RecordOptions::default())?)
 }

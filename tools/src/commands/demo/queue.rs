@@ -1,18 +1,18 @@
-//! What is left to do: directories to read and files to count, shared by the workers.
+//! The queue of the job: directories to read and files to count, shared by the workers.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// One step of the job. Paths are relative to the indexed directory; the empty one is itself.
+/// One step of the job. Paths are relative to the indexed directory; the empty path is itself.
 #[derive(Debug)]
 pub(super) enum Task {
     Directory(PathBuf),
     File(PathBuf),
 }
 
-/// Tasks in the order of their discovery; the job is over when none is left and nobody works on
-/// one that could bring more.
+/// Tasks in the order of their discovery. The job is over when none is left and no worker has one that
+/// could bring more.
 #[derive(Debug)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl Queue {
-    /// The directory itself is left to do; at most `files_max` files are taken from it.
+    /// A queue that holds the directory itself; each pass takes at most `files_max` files from it.
     pub(super) fn new(files_max: u64) -> Self {
         let tasks = VecDeque::from([Task::Directory(PathBuf::new())]);
         let state = State {
@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// The next task, and how many are left behind it. `None`: the job is over.
+    /// The next task, and the number of tasks after it. `None`: the job is over.
     pub(super) fn take(&self) -> Option<(Task, usize)> {
         let mut state = self.lock();
         loop {
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// Adds what a directory holds.
+    /// Adds the tasks that a directory holds.
     pub(super) fn add(&self, tasks: Vec<Task>) {
         let mut state = self.lock();
         for task in tasks {
@@ -80,7 +80,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// A task is done. If it was the last one, all begins anew while `again` says so.
+    /// Ends a task. After the last one, a new pass begins if `again` says so.
     pub(super) fn done(&self, again: impl FnOnce() -> bool) {
         let mut state = self.lock();
         state.busy -= 1;
@@ -98,12 +98,12 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Drops what is left.
+    /// Drops the tasks that are left.
     pub(super) fn cut(&self) {
         self.lock().tasks.clear();
     }
 
-    /// Times that everything was done.
+    /// Number of passes that were completed.
     pub(super) fn passes(&self) -> u64 {
         self.lock().passes
     }

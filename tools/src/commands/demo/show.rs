@@ -1,4 +1,4 @@
-//! What the main job found, as its trace tells it.
+//! Prints what the main job found, as its trace tells it.
 
 use std::env;
 use std::io::{self, Write};
@@ -7,23 +7,23 @@ use std::path::Path;
 use ringmark_decoder::escape::Printable;
 use ringmark_decoder::{Event, Output, Value, Verification};
 
-use super::Main;
+use super::MainJob;
 use super::index::Totals;
 use crate::output::units::{count, duration, size};
 use crate::output::{Style, Table};
 
-/// Files that are shown.
+/// Number of the slowest files that are shown.
 const SLOWEST: usize = 10;
-/// Unreadable ones that are shown.
+/// Most unreadable files that are shown.
 const UNREADABLE: usize = 3;
 /// Columns that a path may take, so that a line has no more than 80.
 const PATH_COLUMNS: usize = 44;
-/// Columns that the name of the dump may take.
+/// Columns that the name of the trace file may take.
 const FILE_COLUMNS: usize = 34;
 /// Columns that the name of the directory may take in the first line.
 pub(super) const DIR_COLUMNS: usize = 30;
 
-/// What the events of a trace say.
+/// Totals of the job, taken from the events of its trace.
 #[derive(Debug, Default)]
 struct Seen {
     totals: Totals,
@@ -39,14 +39,14 @@ struct Slow {
     path: String,
 }
 
-/// Shows summary and slowest files; whether nothing was lost and every sum is right.
+/// Prints summary and slowest files; returns whether nothing was lost and every sum is right.
 ///
 /// # Errors
-/// What writing said.
+/// Those of writing.
 pub(super) fn main(
     out: &mut impl Write,
     style: Style,
-    main: &Main,
+    main: &MainJob,
     file: &Path,
 ) -> io::Result<bool> {
     let seen = Seen::collect(main.dump.events());
@@ -60,7 +60,12 @@ pub(super) fn main(
     Ok(is_right)
 }
 
-fn summary(out: &mut impl Write, main: &Main, found: &Verification, file: &Path) -> io::Result<()> {
+fn summary(
+    out: &mut impl Write,
+    main: &MainJob,
+    found: &Verification,
+    file: &Path,
+) -> io::Result<()> {
     let totals = &main.report.totals;
     let mut line = |name: &str, value: String, remark: String| {
         let text = format!("  {name:<11}  {value:>15}  {remark}");
@@ -95,11 +100,11 @@ fn summary(out: &mut impl Write, main: &Main, found: &Verification, file: &Path)
     line("lost", count(found.lost), lost.to_owned())
 }
 
-/// The dump against what the job itself counted.
+/// Compares the trace with what the job itself counted, and prints the verdict.
 fn check(
     out: &mut impl Write,
     style: Style,
-    main: &Main,
+    main: &MainJob,
     found: &Verification,
     seen: &Seen,
 ) -> io::Result<bool> {
@@ -166,10 +171,10 @@ fn slowest(out: &mut impl Write, style: Style, seen: &Seen) -> io::Result<()> {
     table.write(out, style)
 }
 
-/// What to try next, as it can be typed here.
+/// Prints commands to try next, as they can be typed here.
 ///
 /// # Errors
-/// What writing said.
+/// Those of writing.
 pub(super) fn next(out: &mut impl Write, style: Style, file: &Path, dir: &Path) -> io::Result<()> {
     let own = env::args_os().next().unwrap_or_else(|| "ringmark".into());
     let own = quoted(Path::new(&own));
@@ -180,7 +185,7 @@ pub(super) fn next(out: &mut impl Write, style: Style, file: &Path, dir: &Path) 
     writeln!(out, "  {own} record -- {own} demo --index {dir}")
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
@@ -201,7 +206,7 @@ fn quoted(path: &Path) -> String {
     format!("{before}{text}{after}")
 }
 
-/// The end of a text, which says more of a path than its start.
+/// The end of a text: of a path, it says more than the start.
 pub(super) fn shortened(text: &str, columns: usize) -> String {
     let length = text.chars().count();
     if length <= columns {
@@ -277,7 +282,7 @@ fn number(event: &Event<'_>, field: &str) -> u64 {
     }
 }
 
-/// Safe for a terminal.
+/// The text of a field, made safe for a terminal.
 fn text(event: &Event<'_>, field: &str) -> String {
     match value(event, field) {
         Some(Value::Str(bytes)) => Printable(bytes).to_string(),
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(quoted(Path::new("a\n'")), r"$'a\n\''");
     }
 
-    /// The verdict on a dump with these events and losses, of a job that emitted 10.
+    /// The verdict on a trace with these events and losses, of a job that emitted 10.
     fn verdict(events: u64, lost: u64, seen: &Seen) -> (bool, String) {
         let totals = Totals {
             files: 2,
@@ -319,7 +324,7 @@ mod tests {
             complete: true,
             ..Verification::default()
         };
-        let main = Main {
+        let main = MainJob {
             report,
             outcome: Outcome::default(),
             dump: Dump::default(),

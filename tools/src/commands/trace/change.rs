@@ -35,9 +35,9 @@ pub(super) fn print(answer: &Answer) -> anyhow::Result<()> {
     let mut out = Sink::direct();
     writeln!(
         out,
-        "{} matched, {} changed, {} on; {} refused",
+        "{} matched, {} changed, {} enabled; {} refused",
         counted(number(Count::Matched), "function"),
-        counted(number(Count::Patched), "site"),
+        counted(number(Count::Patched), "patch site"),
         count(number(Count::Open)),
         count(number(Count::Refused))
     )?;

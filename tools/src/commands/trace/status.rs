@@ -89,9 +89,9 @@ pub(super) fn status(of: &OneTracer) -> anyhow::Result<Exit> {
     });
     writeln!(
         out,
-        "{} of {} on; {} cannot be traced{}",
+        "{} of {} enabled; {} cannot be traced{}",
         count(answer.count(Count::Open)),
-        counted(answer.count(Count::Sites), "site"),
+        counted(answer.count(Count::Sites), "patch site"),
         count(answer.count(Count::Untraceable)),
         about_exits(shadow_stack)
     )?;

@@ -12,15 +12,17 @@ use crate::tracing::triggers::Triggers;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-FUNCTION:entry=start     calls are recorded from this one on; until then the tracer pauses
-FUNCTION:exit=stop       calls that begin after this one's end are not recorded
-FUNCTION:entry=snapshot  'ringmark snapshot -p PID --on-trigger' takes a copy of the rings
+FUNCTION:entry=start     record calls from this one on; until then, pause
+FUNCTION:exit=stop       record no calls that begin after this one ends
+FUNCTION:entry=snapshot  have 'ringmark snapshot -p PID --on-trigger' copy the
+                         rings
 
-A trigger acts on its tracer for all threads, as long as the tracer is on. Without TRIGGER, the
-triggers are listed.
+A trigger acts on its tracer for all threads, as long as the tracer is on.
+Without TRIGGER, the triggers are listed.
 
 Example:
-  ringmark trace trigger -p 812 handle_request:entry=start handle_request:exit=stop")]
+  ringmark trace trigger -p 812 handle_request:entry=start \\
+      handle_request:exit=stop")]
 pub(super) struct TriggerArgs {
     #[command(flatten)]
     of: OneTracer,

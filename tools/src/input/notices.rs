@@ -1,0 +1,104 @@
+//! What a person should know of the trace files that a command has read, on standard error.
+
+use ringmark_decoder::{Dump, Session, Verification};
+
+use crate::output::event_lines::has_dates;
+use crate::output::units::{counted, duration};
+use crate::output::{note, printable};
+
+/// Most damages that are told one by one.
+const DAMAGES_SHOWN: usize = 10;
+
+/// Notice about a session whose schema is incomplete.
+pub(crate) const SCHEMA_INCOMPLETE: &str = "the session had no room to describe all its event types; events of the others are shown as raw bytes. A larger session has room: session_bytes, or session= in RINGMARK";
+
+/// Prints all notices about what was read.
+pub(super) fn tell_all(dump: &Dump) {
+    tell_damage(dump);
+    tell_unknown(dump);
+    let found = dump.verify();
+    tell_steps(&found);
+    tell_clocks(dump, &found);
+    tell_schema(dump);
+}
+
+/// Prints which sessions do not describe all their event types, and what to do.
+pub(crate) fn tell_schema(dump: &Dump) {
+    for session in dump.sessions.iter().filter(|s| s.schema_incomplete()) {
+        let name = String::from_utf8_lossy(session.process_name());
+        note(&format!(
+            "{} [{}]: {SCHEMA_INCOMPLETE}",
+            printable(&name),
+            session.pid()
+        ));
+    }
+}
+
+/// Prints what could not be used, and how much was read.
+fn tell_damage(dump: &Dump) {
+    if dump.damage.is_empty() {
+        return;
+    }
+    for damage in dump.damage.iter().take(DAMAGES_SHOWN) {
+        note(&damage.to_string());
+    }
+    let more = dump.damage.len().saturating_sub(DAMAGES_SHOWN);
+    if more > 0 {
+        note(&format!("{more} more of this kind"));
+    }
+    note(&format!(
+        "{} were read",
+        counted(pages(dump), "complete page")
+    ));
+}
+
+/// Prints which sessions have no header: their events have no dates.
+fn tell_unknown(dump: &Dump) {
+    for session in dump
+        .sessions
+        .iter()
+        .filter(|s| !has_dates(s) && !s.slots.is_empty())
+    {
+        note(&format!(
+            "session {}: its header is damaged or missing, so the dates of its events are not known \
+             and their times may be in another unit",
+            session.uuid
+        ));
+    }
+}
+
+/// Prints that clocks went back, so that the order by time may be wrong. Events of one thread that
+/// go back do not count: a signal handler's event may stand before the one that it interrupted;
+/// `verify` counts those.
+fn tell_steps(found: &Verification) {
+    if found.clock_steps > 0 {
+        note(&format!(
+            "{} go back in time; events are shown in the order of their times, which may not be that in which they happened",
+            counted(found.clock_steps, "clock sample"),
+        ));
+    }
+}
+
+/// Prints whose clock the times of several hosts are on, and how exact that is.
+fn tell_clocks(dump: &Dump, found: &Verification) {
+    let Some(error_ns) = found.clock_error_ns.filter(|_| dump.sessions.len() > 1) else {
+        return;
+    };
+    let is_unknown = |s: &&Session| s.clock.error_ns(0).is_none();
+    let unknown = dump.sessions.iter().filter(is_unknown).count();
+    let mut text = format!(
+        "times are on the collector's clock, each at most {} wrong",
+        duration(error_ns)
+    );
+    if unknown > 0 {
+        let sessions = counted(unknown as u64, "session");
+        text += &format!("; the clock of {sessions} was not measured");
+    }
+    note(&text);
+}
+
+/// Number of pages that were read.
+fn pages(dump: &Dump) -> u64 {
+    let slots = dump.sessions.iter().flat_map(|s| &s.slots);
+    slots.map(|slot| slot.pages.len() as u64).sum()
+}

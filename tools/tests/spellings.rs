@@ -1,0 +1,166 @@
+//! Promise: old spellings of commands and options do what the new ones do, and help shows the new
+//! ones alone.
+
+mod common;
+
+use common::Stage;
+
+/// Arguments in the old and in the new spelling; the exit code and a piece of the text on standard
+/// error that both have; the spelling that help must not show.
+struct Spelling {
+    old: &'static str,
+    new: &'static str,
+    code: i32,
+    text: &'static str,
+    hidden: &'static str,
+}
+
+const fn spelling(
+    old: &'static str,
+    new: &'static str,
+    code: i32,
+    text: &'static str,
+    hidden: &'static str,
+) -> Spelling {
+    Spelling {
+        old,
+        new,
+        code,
+        text,
+        hidden,
+    }
+}
+
+/// No process has this number.
+const NO_PID: &str = "4194305";
+
+const NO_NAMES: &str = "no functions were named";
+const NO_RECORDS: &str = "no function records";
+
+const SPELLINGS: [Spelling; 13] = [
+    spelling(
+        "run --tracer graph -- true",
+        "run --kind graph -- true",
+        2,
+        NO_NAMES,
+        "--tracer",
+    ),
+    spelling(
+        "run --tracer function -- true",
+        "run --kind function -- true",
+        2,
+        NO_NAMES,
+        "--tracer",
+    ),
+    spelling(
+        "run --tracer profile -- true",
+        "run --kind profile -- true",
+        2,
+        NO_NAMES,
+        "--tracer",
+    ),
+    spelling(
+        "record --tracer graph -- true",
+        "record --kind graph -- true",
+        2,
+        NO_NAMES,
+        "--tracer",
+    ),
+    spelling(
+        "graph --depth 2",
+        "graph --max-depth 2",
+        3,
+        NO_RECORDS,
+        "--depth",
+    ),
+    spelling(
+        "graph -D 2",
+        "graph --max-depth 2",
+        3,
+        NO_RECORDS,
+        "--depth",
+    ),
+    spelling(
+        "graph --min-us 1.5",
+        "graph --min-time 1500ns",
+        3,
+        NO_RECORDS,
+        "--min-us",
+    ),
+    spelling("graph -t 100", "graph -t 100us", 3, NO_RECORDS, "--min-us"),
+    spelling(
+        "run --min-us 0 -- true",
+        "run --min-time 1ns -- true",
+        2,
+        "but no kind",
+        "--min-us",
+    ),
+    spelling(
+        "record -t 2 -- true",
+        "record -t 2us -- true",
+        2,
+        "but no kind",
+        "--min-us",
+    ),
+    spelling(
+        "trace set --min-us 5 -p PID",
+        "trace set --min-time 5us -p PID",
+        4,
+        "PID",
+        "--min-us",
+    ),
+    spelling(
+        "trace start -t 5 -F x -p PID",
+        "trace start -t 5us -F x -p PID",
+        4,
+        "PID",
+        "--min-us",
+    ),
+    spelling(
+        "trace tracers -p PID",
+        "trace status -p PID",
+        4,
+        "PID",
+        "  tracers",
+    ),
+];
+
+#[test]
+fn old_spellings_are_accepted_and_hidden() {
+    let stage = Stage::new("spellings");
+    let _ = stage.record("ringmark.rmk", &["1", "1"]);
+    for Spelling {
+        old,
+        new,
+        code,
+        text,
+        hidden,
+    } in SPELLINGS
+    {
+        let run = |line: &str| {
+            let line = line.replace("PID", NO_PID);
+            let words: Vec<_> = line.split(' ').collect();
+            stage.run(&words).expect_code(code).stderr_text()
+        };
+        let (told, same) = (run(old), run(new));
+        assert_eq!(told, same, "{old}");
+        assert!(told.contains(&text.replace("PID", NO_PID)), "{old}: {told}");
+        let mut words: Vec<_> = new.split(' ').take_while(|w| !w.starts_with('-')).collect();
+        if hidden.starts_with(' ') {
+            words.pop();
+        }
+        words.push("--help");
+        let help = stage.run(&words).expect_code(0).stdout_text();
+        assert!(!help.contains(hidden), "{words:?} shows {hidden}:\n{help}");
+    }
+}
+
+#[test]
+fn a_time_without_a_unit_is_in_microseconds_as_before() {
+    let stage = Stage::new("spellings-bad");
+    for bad in ["-1", "ten", "1 parsec"] {
+        let option = format!("--min-time={bad}");
+        let told = stage.run(&["graph", &option]).expect_code(2).stderr_text();
+        assert!(told.contains("such as"), "{told}");
+    }
+}
