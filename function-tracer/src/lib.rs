@@ -1,5 +1,6 @@
-//! Ringmark's function tracer. It finds the patch sites of a running process, which are places that
-//! its compiler left for calls, enables and disables them while all threads run, and records calls.
+//! Ringmark's function tracer. It finds the patch sites of a running process: places that its
+//! compiler left for calls. It enables and disables them while all threads run, and records the
+//! calls.
 //!
 //! A *function tracer* has a name and a kind: `function` records entries with their callers,
 //! `graph` entries and exits, `profile` counts calls and their times, `callback` calls a function
@@ -53,11 +54,15 @@
 //!
 //! # Rules for targets
 //!
-//! A target is entered with the number of the site ([`SiteId`]) at `[rsp]`, the address after
-//! the site ([`Site::return_address`]) at `[rsp + 8]` and, at an entry, the function's own return
-//! address at `[rsp + 16]`. It must preserve every register but the arithmetic flags, take the
-//! number from the stack and return to the address after it. At an exit ([`SiteKind::Exit`]) the
-//! site has jumped: at `[rsp + 8]` is the function's return address, and the target returns there.
+//! A target is entered with these words on the stack:
+//!
+//! - `[rsp]`: the number of the site ([`SiteId`]);
+//! - `[rsp + 8]`: the address after the site ([`Site::return_address`]);
+//! - `[rsp + 16]`, at an entry: the function's own return address.
+//!
+//! It must preserve every register but the arithmetic flags, take the number from the stack and
+//! return to the address after it. At an exit ([`SiteKind::Exit`]) the site has jumped: at
+//! `[rsp + 8]` is the function's return address, and the target returns there.
 //!
 //! - A target is entered on any thread, in signal handlers, on any stack, before a thread's
 //!   runtime is set up and after it is gone.

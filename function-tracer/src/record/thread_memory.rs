@@ -1,9 +1,12 @@
 //! The layout of a thread's memory: its node with the open calls, and its profile table. The stubs
 //! and the unwind table's entry know it through `offsets`.
 //!
-//! A thread's *node* is one mapping: the [`Node`], two sentinels, the open calls from the outermost
-//! to the innermost, free places (slot 0), the newest calls left without a return, a page without
-//! access, then the stack for the slow way.
+//! A thread's *node* is one mapping, of these parts in order:
+//!
+//! - the [`Node`] itself, and two sentinels;
+//! - the open calls from the outermost to the innermost, then free places (slot 0);
+//! - the newest calls left without a return;
+//! - a page without access, then the stack for the slow way.
 //!
 //! A *cell* holds what one profile tracer knows about one function; its number is the same in every
 //! table. A *lane* connects the open calls of one tracer, so that none counts another's.

@@ -1,8 +1,8 @@
 //! What the loader has mapped, and the lock that keeps it mapped.
 //!
 //! The loader lists its modules under a lock that `dlclose` needs before it unmaps one. So all code
-//! that reads or writes a module's memory runs inside such a listing, and only while the loader's
-//! counts are those of the list that it works from.
+//! that reads or writes a module's memory runs inside such a listing. It does so only while the
+//! loader's counts are those of the list that it works from.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -62,8 +62,8 @@ pub(crate) struct Held<'lock> {
 }
 
 impl Held<'_> {
-    /// A copy of `length` bytes at `at`, if they lie in readable memory of one of `segments`, which
-    /// must come from a list with the same counts.
+    /// A copy of `length` bytes at `at`. `None`: they do not all lie in readable memory of one of
+    /// `segments`, which must come from a list with the same counts.
     pub(crate) fn read(&self, segments: &[Segment], at: u64, length: usize) -> Option<Vec<u8>> {
         // Checked before anything is allocated, because the length may come from a file.
         segments

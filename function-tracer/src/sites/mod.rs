@@ -1,9 +1,9 @@
 //! Finding patch sites. What is found is a [`Module`]; nothing changes it afterwards.
 //!
 //! 1. `loader` and `maps`: what the loader mapped, and where.
-//! 2. `elf`: what a module's file says. It uses `symbol` for functions, `debug_file` for the
-//!    symbols of a stripped file, `unwind_table` for where functions begin and have their return
-//!    addresses, and `asks_caller` for functions whose return address must stay.
+//! 2. `elf`: what a module's file says. `symbol`: its functions; `debug_file`: those of a stripped
+//!    file. `unwind_table`: where functions begin and have their return addresses. `asks_caller`:
+//!    functions whose return address must stay.
 //! 3. `table_entries`: the entries of the tables of sites, as they are in memory.
 //! 4. `scan`: which entries are patch sites; `exits`: which functions have a site at every exit.
 //! 5. `module`: the facts. `file_error`: why a file has none.

@@ -1,10 +1,10 @@
 //! What tracing may cost: a function tracer with a budget gives up its most expensive functions
 //! when their calls take more of the program's CPU time.
 //!
-//! The calls of each function are counted without a word more on their way: writers know how many
-//! records they have written, some of the newest pages show of which types, profiles count their
-//! calls anyway, and the slow way counts other calls that leave no record. What a call costs is
-//! in `call_costs`.
+//! The calls of each function are counted without more work on their way. Writers know how many
+//! records they have written, and some of the newest pages show of which types. Profiles count
+//! their calls anyway, and the slow way counts other calls that leave no record. What a call costs
+//! is in `call_costs`.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@ use core::arch::asm;
 /// Stores one or two bytes with one instruction.
 ///
 /// # Safety
-/// The bytes at `at` must be mapped and writable, hold code that only this library changes, and
-/// two bytes must lie in one aligned word of 8: only then do other processors fetch both or none.
+/// The bytes at `at` must be mapped and writable, and hold code that only this library changes. Two
+/// bytes must lie in one aligned word of 8: only then do other processors fetch both or none.
 pub(crate) unsafe fn store_head(at: u64, head: &[u8]) {
     match *head {
         [one] => {
