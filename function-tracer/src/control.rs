@@ -7,6 +7,14 @@
 //! - `process_tracers`: the tracers of the process, under a lock; `fork_hooks`: forks wait for it.
 //! - `answer_texts`, `request_error`: the answers.
 //! - `lease`: ends what was not renewed. `profile_report`: what profile tracers have gathered.
+//!
+//! The life of a lease:
+//!
+//! 1. A start with `lease_ms` enables the sites; the tracer's state is *leased*.
+//! 2. A renewal in time moves the end. Its answer is the tracer's state, by which the tool learns
+//!    that another one has stopped the tracer, or started it without a lease.
+//! 3. Without a renewal, the next idle turn of the thread that answers requests stops the tracer. A
+//!    profile tracer then writes what it has gathered into the session.
 
 mod answer_texts;
 mod fork_hooks;

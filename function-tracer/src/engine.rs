@@ -1,5 +1,13 @@
 //! The engine: the modules of this process and what their patch sites call. A process has one
 //! engine; two would undo each other's work.
+//!
+//! A switch works in attempts. Each begins with a rescan and goes through the pending sites by
+//! module, in batches. A batch finds out whether the loader has mapped or unmapped a module since
+//! the rescan; then it does nothing, and another attempt takes up what is pending. Sites that are
+//! still pending after the last attempt are refused.
+//!
+//! Numbers of sites and modules count up and are never used again. So a number that the caller kept
+//! means the same site as before, or none after its module was unloaded.
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,10 @@
 //!   them. So its child inherits whole sites, a true list of them, and a loader whose lock is free.
 //! - The lock of operations, which may read files: a fork does not wait for it. In the child, which
 //!   does not have the thread that held it, the lock is free.
+//!
+//! In the parent a fork changes nothing. A fork that cannot take the lock of changes within a
+//! second goes on without it. Its child then may have sites in the middle of a change, all of which
+//! can be executed, and a list that does not say so.
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;

@@ -1,5 +1,9 @@
 //! Hooks of forks. A fork waits until no request is being done, so its child inherits whole tracers
 //! and a free lock.
+//!
+//! Locks are taken in one order, by a request and by a fork alike: that of the tracers, then that
+//! of changes (`fork_locks`). The system calls hooks before a fork in the reverse order of their
+//! installation, so these hooks are installed after those of `fork_locks`.
 
 use std::cell::Cell;
 use std::sync::Once;

@@ -6,6 +6,18 @@
 //! can call at certain distances only ([`arch::safe_distances`]). All of them use the same
 //! distance: a second region, the mirror, repeats the sites' layout there, with a jump to the
 //! trampoline (a hop) for each site.
+//!
+//! ```text
+//! lower addresses                                                    higher addresses
+//! ┌──────┬──────┬─────┐      ┌────────────┬────────────┬─────┬─────────┐      ┌────────┐
+//! │ hop  │ hop  │  …  │      │ trampoline │ trampoline │  …  │ targets │      │ module │
+//! └──────┴──────┴─────┘      └────────────┴────────────┴─────┴─────────┘      └────────┘
+//!  mirror: all at one distance  16 bytes each, by index        8 bytes each     patch sites
+//!  from their sites
+//! ```
+//!
+//! Pages of code are filled when a site on them is first enabled. The targets are data and may
+//! change at any time: an enabled site gets another stub by one store, without a write into code.
 
 use std::io;
 use std::ops::Range;

@@ -9,6 +9,18 @@
 //! filled (slot 0) and passes over them. It leaves `top` as it found it, or lower where calls below
 //! were left without a return. A jump out of a handler may leave places that are taken and not
 //! filled; they are given back with the call around them.
+//!
+//! | state of a place | `slot` | below `top` | what a search does |
+//! | --- | --- | --- | --- |
+//! | free | 0 | no | ends before it |
+//! | taken, not filled | 0 | yes | passes over it |
+//! | open | the address of the return address | yes | finds it |
+//! | closed, not given back | 0 | yes | passes over it |
+//!
+//! A call is *abandoned* when its function was left without a return: by an exception, a `longjmp`,
+//! a cancelled thread or a coroutine that was dropped. No code of this library runs at that moment.
+//! Its place stays open until a later call of the thread has a slot at the same address or further
+//! out; then the slow way ends it, and its record says that it did not return.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU64, compiler_fence};

@@ -1,5 +1,14 @@
 //! The profile tables: each thread has one, made before its first counted call. It stays when the
 //! thread ends and goes on with the thread that takes its node over.
+//!
+//! Which thread counts a call, and where:
+//!
+//! - A thread that exists when a profile tracer starts gets its cells from the starting thread,
+//!   before the first site is enabled.
+//! - A thread that begins later gets them at its first call of a traced function, with its node.
+//! - A thread whose memory cannot be mapped counts nothing; its calls are counted as uncounted.
+//! - A thread that takes a node over adds to the counts of the ended one, because sums are taken
+//!   over all tables.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};

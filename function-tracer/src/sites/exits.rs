@@ -1,5 +1,9 @@
 //! Which functions have a patch site at every exit: a compiler that marks exits marks all exits of
 //! a function.
+//!
+//! A function's return address must be replaced unless every exit is a site. One exit that is none
+//! would leave calls open for ever, so a doubt counts against the function: a refused exit without
+//! a known function makes all functions of the module doubtful.
 
 use std::collections::BTreeSet;
 

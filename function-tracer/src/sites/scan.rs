@@ -1,5 +1,15 @@
 //! From table entries to patch sites. An entry is a site when the bytes in memory are those of a
 //! site and a function begins there.
+//!
+//! | situation of an entry | result |
+//! | --- | --- |
+//! | it leads to NOPs, a call or a sled, at the beginning of a function | a site |
+//! | it leads outside the executable segments of its module | [`Reason::Outside`] |
+//! | all entries of a module do so: the loader has not relocated its tables yet | another look later |
+//! | no symbol or unwind entry begins there | [`Reason::NoFunction`] |
+//! | it lies inside a function whose return address the unwind table does not place | [`Reason::NoFrame`] |
+//! | its bytes are others: another tool changed them, or another compiler wrote them | [`Reason::Code`] |
+//! | its file was replaced, removed or cannot be read | [`Reason::File`] |
 
 use std::path::{Path, PathBuf};
 

@@ -5,6 +5,11 @@
 //! records they have written, and some of the newest pages show of which types. Profiles count
 //! their calls anyway, and the slow way counts other calls that leave no record. What a call costs
 //! is in `call_costs`.
+//!
+//! A look is taken every 100 ms. Once the program has run for 20 ms of CPU time, or a second has
+//! passed in which it ran at all, each tracer with a budget is judged: the costs of its functions
+//! are compared with the CPU time of the program. The most expensive functions are given up first,
+//! until the rest is within the budget. They stay so until the tracer is started or changed again.
 
 use std::collections::BTreeMap;
 

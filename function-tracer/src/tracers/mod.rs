@@ -12,6 +12,15 @@
 //! 5. `traced_sites`: what patch sites do now, and how they change, in the order of `switch_order`.
 //! 6. `budget`: what tracing costs, and which functions a budget does not allow. `call_costs`:
 //!    measures a call.
+//!
+//! For example, `graph` selects `pool::*`, and the callback tracer `mine` selects `pool::work`:
+//!
+//! - The site of `pool::work` gets a type that names both tracers. Its plan records entry and exit
+//!   and calls the callback; no stub does that alone, so its calls take the slow way.
+//! - The site of `pool::idle` gets a type that names `graph` only, and the stub for plain calls.
+//! - When `mine` stops, `pool::work` gets the type and the stub of a function that only `graph`
+//!   wants. The site stays enabled; only the word of its target changes.
+//! - When `graph` stops, both sites are disabled.
 
 mod budget;
 mod call_costs;

@@ -298,7 +298,7 @@ pub const EXPLAINED: &[(&str, &[&str], f64)] = &[
     ("reader", &["reader/src/"], 0.0),
     ("decoder", &["decoder/src/"], 0.0),
     ("collector", &["collector/src/"], 0.0),
-    ("function-tracer", &["function-tracer/src/"], 0.0),
+    ("function-tracer", &["function-tracer/src/"], 0.13),
     ("c-api", &["c-api/src/"], 0.0),
     ("attach", &["attach/src/"], 0.0),
     ("tools", &["tools/src/"], 0.0),

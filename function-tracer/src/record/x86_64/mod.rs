@@ -7,6 +7,18 @@
 //! 4. `stub_frames`: the stack that Rust finds. `processor`: what Rust asks the processor.
 //!
 //! `measured_function` is a function with a patch site whose calls show what a stub costs.
+//!
+//! | stub | entered at | what it does |
+//! | --- | --- | --- |
+//! | `ringmark_enter` | an entry | opens the call, replaces its return address, records the entry |
+//! | `ringmark_enter_inside` | a site inside a function | the same |
+//! | `ringmark_enter_sleds` | an entry whose exits are sites | the same, and leaves the return address |
+//! | `ringmark_enter_called` | an entry | records the entry with caller and CPU |
+//! | `ringmark_enter_any` | an entry | takes the slow way |
+//! | `ringmark_leave_sled` | an exit in the place of a return | closes the call, records its end |
+//! | `ringmark_leave_called` | an exit in front of a return | the same |
+//! | `ringmark_leave_tail` | an exit in front of a jump | the same, without a return value |
+//! | `ringmark_return` | a replaced return address | the same, and returns to the true address |
 
 mod call_stubs;
 mod handler_safe;
