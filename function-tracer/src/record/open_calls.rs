@@ -17,10 +17,11 @@
 //! | open | the address of the return address | yes | finds it |
 //! | closed, not given back | 0 | yes | passes over it |
 //!
-//! A call is *abandoned* when its function was left without a return: by an exception, a `longjmp`,
-//! a cancelled thread or a coroutine that was dropped. No code of this library runs at that moment.
-//! Its place stays open until a later call of the thread has a slot at the same address or further
-//! out; then the slow way ends it, and its record says that it did not return.
+//! A call is *abandoned* when its function was left without a return, by an exception, a `longjmp`
+//! or a coroutine that was dropped. No code of this library runs at that moment. Its place stays
+//! open until a later call of the thread has a slot at the same address or further out. Then the
+//! slow way ends it, and its record says that it did not return. The open calls of a thread that
+//! has ended are cleared when another thread takes the node over.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU64, compiler_fence};

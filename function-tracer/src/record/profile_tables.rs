@@ -147,7 +147,7 @@ pub(crate) fn set_uses(number: u32, uses: Vec<CellUse>) -> bool {
     let mut start = USES.load(Acquire);
     if start.is_null() {
         let new = map::<UsesTable>().cast();
-        // Only the control path comes here, one thread at a time.
+        // Called by the control path only, by one thread at a time.
         USES.store(new, Release);
         start = new;
     }

@@ -3,7 +3,7 @@
 //!
 //! Why a stub leaves an entry to [`enter`]:
 //!
-//! - the thread has no node yet, or the call is not on the thread's own stack;
+//! - the thread has no node yet;
 //! - the thread has too many open calls, or the processor checks return addresses;
 //! - the innermost open call has a slot at the same address or further in: it was abandoned, or
 //!   this is a tail call;

@@ -1,10 +1,9 @@
 //! What triggers do where a function is entered or left, and which tracers pause. This takes a few
 //! loads and stores; a snapshot is only requested here and taken later.
 //!
-//! A tracer that pauses keeps its sites enabled: to start it again costs one store, in the middle
-//! of a call. While some of its tracers pause, a call has another type, which names the others
-//! only. These types are made before the sites are enabled, one for each set of tracers that may
-//! pause.
+//! A tracer that pauses keeps its sites enabled, so that starting it again costs one store. While
+//! some of its tracers pause, a call has another type, which names the others only. These types are
+//! made before the sites are enabled, one for each set of tracers that may pause.
 
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;

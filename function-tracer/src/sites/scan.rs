@@ -3,7 +3,7 @@
 //!
 //! | situation of an entry | result |
 //! | --- | --- |
-//! | it leads to NOPs, a call or a sled, at the beginning of a function | a site |
+//! | it leads to NOPs, a call or a sled, in a function that is known | a site |
 //! | it leads outside the executable segments of its module | [`Reason::Outside`] |
 //! | all entries of a module do so: the loader has not relocated its tables yet | another look later |
 //! | no symbol or unwind entry begins there | [`Reason::NoFunction`] |
