@@ -1,73 +1,44 @@
 //! The protocol over heap memory: no file, no other process.
 #![cfg(not(loom))]
 
-use std::sync::atomic::AtomicU64;
+mod heap;
 
+use heap::{COLD_EXTENDS, Copied, HeapRing, Request, Shape, base_at};
+use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
 use ringmark_format::record::{self, Header};
 use ringmark_format::session::Mode;
-use ringmark_format::slot::state;
-use ringmark_format::{PageNumber, RingId, TypeId};
-use ringmark_ring::observe::{self, HEADER_WORDS};
-use ringmark_ring::writer::Ring;
-use ringmark_ring::{ClockSample, PageRead, SlotGeometry, SlotView, Writer};
+use ringmark_ring::observe::HEADER_WORDS;
+use ringmark_ring::{ClockSample, Writer};
 
 const PAGE_BYTES: u32 = 4096;
-const PAGES: u32 = 2;
+const SHAPE: Shape = Shape {
+    page_words: PAGE_BYTES as usize / 8,
+    pages: 2,
+};
 
-fn words(count: usize) -> &'static [AtomicU64] {
-    Box::leak((0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>())
-}
-
-struct Heap {
-    writer: &'static Writer,
-    slot: SlotView<'static>,
-    pages: &'static [AtomicU64],
-}
+struct Heap(HeapRing);
 
 fn heap(mode: Mode) -> Heap {
-    let geometry = SlotGeometry {
-        pages_offset: 0,
-        page_bytes: PAGE_BYTES,
-        pages: PAGES,
-    };
-    let slot = SlotView::new(words(32), &words(1)[0]).unwrap();
-    assert!(slot.claim(state::FREE));
-    slot.set_geometry(geometry);
-    slot.set_owner(RingId(7), 42, *b"main\0\0\0\0\0\0\0\0\0\0\0\0");
-    slot.publish_state(state::ACTIVE);
-    let pages = words(geometry.ring_bytes() as usize / 8);
-    let writer: &'static Writer = Box::leak(Box::new(Writer::new()));
-    let ring = Ring {
-        pages,
-        geometry,
-        slot,
-        slot_index: 0,
-        mode,
-        ring_id: 7,
-        tid: 42,
-        thread_name: slot.thread_name(),
-    };
-    // SAFETY: the only user of this writer.
-    unsafe { writer.attach(ring, 4) };
-    Heap {
-        writer,
-        slot,
-        pages,
+    Heap(HeapRing::new(mode, SHAPE))
+}
+
+impl std::ops::Deref for Heap {
+    type Target = HeapRing;
+
+    fn deref(&self) -> &HeapRing {
+        &self.0
     }
 }
 
 impl Heap {
     fn emit(&self, type_id: u32, payload: &[u64], now: u64) -> Result<(), Cause> {
-        let (id, length) = (TypeId(type_id), payload.len() as u64);
-        let base = |now| ClockSample {
-            tick: now,
-            mono_ns: 0,
+        let request = Request {
+            type_id,
+            payload: payload.len() as u64,
+            now,
         };
-        let mut reservation = match self.writer.reserve(id, length, now) {
-            Some(reservation) => reservation,
-            None => self.writer.reserve_cold(id, length, now, &base)?,
-        };
+        let (_, mut reservation) = self.reserve(COLD_EXTENDS, request, &base_at)?;
         for (i, word) in payload.iter().enumerate() {
             reservation.set_word(i, *word);
         }
@@ -75,18 +46,11 @@ impl Heap {
         Ok(())
     }
 
-    fn page(&self, number: u64) -> &'static [AtomicU64] {
-        let size = PAGE_BYTES as usize / 8;
-        let first = (number % u64::from(PAGES)) as usize * size;
-        &self.pages[first..first + size]
-    }
-
-    fn copy(&self, number: u64) -> Option<(Vec<u64>, u64)> {
-        let mut copy = vec![0; PAGE_BYTES as usize / 8];
-        match observe::copy_open(self.page(number), PageNumber(number), &mut copy) {
-            PageRead::Copied(c) if !c.damaged => Some((copy, c.records.unwrap())),
-            _ => None,
-        }
+    /// A page and the number of its records.
+    fn page_with_records(&self, number: u64) -> Option<(Copied, u64)> {
+        let page = self.copy(number)?;
+        let records = page.kept.records.unwrap();
+        Some((page, records))
     }
 }
 
@@ -95,9 +59,9 @@ fn first_event_opens_the_first_page() {
     let heap = heap(Mode::Discard);
     heap.emit(16, &[11, 22], 1000).unwrap();
     heap.emit(17, &[], 1005).unwrap();
-    let (copy, records) = heap.copy(0).unwrap();
+    let (page, records) = heap.page_with_records(0).unwrap();
     assert_eq!(records, 2);
-    let first = record::unpack(copy[HEADER_WORDS]);
+    let first = record::unpack(page.words[HEADER_WORDS]);
     let type_id = TypeId(16);
     assert_eq!(
         first,
@@ -107,8 +71,8 @@ fn first_event_opens_the_first_page() {
             payload_words: Some(2)
         }
     );
-    assert_eq!(&copy[HEADER_WORDS + 1..HEADER_WORDS + 3], &[11, 22]);
-    let second = record::unpack(copy[HEADER_WORDS + 3]);
+    assert_eq!(&page.words[HEADER_WORDS + 1..HEADER_WORDS + 3], &[11, 22]);
+    let second = record::unpack(page.words[HEADER_WORDS + 3]);
     assert_eq!(
         second,
         Header::Record {
@@ -129,13 +93,13 @@ fn discard_loses_the_newest_and_counts_it() {
         .filter(|i| heap.emit(16, &[*i as u64], 0).is_ok())
         .count();
     assert_eq!(written, 2 * fit);
-    assert_eq!(heap.slot.lost()[Cause::RingFull as usize], 100);
+    assert_eq!(heap.lost(Cause::RingFull), 100);
     heap.slot.release(1);
     heap.emit(16, &[1], 0).unwrap();
     assert_eq!(heap.slot.produced(), 3);
-    let (copy, _) = heap.copy(2).unwrap();
+    let (page, _) = heap.page_with_records(2).unwrap();
     assert_eq!(
-        (copy[4], copy[5]),
+        (page.first_event(), page.lost_before()),
         (2 * fit as u64, 100),
         "first_event and lost_before"
     );
@@ -147,8 +111,8 @@ fn overwrite_replaces_the_oldest_page() {
     let fit = (PAGE_BYTES as usize / 8 - HEADER_WORDS) / 2;
     (0..5 * fit).for_each(|i| heap.emit(16, &[i as u64], 0).unwrap());
     assert!(heap.copy(2).is_none(), "page 2 was overwritten");
-    let (copy, records) = heap.copy(3).unwrap();
-    assert_eq!((copy[4], records), (3 * fit as u64, fit as u64));
+    let (page, records) = heap.page_with_records(3).unwrap();
+    assert_eq!((page.first_event(), records), (3 * fit as u64, fit as u64));
 }
 
 #[test]
@@ -157,23 +121,23 @@ fn dropped_reservation_is_a_cancel() {
     heap.emit(16, &[1], 0).unwrap();
     drop(heap.writer.reserve(TypeId(16), 3, 0));
     heap.emit(16, &[2], 0).unwrap();
-    let (copy, records) = heap.copy(0).unwrap();
+    let (page, records) = heap.page_with_records(0).unwrap();
     assert_eq!(records, 3);
-    assert_eq!(record::unpack(copy[HEADER_WORDS + 2]), Header::Cancelled(4));
+    assert_eq!(
+        record::unpack(page.words[HEADER_WORDS + 2]),
+        Header::Cancelled(4)
+    );
 }
 
 #[test]
-fn nested_reservation_is_recorded_but_does_not_turn_the_page() {
+fn nested_reservation_is_recorded_but_does_not_switch_the_page() {
     let heap = heap(Mode::Overwrite);
     heap.emit(16, &[1], 0).unwrap();
     let outer = heap.writer.reserve(TypeId(20), 1, 0).unwrap();
     let room = PAGE_BYTES as usize / 8 - HEADER_WORDS - 4;
     let fits = (0..room).filter(|_| heap.emit(21, &[9], 0).is_ok()).count();
     assert_eq!(fits, room / 2);
-    assert_eq!(
-        heap.slot.lost()[Cause::Nested as usize] as usize,
-        room - fits
-    );
+    assert_eq!(heap.lost(Cause::Nested) as usize, room - fits);
     outer.commit();
     assert_eq!(heap.slot.produced(), 1);
     heap.emit(16, &[3], 0).unwrap();
@@ -185,12 +149,15 @@ fn a_late_event_gets_a_time_extension() {
     let heap = heap(Mode::Discard);
     heap.emit(16, &[1], 10).unwrap();
     heap.emit(16, &[2], 10 + (1 << 33)).unwrap();
-    let (copy, records) = heap.copy(0).unwrap();
+    let (page, records) = heap.page_with_records(0).unwrap();
     assert_eq!(records, 2);
     let at = HEADER_WORDS + 2;
-    assert_eq!(copy[at] >> 32 & 0xFF_FFFF, u64::from(record::TIME_EXTEND));
-    assert_eq!(copy[at + 1], 10 + (1 << 33));
-    assert_eq!(copy[at + 3], 2);
+    assert_eq!(
+        page.words[at] >> 32 & 0xFF_FFFF,
+        u64::from(record::TIME_EXTEND)
+    );
+    assert_eq!(page.words[at + 1], 10 + (1 << 33));
+    assert_eq!(page.words[at + 3], 2);
 }
 
 #[test]
@@ -200,9 +167,9 @@ fn long_records_and_oversize() {
     heap.emit(16, &vec![5; most], 0).unwrap();
     heap.emit(16, &vec![6; 300], 0).unwrap();
     assert_eq!(heap.emit(16, &vec![7; most + 1], 0), Err(Cause::Oversize));
-    let (copy, _) = heap.copy(1).unwrap();
-    assert_eq!(copy[HEADER_WORDS] >> 56, record::LONG);
-    assert_eq!(copy[HEADER_WORDS + 1], 300);
+    let (page, _) = heap.page_with_records(1).unwrap();
+    assert_eq!(page.words[HEADER_WORDS] >> 56, record::LONG);
+    assert_eq!(page.words[HEADER_WORDS + 1], 300);
 }
 
 #[test]

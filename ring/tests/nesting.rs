@@ -1,32 +1,31 @@
 //! Signal handlers that emit inside an emit, at every moment that a test can reach from outside:
-//! after the clock was read, while a page is about to be turned, between reserve and commit. Each
+//! after the clock was read, while a page is about to be switched, between reserve and commit. Each
 //! step of the real writer is compared with a naive one; each handler's start and end counts as a
 //! kill, too: what was committed by then must be found.
 #![cfg(not(loom))]
 
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+mod heap;
 
+use std::cell::RefCell;
+
+use heap::{ALL_WAYS, Found, HeapRing, Request, Shape, base_at, word};
 use ringmark_format::counters::{CAUSES, Cause};
-use ringmark_format::record::{self, Header};
 use ringmark_format::session::Mode;
-use ringmark_format::slot::state;
-use ringmark_format::{PageNumber, RingId, TypeId};
-use ringmark_ring::observe::{self, HEADER_WORDS};
-use ringmark_ring::slot::SLOT_WORDS;
-use ringmark_ring::writer::Ring;
-use ringmark_ring::{ClockSample, PageRead, SlotGeometry, SlotView, Writer};
+use ringmark_ring::observe::HEADER_WORDS;
 
 const ROOM: usize = 14;
-const PAGE_WORDS: usize = HEADER_WORDS + ROOM;
 const PAGES: usize = 2;
+const SHAPE: Shape = Shape {
+    page_words: HEADER_WORDS + ROOM,
+    pages: PAGES,
+};
 
 /// When a handler comes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Moment {
     /// The clock was read, nothing else was done.
     ClockRead,
-    /// The record does not fit; the next page is about to be turned.
+    /// The record does not fit; the next page is about to be opened.
     PageFull,
     /// The record is reserved.
     Reserved,
@@ -56,14 +55,6 @@ enum Fate {
     Open,
     Committed,
     Cancelled,
-}
-
-/// A record as it should be found.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Found {
-    fate: Fate,
-    /// Event number, payload words and absolute tick, if it was committed.
-    event: Option<(u32, u64, u64)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -123,9 +114,7 @@ impl Naive {
 
 struct Tracer {
     plan: Plan,
-    pages: &'static [AtomicU64],
-    slot: SlotView<'static>,
-    writer: &'static Writer,
+    ring: HeapRing,
     naive: RefCell<Naive>,
     /// Events begun so far, which is also the clock.
     clock: RefCell<u32>,
@@ -133,64 +122,17 @@ struct Tracer {
     around: RefCell<u32>,
 }
 
-/// Words and writer of a case, one after the other in the same place.
-struct Place {
-    words: &'static [AtomicU64],
-    writer: *mut Writer,
-}
-
-impl Place {
-    fn new() -> Self {
-        let count = PAGES * PAGE_WORDS + SLOT_WORDS + 1;
-        let words: Box<[AtomicU64]> = (0..count).map(|_| AtomicU64::new(0)).collect();
+impl Tracer {
+    fn new(ring: HeapRing, plan: Plan) -> Self {
         Self {
-            words: Box::leak(words),
-            writer: Box::into_raw(Box::new(Writer::new())),
-        }
-    }
-
-    fn tracer(&mut self, plan: Plan) -> Tracer {
-        self.words.iter().for_each(|word| word.store(0, Relaxed));
-        // SAFETY: the tracer of the case before is gone, and with it every use of the writer.
-        unsafe { self.writer.write(Writer::new()) };
-        // SAFETY: never freed; replaced only by the line above.
-        let writer: &'static Writer = unsafe { &*self.writer };
-        let (pages, rest) = self.words.split_at(PAGES * PAGE_WORDS);
-        let slot = SlotView::new(rest, &rest[SLOT_WORDS]).unwrap();
-        let geometry = SlotGeometry {
-            pages_offset: 0,
-            page_bytes: PAGE_WORDS as u32 * 8,
-            pages: PAGES as u32,
-        };
-        assert!(slot.claim(state::FREE));
-        slot.set_geometry(geometry);
-        slot.set_owner(RingId(7), 42, [0; 16]);
-        slot.publish_state(state::ACTIVE);
-        let ring = Ring {
-            pages,
-            geometry,
-            slot,
-            slot_index: 0,
-            mode: plan.mode,
-            ring_id: 7,
-            tid: 42,
-            thread_name: [0; 16],
-        };
-        // SAFETY: the only user of this writer.
-        unsafe { writer.attach(ring, 4) };
-        Tracer {
+            ring: ring.renewed(plan.mode),
             plan,
-            pages,
-            slot,
-            writer,
             naive: RefCell::default(),
             clock: RefCell::new(1),
             around: RefCell::new(0),
         }
     }
-}
 
-impl Tracer {
     /// One emit; `level` says which moment of the plan interrupts it, if any.
     fn emit(&self, payload: u64, level: Option<usize>) {
         let moment = level.and_then(|l| self.plan.moments.get(l).copied());
@@ -203,24 +145,23 @@ impl Tracer {
         let now = u64::from(event);
         interrupt(Moment::ClockRead);
         let outer = self.around.replace_with(|around| *around + 1);
-        let type_id = TypeId(16 + event);
         let base = |tick| {
             interrupt(Moment::PageFull);
-            ClockSample { tick, mono_ns: 0 }
+            base_at(tick)
         };
-        let straight = self.writer.reserve(type_id, payload, now);
-        let reserved = straight.or_else(|| self.writer.reserve_extended(type_id, payload, now));
-        let reserved = match reserved {
-            Some(reservation) => Ok(reservation),
-            None => self.writer.reserve_cold(type_id, payload, now, &base),
+        let request = Request {
+            type_id: 16 + event,
+            payload,
+            now,
         };
+        let reserved = self.ring.reserve(ALL_WAYS, request, &base);
         let expected =
             self.naive
                 .borrow_mut()
                 .reserve(self.plan.mode, outer > 0, (event, payload, now));
         let verdict = reserved.as_ref().map(|_| ()).map_err(|cause| *cause);
         assert_eq!(verdict, expected, "event {event} of {:?}", self.plan);
-        if let Ok(mut reservation) = reserved {
+        if let Ok((_, mut reservation)) = reserved {
             (0..payload).for_each(|i| reservation.set_word(i as usize, word(event, i)));
             interrupt(Moment::Reserved);
             let fate = if event % 5 == 4 {
@@ -239,16 +180,17 @@ impl Tracer {
         self.clock.replace_with(|clock| *clock + 1)
     }
 
-    /// A signal handler. While a reservation is under way around it, no page may be turned.
+    /// A signal handler. While a reservation is under way around it, no page may be switched.
     fn handler(&self, level: usize) {
-        let turned = self.slot.produced();
+        let produced = self.ring.slot.produced();
         self.check(level);
         for i in 0..self.plan.events {
             let interrupted = i == 0 || i + 1 == self.plan.events;
             self.emit(self.plan.payload, interrupted.then_some(level));
         }
         if *self.around.borrow() > 0 {
-            assert_eq!(self.slot.produced(), turned, "turned in {:?}", self.plan);
+            let now = self.ring.slot.produced();
+            assert_eq!(now, produced, "switched in {:?}", self.plan);
         }
         self.check(level);
     }
@@ -259,104 +201,66 @@ impl Tracer {
             return;
         }
         let naive = self.naive.borrow();
-        let turned = naive.pages.len();
-        assert_eq!(self.slot.produced(), turned as u64, "{:?}", self.plan);
-        assert_eq!(self.slot.lost(), naive.lost, "{:?}", self.plan);
-        let mut reservations = naive.pages[..turned.saturating_sub(PAGES)]
-            .iter()
-            .map(Vec::len)
-            .sum::<usize>();
-        for number in turned.saturating_sub(PAGES)..turned {
-            let (first_event, found) = self.read(number);
-            let expected = naive.pages[number].iter().map(Reserved::as_found);
-            assert_eq!(
-                first_event, reservations as u64,
-                "page {number} of {:?}",
-                self.plan
-            );
-            assert!(
-                found.iter().copied().eq(expected),
-                "page {number} of {:?}:\nfound {found:?}\nexpected {:?}",
-                self.plan,
-                naive.pages[number]
-            );
-            reservations += found.len();
+        let produced = naive.pages.len();
+        assert_eq!(
+            self.ring.slot.produced(),
+            produced as u64,
+            "{:?}",
+            self.plan
+        );
+        assert_eq!(self.ring.slot.lost(), naive.lost, "{:?}", self.plan);
+        let gone = produced.saturating_sub(PAGES);
+        let mut reservations: usize = naive.pages[..gone].iter().map(Vec::len).sum();
+        for number in gone..produced {
+            self.check_page(number, reservations as u64, &naive.pages[number]);
+            reservations += naive.pages[number].len();
         }
     }
 
-    fn read(&self, number: usize) -> (u64, Vec<Found>) {
-        let first = number % PAGES * PAGE_WORDS;
-        let page = &self.pages[first..first + PAGE_WORDS];
-        let mut copy = [0; PAGE_WORDS];
-        let PageRead::Copied(kept) = observe::copy_open(page, PageNumber(number as u64), &mut copy)
-        else {
+    /// Compares one page with what was reserved in it.
+    fn check_page(&self, number: usize, first_event: u64, expected: &[Reserved]) {
+        let Some(page) = self.ring.copy(number as u64) else {
             panic!("page {number} is not there: {:?}", self.plan);
         };
-        assert!(!kept.damaged, "page {number}: {:?}", self.plan);
-        let sealed = number as u64 + 1 < self.slot.produced();
-        let closed =
-            kept.words == PAGE_WORDS || copy[kept.words - 1] == pad(PAGE_WORDS - kept.words + 1);
-        assert!(
-            closed || !sealed,
-            "page {number} is not closed: {:?}",
+        let sealed = number as u64 + 1 < self.ring.slot.produced();
+        let closed = page.is_closed();
+        assert!(closed || !sealed, "page {number} is open: {:?}", self.plan);
+        assert_eq!(page.first_event(), first_event, "{number}: {:?}", self.plan);
+        let records = expected.len() as u64;
+        assert_eq!(
+            page.kept.records,
+            Some(records),
+            "{number}: {:?}",
             self.plan
         );
-        let found = walk(copy[2], &copy[HEADER_WORDS..kept.words]);
-        assert_eq!(kept.records, Some(found.len() as u64), "{:?}", self.plan);
-        (copy[4], found)
+        let mut found = page.records();
+        for reserved in expected {
+            let found = found.next();
+            assert!(
+                found.is_some_and(|found| reserved.is(found)),
+                "page {number} of {:?}: found {found:?}, expected {reserved:?}",
+                self.plan
+            );
+        }
+        assert_eq!(found.next(), None, "page {number} of {:?}", self.plan);
     }
 }
 
 impl Reserved {
-    fn as_found(&self) -> Found {
-        Found {
-            fate: self.fate,
-            event: (self.fate == Fate::Committed).then_some(self.event),
+    /// Whether this is what became of it.
+    fn is(&self, found: Found<'_>) -> bool {
+        let (number, payload, now) = self.event;
+        match found {
+            Found::Open => self.fate == Fate::Open,
+            Found::Cancelled => self.fate == Fate::Cancelled,
+            Found::Committed(event) => {
+                let words = (0..payload).map(|i| word(number, i));
+                self.fate == Fate::Committed
+                    && (event.type_id, event.tick) == (16 + number, now)
+                    && event.payload.iter().copied().eq(words)
+            }
         }
     }
-}
-
-fn pad(words: usize) -> u64 {
-    record::pack_span(record::PAD, words as u64)
-}
-
-fn word(event: u32, index: u64) -> u64 {
-    u64::from(event) << 32 | index | 1 << 63
-}
-
-/// The records in the words of a page, payloads checked.
-fn walk(base: u64, words: &[u64]) -> Vec<Found> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    let mut extension = None;
-    while at < words.len() {
-        let (fate, event, length) = match record::unpack(words[at]) {
-            Header::Pad => break,
-            Header::Busy(length) => (Fate::Open, None, length),
-            Header::Cancelled(length) => (Fate::Cancelled, None, length),
-            Header::Record { type_id, .. } if type_id.0 == record::TIME_EXTEND => {
-                extension = Some(words[at + 1]);
-                at += 2;
-                continue;
-            }
-            Header::Record {
-                ticks,
-                type_id,
-                payload_words: Some(payload),
-            } => {
-                let event = type_id.0 - 16;
-                let tick = extension.take().unwrap_or(base) + u64::from(ticks);
-                for i in 0..payload {
-                    assert_eq!(words[at + 1 + i as usize], word(event, i), "payload");
-                }
-                (Fate::Committed, Some((event, payload, tick)), 1 + payload)
-            }
-            other => panic!("{other:?} at word {at}"),
-        };
-        found.push(Found { fate, event });
-        at += length as usize;
-    }
-    found
 }
 
 fn schedules(depth: usize) -> Vec<Vec<Moment>> {
@@ -370,17 +274,21 @@ fn schedules(depth: usize) -> Vec<Vec<Moment>> {
     all
 }
 
-fn run(place: &mut Place, plan: &Plan) {
-    let tracer = place.tracer(plan.clone());
-    (0..plan.filled).for_each(|_| tracer.emit(1, None));
-    tracer.emit(plan.outer_payload, Some(0));
+/// Runs one schedule in a ring that is done with; returns that ring.
+fn run(ring: HeapRing, plan: Plan) -> HeapRing {
+    let filled = plan.filled;
+    let outer_payload = plan.outer_payload;
+    let tracer = Tracer::new(ring, plan);
+    (0..filled).for_each(|_| tracer.emit(1, None));
+    tracer.emit(outer_payload, Some(0));
     tracer.check(0);
     tracer.emit(1, None);
     tracer.check(0);
+    tracer.ring
 }
 
 fn all_at_depth(depth: usize, events: impl Iterator<Item = usize> + Clone) {
-    let mut place = Place::new();
+    let mut ring = HeapRing::new(Mode::Discard, SHAPE);
     let fills = if cfg!(miri) { 6..8 } else { 0..16 };
     for (mode, moments) in [Mode::Discard, Mode::Overwrite]
         .into_iter()
@@ -402,7 +310,7 @@ fn all_at_depth(depth: usize, events: impl Iterator<Item = usize> + Clone) {
                     events,
                     payload,
                 };
-                run(&mut place, &plan);
+                ring = run(ring, plan);
             }
         }
     }

@@ -1,76 +1,49 @@
 //! Events after a pause: the page that is open has become too old for 32 bits of ticks. With a
-//! clock of the test's own, what each event takes, on which way, and when the page turns.
+//! clock of the test's own, what each event takes, on which way, and when the page is switched.
 #![cfg(not(loom))]
 
-use std::cell::RefCell;
-use std::sync::atomic::AtomicU64;
+mod heap;
 
+use std::cell::RefCell;
+use std::sync::atomic::Ordering::Relaxed;
+
+use heap::{ALL_WAYS, Found, HeapRing, Request, Shape, Way, base_at};
+use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
 use ringmark_format::record::{self, Header};
 use ringmark_format::session::Mode;
-use ringmark_format::slot::state;
-use ringmark_format::{PageNumber, RingId, TypeId};
-use ringmark_ring::observe::{self, HEADER_WORDS};
-use ringmark_ring::writer::{PAYLOAD_WORDS_MAX, Ring};
-use ringmark_ring::{ClockSample, PageRead, Reservation, SlotGeometry, SlotView, Writer};
+use ringmark_ring::observe::HEADER_WORDS;
+use ringmark_ring::writer::PAYLOAD_WORDS_MAX;
+use ringmark_ring::{Reservation, Writer};
 
-const PAGE_BYTES: u32 = 4096;
-const PAGE_WORDS: usize = PAGE_BYTES as usize / 8;
+const PAGE_WORDS: usize = 512;
 const ROOM: usize = PAGE_WORDS - HEADER_WORDS;
 const PAGES: usize = 4;
+const SHAPE: Shape = Shape {
+    page_words: PAGE_WORDS,
+    pages: PAGES,
+};
 /// 2^32 ticks and one more.
 const PAUSE: u64 = 1 << 32;
 
-/// Where a record was reserved.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
-    Straight,
-    Extended,
-    Cold,
-}
-
 struct Heap {
-    writer: &'static Writer,
-    slot: SlotView<'static>,
-    pages: &'static [AtomicU64],
+    ring: HeapRing,
     /// Tick of every recorded event; its number is its place.
     ticks: RefCell<Vec<u64>>,
 }
 
-fn words(count: usize) -> &'static [AtomicU64] {
-    Box::leak((0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>())
+fn heap(mode: Mode) -> Heap {
+    Heap {
+        ring: HeapRing::new(mode, SHAPE),
+        ticks: RefCell::default(),
+    }
 }
 
-fn heap(mode: Mode) -> Heap {
-    let geometry = SlotGeometry {
-        pages_offset: 0,
-        page_bytes: PAGE_BYTES,
-        pages: PAGES as u32,
-    };
-    let slot = SlotView::new(words(32), &words(1)[0]).unwrap();
-    assert!(slot.claim(state::FREE));
-    slot.set_geometry(geometry);
-    slot.set_owner(RingId(7), 42, [0; 16]);
-    slot.publish_state(state::ACTIVE);
-    let pages = words(PAGES * PAGE_WORDS);
-    let writer: &'static Writer = Box::leak(Box::new(Writer::new()));
-    let ring = Ring {
-        pages,
-        geometry,
-        slot,
-        slot_index: 0,
-        mode,
-        ring_id: 7,
-        tid: 42,
-        thread_name: [0; 16],
-    };
-    // SAFETY: the only user of this writer.
-    unsafe { writer.attach(ring, 4) };
-    Heap {
-        writer,
-        slot,
-        pages,
-        ticks: RefCell::default(),
+impl std::ops::Deref for Heap {
+    type Target = HeapRing;
+
+    fn deref(&self) -> &HeapRing {
+        &self.ring
     }
 }
 
@@ -84,18 +57,12 @@ impl Heap {
 
     /// As an event does it.
     fn reserve(&self, now: u64) -> Result<(Way, Reservation<'static>), Cause> {
-        let type_id = TypeId(16);
-        let base = |tick| ClockSample { tick, mono_ns: 0 };
-        let straight = || self.writer.reserve(type_id, 1, now);
-        let extended = || self.writer.reserve_extended(type_id, 1, now);
-        let (way, mut reservation) = if let Some(reservation) = straight() {
-            (Way::Straight, reservation)
-        } else if let Some(reservation) = extended() {
-            (Way::Extended, reservation)
-        } else {
-            let cold = self.writer.reserve_cold(type_id, 1, now, &base);
-            (Way::Cold, cold?)
+        let request = Request {
+            type_id: 16,
+            payload: 1,
+            now,
         };
+        let (way, mut reservation) = self.ring.reserve(ALL_WAYS, request, &base_at)?;
         let mut ticks = self.ticks.borrow_mut();
         reservation.set_word(0, ticks.len() as u64);
         ticks.push(now);
@@ -104,55 +71,28 @@ impl Heap {
 
     /// Events in each page that is there, all of them with their ticks.
     fn events(&self) -> Vec<usize> {
-        let produced = self.slot.produced();
-        let live = produced.saturating_sub(PAGES as u64)..produced;
-        live.map(|number| self.events_of(number)).collect()
+        self.live().map(|number| self.events_of(number)).collect()
     }
 
     fn events_of(&self, number: u64) -> usize {
-        let first = number as usize % PAGES * PAGE_WORDS;
-        let page = &self.pages[first..first + PAGE_WORDS];
-        let mut copy = vec![0; PAGE_WORDS];
-        let PageRead::Copied(kept) = observe::copy_open(page, PageNumber(number), &mut copy) else {
-            panic!("page {number} is not there");
-        };
-        assert!(!kept.damaged, "page {number} is damaged");
-        let (mut at, mut found, mut extended) = (HEADER_WORDS, 0, None);
-        while at < kept.words {
-            at += match record::unpack(copy[at]) {
-                Header::Pad => break,
-                Header::Record { type_id, .. } if type_id.0 == record::TIME_EXTEND => {
-                    extended = Some(copy[at + 1]);
-                    2
-                }
-                Header::Record { ticks, .. } => {
-                    let tick = extended.take().unwrap_or(copy[2] + u64::from(ticks));
-                    let event = copy[at + 1] as usize;
-                    assert_eq!(tick, self.ticks.borrow()[event], "tick of event {event}");
-                    found += 1;
-                    2
-                }
-                other => panic!("{other:?} in page {number}"),
+        let page = self.copy(number).unwrap();
+        for found in page.records() {
+            let Found::Committed(event) = found else {
+                panic!("{found:?} in page {number}");
             };
+            let number = event.payload[0];
+            let expected = self.ticks.borrow()[number as usize];
+            assert_eq!(event.tick, expected, "tick of event {number}");
         }
-        assert_eq!(kept.records, Some(found as u64), "page {number}");
+        let found = page.records().count();
+        assert_eq!(page.kept.records, Some(found as u64), "page {number}");
         found
-    }
-
-    fn lost(&self, cause: Cause) -> u64 {
-        self.slot.lost()[cause as usize]
     }
 
     /// Words of the open page that are in use.
     fn used(&self) -> usize {
         let number = self.slot.produced() - 1;
-        let first = number as usize % PAGES * PAGE_WORDS;
-        let mut copy = vec![0; PAGE_WORDS];
-        let page = &self.pages[first..first + PAGE_WORDS];
-        match observe::copy_open(page, PageNumber(number), &mut copy) {
-            PageRead::Copied(kept) => kept.words,
-            PageRead::NotThere => panic!("page {number} is not there"),
-        }
+        self.copy(number).unwrap().kept.words
     }
 }
 
@@ -250,7 +190,7 @@ fn given_up_it_is_one_cancel() {
     let heap = heap(Mode::Overwrite);
     heap.emit(1000).unwrap();
     drop(heap.writer.reserve_extended(TypeId(16), 1, 1000 + PAUSE));
-    let word = heap.pages[HEADER_WORDS + 2].load(std::sync::atomic::Ordering::Relaxed);
+    let word = heap.pages[HEADER_WORDS + 2].load(Relaxed);
     assert_eq!(record::unpack(word), Header::Cancelled(4));
 }
 
@@ -262,7 +202,7 @@ fn a_long_record_is_extended() {
     let long = heap.writer.reserve_extended(TypeId(16), 300, now).unwrap();
     long.commit();
     let words = &heap.pages[HEADER_WORDS + 2..];
-    let words = [0, 1, 2, 3].map(|i| words[i].load(std::sync::atomic::Ordering::Relaxed));
+    let words = [0, 1, 2, 3].map(|i| words[i].load(Relaxed));
     let extension = record::pack(0, TypeId(record::TIME_EXTEND), 1);
     let inner = record::pack(0, TypeId(16), 300);
     assert_eq!(words, [extension, now, inner, 300]);

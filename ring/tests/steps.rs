@@ -2,24 +2,24 @@
 //! `RUSTFLAGS="--cfg steps" cargo test -p ringmark-ring --test steps`.
 #![cfg(steps)]
 
+mod heap;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::AtomicU64;
 
+use heap::{ALL_WAYS, Found, HeapRing, Request, Shape, base_at, word};
 use ringmark_format::counters::CAUSES;
-use ringmark_format::record::{self, Header};
 use ringmark_format::session::Mode;
-use ringmark_format::slot::state;
-use ringmark_format::{PageNumber, RingId, TypeId};
-use ringmark_ring::observe::{self, HEADER_WORDS};
-use ringmark_ring::slot::SLOT_WORDS;
-use ringmark_ring::writer::Ring;
-use ringmark_ring::{ClockSample, PageRead, Reservation, SlotGeometry, SlotView, Writer, steps};
+use ringmark_ring::observe::HEADER_WORDS;
+use ringmark_ring::{Reservation, steps};
 
 const ROOM: usize = 10;
-const PAGE_WORDS: usize = HEADER_WORDS + ROOM;
 const PAGES: usize = 3;
+const SHAPE: Shape = Shape {
+    page_words: HEADER_WORDS + ROOM,
+    pages: PAGES,
+};
 
 /// One schedule: a handler of `events` events at step `first`, and one at step `second`, counted
 /// over all steps, the first handler's own included.
@@ -49,9 +49,7 @@ struct Open {
 
 struct Tracer {
     plan: Plan,
-    pages: &'static [AtomicU64],
-    slot: SlotView<'static>,
-    writer: &'static Writer,
+    ring: HeapRing,
     /// Page and payload words of every committed event.
     committed: RefCell<BTreeMap<u32, (u64, u64)>>,
     begun: Cell<u32>,
@@ -61,40 +59,10 @@ struct Tracer {
     open: RefCell<Vec<Open>>,
 }
 
-fn words(count: usize) -> &'static [AtomicU64] {
-    Box::leak((0..count).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>())
-}
-
 fn tracer(plan: Plan) -> Tracer {
-    let geometry = SlotGeometry {
-        pages_offset: 0,
-        page_bytes: PAGE_WORDS as u32 * 8,
-        pages: PAGES as u32,
-    };
-    let slot = SlotView::new(words(SLOT_WORDS), &words(1)[0]).unwrap();
-    assert!(slot.claim(state::FREE));
-    slot.set_geometry(geometry);
-    slot.set_owner(RingId(7), 42, [0; 16]);
-    slot.publish_state(state::ACTIVE);
-    let pages = words(PAGES * PAGE_WORDS);
-    let writer: &'static Writer = Box::leak(Box::new(Writer::new()));
-    let ring = Ring {
-        pages,
-        geometry,
-        slot,
-        slot_index: 0,
-        mode: plan.mode,
-        ring_id: 7,
-        tid: 42,
-        thread_name: [0; 16],
-    };
-    // SAFETY: the only user of this writer.
-    unsafe { writer.attach(ring, 4) };
     Tracer {
         plan,
-        pages,
-        slot,
-        writer,
+        ring: HeapRing::new(plan.mode, SHAPE),
         committed: RefCell::default(),
         begun: Cell::new(0),
         reserved: Cell::new(0),
@@ -113,21 +81,17 @@ impl Tracer {
 
     fn reserve(&self, payload: u64) -> Option<Open> {
         let event = self.begun.replace(self.begun.get() + 1);
-        let now = self.tick_of(event);
-        let type_id = TypeId(16 + event);
-        let base = |tick| ClockSample { tick, mono_ns: 0 };
-        let straight = self.writer.reserve(type_id, payload, now);
-        let reserved = straight.or_else(|| self.writer.reserve_extended(type_id, payload, now));
-        let reserved = match reserved {
-            Some(reservation) => Ok(reservation),
-            None => self.writer.reserve_cold(type_id, payload, now, &base),
+        let request = Request {
+            type_id: 16 + event,
+            payload,
+            now: self.tick_of(event),
         };
-        match reserved {
-            Ok(reservation) => {
+        match self.ring.reserve(ALL_WAYS, request, &base_at) {
+            Ok((_, reservation)) => {
                 self.reserved.set(self.reserved.get() + 1);
                 Some(Open {
                     event,
-                    page: self.quiet(|| self.slot.produced()) - 1,
+                    page: self.quiet(|| self.ring.slot.produced()) - 1,
                     payload,
                     reservation,
                 })
@@ -165,28 +129,31 @@ impl Tracer {
         if step != self.plan.first && step != self.plan.second {
             return;
         }
-        let turned = self.quiet(|| self.check(false));
+        let produced = self.quiet(|| self.check(false));
         let emitted = self.plan.events - u32::from(self.plan.leaves_open);
         (0..emitted).for_each(|_| self.emit(self.plan.handler_payload));
         if self.plan.leaves_open {
             let open = self.reserve(self.plan.handler_payload);
             self.open.borrow_mut().extend(open);
         }
-        let turned_now = self.quiet(|| self.check(false));
+        let produced_now = self.quiet(|| self.check(false));
         assert_eq!(
-            turned, turned_now,
-            "a handler turned a page: {:?}",
+            produced, produced_now,
+            "a handler switched a page: {:?}",
             self.plan
         );
     }
 
     /// What was committed is found, once and whole; nothing else is. Returns *produced*.
     fn check(&self, at_rest: bool) -> u64 {
-        let turned = self.slot.produced();
         let mut expected = self.committed.borrow().clone();
-        // The page in this place may be on its way out.
-        let live = turned.saturating_sub(PAGES as u64 - u64::from(!at_rest))..turned;
+        let mut live = self.ring.live();
+        if !at_rest && live.end >= PAGES as u64 {
+            // The page in this place may be on its way out.
+            live.start += 1;
+        }
         expected.retain(|_, (page, _)| live.contains(page));
+        let produced = live.end;
         let mut first_events = None;
         for number in live {
             let (first_event, found) = self.read(number, &mut expected, at_rest);
@@ -205,11 +172,16 @@ impl Tracer {
             self.plan
         );
         if at_rest {
-            assert_eq!(self.slot.lost(), *self.lost.borrow(), "{:?}", self.plan);
+            assert_eq!(
+                self.ring.slot.lost(),
+                *self.lost.borrow(),
+                "{:?}",
+                self.plan
+            );
             let reservations = first_events.unwrap_or(0);
             assert_eq!(reservations, self.reserved.get(), "{:?}", self.plan);
         }
-        turned
+        produced
     }
 
     fn read(
@@ -218,59 +190,30 @@ impl Tracer {
         expected: &mut BTreeMap<u32, (u64, u64)>,
         at_rest: bool,
     ) -> (u64, u64) {
-        let first = number as usize % PAGES * PAGE_WORDS;
-        let page = &self.pages[first..first + PAGE_WORDS];
-        let mut copy = [0; PAGE_WORDS];
-        let PageRead::Copied(kept) = observe::copy_open(page, PageNumber(number), &mut copy) else {
+        let Some(page) = self.ring.copy(number) else {
             panic!("page {number} is not there: {:?}", self.plan);
         };
-        assert!(!kept.damaged, "page {number} is damaged: {:?}", self.plan);
-        let (mut at, mut base) = (HEADER_WORDS, copy[2]);
-        while at < kept.words {
-            at += match record::unpack(copy[at]) {
-                Header::Pad => break,
-                Header::Busy(words) if !at_rest => words as usize,
-                Header::Record { type_id, .. } if type_id.0 == record::TIME_EXTEND => {
-                    base = copy[at + 1];
-                    2
-                }
-                Header::Record {
-                    ticks,
-                    type_id,
-                    payload_words: Some(payload),
-                } => {
-                    let event = type_id.0 - 16;
-                    assert_eq!(
-                        base + u64::from(ticks),
-                        self.tick_of(event),
-                        "{:?}",
-                        self.plan
-                    );
-                    base = copy[2];
-                    (0..payload).for_each(|i| {
-                        let found = copy[at + 1 + i as usize];
-                        assert_eq!(found, word(event, i), "event {event}: {:?}", self.plan);
-                    });
-                    let known = expected.remove(&event);
-                    assert!(
-                        known.is_some() || !at_rest,
-                        "event {event}: {:?}",
-                        self.plan
-                    );
-                    1 + payload as usize
-                }
+        for found in page.records() {
+            let event = match found {
+                Found::Open if !at_rest => continue,
+                Found::Committed(event) => event,
                 other => panic!("{other:?} in page {number}: {:?}", self.plan),
             };
+            let number = event.type_id - 16;
+            assert_eq!(event.tick, self.tick_of(number), "{:?}", self.plan);
+            for (i, found) in event.payload.iter().enumerate() {
+                let expected = word(number, i as u64);
+                assert_eq!(*found, expected, "event {number}: {:?}", self.plan);
+            }
+            let known = expected.remove(&number);
+            let plan = &self.plan;
+            assert!(known.is_some() || !at_rest, "event {number}: {plan:?}");
         }
-        let closed = at == PAGE_WORDS || record::unpack(copy[at]) == Header::Pad;
-        let sealed = number + 1 < self.slot.produced();
+        let sealed = number + 1 < self.ring.slot.produced();
+        let closed = page.is_closed();
         assert!(closed || !sealed, "page {number} is open: {:?}", self.plan);
-        (copy[4], kept.records.unwrap())
+        (page.first_event(), page.kept.records.unwrap())
     }
-}
-
-fn word(event: u32, index: u64) -> u64 {
-    u64::from(event) << 32 | index | 1 << 63
 }
 
 /// Runs one schedule; returns how many steps there were.
@@ -284,7 +227,7 @@ fn run(plan: Plan) -> u32 {
     steps::set_handler(None);
     let steps = tracer.step.get();
     if plan.leaves_open {
-        // A lap of the ring, if it turned.
+        // A lap of the ring, if its pages were switched.
         (0..2 * PAGES * ROOM).for_each(|_| tracer.emit(0));
         tracer.check(false);
         let open = tracer.open.take();

@@ -87,12 +87,9 @@ pub const UNSAFE_FILES: &[&str] = &[
     "producer/examples/hot_path.rs",
     // Writers over plain memory and over loom's.
     "ring/tests/any_order.rs",
-    "ring/tests/heap_ring.rs",
+    "ring/tests/heap/mod.rs",
     "ring/tests/loom_handover.rs",
     "ring/tests/models/mod.rs",
-    "ring/tests/nesting.rs",
-    "ring/tests/old_page.rs",
-    "ring/tests/steps.rs",
     // A bare write loop straight from a live map, to measure against; a producer made by hand.
     "benches/benches/record.rs",
     "reader/tests/common/mod.rs",
