@@ -4,7 +4,7 @@
 #define RINGMARK_LAYOUT_H
 
 /* Must be the library's: else its types stay off. */
-#define RINGMARK_LAYOUT 0x9f7f4e552ec8a75bULL
+#define RINGMARK_LAYOUT 0x50f97295e398f526ULL
 
 #define RINGMARK_WRITER_BEGUN 0U /* u64: reservations begun */
 #define RINGMARK_WRITER_ENDED 8U /* u64: reservations ended, in any order */
