@@ -199,7 +199,7 @@ fn a_wrong_text_is_seen() {
 }
 
 /// A vector as a writer of another version of the format would have made it: the SESSION blocks
-/// changed, and behind each block one of a kind that no other reader knows.
+/// changed, and behind each block one of a kind that no version knows.
 fn of_version(bytes: &[u8], change: fn(&mut SessionHeader)) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = bytes;

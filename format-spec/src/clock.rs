@@ -42,6 +42,17 @@ impl Rate {
 /// Ticks that must lie between two samples for the later one to be used.
 pub const SAMPLE_SPACING_TICKS: u64 = 1 << 26;
 
+/// A piece of a [`TickMap`], in which time is linear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapPiece {
+    /// The sample that the piece begins with.
+    pub from: Sample,
+    /// The sample that ends the piece; `None`: it goes on at the nominal rate.
+    pub to: Option<Sample>,
+    /// The nominal rate.
+    pub rate: Rate,
+}
+
 /// The map from ticks to `CLOCK_MONOTONIC` of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TickMap {
@@ -73,13 +84,16 @@ impl TickMap {
         }
     }
 
-    /// The piece of the map that holds `tick`: its first sample, the sample that ends it, and the
-    /// nominal rate, which goes on after the last sample. `None`: `tick` lies before the first one.
+    /// The piece of the map that holds `tick`; `None`: `tick` lies before the first sample.
     #[must_use]
-    pub fn segment(&self, tick: u64) -> Option<(Sample, Option<Sample>, Rate)> {
+    pub fn piece(&self, tick: u64) -> Option<MapPiece> {
         let after = self.samples.partition_point(|s| s.tick <= tick);
         let from = *self.samples.get(after.checked_sub(1)?)?;
-        Some((from, self.samples.get(after).copied(), self.rate))
+        Some(MapPiece {
+            from,
+            to: self.samples.get(after).copied(),
+            rate: self.rate,
+        })
     }
 
     /// `CLOCK_MONOTONIC` of `tick`, in ns. Before the first sample the nominal rate counts back,

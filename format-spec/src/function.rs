@@ -2,7 +2,7 @@
 //!
 //! A type with [`crate::record::FUNCTION_BIT`] set is a function type: bits `0..21` its number,
 //! [`EXIT_BIT`] and [`LOOSE_BIT`] what happened. The payload of an entry is empty, or a
-//! [`caller_word`], then integer arguments; that of an exit is empty, or the return value.
+//! [`CallerWord`], then integer arguments; that of an exit is empty, or the return value.
 
 use crate::record::FUNCTION_BIT;
 
@@ -91,12 +91,25 @@ numbered! {
     }
 }
 
-/// Takes the first payload word of an entry apart: return address (0: not known) and CPU (`None`:
-/// not known).
-#[must_use]
-pub const fn caller_word(word: u64) -> (u64, Option<u32>) {
-    let cpu = (word >> CALLER_BITS) as u32;
-    (word & ((1 << CALLER_BITS) - 1), cpu.checked_sub(1))
+/// Where a function was called from: the first payload word of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallerWord {
+    /// Return address, [`CALLER_BITS`] bits; 0: not known.
+    pub address: u64,
+    /// CPU that the entry was recorded on; `None`: not known.
+    pub cpu: Option<u32>,
+}
+
+impl CallerWord {
+    /// Takes the word apart.
+    #[must_use]
+    pub const fn unpack(word: u64) -> Self {
+        let cpu = (word >> CALLER_BITS) as u32;
+        Self {
+            address: word & ((1 << CALLER_BITS) - 1),
+            cpu: cpu.checked_sub(1),
+        }
+    }
 }
 
 /// Bits of the return address in an entry's first payload word.

@@ -11,8 +11,8 @@ use ringmark_format::block_at::{self, BlockFault};
 use ringmark_format::codec::decode;
 use ringmark_format::{PageNumber, RingId, Uuid};
 
+use crate::blocks::byte_window::ByteWindow;
 use crate::blocks::damage::{Damage, Fault, PageId, looks_like};
-use crate::blocks::input::Window;
 
 /// Bytes that may be searched again after wrong content CRCs, beyond the size of the input. The
 /// bound keeps the time linear for a hostile input.
@@ -44,7 +44,7 @@ pub enum Item<'a> {
 ///
 /// Every block it gives has passed its checks. Memory is bounded by the largest block.
 pub struct BlockReader<R> {
-    window: Window<R>,
+    window: ByteWindow<R>,
     source: Arc<str>,
     block: u64,
     /// Bytes of the window's front that the latest block took.
@@ -60,6 +60,8 @@ pub struct BlockReader<R> {
     done: bool,
 }
 
+/// A container that is being read: its decoded content, and how far it was read. All of its
+/// blocks have the place of the container.
 struct Container {
     raw: Vec<u8>,
     at: usize,
@@ -68,6 +70,8 @@ struct Container {
     offset: u64,
 }
 
+/// What a step of the reader finds: a checked block, damage with the page that it concerns, or
+/// the end of the input.
 enum Found {
     Block(BlockHeader),
     Damage(Fault, Option<PageId>),
@@ -87,7 +91,7 @@ impl<R: Read> BlockReader<R> {
     /// A reader at the start of `input`. Messages call the input `source`, usually a path.
     pub fn new(source: &str, input: R) -> Self {
         Self {
-            window: Window::new(input),
+            window: ByteWindow::new(input),
             source: source.into(),
             block: 0,
             taken: 0,
@@ -187,7 +191,8 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// The checked header at the window's front.
+    /// The checked header at the window's front, of which `there` bytes were read. A wrong magic
+    /// is explained by what the bytes look like.
     fn header_here(&self, there: usize) -> Result<BlockHeader, Fault> {
         let front = self.window.bytes();
         if there == 0 {
@@ -205,6 +210,8 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
+    /// Waits for the content of a checked header and checks it too. A container is decoded here;
+    /// its blocks come with the next steps.
     fn content_here(&mut self, header: &BlockHeader) -> Found {
         let stored = header.stored_bytes as usize;
         let whole = header.whole_bytes();
@@ -277,7 +284,8 @@ impl<R: Read> BlockReader<R> {
         Found::Damage(fault, page)
     }
 
-    /// Goes to the next place where a valid header stands.
+    /// Goes to the next place where a valid header stands. The window moves from magic to magic,
+    /// so that the search takes time linear in the bytes that it passes.
     fn search(&mut self) -> Found {
         loop {
             let there = match self.window.fill(BlockHeader::BYTES) {
@@ -297,7 +305,8 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// Says how much was skipped, if that is not just the damaged block.
+    /// Ends a search. The bytes that were skipped are reported, unless they are just the damaged
+    /// block, which was reported before.
     fn found_again(&mut self, found: Found) -> Found {
         let since = self.lost_since.take().unwrap_or(0);
         self.block += 1;
@@ -344,7 +353,8 @@ impl<R: Read> BlockReader<R> {
     }
 }
 
-/// The header of the checked block at the front of `rest`.
+/// The header of the block at the front of `rest`, inside a container. The whole block is
+/// checked, header and content.
 fn inner_block(rest: &[u8]) -> Result<BlockHeader, (Fault, Option<PageId>)> {
     let header = header_at(rest).map_err(|fault| (fault, None))?;
     let page = page_id(&header);
@@ -384,6 +394,8 @@ fn content_of<'a>(header: &BlockHeader, bytes: &'a [u8]) -> Option<&'a [u8]> {
     behind.get(..header.stored_bytes as usize)
 }
 
+/// Offset of the first magic of a block in `bytes`. `None`: there is none, and the last 3 bytes
+/// may be the beginning of one.
 fn find_magic(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

@@ -33,6 +33,8 @@ fn record_bytes(bytes: &[u8], at: usize) -> Option<usize> {
     fits.then_some(8 * words as usize)
 }
 
+/// The conflict of two copies whose record at `at` differs: the first word that differs, and
+/// what each copy has there.
 fn conflict(at: usize, found: &[u8], kept: &[u8]) -> Fault {
     let differs = (at..found.len().min(kept.len()))
         .step_by(8)
@@ -45,7 +47,9 @@ fn conflict(at: usize, found: &[u8], kept: &[u8]) -> Fault {
     }
 }
 
-/// Joins `new` into `kept`, which has the same identity.
+/// Joins `new` into `kept`, which has the same identity. After a conflict `kept` is as it was.
+///
+/// The seal of either copy counts, and the earlier of their windows.
 pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
     let (old, fresh) = (&kept.bytes, &new.bytes);
     if kept.page_bytes != new.page_bytes {

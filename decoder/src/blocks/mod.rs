@@ -1,6 +1,6 @@
 //! Bytes become checked blocks, and blocks become pages; what fails its check becomes damage.
 //!
-//! 1. [`input`] slides a window over the bytes of a file or a pipe.
+//! 1. [`byte_window`] slides a window over the bytes of a file or a pipe.
 //! 2. [`block_reader`] finds the blocks in it and opens containers.
 //! 3. [`page`] checks the content of a PAGE block and walks its records.
 //! 4. [`join`] makes one page out of two copies.
@@ -8,7 +8,7 @@
 //! [`damage`] says what could not be used, and where it stands.
 
 pub(crate) mod block_reader;
+mod byte_window;
 pub(crate) mod damage;
-mod input;
 pub(crate) mod join;
 pub(crate) mod page;

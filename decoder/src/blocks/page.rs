@@ -71,7 +71,8 @@ impl Summary {
     }
 }
 
-/// A record as the walk finds it.
+/// A committed record, as a walk finds it: tick and type from its header word, the payload
+/// borrowed from the page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
     /// Its number within the page.
@@ -81,8 +82,8 @@ pub(crate) struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// What a walk meets.
-pub(crate) enum Step<'a> {
+/// What became of a reservation, as a walk over the page finds it.
+pub(crate) enum Reservation<'a> {
     Event(Record<'a>),
     Cancelled,
     Uncommitted,
@@ -90,7 +91,10 @@ pub(crate) enum Step<'a> {
     LeftOut,
 }
 
-/// Walks the records of a page.
+/// Walks the records of a page in the order of their reservation.
+///
+/// Nothing in the bytes is trusted: each length is checked against the rest of the page. The walk
+/// ends at the first word that cannot start a record, and keeps the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
@@ -167,17 +171,19 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A reservation without an event.
-    fn hole(&mut self, record: Header, step: Step<'a>) -> Option<Step<'a>> {
+    /// Moves on over a reservation that became no event. It has a number all the same, and ends a
+    /// time extension before it.
+    fn hole(&mut self, record: Header, step: Reservation<'a>) -> Option<Reservation<'a>> {
         self.pass(record.words(|| None).unwrap_or(0))?;
         self.index += 1;
         self.extended = None;
         Some(step)
     }
 
-    /// The next record; `None` at the end or before a fault.
+    /// The next reservation; `None` at the end or before a fault. Time extensions are taken into
+    /// the record after them.
     #[inline]
-    pub(crate) fn step(&mut self) -> Option<Step<'a>> {
+    pub(crate) fn step(&mut self) -> Option<Reservation<'a>> {
         loop {
             let at = self.at;
             let Some(word) = word_at(self.bytes, at) else {
@@ -205,8 +211,8 @@ impl<'a> Walk<'a> {
                     }
                     return None;
                 }
-                Header::Busy(_) => return self.hole(record, Step::Uncommitted),
-                Header::Cancelled(_) => return self.hole(record, Step::Cancelled),
+                Header::Busy(_) => return self.hole(record, Reservation::Uncommitted),
+                Header::Cancelled(_) => return self.hole(record, Reservation::Cancelled),
             };
             let words = record.words(|| word_at(self.bytes, at + 8));
             self.pass(words.unwrap_or(u64::MAX))?;
@@ -223,7 +229,7 @@ impl<'a> Walk<'a> {
             if type_id.0 < record::FIRST_TYPE {
                 self.index += 1;
                 self.extended = None;
-                return Some(Step::Reserved);
+                return Some(Reservation::Reserved);
             }
             let counted = self.tick_base.wrapping_add(u64::from(ticks));
             let tick = self.extended.take().unwrap_or(counted);
@@ -232,13 +238,13 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn event(&mut self, tick: u64, type_id: TypeId, payload: &'a [u8]) -> Step<'a> {
+    fn event(&mut self, tick: u64, type_id: TypeId, payload: &'a [u8]) -> Reservation<'a> {
         let index = self.index;
         self.index += 1;
         if tick < self.from && self.kept.binary_search(&index).is_err() {
-            return Step::LeftOut;
+            return Reservation::LeftOut;
         }
-        Step::Event(Record {
+        Reservation::Event(Record {
             index,
             tick,
             type_id,
@@ -370,7 +376,7 @@ impl Page {
         let mut sound = walk.at();
         while let Some(step) = walk.step() {
             match step {
-                Step::Event(record) => {
+                Reservation::Event(record) => {
                     summary.events += 1;
                     summary.backward += u64::from(record.tick < last);
                     last = record.tick;
@@ -381,10 +387,10 @@ impl Page {
                     summary.ticks = Some((low.min(last), high.max(last)));
                     meet(record.type_id);
                 }
-                Step::Cancelled => summary.cancelled += 1,
-                Step::Uncommitted => summary.uncommitted += 1,
-                Step::Reserved => summary.reserved += 1,
-                Step::LeftOut => summary.left_out += 1,
+                Reservation::Cancelled => summary.cancelled += 1,
+                Reservation::Uncommitted => summary.uncommitted += 1,
+                Reservation::Reserved => summary.reserved += 1,
+                Reservation::LeftOut => summary.left_out += 1,
             }
             sound = walk.at();
         }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::{Page, Record, Step, Walk};
+use crate::blocks::page::{Page, Record, Reservation, Walk};
 use crate::events::event::{Event, Lost, Output};
 use crate::trace_file::loss::{self, SlotLosses};
 use crate::trace_file::schema::EventType;
@@ -26,6 +26,9 @@ pub(crate) struct Spans<'a> {
 }
 
 /// A slot on its way through the merge.
+///
+/// Its times never go back: a record with an earlier tick than the one before it has the time of
+/// that one in the merge, and its own time in the output.
 pub(crate) struct Cursor<'a> {
     session: &'a Session,
     session_number: usize,
@@ -83,7 +86,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn advance(&mut self) -> Option<u64> {
         loop {
             match self.walk.as_mut().and_then(Walk::step) {
-                Some(Step::Event(record)) => {
+                Some(Reservation::Event(record)) => {
                     let tick = record.tick;
                     self.record = Some(record);
                     return Some(self.time(tick));
@@ -211,7 +214,8 @@ impl<'a> Cursor<'a> {
         Some(event)
     }
 
-    /// Finds span and parent, and keeps track of the spans that are open.
+    /// Finds span and parent of an event, and keeps track of the spans that are open. `around` is
+    /// the innermost span around the record, finished or entered.
     fn place(
         &mut self,
         event: &mut Event<'a>,
@@ -258,6 +262,8 @@ impl<'a> Cursor<'a> {
         self.follow(event.ty.shape, id, spans);
     }
 
+    /// Keeps track of what is entered in this ring. A span may be left in another order than it
+    /// was entered.
     fn follow(&mut self, shape: Option<Shape>, id: u64, spans: &mut Spans<'a>) {
         match shape {
             Some(Shape::SpanEnter) if self.entered.len() < ENTERED_MAX => self.entered.push(id),
@@ -293,13 +299,14 @@ fn unordered(pages: &[Page]) -> usize {
     }
 }
 
-/// The records of pages by tick; those of one tick in the order of reservation.
+/// The records of pages by tick; records of one tick stay in the order of reservation. Memory is
+/// that of the pages that overlap.
 fn by_time(pages: &[Page]) -> Vec<(&Page, Record<'_>)> {
     let mut records = Vec::new();
     for page in pages {
         let mut walk = page.walk();
         while let Some(step) = walk.step() {
-            if let Step::Event(record) = step {
+            if let Reservation::Event(record) = step {
                 records.push((page, record));
             }
         }

@@ -75,7 +75,8 @@ impl Moment {
         nanoseconds(text).map(Self::SinceStart).ok_or_else(wrong)
     }
 
-    /// Whether (since start, since 1970) lies before it.
+    /// Whether a time lies before this moment: `t_ns` since the session's start, which is the same
+    /// time as `wall_ns` since 1970.
     const fn is_after(self, t_ns: u64, wall_ns: u64) -> bool {
         match self {
             Self::Wall(ns) => wall_ns < ns,
@@ -309,6 +310,8 @@ impl Condition {
         glob(self.text.as_bytes(), found)
     }
 
+    /// Compares a value with the text of the condition, by the kind of the value: numbers by order,
+    /// texts and bytes by pattern. An array passes if one of its values does.
     fn compare(&self, value: Value<'_>) -> bool {
         let integer = match value {
             Value::U64(n) => i128::from(n),

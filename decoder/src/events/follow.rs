@@ -89,7 +89,8 @@ fn lost_before<'a>(event: &Event<'a>, loss: Loss) -> Lost<'a> {
 }
 
 impl Shown {
-    /// Whether the event with this number was not shown yet; it is from now on.
+    /// Whether the event with this number was not shown before; from now on it counts as shown.
+    /// Numbers that it passes over are remembered as holes, which may be committed later.
     fn is_new(&mut self, seq: u64) -> bool {
         if seq < self.next {
             return self.holes.remove(&seq);
@@ -100,8 +101,8 @@ impl Shown {
         true
     }
 
-    /// What was lost between what was shown and the page of this event. What happened before the
-    /// first page is history.
+    /// The losses between what was shown and the page of this event. Losses before the first page
+    /// are not reported: they happened before the follower began.
     fn losses_before(&mut self, event: &Event<'_>) -> Vec<Loss> {
         let header = &event.page.header;
         let start = header.first_event;

@@ -83,7 +83,8 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Starts the slot whose head is the earliest; it stays at the heap's top while it runs.
+    /// Starts the slot whose head is the earliest. It stays at the heap's top while it runs, up to
+    /// the key of the second earliest, which is given too.
     #[inline]
     fn switch(&mut self) -> Option<(usize, Key)> {
         let keys = self.heap.as_slice();
@@ -96,7 +97,8 @@ impl<'a> Events<'a> {
         Some((number, child(1).min(child(2))))
     }
 
-    /// Puts the slot that ran where it belongs now.
+    /// Puts the slot that ran where it belongs now: at the time of its next item, or out of the
+    /// heap if it has none.
     #[inline]
     fn stop(&mut self, number: usize, time: Option<u64>) {
         let Some(mut top) = self.heap.peek_mut() else {

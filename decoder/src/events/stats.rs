@@ -40,8 +40,10 @@ pub struct RingCount<'a> {
     pub events: u64,
     /// Lost, overwritten and missing events of the ring.
     pub lost: u64,
-    /// Time of the first and of the last event, in ns since the session's start.
-    pub t_ns: (u64, u64),
+    /// Time of the first event, in ns since the session's start.
+    pub first_ns: u64,
+    /// Time of the last event, in ns since the session's start.
+    pub last_ns: u64,
 }
 
 /// Counts per type and per ring, each in the order of first appearance.
@@ -112,12 +114,14 @@ impl<'a> Stats<'a> {
                 comm: event.comm(),
                 events: 0,
                 lost: 0,
-                t_ns: (event.t_ns, event.t_ns),
+                first_ns: event.t_ns,
+                last_ns: event.t_ns,
             });
             self.rings.len() - 1
         });
         let count = &mut self.rings[place];
         count.events += 1;
-        count.t_ns = (count.t_ns.0.min(event.t_ns), count.t_ns.1.max(event.t_ns));
+        count.first_ns = count.first_ns.min(event.t_ns);
+        count.last_ns = count.last_ns.max(event.t_ns);
     }
 }

@@ -134,6 +134,8 @@ impl<'a> TextWriter<'a> {
         out.push(b'\n');
     }
 
+    /// Takes over the thread of another page. Neighbouring lines may be of different threads, so
+    /// this has to be cheap.
     #[inline(never)]
     fn begin_page(&mut self, session: &Session, page: &'a Page) {
         self.page = Some(page);

@@ -70,15 +70,21 @@ pub enum Step<'a> {
     Whole(Call<'a>),
 }
 
-#[derive(Debug)]
-struct OpenCall<'a> {
-    function: &'a Function,
-    id: u32,
-    entered_ns: u64,
-    children_ns: u64,
+/// A call that has begun and not ended.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenCall<'a> {
+    /// The function that was called.
+    pub function: &'a Function,
+    /// Id of the function in the session.
+    pub id: u32,
+    /// Time of its entry, in ns since the session's start.
+    pub entered_ns: u64,
+    /// Time in ended calls of traced functions inside it, in ns.
+    pub children_ns: u64,
 }
 
-/// The calls of one thread.
+/// The calls of one ring, and so of one thread: the stack of open calls, and the whole calls that
+/// still wait for the call around them.
 #[derive(Debug, Default)]
 struct Thread<'a> {
     open: Vec<OpenCall<'a>>,
@@ -158,10 +164,9 @@ impl<'a> Calls<'a> {
         self.threads.get(&key).map_or(0, |thread| thread.open.len())
     }
 
-    /// Calls that are still open: (function with its id, entered at, ns since the session's start).
-    pub fn open(&self) -> impl Iterator<Item = (u32, &'a Function, u64)> {
-        let all = self.threads.values().flat_map(|thread| &thread.open);
-        all.map(|open| (open.id, open.function, open.entered_ns))
+    /// The calls that are still open, ring by ring, the innermost of each last.
+    pub fn open(&self) -> impl Iterator<Item = &OpenCall<'a>> {
+        self.threads.values().flat_map(|thread| &thread.open)
     }
 }
 
@@ -193,7 +198,8 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// Ends the innermost open call of this function, and those inside it.
+/// Ends the innermost open call of this function, and the calls inside it, whose ends were not
+/// recorded. Without such a call the beginning lies before the first record.
 fn leave<'a>(
     open: &mut Vec<OpenCall<'a>>,
     now: u64,
@@ -227,6 +233,8 @@ fn leave<'a>(
     }
 }
 
+/// Ends the innermost open call at `now` and adds its duration to the children of the call around
+/// it.
 fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<'a>> {
     let last = open.pop()?;
     let call = Call {

@@ -69,6 +69,15 @@ impl FunctionTimes {
     }
 }
 
+/// Why a call has no record of its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoEnd {
+    /// Its tracers record entries only: they are of kind `function`.
+    EntriesOnly,
+    /// It is still open, or its end could not be recorded.
+    NotSeen,
+}
+
 /// Collects the times of all functions, call by call. One function in several sessions, with the
 /// same name and module, is one row.
 #[derive(Debug, Default)]
@@ -86,18 +95,12 @@ impl Profile {
         self.of(session, call.id, call.function).add(call);
     }
 
-    /// Adds a call without a record of its end. `entries_only`: its tracers record entries only.
-    pub fn add_endless(
-        &mut self,
-        session: &Session,
-        id: u32,
-        function: &Function,
-        entries_only: bool,
-    ) {
+    /// Adds a call without a record of its end.
+    pub fn add_endless(&mut self, session: &Session, id: u32, function: &Function, why: NoEnd) {
         let times = self.of(session, id, function);
         times.calls += 1;
         times.no_end += 1;
-        times.entries_only += u64::from(entries_only);
+        times.entries_only += u64::from(why == NoEnd::EntriesOnly);
     }
 
     fn of(&mut self, session: &Session, id: u32, function: &Function) -> &mut FunctionTimes {

@@ -77,7 +77,8 @@ pub struct DumpBuilder {
     partial: Vec<Partial>,
 }
 
-/// Where something was read.
+/// Where something was read: what a [`Damage`] says about the place, for faults that are found
+/// later.
 #[derive(Debug, Clone)]
 struct Place {
     source: Arc<str>,
@@ -97,7 +98,8 @@ impl Place {
     }
 }
 
-/// A session while it is being put together.
+/// A session while it is being put together. Pages are kept by slot, number and ring id, so that
+/// a further copy of a page finds the first one.
 #[derive(Debug)]
 struct Partial {
     uuid: Uuid,
@@ -330,7 +332,8 @@ impl Partial {
         session
     }
 
-    /// The counters know how long the schema stream is.
+    /// Reports a schema stream that ends before the length that the counters have, unless its end
+    /// was reported already.
     fn schema_end(&self, schema: &Schema, faults: &mut Vec<Fault>) {
         let length = self.counters.as_ref().map_or(0, |c| c.header.schema_bytes);
         let from = schema.bytes;
@@ -342,7 +345,8 @@ impl Partial {
         }
     }
 
-    /// Checks the pages, gathers their clock samples, sorts them into slots.
+    /// Checks the pages, gathers their clock samples, and sorts the pages into slots. Damage of a
+    /// page is reported with its place; its sound part is kept.
     fn take_slots(&mut self, schema: &mut Schema, damage: &mut Vec<Damage>) -> Vec<Slot> {
         let mut slots: Vec<Slot> = Vec::new();
         for ((slot, number, ring), (mut page, place)) in std::mem::take(&mut self.pages) {

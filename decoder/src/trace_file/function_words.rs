@@ -1,6 +1,6 @@
 //! What the payload of a function record holds.
 
-use ringmark_format::function::caller_word;
+use ringmark_format::function::CallerWord;
 
 use crate::trace_file::functions::FunctionUse;
 
@@ -30,7 +30,8 @@ impl<'a> FunctionWords<'a> {
         let mut rest = payload;
         if !meaning.exit {
             if let Some((word, arguments)) = first(rest) {
-                (words.caller, words.cpu) = caller_word(word);
+                let CallerWord { address, cpu } = CallerWord::unpack(word);
+                (words.caller, words.cpu) = (address, cpu);
                 words.arguments = arguments;
             }
             return words;

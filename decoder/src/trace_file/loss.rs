@@ -53,7 +53,8 @@ pub(crate) struct SlotLosses {
     pub contradictions: u64,
 }
 
-/// Counted losses that have not been given a place yet, by cause.
+/// Counted losses that have no place yet, by cause. Pages say how many events were lost before
+/// them; only the counters of the slot say why.
 struct Causes {
     left: Option<[u64; CAUSES]>,
     default: Option<Cause>,
@@ -147,7 +148,8 @@ pub(crate) fn after(page: &Page) -> u64 {
         .saturating_add(page.summary.reservations())
 }
 
-/// What a gap between pages means.
+/// What reservations between two pages became that no page here has: they were overwritten in
+/// overwrite mode, and are missing in discard mode.
 pub(crate) fn gap(session: &Session) -> Why {
     match session.mode() {
         Some(Mode::Overwrite) => Why::Overwritten,
@@ -191,7 +193,8 @@ impl SlotLosses {
     }
 }
 
-/// Losses that belong to no page: those of the session, and of slots that have no page here.
+/// Losses that belong to no page: those of the session as a whole, and those of slots that have
+/// no page here. The ring id is `None` for the former.
 pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
     let Some(counters) = &session.counters else {
         return Vec::new();

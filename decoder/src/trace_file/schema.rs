@@ -127,14 +127,16 @@ impl EventType {
         Ok(())
     }
 
-    /// Bytes that every event of this type shows.
+    /// Bytes of the names that every event of this type shows. They are bounded, because a hostile
+    /// input could otherwise multiply its size in the output.
     fn names_bytes(&self) -> usize {
         let fields = self.fields.iter().map(|f| f.name.len() + f.unit.len());
         let own = self.name.len() + self.target.len() + self.category.len() + self.file.len();
         own + fields.sum::<usize>()
     }
 
-    /// Computes what depends on everything else.
+    /// Bounds the names and finds the fields that carry structure. Only plain unsigned numbers can
+    /// carry it.
     fn finish(&mut self) {
         self.name.truncate(NAMES_BYTES_MAX);
         self.target.truncate(NAMES_BYTES_MAX);
@@ -227,7 +229,8 @@ impl Pieces {
         piece.get(from..).filter(|rest| !rest.is_empty())
     }
 
-    /// The stream from its start as far as it is there, and the first gap.
+    /// The stream from its start up to the first gap, and the gap: its first byte, and the first
+    /// byte that is there again.
     fn join(&self) -> (Vec<u8>, Option<(u64, u64)>) {
         let mut stream = Vec::new();
         for (start, piece) in &self.pieces {

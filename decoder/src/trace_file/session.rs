@@ -159,7 +159,8 @@ impl Counters {
         (sample.mono_ns != 0).then_some(sample)
     }
 
-    /// What orders two COUNTERS blocks of one session in time.
+    /// Orders two COUNTERS blocks of one session in time: the final one is the latest, then the
+    /// sample of the clock decides, then the number of reservations.
     pub(crate) fn age(&self) -> (bool, u64, u64, u64) {
         let header = &self.header;
         let is_final = header.flags & FINAL != 0;
@@ -175,7 +176,8 @@ impl Counters {
 /// Attributes of a session that are looked at; no producer writes as many.
 const ATTRIBUTES_MAX: usize = 4096;
 
-/// A SESSION block's content taken apart.
+/// The content of a SESSION block, taken apart and checked: magic, byte order, version, identity
+/// and sizes.
 #[derive(Debug)]
 pub(crate) struct SessionBlock {
     pub header: SessionHeader,

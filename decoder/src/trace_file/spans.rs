@@ -7,7 +7,7 @@
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::{Page, Record, Step};
+use crate::blocks::page::{Page, Record, Reservation};
 use crate::trace_file::schema::{EventType, Schema};
 use crate::trace_file::session::Slot;
 
@@ -15,7 +15,8 @@ use crate::trace_file::session::Slot;
 /// of up to 4096 slots, and below 2^53.
 const MADE: u64 = 1 << 52;
 
-/// The id of a finished span: its SPAN_ID, else one made of its place.
+/// The id of a finished span: the value of its field with semantic SPAN_ID, or an id that is made
+/// of the record's slot and number.
 pub(crate) fn finished_id(ty: &EventType, payload: &[u8], page: &Page, index: u64) -> u64 {
     let given = ty
         .span_id
@@ -38,7 +39,8 @@ struct OpenSpan {
     id: u64,
 }
 
-/// Fills in [`Page::parents`] of a slot.
+/// Fills in [`Page::parents`] of a slot: the id of the innermost finished span around each record,
+/// 0 for none. A ring ends where its claim ends.
 pub(crate) fn contain(slot: &mut Slot, schema: &Schema) {
     let mut open: Vec<OpenSpan> = Vec::new();
     let mut ring: Option<RingId> = None;
@@ -54,7 +56,7 @@ fn parents_of(page: &Page, schema: &Schema, open: &mut Vec<OpenSpan>) -> Vec<u64
     let mut walk = page.walk();
     let mut records = Vec::new();
     while let Some(step) = walk.step() {
-        if let Step::Event(record) = step {
+        if let Reservation::Event(record) = step {
             records.push(record);
         }
     }

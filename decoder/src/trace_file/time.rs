@@ -1,6 +1,6 @@
 //! Ticks to nanoseconds, fast: the format's [`TickMap`] with the segment in use kept at hand.
 
-use ringmark_format::clock::{Rate, Sample, TickMap};
+use ringmark_format::clock::{MapPiece, Rate, Sample, TickMap};
 use ringmark_format::session::SessionHeader;
 use ringmark_format::stream::HostClock;
 
@@ -131,7 +131,8 @@ struct Segment {
     rate: Ratio,
 }
 
-/// ns per tick.
+/// ns per tick, as the normative arithmetic has it: by the nominal rate, or between two samples.
+/// Both round down.
 #[derive(Debug, Clone, Copy)]
 enum Ratio {
     /// ticks * mult >> shift.
@@ -156,20 +157,23 @@ impl NearClock {
 
     #[cold]
     fn move_to(&mut self, clock: &SessionClock, tick: u64) -> u64 {
-        self.segment = clock.map.segment(tick).map(|(from, to, rate)| match to {
-            Some(to) => Segment {
-                tick: from.tick,
-                end: to.tick,
-                mono_ns: from.mono_ns,
-                rate: Ratio::Divide(to.mono_ns - from.mono_ns, to.tick - from.tick),
-            },
-            None => Segment {
-                tick: from.tick,
-                end: u64::MAX,
-                mono_ns: from.mono_ns,
-                rate: Ratio::Shift(rate.mult, rate.shift & 63),
-            },
-        });
+        self.segment = clock
+            .map
+            .piece(tick)
+            .map(|MapPiece { from, to, rate }| match to {
+                Some(to) => Segment {
+                    tick: from.tick,
+                    end: to.tick,
+                    mono_ns: from.mono_ns,
+                    rate: Ratio::Divide(to.mono_ns - from.mono_ns, to.tick - from.tick),
+                },
+                None => Segment {
+                    tick: from.tick,
+                    end: u64::MAX,
+                    mono_ns: from.mono_ns,
+                    rate: Ratio::Shift(rate.mult, rate.shift & 63),
+                },
+            });
         clock.t_ns(tick)
     }
 }

@@ -9,27 +9,27 @@ use std::collections::HashSet;
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
 
-use crate::blocks::page::{Page, Record, Step};
+use crate::blocks::page::{Page, Record, Reservation};
 use crate::trace_file::schema::Schema;
 use crate::trace_file::session::Slot;
 use crate::trace_file::time::SessionClock;
 
 /// Where a record stands: slot, page in it, number in the page.
-type Place = (usize, usize, u64);
+type RecordPlace = (usize, usize, u64);
 
 /// What began before the window and may reach into it.
 #[derive(Default)]
 struct Begun {
     /// Records of spans, by the span's id.
-    spans: Vec<(u64, Place)>,
+    spans: Vec<(u64, RecordPlace)>,
     /// Spans that were closed before the window.
     closed: HashSet<u64>,
     /// What is entered in the ring at hand, by the span's id.
-    entered: Vec<(u64, Place)>,
+    entered: Vec<(u64, RecordPlace)>,
     /// Calls that are open in the ring at hand, by tracers and the function's id.
-    calls: Vec<((u64, u32), Place)>,
+    calls: Vec<((u64, u32), RecordPlace)>,
     /// What stays.
-    kept: Vec<Place>,
+    kept: Vec<RecordPlace>,
 }
 
 /// Leaves out the records that are earlier than the windows of their pages, and counts each page
@@ -66,7 +66,7 @@ impl Begun {
     fn take_page(&mut self, schema: &Schema, page: &Page, slot: usize, at: usize) {
         let mut walk = page.walk_all();
         while let Some(step) = walk.step() {
-            if let Step::Event(record) = step
+            if let Reservation::Event(record) = step
                 && record.tick < page.from
             {
                 self.take(schema, &record, (slot, at, record.index));
@@ -74,7 +74,7 @@ impl Begun {
         }
     }
 
-    fn take(&mut self, schema: &Schema, record: &Record<'_>, place: Place) {
+    fn take(&mut self, schema: &Schema, record: &Record<'_>, place: RecordPlace) {
         let Some(ty) = schema.find(record.type_id) else {
             return;
         };
@@ -117,7 +117,7 @@ impl Begun {
         self.kept.extend(self.calls.drain(..).map(|c| c.1));
     }
 
-    fn kept(self) -> Vec<Place> {
+    fn kept(self) -> Vec<RecordPlace> {
         let open = self
             .spans
             .iter()

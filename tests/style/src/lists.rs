@@ -293,7 +293,7 @@ pub const EXPLAINED: &[(&str, &[&str], f64)] = &[
     ("producer, public", &["producer/src/"], 0.0),
     ("producer/macros", &["producer/macros/src/"], 0.0),
     ("reader", &["reader/src/"], 0.0),
-    ("decoder", &["decoder/src/"], 0.0),
+    ("decoder", &["decoder/src/"], 0.14),
     ("collector", &["collector/src/"], 0.0),
     ("function-tracer", &["function-tracer/src/"], 0.13),
     ("c-api", &["c-api/src/"], 0.0),

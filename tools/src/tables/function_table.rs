@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ringmark_decoder::{Dump, FunctionTimes, Output, Profile, Step};
+use ringmark_decoder::{Dump, FunctionTimes, NoEnd, Output, Profile, Step};
 
 use super::calls::{self, CallOptions};
 use crate::output::units::{count, counted, duration};
@@ -22,15 +22,20 @@ pub(crate) fn times(dump: &Dump, options: &CallOptions) -> Result<Vec<FunctionTi
                 Step::Entered { loose: false, .. } => {}
                 Step::Entered { function, id, .. } => {
                     let tracers = event.ty.function.map_or(0, |meaning| meaning.tracers);
-                    let entries_only = !event.session.schema.functions().want_ends(tracers);
-                    profile.add_endless(event.session, *id, function, entries_only);
+                    let why = match event.session.schema.functions().want_ends(tracers) {
+                        true => NoEnd::NotSeen,
+                        false => NoEnd::EntriesOnly,
+                    };
+                    profile.add_endless(event.session, *id, function, why);
                 }
             }
         }
     })?;
     for (session, calls) in dump.sessions.iter().zip(&open) {
         let calls = calls.open();
-        calls.for_each(|(id, function, _)| profile.add_endless(session, id, function, false));
+        calls.for_each(|call| {
+            profile.add_endless(session, call.id, call.function, NoEnd::NotSeen);
+        });
     }
     Ok(profile.finish())
 }

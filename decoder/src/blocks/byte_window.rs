@@ -6,7 +6,7 @@ use std::io::{self, Read};
 const CHUNK: usize = 1 << 16;
 
 /// A growing and sliding window over a [`Read`].
-pub(crate) struct Window<R> {
+pub(crate) struct ByteWindow<R> {
     input: R,
     buffer: Vec<u8>,
     start: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Window<R> {
     ended: bool,
 }
 
-impl<R: Read> Window<R> {
+impl<R: Read> ByteWindow<R> {
     pub(crate) fn new(input: R) -> Self {
         Self {
             input,
@@ -46,6 +46,8 @@ impl<R: Read> Window<R> {
         Ok(self.bytes().len())
     }
 
+    /// Drops bytes that were skipped, once they are half of the buffer: each byte is moved only a
+    /// constant number of times.
     fn make_room(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
             self.buffer.drain(..self.start);
@@ -53,6 +55,7 @@ impl<R: Read> Window<R> {
         }
     }
 
+    /// Reads once. An interrupted read is repeated; an error or an empty read ends the input.
     fn read_more(&mut self, wanted: usize) -> io::Result<()> {
         let missing = wanted - self.bytes().len();
         let old = self.buffer.len();
