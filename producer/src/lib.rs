@@ -105,7 +105,7 @@
 //!
 //! # Other systems
 //!
-//! Ringmark traces on Linux on x86-64. A program that uses this crate compiles on every other
+//! Ringmark traces on Linux with glibc on x86-64. A program that uses this crate compiles on every other
 //! system and processor, too: no session starts there, which [`StartError::Unsupported`] says, and
 //! each macro does what it does without a session: its arguments are type-checked, never
 //! evaluated. The subscriber and the layer of the bridge from `tracing` record nothing.
@@ -113,6 +113,7 @@
 #![cfg_attr(
     not(all(
         target_os = "linux",
+        target_env = "gnu",
         target_arch = "x86_64",
         target_pointer_width = "64",
         not(ringmark_unsupported)
@@ -128,6 +129,7 @@ mod setup;
 // What traces, or what stands in for it where Ringmark cannot trace. Cargo.toml has the same rule.
 #[cfg(all(
     target_os = "linux",
+    target_env = "gnu",
     target_arch = "x86_64",
     target_pointer_width = "64",
     not(ringmark_unsupported)
@@ -147,6 +149,7 @@ mod platform {
 }
 #[cfg(not(all(
     target_os = "linux",
+    target_env = "gnu",
     target_arch = "x86_64",
     target_pointer_width = "64",
     not(ringmark_unsupported)
@@ -163,6 +166,8 @@ use platform::{ring, session, sites, thread_block};
 
 pub use builder::Builder;
 pub use event::async_span::{AsyncSpan, Entered, InSpan, Spanned};
+#[cfg(feature = "bytemuck")]
+pub use event::plain::Plain;
 pub use event::span::SpanGuard;
 pub use event::typed::{Event, Reserved, Written, emit, reserve};
 pub use event::value::{Encoder, Redacted, Value, redact};

@@ -4,8 +4,8 @@
 //! ([`schema`], [`field`], [`functions`]), its clock ([`time`], corrected by [`host_clock`]) and
 //! its slots with their pages. [`window`] leaves out what is older than the recorded part,
 //! [`spans`] finds the finished span around each record, and [`loss`] says how many events are not
-//! there. [`value`] reads one value out of a payload, [`function_words`] the payload of a function
-//! record.
+//! there. [`value`] reads one value out of a payload, `plain` turns its bytes into values of a type
+//! of the reader, and [`function_words`] reads the payload of a function record.
 
 pub(crate) mod dump;
 pub(crate) mod field;
@@ -13,6 +13,8 @@ pub(crate) mod function_words;
 pub(crate) mod functions;
 mod host_clock;
 pub(crate) mod loss;
+#[cfg(feature = "bytemuck")]
+pub(crate) mod plain;
 pub(crate) mod schema;
 pub(crate) mod session;
 pub(crate) mod spans;

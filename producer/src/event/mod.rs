@@ -4,7 +4,8 @@
 //! - what the schema holds of it: [`description`], and [`callsite`], which makes one from a place
 //!   in the program;
 //! - what is written: [`value`] for one argument, [`text`] for one that is formatted, [`fields`] for
-//!   all of them, [`snapshot`] for arguments that are kept until a call ends;
+//!   all of them, [`snapshot`] for arguments that are kept until a call ends, `plain` for types of
+//!   the program's own;
 //! - the path itself: [`emit`], which reserves, writes and commits;
 //! - records that belong together: [`span`], [`span_records`] and [`async_span`];
 //! - [`entry`]: the functions that the macros call.
@@ -16,6 +17,8 @@ pub(crate) mod callsite;
 pub(crate) mod description;
 
 pub(crate) mod fields;
+#[cfg(feature = "bytemuck")]
+pub(crate) mod plain;
 pub(crate) mod snapshot;
 pub(crate) mod text;
 pub(crate) mod value;

@@ -109,7 +109,10 @@ impl fmt::Display for StartError {
             }
             Self::Closed => write!(f, "the session of this process was closed"),
             Self::Unsupported { found } => {
-                write!(f, "Ringmark traces on Linux on x86-64, found {found}")
+                write!(
+                    f,
+                    "Ringmark traces on Linux with glibc on x86-64, found {found}"
+                )
             }
             Self::OtherCopy { path } => write!(
                 f,

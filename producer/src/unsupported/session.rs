@@ -105,9 +105,14 @@ pub(crate) fn start(_options: Options) -> Result<Session, StartError> {
     } else {
         ""
     };
+    let library = if cfg!(target_env = "musl") {
+        " with musl"
+    } else {
+        ""
+    };
     let (system, processor) = (std::env::consts::OS, std::env::consts::ARCH);
     Err(StartError::Unsupported {
-        found: format!("{system} on {processor}{forced}"),
+        found: format!("{system}{library} on {processor}{forced}"),
     })
 }
 
