@@ -158,7 +158,7 @@ fn command_lines_that_contradict_themselves() {
     expect(
         stage.run(&["record", "-o", "/", "--", "true"]),
         2,
-        "/: is a directory, expected a file",
+        "/: is a directory, expected a trace file to write",
     );
     expect(
         stage.run(&["record", "-o", "no/such/dir/f", "--", "true"]),
