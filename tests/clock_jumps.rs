@@ -101,17 +101,7 @@ fn seen_from_another_time(clock: &str, program_is_shifted: bool) {
     );
 
     let dump = stage.path("a.rmk").display().to_string();
-    let recorder = {
-        let mut command = if program_is_shifted {
-            stage.command(binary::path())
-        } else {
-            let mut command = stage.command("unshare");
-            command.args(SHIFT).arg(binary::path());
-            command
-        };
-        // It becomes what it starts: the recorder has its pid.
-        Running::start(command.args(["record", "-p", &pid, "-o", &dump])).unwrap()
-    };
+    let recorder = recorder(&stage, &pid, &dump, !program_is_shifted);
     wait_until_mapped(&recorder, &ring_file);
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     assert_eq!(session.liveness(), Liveness::Alive);
@@ -123,9 +113,26 @@ fn seen_from_another_time(clock: &str, program_is_shifted: bool) {
     println!("{clock}: found dead after {:?}", killed.elapsed());
     let _ = recorder.finish(SOON).expect_code(0);
     let after = real_ns();
-    let found = decode(&[PathBuf::from(dump)]);
-    Account::of(&found).expect_exact(2, 2000);
-    let (first, last) = times(&found);
+    expect_all_between(clock, &decode(&[PathBuf::from(dump)]), before, after);
+}
+
+/// A recorder on this side of the time namespace.
+fn recorder(stage: &Stage, pid: &str, dump: &str, is_shifted: bool) -> Running {
+    let mut command = if is_shifted {
+        let mut command = stage.command("unshare");
+        command.args(SHIFT).arg(binary::path());
+        command
+    } else {
+        stage.command(binary::path())
+    };
+    // It becomes what it starts: the recorder has its pid.
+    Running::start(command.args(["record", "-p", pid, "-o", dump])).unwrap()
+}
+
+/// A dump has every event, at times between these two.
+fn expect_all_between(clock: &str, found: &Dump, before: u64, after: u64) {
+    Account::of(found).expect_exact(2, 2000);
+    let (first, last) = times(found);
     assert!(
         before <= first && first <= last && last <= after,
         "{clock}: {before} {first} {last} {after}"

@@ -59,6 +59,15 @@ impl Scene {
         running
     }
 
+    /// A streamer of this program.
+    fn streamer(&self, stage: &Stage, program: &Running) -> Running {
+        let _ = stage.ring_file();
+        let mut command = stage.command(binary::path());
+        let to = format!("unix://{}", self.socket.display());
+        command.args(["stream", "-p", &program.id().to_string(), "--to", &to]);
+        Running::start(&mut command).unwrap()
+    }
+
     /// One that is started while another one ends.
     fn collector_beside(&self) -> Running {
         wait_until(LONG, "a socket that is gone", || {
@@ -192,17 +201,8 @@ fn streamers_go_on_with_the_next() {
         .each_ref()
         .map(|stage| stage.start(EMIT, ringmark, arguments));
     let mut collector = scene.collector();
-    let streamers: Vec<_> = stages
-        .iter()
-        .zip(&programs)
-        .map(|(stage, program)| {
-            let _ = stage.ring_file();
-            let mut command = stage.command(binary::path());
-            let to = format!("unix://{}", scene.socket.display());
-            command.args(["stream", "-p", &program.id().to_string(), "--to", &to]);
-            Running::start(&mut command).unwrap()
-        })
-        .collect();
+    let streamer = |(stage, program)| scene.streamer(stage, program);
+    let streamers: Vec<_> = stages.iter().zip(&programs).map(streamer).collect();
     let stored = || {
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |about| about.len());
         segments(&scene.store).iter().map(size).sum::<u64>()

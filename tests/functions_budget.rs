@@ -1,6 +1,8 @@
 //! Promise: a tracer with a budget gives up the functions that cost most, names them, and costs no
 //! more afterwards; within its budget it gives up nothing.
 
+use std::path::Path;
+
 use ringmark_tests::functions::{SITES, calls, compile, ringmark, tool};
 use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, require_tools, wait_until};
@@ -66,14 +68,7 @@ fn the_hottest_function_is_given_up_and_named() {
     );
     let said = status(&stage, &program);
     assert_eq!(said.matches("switched off").count(), 1, "{said}");
-    let text = ringmark(&stage, "cat", &[&now])
-        .expect_code(0)
-        .stdout_text();
-    let events: Vec<_> = text
-        .lines()
-        .filter(|line| line.contains("function_switched_off"))
-        .collect();
-    assert!(events.len() == 1 && events[0].contains("hot"), "{events:?}");
+    expect_one_switched_off(&stage, &now);
     holder.signal(Signal::INT).expect("it lives");
     let told = holder.finish(SOON).expect_code(0).stderr_text();
     assert_eq!(
@@ -89,6 +84,17 @@ fn the_hottest_function_is_given_up_and_named() {
     wait_until(SOON, "calls of the hot function", || {
         (snapshot().get("hot") > after.get("hot")).then_some(())
     });
+}
+
+/// A dump has one event of a function that was switched off, the hot one.
+fn expect_one_switched_off(stage: &Stage, dump: &Path) {
+    let cat = ringmark(stage, "cat", &[dump]).expect_code(0);
+    let text = cat.stdout_text();
+    let events: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("function_switched_off"))
+        .collect();
+    assert!(events.len() == 1 && events[0].contains("hot"), "{events:?}");
 }
 
 #[test]

@@ -201,11 +201,15 @@ fn each_tracer_sees_its_own_functions() {
         });
         expect(&of[n + 1..]);
     }
-    // Numbers are not used again: the last of a hundred tracers that fit has the last one.
+    expect_an_end_of_numbers(&stage, pid);
+}
+
+/// Numbers are not used again: the last of a hundred tracers that fit has the last one.
+fn expect_an_end_of_numbers(stage: &Stage, pid: u32) {
     let mut registered = 0;
     let refused = wait_until(LIMIT, "the last number", || {
         let start = format!("trace start -p {pid} -T t{registered} --kind graph -F leaf --detach");
-        let finished = ringmark(&stage, &start, &[]);
+        let finished = ringmark(stage, &start, &[]);
         registered += 1;
         (finished.code() != 0).then(|| finished.stderr_text())
     });

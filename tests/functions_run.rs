@@ -254,8 +254,15 @@ fn refusals_say_why() {
     let said = "plain: no patchable functions; rebuild with -fpatchable-function-entry=5";
     expect_error(run(&mut command, LIMIT).expect("it starts"), 0, said);
     expect_error(ringmark(&stage, "functions", &[&plain]), 4, said);
+}
 
-    let program = start(&stage, &nested);
+#[test]
+fn refusals_of_a_running_program_say_why() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-refused-live");
+    let program = start(&stage, &compile(&stage, "nested.c", "nested", SITES));
     let pid = program.id();
     let ask = |words: &str, code, text: &str| {
         expect_error(

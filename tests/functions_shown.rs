@@ -2,7 +2,7 @@
 //! what is not known is shown as such, and messages about functions say what is so.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringmark_tests::functions::{LIMIT, SITES, compile, ringmark, start, tool};
 use ringmark_tests::stage::Stage;
@@ -211,19 +211,8 @@ fn functions_without_symbols_have_names_that_stay() {
         return;
     }
     let stage = Stage::new("fn-stripped");
-    let whole = compile(
-        &stage,
-        "nested.c",
-        "whole",
-        &format!("{SITES} -Wl,--build-id"),
-    );
-    let strip = |arguments: &[&str], to: &str| {
-        let mut command = std::process::Command::new("objcopy");
-        command.args(arguments).arg(&whole).arg(stage.path(to));
-        let _ = run(&mut command, LIMIT).expect("objcopy").expect_code(0);
-        stage.path(to)
-    };
-    let stripped = strip(&["--strip-all"], "stripped");
+    let whole = with_build_id(&stage);
+    let stripped = strip(&stage, &["--strip-all"], "stripped");
     let listed = ringmark(&stage, "functions", &[&stripped])
         .expect_code(0)
         .stdout_text();
@@ -261,13 +250,36 @@ fn functions_without_symbols_have_names_that_stay() {
         let found = functions(&stage, "one.rmk");
         assert_eq!(found.keys().collect::<Vec<_>>(), [name], "{name}");
     }
-    // With its symbols in a file of their own it has its names back.
-    let _ = strip(&["--only-keep-debug"], "linked.debug");
+}
+
+/// A program with a build id: file `whole`.
+fn with_build_id(stage: &Stage) -> PathBuf {
+    let flags = format!("{SITES} -Wl,--build-id");
+    compile(stage, "nested.c", "whole", &flags)
+}
+
+/// File `whole` as `objcopy` leaves it.
+fn strip(stage: &Stage, arguments: &[&str], to: &str) -> PathBuf {
+    let mut command = std::process::Command::new("objcopy");
+    command.args(arguments);
+    command.args([stage.path("whole"), stage.path(to)]);
+    let _ = run(&mut command, LIMIT).expect("objcopy").expect_code(0);
+    stage.path(to)
+}
+
+#[test]
+fn symbols_in_a_file_of_their_own_give_a_program_its_names_back() {
+    if !require_tools(&["gcc", "objcopy"]) {
+        return;
+    }
+    let stage = Stage::new("fn-linked");
+    let _ = with_build_id(&stage);
+    let _ = strip(&stage, &["--only-keep-debug"], "linked.debug");
     let link = format!(
         "--add-gnu-debuglink={}",
         stage.path("linked.debug").display()
     );
-    let linked = strip(&["--strip-all", &link], "linked");
+    let linked = strip(&stage, &["--strip-all", &link], "linked");
     let _ = traced(&stage, "graph", &linked, "linked.rmk").expect_code(0);
     let found = functions(&stage, "linked.rmk");
     assert_eq!(

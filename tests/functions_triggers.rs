@@ -247,8 +247,20 @@ fn triggers_of_a_running_program() {
     );
     assert!(!said("status").contains("paused"));
     assert_eq!(said("trigger"), "");
-    // What a start with triggers opened is closed with it.
-    let _ = ask("stop").expect_code(0);
+}
+
+#[test]
+fn triggers_of_a_start_end_with_it() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-triggers-held");
+    let program = endless(&stage, "");
+    let pid = program.id();
+    let status = || {
+        let words = format!("trace status -p {pid}");
+        ringmark(&stage, &words, &[]).expect_code(0).stdout_text()
+    };
     let mut holder = tool(&stage);
     holder.args([
         "trace",
@@ -260,13 +272,24 @@ fn triggers_of_a_running_program() {
     ]);
     let holder = Running::start(holder.args(["-p", &pid.to_string()])).expect("it starts");
     wait_until(SOON, "the start", || {
-        said("status")
+        status()
             .contains("4 of 6 patch sites enabled")
             .then_some(())
     });
     holder.signal(Signal::INT).expect("it lives");
     let _ = holder.finish(SOON).expect_code(0);
-    assert!(said("status").contains("0 of 6 patch sites enabled"));
+    assert!(status().contains("0 of 6 patch sites enabled"));
+}
+
+#[test]
+fn triggers_that_cannot_be_are_refused() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = Stage::new("fn-triggers-refused");
+    let program = endless(&stage, "");
+    let pid = program.id();
+    let ask = |words: &str| ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
     for (words, code, text) in [
         ("trigger work", 2, "expected FUNCTION:entry=ACTION"),
         (
@@ -279,11 +302,10 @@ fn triggers_of_a_running_program() {
             2,
             "expected FUNCTION:entry=ACTION",
         ),
-        ("trigger -T nobody work:entry=stop", 4, "no tracer"),
+        ("trigger -T unknown work:entry=stop", 4, "no tracer"),
     ] {
         expect_error(ask(words), code, text);
     }
-    let _ = ask("trigger --none").expect_code(0);
     // Each function has a type for each set of tracers that pause: there is an end of that.
     for n in 0..4 {
         let start =
@@ -296,10 +318,8 @@ fn triggers_of_a_running_program() {
         4,
         "4 tracers have triggers",
     );
-    assert!(
-        !said("trigger").contains("graph"),
-        "what was refused is not there"
-    );
+    let triggers = ask("trigger").expect_code(0).stdout_text();
+    assert!(!triggers.contains("graph"), "what was refused is not there");
     let _ = ask("remove -T t1").expect_code(0);
     let _ = ask("trigger work:exit=start").expect_code(0);
 }
@@ -334,7 +354,7 @@ fn a_function_asks_for_a_snapshot() {
         asked.expect_code(0).stdout_text()
     };
     let wants = || ask("status").contains("wants a snapshot");
-    // It is wanted until somebody takes it, once.
+    // It is wanted until one is taken, once.
     wait_until(SOON, "a wish", || wants().then_some(()));
     let dump = stage.path("first.rmk");
     let told = wait(waiter(&stage, &program, &dump));
@@ -353,7 +373,7 @@ fn a_function_asks_for_a_snapshot() {
     ];
     expect_calls(&calls(&stage, "", &dump), &expected, "up to the trigger");
     assert!(ask("status").contains("on, paused "), "it stopped");
-    // Somebody waits before it is wanted.
+    // A waiter is there before it is wanted.
     let dump = stage.path("second.rmk");
     let _ = ask("trigger --none");
     assert!(!wants());
@@ -368,8 +388,13 @@ fn a_function_asks_for_a_snapshot() {
         "{told}"
     );
     assert!(calls(&stage, "", &dump)["work"] > 0);
-    // The program ends: what it leaves is there, too.
-    assert_eq!(program.kill().expect("it lives").code(), 137);
+}
+
+#[test]
+fn a_snapshot_that_is_waited_for_is_taken_of_what_a_program_leaves() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
     let stage = Stage::new("fn-snapshot-left");
     let program = endless(&stage, "tracer=graph;filter=*");
     let dump = stage.path("left.rmk");
@@ -381,8 +406,9 @@ fn a_function_asks_for_a_snapshot() {
         now.stdout_text().contains("end_part").then_some(())
     });
     assert_eq!(program.kill().expect("it lives").code(), 137);
-    assert!(wait(waiting).contains("has ended"));
+    let told = waiting.finish(SOON).expect_code(0).stderr_text();
+    assert!(told.contains("has ended"), "{told}");
     assert!(calls(&stage, "", &dump)["work"] > 0);
-    let nobody = ringmark(&stage, "snapshot --on-trigger -o", &[&dump]);
-    expect_error(nobody, 2, "--pid");
+    let of_none = ringmark(&stage, "snapshot --on-trigger -o", &[&dump]);
+    expect_error(of_none, 2, "--pid");
 }

@@ -264,56 +264,17 @@ fn a_claim_to_be_another_process_changes_nothing_about_that_one() {
         let session = Session::open(&hostile_file, Access::Observe).ok()?;
         (session.pid() == victim && session.uuid() == uuid).then_some(())
     });
-    let lines = tool(&stage, "list --json").expect_code(0).stdout_text();
-    for line in lines.lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap();
-        let is_healthy = line["path"] == *healthy_file.to_string_lossy();
-        let expected = if is_healthy { "alive" } else { "dead" };
-        assert_eq!(line["state"], expected, "{line}");
-    }
-    assert_eq!(lines.lines().count(), 2, "{lines}");
-    for arguments in ["cat --json", "events", "cat --json --follow -n 50"] {
-        let done = tool(&stage, &format!("{arguments} -p {victim}"));
-        let out = done.stdout_text();
-        assert!(
-            out.contains("emit.tick") && !out.contains("scribble"),
-            "{arguments}: {out}"
-        );
-    }
+    expect_told_apart(&stage, victim, &healthy_file);
     let other = tool(&stage, &format!("cat -p {}", hostile.id()));
-    assert!(
-        !other.stdout_text().contains("emit.tick"),
-        "{}",
-        other.stdout_text()
-    );
+    let other = other.stdout_text();
+    assert!(!other.contains("emit.tick"), "{other}");
     let _ = tool(&stage, &format!("snapshot -o one.rmk -p {victim}"));
     let _ = tool(&stage, "snapshot -o all.rmk");
     assert_eq!(names(&decode(&stage.path("one.rmk"))), [["emit.tick"]]);
     let apart: Vec<_> = names(&decode(&stage.path("all.rmk")));
-    assert_eq!(
-        apart,
-        [["emit.tick"], ["scribble.tick"]],
-        "each session its own events"
-    );
-    let mut all = stage.command(binary::path());
-    all.args(["record", "--all", "-o"])
-        .arg(stage.path("record.rmk"));
-    let all = Running::start(&mut all).unwrap();
-    let (dump, both) = (stage.path("record.rmk"), [["emit.tick"], ["scribble.tick"]]);
-    wait_until(SOON, "events of both", || {
-        let is_there = fs::metadata(&dump).is_ok_and(|about| about.len() > 0);
-        (is_there && names(&decode(&dump)) == both).then_some(())
-    });
-    drop(program.kill().unwrap());
-    let done = all.interrupt_after(Duration::from_millis(300), SOON);
-    let done = done.expect_code(0);
-    assert!(
-        done.stderr_text().contains("claims the uuid"),
-        "{}",
-        done.stderr_text()
-    );
-    let dump = decode(&dump);
-    assert_eq!(names(&dump), both);
+    assert_eq!(apart, BOTH, "each session its own events");
+    let dump = record_both(&stage, program);
+    assert_eq!(names(&dump), BOTH);
     assert_eq!(
         Account::of(&dump)
             .rings
@@ -323,6 +284,51 @@ fn a_claim_to_be_another_process_changes_nothing_about_that_one() {
         THREADS * EVENTS
     );
     drop(hostile);
+}
+
+/// Events of the victim's session and of the other one.
+const BOTH: [[&str; 1]; 2] = [["emit.tick"], ["scribble.tick"]];
+
+/// A recording of all sessions, up to a while after the victim is killed.
+fn record_both(stage: &Stage, program: Running) -> Dump {
+    let mut all = stage.command(binary::path());
+    all.args(["record", "--all", "-o"])
+        .arg(stage.path("record.rmk"));
+    let all = Running::start(&mut all).unwrap();
+    let dump = stage.path("record.rmk");
+    wait_until(SOON, "events of both", || {
+        let is_there = fs::metadata(&dump).is_ok_and(|about| about.len() > 0);
+        (is_there && names(&decode(&dump)) == BOTH).then_some(())
+    });
+    drop(program.kill().unwrap());
+    let done = all.interrupt_after(Duration::from_millis(300), SOON);
+    let done = done.expect_code(0);
+    assert!(
+        done.stderr_text().contains("claims the uuid"),
+        "{}",
+        done.stderr_text()
+    );
+    decode(&dump)
+}
+
+/// `list` and what reads by pid take the victim for itself and the other one for dead.
+fn expect_told_apart(stage: &Stage, victim: u32, healthy_file: &Path) {
+    let lines = tool(stage, "list --json").expect_code(0).stdout_text();
+    for line in lines.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let is_healthy = line["path"] == *healthy_file.to_string_lossy();
+        let expected = if is_healthy { "alive" } else { "dead" };
+        assert_eq!(line["state"], expected, "{line}");
+    }
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    for arguments in ["cat --json", "events", "cat --json --follow -n 50"] {
+        let done = tool(stage, &format!("{arguments} -p {victim}"));
+        let out = done.stdout_text();
+        assert!(
+            out.contains("emit.tick") && !out.contains("scribble"),
+            "{arguments}: {out}"
+        );
+    }
 }
 
 /// Names of the events of each session, in order.

@@ -201,17 +201,7 @@ fn only_segments_of_the_time_are_read() {
             told.contains("on the collector's clock, each at most"),
             "{told}"
         );
-        let hidden: Vec<_> = all
-            .iter()
-            .map(|path| (index(path), fs::read(index(path)).unwrap()))
-            .collect();
-        hidden
-            .iter()
-            .for_each(|(path, _)| fs::remove_file(path).unwrap());
-        let (slow, read) = scene.ask(command, scene.middle());
-        hidden
-            .iter()
-            .for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        let (slow, read) = without_indexes(&all, || scene.ask(command, scene.middle()));
         assert_eq!(
             read.values().sum::<u64>(),
             total,
@@ -226,4 +216,18 @@ fn only_segments_of_the_time_are_read() {
             "{quick} and {slow}"
         );
     }
+}
+
+/// What `ask` returns while the index of no segment is there.
+fn without_indexes<T>(all: &[PathBuf], ask: impl FnOnce() -> T) -> T {
+    let content = |path: &PathBuf| (index(path), fs::read(index(path)).unwrap());
+    let hidden: Vec<_> = all.iter().map(content).collect();
+    for (path, _) in &hidden {
+        fs::remove_file(path).unwrap();
+    }
+    let answer = ask();
+    for (path, bytes) in hidden {
+        fs::write(path, bytes).unwrap();
+    }
+    answer
 }

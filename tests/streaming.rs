@@ -279,11 +279,16 @@ fn killed_in_turn() {
     let [collector, streamer] = running;
     let _ = streamer.finish(LONG).expect_code(0);
     drop(collector.kill().unwrap());
-    let dump = decode(&segments(&store));
-    assert_eq!((repeated(&segments(&store)), dump.conflicts), (0, 0));
+    let delivered = expect_each_once(&store, &counters);
+    println!("{kills} kills, {delivered} events, each once");
+}
+
+/// A store has every event of two threads once; returns how many events.
+fn expect_each_once(store: &Path, counters: &Counters) -> u64 {
+    let dump = decode(&segments(store));
+    assert_eq!((repeated(&segments(store)), dump.conflicts), (0, 0));
     let account = Account::of(&dump);
     account.expect_no_errors();
-    println!("{kills} kills, {} events, each once", account.delivered());
     assert!(account.delivered() > 1000 && account.lost() == 0);
     let ledger = counters.ledger(2);
     let arrived = |thread: &(usize, &(u64, u64))| {
@@ -300,4 +305,5 @@ fn killed_in_turn() {
         "calls returned and begun: {ledger:?}, stored: {:?}",
         account.rings
     );
+    account.delivered()
 }

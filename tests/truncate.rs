@@ -13,6 +13,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use ringmark_decoder::Dump;
+use ringmark_format::Uuid;
 use ringmark_reader::{Access, Session};
 use ringmark_tests::account::Account;
 use ringmark_tests::process::READS_INPUT;
@@ -302,17 +304,21 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
             status.contains("truncated") && status.contains("\"complete\":false"),
             "{status}"
         );
-        let dump = decode(&[stage.path("all.rmk")]);
-        let sessions = dump.sessions.iter().map(|session| session.uuid);
-        assert_eq!(sessions.filter(|uuid| *uuid == healthy).count(), 1);
-        let account = Account::of(&dump);
-        let rings = account
-            .rings
-            .iter()
-            .filter(|((uuid, _), _)| *uuid == healthy);
-        let delivered: Vec<_> = rings.map(|(_, ring)| ring.delivered).collect();
-        assert_eq!(delivered, [EVENTS; THREADS as usize], "the whole session");
+        expect_whole(&decode(&[stage.path("all.rmk")]), healthy);
     }
+}
+
+/// A dump has one session of this uuid, with every event.
+fn expect_whole(dump: &Dump, healthy: Uuid) {
+    let sessions = dump.sessions.iter().map(|session| session.uuid);
+    assert_eq!(sessions.filter(|uuid| *uuid == healthy).count(), 1);
+    let account = Account::of(dump);
+    let rings = account
+        .rings
+        .iter()
+        .filter(|((uuid, _), _)| *uuid == healthy);
+    let delivered: Vec<_> = rings.map(|(_, ring)| ring.delivered).collect();
+    assert_eq!(delivered, [EVENTS; THREADS as usize], "the whole session");
 }
 
 #[test]

@@ -130,7 +130,34 @@ fn traced_under_load() {
     let all = load.finish();
     server.finish();
 
-    let found = found_in(&dump);
+    let times = Times {
+        begun,
+        attached,
+        started,
+        stopping,
+        stopped,
+    };
+    expect_calls_of(&all, &found_in(&dump), &times);
+}
+
+/// When the tracer was loaded, and when functions were traced.
+struct Times {
+    begun: Instant,
+    attached: Instant,
+    started: Instant,
+    stopping: Instant,
+    stopped: Instant,
+}
+
+/// Requests between start and stop were recorded, each once, but for counted losses.
+fn expect_calls_of(all: &[Answered], found: &Found, times: &Times) {
+    let Times {
+        begun,
+        attached,
+        started,
+        stopping,
+        stopped,
+    } = *times;
     let within = |one: &Answered| one.asked >= started && one.answered <= stopping;
     let inside: Vec<_> = all.iter().copied().filter(within).collect();
     let missing = found.missing(&inside);
@@ -140,7 +167,7 @@ fn traced_under_load() {
         (begun, attached),
         (started, stopping),
     ];
-    let [before, attaching, tracing] = lengths.map(|(from, to)| longest(&all, from, to));
+    let [before, attaching, tracing] = lengths.map(|(from, to)| longest(all, from, to));
     println!(
         "{} requests, 0 failed; {} between start and stop, {missing} of their calls not there, {} \
          records lost; longest request: {before:?} before, {attaching:?} while attaching, {tracing:?} \

@@ -20,18 +20,8 @@ fn programs_that_cannot_be_traced() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("mistakes-programs");
-    let builds = [
-        ("nested", SITES),
-        ("plain", "-O2"),
-        ("short", "-O2 -fpatchable-function-entry=2"),
-        ("counted", "-O2 -pg"),
-        ("told", "-O2 -finstrument-functions"),
-    ];
-    for (name, flags) in builds {
-        let _ = compile(&stage, "nested.c", name, flags);
-    }
-    let rebuild = "rebuild with -fpatchable-function-entry=5";
+    let stage = builds("mistakes-programs");
+    let rebuild = REBUILD;
     let rows: [(&str, &[&str], &[&str]); 5] = [
         (
             "nested nosuch*",
@@ -72,12 +62,37 @@ fn programs_that_cannot_be_traced() {
             }],
         );
     }
-    // The same before a program is started.
+}
+
+const REBUILD: &str = "rebuild with -fpatchable-function-entry=5";
+
+/// A directory with one program, built in five ways of which the first has sites.
+fn builds(label: &str) -> Stage {
+    let stage = Stage::new(label);
+    let builds = [
+        ("nested", SITES),
+        ("plain", "-O2"),
+        ("short", "-O2 -fpatchable-function-entry=2"),
+        ("counted", "-O2 -pg"),
+        ("told", "-O2 -finstrument-functions"),
+    ];
+    for (name, flags) in builds {
+        let _ = compile(&stage, "nested.c", name, flags);
+    }
+    stage
+}
+
+#[test]
+fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let stage = builds("mistakes-started");
     let words = format!(
         "run --tracer graph --all-functions -- {}",
         path(&stage, "counted")
     );
-    let said = ["built with -pg", rebuild];
+    let said = ["built with -pg", REBUILD];
     expect_told(
         &stage,
         &[Mistake {

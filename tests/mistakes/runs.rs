@@ -15,16 +15,7 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 #[test]
 fn a_recording_of_nothing_replaces_nothing() {
     let stage = Stage::new("mistakes-empty");
-    let words = format!("record -o good.rmk -- {EMIT} 1 100");
-    expect_told(
-        &stage,
-        &[Mistake {
-            words: &words,
-            code: 0,
-            said: &[],
-            unsaid: &["nothing"],
-        }],
-    );
+    record_events(&stage, 100);
     fs::write(stage.path("good.rmk.old"), "older").expect("a file");
     let good = fs::read(stage.path("good.rmk")).expect("a dump");
     let as_it_was = "good.rmk: nothing was written, it is as it was";
@@ -69,17 +60,20 @@ fn a_recording_of_nothing_replaces_nothing() {
     }
     assert!(!stage.path("new.rmk").exists(), "no dump of nothing");
     // What holds something does replace it.
-    let words = format!("record -o good.rmk -- {EMIT} 1 5");
-    expect_told(
-        &stage,
-        &[Mistake {
-            words: &words,
-            code: 0,
-            said: &[],
-            unsaid: &["nothing"],
-        }],
-    );
+    record_events(&stage, 5);
     assert_eq!(fs::read(stage.path("good.rmk.old")).expect("a dump"), good);
+}
+
+/// Records this many events of a program to `good.rmk`.
+fn record_events(stage: &Stage, events: u32) {
+    let words = format!("record -o good.rmk -- {EMIT} 1 {events}");
+    let fine = Mistake {
+        words: &words,
+        code: 0,
+        said: &[],
+        unsaid: &["nothing"],
+    };
+    expect_told(stage, &[fine]);
 }
 
 #[test]
