@@ -1,4 +1,4 @@
-//! Promise: what somebody else put where our directories and files would be is refused, with the
+//! Promise: what another user put where our directories and files would be is refused, with the
 //! reason, by the traced program, the reader and every tool; only a session's owner and root see,
 //! record, follow or control it.
 

@@ -240,7 +240,7 @@ impl Books {
 fn run_load(stage: &Stage, program: &Path, ringmark: &str, arguments: &str) -> u64 {
     let mut command = stage.program(&program.to_string_lossy(), ringmark);
     command.args(arguments.split_whitespace());
-    // The search for leaks stops threads, and says so when one comes or goes meanwhile.
+    // The search for leaks stops threads, and says so when one comes or goes at that time.
     command.env("ASAN_OPTIONS", "detect_leaks=0");
     let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     assert_eq!(done.stderr_text(), "");

@@ -1,5 +1,5 @@
-//! Promise: a session has one clock; whatever becomes of the system's clocks, and whoever looks from another time
-//! namespace, no process is taken for dead, no event gets a wrong time, and every step back is flagged.
+//! Promise: a session has one clock; whatever becomes of the system's clocks, and from whichever time namespace it is read,
+//!, no process is taken for dead, no event gets a wrong time, and every step back is flagged.
 
 use std::fs;
 use std::ops::Range;
@@ -236,7 +236,7 @@ fn contents(bytes: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// A dump with a strange clock, and what is said of it.
+/// A dump with a strange clock, and how it is reported.
 struct Seen {
     dump: Dump,
     lines: String,
@@ -246,7 +246,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// All events are shown, and so many steps back are flagged.
+    /// All events are shown, and this number of steps back is flagged.
     #[track_caller]
     fn expect(&self, backward: u64, clock_steps: u64) {
         assert_eq!(self.lines.matches("emit.tick").count(), 4000);

@@ -158,7 +158,7 @@ fn end_at_once(collector: Running) -> Finished {
     ending.join().unwrap()
 }
 
-/// Somebody who does not go keeps it for a while, and not at all when it is told again.
+/// A peer that does not leave keeps it for a while, and not at all when it is told again.
 #[test]
 fn who_does_not_go_is_left() {
     let scene = Scene::new("left");

@@ -1,4 +1,4 @@
-//! Promise: a collector bounds what thousands of connections take of it, gives each its share, and whoever is idle,
+//! Promise: a collector bounds what thousands of connections take of it, gives each its share, and a peer that is idle,
 //! slow or hostile takes nothing from the others.
 
 use std::fs;
@@ -166,7 +166,7 @@ fn many_connections_within_bounds_and_each_with_its_share() {
     );
 }
 
-/// Says something and waits for the end; what was said of it.
+/// Sends bytes and waits for the end; returns the collector's reason.
 async fn ended(peer: &mut Peer, bytes: &[u8]) -> io::Result<String> {
     // The collector may close before all of it is sent.
     let _ = peer.say(bytes).await;
@@ -404,6 +404,6 @@ fn no_more_connections_than_it_may_have() {
         }
     }
     println!("{} welcomed, {refused} refused", peers.len());
-    // Whoever looked whether it listens may still be counted.
+    // The connection that checked whether it listens may still be counted.
     assert!((2..=3).contains(&peers.len()), "{} welcomed", peers.len());
 }

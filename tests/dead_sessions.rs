@@ -94,7 +94,7 @@ fn lost_in(text: &str) -> u64 {
 }
 
 /// The streamer looks away while they run: also in the mode in which a program that ends removes
-/// what nobody waits for.
+/// what no recorder waits for.
 #[test]
 fn what_short_programs_leave_while_a_streamer_is_stopped_is_delivered_or_counted() {
     for ringmark in ["mode=discard", "1"] {

@@ -210,7 +210,7 @@ fn children_of(pid: u32) -> Option<()> {
 #[test]
 fn what_a_child_does_with_its_parents_handles_stays_in_the_child() {
     let stage = Stage::new("reserved");
-    // No ring is made ready by the parent's own helper meanwhile.
+    // During this the parent's own helper makes no ring ready.
     let ringmark = format!("mode=overwrite,{}", SMALL.replace("warm=1", "warm=0"));
     let done = stage.start(FORKS, &ringmark, "reserved").finish(SOON);
     let done = done.expect_code(0);

@@ -141,14 +141,14 @@ fn a_full_ring() {
     traced.books.expect_full(&own, open);
 }
 
-/// A ring that is full, given back and full again: what is lost meanwhile is counted to the call.
+/// A ring that is full, given back and full again: what is lost until then is counted to the call.
 #[test]
 fn a_ring_that_is_full_at_times() {
     if !require_tools(&["gcc"]) {
         return;
     }
     let program = Program::new("gcc", "calls_switched.c", "-O2");
-    // Of these calls none goes the slow way but the first.
+    // Only the first of these calls goes the slow way.
     let wishes = "tracer=graph;filter=descend";
     let mut command = program.command("mode=discard,keep=always,page=4K,ring=16K", wishes);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

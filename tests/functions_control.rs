@@ -138,7 +138,7 @@ fn a_start_ends_with_its_tool() {
     assert!(is_on(true), "a start that its tool renews");
     let died = Instant::now();
     assert_eq!(holder.kill().expect("it lives").code(), 137);
-    // Nobody who asks five seconds later finds it on.
+    // A request five seconds later finds it off.
     let asked = wait_until(SOON, "the lease's end", || {
         let asked = died.elapsed();
         is_on(false).then_some(asked)

@@ -17,15 +17,15 @@ use ringmark_tests::{require_tools, run};
 const NOT_DEFINED: [(&str, &str); 5] = [
     (
         "_ITM_deregisterTMCloneTable",
-        "start-up code calls it if it is there: nobody has it",
+        "start-up code calls it if it is there, which it never is",
     ),
     (
         "_ITM_registerTMCloneTable",
-        "start-up code calls it if it is there: nobody has it",
+        "start-up code calls it if it is there, which it never is",
     ),
     (
         "__gmon_start__",
-        "start-up code calls it if it is there: nobody has it",
+        "start-up code calls it if it is there, which it never is",
     ),
     ("environ", "it is a variable"),
     ("__environ", "it is a variable"),

@@ -295,7 +295,7 @@ fn triggers_say_which_calls_are_counted() {
     let flags = format!("{SITES} -pthread");
     let program = compile(&stage, "triggers.c", "triggers", &flags);
     let (threads, parts) = if is_long() { (8, 1000) } else { (4, 20) };
-    // The ends of end_part are counted, have a trigger, and nobody records them.
+    // The ends of end_part are counted, have a trigger, and no tracer records them.
     let wishes = "tracer=profile;filter=work;filter=leaf;filter=end_part;\
         trigger=begin_part:entry=start;trigger=end_part:exit=stop;\
         tracer=all;kind=profile;filter=*;\

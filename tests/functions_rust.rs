@@ -89,7 +89,7 @@ fn check_calls(program: PathBuf, build: &str) {
     assert!(falls.unwound > 100 && falls.returned == 0, "{falls:?}");
 }
 
-/// At rest: no load, no branch, one NOP. A function that calls nobody aligns its stack, too, as if
+/// At rest: no load, no branch, one NOP. A function that calls no other aligns its stack, too, as if
 /// it did.
 #[test]
 fn a_site_is_one_nop() {
@@ -257,7 +257,7 @@ fn they_are_switched_while_the_program_runs() {
     }
 }
 
-/// Its result is that of a run that nobody looks at.
+/// Its result is that of a run without a tracer.
 #[test]
 fn switching_changes_nothing() {
     let rounds = if is_long() { "20000" } else { "2000" };

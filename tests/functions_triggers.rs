@@ -85,13 +85,13 @@ fn the_same_where_exits_are_sites() {
     }
 }
 
-fn check_between(stage: &Stage, program: &Path, build: &str) {
+/// Triggers, and the calls of work, leaf, begin_part, leave_part, end_part, main between them.
+fn cases() -> [(&'static str, [u64; 6]); 6] {
     let (threads, parts) = size();
     let inside = threads * parts * INSIDE;
     let first = threads * OUTSIDE;
     let later = inside + threads * (parts - 1) * OUTSIDE;
-    // Triggers, and calls of work, leaf, begin_part, leave_part, end_part, main.
-    let cases = [
+    [
         (
             "begin_part:entry=start end_part:entry=stop",
             [inside, inside + 2 * parts, parts, parts, 0, 0],
@@ -114,8 +114,12 @@ fn check_between(stage: &Stage, program: &Path, build: &str) {
             "begin_part:entry=start",
             [later, later + 3 * parts, parts, parts, parts, 0],
         ),
-    ];
-    for (triggers, expected) in cases {
+    ]
+}
+
+fn check_between(stage: &Stage, program: &Path, build: &str) {
+    let first = size().0 * OUTSIDE;
+    for (triggers, expected) in cases() {
         let words: Vec<_> = triggers
             .split(' ')
             .map(|t| format!("--trigger {t}"))
@@ -219,7 +223,7 @@ fn triggers_of_a_running_program() {
     let said = |words: &str| ask(words).expect_code(0).stdout_text();
     let noted = |words: &str| ask(words).expect_code(0).stderr_text();
     assert_eq!(said("trigger"), "");
-    // Of a tracer that is off it changes no site.
+    // For a tracer that is off it changes no site.
     assert!(said("trigger begin_part:entry=start end_part:entry=stop").contains(" 0 on;"));
     let listed = "TRACER  FUNCTIONS  TRIGGER\n\
         graph           1  begin_part:entry=start\n\

@@ -1,4 +1,4 @@
-//! Promise: whoever writes nonsense into a ring file does little harm: a hostile consumer costs the
+//! Promise: a process that writes nonsense into a ring file does little harm: a hostile consumer costs the
 //! program events and nothing else; a hostile producer, or a file that was cut or punched, never
 //! makes the reader crash, hang or take memory without end.
 

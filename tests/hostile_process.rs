@@ -1,5 +1,5 @@
 //! Promise: a program that writes nonsense into its own ring file, or claims to be another one,
-//! harms nobody else: tools neither crash nor hang nor take memory without end, and what they say of
+//! harms no other process: tools neither crash nor hang nor take memory without end, and what they say of
 //! other programs stays true to the event.
 
 use std::fs::{self, File};
@@ -182,7 +182,7 @@ fn nonsense_harms_no_tool_and_no_other_program() {
     }
 }
 
-/// The dumps of both recorders: whoever came first has the healthy program.
+/// The dumps of both recorders: the one that came first has the healthy program.
 fn both(stage: &Stage) -> Dump {
     let mut builder = DumpBuilder::new();
     for name in ["all.rmk", "library.rmk"] {

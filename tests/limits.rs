@@ -107,7 +107,7 @@ fn no_further_thread() {
     if !require_tools(&["setpriv"]) {
         return;
     }
-    // Root may have as many as it likes; nobody else here has this uid.
+    // Root may have any number; no other process here has this uid.
     let stage = Stage::new("nproc");
     let uid = (3_000_000 + std::process::id()).to_string();
     fs::create_dir(stage.sessions()).unwrap();

@@ -197,7 +197,7 @@ fn said_by(uid: u32, dir: &Path) -> String {
         .stderr_text()
 }
 
-/// Files below `dir`, whoever made them.
+/// Files below `dir`, of any owner.
 fn files_in(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
 }

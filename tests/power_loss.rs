@@ -221,7 +221,7 @@ fn blocks(bytes: &[u8]) -> Vec<Place> {
     found
 }
 
-/// Gives every block the checksums of what is in it: as if nobody checked them.
+/// Gives every block the checksums of what is in it, as if none were checked.
 fn seal_again(bytes: &mut [u8]) {
     for Place { from, to, .. } in blocks(bytes) {
         let (mut header, _) = BlockHeader::read_from_prefix(&bytes[from..]).expect("a header");
@@ -349,7 +349,7 @@ fn planted_mistakes_are_found() {
         let error = late_by_one(name);
         assert!(error.contains("is released and not on the disk"), "{error}");
     }
-    // Checksums that nobody looks at.
+    // Checksums that are not looked at.
     let error = check(&calls, &truth, 30, |bytes| seal_again(bytes)).unwrap_err();
     println!("without checksums: {error}");
 }

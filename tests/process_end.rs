@@ -12,7 +12,7 @@ use ringmark_tests::stage::{SOON, Stage};
 const ENDS: &str = env!("CARGO_BIN_EXE_ends");
 const RINGMARK: &str = "mode=discard,ring=64K,page=4K,session=8M,warm=1,keep=always";
 
-/// For those that emit until somebody stops them.
+/// For threads that emit until they are stopped.
 fn roomy() -> String {
     let roomy = RINGMARK.replace("ring=64K", "ring=16M");
     roomy.replace("session=8M", "session=512M")

@@ -2,7 +2,7 @@
 //! `control=off` and threads attached before, nothing of Ringmark makes a call from then on; with
 //! `keep=always` or `memfd=on` its end makes none either. (Strict mode takes the time stamp counter
 //! away: `clock=coarse` or `none` there.) A forbidden call that fails instead of killing hurts
-//! nobody. A thread of ours never keeps a process alive, nor changes how it ended.
+//! no one. A thread of ours never keeps a process alive, nor changes how it ended.
 
 use std::fs;
 use std::process::Stdio;
@@ -52,7 +52,7 @@ fn attached_threads_emit_in_strict_mode() {
                 let stage = Stage::new("strict");
                 let ringmark = format!("mode={mode},clock={clock},control={control}");
                 expect_done(end(start(&stage, &ringmark, "strict")));
-                // Nobody closed it: it is there, and its process is dead.
+                // It was not closed: it is there, and its process is dead.
                 check(&stage, 1);
             }
         }

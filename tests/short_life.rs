@@ -65,7 +65,7 @@ fn a_clean_exit_leaves_what_keep_says() {
     }
 }
 
-/// Many more than the directory keeps of dead sessions, and the recorder looks away meanwhile.
+/// Many more than the directory keeps of dead sessions, while the recorder does not look.
 #[test]
 fn what_a_recorder_comes_for_is_not_cleaned_away_before() {
     let stage = Stage::new("awaited");

@@ -46,15 +46,15 @@ fn pages_turn_when_they_are_full() {
 }
 
 #[test]
-fn a_full_ring_loses_the_newest_until_somebody_reads() {
-    let nobody = walk(Plan::new("brim", 40, "discard"));
-    assert_eq!((nobody.turns, nobody.lost), (3, 37));
+fn a_full_ring_loses_the_newest_until_it_is_read() {
+    let unread = walk(Plan::new("brim", 40, "discard"));
+    assert_eq!((unread.turns, unread.lost), (3, 37));
     let plan = Plan::new("brim", 40, "discard");
-    let somebody = walk(Plan {
+    let read = walk(Plan {
         consume_every: 4000,
         ..plan
     });
-    assert!(somebody.lost > 0 && somebody.taken > 3, "{somebody:?}");
+    assert!(read.lost > 0 && read.taken > 3, "{read:?}");
 }
 
 #[test]

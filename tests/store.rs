@@ -1,4 +1,4 @@
-//! Promise: a time is found in a store without reading what is of other times, by indexes that nobody has to believe;
+//! Promise: a time is found in a store without reading what is of other times, by indexes that no reader has to believe;
 //! what is old or too much is removed, and nothing else.
 
 use std::fs::{self, File};
@@ -71,7 +71,7 @@ impl Filled {
         assert!(errors.is_empty(), "{errors:?}");
     }
 
-    /// The same at that time, ns since 1970, of a clock that is known to be steady, until so many
+    /// The same at that time, ns since 1970, of a clock that is known to be steady, until this number of
     /// segments are left and no more go.
     fn tidy_until(&self, retention: Retention, real_ns: u64, left: usize) {
         const HOURS_NS: u64 = 2 * 3_600_000_000_000;

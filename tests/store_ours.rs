@@ -130,10 +130,10 @@ fn what_lies_where_a_socket_should_be_stays() {
     assert!(UnixDatagram::unbound().unwrap().connect(at).is_ok());
     drop(datagrams);
 
-    // Nobody does any more.
+    // No collector does any more.
     let (collector, _) = scene.listening("");
     assert!(UnixStream::connect(at).is_ok());
-    // What was put in its place meanwhile is not its socket.
+    // What was put in its place since then is not its socket.
     fs::remove_file(at).unwrap();
     make(at);
     end(collector);
@@ -177,7 +177,7 @@ fn a_directory_that_is_no_store_stays_as_it_is() {
     let (collector, _) = scene.listening("--init");
     end(collector);
     expect_all();
-    // From then on it is one. What a collector left that was killed is nobody's.
+    // From then on it is one. What a collector left that was killed has no owner.
     let host = scene.store.join("2026-11-21/service/host");
     let left = [".0.new", ".1.idx.new"].map(|rest| host.join(format!("{SESSION}{rest}")));
     left.iter().for_each(|path| make(path));

@@ -38,7 +38,7 @@ type Name = (Uuid, u32, u64);
 #[derive(Default)]
 struct Sent {
     blocks: BTreeMap<Name, Vec<u8>>,
-    /// Of each connection: how many bytes had been sent behind each page.
+    /// For each connection: how many bytes had been sent after each page.
     connections: Vec<Vec<(u64, Name)>>,
     sessions: BTreeMap<Uuid, Vec<u8>>,
 }

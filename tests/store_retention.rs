@@ -122,13 +122,13 @@ fn figure(place: &str, name: &str) -> u64 {
         .unwrap()
 }
 
-/// A free port: nobody else takes it between here and there, as far as chance goes.
+/// A port that is free now, and most likely still is when it is used.
 fn port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
 }
 
-/// Waits until so many segments were removed, and counted; then another collector, that keeps all,
+/// Waits until this number of segments was removed, and counted; then another collector, that keeps all,
 /// takes the rest.
 fn expect_removed(options: &str, removed: u64) -> Scene {
     let scene = Scene::new("retention");
@@ -140,7 +140,7 @@ fn expect_removed(options: &str, removed: u64) -> Scene {
         (figure(&metrics, "segments_removed_total") >= removed).then_some(())
     });
     let sample = || ["segments_total", "segments_removed_total"].map(|name| figure(&metrics, name));
-    // All of it goes on meanwhile.
+    // All of it goes on during this.
     let [begun, removed] = wait_until(LONG, "figures that agree with the files", || {
         let (before, left) = (sample(), segments(&scene.store).len() as u64);
         (before == sample() && before[0] - before[1] == left).then_some(before)
@@ -190,7 +190,7 @@ fn what_is_written_stays() {
         idle.announce(uuid(0)).await.unwrap();
         idle.send(&page(uuid(0), 0)).await.unwrap();
         idle.settle().await.unwrap();
-        // Somebody who comes and goes: that what he leaves is removed shows that it was looked for.
+        // A host that comes and goes: the store looked for it, because what it left is removed.
         for n in 1..=3 {
             let mut guest = Peer::greeted(&socket, "guest").await.unwrap();
             guest.announce(uuid(n)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Promise: whoever looks for a time in a store, with whichever command, reads the segments of that time and no
+//! Promise: every command that looks for a time in a store reads the segments of that time and no
 //! others, of all hosts together, and is told how wrong the times can be.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,7 +124,7 @@ fn index(segment: &Path) -> PathBuf {
     segment.with_extension("idx")
 }
 
-/// Of calls as strace shows them: bytes of each file below `root`.
+/// Bytes read of each file below `root`, by calls as strace shows them.
 fn bytes_read(calls: &str, root: &Path) -> BTreeMap<PathBuf, u64> {
     let mut read = BTreeMap::new();
     for call in calls.lines().filter(|line| line.contains("ead")) {
@@ -173,7 +173,7 @@ fn only_segments_of_the_time_are_read() {
         near.len(),
         all.len()
     );
-    // Of every segment its index, and the end that the index names.
+    // The index of every segment, and the end that the index names.
     let looked_at = all.len() as u64 * (u64::from(INDEX_TAIL_BYTES) + 512);
     let most = near.iter().map(size).sum::<u64>() + looked_at;
     for command in ["cat", "graph", "report"] {

@@ -1,5 +1,5 @@
 //! Promise: what a collector acknowledged is in its store for good, and each page is there once,
-//! wherever connections are cut and whoever is killed.
+//! wherever connections are cut and whichever side is killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -109,7 +109,7 @@ fn read_log(log: &str) -> Seen {
     let (mut seen, mut written, mut synced) = (Seen::default(), 0, 0);
     // What a sync that failed did not write is gone, and must be written again.
     let mut is_lost = false;
-    // Of each thread the call that has begun: where it stands in the segment's bytes.
+    // For each thread the call that has begun: where it stands in the segment's bytes.
     let mut writing: HashMap<&str, bool> = HashMap::new();
     let mut syncing: HashMap<&str, u64> = HashMap::new();
     for step in log.lines().filter_map(Step::of) {

@@ -88,7 +88,7 @@ fn a_page_of_the_far_future_is_not_the_last_one() {
         }
         let mut owner = Peer::greeted(&socket, "host").await.unwrap();
         owner.announce(session).await.unwrap();
-        // A gap is none: the ring was overwritten meanwhile.
+        // This is no gap: the ring was overwritten in between.
         for number in (0..50).chain([1 << 30]) {
             owner.send(&page(session, number)).await.unwrap();
         }
@@ -99,7 +99,7 @@ fn a_page_of_the_far_future_is_not_the_last_one() {
     assert_eq!(sealed(&segments(&store)), (51, 51));
 }
 
-/// A name of so many characters, as certificates can have it: at most 63 between dots.
+/// A name of this number of characters, as certificates can have it: at most 63 between dots.
 fn name(characters: usize) -> String {
     let labels = format!("{}.", "h".repeat(63)).repeat(4);
     labels[..characters].to_owned()
@@ -190,7 +190,7 @@ fn vectors() -> BTreeMap<String, Vec<u8>> {
     parsed.collect()
 }
 
-/// Blocks and messages of kinds that nobody knows yet, between those that are known.
+/// Blocks and messages of kinds that no version knows yet, between those that are known.
 #[test]
 fn what_a_later_version_says_is_passed_over() {
     let stage = Stage::new("later");

@@ -77,7 +77,7 @@ fn positions(ring_file: &Path) -> (Pages, Pages) {
     let ring = session.ring();
     let slots = (0..ring.slots_used()).map(|slot| (slot, ring.slot(slot).unwrap()));
     let used: Vec<_> = slots.filter(|(_, s)| s.produced() > 0).collect();
-    // The last page of a thread whose end nobody noted is open for ever.
+    // The last page of a thread whose end was not noted is open for ever.
     let sealed = used
         .iter()
         .map(|(slot, s)| (*slot, s.produced() - u64::from(!s.ended())));
@@ -161,7 +161,7 @@ fn released_when_it_is_durable_and_not_before() {
         .sum();
     assert!(schema > 0);
     expect_status(&scene, &streaming, &mut taking);
-    // Of what is durable, some pages at least.
+    // Some pages of what is durable, at least.
     let half = taking.received / 2;
     let durable = heard.iter().filter(|block| block.end <= half);
     let mut have: Pages = sealed.keys().map(|slot| (*slot, 0)).collect();

@@ -1,5 +1,5 @@
-//! Promise: nobody streams to a collector who does not prove who he is, or under another name than
-//! his own; and whoever is refused is told why, on both sides.
+//! Promise: no peer streams to a collector without proof of its name, or under another name; a
+//! refusal is reported with its reason on both sides.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -240,7 +240,7 @@ fn pages_outlive_their_ring_file() {
 }
 
 /// Two sessions' pages are left, the end of a file torn off by the kill. The next streamer sends each to its own
-/// session; meanwhile nobody else may use the directory.
+/// session; until then no other streamer may use the directory.
 #[test]
 fn sessions_are_left_to_the_next_and_not_mixed_up() {
     let scene = Scene::new("left");
@@ -330,7 +330,7 @@ fn a_full_spill_is_counted() {
 }
 
 /// A connection falls silent and stays open: it is given up, and what was under way goes over the
-/// next one. Meanwhile the rings are looked after.
+/// next one. Until then the rings are still emptied.
 fn expect_given_up(label: &str, fault: Fault) {
     let scene = Scene::new(label);
     let collector = scene.collector();

@@ -1,5 +1,5 @@
 //! Promise: a stream over TLS loses nothing and repeats nothing wherever it is cut, in the handshake
-//! or after, and who is slow with his handshake holds nobody up.
+//! or after, and a peer that is slow in its handshake holds no other up.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
 //! Promise: pages that are sent without being copied arrive as they were sealed, however long the
-//! peer does not read and whatever the program writes meanwhile: none is released before it is
+//! peer does not read and whatever the program writes at that time: none is released before it is
 //! durable elsewhere.
 
 use std::fs;

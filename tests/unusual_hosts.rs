@@ -66,7 +66,7 @@ fn a_directory_that_cannot_be_used_shows_in_the_list() {
             "{mounts}: {said}"
         );
     }
-    // Writable for its owner only, who is somebody else.
+    // Writable for its owner only, who is another user.
     let said = in_own_mounts(
         "mount -t tmpfs -o mode=755 none /dev/shm
          setpriv --reuid 65534 --clear-groups $EMIT 2 100
@@ -133,7 +133,7 @@ fn a_program_without_proc_is_alive_to_others_until_it_ends() {
     }
 }
 
-/// Makes the stage and its session directory usable by nobody.
+/// Gives the stage and its session directory to an unprivileged user.
 fn give_to_nobody(stage: &Stage, mode: u32) {
     fs::set_permissions(stage.path("."), fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir(stage.path("home")).unwrap();

@@ -16,7 +16,7 @@ use super::load::{Load, ask_some};
 use super::server::{SLEDS, Server};
 use super::text::sites;
 
-/// So many servers whose sites are still open, at most: they take a lease's time.
+/// Most servers whose sites may still be open: they take a lease's time.
 const PENDING: usize = 8;
 const START: &str = "trace start --all-functions --for 60ms -p";
 const STOP: &str = "trace stop -p";
@@ -77,7 +77,7 @@ impl Scene {
     }
 
     /// Whatever the tool has asked for before it died is done now. Without a session it has asked
-    /// for nothing, and nobody else may load one here.
+    /// for nothing, and no other process may load one here.
     fn settle_requests(&self, server: &Server) {
         let own = format!("{}-", server.pid());
         for path in self.stage.ring_files() {
@@ -123,7 +123,7 @@ impl Scene {
     }
 }
 
-/// The session is there, and its tracers are not yet: nobody has asked for anything.
+/// The session is there, and its tracers are not yet: no request has come.
 fn is_early(text: &str) -> bool {
     text.starts_with("unknown request")
 }

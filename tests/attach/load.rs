@@ -13,7 +13,7 @@ use ringmark_tests::wait_until;
 
 /// A request takes at most so long, on whatever machine.
 const HANGS: Duration = Duration::from_secs(30);
-/// A connection ends after so many requests, and a new one comes.
+/// Requests after which a connection ends and a new one comes.
 const REQUESTS: u32 = 200;
 
 /// A request that was answered rightly.
@@ -49,7 +49,7 @@ impl Load {
         }
     }
 
-    /// Waits until so many requests more were begun.
+    /// Waits until this number of further requests was begun.
     pub(crate) fn goes_on(&self, requests: u32) {
         let end = self.next.load(Ordering::Relaxed) + requests;
         wait_until(HANGS, "requests", || {
@@ -84,7 +84,7 @@ pub(crate) fn longest(all: &[Answered], from: Instant, to: Instant) -> Duration 
         .unwrap_or_default()
 }
 
-/// So many requests, one after the other.
+/// This number of requests, one after the other.
 pub(crate) fn ask_some(socket: &Path, count: u32) -> io::Result<()> {
     let mut stream = connect(socket)?;
     (1..=count).try_for_each(|number| ask(&mut stream, number))

@@ -141,7 +141,7 @@ impl Program {
         Self { stage, path, build }
     }
 
-    /// A program that somebody else has built.
+    /// A program that was built elsewhere.
     #[allow(dead_code, reason = "not for programs in C")]
     #[must_use]
     pub(crate) fn at(path: PathBuf) -> Self {

@@ -81,7 +81,7 @@ fn wait(pid: i32) -> c_int {
 }
 
 fn say(number: u64) {
-    // Past the buffer of standard output, which the child shares with nobody.
+    // Past the buffer of standard output, which the child has for itself.
     let _ = std::io::stdout().write_all(format!("{number}\n").as_bytes());
 }
 

@@ -71,7 +71,7 @@ fn found(run: &Run, on: &str, mut more: RangeInclusive<u32>) -> bool {
     more.any(|n| run.output.starts_with(&format!("{on} descriptors=+{n} ")))
 }
 
-/// Where such calls fail again and again, nobody can leave a note.
+/// Where such calls fail again and again, no note can be left.
 fn is_needed_for_a_note(number: u64) -> bool {
     let calls = [
         libc::SYS_openat,

@@ -185,7 +185,7 @@ fn main() {
     if options.threads == 0 {
         work(&options, 0);
     }
-    // All at once, and nobody leaves before the last has emitted: no ring is used twice.
+    // All at once, and no thread leaves before the last has emitted: no ring is used twice.
     let barrier = Barrier::new(options.threads as usize);
     thread::scope(|scope| {
         for thread in 0..options.threads {

@@ -181,7 +181,7 @@ fn register_at_exit() {
     assert_eq!(unsafe { libc::atexit(at_exit) }, 0);
 }
 
-/// Says how many events there were: nobody emits any more.
+/// Prints how many events there were: no thread emits any more.
 extern "C" fn tell() {
     println!("{}", EMITTED.load(Relaxed));
 }

@@ -37,7 +37,7 @@ fn emit_in_two_threads() -> u64 {
     if made != 0 {
         return 1;
     }
-    // SAFETY: it was made above, and nobody else joins it.
+    // SAFETY: it was made above, and no other code joins it.
     unsafe { libc::pthread_join(other, ptr::null_mut()) };
     2
 }
@@ -45,7 +45,7 @@ fn emit_in_two_threads() -> u64 {
 fn close_standard(mask: i32) {
     for fd in 0..3 {
         if mask >> fd & 1 == 1 {
-            // SAFETY: nobody here owns it.
+            // SAFETY: no code here owns it.
             unsafe { libc::close(fd) };
         }
     }
@@ -60,7 +60,7 @@ fn print(text: &str) {
 }
 
 fn become_daemon(file: &str) {
-    // SAFETY: nobody here owns them: that is the point.
+    // SAFETY: no code here owns them: that is the point.
     unsafe { libc::close_range(3, u32::MAX, 0) };
     for _ in 0..8 {
         let file = File::options().read(true).write(true).open(file);

@@ -11,7 +11,7 @@ use ringmark::event;
 const OPEN: i32 = -1001;
 /// From here on, they are the program's own.
 const CLOSE: i32 = -1002;
-/// Somebody may send requests; a positive answer: they are through.
+/// Lets the test send requests; a positive answer: they are through.
 const ASK: i32 = -1003;
 
 fn mark(what: i32) -> i64 {

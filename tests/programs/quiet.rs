@@ -59,7 +59,7 @@ fn main() {
         .expect("a number");
     ringmark::start_from_env();
     let attached = ringmark::attach_thread();
-    // The helper thread refills the pool; whoever wants to look at us does so now.
+    // The helper thread refills the pool; the test looks at this process now.
     std::thread::sleep(Duration::from_millis(100));
     let before = ALLOCATIONS.get();
     marker();

@@ -67,7 +67,7 @@ pub fn past() -> Validity {
     Validity { from, until }
 }
 
-/// Of a collector that waits for handshakes for ever.
+/// Options of a collector that waits for handshakes for ever.
 #[must_use]
 pub fn tls_options(credentials: Credentials, root: &Path) -> CollectorOptions {
     let mut options = options(Address::Tls("127.0.0.1:0".to_owned()), root);

@@ -85,7 +85,7 @@ impl Collecting {
         }
     }
 
-    /// What it answers to somebody who asks for its figures.
+    /// What it answers to a request for its figures.
     ///
     /// # Panics
     /// When it serves none.
@@ -142,7 +142,7 @@ impl Drop for Collecting {
     }
 }
 
-/// Of a collector that listens there and stores below `root`.
+/// Options of a collector that listens there and stores below `root`.
 #[must_use]
 pub fn options(listen: Address, root: &Path) -> CollectorOptions {
     CollectorOptions {
@@ -165,12 +165,12 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
     }
 }
 
-/// Waits until somebody listens at a unix socket: its name is there a moment before that.
+/// Waits until a process listens at a unix socket: its name is there a moment before that.
 ///
 /// # Panics
-/// When nobody does.
+/// When none does.
 pub fn wait_for_listener(socket: &Path) {
-    wait_until(SOON, "somebody listens", || {
+    wait_until(SOON, "a listener", || {
         std::os::unix::net::UnixStream::connect(socket)
             .ok()
             .map(drop)
@@ -186,7 +186,7 @@ pub fn segments(root: &Path) -> Vec<PathBuf> {
     dumps_below(root).expect("a store")
 }
 
-/// Of a streamer.
+/// Options of a streamer.
 #[must_use]
 pub fn stream_options(selection: Selection, to: Address) -> StreamOptions {
     StreamOptions {

@@ -83,7 +83,7 @@ impl Moment {
                 let _ = now.names.insert(to.to_owned(), file);
             }
             "unlink" => drop(now.names.remove(&name())),
-            // Of the directory that is named; whole paths are in the only one there is.
+            // The entry of the directory that is named; whole paths are in the only one there is.
             "fsync" => {
                 let directory = name();
                 let is_in = |path: &String| {
@@ -158,7 +158,7 @@ pub fn unsafe_sectors(safe: &[u8], now: &[u8]) -> usize {
     now.len().div_ceil(SECTOR) - safe.len() / SECTOR
 }
 
-/// The place behind so many sectors that were not synced.
+/// The place after this number of sectors that were not synced.
 #[must_use]
 pub fn behind(safe: &[u8], now: &[u8], sectors: usize) -> usize {
     now.len().min(safe.len() + sectors * SECTOR)

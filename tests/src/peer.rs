@@ -21,7 +21,7 @@ pub struct Peer {
     stream: UnixStream,
     /// Bytes of blocks sent.
     pub sent: u64,
-    /// Of them, durable.
+    /// Pages that are durable.
     pub durable: u64,
     /// Bytes that may be sent in all.
     pub credit: u64,
@@ -79,7 +79,7 @@ impl Peer {
     /// A connection on which nothing was said.
     ///
     /// # Errors
-    /// Nobody listens.
+    /// When no collector listens.
     pub async fn connect(socket: &Path) -> io::Result<Self> {
         Ok(Self {
             stream: UnixStream::connect(socket).await?,
@@ -192,7 +192,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Hears until the collector closes; what it said of why, if it did.
+    /// Receives until the collector closes; returns its reason, if it gave one.
     pub async fn end(&mut self) -> String {
         loop {
             match self.hear_of(u16::MAX).await {

@@ -184,13 +184,13 @@ impl Running {
         self.finish_with(timeout, |_| {})
     }
 
-    fn finish_with(mut self, timeout: Duration, mut meanwhile: impl FnMut(&Self)) -> Finished {
+    fn finish_with(mut self, timeout: Duration, mut at_each_look: impl FnMut(&Self)) -> Finished {
         let end = Instant::now() + timeout;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return self.outputs(status, end);
             }
-            meanwhile(&self);
+            at_each_look(&self);
             if Instant::now() >= end {
                 self.kill_group();
                 panic!("{} still runs after {timeout:?}", self.program);
@@ -247,7 +247,7 @@ impl Running {
     }
 
     fn kill_group(&self) {
-        // ESRCH is fine: nobody is left.
+        // ESRCH is fine: no process is left.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
     }
 }
@@ -268,7 +268,7 @@ fn heed_signals() {
         let ignored = mask_of(&status, "SigIgn:");
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
             if ignored >> (signal - 1) & 1 == 1 {
-                // A flag that nobody reads: here it stays without effect.
+                // A flag without a reader: here it stays without effect.
                 signal_hook::flag::register(signal, Arc::default()).expect("a handler");
             }
         }

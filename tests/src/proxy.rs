@@ -12,9 +12,9 @@ use std::time::Duration;
 /// What becomes of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// It is cut when so many bytes went there.
+    /// Bytes to there after which it is cut.
     pub cut_there: u64,
-    /// It is cut when so many bytes came back.
+    /// Bytes back after which it is cut.
     pub cut_back: u64,
     /// Each piece waits that long.
     pub delay: Duration,

@@ -23,7 +23,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Skew {
     /// Its realtime clock is ahead by this much.
     pub offset_ns: i64,
-    /// Both its clocks are fast by so many millionths, from the way's start on.
+    /// Millionths by which both its clocks are fast, from the way's start on.
     pub drift_ppm: i64,
     /// Whether its counters carry clock samples: its streamer has the clocks of its programs.
     pub samples: bool,

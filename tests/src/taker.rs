@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::peer::block;
 use crate::stage::SOON;
 
-/// Whoever says nothing for so long has nothing to say for now.
+/// Silence after which a streamer has nothing to send for now.
 const QUIET: Duration = Duration::from_millis(150);
 /// How often a streamer hears of us.
 const PING_EVERY: Duration = Duration::from_millis(500);
@@ -117,7 +117,7 @@ impl Taking {
     /// Says a message.
     ///
     /// # Panics
-    /// When nobody listens any more.
+    /// When the streamer no longer listens.
     pub fn say(&mut self, kind: u16, session: Uuid, content: &[u8]) {
         let block = block(kind, session, content);
         self.stream.write_all(&block).expect("a streamer");

@@ -238,7 +238,7 @@ fn walk(words: &[[u8; 8]], types: &Types, to: &mut Vec<Record>) -> Result<bool, 
 
 /// An event whose every word is what its type and its id say.
 fn event(type_id: TypeId, payload: &[[u8; 8]], types: &Types) -> Result<Record, String> {
-    let kind = types::find(types, type_id.0).ok_or("an event of a type that nobody knows")?;
+    let kind = types::find(types, type_id.0).ok_or("an event of an unknown type")?;
     let words = || payload.iter().map(|word| u64::from_le_bytes(*word));
     let torn = || {
         format!(

@@ -44,7 +44,7 @@ pub(crate) struct Plan {
     pub(crate) signals: u64,
     /// In handlers another signal comes at every stop whose number this divides; 0: none.
     pub(crate) inner_every: u64,
-    /// The test consumes at every state whose number this divides; 0: nobody does.
+    /// The test consumes at every state whose number this divides; 0: never.
     pub(crate) consume_every: u64,
     pub(crate) full_every: u64,
     /// The planted bug, or empty.
@@ -73,7 +73,7 @@ impl Plan {
 pub(crate) struct Report {
     /// States recovered and checked.
     pub(crate) states: u64,
-    /// Of these, by the whole way through recorder and decoder.
+    /// Those of them that took the whole way through recorder and decoder.
     pub(crate) full: u64,
     /// Stops at which there was no session yet, and so nothing to recover; they are no states.
     pub(crate) before: u64,

@@ -15,7 +15,7 @@ use super::{EMIT, SIZES, set_len, tool};
 
 /// Longer than any tool takes that ends by itself.
 const LONG: Duration = SOON;
-/// What a tool may exit with beside a file that is cut: done, lost or damaged, unreadable; nobody
+/// What a tool may exit with beside a file that is cut: done, lost or damaged, unreadable; no one
 /// knows the session of a file that is not whole.
 const EXITS: [i32; 4] = [0, 1, 3, 4];
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringmark_reader::{Access, Session, control, find};
 
 /// How long an answer may take: less than a helper sleeps that missed a wake-up would fail runs
-/// for nothing, but a request that nobody answers is no harm.
+/// for nothing, but a request without an answer is no harm.
 const LIMIT: Duration = Duration::from_millis(250);
 
 /// Asks as soon as `may_ask`, then says so in `is_through`.

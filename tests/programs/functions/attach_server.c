@@ -56,7 +56,7 @@ __attribute__((noinline)) static void *serve(void *argument) {
     return 0;
 }
 
-// Waits for connections in epoll_wait; EINTR there is a failure: nobody sends signals.
+// Waits for connections in epoll_wait; EINTR there is a failure: no signal is sent.
 static void *listener(void *argument) {
     int door = (int)(intptr_t)argument, set = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};

@@ -50,7 +50,7 @@ int main(void) {
     struct pollfd input = {.fd = 0, .events = POLLIN};
     all();
     for (char c;;) {
-        /* Its thread comes back here all the while: whoever attaches needs that. */
+        /* Its thread comes back here all the while: an attaching tool needs that. */
         if (poll(&input, 1, 10) == 0)
             continue;
         if (read(0, &c, 1) != 1)

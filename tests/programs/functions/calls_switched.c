@@ -1,5 +1,5 @@
 // Calls that go on while their sites are switched, their results checked. Each byte of the input is
-// good for so many turns of each thread; where it ends, they end.
+// good for this number of turns of each thread; where it ends, they end.
 #include "calls.h"
 #include <pthread.h>
 

@@ -85,5 +85,5 @@ hackbench)
     cp src/hackbench/hackbench.c "$work/done/" || cannot "no src/hackbench/hackbench.c"
     ;;
 esac
-# Whoever comes second finds a directory there.
+# The second to come finds a directory there.
 mv -T "$work/done" "$1/$2" 2>/dev/null || [ -d "$1/$2" ] || cannot "$1/$2 cannot be written"

@@ -41,7 +41,7 @@ UNTRACED __attribute__((used)) void *find(unsigned long place) {
     return real->found = found;
 }
 
-/* Keeps all that a call may hand over, and rbx, which holds the stack pointer meanwhile. */
+/* Keeps all that a call may hand over, and rbx, which holds the stack pointer during the call. */
 __asm__(".pushsection .text\n"
         ".type find_and_jump,@function\n"
         "find_and_jump:\n"

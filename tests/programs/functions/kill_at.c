@@ -58,7 +58,7 @@ int main(int count, char **arguments) {
         } else if (event) {
             signal = 0;
         }
-        // One that was killed meanwhile says so itself.
+        // One that was killed since then says so itself.
         ptrace(PTRACE_SYSCALL, thread, 0, (void *)(long)signal);
     }
 }

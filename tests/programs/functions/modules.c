@@ -131,7 +131,7 @@ int main(int argc, char **argv) {
     scan(1);
     select_sites(&all, "plugin_", 0);
     switch_sites(all.ids, all.count, count_entry);
-    /* Loaded again at the same place, with nobody looking meanwhile: as its file made it. */
+    /* Loaded again at the same place, unseen by the tracer: as its file made it. */
     dlclose(plugin);
     plugin = open_plugin(argv[1]);
     printf("stale %zu\n", switch_sites(all.ids, all.count, NULL));

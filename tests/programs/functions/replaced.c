@@ -1,4 +1,4 @@
-/* replaced PLUGIN.so: its file is another one by the time somebody looks. */
+/* replaced PLUGIN.so: its file is another one by the time a tracer looks. */
 #include "tracer.h"
 #include <unistd.h>
 

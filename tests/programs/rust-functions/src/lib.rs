@@ -15,7 +15,7 @@ use std::{env, thread};
 pub fn run() {
     let mut arguments = env::args().skip(1).map(|word| word.parse::<i64>());
     let mut next = |otherwise| arguments.next().and_then(Result::ok).unwrap_or(otherwise);
-    // None are so many that the program runs until it is killed.
+    // Below 0: the program runs until it is killed.
     let rounds = u64::try_from(next(10)).unwrap_or(u64::MAX);
     let pause = Duration::from_micros(next(0).unsigned_abs());
     panic::set_hook(Box::new(|_| {}));
