@@ -118,7 +118,8 @@ fn cases() -> [(&'static str, [u64; 6]); 6] {
 }
 
 fn check_between(stage: &Stage, program: &Path, build: &str) {
-    let first = size().0 * OUTSIDE;
+    let (threads, parts) = size();
+    let (inside, first) = (threads * parts * INSIDE, threads * OUTSIDE);
     for (triggers, expected) in cases() {
         let words: Vec<_> = triggers
             .split(' ')

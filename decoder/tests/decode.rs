@@ -244,8 +244,8 @@ fn copies_that_differ_are_a_conflict() {
     );
 }
 
-#[test]
-fn spans_know_what_they_lie_in() {
+/// A session with spans in spans, and with a request that is entered and left.
+fn with_spans() -> Vec<u8> {
     let number = |semantic: u32| semantic.to_le_bytes();
     let (duration, span, parent) = (
         number(semantic::DURATION),
@@ -292,7 +292,12 @@ fn spans_know_what_they_lie_in() {
         .event(33, 20, &[9])
         .event(34, 16, &[]); // in nothing
     page.close().write(true, &mut bytes);
-    let dump = read(&bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn spans_know_what_they_lie_in() {
+    let dump = read(&with_spans()).unwrap();
     let all: Vec<_> = dump
         .events()
         .filter_map(|item| match item {

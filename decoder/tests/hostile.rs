@@ -58,66 +58,7 @@ fn rich() -> Vec<u8> {
         &session_content(session_header(Mode::Overwrite)),
     )
     .unwrap();
-    let meaning = |m: u32| m.to_le_bytes();
-    let (duration, span) = (meaning(semantic::DURATION), meaning(semantic::SPAN_ID));
-    let took: &[(u16, &[u8])] = &[(tag::SEMANTIC, &duration)];
-    let id: &[(u16, &[u8])] = &[(tag::SEMANTIC, &span)];
-    let mut all: Vec<FieldOf<'_>> = Kind::ALL.iter().map(|k| field(k.name(), *k, 0)).collect();
-    all.push(FieldOf {
-        count: 3,
-        ..field("list", Kind::Str, 0)
-    });
-    let stream = [
-        event_entry(
-            16,
-            "tick",
-            Level::Info,
-            Shape::Instant,
-            &[field("n", Kind::U64, 0)],
-        ),
-        event_entry(
-            17,
-            "work",
-            Level::Debug,
-            Shape::Span,
-            &[FieldOf {
-                extra: took,
-                ..field("t", Kind::U64, 0)
-            }],
-        ),
-        event_entry(18, "all", Level::Info, Shape::Instant, &all),
-        event_entry(
-            19,
-            "new",
-            Level::Info,
-            Shape::SpanNew,
-            &[FieldOf {
-                extra: id,
-                ..field("id", Kind::U64, 0)
-            }],
-        ),
-        event_entry(
-            20,
-            "enter",
-            Level::Info,
-            Shape::SpanEnter,
-            &[FieldOf {
-                extra: id,
-                ..field("id", Kind::U64, 0)
-            }],
-        ),
-        event_entry(
-            21,
-            "exit",
-            Level::Info,
-            Shape::SpanExit,
-            &[FieldOf {
-                extra: id,
-                ..field("id", Kind::U64, 0)
-            }],
-        ),
-    ];
-    write::schema(&mut out, SESSION, 0, &stream.concat()).unwrap();
+    write::schema(&mut out, SESSION, 0, &rich_schema()).unwrap();
     let mut pages = Vec::new();
     for number in 0..3 {
         let mut page = PageOf::new(number, 20 * number);
@@ -142,6 +83,47 @@ fn rich() -> Vec<u8> {
     write::container(&mut out, SESSION, codec::DELTA_SHUFFLE_LZ4, &pages).unwrap();
     end(200, &mut out);
     out
+}
+
+/// Event types of every shape, one of them with fields of every kind.
+fn rich_schema() -> Vec<u8> {
+    let meaning = |m: u32| m.to_le_bytes();
+    let (duration, span) = (meaning(semantic::DURATION), meaning(semantic::SPAN_ID));
+    let took: &[(u16, &[u8])] = &[(tag::SEMANTIC, &duration)];
+    let id: &[(u16, &[u8])] = &[(tag::SEMANTIC, &span)];
+    let mut all: Vec<FieldOf<'_>> = Kind::ALL.iter().map(|k| field(k.name(), *k, 0)).collect();
+    all.push(FieldOf {
+        count: 3,
+        ..field("list", Kind::Str, 0)
+    });
+    let with_id = || FieldOf {
+        extra: id,
+        ..field("id", Kind::U64, 0)
+    };
+    let stream = [
+        event_entry(
+            16,
+            "tick",
+            Level::Info,
+            Shape::Instant,
+            &[field("n", Kind::U64, 0)],
+        ),
+        event_entry(
+            17,
+            "work",
+            Level::Debug,
+            Shape::Span,
+            &[FieldOf {
+                extra: took,
+                ..field("t", Kind::U64, 0)
+            }],
+        ),
+        event_entry(18, "all", Level::Info, Shape::Instant, &all),
+        event_entry(19, "new", Level::Info, Shape::SpanNew, &[with_id()]),
+        event_entry(20, "enter", Level::Info, Shape::SpanEnter, &[with_id()]),
+        event_entry(21, "exit", Level::Info, Shape::SpanExit, &[with_id()]),
+    ];
+    stream.concat()
 }
 
 /// Makes every CRC of a sequence of blocks right again, as far as the lengths lead.

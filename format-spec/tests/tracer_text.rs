@@ -42,9 +42,9 @@ fn request_lines(text: &str, number: u64) -> Vec<RequestLine<'_>> {
     lines
 }
 
-/// Every kind of line. `field` has no tab, `word` no space either.
-fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec<AnswerLine<'a>> {
-    let tracer = TracerLine {
+/// A tracer without any optional word, and one with all of them.
+fn tracer_lines<'a>(word: &'a str, rest: &'a str, n: u64) -> [TracerLine<'a>; 2] {
+    let plain = TracerLine {
         name: word,
         number: n,
         kind: "graph",
@@ -60,6 +60,19 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
         cost_ppm: None,
         filter: rest,
     };
+    let full = TracerLine {
+        min_ns: Some(n),
+        is_paused: true,
+        wants_snapshot: true,
+        budget_ppm: Some(n),
+        cost_ppm: Some(0),
+        ..plain
+    };
+    [plain, full]
+}
+
+/// Every kind of line. `field` has no tab, `word` no space either.
+fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec<AnswerLine<'a>> {
     let site = |exits| Site {
         is_on: n.is_multiple_of(2),
         address: n,
@@ -85,15 +98,6 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
         AnswerLine::Refusal(rest),
         AnswerLine::ShadowStack(true),
         AnswerLine::ShadowStack(false),
-        AnswerLine::Tracer(tracer),
-        AnswerLine::Tracer(TracerLine {
-            min_ns: Some(n),
-            is_paused: true,
-            wants_snapshot: true,
-            budget_ppm: Some(n),
-            cost_ppm: Some(0),
-            ..tracer
-        }),
         AnswerLine::Trigger(TriggerLine {
             tracer: word,
             functions: n,
@@ -117,6 +121,7 @@ fn answer_lines<'a>(word: &'a str, field: &'a str, rest: &'a str, n: u64) -> Vec
             ..gathered
         }),
     ];
+    lines.extend(tracer_lines(word, rest, n).map(AnswerLine::Tracer));
     lines.extend(LeaseState::ALL.map(AnswerLine::State));
     lines.extend(Count::ALL.map(|count| AnswerLine::Count(count, n)));
     lines.extend([Exits::Address, Exits::Sleds, Exits::None].map(|e| AnswerLine::Site(site(e))));

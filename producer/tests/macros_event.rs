@@ -148,19 +148,7 @@ fn records_have_the_layout_of_the_struct() {
     let payload = &all.one("request.done").payload;
     assert_eq!(payload[24..32], [0; 8], "a skipped field is not written");
 
-    let defaults = all.event_type("Defaults");
-    let facts = (
-        defaults.level,
-        defaults.category.as_str(),
-        defaults.target.as_str(),
-    );
-    assert_eq!(facts, (Level::Info, "", module_path!()));
-    assert_eq!(defaults.layout(), "type:i8@0 big:u128@16 last:i8@32");
-    assert_eq!(all.line("Defaults"), "type=-1 big=3 last=-2");
-    let mut expected = [0; 48];
-    (expected[0], expected[16], expected[32]) = (0xFF, 3, 0xFE);
-    assert_eq!(all.one("Defaults").payload, expected, "padding is zero");
-
+    expect_defaults(&all);
     assert_eq!(
         all.line("Aligned"),
         "values=[1, 2, 3, 4, 5] more=[0.5, -0.5]"
@@ -177,4 +165,20 @@ fn records_have_the_layout_of_the_struct() {
         "one was committed, two were cancelled"
     );
     assert!(all.event_type("inner").target.ends_with("::inner"));
+}
+
+/// A type without options has its own name, the default level and this module as target.
+fn expect_defaults(all: &common::Recorded) {
+    let defaults = all.event_type("Defaults");
+    let facts = (
+        defaults.level,
+        defaults.category.as_str(),
+        defaults.target.as_str(),
+    );
+    assert_eq!(facts, (Level::Info, "", module_path!()));
+    assert_eq!(defaults.layout(), "type:i8@0 big:u128@16 last:i8@32");
+    assert_eq!(all.line("Defaults"), "type=-1 big=3 last=-2");
+    let mut expected = [0; 48];
+    (expected[0], expected[16], expected[32]) = (0xFF, 3, 0xFE);
+    assert_eq!(all.one("Defaults").payload, expected, "padding is zero");
 }

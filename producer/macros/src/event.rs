@@ -288,74 +288,77 @@ mod tests {
         expand(item.parse().unwrap()).unwrap_err().to_string()
     }
 
+    /// Items that are refused, and a part of the reason.
+    const REFUSED: &[(&str, &str)] = &[
+        ("struct A { a: u8 }", "needs #[repr(C)]"),
+        (
+            "#[repr(transparent)] struct A { a: u8 }",
+            "needs #[repr(C)]",
+        ),
+        ("#[repr(C, packed)] struct A { a: u8 }", "cannot be packed"),
+        (
+            "#[repr(C, packed(2))] struct A { a: u8 }",
+            "cannot be packed",
+        ),
+        ("#[repr(C)] struct A(u8);", "needs named fields"),
+        ("#[repr(C)] struct A;", "needs named fields"),
+        ("#[repr(C)] enum A { B }", "is a struct"),
+        ("#[repr(C)] union A { b: u8 }", "is a struct"),
+        ("#[repr(C)] struct A<T> { a: T }", "no generics"),
+        ("#[repr(C)] struct A<'a> { a: &'a str }", "no generics"),
+        (
+            "#[repr(C)] struct A { a: &'static str }",
+            "field a: & 'static str is no value of fixed size",
+        ),
+        (
+            "#[repr(C)] struct A { b: std::string::String }",
+            "field b: std :: string :: String is no value",
+        ),
+        (
+            "#[repr(C)] struct A { c: Vec<u8> }",
+            "field c: Vec < u8 > is no value",
+        ),
+        (
+            "#[repr(C)] struct A { c: (u8, u8) }",
+            "field c: (u8 , u8) is no value",
+        ),
+        (
+            "#[event(level = \"loud\")] #[repr(C)] struct A { a: u8 }",
+            "level: found \"loud\", expected error, warn",
+        ),
+        (
+            "#[event(name = \"\")] #[repr(C)] struct A { a: u8 }",
+            "name: found \"\"",
+        ),
+        (
+            "#[event(nam = \"x\")] #[repr(C)] struct A { a: u8 }",
+            "unknown option nam: expected name, level",
+        ),
+        (
+            "#[event(name = \"x\", name = \"y\")] #[repr(C)] struct A { a: u8 }",
+            "name is given twice",
+        ),
+        (
+            "#[event(name = 3)] #[repr(C)] struct A { a: u8 }",
+            "expected string literal",
+        ),
+        (
+            "#[event(name = \"x\" level = \"info\")] #[repr(C)] struct A { a: u8 }",
+            "expected `,`",
+        ),
+        (
+            "#[repr(C)] struct A { #[event(units = \"ns\")] a: u8 }",
+            "unknown option units: expected unit, redact or skip",
+        ),
+        (
+            "#[repr(C)] struct A { #[event(unit = \"a\", unit = \"b\")] a: u8 }",
+            "unit is given twice",
+        ),
+    ];
+
     #[test]
     fn errors_name_what_is_wrong() {
-        for (item, expected) in [
-            ("struct A { a: u8 }", "needs #[repr(C)]"),
-            (
-                "#[repr(transparent)] struct A { a: u8 }",
-                "needs #[repr(C)]",
-            ),
-            ("#[repr(C, packed)] struct A { a: u8 }", "cannot be packed"),
-            (
-                "#[repr(C, packed(2))] struct A { a: u8 }",
-                "cannot be packed",
-            ),
-            ("#[repr(C)] struct A(u8);", "needs named fields"),
-            ("#[repr(C)] struct A;", "needs named fields"),
-            ("#[repr(C)] enum A { B }", "is a struct"),
-            ("#[repr(C)] union A { b: u8 }", "is a struct"),
-            ("#[repr(C)] struct A<T> { a: T }", "no generics"),
-            ("#[repr(C)] struct A<'a> { a: &'a str }", "no generics"),
-            (
-                "#[repr(C)] struct A { a: &'static str }",
-                "field a: & 'static str is no value of fixed size",
-            ),
-            (
-                "#[repr(C)] struct A { b: std::string::String }",
-                "field b: std :: string :: String is no value",
-            ),
-            (
-                "#[repr(C)] struct A { c: Vec<u8> }",
-                "field c: Vec < u8 > is no value",
-            ),
-            (
-                "#[repr(C)] struct A { c: (u8, u8) }",
-                "field c: (u8 , u8) is no value",
-            ),
-            (
-                "#[event(level = \"loud\")] #[repr(C)] struct A { a: u8 }",
-                "level: found \"loud\", expected error, warn",
-            ),
-            (
-                "#[event(name = \"\")] #[repr(C)] struct A { a: u8 }",
-                "name: found \"\"",
-            ),
-            (
-                "#[event(nam = \"x\")] #[repr(C)] struct A { a: u8 }",
-                "unknown option nam: expected name, level",
-            ),
-            (
-                "#[event(name = \"x\", name = \"y\")] #[repr(C)] struct A { a: u8 }",
-                "name is given twice",
-            ),
-            (
-                "#[event(name = 3)] #[repr(C)] struct A { a: u8 }",
-                "expected string literal",
-            ),
-            (
-                "#[event(name = \"x\" level = \"info\")] #[repr(C)] struct A { a: u8 }",
-                "expected `,`",
-            ),
-            (
-                "#[repr(C)] struct A { #[event(units = \"ns\")] a: u8 }",
-                "unknown option units: expected unit, redact or skip",
-            ),
-            (
-                "#[repr(C)] struct A { #[event(unit = \"a\", unit = \"b\")] a: u8 }",
-                "unit is given twice",
-            ),
-        ] {
+        for &(item, expected) in REFUSED {
             let found = error(item);
             assert!(found.contains(expected), "{item}: {found}");
         }

@@ -1,6 +1,8 @@
 //! A synthetic producer over a ring file laid out by hand, and a tiny decoder of dumps.
 #![allow(dead_code, unreachable_pub)]
 
+mod child;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,8 @@ use ringmark_format::{ENDIAN_MARK, RingId, TypeId, VERSION_MAJOR, VERSION_MINOR}
 use ringmark_ring::writer::Ring;
 use ringmark_ring::{ClockSample, RingFile, SlotGeometry, Writer, identity, mapping};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+pub use child::{Child, live_as_child, start_child};
 
 pub const SLOTS: u32 = 16;
 const STATE: u64 = 4096;
@@ -409,62 +413,6 @@ fn walk(page: &[u8]) -> Vec<(u64, u64)> {
         }
     }
     records
-}
-
-/// If this process was started by [`start_child`]: lives as a traced process that wrote `count` events,
-/// until it is killed. A test named `child` calls this.
-pub fn live_as_child() {
-    let Some(path) = std::env::var_os("RINGMARK_TEST_CHILD") else {
-        return;
-    };
-    let dir = std::mem::ManuallyDrop::new(Dir(PathBuf::from(path)));
-    let overwrite = std::env::var_os("RINGMARK_TEST_OVERWRITE").is_some();
-    let mode = if overwrite {
-        Mode::Overwrite
-    } else {
-        Mode::Discard
-    };
-    let producer = Producer::new(&dir, "child", Layout::new(mode));
-    assert!(identity::hold_lock(producer.ring.file()));
-    let writer = producer.writer(0);
-    (0..300).for_each(|n| assert!(emit(writer, 0, n)));
-    std::fs::write(dir.join("ready"), "").unwrap();
-    loop {
-        std::thread::sleep(std::time::Duration::from_secs(1));
-    }
-}
-
-/// A child process that lives as [`live_as_child`] says, in this directory; killed when dropped.
-pub struct Child(pub std::process::Child);
-
-pub fn start_child(dir: &Dir, mode: Mode) -> Child {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "child"])
-        .env("RINGMARK_TEST_CHILD", &dir.0);
-    if mode == Mode::Overwrite {
-        command.env("RINGMARK_TEST_OVERWRITE", "1");
-    }
-    let child = Child(command.stdout(std::process::Stdio::null()).spawn().unwrap());
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !dir.join("ready").exists() {
-        assert!(std::time::Instant::now() < end, "the child never got ready");
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    child
-}
-
-impl Child {
-    pub fn kill(&mut self) {
-        self.0.kill().unwrap();
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Opens a file for writing only to cut it.
