@@ -5,7 +5,8 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Child, Decoded, Dir, Layout, Producer, emit, start_child};
+use common::child::{Child, live_as_child, start_child};
+use common::{Decoded, Dir, Layout, Producer, emit};
 use ringmark_format::TypeId;
 use ringmark_format::session::Mode;
 use ringmark_reader::on_death::Event;
@@ -17,7 +18,7 @@ use ringmark_ring::mailbox::Answer;
 
 #[test]
 fn child() {
-    common::live_as_child();
+    live_as_child();
 }
 
 fn child_ring(dir: &Dir) -> std::path::PathBuf {

@@ -298,7 +298,7 @@ fn a_bad_setting_is_told_by_record() {
 #[test]
 fn a_bad_setting_is_told_by_list() {
     let stage = Stage::new("bad-setting-listed");
-    let mut lives = stage.command(&traced_program());
+    let mut lives = stage.command(traced_program());
     let lives = Running::start(
         lives
             .args(["1", "1", "0", "hold=60000"])

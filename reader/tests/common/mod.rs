@@ -1,7 +1,7 @@
 //! A synthetic producer over a ring file laid out by hand, and a tiny decoder of dumps.
 #![allow(dead_code, unreachable_pub)]
 
-mod child;
+pub mod child;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,8 +23,6 @@ use ringmark_format::{ENDIAN_MARK, RingId, TypeId, VERSION_MAJOR, VERSION_MINOR}
 use ringmark_ring::writer::Ring;
 use ringmark_ring::{ClockSample, RingFile, SlotGeometry, Writer, identity, mapping};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
-
-pub use child::{Child, live_as_child, start_child};
 
 pub const SLOTS: u32 = 16;
 const STATE: u64 = 4096;

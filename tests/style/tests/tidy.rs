@@ -108,10 +108,8 @@ fn every_ordering_is_shown_to_be_needed() {
 
 #[test]
 fn files_and_functions_are_short() {
-    let sources = sources();
-    let ratchet = &find(sources, "tests/style/ratchet.txt").text;
-    let ratchet = lengths::parse_ratchet(ratchet).expect("tests/style/ratchet.txt");
-    report(lengths::compare(&ratchet, &lengths::too_long(sources)));
+    let rust = sources().iter().filter(|source| source.is_rust());
+    report(rust.flat_map(lengths::check).collect());
 }
 
 #[test]
