@@ -83,4 +83,4 @@ def of_tests(printed):
         said = [printed[function] for function in claim.functions.split()]
         found = re.findall(claim.figure, "\n".join(said), re.MULTILINE)
         figure = sum(map(float, found)) / claim.unit if found and all(said) else None
-        yield Bar(claim.id, claim.what, figure, claim.limit, claim.is_least, f"tests/{claim.test}.rs failed or did not print it")
+        yield Bar(claim.id, claim.what, figure, claim.limit, claim.is_least, f"the test {claim.test} failed or did not print it")

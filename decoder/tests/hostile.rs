@@ -230,7 +230,7 @@ fn seen(bytes: &[u8]) -> Option<(String, bool)> {
 }
 
 /// Every byte of a dump of three 4 KiB pages at some values; at all of them, and with a look at what
-/// is still shown, in `tests/damage.rs`.
+/// is still shown, in `tests/hostile/damage.rs`.
 #[test]
 fn no_flipped_byte_goes_unnoticed() {
     let mut bytes = three_pages();

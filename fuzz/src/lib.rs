@@ -1,4 +1,4 @@
-//! What the fuzz targets do with an input. `tests/fuzz_corpus.rs` does the same with the corpus,
+//! What the fuzz targets do with an input. `tests/hostile/fuzz_corpus.rs` does the same with the corpus,
 //! without a fuzzer.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The event path as one function each, for looking at its machine code (`tests/codegen.rs`). With an
+//! The event path as one function each, for looking at its machine code (`tests/session/codegen.rs`). With an
 //! argument, after a pause in which the open page has become too old for 32 bits of ticks.
 
 use ringmark::event;

@@ -17,6 +17,7 @@ pub mod paths;
 pub mod phrases;
 pub mod scan;
 pub mod sources;
+pub mod targets;
 pub mod traced;
 pub mod unsafety;
 pub mod words;

@@ -116,7 +116,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "tests/programs/stepped.rs",
     "tests/programs/traced_forks.rs",
     // Tracing a program instruction by instruction.
-    "tests/step/ptrace.rs",
+    "tests/session/step/ptrace.rs",
 ];
 
 /// Directories whose code runs inside the traced program.

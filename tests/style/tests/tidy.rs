@@ -13,7 +13,7 @@ use ringmark_style::lists::{
     TRACED_ALLOWED, UNSAFE_FILES, WITH_CIRCLES,
 };
 use ringmark_style::{
-    Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
+    targets, Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
     read_sources, traced, unsafety, words, workspace_root,
 };
 
@@ -192,7 +192,7 @@ fn promises_name_their_tests() {
 
 #[test]
 fn every_test_file_runs() {
-    report(docs::undeclared_tests(sources()));
+    report(targets::check(sources()));
 }
 
 fn sources() -> &'static [Source] {

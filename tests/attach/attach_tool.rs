@@ -1,17 +1,17 @@
 //! Promise: `ringmark trace start -p` traces a program that was started without Ringmark, call for
 //! call, and the program goes on as if nothing had been, whatever becomes of the tool.
 
-#[path = "attach/cycles.rs"]
+#[path = "attach_tool/cycles.rs"]
 mod cycles;
-#[path = "attach/killed.rs"]
+#[path = "attach_tool/killed.rs"]
 mod killed;
-#[path = "attach/load.rs"]
+#[path = "attach_tool/load.rs"]
 mod load;
-#[path = "attach/served.rs"]
+#[path = "attach_tool/served.rs"]
 mod served;
-#[path = "attach/server.rs"]
+#[path = "attach_tool/server.rs"]
 mod server;
-#[path = "attach/text.rs"]
+#[path = "attach_tool/text.rs"]
 mod text;
-#[path = "attach/told.rs"]
+#[path = "attach_tool/told.rs"]
 mod told;

@@ -8,7 +8,7 @@ use ringmark_decoder::{DumpBuilder, Output};
 use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::workspace_root;
 
-#[path = "../fuzz/src/lib.rs"]
+#[path = "../../fuzz/src/lib.rs"]
 #[allow(dead_code, unreachable_pub, reason = "a crate of its own in fuzz/")]
 mod bodies;
 
