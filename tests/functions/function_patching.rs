@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ringmark_tests::binary::built_library;
 use ringmark_tests::compiler::can_build;
-use ringmark_tests::stage::Stage;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{Finished, is_long, require_tools, run, workspace_root};
 
 /// Six threads and their reader share two processors with other tests.
@@ -22,8 +22,8 @@ fn tracer() -> &'static Path {
 }
 
 /// Compiles `source` of `tests/programs/functions` to `output`.
-fn compile(stage: &Stage, compiler: &str, source: &str, output: &str, flags: &str) -> PathBuf {
-    let out = stage.path(output);
+fn compile(fixture: &Fixture, compiler: &str, source: &str, output: &str, flags: &str) -> PathBuf {
+    let out = fixture.path(output);
     let mut command = Command::new(compiler);
     command.current_dir(workspace_root().join("tests/programs/functions"));
     command
@@ -127,9 +127,9 @@ fn late_start_beside_six_threads_and_whatever_rests_inside_a_site() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("late");
+    let fixture = Fixture::new("late");
     for (flags, has_ones) in GCC {
-        let program = compile(&stage, "gcc", "toggle.c", "toggle", flags);
+        let program = compile(&fixture, "gcc", "toggle.c", "toggle", flags);
         let all = if is_nameless(flags) { "all" } else { "" };
         let found = toggled(&program, &format!("{} inside {all}", share()), false);
         println!("{flags}: {found:?}");
@@ -145,9 +145,9 @@ fn no_call_is_missed_while_open_sites_get_other_targets() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("retarget");
+    let fixture = Fixture::new("retarget");
     for (flags, _) in &GCC[5..8] {
-        let program = compile(&stage, "gcc", "toggle.c", "toggle", flags);
+        let program = compile(&fixture, "gcc", "toggle.c", "toggle", flags);
         let found = toggled(&program, &format!("{} retarget", share()), false);
         println!("{flags}: {found:?}");
         assert_eq!(found["missed"], 0.0, "{flags}: {found:?}");
@@ -159,18 +159,18 @@ fn preloaded_sites_are_switched_before_threads_run_and_after() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("before");
+    let fixture = Fixture::new("before");
     for flags in [
         "-O2 -fpatchable-function-entry=5",
         "-Os -falign-functions=1 -fpatchable-function-entry=5",
     ] {
-        let program = compile(&stage, "gcc", "toggle.c", "toggle", flags);
+        let program = compile(&fixture, "gcc", "toggle.c", "toggle", flags);
         let found = toggled(&program, &format!("{} before", share()), true);
         println!("{flags}: {found:?}");
     }
     // The programs notice where the promise is broken: threads rest inside sites, and we said none do.
     let program = compile(
-        &stage,
+        &fixture,
         "gcc",
         "toggle.c",
         "toggle",
@@ -190,9 +190,9 @@ fn sites_of_clang_where_it_is_installed() {
     if run(Command::new("clang").arg("--version"), LIMIT).is_err() {
         return;
     }
-    let stage = Stage::new("clang");
+    let fixture = Fixture::new("clang");
     for flags in CLANG.iter().filter(|flags| can_build("clang", flags)) {
-        let program = compile(&stage, "clang", "toggle.c", "toggle", flags);
+        let program = compile(&fixture, "clang", "toggle.c", "toggle", flags);
         let found = toggled(&program, &format!("{} inside", share()), false);
         println!("{flags}: {found:?}");
         if flags.contains("xray") {
@@ -204,9 +204,9 @@ fn sites_of_clang_where_it_is_installed() {
 
 #[test]
 fn sites_of_rust_where_its_nightly_compiler_is_installed() {
-    let stage = Stage::new("rust");
+    let fixture = Fixture::new("rust");
     let source = workspace_root().join("tests/programs/functions/plugin.rs");
-    let object = stage.path("plugin.so");
+    let object = fixture.path("plugin.so");
     let mut compiler = Command::new("rustc");
     compiler
         .args(["+nightly", "-Zpatchable-function-entry=5", "-O", "-o"])
@@ -216,7 +216,7 @@ fn sites_of_rust_where_its_nightly_compiler_is_installed() {
     if !is_built || !require_tools(&["gcc"]) {
         return;
     }
-    let program = compile(&stage, "gcc", "modules.c", "modules", "-O2");
+    let program = compile(&fixture, "gcc", "modules.c", "modules", "-O2");
     let arguments = format!("{0} {0}", object.display());
     let found = figures(traced(&program, &arguments, false));
     println!("{found:?}");
@@ -236,8 +236,8 @@ fn twenty_thousand_sites_in_one_switch() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("many");
-    let program = compile(&stage, "gcc", "toggle.c", "toggle", "-O2 -DSITES=20000");
+    let fixture = Fixture::new("many");
+    let program = compile(&fixture, "gcc", "toggle.c", "toggle", "-O2 -DSITES=20000");
     for preload in [false, true] {
         let how = if preload { "before" } else { "" };
         let found = toggled(&program, &format!("0.5 10 {how}"), preload);
@@ -253,9 +253,9 @@ fn a_process_that_may_not_write_code_is_traced_too() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("locked");
+    let fixture = Fixture::new("locked");
     let program = compile(
-        &stage,
+        &fixture,
         "gcc",
         "toggle.c",
         "toggle",
@@ -270,11 +270,11 @@ fn modules_come_and_go_and_forks_happen_meanwhile() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("modules");
+    let fixture = Fixture::new("modules");
     let flags = "-O2 -fPIC -shared -fpatchable-function-entry=5";
-    let plugin = compile(&stage, "gcc", "plugin.c", "plugin.so", flags);
-    let storm = compile(&stage, "gcc", "plugin.c", "storm.so", flags);
-    let program = compile(&stage, "gcc", "modules.c", "modules", "-O2");
+    let plugin = compile(&fixture, "gcc", "plugin.c", "plugin.so", flags);
+    let storm = compile(&fixture, "gcc", "plugin.c", "storm.so", flags);
+    let program = compile(&fixture, "gcc", "modules.c", "modules", "-O2");
     let arguments = format!("{} {}", plugin.display(), storm.display());
     let found = figures(traced(&program, &arguments, false));
     println!("{found:?}");
@@ -307,8 +307,8 @@ fn what_cannot_be_traced_is_named_with_its_reason() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("refused");
-    let program = compile(&stage, "gcc", "refused.c", "refused", "-O1");
+    let fixture = Fixture::new("refused");
+    let program = compile(&fixture, "gcc", "refused.c", "refused", "-O1");
     let text = traced(&program, "", false).expect_code(0).stdout_text();
     for line in [
         "yes plain ",
@@ -335,10 +335,10 @@ fn a_file_replaced_since_it_was_loaded_is_not_believed() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("replaced");
+    let fixture = Fixture::new("replaced");
     let flags = "-O2 -fPIC -shared -fpatchable-function-entry=5";
-    let plugin = compile(&stage, "gcc", "plugin.c", "plugin.so", flags);
-    let program = compile(&stage, "gcc", "replaced.c", "replaced", "-O2");
+    let plugin = compile(&fixture, "gcc", "plugin.c", "plugin.so", flags);
+    let program = compile(&fixture, "gcc", "replaced.c", "replaced", "-O2");
     let text = traced(&program, &plugin.display().to_string(), false)
         .expect_code(0)
         .stdout_text();
@@ -353,9 +353,9 @@ fn a_million_switches_of_batches() {
     if !is_long() || !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("million");
+    let fixture = Fixture::new("million");
     let flags = "-Os -falign-functions=1 -fpatchable-function-entry=5";
-    let program = compile(&stage, "gcc", "toggle.c", "toggle", flags);
+    let program = compile(&fixture, "gcc", "toggle.c", "toggle", flags);
     let found = toggled(&program, "1 1000000 inside", false);
     println!("{found:?}");
     assert!(found["batches"] >= 1e6);

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, compile, library, ringmark};
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, is_long, require_tools, wait_until};
 
 /// The program with callbacks, linked with the shared object.
-fn build_callbacks(stage: &Stage) -> PathBuf {
+fn build_callbacks(fixture: &Fixture) -> PathBuf {
     let library = library().display();
     let flags = format!("{SITES} -Wall -Wextra -Werror -pthread -Wl,--no-as-needed {library}");
-    compile(stage, "callbacks.c", "callbacks", &flags)
+    compile(fixture, "callbacks.c", "callbacks", &flags)
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn a_function_in_c_is_called_at_each_entry() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-callback");
-    let program = build_callbacks(&stage);
+    let fixture = Fixture::new("fn-callback");
+    let program = build_callbacks(&fixture);
     let (threads, rounds) = (4, if is_long() { 100_000 } else { 1000 });
     // Without a session.
     let mut command = Command::new(program);
@@ -62,16 +62,16 @@ fn callbacks_are_switched_from_outside() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-callback-on");
-    let mut command = stage.command(build_callbacks(&stage));
+    let fixture = Fixture::new("fn-callback-on");
+    let mut command = fixture.command(build_callbacks(&fixture));
     command
         .env("RINGMARK", "mode=overwrite,ring=1M")
         .args(["2", "-1"]);
     let program = Running::start(&mut command).expect("it starts");
-    let _ = stage.ring_file();
+    let _ = fixture.ring_file();
     let pid = program.id();
     let ask = |words: &str| {
-        let asked = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+        let asked = ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]);
         asked.expect_code(0).stdout_text()
     };
     wait_until(SOON, "the program's tracer", || {

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, SITES, calls, compile, ringmark, tool};
-use ringmark_tests::stage::Stage;
 use ringmark_tests::{Running, require_tools, run};
 
 const ASKING: [&str; 7] = [
@@ -22,37 +22,37 @@ const ASKING: [&str; 7] = [
 ];
 
 /// The program, whose RUNPATH leads to a module that it loads and to one that it needs.
-fn program(stage: &Stage, flags: &str) -> PathBuf {
-    program_of(stage, "callers", flags)
+fn program(fixture: &Fixture, flags: &str) -> PathBuf {
+    program_of(fixture, "callers", flags)
 }
 
-fn program_of(stage: &Stage, name: &str, flags: &str) -> PathBuf {
-    fs::create_dir_all(stage.path("plug")).unwrap();
-    let source = stage.path("marker.c");
+fn program_of(fixture: &Fixture, name: &str, flags: &str) -> PathBuf {
+    fs::create_dir_all(fixture.path("plug")).unwrap();
+    let source = fixture.path("marker.c");
     fs::write(&source, "int marker(void) { return 1; }\n").unwrap();
-    fs::write(stage.path("map"), "MARKER_1 { marker; };\n").unwrap();
+    fs::write(fixture.path("map"), "MARKER_1 { marker; };\n").unwrap();
     let source = source.display();
     let _ = compile(
-        stage,
+        fixture,
         &source.to_string(),
         "plug/libplug.so",
         "-shared -fPIC",
     );
-    let version = format!("-Wl,--version-script={}", stage.path("map").display());
+    let version = format!("-Wl,--version-script={}", fixture.path("map").display());
     let flags_of_needed = format!("-shared -fPIC -Wl,-soname,libneeded.so {version}");
     let _ = compile(
-        stage,
+        fixture,
         &source.to_string(),
         "plug/libneeded.so",
         &flags_of_needed,
     );
     let needed = format!(
         "-Wl,--no-as-needed -L{} -lneeded",
-        stage.path("plug").display()
+        fixture.path("plug").display()
     );
     let path = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/plug";
     compile(
-        stage,
+        fixture,
         &format!("{name}.c"),
         name,
         &format!("{SITES} {flags} {path} {needed}"),
@@ -75,9 +75,9 @@ fn expected(rounds: usize) -> String {
     text.repeat(rounds)
 }
 
-fn recorded(stage: &Stage, tracer: &str, program: &Path) -> PathBuf {
-    let dump = stage.path(&format!("{tracer}.rmk"));
-    let mut command = tool(stage);
+fn recorded(fixture: &Fixture, tracer: &str, program: &Path) -> PathBuf {
+    let dump = fixture.path(&format!("{tracer}.rmk"));
+    let mut command = tool(fixture);
     command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
     command.arg(&dump).arg("--").arg(program);
     let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
@@ -90,19 +90,19 @@ fn a_program_that_is_traced_from_its_start_loads_what_it_loads_untraced() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-callers");
+    let fixture = Fixture::new("fn-callers");
     for flags in [
         "",
         "-fno-plt",
         "-fno-pie -no-pie",
         "-fcf-protection -Wl,-z,now",
     ] {
-        let program = program(&stage, flags);
-        let native = run(&mut stage.command(&program), LIMIT).expect("it starts");
+        let program = program(&fixture, flags);
+        let native = run(&mut fixture.command(&program), LIMIT).expect("it starts");
         assert_eq!(native.expect_code(0).stdout_text(), expected(1), "{flags}");
-        let graph = recorded(&stage, "graph", &program);
-        let shown = ringmark(&stage, "graph", &[&graph]).stdout_text();
-        let profile = calls(&stage, "", &recorded(&stage, "profile", &program));
+        let graph = recorded(&fixture, "graph", &program);
+        let shown = ringmark(&fixture, "graph", &[&graph]).stdout_text();
+        let profile = calls(&fixture, "", &recorded(&fixture, "profile", &program));
         for name in ASKING {
             assert!(
                 shown.contains(&format!("{name}()")),
@@ -121,15 +121,15 @@ fn a_program_that_was_attached_to_loads_what_it_loads_untraced() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-callers-attached");
+    let fixture = Fixture::new("fn-callers-attached");
     for flags in ["", "-fno-plt"] {
-        let program = program(&stage, flags);
-        let mut command = stage.command(&program);
+        let program = program(&fixture, flags);
+        let mut command = fixture.command(&program);
         let mut running = Running::start(command.stdin(Stdio::piped())).expect("it starts");
         // In `poll`.
         running.wait_until_in(&["7 "]);
         let start = format!("trace start -p {} --filter * --detach", running.id());
-        let _ = ringmark(&stage, &start, &[]).expect_code(0);
+        let _ = ringmark(&fixture, &start, &[]).expect_code(0);
         let mut input = running.child().stdin.take().expect("its input");
         input.write_all(b"..").unwrap();
         drop(input);
@@ -143,10 +143,10 @@ fn why_says_that_the_end_of_such_a_function_is_not_seen() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-callers-why");
-    let program = program(&stage, "");
+    let fixture = Fixture::new("fn-callers-why");
+    let program = program(&fixture, "");
     let why = |name: &str| {
-        let finished = ringmark(&stage, &format!("functions --why {name}"), &[&program]);
+        let finished = ringmark(&fixture, &format!("functions --why {name}"), &[&program]);
         finished.expect_code(0).stdout_text()
     };
     for name in ASKING {
@@ -164,14 +164,14 @@ fn a_program_that_looks_dlopen_up_loads_what_it_loads_untraced() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-looked-up");
-    let program = program_of(&stage, "looked_up", "");
-    let native = run(&mut stage.command(&program), LIMIT).expect("it starts");
+    let fixture = Fixture::new("fn-looked-up");
+    let program = program_of(&fixture, "looked_up", "");
+    let native = run(&mut fixture.command(&program), LIMIT).expect("it starts");
     let expected = "load_looked_up: ok\nload_kept: ok\nload_given: ok\n";
     assert_eq!(native.expect_code(0).stdout_text(), expected);
     for tracer in ["graph", "profile"] {
-        let dump = stage.path(&format!("{tracer}.rmk"));
-        let mut command = tool(&stage);
+        let dump = fixture.path(&format!("{tracer}.rmk"));
+        let mut command = tool(&fixture);
         command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
         command.arg(&dump).arg("--").arg(&program);
         let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);

@@ -153,7 +153,7 @@ fn a_ring_that_is_full_at_times() {
     let mut command = program.command("mode=discard,keep=always,page=4K,ring=16K", wishes);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut running = Running::start(&mut command).expect("it starts");
-    let ring_file = program.stage().ring_file();
+    let ring_file = program.fixture().ring_file();
     let rounds = if is_long() { 200 } else { 10 };
     let mut dumps = Vec::new();
     let lost = || {
@@ -167,13 +167,13 @@ fn a_ring_that_is_full_at_times() {
         wait_until(calls::LIMIT, "a full ring", || {
             (lost() > before).then_some(())
         });
-        let dump = program.stage().path(&format!("{round}.rmk"));
+        let dump = program.fixture().path(&format!("{round}.rmk"));
         recording::record(&ring_file, &dump);
         dumps.push(dump);
     }
     drop(running.child().stdin.take());
     let finished = running.finish(calls::LIMIT).expect_code(0);
-    let last = program.stage().path("last.rmk");
+    let last = program.fixture().path("last.rmk");
     recording::record(&ring_file, &last);
     dumps.push(last);
     let books = Books::of(&recording::decode(&dumps));

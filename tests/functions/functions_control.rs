@@ -5,37 +5,37 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ringmark_reader::{Access, Session, control};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, calls, compile, ringmark, start, tool};
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::wait::shortest;
 use ringmark_tests::{Running, require_tools, wait_until};
 use rustix::process::Signal;
 
 /// The same of what a running program's rings hold now.
-fn calls_now(stage: &Stage, program: &Running, words: &str) -> BTreeMap<String, u64> {
-    let dump = stage.path("now.rmk");
+fn calls_now(fixture: &Fixture, program: &Running, words: &str) -> BTreeMap<String, u64> {
+    let dump = fixture.path("now.rmk");
     let snapshot = format!("snapshot -p {} -o", program.id());
-    let _ = ringmark(stage, &snapshot, &[&dump]).expect_code(0);
-    calls(stage, words, &dump)
+    let _ = ringmark(fixture, &snapshot, &[&dump]).expect_code(0);
+    calls(fixture, words, &dump)
 }
 
 /// How many records a running program has written.
-fn recorded(stage: &Stage, program: &Running) -> u64 {
-    let dump = stage.path("now.rmk");
+fn recorded(fixture: &Fixture, program: &Running) -> u64 {
+    let dump = fixture.path("now.rmk");
     let snapshot = format!("snapshot -p {} -o", program.id());
-    let _ = ringmark(stage, &snapshot, &[&dump]).expect_code(0);
-    let text = ringmark(stage, "verify --json", &[&dump]).stdout_text();
+    let _ = ringmark(fixture, &snapshot, &[&dump]).expect_code(0);
+    let text = ringmark(fixture, "verify --json", &[&dump]).stdout_text();
     let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let number = |key: &str| found[key].as_u64().expect("a number");
     number("events") + number("overwritten")
 }
 
 /// No record comes any more, but those of calls that are under way.
-fn expect_quiet(stage: &Stage, program: &Running) {
+fn expect_quiet(fixture: &Fixture, program: &Running) {
     wait_until(SOON, "the end of records", || {
-        let before = recorded(stage, program);
+        let before = recorded(fixture, program);
         std::thread::sleep(Duration::from_millis(100));
-        (recorded(stage, program) == before).then_some(())
+        (recorded(fixture, program) == before).then_some(())
     });
 }
 
@@ -44,12 +44,12 @@ fn functions_are_switched_while_the_program_runs() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-switch");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let program = start(&stage, &program);
+    let fixture = Fixture::new("fn-switch");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let program = start(&fixture, &program);
     let pid = program.id();
     let ask = |words: &str| {
-        let finished = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+        let finished = ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]);
         finished.expect_code(0).stdout_text()
     };
     assert!(ask("status").contains("0 of 5 patch sites enabled; 0 cannot be traced"));
@@ -59,7 +59,7 @@ fn functions_are_switched_while_the_program_runs() {
         "2 functions matched, 2 patch sites changed, 2 enabled; 0 refused\n"
     );
     let names = |words: &str| {
-        calls_now(&stage, &program, words)
+        calls_now(&fixture, &program, words)
             .into_keys()
             .collect::<Vec<_>>()
     };
@@ -76,9 +76,9 @@ fn functions_are_switched_while_the_program_runs() {
     });
     assert!(ask("stop").ends_with("0 enabled; 0 refused\n"));
     assert!(ask("stop").contains("0 patch sites changed, 0 enabled"));
-    expect_quiet(&stage, &program);
+    expect_quiet(&fixture, &program);
     // The answer itself, without a tool around it.
-    let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
+    let session = Session::open(&fixture.ring_file(), Access::Control).expect("a session");
     let (bar, mut all) = (Duration::from_millis(50), Vec::new());
     let median = shortest(bar, || {
         let mut took = Vec::new();
@@ -102,12 +102,12 @@ fn a_start_ends_with_its_tool() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-lease");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let program = start(&stage, &program);
+    let fixture = Fixture::new("fn-lease");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let program = start(&fixture, &program);
     let pid = program.id().to_string();
     let is_on = |on: bool| {
-        let text = ringmark(&stage, &format!("trace status -p {pid}"), &[]).stdout_text();
+        let text = ringmark(&fixture, &format!("trace status -p {pid}"), &[]).stdout_text();
         text.contains(if on {
             " leased "
         } else {
@@ -115,7 +115,7 @@ fn a_start_ends_with_its_tool() {
         })
     };
     let holder = |more: &[&str]| {
-        let mut command = tool(&stage);
+        let mut command = tool(&fixture);
         command
             .args(["trace", "start", "-p", &pid, "--all-functions"])
             .args(more);
@@ -145,7 +145,7 @@ fn a_start_ends_with_its_tool() {
     });
     println!("every NOP back {asked:?} after the tool's death");
     assert!(asked < Duration::from_secs(5), "{asked:?}");
-    expect_quiet(&stage, &program);
+    expect_quiet(&fixture, &program);
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn each_tracer_sees_its_own_functions() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-five");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let program = start(&stage, &program);
+    let fixture = Fixture::new("fn-five");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let program = start(&fixture, &program);
     let pid = program.id();
     let of = [
         ("a", "graph", "-F leaf", vec!["leaf"]),
@@ -176,13 +176,13 @@ fn each_tracer_sees_its_own_functions() {
     ];
     for (name, kind, names, _) in &of {
         let start = format!("trace start -p {pid} -T {name} --kind {kind} {names} --detach");
-        let _ = ringmark(&stage, &start, &[]).expect_code(0);
+        let _ = ringmark(&fixture, &start, &[]).expect_code(0);
     }
     let expect = |of: &[(&str, &str, &str, Vec<&str>)]| {
         for (name, _, _, expected) in of {
             let words = format!("--tracer {name}");
             let found = wait_until(SOON, "calls of each", || {
-                let found = calls_now(&stage, &program, &words);
+                let found = calls_now(&fixture, &program, &words);
                 (found.len() >= expected.len()).then_some(found)
             });
             assert!(
@@ -194,22 +194,22 @@ fn each_tracer_sees_its_own_functions() {
     expect(&of);
     for n in 0..of.len() - 1 {
         let remove = format!("trace remove -p {pid} -T {}", of[n].0);
-        let _ = ringmark(&stage, &remove, &[]).expect_code(0);
-        let before = recorded(&stage, &program);
+        let _ = ringmark(&fixture, &remove, &[]).expect_code(0);
+        let before = recorded(&fixture, &program);
         wait_until(SOON, "later calls", || {
-            (recorded(&stage, &program) > before).then_some(())
+            (recorded(&fixture, &program) > before).then_some(())
         });
         expect(&of[n + 1..]);
     }
-    expect_an_end_of_numbers(&stage, pid);
+    expect_an_end_of_numbers(&fixture, pid);
 }
 
 /// Numbers are not used again: the last of a hundred tracers that fit has the last one.
-fn expect_an_end_of_numbers(stage: &Stage, pid: u32) {
+fn expect_an_end_of_numbers(fixture: &Fixture, pid: u32) {
     let mut registered = 0;
     let refused = wait_until(LIMIT, "the last number", || {
         let start = format!("trace start -p {pid} -T t{registered} --kind graph -F leaf --detach");
-        let finished = ringmark(stage, &start, &[]);
+        let finished = ringmark(fixture, &start, &[]);
         registered += 1;
         (finished.code() != 0).then(|| finished.stderr_text())
     });
@@ -234,10 +234,10 @@ fn a_request_that_was_given_up_is_not_done_afterwards() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-given-up");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let program = start(&stage, &program);
-    let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
+    let fixture = Fixture::new("fn-given-up");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let program = start(&fixture, &program);
+    let session = Session::open(&fixture.ring_file(), Access::Control).expect("a session");
     let ask = |text: &str, limit| control::request(&session, text, limit);
     assert!(
         ask("trace status", SOON)

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, SITES, calls, compile, library, tool};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::Stage;
 use ringmark_tests::{require_tools, run};
 
 /// What the object imports and no program can sensibly define, and why.
@@ -85,24 +85,24 @@ fn a_program_may_define_and_trace_all_that_the_object_calls() {
     if !require_tools(&["gcc", "nm"]) {
         return;
     }
-    let stage = Stage::new("fn-interposed");
+    let fixture = Fixture::new("fn-interposed");
     let imports = imports();
     assert!(
         imports.iter().any(|(name, _)| name == "malloc"),
         "{imports:?}"
     );
-    fs::write(stage.path("imports.h"), definitions(&imports)).unwrap();
+    fs::write(fixture.path("imports.h"), definitions(&imports)).unwrap();
     let flags = format!(
         "{SITES} -fno-builtin -pthread -I{}",
-        stage.path("").display()
+        fixture.path("").display()
     );
-    let program = compile(&stage, "interposed.c", "interposed", &flags);
-    let dump = stage.path("run.rmk");
+    let program = compile(&fixture, "interposed.c", "interposed", &flags);
+    let dump = fixture.path("run.rmk");
     for tracer in ["graph", "function", "profile"] {
-        let said = traced(&stage, tracer, &[&program], &dump);
-        let lost = Account::of(&decode(std::slice::from_ref(&dump))).lost();
+        let said = traced(&fixture, tracer, &[&program], &dump);
+        let lost = Delivery::of(&decode(std::slice::from_ref(&dump))).lost();
         assert!(lost <= MISSED_MAX, "{tracer}: {lost} lost");
-        let seen = calls(&stage, "", &dump);
+        let seen = calls(&fixture, "", &dump);
         let expected = counted(&said);
         assert!(expected.get("getpid") > Some(&500), "{said}");
         for (name, expected) in expected {
@@ -117,7 +117,7 @@ fn a_program_may_define_and_trace_all_that_the_object_calls() {
     // Children, whose sessions begin with their first event: what that calls is lost.
     for tracer in ["graph", "profile"] {
         let with_children = [program.as_path(), Path::new("children")];
-        let _ = traced(&stage, tracer, &with_children, &dump);
+        let _ = traced(&fixture, tracer, &with_children, &dump);
     }
 }
 
@@ -126,19 +126,19 @@ fn a_program_may_have_a_getpid_of_its_own() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-getpid");
-    let program = compile(&stage, "own_getpid.c", "own_getpid", SITES);
-    let dump = stage.path("run.rmk");
-    assert_eq!(traced(&stage, "graph", &[&program], &dump), "3000\n");
+    let fixture = Fixture::new("fn-getpid");
+    let program = compile(&fixture, "own_getpid.c", "own_getpid", SITES);
+    let dump = fixture.path("run.rmk");
+    assert_eq!(traced(&fixture, "graph", &[&program], &dump), "3000\n");
     let expected = [("getpid", 3000), ("main", 1), ("thread", 2)];
     let expected = expected.map(|(name, calls)| (name.to_owned(), calls));
-    assert_eq!(calls(&stage, "", &dump), BTreeMap::from(expected));
+    assert_eq!(calls(&fixture, "", &dump), BTreeMap::from(expected));
 }
 
 /// What the program says that runs with all its functions traced.
-fn traced(stage: &Stage, tracer: &str, command_line: &[&Path], dump: &Path) -> String {
+fn traced(fixture: &Fixture, tracer: &str, command_line: &[&Path], dump: &Path) -> String {
     let _ = fs::remove_file(dump);
-    let mut command = tool(stage);
+    let mut command = tool(fixture);
     command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
     command
         .env("RINGMARK", "mode=discard,session=256M")

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, SITES, compile, library, sources};
-use ringmark_tests::stage::Stage;
 use ringmark_tests::tools::log_skip;
 use ringmark_tests::{is_long, require_tools, run, workspace_root};
 
@@ -40,7 +40,7 @@ const ALONE: Way = Way::Loaded("control=off");
 
 /// One program compiled in two ways.
 struct Program {
-    stage: Stage,
+    fixture: Fixture,
     plain: PathBuf,
     sites: PathBuf,
     idle: PathBuf,
@@ -48,13 +48,13 @@ struct Program {
 
 impl Program {
     fn new(source: &str, plain: &str, more: &str) -> Self {
-        let stage = Stage::new("fn-off");
-        let plain = compile(&stage, source, "plain", &format!("{plain} {more}"));
-        let sites = compile(&stage, source, "sites", &format!("{SITES} {more}"));
+        let fixture = Fixture::new("fn-off");
+        let plain = compile(&fixture, source, "plain", &format!("{plain} {more}"));
+        let sites = compile(&fixture, source, "sites", &format!("{SITES} {more}"));
         let shared = "-O2 -shared -fPIC -pthread";
-        let idle = compile(&stage, "idle_thread.c", "idle.so", shared);
+        let idle = compile(&fixture, "idle_thread.c", "idle.so", shared);
         Self {
-            stage,
+            fixture,
             plain,
             sites,
             idle,
@@ -86,11 +86,11 @@ impl Program {
     fn compare(&self, name: &str, short: &str, long: &str, bar: &[Way]) {
         let (arguments, rounds) = if is_long() { (long, 31) } else { (short, 3) };
         let ways = [Way::Plain, Way::Idle, Way::Sites, ALONE, READY];
-        let measure = compile(&self.stage, "cpu_time.c", "cpu_time", PLAIN);
+        let measure = compile(&self.fixture, "cpu_time.c", "cpu_time", PLAIN);
         let mut took = ways.map(|way| (way, Vec::new()));
         for _ in 0..rounds {
             for (way, took) in &mut took {
-                let mut command = self.stage.command(&measure);
+                let mut command = self.fixture.command(&measure);
                 self.add(&mut command, *way);
                 command.args(arguments.split(' '));
                 let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
@@ -114,8 +114,8 @@ impl Program {
 
     /// Instructions in `main` and what it calls, as Callgrind counts them.
     fn instructions(&self, way: Way, rounds: u64) -> u64 {
-        let counts = self.stage.path("callgrind.out");
-        let mut command = self.stage.command("valgrind");
+        let counts = self.fixture.path("callgrind.out");
+        let mut command = self.fixture.command("valgrind");
         command.args(["-q", "--tool=callgrind", "--trace-children=yes"]);
         command.arg("--toggle-collect=main");
         command.arg(format!("--callgrind-out-file={}", counts.display()));

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{
     LIMIT, SITES, compile, expect_error, library, ringmark, start, tool,
 };
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
 
 type Functions = BTreeMap<String, serde_json::Value>;
 
 /// Functions as `report --json` says them.
-fn report(stage: &Stage, words: &str, files: &[&Path]) -> Functions {
-    let finished = ringmark(stage, &format!("report --json {words}"), files);
+fn report(fixture: &Fixture, words: &str, files: &[&Path]) -> Functions {
+    let finished = ringmark(fixture, &format!("report --json {words}"), files);
     let text = finished.expect_code(0).stdout_text();
     let objects = text
         .lines()
@@ -43,11 +43,11 @@ fn calls_of(functions: &Functions) -> BTreeMap<String, u64> {
 type Own = BTreeMap<String, u64>;
 
 /// The program with its threads' work done, traced as `wishes` say, and its own counts.
-fn worked(stage: &Stage, wishes: &str) -> (Running, Own) {
+fn worked(fixture: &Fixture, wishes: &str) -> (Running, Own) {
     let flags = "-O2 -fpatchable-function-entry=5 -pthread";
-    let program = compile(stage, "calls_profile.c", "calls_profile", flags);
-    let counts = stage.path("counts");
-    let mut command = stage.command(&program);
+    let program = compile(fixture, "calls_profile.c", "calls_profile", flags);
+    let counts = fixture.path("counts");
+    let mut command = fixture.command(&program);
     let ring = if is_long() { "32M" } else { "4M" };
     let ringmark = format!("mode=discard,keep=always,ring={ring},session=256M");
     command.env("RINGMARK", ringmark);
@@ -105,10 +105,16 @@ fn counts_are_exact_and_times_add_up() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-profile");
+    let fixture = Fixture::new("fn-profile");
     let some = "tracer=some;kind=profile;filter=worker;filter=leaf";
-    let (program, own) = worked(&stage, &format!("tracer=profile;filter=*;{some}"));
-    let of = |name: &str| report(&stage, &format!("-p {} --tracer {name}", program.id()), &[]);
+    let (program, own) = worked(&fixture, &format!("tracer=profile;filter=*;{some}"));
+    let of = |name: &str| {
+        report(
+            &fixture,
+            &format!("-p {} --tracer {name}", program.id()),
+            &[],
+        )
+    };
     let all = of("profile");
     assert!(all.len() > 75, "an answer of several parts: {}", all.len());
     assert_eq!(calls_of(&all), own);
@@ -124,12 +130,12 @@ fn counts_are_exact_and_times_add_up() {
     assert!(some.iter().all(|(name, f)| number(f, "calls") == own[name]));
     expect_sums(&some, "worker");
     // Without a name both, and nothing else, for there are no records.
-    let text = ringmark(&stage, &format!("report -p {}", program.id()), &[]);
+    let text = ringmark(&fixture, &format!("report -p {}", program.id()), &[]);
     let text = text.expect_code(0).stdout_text();
     assert_eq!(text.matches(" worker ").count(), 2, "{text}");
     assert!(text.contains("~P50") && text.contains("~P99"), "{text}");
     let refused = ringmark(
-        &stage,
+        &fixture,
         &format!("report -p {} -T profile --tid 1", program.id()),
         &[],
     );
@@ -141,9 +147,15 @@ fn a_graph_tracer_on_the_same_functions_says_the_same() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-both");
-    let (program, own) = worked(&stage, "tracer=profile;filter=*;tracer=graph;filter=*");
-    let of = |name: &str| report(&stage, &format!("-p {} --tracer {name}", program.id()), &[]);
+    let fixture = Fixture::new("fn-both");
+    let (program, own) = worked(&fixture, "tracer=profile;filter=*;tracer=graph;filter=*");
+    let of = |name: &str| {
+        report(
+            &fixture,
+            &format!("-p {} --tracer {name}", program.id()),
+            &[],
+        )
+    };
     let (mut profile, mut graph) = (of("profile"), of("graph"));
     expect_ends(&profile, &own);
     profile.remove("main");
@@ -185,15 +197,15 @@ fn a_profile_is_switched_while_the_program_runs_and_is_in_the_dump() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-profile-switch");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let program = start(&stage, &program);
+    let fixture = Fixture::new("fn-profile-switch");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let program = start(&fixture, &program);
     let pid = program.id();
     let ask = |words: &str| {
-        let finished = ringmark(&stage, &format!("trace {words} -p {pid} -T profile"), &[]);
+        let finished = ringmark(&fixture, &format!("trace {words} -p {pid} -T profile"), &[]);
         finished.expect_code(0).stdout_text()
     };
-    let now = || calls_of(&report(&stage, &format!("-p {pid} -T profile"), &[]));
+    let now = || calls_of(&report(&fixture, &format!("-p {pid} -T profile"), &[]));
     let said = ask("start --filter leaf --filter middle --detach");
     assert!(
         said.starts_with("2 functions matched, 2 patch sites changed"),
@@ -227,18 +239,18 @@ fn a_profile_is_switched_while_the_program_runs_and_is_in_the_dump() {
     });
     assert_eq!(now()["other"], before["other"]);
     ask("stop");
-    expect_in_a_snapshot(&stage, pid, &now());
+    expect_in_a_snapshot(&fixture, pid, &now());
     let refused = format!("trace start -p {pid} -T profile --kind graph -F leaf --detach");
-    expect_error(ringmark(&stage, &refused, &[]), 4, "is of kind profile");
+    expect_error(ringmark(&fixture, &refused, &[]), 4, "is of kind profile");
     drop(program);
 }
 
 /// A snapshot has the calls that the process itself reports, but for one on its way.
-fn expect_in_a_snapshot(stage: &Stage, pid: u32, live: &BTreeMap<String, u64>) {
-    let dump = stage.path("now.rmk");
+fn expect_in_a_snapshot(fixture: &Fixture, pid: u32, live: &BTreeMap<String, u64>) {
+    let dump = fixture.path("now.rmk");
     let snapshot = format!("snapshot -p {pid} -o");
-    let _ = ringmark(stage, &snapshot, &[&dump]).expect_code(0);
-    let kept = calls_of(&report(stage, "-T profile", &[&dump]));
+    let _ = ringmark(fixture, &snapshot, &[&dump]).expect_code(0);
+    let kept = calls_of(&report(fixture, "-T profile", &[&dump]));
     assert_eq!(
         kept.keys().collect::<Vec<_>>(),
         live.keys().collect::<Vec<_>>()
@@ -254,15 +266,15 @@ fn a_profile_of_a_whole_run_is_in_its_dump() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-profile-run");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let dump = stage.path("run.rmk");
-    let mut command = tool(&stage);
+    let fixture = Fixture::new("fn-profile-run");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let dump = fixture.path("run.rmk");
+    let mut command = tool(&fixture);
     let words = "run --tracer profile --all-functions -o";
     command.args(words.split(' ')).arg(&dump);
     command.arg("--").arg(&program).arg("1000");
     let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-    let functions = report(&stage, "", &[&dump]);
+    let functions = report(&fixture, "", &[&dump]);
     let expected = [
         ("leaf", 2000),
         ("main", 1),
@@ -280,7 +292,7 @@ fn a_profile_of_a_whole_run_is_in_its_dump() {
     );
     // There are no records.
     expect_error(
-        ringmark(&stage, "graph", &[&dump]),
+        ringmark(&fixture, "graph", &[&dump]),
         3,
         "no function records",
     );
@@ -291,25 +303,25 @@ fn triggers_say_which_calls_are_counted() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-profile-triggers");
+    let fixture = Fixture::new("fn-profile-triggers");
     let flags = format!("{SITES} -pthread");
-    let program = compile(&stage, "triggers.c", "triggers", &flags);
+    let program = compile(&fixture, "triggers.c", "triggers", &flags);
     let (threads, parts) = if is_long() { (8, 1000) } else { (4, 20) };
     // The ends of end_part are counted, have a trigger, and no tracer records them.
     let wishes = "tracer=profile;filter=work;filter=leaf;filter=end_part;\
         trigger=begin_part:entry=start;trigger=end_part:exit=stop;\
         tracer=all;kind=profile;filter=*;\
         tracer=graph;filter=work;trigger=begin_part:exit=stop;trigger=end_part:entry=start";
-    let mut command = stage.command(&program);
+    let mut command = fixture.command(&program);
     command.env("RINGMARK", "mode=discard,keep=always,ring=4M,session=64M");
     command
         .env("RINGMARK_TRACE", wishes)
         .env("LD_PRELOAD", library());
     command.args([threads.to_string(), parts.to_string()]);
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-    let dump = stage.path("all.rmk");
-    let _ = ringmark(&stage, "snapshot -o", &[&dump]).expect_code(0);
-    let of = |tracer: &str| report(&stage, &format!("-T {tracer}"), &[&dump]);
+    let dump = fixture.path("all.rmk");
+    let _ = ringmark(&fixture, "snapshot -o", &[&dump]).expect_code(0);
+    let of = |tracer: &str| report(&fixture, &format!("-T {tracer}"), &[&dump]);
     let expect = |functions: &Functions, expected: &[(&str, u64)]| {
         let expected = expected.iter().map(|(name, n)| ((*name).to_owned(), *n));
         assert_eq!(calls_of(functions), expected.collect());
@@ -362,17 +374,17 @@ fn calls_as_json_are_all_there_and_add_up() {
     if !require_tools(&["gcc", "python3"]) {
         return;
     }
-    let stage = Stage::new("fn-graph-json");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let dump = stage.path("run.rmk");
-    let mut command = tool(&stage);
+    let fixture = Fixture::new("fn-graph-json");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let dump = fixture.path("run.rmk");
+    let mut command = tool(&fixture);
     let words = "run --tracer graph --all-functions -o";
     command.args(words.split(' ')).arg(&dump);
     command.arg("--").arg(&program).arg("1000");
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-    let json = stage.path("calls.json");
+    let json = fixture.path("calls.json");
     let read = |words: &str| {
-        let text = ringmark(&stage, &format!("graph --json {words}"), &[&dump]);
+        let text = ringmark(&fixture, &format!("graph --json {words}"), &[&dump]);
         std::fs::write(&json, text.expect_code(0).stdout_text()).expect("a file");
         let share = if words.is_empty() { "all" } else { "some" };
         let mut python = Command::new("python3");

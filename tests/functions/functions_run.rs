@@ -6,10 +6,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{
     LIMIT, SITES, calls, compile, expect_error, ringmark, start, tool,
 };
-use ringmark_tests::stage::Stage;
 use ringmark_tests::{require_tools, run};
 
 #[test]
@@ -17,11 +17,11 @@ fn a_program_is_traced_from_its_start() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-run");
+    let fixture = Fixture::new("fn-run");
     for flags in ["", "-fno-pie -no-pie", "-fcf-protection", "-static-pie"] {
-        let program = compile(&stage, "nested.c", "nested", &format!("{SITES} {flags}"));
-        let dump = stage.path("run.rmk");
-        let mut command = tool(&stage);
+        let program = compile(&fixture, "nested.c", "nested", &format!("{SITES} {flags}"));
+        let dump = fixture.path("run.rmk");
+        let mut command = tool(&fixture);
         command.args(["run", "--tracer", "graph", "--all-functions", "-o"]);
         command.arg(&dump).arg("--").arg(&program).arg("1000");
         let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
@@ -42,7 +42,7 @@ fn a_program_is_traced_from_its_start() {
         ];
         let expected = expected.map(|(name, calls)| (name.to_owned(), calls));
         assert_eq!(
-            calls(&stage, "", &dump),
+            calls(&fixture, "", &dump),
             BTreeMap::from(expected),
             "{flags}"
         );
@@ -51,7 +51,7 @@ fn a_program_is_traced_from_its_start() {
             table.contains("CALLS") && table.contains("2,000"),
             "{table}"
         );
-        let graph = ringmark(&stage, "graph", &[&dump])
+        let graph = ringmark(&fixture, "graph", &[&dump])
             .expect_code(0)
             .stdout_text();
         let shape: String = graph
@@ -73,12 +73,12 @@ fn arguments_results_and_durations_are_recorded() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-detail");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let dump = stage.path("run.rmk");
+    let fixture = Fixture::new("fn-detail");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let dump = fixture.path("run.rmk");
     let record =
         "record --tracer function -F lea? -F @nested --notrace m* -N o* --args 1 --result -o";
-    let mut command = tool(&stage);
+    let mut command = tool(&fixture);
     command
         .args(record.split(' '))
         .arg(&dump)
@@ -86,7 +86,7 @@ fn arguments_results_and_durations_are_recorded() {
         .arg(&program)
         .arg("3");
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-    let text = ringmark(&stage, "cat", &[&dump])
+    let text = ringmark(&fixture, "cat", &[&dump])
         .expect_code(0)
         .stdout_text();
     let of = |what: &str| {
@@ -99,12 +99,12 @@ fn arguments_results_and_durations_are_recorded() {
     assert_eq!(of(" arg1="), ["0x0", "0x1", "0x1", "0x2", "0x2", "0x3"]);
     assert_eq!(of("result="), ["0x0", "0x2", "0x2", "0x4", "0x4", "0x6"]);
     assert_eq!(
-        calls(&stage, "", &dump),
+        calls(&fixture, "", &dump),
         BTreeMap::from([("leaf".to_owned(), 6)])
     );
     // No call takes that long but `main`.
     let words = "run --tracer graph --all-functions --min-us 1000 -o";
-    let mut command = tool(&stage);
+    let mut command = tool(&fixture);
     command
         .args(words.split(' '))
         .arg(&dump)
@@ -112,7 +112,7 @@ fn arguments_results_and_durations_are_recorded() {
         .arg(&program)
         .args(["5", "2000"]);
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-    let found = calls(&stage, "", &dump);
+    let found = calls(&fixture, "", &dump);
     assert_eq!(found.get("main"), Some(&1), "{found:?}");
     assert!(!found.contains_key("leaf"), "{found:?}");
 }
@@ -122,16 +122,16 @@ fn modules_are_followed() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-late");
-    let program = compile(&stage, "late.c", "late", SITES);
+    let fixture = Fixture::new("fn-late");
+    let program = compile(&fixture, "late.c", "late", SITES);
     let module = compile(
-        &stage,
+        &fixture,
         "late_plugin.c",
         "plug.so",
         &format!("{SITES} -shared -fPIC"),
     );
-    let dump = stage.path("late.rmk");
-    let mut command = tool(&stage);
+    let dump = fixture.path("late.rmk");
+    let mut command = tool(&fixture);
     command
         .args(["run", "--tracer", "graph", "--filter", "@plug.so", "-o"])
         .arg(&dump);
@@ -141,7 +141,7 @@ fn modules_are_followed() {
         .arg(&module)
         .args(["500", "1000"]);
     let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-    let found = calls(&stage, "", &dump);
+    let found = calls(&fixture, "", &dump);
     println!("of 1000 calls after dlopen: {found:?}");
     assert_eq!(found.len(), 2, "{found:?}");
     // In both rounds most of the calls, which take more than half a second.
@@ -158,7 +158,7 @@ fn what_can_be_traced_is_listed() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-list");
+    let fixture = Fixture::new("fn-list");
     let mut source = String::from("#include <unistd.h>\n");
     for n in 0..1500 {
         let _ = writeln!(
@@ -171,20 +171,20 @@ fn what_can_be_traced_is_listed() {
         source,
         "{none} int without(void) {{ return 1; }}\nint main(void) {{ pause(); }}"
     );
-    fs::write(stage.path("many.c"), source).expect("a file");
-    let path = stage.path("many.c");
+    fs::write(fixture.path("many.c"), source).expect("a file");
+    let path = fixture.path("many.c");
     for flags in ["", "-fno-pie -no-pie", "-Wl,-z,pack-relative-relocs"] {
         let flags = format!("-O0 -fpatchable-function-entry=5 {flags}");
-        let program = compile(&stage, &path.to_string_lossy(), "many", &flags);
-        let listed = ringmark(&stage, "functions", &[&program])
+        let program = compile(&fixture, &path.to_string_lossy(), "many", &flags);
+        let listed = ringmark(&fixture, "functions", &[&program])
             .expect_code(0)
             .stdout_text();
         assert_eq!(listed.lines().count(), 1501, "{flags}");
-        let some = ringmark(&stage, "functions", &[&program, Path::new("*name_1?")]);
+        let some = ringmark(&fixture, "functions", &[&program, Path::new("*name_1?")]);
         assert_eq!(some.expect_code(0).stdout_text().lines().count(), 10);
-        let running = start(&stage, &program);
+        let running = start(&fixture, &program);
         let of_process = format!("functions -p {}", running.id());
-        let live = ringmark(&stage, &of_process, &[])
+        let live = ringmark(&fixture, &of_process, &[])
             .expect_code(0)
             .stdout_text();
         let names = |text: &str, place| {
@@ -194,19 +194,19 @@ fn what_can_be_traced_is_listed() {
             words.map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(names(&live, 3), names(&listed, 2), "{flags}");
-        let why = ringmark(&stage, &format!("{of_process} --why without"), &[]).expect_code(4);
+        let why = ringmark(&fixture, &format!("{of_process} --why without"), &[]).expect_code(4);
         assert!(
             why.stdout_text()
                 .starts_with("without: no NOPs were left for it")
         );
-        let _ = ringmark(&stage, &format!("{of_process} --why main"), &[]).expect_code(0);
+        let _ = ringmark(&fixture, &format!("{of_process} --why main"), &[]).expect_code(0);
         expect_error(
-            ringmark(&stage, &format!("{of_process} --why nowhere"), &[]),
+            ringmark(&fixture, &format!("{of_process} --why nowhere"), &[]),
             4,
             "no such function",
         );
         drop(running);
-        let _ = ringmark(&stage, "clean", &[]);
+        let _ = ringmark(&fixture, "clean", &[]);
     }
 }
 
@@ -215,12 +215,12 @@ fn refusals_say_why() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-refused");
-    let nested = compile(&stage, "nested.c", "nested", SITES);
-    let plain = compile(&stage, "nested.c", "plain", "-O2");
-    let dump = stage.path("run.rmk");
+    let fixture = Fixture::new("fn-refused");
+    let nested = compile(&fixture, "nested.c", "nested", SITES);
+    let plain = compile(&fixture, "nested.c", "plain", "-O2");
+    let dump = fixture.path("run.rmk");
     let recorded = |words: &str, program: &Path| {
-        let mut command = tool(&stage);
+        let mut command = tool(&fixture);
         command
             .args(words.split(' '))
             .arg("-o")
@@ -253,7 +253,7 @@ fn refusals_say_why() {
     let mut command = recorded("run --tracer graph --all-functions", &plain);
     let said = "plain: no patchable functions; rebuild with -fpatchable-function-entry=5";
     expect_error(run(&mut command, LIMIT).expect("it starts"), 0, said);
-    expect_error(ringmark(&stage, "functions", &[&plain]), 4, said);
+    expect_error(ringmark(&fixture, "functions", &[&plain]), 4, said);
 }
 
 #[test]
@@ -261,12 +261,12 @@ fn refusals_of_a_running_program_say_why() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-refused-live");
-    let program = start(&stage, &compile(&stage, "nested.c", "nested", SITES));
+    let fixture = Fixture::new("fn-refused-live");
+    let program = start(&fixture, &compile(&fixture, "nested.c", "nested", SITES));
     let pid = program.id();
     let ask = |words: &str, code, text: &str| {
         expect_error(
-            ringmark(&stage, &format!("trace {words} -p {pid}"), &[]),
+            ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]),
             code,
             text,
         );

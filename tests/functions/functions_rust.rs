@@ -14,8 +14,8 @@ use self::calls::{DISCARD, Program, own_counts};
 use ringmark_reader::{Access, Session, control};
 use ringmark_tests::binary::{built, built_with};
 use ringmark_tests::code::{Instruction, compare_with_golden, disassemble, disassemble_all};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, calls, library, ringmark, start, tool};
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, is_long, require_tools, run, wait_until, workspace_root};
 
 const PACKAGE: &str = "ringmark-test-functions";
@@ -193,15 +193,15 @@ fn shapes(graph: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn their_graph() {
-    let stage = Stage::new("fn-rust");
-    let dump = stage.path("run.rmk");
-    let mut command = tool(&stage);
+    let fixture = Fixture::new("fn-rust");
+    let dump = fixture.path("run.rmk");
+    let mut command = tool(&fixture);
     let words = "run --tracer graph -F *kinds* --notrace *::all -N *::falls -o";
     command.args(words.split(' ')).arg(&dump).arg("--");
     let _ = run(command.arg(sites()).arg("1"), LIMIT)
         .expect("it starts")
         .expect_code(0);
-    let graph = ringmark(&stage, "graph -D 2", &[&dump]).expect_code(0);
+    let graph = ringmark(&fixture, "graph -D 2", &[&dump]).expect_code(0);
     let shapes = shapes(&graph.stdout_text());
     assert_eq!(shapes.len(), 4, "{shapes:?}");
     let leaf = |name: &str| format!("{name}() {{\n}}\n");
@@ -224,16 +224,16 @@ fn their_graph() {
 #[test]
 fn they_are_switched_while_the_program_runs() {
     for is_prepared in [true, false] {
-        let stage = Stage::new("fn-rust");
+        let fixture = Fixture::new("fn-rust");
         let program = if is_prepared {
-            start(&stage, &sites())
+            start(&fixture, &sites())
         } else {
-            let mut command = stage.command(sites());
+            let mut command = fixture.command(sites());
             Running::start(command.args(["-1", "200"])).expect("it starts")
         };
         let pid = program.id();
         let ask = |words: &str| {
-            let finished = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+            let finished = ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]);
             finished.expect_code(0).stdout_text()
         };
         let said = ask("start -F *::leaf_* --detach");
@@ -241,11 +241,11 @@ fn they_are_switched_while_the_program_runs() {
             said.contains("3 functions matched, 3 patch sites changed, 3 enabled"),
             "{said}"
         );
-        let dump = stage.path("now.rmk");
+        let dump = fixture.path("now.rmk");
         let names = || {
             let snapshot = format!("snapshot -p {pid} -o");
-            let _ = ringmark(&stage, &snapshot, &[&dump]).expect_code(0);
-            let names = calls(&stage, "", &dump).into_keys();
+            let _ = ringmark(&fixture, &snapshot, &[&dump]).expect_code(0);
+            let names = calls(&fixture, "", &dump).into_keys();
             names
                 .map(|name| name.replace(KINDS, "").replace(LEAVES, ""))
                 .collect::<Vec<_>>()
@@ -276,12 +276,12 @@ fn switching_changes_nothing() {
 
 /// Runs it, switching all the time; how often.
 fn switch_until_its_end(rounds: &str, expected: &Finished) -> usize {
-    let stage = Stage::new("fn-rust");
-    let mut command = stage.command(sites());
+    let fixture = Fixture::new("fn-rust");
+    let mut command = fixture.command(sites());
     command.env("RINGMARK", "mode=overwrite,ring=64K,keep=always");
     command.env("LD_PRELOAD", library()).args([rounds, "100"]);
     let mut program = Running::start(&mut command).expect("it starts");
-    let session = Session::open(&stage.ring_file(), Access::Control).expect("a session");
+    let session = Session::open(&fixture.ring_file(), Access::Control).expect("a session");
     let is_done = |verb: &str| {
         // The last one may wait in vain: the program ends some time.
         let answer = control::request(&session, &format!("trace {verb}"), Duration::from_secs(5));
@@ -303,14 +303,14 @@ fn a_function_without_an_unwind_entry_is_refused() {
     if !require_tools(&["objcopy"]) {
         return;
     }
-    let stage = Stage::new("fn-rust");
-    let copy = stage.path("copy");
+    let fixture = Fixture::new("fn-rust");
+    let copy = fixture.path("copy");
     let mut objcopy = Command::new("objcopy");
     objcopy.args(["--rename-section", ".eh_frame_hdr=.other"]);
     let _ = run(objcopy.arg(sites()).arg(&copy), LIMIT)
         .expect("objcopy")
         .expect_code(0);
-    let why = ringmark(&stage, "functions --why *::leaf_sum", &[&copy]).expect_code(4);
+    let why = ringmark(&fixture, "functions --why *::leaf_sum", &[&copy]).expect_code(4);
     let said = why.stdout_text();
     let reason = "copy: no unwind entry says where its return address is";
     assert!(said.contains(reason), "{said}");
@@ -320,26 +320,26 @@ fn a_function_without_an_unwind_entry_is_refused() {
 /// What nightly compilers offer: the sites of C.
 #[test]
 fn the_compilers_own_sites() {
-    let stage = Stage::new("fn-rust");
+    let fixture = Fixture::new("fn-rust");
     let source = "#[inline(never)] fn leaf(n: u64) -> u64 { std::hint::black_box(n) * 3 }
         fn main() { println!(\"{}\", (0..100).map(leaf).sum::<u64>()); }";
-    std::fs::write(stage.path("small.rs"), source).expect("a file");
+    std::fs::write(fixture.path("small.rs"), source).expect("a file");
     let mut rustc = Command::new("rustc");
     rustc
         .env("RUSTC_BOOTSTRAP", "1")
         .args(["-O", "-Zpatchable-function-entry=5"]);
-    let program = stage.path("small");
-    rustc.arg(stage.path("small.rs")).arg("-o").arg(&program);
+    let program = fixture.path("small");
+    rustc.arg(fixture.path("small.rs")).arg("-o").arg(&program);
     let _ = run(&mut rustc, LIMIT).expect("rustc").expect_code(0);
-    let dump = stage.path("run.rmk");
-    let mut command = tool(&stage);
+    let dump = fixture.path("run.rmk");
+    let mut command = tool(&fixture);
     command
         .args(["run", "--tracer", "graph", "-F", "small::*", "-o"])
         .arg(&dump);
     let _ = run(command.arg("--").arg(&program), LIMIT)
         .expect("it starts")
         .expect_code(0);
-    let found = calls(&stage, "", &dump);
+    let found = calls(&fixture, "", &dump);
     assert_eq!(
         (found["small::leaf"], found["small::main"]),
         (100, 1),

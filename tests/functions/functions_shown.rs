@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, SITES, compile, ringmark, start, tool};
-use ringmark_tests::stage::Stage;
 use ringmark_tests::{Finished, Running, require_tools, run};
 use serde_json::Value;
 
 /// Runs a program under a tracer; its output says what it counted itself.
-fn traced(stage: &Stage, tracer: &str, program: &Path, dump: &str) -> Finished {
-    let mut command = tool(stage);
+fn traced(fixture: &Fixture, tracer: &str, program: &Path, dump: &str) -> Finished {
+    let mut command = tool(fixture);
     command.args(["run", "--tracer", tracer, "--all-functions", "-o"]);
-    command.arg(stage.path(dump)).arg("--").arg(program);
+    command.arg(fixture.path(dump)).arg("--").arg(program);
     run(&mut command, LIMIT).expect("it starts")
 }
 
@@ -27,8 +27,8 @@ fn own(finished: &Finished) -> BTreeMap<String, u64> {
 }
 
 /// The functions that `report --json` names.
-fn functions(stage: &Stage, dump: &str) -> BTreeMap<String, Value> {
-    let text = ringmark(stage, "report --json", &[&stage.path(dump)]).stdout_text();
+fn functions(fixture: &Fixture, dump: &str) -> BTreeMap<String, Value> {
+    let text = ringmark(fixture, "report --json", &[&fixture.path(dump)]).stdout_text();
     let lines = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -59,11 +59,11 @@ fn calls_without_an_end_are_counted_and_shown() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-no-end");
-    let program = compile(&stage, "no_end.c", "no_end", &format!("{SITES} -pthread"));
+    let fixture = Fixture::new("fn-no-end");
+    let program = compile(&fixture, "no_end.c", "no_end", &format!("{SITES} -pthread"));
     for tracer in ["graph", "function", "profile"] {
-        let finished = traced(&stage, tracer, &program, "ends.rmk").expect_code(0);
-        let (own, found) = (own(&finished), functions(&stage, "ends.rmk"));
+        let finished = traced(&fixture, tracer, &program, "ends.rmk").expect_code(0);
+        let (own, found) = (own(&finished), functions(&fixture, "ends.rmk"));
         assert_eq!(own.len(), 6, "{finished:?}");
         for (name, calls) in &own {
             let f = &found[name];
@@ -89,13 +89,13 @@ fn calls_without_an_end_are_counted_and_shown() {
         if tracer != "function" {
             assert_eq!(too_deep, 20_001 - 8_191, "{tracer}");
         }
-        expect_tables(&stage, tracer, &finished);
+        expect_tables(&fixture, tracer, &finished);
     }
 }
 
 /// The table that `run` and `report` print.
-fn expect_tables(stage: &Stage, tracer: &str, finished: &Finished) {
-    let report = ringmark(stage, "report", &[&stage.path("ends.rmk")]);
+fn expect_tables(fixture: &Fixture, tracer: &str, finished: &Finished) {
+    let report = ringmark(fixture, "report", &[&fixture.path("ends.rmk")]);
     for table in [finished.stderr_text(), report.expect_code(0).stdout_text()] {
         assert!(!table.contains("no call of a function"), "{table}");
         assert!(table.contains("NO END"), "{table}");
@@ -118,10 +118,10 @@ fn where_all_calls_have_ends_nothing_is_said_of_them() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-all-ends");
-    let program = compile(&stage, "nested.c", "nested", SITES);
+    let fixture = Fixture::new("fn-all-ends");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
     for tracer in ["graph", "profile"] {
-        let finished = traced(&stage, tracer, &program, "ends.rmk").expect_code(0);
+        let finished = traced(&fixture, tracer, &program, "ends.rmk").expect_code(0);
         let table = finished.stderr_text();
         assert!(
             !table.contains("NO END") && !table.contains("no end"),
@@ -132,8 +132,8 @@ fn where_all_calls_have_ends_nothing_is_said_of_them() {
 }
 
 /// What `trace` and `functions` say of a process.
-fn ask(stage: &Stage, words: &str, code: i32, said: &str, unsaid: &str) -> String {
-    let finished = ringmark(stage, words, &[]).expect_code(code);
+fn ask(fixture: &Fixture, words: &str, code: i32, said: &str, unsaid: &str) -> String {
+    let finished = ringmark(fixture, words, &[]).expect_code(code);
     let text = finished.stderr_text() + &finished.stdout_text();
     assert!(text.contains(said), "{words}: no {said:?} in {text}");
     assert!(
@@ -148,12 +148,12 @@ fn a_filter_that_matches_nothing_changes_nothing() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-filter-none");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let running = start(&stage, &program);
+    let fixture = Fixture::new("fn-filter-none");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let running = start(&fixture, &program);
     let pid = running.id();
     let _ = ask(
-        &stage,
+        &fixture,
         &format!("trace start -F leaf --detach -p {pid}"),
         0,
         "1 enabled",
@@ -162,9 +162,9 @@ fn a_filter_that_matches_nothing_changes_nothing() {
     let refused = "matches no function; the filter stays \"leaf\"";
     for words in ["filter nosuch*", "notrace *"] {
         let words = format!("trace {words} -p {pid}");
-        let _ = ask(&stage, &words, 4, refused, "");
+        let _ = ask(&fixture, &words, 4, refused, "");
         let _ = ask(
-            &stage,
+            &fixture,
             &format!("trace status -p {pid}"),
             0,
             "1 of 5 patch sites enabled",
@@ -173,11 +173,11 @@ fn a_filter_that_matches_nothing_changes_nothing() {
     }
     let words = format!("functions -p {pid} nosuch*");
     let said = "5 functions can be traced, \"nosuch*\" matches none of them";
-    let _ = ask(&stage, &words, 4, said, "");
+    let _ = ask(&fixture, &words, 4, said, "");
     // Without functions of its own a start means the filter that is there.
-    let _ = ask(&stage, &format!("trace stop -p {pid}"), 0, "", "");
+    let _ = ask(&fixture, &format!("trace stop -p {pid}"), 0, "", "");
     let _ = ask(
-        &stage,
+        &fixture,
         &format!("trace start --detach -p {pid}"),
         0,
         "1 enabled",
@@ -190,19 +190,19 @@ fn the_filter_in_force_is_named() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-filter-named");
-    let program = compile(&stage, "nested.c", "nested", SITES);
-    let mut command = stage.command(&program);
+    let fixture = Fixture::new("fn-filter-named");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let mut command = fixture.command(&program);
     command
         .env("RINGMARK", "mode=overwrite,ring=1M")
         .args(["-1", "200"]);
     command.env("LD_PRELOAD", ringmark_tests::functions::library());
     command.env("RINGMARK_TRACE", "tracer=graph;filter=later*");
     let running = Running::start(&mut command).expect("it starts");
-    let _ = stage.ring_file();
+    let _ = fixture.ring_file();
     let words = format!("trace start --detach -p {}", running.id());
     let said = "the filter of the default tracer, \"later*\", matches no function";
-    let _ = ask(&stage, &words, 4, said, "\"\"");
+    let _ = ask(&fixture, &words, 4, said, "\"\"");
 }
 
 #[test]
@@ -210,10 +210,10 @@ fn functions_without_symbols_have_names_that_stay() {
     if !require_tools(&["gcc", "objcopy"]) {
         return;
     }
-    let stage = Stage::new("fn-stripped");
-    let whole = with_build_id(&stage);
-    let stripped = strip(&stage, &["--strip-all"], "stripped");
-    let listed = ringmark(&stage, "functions", &[&stripped])
+    let fixture = Fixture::new("fn-stripped");
+    let whole = with_build_id(&fixture);
+    let stripped = strip(&fixture, &["--strip-all"], "stripped");
+    let listed = ringmark(&fixture, "functions", &[&stripped])
         .expect_code(0)
         .stdout_text();
     let sizes = |text: &str| {
@@ -222,7 +222,7 @@ fn functions_without_symbols_have_names_that_stay() {
             .map(|size| size.expect("a size").parse::<u64>().expect("a number"))
             .collect::<Vec<_>>()
     };
-    let of_whole = ringmark(&stage, "functions", &[&whole])
+    let of_whole = ringmark(&fixture, "functions", &[&whole])
         .expect_code(0)
         .stdout_text();
     assert_eq!(sizes(&listed), sizes(&of_whole), "{listed}");
@@ -236,35 +236,38 @@ fn functions_without_symbols_have_names_that_stay() {
     );
     // The same in each run, and in graph and profile; each is its own pattern.
     for tracer in ["graph", "graph", "profile"] {
-        let _ = traced(&stage, tracer, &stripped, "stripped.rmk").expect_code(0);
-        let found = functions(&stage, "stripped.rmk");
+        let _ = traced(&fixture, tracer, &stripped, "stripped.rmk").expect_code(0);
+        let found = functions(&fixture, "stripped.rmk");
         let mut expected: Vec<_> = names.clone();
         expected.sort_unstable();
         assert_eq!(found.keys().collect::<Vec<_>>(), expected, "{tracer}");
     }
     for name in &names {
-        let mut command = tool(&stage);
+        let mut command = tool(&fixture);
         command.args(["run", "--tracer", "graph", "-F", name, "-o"]);
-        command.arg(stage.path("one.rmk")).arg("--").arg(&stripped);
+        command
+            .arg(fixture.path("one.rmk"))
+            .arg("--")
+            .arg(&stripped);
         let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-        let found = functions(&stage, "one.rmk");
+        let found = functions(&fixture, "one.rmk");
         assert_eq!(found.keys().collect::<Vec<_>>(), [name], "{name}");
     }
 }
 
 /// A program with a build id: file `whole`.
-fn with_build_id(stage: &Stage) -> PathBuf {
+fn with_build_id(fixture: &Fixture) -> PathBuf {
     let flags = format!("{SITES} -Wl,--build-id");
-    compile(stage, "nested.c", "whole", &flags)
+    compile(fixture, "nested.c", "whole", &flags)
 }
 
 /// File `whole` as `objcopy` leaves it.
-fn strip(stage: &Stage, arguments: &[&str], to: &str) -> PathBuf {
+fn strip(fixture: &Fixture, arguments: &[&str], to: &str) -> PathBuf {
     let mut command = std::process::Command::new("objcopy");
     command.args(arguments);
-    command.args([stage.path("whole"), stage.path(to)]);
+    command.args([fixture.path("whole"), fixture.path(to)]);
     let _ = run(&mut command, LIMIT).expect("objcopy").expect_code(0);
-    stage.path(to)
+    fixture.path(to)
 }
 
 #[test]
@@ -272,16 +275,16 @@ fn symbols_in_a_file_of_their_own_give_a_program_its_names_back() {
     if !require_tools(&["gcc", "objcopy"]) {
         return;
     }
-    let stage = Stage::new("fn-linked");
-    let _ = with_build_id(&stage);
-    let _ = strip(&stage, &["--only-keep-debug"], "linked.debug");
+    let fixture = Fixture::new("fn-linked");
+    let _ = with_build_id(&fixture);
+    let _ = strip(&fixture, &["--only-keep-debug"], "linked.debug");
     let link = format!(
         "--add-gnu-debuglink={}",
-        stage.path("linked.debug").display()
+        fixture.path("linked.debug").display()
     );
-    let linked = strip(&stage, &["--strip-all", &link], "linked");
-    let _ = traced(&stage, "graph", &linked, "linked.rmk").expect_code(0);
-    let found = functions(&stage, "linked.rmk");
+    let linked = strip(&fixture, &["--strip-all", &link], "linked");
+    let _ = traced(&fixture, "graph", &linked, "linked.rmk").expect_code(0);
+    let found = functions(&fixture, "linked.rmk");
     assert_eq!(
         found.keys().collect::<Vec<_>>(),
         ["leaf", "main", "middle", "other", "outer"]
@@ -313,27 +316,30 @@ fn names_are_cut_where_the_terminal_ends() {
     if !require_tools(&["g++", "python3"]) {
         return;
     }
-    let stage = Stage::new("fn-wide");
+    let fixture = Fixture::new("fn-wide");
     let long = "a_name_of_some_length_".repeat(5);
     let source = format!(
         "namespace n_{long} {{ __attribute__((noinline)) int f_{long}(int x) {{ __asm__ volatile(\"\"); \
          return x + 1; }} }}\nint main(int c, char **) {{ return n_{long}::f_{long}(c) & 0; }}\n"
     );
-    std::fs::write(stage.path("long.c"), source).expect("a file");
-    let path = stage.path("long.c").display().to_string();
-    let program = compile(&stage, &path, "long", &format!("{SITES} -x c++"));
-    let _ = traced(&stage, "graph", &program, "long.rmk").expect_code(0);
+    std::fs::write(fixture.path("long.c"), source).expect("a file");
+    let path = fixture.path("long.c").display().to_string();
+    let program = compile(&fixture, &path, "long", &format!("{SITES} -x c++"));
+    let _ = traced(&fixture, "graph", &program, "long.rmk").expect_code(0);
     let full = format!("n_{long}::f_{long}(int)");
     let report = |words: &[&str]| {
-        let mut command = tool(&stage);
+        let mut command = tool(&fixture);
         let ringmark = command.get_program().to_owned();
         command = {
-            let mut python = stage.command("python3");
+            let mut python = fixture.command("python3");
             python
                 .env("NO_COLOR", "1")
                 .args(["-c", ON_A_TERMINAL])
                 .arg(ringmark);
-            python.arg("report").args(words).arg(stage.path("long.rmk"));
+            python
+                .arg("report")
+                .args(words)
+                .arg(fixture.path("long.rmk"));
             python
         };
         let finished = run(&mut command, LIMIT).expect("python3").expect_code(0);
@@ -351,6 +357,6 @@ fn names_are_cut_where_the_terminal_ends() {
     );
     assert!(report(&["--wide"]).contains(&full));
     // Into a pipe they stay whole.
-    let piped = ringmark(&stage, "report", &[&stage.path("long.rmk")]).stdout_text();
+    let piped = ringmark(&fixture, "report", &[&fixture.path("long.rmk")]).stdout_text();
     assert!(piped.contains(&full), "{piped}");
 }

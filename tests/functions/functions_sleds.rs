@@ -44,7 +44,7 @@ fn order(books: &Books) -> Vec<(&str, bool)> {
 fn which_functions_have_them() {
     for (compiler, flags) in ways() {
         let program = Program::new(&compiler, "calls_plain.c", &flags);
-        let text = ringmark(program.stage(), "functions", &[program.path()]);
+        let text = ringmark(program.fixture(), "functions", &[program.path()]);
         let text = text.expect_code(0).stdout_text();
         let lines = || text.lines().filter(|line| line.contains(" tail_"));
         assert_eq!(lines().count(), 4, "{text}");
@@ -55,7 +55,7 @@ fn which_functions_have_them() {
     }
     if require_tools(&["gcc"]) {
         let program = Program::new("gcc", "calls_plain.c", "-O2");
-        let text = ringmark(program.stage(), "functions", &[program.path()]);
+        let text = ringmark(program.fixture(), "functions", &[program.path()]);
         let text = text.expect_code(0).stdout_text();
         assert!(
             text.contains("tail_end") && !text.contains("sleds"),
@@ -123,18 +123,18 @@ fn switched_while_they_run() {
         let mut command = program.command(room, "tracer=graph;filter=*");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut running = Running::start(&mut command).expect("it starts");
-        let _ = program.stage().ring_file();
+        let _ = program.fixture().ring_file();
         let pid = running.id();
         for _ in 0..if is_long() { 100 } else { 8 } {
             for words in ["stop", "start --filter * --detach"] {
                 let mut input = running.child().stdin.as_ref().expect("a pipe");
                 input.write_all(b"x").expect("it reads");
-                let asked = ringmark(program.stage(), &format!("trace {words} -p {pid}"), &[]);
+                let asked = ringmark(program.fixture(), &format!("trace {words} -p {pid}"), &[]);
                 let text = asked.expect_code(0).stdout_text();
                 assert!(text.ends_with("; 0 refused\n"), "{flags}: {text}");
             }
         }
-        let status = ringmark(program.stage(), &format!("trace status -p {pid}"), &[]);
+        let status = ringmark(program.fixture(), &format!("trace status -p {pid}"), &[]);
         let text = status.expect_code(0).stdout_text();
         assert!(text.contains("with sleds at all exits"), "{text}");
         drop(running.child().stdin.take());

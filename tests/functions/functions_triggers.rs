@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use calls::{Program, RETURNS, XRAY, clang};
 use ringmark_tests::compiler::can_build;
+use ringmark_tests::fixture::{Fixture, SOON, wait_until_mapped};
 use ringmark_tests::functions::{
     LIMIT, SITES, calls, compile, expect_error, library, ringmark, tool,
 };
-use ringmark_tests::stage::{SOON, Stage, wait_until_mapped};
 use ringmark_tests::{Running, is_long, require_tools, wait_until};
 use rustix::process::Signal;
 
@@ -26,9 +26,9 @@ fn size() -> (u64, u64) {
     if is_long() { (8, 1000) } else { (4, 20) }
 }
 
-fn build(stage: &Stage) -> PathBuf {
+fn build(fixture: &Fixture) -> PathBuf {
     compile(
-        stage,
+        fixture,
         "triggers.c",
         "triggers",
         &format!("{SITES} -pthread"),
@@ -36,10 +36,10 @@ fn build(stage: &Stage) -> PathBuf {
 }
 
 /// Runs the program from start to end, traced as `words` say.
-fn record(stage: &Stage, program: &Path, words: &str) -> PathBuf {
+fn record(fixture: &Fixture, program: &Path, words: &str) -> PathBuf {
     let (threads, parts) = size();
-    let dump = stage.path("run.rmk");
-    let mut command = tool(stage);
+    let dump = fixture.path("run.rmk");
+    let mut command = tool(fixture);
     command
         .args(["run", "--tracer", "graph"])
         .args(words.split_whitespace());
@@ -47,7 +47,7 @@ fn record(stage: &Stage, program: &Path, words: &str) -> PathBuf {
     command.args([threads.to_string(), parts.to_string()]);
     let finished = ringmark_tests::run(&mut command, LIMIT);
     let _ = finished.expect("ringmark starts").expect_code(0);
-    let verify = ringmark(stage, "verify --json", &[&dump]).stdout_text();
+    let verify = ringmark(fixture, "verify --json", &[&dump]).stdout_text();
     let found: serde_json::Value = serde_json::from_str(&verify).expect("JSON");
     assert_eq!(found["lost"], 0, "{verify}");
     dump
@@ -65,9 +65,9 @@ fn expect_calls(found: &BTreeMap<String, u64>, expected: &[(&str, u64)], what: &
 #[test]
 fn every_call_between_two_functions_and_no_other() {
     if require_tools(&["gcc"]) {
-        let stage = Stage::new("fn-between");
-        let program = build(&stage);
-        check_between(&stage, &program, "entries");
+        let fixture = Fixture::new("fn-between");
+        let program = build(&fixture);
+        check_between(&fixture, &program, "entries");
     }
 }
 
@@ -75,7 +75,7 @@ fn every_call_between_two_functions_and_no_other() {
 fn the_same_where_exits_are_sites() {
     let check = |compiler: &str, flags: &str| {
         let program = Program::new(compiler, "triggers.c", &format!("-O2 {flags}"));
-        check_between(program.stage(), program.path(), &program.build);
+        check_between(program.fixture(), program.path(), &program.build);
     };
     if require_tools(&["gcc"]) {
         check("gcc", &format!("-fno-pie -no-pie -mnop-mcount {RETURNS}"));
@@ -117,7 +117,7 @@ fn cases() -> [(&'static str, [u64; 6]); 6] {
     ]
 }
 
-fn check_between(stage: &Stage, program: &Path, build: &str) {
+fn check_between(fixture: &Fixture, program: &Path, build: &str) {
     let (threads, parts) = size();
     let (inside, first) = (threads * parts * INSIDE, threads * OUTSIDE);
     for (triggers, expected) in cases() {
@@ -125,8 +125,8 @@ fn check_between(stage: &Stage, program: &Path, build: &str) {
             .split(' ')
             .map(|t| format!("--trigger {t}"))
             .collect();
-        let dump = record(stage, program, &format!("--filter * {}", words.join(" ")));
-        let found = calls(stage, "", &dump);
+        let dump = record(fixture, program, &format!("--filter * {}", words.join(" ")));
+        let found = calls(fixture, "", &dump);
         if triggers.starts_with("work") {
             // Some thread starts it, then only the first part's end is certain.
             assert!(
@@ -148,8 +148,8 @@ fn check_between(stage: &Stage, program: &Path, build: &str) {
     }
     // The functions of the triggers need not be traced themselves.
     let words = "--filter work --trigger begin_part:entry=start --trigger end_part:exit=stop";
-    let dump = record(stage, program, words);
-    expect_calls(&calls(stage, "", &dump), &[("work", inside)], build);
+    let dump = record(fixture, program, words);
+    expect_calls(&calls(fixture, "", &dump), &[("work", inside)], build);
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn each_tracer_has_its_own_triggers() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-own-triggers");
-    let program = build(&stage);
+    let fixture = Fixture::new("fn-own-triggers");
+    let program = build(&fixture);
     let (threads, parts) = size();
     let parts = parts.min(200); // Their rings hold it all.
     let wishes = "tracer=graph;filter=work;filter=leaf;\
@@ -167,7 +167,7 @@ fn each_tracer_has_its_own_triggers() {
         tracer=between;kind=graph;filter=work;filter=leaf;args=1;\
         trigger=begin_part:entry=stop;trigger=end_part:exit=start;\
         tracer=never;kind=graph;filter=*;trigger=nowhere:entry=start";
-    let mut command = stage.command(&program);
+    let mut command = fixture.command(&program);
     command.env(
         "RINGMARK",
         "mode=discard,keep=always,page=4K,ring=4M,session=64M",
@@ -178,9 +178,9 @@ fn each_tracer_has_its_own_triggers() {
     command.args([threads.to_string(), parts.to_string()]);
     let finished = ringmark_tests::run(&mut command, LIMIT);
     let _ = finished.expect("it starts").expect_code(0);
-    let dump = stage.path("own.rmk");
-    let _ = ringmark(&stage, "snapshot -o", &[&dump]).expect_code(0);
-    let of = |tracer: &str| calls(&stage, &format!("--tracer {tracer}"), &dump);
+    let dump = fixture.path("own.rmk");
+    let _ = ringmark(&fixture, "snapshot -o", &[&dump]).expect_code(0);
+    let of = |tracer: &str| calls(&fixture, &format!("--tracer {tracer}"), &dump);
     let inside = threads * parts * INSIDE;
     let outside = threads * (parts - 1) * OUTSIDE;
     expect_calls(
@@ -199,16 +199,16 @@ fn each_tracer_has_its_own_triggers() {
 }
 
 /// The program, in parts without end.
-fn endless(stage: &Stage, wishes: &str) -> Running {
-    let program = build(stage);
-    let mut command = stage.command(&program);
+fn endless(fixture: &Fixture, wishes: &str) -> Running {
+    let program = build(fixture);
+    let mut command = fixture.command(&program);
     command.env("RINGMARK", "mode=overwrite,ring=1M");
     command
         .env("RINGMARK_TRACE", wishes)
         .env("LD_PRELOAD", library());
     command.args(["2", "-1", "1000"]);
     let program = Running::start(&mut command).expect("it starts");
-    let _ = stage.ring_file();
+    let _ = fixture.ring_file();
     program
 }
 
@@ -217,10 +217,10 @@ fn triggers_of_a_running_program() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-triggers");
-    let program = endless(&stage, "");
+    let fixture = Fixture::new("fn-triggers");
+    let program = endless(&fixture, "");
     let pid = program.id();
-    let ask = |words: &str| ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+    let ask = |words: &str| ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]);
     let said = |words: &str| ask(words).expect_code(0).stdout_text();
     let noted = |words: &str| ask(words).expect_code(0).stderr_text();
     assert_eq!(said("trigger"), "");
@@ -238,9 +238,11 @@ fn triggers_of_a_running_program() {
     let status = said("status");
     assert!(status.contains(listed), "{status}");
     wait_until(SOON, "calls of parts", || {
-        let dump = stage.path("now.rmk");
-        let _ = ringmark(&stage, &format!("snapshot -p {pid} -o"), &[&dump]).expect_code(0);
-        calls(&stage, "", &dump).contains_key("work").then_some(())
+        let dump = fixture.path("now.rmk");
+        let _ = ringmark(&fixture, &format!("snapshot -p {pid} -o"), &[&dump]).expect_code(0);
+        calls(&fixture, "", &dump)
+            .contains_key("work")
+            .then_some(())
     });
     // Others replace them; a tracer that waited for a start goes on without one.
     assert!(
@@ -259,14 +261,14 @@ fn triggers_of_a_start_end_with_it() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-triggers-held");
-    let program = endless(&stage, "");
+    let fixture = Fixture::new("fn-triggers-held");
+    let program = endless(&fixture, "");
     let pid = program.id();
     let status = || {
         let words = format!("trace status -p {pid}");
-        ringmark(&stage, &words, &[]).expect_code(0).stdout_text()
+        ringmark(&fixture, &words, &[]).expect_code(0).stdout_text()
     };
-    let mut holder = tool(&stage);
+    let mut holder = tool(&fixture);
     holder.args([
         "trace",
         "start",
@@ -291,10 +293,10 @@ fn triggers_that_cannot_be_are_refused() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-triggers-refused");
-    let program = endless(&stage, "");
+    let fixture = Fixture::new("fn-triggers-refused");
+    let program = endless(&fixture, "");
     let pid = program.id();
-    let ask = |words: &str| ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+    let ask = |words: &str| ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]);
     for (words, code, text) in [
         ("trigger work", 2, "expected FUNCTION:entry=ACTION"),
         (
@@ -330,8 +332,8 @@ fn triggers_that_cannot_be_are_refused() {
 }
 
 /// Waits for a snapshot.
-fn waiter(stage: &Stage, program: &Running, dump: &Path) -> Running {
-    let mut command = tool(stage);
+fn waiter(fixture: &Fixture, program: &Running, dump: &Path) -> Running {
+    let mut command = tool(fixture);
     command.args([
         "snapshot",
         "--on-trigger",
@@ -347,22 +349,22 @@ fn a_function_asks_for_a_snapshot() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-snapshot");
+    let fixture = Fixture::new("fn-snapshot");
     // From the first end of leave_part on nothing comes that could overwrite what was before it.
     let wishes =
         "tracer=graph;filter=*;trigger=leave_part:exit=stop;trigger=leave_part:exit=snapshot";
-    let program = endless(&stage, wishes);
+    let program = endless(&fixture, wishes);
     let pid = program.id();
     let wait = |waiter: Running| waiter.finish(SOON).expect_code(0).stderr_text();
     let ask = |words: &str| {
-        let asked = ringmark(&stage, &format!("trace {words} -p {pid}"), &[]);
+        let asked = ringmark(&fixture, &format!("trace {words} -p {pid}"), &[]);
         asked.expect_code(0).stdout_text()
     };
     let wants = || ask("status").contains("wants a snapshot");
     // It is wanted until one is taken, once.
     wait_until(SOON, "a wish", || wants().then_some(()));
-    let dump = stage.path("first.rmk");
-    let told = wait(waiter(&stage, &program, &dump));
+    let dump = fixture.path("first.rmk");
+    let told = wait(waiter(&fixture, &program, &dump));
     assert!(
         told.contains("a trigger of graph wants a snapshot"),
         "{told}"
@@ -376,14 +378,14 @@ fn a_function_asks_for_a_snapshot() {
         // Still open.
         ("main", 1),
     ];
-    expect_calls(&calls(&stage, "", &dump), &expected, "up to the trigger");
+    expect_calls(&calls(&fixture, "", &dump), &expected, "up to the trigger");
     assert!(ask("status").contains("on, paused "), "it stopped");
     // A waiter is there before it is wanted.
-    let dump = stage.path("second.rmk");
+    let dump = fixture.path("second.rmk");
     let _ = ask("trigger --none");
     assert!(!wants());
-    let waiting = waiter(&stage, &program, &dump);
-    wait_until_mapped(&waiting, &stage.ring_file());
+    let waiting = waiter(&fixture, &program, &dump);
+    wait_until_mapped(&waiting, &fixture.ring_file());
     std::thread::sleep(Duration::from_millis(50));
     assert!(!dump.exists());
     let _ = ask("trigger begin_part:entry=snapshot");
@@ -392,7 +394,7 @@ fn a_function_asks_for_a_snapshot() {
         told.contains("a trigger of graph wants a snapshot"),
         "{told}"
     );
-    assert!(calls(&stage, "", &dump)["work"] > 0);
+    assert!(calls(&fixture, "", &dump)["work"] > 0);
 }
 
 #[test]
@@ -400,20 +402,20 @@ fn a_snapshot_that_is_waited_for_is_taken_of_what_a_program_leaves() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("fn-snapshot-left");
-    let program = endless(&stage, "tracer=graph;filter=*");
-    let dump = stage.path("left.rmk");
-    let waiting = waiter(&stage, &program, &dump);
-    wait_until_mapped(&waiting, &stage.ring_file());
+    let fixture = Fixture::new("fn-snapshot-left");
+    let program = endless(&fixture, "tracer=graph;filter=*");
+    let dump = fixture.path("left.rmk");
+    let waiting = waiter(&fixture, &program, &dump);
+    wait_until_mapped(&waiting, &fixture.ring_file());
     let pid = program.id();
     wait_until(SOON, "calls", || {
-        let now = ringmark(&stage, &format!("graph -p {pid}"), &[]);
+        let now = ringmark(&fixture, &format!("graph -p {pid}"), &[]);
         now.stdout_text().contains("end_part").then_some(())
     });
     assert_eq!(program.kill().expect("it lives").code(), 137);
     let told = waiting.finish(SOON).expect_code(0).stderr_text();
     assert!(told.contains("has ended"), "{told}");
-    assert!(calls(&stage, "", &dump)["work"] > 0);
-    let of_none = ringmark(&stage, "snapshot --on-trigger -o", &[&dump]);
+    assert!(calls(&fixture, "", &dump)["work"] > 0);
+    let of_none = ringmark(&fixture, "snapshot --on-trigger -o", &[&dump]);
     expect_error(of_none, 2, "--pid");
 }

@@ -7,9 +7,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::{Calls, Dump, Ended, Output, Step};
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{self, SITES, library, ringmark, tool};
 use ringmark_tests::random::Random;
-use ringmark_tests::stage::Stage;
 use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Running, is_long, recording, require_tools, run, workspace_root};
 
@@ -23,7 +23,7 @@ const PATTERNS: [&str; 8] = [
 
 /// A program that was built from its sources, and its work.
 struct Program {
-    stage: Stage,
+    fixture: Fixture,
     path: PathBuf,
     name: &'static str,
     /// Arguments for work that is counted, and for work that lasts a while.
@@ -136,8 +136,8 @@ impl Program {
             return None;
         }
         let sources = sources(name)?;
-        let stage = Stage::new("real");
-        let path = stage.path(name);
+        let fixture = Fixture::new("real");
+        let path = fixture.path(name);
         let mut command = Command::new("gcc");
         command
             .args(SITES.split(' '))
@@ -150,7 +150,7 @@ impl Program {
             .expect("gcc")
             .expect_code(0);
         Some(Self {
-            stage,
+            fixture,
             path,
             name,
             work,
@@ -168,9 +168,9 @@ impl Program {
     /// Runs it with all its functions traced.
     fn expect_the_calls_that_callgrind_counts(&self) -> Account {
         let work = &self.work[0];
-        let (expected, untraced) = Self::output(self.stage.command(&self.path).args(work));
-        let dump = self.stage.path("all.rmk");
-        let mut command = tool(&self.stage);
+        let (expected, untraced) = Self::output(self.fixture.command(&self.path).args(work));
+        let dump = self.fixture.path("all.rmk");
+        let mut command = tool(&self.fixture);
         command.env("RINGMARK", DISCARD);
         command
             .args(["record", "--tracer", "graph", "--all-functions", "-o"])
@@ -207,7 +207,7 @@ impl Program {
 
     /// Names of the functions that can be traced.
     fn sites(&self) -> BTreeSet<String> {
-        let listed = ringmark(&self.stage, "functions", &[&self.path])
+        let listed = ringmark(&self.fixture, "functions", &[&self.path])
             .expect_code(0)
             .stdout_text();
         let names = listed
@@ -218,8 +218,8 @@ impl Program {
 
     /// Calls of each function of this program, untraced, in the same work.
     fn count_with_callgrind(&self, expected: &str) -> BTreeMap<String, u64> {
-        let counts = self.stage.path("callgrind.out");
-        let mut command = self.stage.command("valgrind");
+        let counts = self.fixture.path("callgrind.out");
+        let mut command = self.fixture.command("valgrind");
         command.args(["-q", "--tool=callgrind"]);
         command.arg(format!("--callgrind-out-file={}", counts.display()));
         let (found, _) = Self::output(command.arg(&self.path).args(&self.work[0]));
@@ -232,16 +232,16 @@ impl Program {
         let mut random = Random::seeded();
         let goal: u64 = if is_long() { 1000 } else { 20 };
         let work = &self.work[1];
-        let (expected, untraced) = Self::output(self.stage.command(&self.path).args(work));
+        let (expected, untraced) = Self::output(self.fixture.command(&self.path).args(work));
         let (mut switches, mut changed, mut runs, mut took) = (0, 0, 0, Duration::ZERO);
         while switches < goal {
-            let mut command = self.stage.command(&self.path);
+            let mut command = self.fixture.command(&self.path);
             command
                 .env("RINGMARK", "mode=overwrite,ring=1M")
                 .env("LD_PRELOAD", library());
             let begun = Instant::now();
             let mut running = Running::start(command.args(work)).expect("it starts");
-            let _ = self.stage.ring_file();
+            let _ = self.fixture.ring_file();
             while switches < goal && running.child().try_wait().expect("a child").is_none() {
                 if let Some(sites) = self.switch(running.id(), switches == 0, &mut random) {
                     (switches, changed) = (switches + 1, changed + sites);
@@ -256,7 +256,7 @@ impl Program {
                 "switched:\n{found}\nuntraced:\n{expected}"
             );
             assert_eq!(finished.stderr_text(), "");
-            let _ = ringmark(&self.stage, "clean", &[]);
+            let _ = ringmark(&self.fixture, "clean", &[]);
         }
         println!(
             "{}: {switches} switches, {changed} sites changed, {runs} runs, \
@@ -280,7 +280,7 @@ impl Program {
             2 => format!("filter {one}"),
             _ => format!("start --detach --filter {one} --filter * --notrace {other}"),
         };
-        let finished = ringmark(&self.stage, &format!("trace {verb} -p {pid}"), &[]);
+        let finished = ringmark(&self.fixture, &format!("trace {verb} -p {pid}"), &[]);
         let (said, refused) = (finished.stdout_text(), finished.stderr_text());
         // What would be for no function changes nothing.
         if refused.contains("matches no function") {

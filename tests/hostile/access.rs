@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use ringmark_reader::{Access, Session};
 use ringmark_tests::binary;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::process::SLEEPS;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, require_namespaces, require_tools, run};
 use rustix::process::geteuid;
 
@@ -30,11 +30,11 @@ fn may_run() -> bool {
 }
 
 /// A command of `uid` that looks into `dir`.
-fn command(stage: &Stage, uid: u32, dir: &Path, exe: &Path) -> Command {
+fn command(fixture: &Fixture, uid: u32, dir: &Path, exe: &Path) -> Command {
     let mut command = if uid == 0 {
-        stage.command(exe)
+        fixture.command(exe)
     } else {
-        let mut command = stage.command("setpriv");
+        let mut command = fixture.command("setpriv");
         let uid = uid.to_string();
         command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups"]);
         command.arg(exe);
@@ -44,10 +44,10 @@ fn command(stage: &Stage, uid: u32, dir: &Path, exe: &Path) -> Command {
     command
 }
 
-fn tool(stage: &Stage, uid: u32, dir: &Path, arguments: &str) -> Finished {
-    let mut command = command(stage, uid, dir, binary::path());
+fn tool(fixture: &Fixture, uid: u32, dir: &Path, arguments: &str) -> Finished {
+    let mut command = command(fixture, uid, dir, binary::path());
     command.args(arguments.split_ascii_whitespace());
-    let running = Running::start(command.current_dir(outputs(stage, uid))).unwrap();
+    let running = Running::start(command.current_dir(outputs(fixture, uid))).unwrap();
     // What would go on for ever is ended as a person does.
     let endless = ["record", "cat --follow", "stream"];
     if endless.iter().any(|name| arguments.starts_with(name)) {
@@ -57,8 +57,8 @@ fn tool(stage: &Stage, uid: u32, dir: &Path, arguments: &str) -> Finished {
 }
 
 /// A directory that this user may write dumps to.
-fn outputs(stage: &Stage, uid: u32) -> PathBuf {
-    let path = stage.path(&format!("out-{uid}"));
+fn outputs(fixture: &Fixture, uid: u32) -> PathBuf {
+    let path = fixture.path(&format!("out-{uid}"));
     if !path.exists() {
         fs::create_dir(&path).unwrap();
         chown(&path, Some(uid), Some(uid)).unwrap();
@@ -75,8 +75,8 @@ fn expect_told(done: &Finished, code: i32, place: &Path, reason: &str) {
     assert!(is_told, "{} is {reason}: {out}{err}", place.display());
 }
 
-fn make_dir(stage: &Stage, name: &str, owner: u32, mode: u32) -> PathBuf {
-    let dir = stage.path(name);
+fn make_dir(fixture: &Fixture, name: &str, owner: u32, mode: u32) -> PathBuf {
+    let dir = fixture.path(name);
     fs::create_dir(&dir).unwrap();
     chown(&dir, Some(owner), Some(owner)).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
@@ -89,15 +89,15 @@ fn make_fifo(path: &Path) {
 }
 
 /// What may stand in the place of a user's session directory, and why it is refused.
-fn wrong_directories(stage: &Stage, uid: u32) -> Vec<(PathBuf, &'static str)> {
+fn wrong_directories(fixture: &Fixture, uid: u32) -> Vec<(PathBuf, &'static str)> {
     let kind = "not a directory of its own (a link or a file)";
-    let good = make_dir(stage, "good", uid, 0o700);
-    let named = |name: &str| (stage.path(name), kind);
+    let good = make_dir(fixture, "good", uid, 0o700);
+    let named = |name: &str| (fixture.path(name), kind);
     let mut wrong = ["link", "dangling", "file", "fifo", "socket"]
         .map(named)
         .to_vec();
     symlink(&good, &wrong[0].0).unwrap();
-    symlink(stage.path("nowhere"), &wrong[1].0).unwrap();
+    symlink(fixture.path("nowhere"), &wrong[1].0).unwrap();
     fs::write(&wrong[2].0, "").unwrap();
     make_fifo(&wrong[3].0);
     drop(UnixListener::bind(&wrong[4].0).unwrap());
@@ -107,7 +107,7 @@ fn wrong_directories(stage: &Stage, uid: u32) -> Vec<(PathBuf, &'static str)> {
         ("all", 0o777),
         ("sticky", 0o1777),
     ] {
-        wrong.push((make_dir(stage, name, uid, mode), "lets others write"));
+        wrong.push((make_dir(fixture, name, uid, mode), "lets others write"));
     }
     wrong
 }
@@ -119,13 +119,13 @@ fn a_wrong_directory_is_refused_by_everybody() {
     }
     let mut cases = 0;
     for uid in [0, NOBODY] {
-        let stage = Stage::new("dirs");
-        let mut wrong = wrong_directories(&stage, uid);
-        let foreign = make_dir(&stage, "foreign", NOBODY - uid, 0o755);
+        let fixture = Fixture::new("dirs");
+        let mut wrong = wrong_directories(&fixture, uid);
+        let foreign = make_dir(&fixture, "foreign", NOBODY - uid, 0o755);
         let reason = format!("belongs to uid {}, expected {uid}", NOBODY - uid);
         wrong.push((foreign, reason.leak()));
         for (dir, reason) in &wrong {
-            let mut program = command(&stage, uid, dir, Path::new(EMIT));
+            let mut program = command(&fixture, uid, dir, Path::new(EMIT));
             program.args(["0", "10"]);
             program.envs([("RINGMARK", RINGMARK), ("RINGMARK_VERBOSE", "1")]);
             let done = run(&mut program, LIMIT).unwrap();
@@ -133,15 +133,15 @@ fn a_wrong_directory_is_refused_by_everybody() {
             cases += 1;
             if uid == 0 && dir.ends_with("foreign") {
                 // Root only writes into its own, and looks into everybody's.
-                drop(tool(&stage, uid, dir, "list").expect_code(0));
+                drop(tool(&fixture, uid, dir, "list").expect_code(0));
                 continue;
             }
-            let mut recorder = command(&stage, uid, dir, Path::new(RECORDER));
+            let mut recorder = command(&fixture, uid, dir, Path::new(RECORDER));
             let done = run(recorder.arg("/dev/null"), LIMIT).unwrap();
             expect_told(&done, 1, dir, reason);
             cases += 1;
             for arguments in ["list", "list --json", "record --all", "snapshot", "clean"] {
-                let done = tool(&stage, uid, dir, arguments);
+                let done = tool(&fixture, uid, dir, arguments);
                 expect_told(&done, 4, dir, reason);
                 cases += 1;
             }
@@ -195,44 +195,43 @@ fn wrong_files(dir: &Path, elsewhere: &Path, uid: u32) -> Vec<(PathBuf, String)>
 }
 
 #[test]
-fn a_wrong_file_is_refused_by_everybody_and_stands_in_nobodys_way() {
+fn a_wrong_file_is_refused_by_all_and_stands_in_no_ones_way() {
     if !may_run() {
         return;
     }
     let mut cases = 0;
     for uid in [0, NOBODY] {
-        let stage = Stage::new("files");
+        let fixture = Fixture::new("files");
         let dead = "mode=overwrite,ring=64K,page=4K,session=1M,keep=always";
-        let _ = stage.start(EMIT, dead, "0 10").finish(SOON).expect_code(0);
-        let elsewhere = stage.ring_file();
-        fs::set_permissions(stage.sessions(), fs::Permissions::from_mode(0o755)).unwrap();
+        let _ = fixture
+            .start(EMIT, dead, "0 10")
+            .finish(SOON)
+            .expect_code(0);
+        let elsewhere = fixture.ring_file();
+        fs::set_permissions(fixture.sessions(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o644)).unwrap();
-        let dir = make_dir(&stage, "dir", uid, 0o700);
+        let dir = make_dir(&fixture, "dir", uid, 0o700);
         let wrong = wrong_files(&dir, &elsewhere, uid);
-        let mut healthy = command(&stage, uid, &dir, Path::new(EMIT));
+        let mut healthy = command(&fixture, uid, &dir, Path::new(EMIT));
         healthy
             .args(["0", "10", "hold=600000"])
             .env("RINGMARK", RINGMARK);
         let healthy = Running::start(&mut healthy).unwrap();
         wait_for_session(&dir, healthy.id());
         for (path, reason) in &wrong {
-            let mut recorder = command(&stage, uid, &dir, Path::new(RECORDER));
+            let mut recorder = command(&fixture, uid, &dir, Path::new(RECORDER));
             let done = run(recorder.arg("/dev/null").arg(path), LIMIT).unwrap();
             // By its path alone root may read everybody's; others cannot even open it.
             let is_foreign = path.ends_with("8-foreign.ring");
             if is_foreign && uid == 0 {
                 continue;
             }
-            let reason = if is_foreign {
-                "Permission denied"
-            } else {
-                reason
-            };
-            expect_told(&done, 1, path, reason);
+            let denied = "Permission denied";
+            expect_told(&done, 1, path, if is_foreign { denied } else { reason });
             cases += 1;
         }
         for arguments in ["list", "list --json", "snapshot", "record --all"] {
-            let done = tool(&stage, uid, &dir, arguments);
+            let done = tool(&fixture, uid, &dir, arguments);
             for (path, reason) in &wrong {
                 expect_told(&done, 0, path, reason);
                 cases += 1;
@@ -243,7 +242,7 @@ fn a_wrong_file_is_refused_by_everybody_and_stands_in_nobodys_way() {
                 assert!(!lines.contains("-foreign.ring"), "{lines}");
             }
         }
-        drop(tool(&stage, uid, &dir, "clean").expect_code(0));
+        drop(tool(&fixture, uid, &dir, "clean").expect_code(0));
         for (path, _) in &wrong {
             assert!(fs::symlink_metadata(path).is_ok(), "{}", path.display());
         }
@@ -270,9 +269,9 @@ fn a_squatted_note_is_neither_followed_nor_waited_for() {
     if !may_run() {
         return;
     }
-    let stage = Stage::new("notes");
-    let dir = make_dir(&stage, "dir", 0, 0o700);
-    let victim = stage.path("victim");
+    let fixture = Fixture::new("notes");
+    let dir = make_dir(&fixture, "dir", 0, 0o700);
+    let victim = fixture.path("victim");
     for plant in [
         "ln -s $1 $2",
         "mkfifo $2",
@@ -286,14 +285,14 @@ fn a_squatted_note_is_neither_followed_nor_waited_for() {
             "set -- {} $RINGMARK_DIR/$$.off; {plant}; exec {EMIT} 0 10",
             victim.display()
         );
-        let mut shell = command(&stage, 0, &dir, Path::new("sh"));
+        let mut shell = command(&fixture, 0, &dir, Path::new("sh"));
         shell
             .args(["-euc", &script])
             .env("RINGMARK", "mode=neither");
         let done = run(&mut shell, LIMIT).unwrap().expect_code(0);
         assert_eq!(done.stderr_text(), "", "{plant}");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched", "{plant}");
-        drop(tool(&stage, 0, &dir, "list").expect_code(0));
+        drop(tool(&fixture, 0, &dir, "list").expect_code(0));
     }
 }
 
@@ -302,7 +301,7 @@ fn a_squatted_default_directory_is_refused() {
     if !may_run() || !require_namespaces(&["unshare", "mount"]) {
         return;
     }
-    let stage = Stage::new("default");
+    let fixture = Fixture::new("default");
     let ringmark = binary::path().display();
     let nobody = format!("setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
     let script = format!(
@@ -321,7 +320,7 @@ fn a_squatted_default_directory_is_refused() {
          done"
     );
     // The binaries lie below directories that the other user may enter.
-    let mut command = stage.command("unshare");
+    let mut command = fixture.command("unshare");
     command.args(["--mount", "sh", "-eufc", &script]);
     command.env_remove("RINGMARK_DIR");
     let done = run(&mut command, 2 * SOON).unwrap();
@@ -377,9 +376,9 @@ fn another_user_is_denied_and_root_is_not() {
     let (mut denied, mut allowed) = (0, 0);
     for memfd in ["", ",memfd=on"] {
         for owner in [0, NOBODY] {
-            let stage = Stage::new("users");
-            let dir = make_dir(&stage, "dir", owner, 0o700);
-            let mut program = command(&stage, owner, &dir, Path::new(EMIT));
+            let fixture = Fixture::new("users");
+            let dir = make_dir(&fixture, "dir", owner, 0o700);
+            let mut program = command(&fixture, owner, &dir, Path::new(EMIT));
             program.args(["0", "100", "hold=600000"]);
             program.env("RINGMARK", format!("{RINGMARK}{memfd}"));
             let program = Running::start(&mut program).unwrap();
@@ -390,7 +389,7 @@ fn another_user_is_denied_and_root_is_not() {
                 commands.extend(commands_of_strangers(program.id()));
             }
             for arguments in commands {
-                let done = tool(&stage, NOBODY - owner, &dir, &arguments);
+                let done = tool(&fixture, NOBODY - owner, &dir, &arguments);
                 let text = format!("{arguments}: {}{}", done.stdout_text(), done.stderr_text());
                 if owner == NOBODY {
                     let expected = match arguments.split(' ').next() {
@@ -410,7 +409,7 @@ fn another_user_is_denied_and_root_is_not() {
                 denied += 1;
             }
             for name in ["a", "b", "c", "d"] {
-                let dump = outputs(&stage, NOBODY - owner).join(format!("{name}.rmk"));
+                let dump = outputs(&fixture, NOBODY - owner).join(format!("{name}.rmk"));
                 let bytes = File::open(dump)
                     .and_then(|f| f.metadata())
                     .map_or(0, |m| m.len());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{DumpBuilder, Output};
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::workspace_root;
 
 #[path = "../../fuzz/src/lib.rs"]
@@ -114,19 +114,19 @@ fn repaired_checksums_lead_on() {
 }
 
 /// A dead session of few rings and events.
-fn dead_session(stage: &Stage, mode: &str, arguments: &str) -> Vec<u8> {
+fn dead_session(fixture: &Fixture, mode: &str, arguments: &str) -> Vec<u8> {
     let ringmark = format!("mode={mode},ring=8K,page=4K,session=16K,warm=1,keep=always");
-    let _ = stage
+    let _ = fixture
         .start(EMIT, &ringmark, arguments)
         .finish(SOON)
         .expect_code(0);
-    fs::read(stage.ring_file()).unwrap()
+    fs::read(fixture.ring_file()).unwrap()
 }
 
 #[test]
 fn an_image_is_its_input() {
-    let stage = Stage::new("image");
-    let image = dead_session(&stage, "discard", "1 40");
+    let fixture = Fixture::new("image");
+    let image = dead_session(&fixture, "discard", "1 40");
     let input = ring_image::input_for(&image).expect("a small session");
     assert!(input.len() < 16 << 10, "{} bytes", input.len());
     assert!(ring_image::image(&input) == image);
@@ -138,8 +138,8 @@ fn an_image_is_its_input() {
 #[ignore = "writes into the checkout"]
 fn write_seeds() {
     for (mode, threads) in [("discard", 1), ("overwrite", 2)] {
-        let stage = Stage::new("seed");
-        let image = dead_session(&stage, mode, &format!("{threads} 60"));
+        let fixture = Fixture::new("seed");
+        let image = dead_session(&fixture, mode, &format!("{threads} 60"));
         let input = ring_image::input_for(&image).expect("a small session");
         for (number, how) in [(0, "still"), (1, "changing")] {
             let path = corpus("ring_image").join(format!("{mode}_{how}"));

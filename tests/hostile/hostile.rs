@@ -15,7 +15,7 @@ use ringmark_decoder::{DumpBuilder, JsonWriter};
 use ringmark_reader::{
     Access, Destination, Dump, Durability, ReaderError, RecordOptions, Recorder, Selection, Session,
 };
-use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::{is_long, require_tools, run};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -49,12 +49,12 @@ impl Numbers {
 
 #[test]
 fn a_hostile_consumer_costs_events_and_nothing_else() {
-    let stage = Stage::new("consumer");
+    let fixture = Fixture::new("consumer");
     let ringmark = "mode=discard,ring=32K,page=4K,session=4M,keep=always";
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     let arguments = format!("4 1000000000 burst=1000 pause=500 {}", counters.argument());
-    let program = stage.start(EMIT, ringmark, &arguments);
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, ringmark, &arguments);
+    let ring_file = fixture.ring_file();
     counters.wait_for(4);
     let header = *Session::open(&ring_file, Access::Observe).unwrap().header();
     let file = OpenOptions::new().write(true).open(&ring_file).unwrap();
@@ -72,7 +72,7 @@ fn a_hostile_consumer_costs_events_and_nothing_else() {
     let done = program.finish(3 * SOON).expect_code(0);
     assert_eq!(done.stderr_text(), "");
     assert!(writes > 1000);
-    let _ = record_and_decode(&ring_file, &stage.path("a.rmk"));
+    let _ = record_and_decode(&ring_file, &fixture.path("a.rmk"));
 }
 
 /// Reads a ring file out and decodes what came, whatever it holds. The error is the reader's.
@@ -97,13 +97,13 @@ fn record_and_decode(ring_file: &Path, dump: &Path) -> Result<usize, ReaderError
 }
 
 /// A dead session of a few rings and pages.
-fn dead_session(stage: &Stage, mode: &str) -> PathBuf {
+fn dead_session(fixture: &Fixture, mode: &str) -> PathBuf {
     let ringmark = format!("mode={mode},ring=16K,page=4K,session=256K,warm=1,keep=always");
-    let _ = stage
+    let _ = fixture
         .start(EMIT, &ringmark, "3 700")
         .finish(SOON)
         .expect_code(0);
-    stage.ring_file()
+    fixture.ring_file()
 }
 
 /// Places where a word matters: anywhere in the regions in front of the rings, or in page headers
@@ -125,11 +125,11 @@ fn place(numbers: &mut Numbers, header: &ringmark_format::session::SessionHeader
 fn damaged_ring_files_end_in_events_or_an_error() {
     let images = if is_long() { 20_000 } else { 1_500 };
     for mode in ["discard", "overwrite"] {
-        let stage = Stage::new("image");
-        let ring_file = dead_session(&stage, mode);
+        let fixture = Fixture::new("image");
+        let ring_file = dead_session(&fixture, mode);
         let good = fs::read(&ring_file).unwrap();
         let header = *Session::open(&ring_file, Access::Observe).unwrap().header();
-        let (image, dump) = (stage.path("image.ring"), stage.path("a.rmk"));
+        let (image, dump) = (fixture.path("image.ring"), fixture.path("a.rmk"));
         let mut numbers = Numbers(7);
         let (mut readable, mut longest) = (0, Duration::ZERO);
         for number in 0..images {
@@ -159,8 +159,8 @@ fn damaged_ring_files_end_in_events_or_an_error() {
 
 #[test]
 fn a_file_that_changes_while_it_is_read() {
-    let stage = Stage::new("changing");
-    let ring_file = dead_session(&stage, "overwrite");
+    let fixture = Fixture::new("changing");
+    let ring_file = dead_session(&fixture, "overwrite");
     let header = *Session::open(&ring_file, Access::Observe).unwrap().header();
     let good = fs::read(&ring_file).unwrap();
     let stop = AtomicBool::new(false);
@@ -180,7 +180,7 @@ fn a_file_that_changes_while_it_is_read() {
         let end = Instant::now() + Duration::from_secs(if is_long() { 60 } else { 3 });
         let mut reads = 0;
         while Instant::now() < end {
-            let dump = stage.path("a.rmk");
+            let dump = fixture.path("a.rmk");
             let read = catch_unwind(|| record_and_decode(&ring_file, &dump));
             reads += 1;
             if read.is_err() {
@@ -198,9 +198,9 @@ fn a_cut_file_is_an_error_and_a_punched_one_is_damage() {
     if !require_tools(&["fallocate"]) {
         return;
     }
-    let stage = Stage::new("cut");
-    let ring_file = dead_session(&stage, "discard");
-    let dump = stage.path("a.rmk");
+    let fixture = Fixture::new("cut");
+    let ring_file = dead_session(&fixture, "discard");
+    let dump = fixture.path("a.rmk");
     let bytes = fs::metadata(&ring_file).unwrap().len();
     let rings = bytes - (256 << 10);
     let mut punch = Command::new("fallocate");
@@ -231,12 +231,12 @@ fn a_program_whose_file_is_deleted_or_punched_goes_on() {
         return;
     }
     for is_punched in [false, true] {
-        let stage = Stage::new("gone");
+        let fixture = Fixture::new("gone");
         let ringmark = "mode=overwrite,ring=64K,page=4K,session=4M";
-        let counters = Counters::new(stage.path("counters"));
+        let counters = Counters::new(fixture.path("counters"));
         let arguments = format!("3 1000000000 burst=1000 pause=1000 {}", counters.argument());
-        let program = stage.start(EMIT, ringmark, &arguments);
-        let ring_file = stage.ring_file();
+        let program = fixture.start(EMIT, ringmark, &arguments);
+        let ring_file = fixture.ring_file();
         counters.wait_for(3);
         let bytes = fs::metadata(&ring_file).unwrap().len().to_string();
         if is_punched {

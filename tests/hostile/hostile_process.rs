@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{Dump, DumpBuilder, Output};
 use ringmark_format::Uuid;
 use ringmark_reader::{Access, Session};
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::random::Random;
-use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{Finished, Running, binary, is_long, require_tools, run, wait_until};
 use rustix::process::Signal;
 
@@ -29,26 +29,26 @@ const TOOL_KIB_MAX: u64 = 256 << 10;
 const RECORDER_KIB_MAX: u64 = 64 << 10;
 
 /// A program with numbered events whose calls are counted.
-fn healthy(stage: &Stage, pause_us: u32, hold_ms: u32) -> (Running, Counters, PathBuf) {
-    let counters = Counters::new(stage.path("counters"));
+fn healthy(fixture: &Fixture, pause_us: u32, hold_ms: u32) -> (Running, Counters, PathBuf) {
+    let counters = Counters::new(fixture.path("counters"));
     let arguments = format!(
         "{THREADS} {EVENTS} burst=1000 pause={pause_us} hold={hold_ms} {}",
         counters.argument()
     );
-    let program = stage.start(EMIT, HEALTHY, &arguments);
+    let program = fixture.start(EMIT, HEALTHY, &arguments);
     counters.wait_for(THREADS);
-    let file = own_file(stage, program.id());
+    let file = own_file(fixture, program.id());
     (program, counters, file)
 }
 
-fn own_file(stage: &Stage, pid: u32) -> PathBuf {
+fn own_file(fixture: &Fixture, pid: u32) -> PathBuf {
     let stem = format!("{pid}-");
     wait_until(SOON, "its ring file", || {
         let is_own = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with(&stem)
         };
-        stage.ring_files().into_iter().find(is_own)
+        fixture.ring_files().into_iter().find(is_own)
     })
 }
 
@@ -58,14 +58,14 @@ fn is_endless(arguments: &str) -> bool {
 }
 
 /// Runs a tool with bounded memory and time; one that goes on for ever is ended as a person would.
-fn tool(stage: &Stage, arguments: &str) -> Finished {
-    let mut command = stage.command("prlimit");
+fn tool(fixture: &Fixture, arguments: &str) -> Finished {
+    let mut command = fixture.command("prlimit");
     let bytes = TOOL_KIB_MAX << 10;
     command
         .arg(format!("--as={bytes}:{bytes}"))
         .arg(binary::path());
     command.args(arguments.split_ascii_whitespace());
-    let running = Running::start(command.current_dir(stage.path("."))).unwrap();
+    let running = Running::start(command.current_dir(fixture.path("."))).unwrap();
     if is_endless(arguments) {
         return running.interrupt_after(Duration::from_millis(300), SOON);
     }
@@ -84,7 +84,7 @@ fn expect_no_crash(done: &Finished, what: &str) {
 
 /// Events of `dump` in all sessions with this uuid, by thread: exact, or an error.
 fn expect_exact(dump: &Dump, uuid: Uuid) {
-    let account = Account::of(dump);
+    let account = Delivery::of(dump);
     let rings: Vec<_> = account
         .rings
         .iter()
@@ -102,7 +102,7 @@ fn expect_exact(dump: &Dump, uuid: Uuid) {
 
 /// Events of `dump` in all sessions with this uuid.
 fn delivered(dump: &Dump, uuid: Uuid) -> u64 {
-    let rings = Account::of(dump).rings;
+    let rings = Delivery::of(dump).rings;
     let own = rings.iter().filter(|((of, _), _)| *of == uuid);
     own.map(|(_, ring)| ring.delivered).sum()
 }
@@ -130,28 +130,28 @@ fn nonsense_harms_no_tool_and_no_other_program() {
     }
     let mut random = Random::seeded();
     for mode in ["discard", "overwrite"] {
-        let stage = Stage::new("nonsense");
-        let mut command = stage.program(
+        let fixture = Fixture::new("nonsense");
+        let mut command = fixture.program(
             SCRIBBLER,
             &format!("mode={mode},ring=64K,page=4K,session=1M"),
         );
         command.env("RINGMARK_SEED", random.below(u64::MAX).to_string());
         let mut hostile = Running::start(&mut command).unwrap();
-        let hostile_file = own_file(&stage, hostile.id());
-        let mut all = stage.command(binary::path());
+        let hostile_file = own_file(&fixture, hostile.id());
+        let mut all = fixture.command(binary::path());
         all.args(["record", "--all", "-o"])
-            .arg(stage.path("all.rmk"));
+            .arg(fixture.path("all.rmk"));
         let all = Running::start(&mut all).unwrap();
-        let mut library = stage
-            .recorder(RECORDER, &stage.path("library.rmk"), None)
+        let mut library = fixture
+            .recorder(RECORDER, &fixture.path("library.rmk"), None)
             .unwrap();
-        let (program, counters, healthy_file) = healthy(&stage, 25_000, 300);
+        let (program, counters, healthy_file) = healthy(&fixture, 25_000, 300);
         let uuid = Session::open(&healthy_file, Access::Observe)
             .unwrap()
             .uuid();
         let seconds = if is_long() { 60 } else { 3 };
         let figures = look_at(
-            &stage,
+            &fixture,
             hostile.id(),
             &hostile_file,
             Duration::from_secs(seconds),
@@ -168,7 +168,7 @@ fn nonsense_harms_no_tool_and_no_other_program() {
             "printed into the program"
         );
         wait_until(SOON, "all of it in the dumps", || {
-            (delivered(&both(&stage), uuid) >= THREADS * EVENTS).then_some(())
+            (delivered(&both(&fixture), uuid) >= THREADS * EVENTS).then_some(())
         });
         let peak = peak_kib(all.id());
         println!("{mode}: {figures}, recorder's peak {peak} KiB");
@@ -178,15 +178,15 @@ fn nonsense_harms_no_tool_and_no_other_program() {
         let is_alive = library.child().try_wait().unwrap().is_none();
         let library = library.kill().unwrap();
         assert!(is_alive, "a recorder ended: {}", library.stderr_text());
-        expect_exact(&both(&stage), uuid);
+        expect_exact(&both(&fixture), uuid);
     }
 }
 
 /// The dumps of both recorders: the one that came first has the healthy program.
-fn both(stage: &Stage) -> Dump {
+fn both(fixture: &Fixture) -> Dump {
     let mut builder = DumpBuilder::new();
     for name in ["all.rmk", "library.rmk"] {
-        let file = File::open(stage.path(name)).unwrap();
+        let file = File::open(fixture.path(name)).unwrap();
         if file.metadata().unwrap().len() > 0
             && let Err(damage) = builder.read(name, file)
         {
@@ -197,7 +197,7 @@ fn both(stage: &Stage) -> Dump {
 }
 
 /// Has every tool look at the hostile program, again and again.
-fn look_at(stage: &Stage, pid: u32, file: &Path, time: Duration) -> String {
+fn look_at(fixture: &Fixture, pid: u32, file: &Path, time: Duration) -> String {
     let commands = [
         "list".to_owned(),
         "list --json".to_owned(),
@@ -219,17 +219,17 @@ fn look_at(stage: &Stage, pid: u32, file: &Path, time: Duration) -> String {
     while Instant::now() < end {
         for arguments in &commands {
             let start = Instant::now();
-            let done = tool(stage, arguments);
+            let done = tool(fixture, arguments);
             longest = longest.max(start.elapsed());
             expect_no_crash(&done, arguments);
             runs += 1;
             good += u32::from(done.code() == 0);
         }
         // The library's own recorder, on the one file.
-        let mut recorder = stage.command("timeout");
+        let mut recorder = fixture.command("timeout");
         recorder
             .args(["0.3", RECORDER])
-            .arg(stage.path("d.rmk"))
+            .arg(fixture.path("d.rmk"))
             .arg(file);
         let done = run(recorder.stdin(Stdio::null()), SOON).unwrap();
         assert!([0, 1, 124].contains(&done.code()), "{}", done.stderr_text());
@@ -247,8 +247,8 @@ fn a_claim_to_be_another_process_changes_nothing_about_that_one() {
     if !require_tools(&["timeout", "prlimit"]) {
         return;
     }
-    let stage = Stage::new("claim");
-    let (program, counters, healthy_file) = healthy(&stage, 100, 600_000);
+    let fixture = Fixture::new("claim");
+    let (program, counters, healthy_file) = healthy(&fixture, 100, 600_000);
     wait_until(SOON, "its events", || {
         (counters.read(THREADS) == [EVENTS; 2]).then_some(())
     });
@@ -256,27 +256,27 @@ fn a_claim_to_be_another_process_changes_nothing_about_that_one() {
     let uuid = Session::open(&healthy_file, Access::Observe)
         .unwrap()
         .uuid();
-    let mut command = stage.program(SCRIBBLER, "mode=overwrite,ring=64K,page=4K,session=1M");
+    let mut command = fixture.program(SCRIBBLER, "mode=overwrite,ring=64K,page=4K,session=1M");
     command.args([victim.to_string(), start_time(victim), uuid.to_string()]);
     let hostile = Running::start(&mut command).unwrap();
-    let hostile_file = own_file(&stage, hostile.id());
+    let hostile_file = own_file(&fixture, hostile.id());
     wait_until(SOON, "its claim", || {
         let session = Session::open(&hostile_file, Access::Observe).ok()?;
         (session.pid() == victim && session.uuid() == uuid).then_some(())
     });
-    expect_told_apart(&stage, victim, &healthy_file);
-    let other = tool(&stage, &format!("cat -p {}", hostile.id()));
+    expect_told_apart(&fixture, victim, &healthy_file);
+    let other = tool(&fixture, &format!("cat -p {}", hostile.id()));
     let other = other.stdout_text();
     assert!(!other.contains("emit.tick"), "{other}");
-    let _ = tool(&stage, &format!("snapshot -o one.rmk -p {victim}"));
-    let _ = tool(&stage, "snapshot -o all.rmk");
-    assert_eq!(names(&decode(&stage.path("one.rmk"))), [["emit.tick"]]);
-    let apart: Vec<_> = names(&decode(&stage.path("all.rmk")));
+    let _ = tool(&fixture, &format!("snapshot -o one.rmk -p {victim}"));
+    let _ = tool(&fixture, "snapshot -o all.rmk");
+    assert_eq!(names(&decode(&fixture.path("one.rmk"))), [["emit.tick"]]);
+    let apart: Vec<_> = names(&decode(&fixture.path("all.rmk")));
     assert_eq!(apart, BOTH, "each session its own events");
-    let dump = record_both(&stage, program);
+    let dump = record_both(&fixture, program);
     assert_eq!(names(&dump), BOTH);
     assert_eq!(
-        Account::of(&dump)
+        Delivery::of(&dump)
             .rings
             .values()
             .map(|r| r.delivered)
@@ -290,12 +290,12 @@ fn a_claim_to_be_another_process_changes_nothing_about_that_one() {
 const BOTH: [[&str; 1]; 2] = [["emit.tick"], ["scribble.tick"]];
 
 /// A recording of all sessions, up to a while after the victim is killed.
-fn record_both(stage: &Stage, program: Running) -> Dump {
-    let mut all = stage.command(binary::path());
+fn record_both(fixture: &Fixture, program: Running) -> Dump {
+    let mut all = fixture.command(binary::path());
     all.args(["record", "--all", "-o"])
-        .arg(stage.path("record.rmk"));
+        .arg(fixture.path("record.rmk"));
     let all = Running::start(&mut all).unwrap();
-    let dump = stage.path("record.rmk");
+    let dump = fixture.path("record.rmk");
     wait_until(SOON, "events of both", || {
         let is_there = fs::metadata(&dump).is_ok_and(|about| about.len() > 0);
         (is_there && names(&decode(&dump)) == BOTH).then_some(())
@@ -312,8 +312,8 @@ fn record_both(stage: &Stage, program: Running) -> Dump {
 }
 
 /// `list` and what reads by pid take the victim for itself and the other one for dead.
-fn expect_told_apart(stage: &Stage, victim: u32, healthy_file: &Path) {
-    let lines = tool(stage, "list --json").expect_code(0).stdout_text();
+fn expect_told_apart(fixture: &Fixture, victim: u32, healthy_file: &Path) {
+    let lines = tool(fixture, "list --json").expect_code(0).stdout_text();
     for line in lines.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let is_healthy = line["path"] == *healthy_file.to_string_lossy();
@@ -322,7 +322,7 @@ fn expect_told_apart(stage: &Stage, victim: u32, healthy_file: &Path) {
     }
     assert_eq!(lines.lines().count(), 2, "{lines}");
     for arguments in ["cat --json", "events", "cat --json --follow -n 50"] {
-        let done = tool(stage, &format!("{arguments} -p {victim}"));
+        let done = tool(fixture, &format!("{arguments} -p {victim}"));
         let out = done.stdout_text();
         assert!(
             out.contains("emit.tick") && !out.contains("scribble"),

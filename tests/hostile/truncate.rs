@@ -16,10 +16,10 @@ use std::time::Duration;
 use ringmark_decoder::Dump;
 use ringmark_format::Uuid;
 use ringmark_reader::{Access, Session};
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::process::READS_INPUT;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{
     Finished, Running, binary, require_namespaces, require_tools, run, wait_until,
 };
@@ -41,19 +41,19 @@ struct Traced {
 }
 
 impl Traced {
-    fn start(stage: &Stage, ringmark: &str, name: &str) -> Self {
-        Self::start_with(stage, ringmark, name, &[])
+    fn start(fixture: &Fixture, ringmark: &str, name: &str) -> Self {
+        Self::start_with(fixture, ringmark, name, &[])
     }
 
     /// Waits behind its first events until it is let go on.
-    fn held(stage: &Stage, ringmark: &str) -> Self {
-        Self::start_with(stage, ringmark, "counters", &["gate=10000"])
+    fn held(fixture: &Fixture, ringmark: &str) -> Self {
+        Self::start_with(fixture, ringmark, "counters", &["gate=10000"])
     }
 
-    fn start_with(stage: &Stage, ringmark: &str, name: &str, more: &[&str]) -> Self {
-        let counters = Counters::new(stage.path(name));
-        let before = stage.ring_files();
-        let mut command = stage.program(EMIT, ringmark);
+    fn start_with(fixture: &Fixture, ringmark: &str, name: &str, more: &[&str]) -> Self {
+        let counters = Counters::new(fixture.path(name));
+        let before = fixture.ring_files();
+        let mut command = fixture.program(EMIT, ringmark);
         let pace = ["burst=1000", "pause=2000"];
         command
             .args([THREADS.to_string(), EVENTS.to_string()])
@@ -61,7 +61,7 @@ impl Traced {
             .args(more);
         let program = Running::start(command.arg(counters.argument())).unwrap();
         counters.wait_for(THREADS);
-        let mut new = stage.ring_files();
+        let mut new = fixture.ring_files();
         new.retain(|path| !before.contains(path));
         let ring_file = match new.pop() {
             Some(path) => path,
@@ -113,8 +113,8 @@ fn modes() -> impl Iterator<Item = String> {
 fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
     for mode in modes() {
         for cut in [0, 2, 256] {
-            let stage = Stage::new("cut");
-            let traced = Traced::held(&stage, &format!("{mode},guard=on"));
+            let fixture = Fixture::new("cut");
+            let traced = Traced::held(&fixture, &format!("{mode},guard=on"));
             let bytes = fs::metadata(&traced.ring_file).unwrap().len();
             let left = bytes.checked_div(cut).unwrap_or(0) & !4095;
             let file = OpenOptions::new().write(true).open(&traced.ring_file);
@@ -125,8 +125,8 @@ fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
             file.set_len(bytes).unwrap();
             traced.expect_right(&format!("{mode}: {left} of {bytes} bytes left"));
         }
-        let stage = Stage::new("sealed");
-        let traced = Traced::held(&stage, &format!("{mode},memfd=on"));
+        let fixture = Fixture::new("sealed");
+        let traced = Traced::held(&fixture, &format!("{mode},memfd=on"));
         for bytes in [0, 4096, 64 << 20] {
             let error = set_len(&traced.ring_file, bytes).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}");
@@ -139,8 +139,8 @@ fn a_cut_never_hurts_with_the_guard_or_a_memfd() {
 #[test]
 fn a_cut_ends_the_program_without_the_guard() {
     for mode in modes() {
-        let stage = Stage::new("bare");
-        let traced = Traced::held(&stage, &mode);
+        let fixture = Fixture::new("bare");
+        let traced = Traced::held(&fixture, &mode);
         set_len(&traced.ring_file, 0).unwrap();
         traced.counters.go();
         let done = traced.program.finish(SOON);
@@ -171,8 +171,8 @@ fn deletion_and_punching_never_hurt() {
     }
     for mode in modes() {
         for kind in ["guard=off", "guard=on", "memfd=on"] {
-            let stage = Stage::new("gone");
-            let traced = Traced::held(&stage, &format!("{mode},{kind}"));
+            let fixture = Fixture::new("gone");
+            let traced = Traced::held(&fixture, &format!("{mode},{kind}"));
             let file = OpenOptions::new().write(true).open(&traced.ring_file);
             let file = file.unwrap();
             if kind != "memfd=on" {
@@ -189,9 +189,9 @@ fn deletion_and_punching_never_hurt() {
 /// Runs a program in a tmpfs of its own that is filled up while it writes, and its ring file
 /// punched if `punched`. Returns the program's exit code as a shell sees it.
 fn in_full_tmpfs(ringmark: &str, punched: bool) -> Finished {
-    let stage = Stage::new("full");
-    fs::create_dir(stage.sessions()).unwrap();
-    let counters = Counters::new(stage.path("counters"));
+    let fixture = Fixture::new("full");
+    fs::create_dir(fixture.sessions()).unwrap();
+    let counters = Counters::new(fixture.path("counters"));
     let punch = if punched {
         "kill -STOP $!
          fallocate --punch-hole --offset 0 --length $(stat -c %s $file) $file
@@ -214,7 +214,7 @@ fn in_full_tmpfs(ringmark: &str, punched: bool) -> Finished {
         ledger = counters.argument(),
         go = counters.go_in_shell()
     );
-    let mut command = stage.command("unshare");
+    let mut command = fixture.command("unshare");
     command.args(["--mount", "sh", "-euc", &script]);
     let done = run(&mut command, 2 * SOON).unwrap();
     if done.code() == 0 {
@@ -247,35 +247,35 @@ fn a_full_filesystem_hurts_only_who_is_punched_without_the_guard() {
     }
 }
 
-fn tool(stage: &Stage, arguments: &str) -> Command {
-    let mut command = stage.command(binary::path());
+fn tool(fixture: &Fixture, arguments: &str) -> Command {
+    let mut command = fixture.command(binary::path());
     command.args(arguments.split_ascii_whitespace());
-    command.current_dir(stage.path("."));
+    command.current_dir(fixture.path("."));
     command
 }
 
 #[test]
 fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
     for mode in modes() {
-        let stage = Stage::new("all");
+        let fixture = Fixture::new("all");
         let discard = mode.contains("discard");
         let healthy = "mode=discard,ring=4M,page=4K,session=64M,keep=always";
-        let whole = Traced::start(&stage, healthy, "whole");
+        let whole = Traced::start(&fixture, healthy, "whole");
         let healthy = Session::open(&whole.ring_file, Access::Observe).unwrap();
         let healthy = healthy.uuid();
         // It must not end before the cut, however long the tools take to start.
-        let cut = Traced::held(&stage, &format!("{mode},guard=on,keep=always"));
+        let cut = Traced::held(&fixture, &format!("{mode},guard=on,keep=always"));
         let bytes = fs::metadata(&cut.ring_file).unwrap().len();
-        let mut command = tool(&stage, "record --all -o all.rmk --status-file status");
+        let mut command = tool(&fixture, "record --all -o all.rmk --status-file status");
         let all = Running::start(command.stdin(Stdio::null())).unwrap();
         wait_until(SOON, "the recorder of all", || {
-            let written = fs::metadata(stage.path("all.rmk")).map_or(0, |m| m.len());
+            let written = fs::metadata(fixture.path("all.rmk")).map_or(0, |m| m.len());
             (written > 100 << 10).then_some(())
         });
         // One recorder consumes; the other one, of the library, only where that is allowed.
-        let library = stage.recorder(RECORDER, &stage.path("one.rmk"), Some(&cut.ring_file));
+        let library = fixture.recorder(RECORDER, &fixture.path("one.rmk"), Some(&cut.ring_file));
         let follow = Running::start(&mut tool(
-            &stage,
+            &fixture,
             &format!("cat --follow -p {}", cut.program.id()),
         ));
         thread::sleep(Duration::from_millis(100));
@@ -299,12 +299,12 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
             "{}: {said}",
             all.code()
         );
-        let status = fs::read_to_string(stage.path("status")).unwrap();
+        let status = fs::read_to_string(fixture.path("status")).unwrap();
         assert!(
             status.contains("truncated") && status.contains("\"complete\":false"),
             "{status}"
         );
-        expect_whole(&decode(&[stage.path("all.rmk")]), healthy);
+        expect_whole(&decode(&[fixture.path("all.rmk")]), healthy);
     }
 }
 
@@ -312,7 +312,7 @@ fn a_recorder_of_all_lets_the_cut_one_go_and_has_the_others_whole() {
 fn expect_whole(dump: &Dump, healthy: Uuid) {
     let sessions = dump.sessions.iter().map(|session| session.uuid);
     assert_eq!(sessions.filter(|uuid| *uuid == healthy).count(), 1);
-    let account = Account::of(dump);
+    let account = Delivery::of(dump);
     let rings = account
         .rings
         .iter()
@@ -329,12 +329,12 @@ fn a_programs_own_faults_stay_its_own() {
             ("plain", "faults=1 on_stack=true right_address=false\n"),
             ("siginfo", "faults=1 on_stack=true right_address=true\n"),
         ] {
-            let stage = Stage::new("own");
+            let fixture = Fixture::new("own");
             let ringmark = format!("mode=overwrite,{SIZES},control=off,{guard}");
-            let mut command = stage.program(OWN_SIGBUS, &ringmark);
+            let mut command = fixture.program(OWN_SIGBUS, &ringmark);
             command.arg(how).stdin(Stdio::piped());
             let mut program = Running::start(&mut command).unwrap();
-            let ring_file = stage.ring_file();
+            let ring_file = fixture.ring_file();
             program.wait_until_in(&[READS_INPUT]);
             if guard == "guard=on" {
                 set_len(&ring_file, 8192).unwrap();

@@ -14,9 +14,9 @@ use ringmark_format::counters::CountersHeader;
 use ringmark_format::page::PageHeader;
 use ringmark_reader::{Access, Session};
 use ringmark_ring::identity::Liveness;
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
 use ringmark_tests::recording::{decode, record};
-use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
 use ringmark_tests::{Finished, Running, binary, require_tools, run, wait_until};
 use rustix::process::geteuid;
 use zerocopy::{FromBytes, IntoBytes};
@@ -45,46 +45,46 @@ fn can_shift_time() -> bool {
 }
 
 /// A command that runs with monotonic clock and start times moved by 58 days.
-fn shifted(stage: &Stage, ringmark: &str) -> Command {
-    let mut command = stage.program("unshare", ringmark);
+fn shifted(fixture: &Fixture, ringmark: &str) -> Command {
+    let mut command = fixture.program("unshare", ringmark);
     command.args(SHIFT);
     command
 }
 
-fn tool(stage: &Stage, arguments: &[&str], is_shifted: bool) -> Finished {
+fn tool(fixture: &Fixture, arguments: &[&str], is_shifted: bool) -> Finished {
     let mut command = if is_shifted {
-        let mut command = stage.command("unshare");
+        let mut command = fixture.command("unshare");
         command.args(SHIFT).arg(binary::path());
         command
     } else {
-        stage.command(binary::path())
+        fixture.command(binary::path())
     };
     run(command.args(arguments), SOON).unwrap()
 }
 
 /// A program on one side of a time namespace, tools on the other.
 fn seen_from_another_time(clock: &str, program_is_shifted: bool) {
-    let stage = Stage::new("timens");
+    let fixture = Fixture::new("timens");
     let ringmark = format!("mode=discard,ring=256K,page=4K,session=4M,clock={clock}");
     let mut command = if program_is_shifted {
-        shifted(&stage, &ringmark)
+        shifted(&fixture, &ringmark)
     } else {
-        stage.program("unshare", &ringmark)
+        fixture.program("unshare", &ringmark)
     };
     // Without an offset `unshare` alone: the program's pid is that of the child in both cases.
     command.args([EMIT, "2", "2000", "burst=100", "pause=15000", "hold=600000"]);
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     let before = real_ns();
     let program = Running::start(command.arg(counters.argument())).unwrap();
     let pid = program.id().to_string();
-    let ring_file = stage.ring_file();
-    let tool = |arguments: &[&str]| tool(&stage, arguments, !program_is_shifted);
+    let ring_file = fixture.ring_file();
+    let tool = |arguments: &[&str]| tool(&fixture, arguments, !program_is_shifted);
 
     let listed = tool(&["list", "--json"]).stdout_text();
     assert!(listed.contains("\"state\":\"alive\""), "{clock}: {listed}");
     let _ = tool(&["clean"]);
     assert!(ring_file.exists(), "a living session was cleaned away");
-    let mut other = stage.program(EMIT, "1");
+    let mut other = fixture.program(EMIT, "1");
     let _ = run(other.args(["0", "1"]), SOON).unwrap().expect_code(0);
     assert!(
         ring_file.exists(),
@@ -93,15 +93,15 @@ fn seen_from_another_time(clock: &str, program_is_shifted: bool) {
 
     counters.wait_for_each(2, 2000);
     // Its last minutes hold all of it.
-    let recent = stage.path("recent.rmk").display().to_string();
+    let recent = fixture.path("recent.rmk").display().to_string();
     let _ = tool(&["snapshot", "-p", &pid, "--last", "30m", "-o", &recent]).expect_code(0);
     assert!(
         decode(&[recent.into()]).verify().events > 0,
         "{clock}: all too old"
     );
 
-    let dump = stage.path("a.rmk").display().to_string();
-    let recorder = recorder(&stage, &pid, &dump, !program_is_shifted);
+    let dump = fixture.path("a.rmk").display().to_string();
+    let recorder = recorder(&fixture, &pid, &dump, !program_is_shifted);
     wait_until_mapped(&recorder, &ring_file);
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     assert_eq!(session.liveness(), Liveness::Alive);
@@ -117,13 +117,13 @@ fn seen_from_another_time(clock: &str, program_is_shifted: bool) {
 }
 
 /// A recorder on this side of the time namespace.
-fn recorder(stage: &Stage, pid: &str, dump: &str, is_shifted: bool) -> Running {
+fn recorder(fixture: &Fixture, pid: &str, dump: &str, is_shifted: bool) -> Running {
     let mut command = if is_shifted {
-        let mut command = stage.command("unshare");
+        let mut command = fixture.command("unshare");
         command.args(SHIFT).arg(binary::path());
         command
     } else {
-        stage.command(binary::path())
+        fixture.command(binary::path())
     };
     // It becomes what it starts: the recorder has its pid.
     Running::start(command.args(["record", "-p", pid, "-o", dump])).unwrap()
@@ -131,7 +131,7 @@ fn recorder(stage: &Stage, pid: &str, dump: &str, is_shifted: bool) -> Running {
 
 /// A dump has every event, at times between these two.
 fn expect_all_between(clock: &str, found: &Dump, before: u64, after: u64) {
-    Account::of(found).expect_exact(2, 2000);
+    Delivery::of(found).expect_exact(2, 2000);
     let (first, last) = times(found);
     assert!(
         before <= first && first <= last && last <= after,
@@ -163,20 +163,20 @@ fn tools_in_another_time_namespace() {
 
 /// A dump of two threads with several pages each, and what is done to its clock.
 struct Trace {
-    stage: Stage,
+    fixture: Fixture,
     bytes: Vec<u8>,
 }
 
 impl Trace {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         let ringmark = "mode=discard,ring=256K,page=4K,session=4M,keep=always";
-        let program = stage.start(EMIT, ringmark, "2 2000 burst=150 pause=2000");
+        let program = fixture.start(EMIT, ringmark, "2 2000 burst=150 pause=2000");
         let _ = program.finish(SOON).expect_code(0);
-        let dump = stage.path("true.rmk");
-        record(&stage.ring_file(), &dump);
+        let dump = fixture.path("true.rmk");
+        record(&fixture.ring_file(), &dump);
         let bytes = fs::read(&dump).unwrap();
-        Self { stage, bytes }
+        Self { fixture, bytes }
     }
 
     /// The dump with the content of its blocks of one kind changed, and sound again.
@@ -206,12 +206,12 @@ impl Trace {
     }
 
     fn see(&self, bytes: &[u8]) -> Seen {
-        let path = self.stage.path("changed.rmk");
+        let path = self.fixture.path("changed.rmk");
         fs::write(&path, bytes).unwrap();
         let name = path.display().to_string();
-        let cat = tool(&self.stage, &["cat", &name], false).expect_code(0);
-        let stat = tool(&self.stage, &["stat", &name], false).expect_code(0);
-        let verify = tool(&self.stage, &["verify", &name], false).expect_code(0);
+        let cat = tool(&self.fixture, &["cat", &name], false).expect_code(0);
+        let stat = tool(&self.fixture, &["stat", &name], false).expect_code(0);
+        let verify = tool(&self.fixture, &["verify", &name], false).expect_code(0);
         Seen {
             dump: decode(&[path]),
             lines: cat.stdout_text(),
@@ -262,7 +262,7 @@ impl Seen {
     /// Every ring's events in the order in which they were emitted, at times that never go back.
     #[track_caller]
     fn expect_order(&self) {
-        Account::of(&self.dump).expect_exact(2, 2000);
+        Delivery::of(&self.dump).expect_exact(2, 2000);
         let mut last = [0; 8];
         for item in self.dump.events() {
             if let Output::Event(event) = item {

@@ -5,10 +5,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use ringmark_tests::account::Account;
 use ringmark_tests::collecting::Collecting;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, is_long, require_namespaces, ringmark, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
@@ -16,24 +16,24 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 /// Events of a short program.
 const EVENTS: u64 = 3;
 
-/// A collector, and a streamer of all sessions of a stage that is at work.
+/// A collector, and a streamer of all sessions of a fixture that is at work.
 struct Streaming {
-    stage: Stage,
+    fixture: Fixture,
     collector: Collecting,
     streamer: Running,
 }
 
 impl Streaming {
     fn start(label: &str) -> Self {
-        let stage = Stage::new(label);
-        let socket = stage.path("collector.sock");
-        let collector = Collecting::start(&socket, &stage.path("store"));
-        let mut command = stage.command(ringmark().get_program());
+        let fixture = Fixture::new(label);
+        let socket = fixture.path("collector.sock");
+        let collector = Collecting::start(&socket, &fixture.path("store"));
+        let mut command = fixture.command(ringmark().get_program());
         command.args(["stream", "--all", "--to"]);
         command.arg(format!("unix://{}", socket.display()));
         let streamer = Running::start(&mut command).unwrap();
         let started = Self {
-            stage,
+            fixture,
             collector,
             streamer,
         };
@@ -52,7 +52,7 @@ impl Streaming {
         let script =
             format!("i=0; while [ $i -lt {count} ]; do {EMIT} 0 {EVENTS}; i=$((i+1)); done");
         let start = |_| {
-            let mut command = self.stage.program("sh", ringmark);
+            let mut command = self.fixture.program("sh", ringmark);
             Running::start(command.args(["-euc", &script])).unwrap()
         };
         let running: Vec<_> = (0..lines).map(start).collect();
@@ -62,7 +62,7 @@ impl Streaming {
     }
 
     fn wait_until_taken(&self) {
-        let taken = || self.stage.ring_files().is_empty().then_some(());
+        let taken = || self.fixture.ring_files().is_empty().then_some(());
         wait_until(10 * SOON, "all sessions are taken and removed", taken);
     }
 
@@ -73,7 +73,7 @@ impl Streaming {
         let text = done.stderr_text();
         let lost = lost_in(&text);
         assert_eq!(done.code(), i32::from(lost > 0), "{text}");
-        let account = Account::of(&self.collector.stored());
+        let account = Delivery::of(&self.collector.stored());
         account.expect_no_errors();
         (account.delivered(), lost)
     }
@@ -129,25 +129,25 @@ fn what_thousands_of_short_programs_say_is_streamed() {
 
 /// Runs a shell script in a mount namespace of its own, in which `$DIR` is the session directory, on
 /// a file system of `size`. `None`: that cannot be done here.
-fn on_small(stage: &Stage, size: &str, script: &str) -> Option<Finished> {
+fn on_small(fixture: &Fixture, size: &str, script: &str) -> Option<Finished> {
     if !require_namespaces(&["unshare", "mount"]) {
         return None;
     }
     assert!(geteuid().is_root(), "needs root: to mount a small tmpfs");
-    std::fs::create_dir_all(stage.sessions()).unwrap();
+    std::fs::create_dir_all(fixture.sessions()).unwrap();
     let mode = std::fs::Permissions::from_mode(0o700);
-    std::fs::set_permissions(stage.sessions(), mode).unwrap();
+    std::fs::set_permissions(fixture.sessions(), mode).unwrap();
     let mount = format!("mount -t tmpfs -o size={size},mode=0700 ringmark-test \"$DIR\"");
-    let mut command = stage.command("unshare");
+    let mut command = fixture.command("unshare");
     command.args(["--mount", "sh", "-euc", &format!("{mount}\n{script}")]);
-    command.env("DIR", stage.sessions());
+    command.env("DIR", fixture.sessions());
     Some(run(&mut command, 10 * SOON).unwrap())
 }
 
 #[test]
 fn a_crash_loop_on_a_small_file_system_is_traced_at_every_start() {
     for (size, threads) in [("32m", 16), ("8m", 4)] {
-        let stage = Stage::new("small");
+        let fixture = Fixture::new("small");
         let script = format!(
             "i=0
              while [ $i -lt 90 ]; do
@@ -162,7 +162,7 @@ fn a_crash_loop_on_a_small_file_system_is_traced_at_every_start() {
                  i=$((i+1))
              done"
         );
-        let Some(done) = on_small(&stage, size, &script) else {
+        let Some(done) = on_small(&fixture, size, &script) else {
             return;
         };
         let refused = done.expect_code(0).stdout_text();
@@ -174,8 +174,8 @@ fn a_crash_loop_on_a_small_file_system_is_traced_at_every_start() {
 /// A recorder that is stopped on a file system that cannot hold what it comes for.
 #[test]
 fn what_a_small_file_system_cannot_hold_is_counted() {
-    let stage = Stage::new("counted");
-    let (dump, programs) = (stage.path("a.rmk"), 100);
+    let fixture = Fixture::new("counted");
+    let (dump, programs) = (fixture.path("a.rmk"), 100);
     let script = format!(
         "export RINGMARK=mode=discard
          taken() {{ while ls \"$DIR\"/*.ring > /dev/null 2>&1; do sleep 0.01; done; }}
@@ -194,12 +194,12 @@ fn what_a_small_file_system_cannot_hold_is_counted() {
         tool = ringmark().get_program().display(),
         dump = dump.display(),
     );
-    let Some(done) = on_small(&stage, "16m", &script) else {
+    let Some(done) = on_small(&fixture, "16m", &script) else {
         return;
     };
     let done = done.expect_code(0);
     let (said, listed) = (done.stderr_text(), done.stdout_text());
-    let account = Account::of(&decode(&[dump]));
+    let account = Delivery::of(&decode(&[dump]));
     account.expect_no_errors();
     let (delivered, lost) = (account.delivered(), lost_in(&said));
     println!("{delivered} delivered, {lost} lost\n{said}{listed}");

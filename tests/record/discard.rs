@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use ringmark_reader::{Access, Session, SessionInfo};
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON, stop_recorder};
 use ringmark_tests::recording::{decode, record};
-use ringmark_tests::stage::{Counters, SOON, Stage, stop_recorder};
 use ringmark_tests::{Running, is_long, wait_until};
 use rustix::process::Signal;
 
@@ -19,8 +19,8 @@ const THREADS: u64 = 8;
 const EVENTS: u64 = 500_000;
 const LONG: Duration = Duration::from_secs(120);
 
-fn emit(stage: &Stage, ringmark: &str, arguments: &str) -> Running {
-    stage.start(EMIT, ringmark, arguments)
+fn emit(fixture: &Fixture, ringmark: &str, arguments: &str) -> Running {
+    fixture.start(EMIT, ringmark, arguments)
 }
 
 /// Waits until half of each ring has been released.
@@ -34,21 +34,21 @@ fn wait_for_room(session: &Session) {
 
 #[test]
 fn every_event_is_delivered_or_counted() {
-    let stage = Stage::new("discard");
-    let dump = stage.path("a.rmk");
-    let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+    let fixture = Fixture::new("discard");
+    let dump = fixture.path("a.rmk");
+    let recorder = fixture.recorder(RECORDER, &dump, None).unwrap();
     let ringmark = "mode=discard,ring=1M,session=64M";
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     let half = EVENTS / 2;
     let arguments = format!("{THREADS} {EVENTS} gate={half} {}", counters.argument());
-    let program = emit(&stage, ringmark, &arguments);
-    let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+    let program = emit(&fixture, ringmark, &arguments);
+    let session = Session::open(&fixture.ring_file(), Access::Observe).unwrap();
     counters.wait_for_each(THREADS, half);
     wait_for_room(&session);
     counters.go();
     let _ = program.finish(LONG).expect_code(0);
     let said = stop_recorder(recorder, LONG);
-    let account = Account::of(&decode(&[dump]));
+    let account = Delivery::of(&decode(&[dump]));
     account.expect_exact(THREADS, EVENTS);
     println!(
         "delivered {}, lost {}; {said}",
@@ -57,24 +57,24 @@ fn every_event_is_delivered_or_counted() {
     );
     // The recorder takes what comes, at the very least more than the rings hold once.
     assert!(account.delivered() > 400_000, "{}", account.delivered());
-    assert!(stage.ring_files().is_empty(), "a drained session stays");
+    assert!(fixture.ring_files().is_empty(), "a drained session stays");
 }
 
 #[test]
 fn a_program_at_human_speed_loses_nothing() {
-    let stage = Stage::new("paced");
-    let dump = stage.path("a.rmk");
-    let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+    let fixture = Fixture::new("paced");
+    let dump = fixture.path("a.rmk");
+    let recorder = fixture.recorder(RECORDER, &dump, None).unwrap();
     let ringmark = "mode=discard,ring=1M,session=64M";
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     // A step is a quarter of a ring; two more fit when the next one may begin.
     let (events, step) = (100_000, 10_000);
     let arguments = format!(
         "{THREADS} {events} gate={step} burst=500 pause=2000 {}",
         counters.argument()
     );
-    let program = emit(&stage, ringmark, &arguments);
-    let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+    let program = emit(&fixture, ringmark, &arguments);
+    let session = Session::open(&fixture.ring_file(), Access::Observe).unwrap();
     for allowed in (step..=events).step_by(step as usize) {
         counters.allow(allowed);
         counters.wait_for_each(THREADS, allowed);
@@ -82,25 +82,25 @@ fn a_program_at_human_speed_loses_nothing() {
     }
     let _ = program.finish(LONG).expect_code(0);
     let _ = stop_recorder(recorder, LONG);
-    let account = Account::of(&decode(&[dump]));
+    let account = Delivery::of(&decode(&[dump]));
     account.expect_exact(THREADS, events);
     assert_eq!(account.lost(), 0);
 }
 
 #[test]
 fn the_reader_stands_still_for_two_seconds() {
-    let stage = Stage::new("stopped");
-    let dump = stage.path("a.rmk");
+    let fixture = Fixture::new("stopped");
+    let dump = fixture.path("a.rmk");
     let ringmark = "mode=discard,ring=256K,session=64M";
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     let arguments = format!(
         "{THREADS} {EVENTS} gate=250000 burst=250 pause=1500 {}",
         counters.argument()
     );
-    let program = emit(&stage, ringmark, &arguments);
-    let ring_file = stage.ring_file();
+    let program = emit(&fixture, ringmark, &arguments);
+    let ring_file = fixture.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
-    let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
+    let recorder = fixture.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
     wait_until(SOON, "the recorder", || {
         fs::metadata(&dump)
             .ok()
@@ -119,7 +119,7 @@ fn the_reader_stands_still_for_two_seconds() {
     counters.go();
     let _ = program.finish(LONG).expect_code(0);
     let _ = recorder.finish(LONG).expect_code(0);
-    let account = Account::of(&decode(&[dump]));
+    let account = Delivery::of(&decode(&[dump]));
     account.expect_exact(THREADS, EVENTS);
     println!("delivered {}, lost {}", account.delivered(), account.lost());
     assert!(
@@ -130,17 +130,17 @@ fn the_reader_stands_still_for_two_seconds() {
 
 #[test]
 fn missing_and_misplaced_pages_are_found_out() {
-    let stage = Stage::new("planted");
+    let fixture = Fixture::new("planted");
     let ringmark = "mode=discard,ring=64K,page=4K,session=8M,keep=always";
-    let program = emit(&stage, ringmark, "2 2000");
+    let program = emit(&fixture, ringmark, "2 2000");
     let _ = program.finish(LONG).expect_code(0);
-    let dump = stage.path("a.rmk");
-    record(&stage.ring_file(), &dump);
+    let dump = fixture.path("a.rmk");
+    record(&fixture.ring_file(), &dump);
     let mut without = decode(std::slice::from_ref(&dump));
-    Account::of(&without).expect_exact(2, 2000);
+    Delivery::of(&without).expect_exact(2, 2000);
     without.sessions[0].slots[0].pages.remove(3);
     let errors = |dump| {
-        Account::of(dump)
+        Delivery::of(dump)
             .rings
             .into_values()
             .flat_map(|r| r.errors)
@@ -165,13 +165,13 @@ enum Fate {
 }
 
 fn overload(number: u64, fate: Fate) -> u64 {
-    let stage = Stage::new("overload");
-    let mut dumps = vec![stage.path("0.rmk")];
+    let fixture = Fixture::new("overload");
+    let mut dumps = vec![fixture.path("0.rmk")];
     let ringmark = "mode=discard,ring=16K,page=4K,session=2M,control=off,keep=always";
-    let program = emit(&stage, ringmark, "2 100000 burst=10000 pause=100");
-    let ring_file = stage.ring_file();
+    let program = emit(&fixture, ringmark, "2 100000 burst=10000 pause=100");
+    let ring_file = fixture.ring_file();
     if !matches!(fate, Fate::Late) {
-        let recorder = stage
+        let recorder = fixture
             .recorder(RECORDER, &dumps[0], Some(&ring_file))
             .unwrap();
         thread::sleep(Duration::from_micros(2000 + 137 * number));
@@ -181,11 +181,11 @@ fn overload(number: u64, fate: Fate) -> u64 {
         }
     }
     let _ = program.finish(LONG).expect_code(0);
-    let last = stage.path("last.rmk");
+    let last = fixture.path("last.rmk");
     record(&ring_file, &last);
     dumps.push(last);
     dumps.retain(|path: &PathBuf| path.exists());
-    let account = Account::of(&decode(&dumps));
+    let account = Delivery::of(&decode(&dumps));
     account.expect_exact(2, 100_000);
     account.lost()
 }

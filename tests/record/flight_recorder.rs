@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::{Dump, Output};
-use ringmark_tests::account::{Account, expect_whole, number};
+use ringmark_tests::delivery::{Delivery, expect_whole, number};
+use ringmark_tests::fixture::{Counters, Fixture};
 use ringmark_tests::recording::{read, snapshot};
-use ringmark_tests::stage::{Counters, Stage};
 use ringmark_tests::{is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -35,7 +35,7 @@ fn expect_newest(ring_file: &Path) -> u64 {
         "the newest event is there"
     );
     assert!(count >= 250_000, "{count} events of 16 bytes from 4 MiB");
-    let account = Account::of(&dump);
+    let account = Delivery::of(&dump);
     assert_eq!(account.lost(), first, "overwritten events are counted");
     let ring = account.rings.values().next().unwrap();
     assert_eq!(ring.lost.keys().collect::<Vec<_>>(), [&"overwritten"]);
@@ -52,10 +52,10 @@ fn wait_for_the_last(ring_file: &Path) {
 
 #[test]
 fn four_mebibytes_hold_the_newest_quarter_of_a_million() {
-    let stage = Stage::new("flight");
+    let fixture = Fixture::new("flight");
     let arguments = format!("0 {EVENTS} shape=one hold=600000");
-    let program = stage.start(EMIT, RINGMARK, &arguments);
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, RINGMARK, &arguments);
+    let ring_file = fixture.ring_file();
     wait_for_the_last(&ring_file);
     let alive = expect_newest(&ring_file);
     let again = expect_newest(&ring_file);
@@ -78,7 +78,7 @@ fn look_on(look: impl Fn() -> Dump, counters: &Counters, time: Duration) -> (u64
         let after = counters.ledger(2);
         seen += expect_whole(&dump);
         looks += 1;
-        let account = Account::of(&dump);
+        let account = Delivery::of(&dump);
         account.expect_no_errors();
         for ring in account.rings.values() {
             let Some(thread) = ring.thread else { continue };
@@ -93,14 +93,14 @@ fn look_on(look: impl Fn() -> Dump, counters: &Counters, time: Duration) -> (u64
 fn live_readers_beside_an_overwriting_writer_get_nothing_torn() {
     let time = Duration::from_secs(if is_long() { 10 } else { 2 });
     for how in ["bulk=100", "bulk=1500"] {
-        let stage = Stage::new("torn");
-        let counters = Counters::new(stage.path("ledger"));
+        let fixture = Fixture::new("torn");
+        let counters = Counters::new(fixture.path("ledger"));
         let ringmark = "mode=overwrite,ring=32K,page=4K,session=1M,keep=always";
         let arguments = format!("2 1000000000 {how} {}", counters.argument());
-        let program = stage.start(EMIT, ringmark, &arguments);
+        let program = fixture.start(EMIT, ringmark, &arguments);
         counters.wait_for(2);
-        let ring_file = stage.ring_file();
-        let path = stage.path("snapshot.rmk");
+        let ring_file = fixture.ring_file();
+        let path = fixture.path("snapshot.rmk");
         let looks = thread::scope(|scope| {
             let snapshots = || look_on(|| snapshot(&ring_file, &path), &counters, time);
             let records = || {
@@ -114,7 +114,7 @@ fn live_readers_beside_an_overwriting_writer_get_nothing_torn() {
         // At the end the books are exact, to the event.
         let ledger = counters.ledger(2);
         assert!(ledger.iter().all(|(returned, begun)| returned == begun));
-        let account = Account::of(&read(&[ring_file]));
+        let account = Delivery::of(&read(&[ring_file]));
         account.expect_ledger(&ledger);
         let emitted: u64 = ledger.iter().map(|(returned, _)| returned).sum();
         let (delivered, lost) = (account.delivered(), account.lost());
@@ -128,17 +128,17 @@ fn live_readers_beside_an_overwriting_writer_get_nothing_torn() {
 
 #[test]
 fn a_reader_of_a_running_writer_sees_whole_pages_only() {
-    let stage = Stage::new("live");
+    let fixture = Fixture::new("live");
     let ringmark = "mode=overwrite,ring=64K,page=4K,session=8M";
-    let program = stage.start(EMIT, ringmark, "2 100000000");
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, ringmark, "2 100000000");
+    let ring_file = fixture.ring_file();
     let (mut last, begun) = (0, Instant::now());
     let mut reads = 0;
     while reads < 200 || last <= 100_000 && begun.elapsed() < SECONDS {
         reads += 1;
         // Every event numbered, in order, in its place: or it was overwritten, and counted.
         let dump = read(std::slice::from_ref(&ring_file));
-        let account = Account::of(&dump);
+        let account = Delivery::of(&dump);
         account.expect_no_errors();
         // A reader that is overtaken on its way may end with an older page than the time before.
         let emitted = account.rings.values().map(|ring| ring.emitted());

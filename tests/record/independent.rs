@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ringmark_decoder::{Dump, Event, Output, Value};
+use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
 use ringmark_tests::recording::{decode, read, record};
-use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
 use ringmark_tests::{Finished, Running, require_tools, run, workspace_root};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -97,13 +97,13 @@ fn the_same_events_of_a_dump_in_the_same_order() {
             "3 9000",
         ),
     ] {
-        let stage = Stage::new("independent");
-        let _ = stage
+        let fixture = Fixture::new("independent");
+        let _ = fixture
             .start(exe, ringmark, arguments)
             .finish(SOON)
             .expect_code(0);
-        let dump = stage.path("a.rmk");
-        record(&stage.ring_file(), &dump);
+        let dump = fixture.path("a.rmk");
+        record(&fixture.ring_file(), &dump);
         let (theirs, notes) = python_dump(&dump);
         let decoded = decode(&[dump]);
         expect_same(&lines(&decoded), &theirs);
@@ -133,13 +133,13 @@ fn the_same_events_after_kill_9() {
     if !require_tools(&["python3"]) {
         return;
     }
-    let stage = Stage::new("killed");
+    let fixture = Fixture::new("killed");
     let ringmark = "mode=overwrite,ring=64K,page=4K,session=8M";
-    let program = stage.start(EMIT, ringmark, "2 1000000000");
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, ringmark, "2 1000000000");
+    let ring_file = fixture.ring_file();
     std::thread::sleep(Duration::from_millis(20));
     drop(program.kill().unwrap());
-    let dump = stage.path("a.rmk");
+    let dump = fixture.path("a.rmk");
     record(&ring_file, &dump);
     expect_same(
         &lines(&decode(std::slice::from_ref(&dump))),
@@ -184,11 +184,11 @@ fn a_live_session_is_followed() {
     if !require_tools(&["python3"]) {
         return;
     }
-    let stage = Stage::new("follow");
+    let fixture = Fixture::new("follow");
     // Rings so large that we can read everything afterwards.
     let ringmark = "mode=overwrite,ring=1M,page=4K,keep=always";
-    let program = stage.start(EMIT, ringmark, "2 10000 burst=100 pause=10000");
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, ringmark, "2 10000 burst=100 pause=10000");
+    let ring_file = fixture.ring_file();
     let follower = Running::start(python().arg("live").arg(&ring_file)).unwrap();
     let _ = program.finish(SOON).expect_code(0);
     let (theirs, _) = split(follower.finish(LONG));
@@ -202,16 +202,16 @@ fn a_live_session_is_consumed() {
     if !require_tools(&["python3"]) {
         return;
     }
-    let stage = Stage::new("consume");
+    let fixture = Fixture::new("consume");
     // Sixteen times as much as a ring holds: without a consumer nearly all is lost.
     let ringmark = "mode=discard,ring=32K,page=4K";
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     let arguments = format!(
         "2 20000 gate=100 burst=100 pause=20000 {}",
         counters.argument()
     );
-    let program = stage.start(EMIT, ringmark, &arguments);
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, ringmark, &arguments);
+    let ring_file = fixture.ring_file();
     let mut command = python();
     let follower = Running::start(command.arg("live").arg(&ring_file).arg("--consume")).unwrap();
     wait_until_mapped(&follower, &ring_file);

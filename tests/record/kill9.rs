@@ -9,10 +9,10 @@ use ringmark_decoder::Dump;
 use ringmark_reader::{Access, Session, find};
 use ringmark_ring::clean::{self, DEAD_BYTES_MAX};
 use ringmark_ring::identity::Liveness;
-use ringmark_tests::account::{Account, expect_whole};
+use ringmark_tests::delivery::{Delivery, expect_whole};
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::{decode, read};
-use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{Running, is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -22,9 +22,9 @@ const THREADS: u64 = 3;
 /// ones that take long between their two phases.
 const HOW: [&str; 2] = ["bulk=2000", "slow=8000"];
 
-fn start(stage: &Stage, ringmark: &str, how: &str, counters: &Counters) -> Running {
+fn start(fixture: &Fixture, ringmark: &str, how: &str, counters: &Counters) -> Running {
     let arguments = format!("{THREADS} 1000000000 {how} {}", counters.argument());
-    let program = stage.start(EMIT, ringmark, &arguments);
+    let program = fixture.start(EMIT, ringmark, &arguments);
     counters.wait_for(THREADS);
     program
 }
@@ -42,7 +42,7 @@ struct Hits {
 
 impl Hits {
     fn add(&mut self, dump: &Dump, ledger: &[(u64, u64)]) {
-        let account = Account::of(dump);
+        let account = Delivery::of(dump);
         account.expect_ledger(ledger);
         expect_whole(dump);
         let open = dump.verify().uncommitted;
@@ -56,13 +56,13 @@ impl Hits {
 }
 
 fn kill_and_read(hits: &mut Hits, ringmark: &str, how: &str, pause: Duration, with_recorder: bool) {
-    let stage = Stage::new("kill9");
-    let counters = Counters::new(stage.path("committed"));
-    let program = start(&stage, ringmark, how, &counters);
-    let ring_file = stage.ring_file();
-    let dump = stage.path("a.rmk");
+    let fixture = Fixture::new("kill9");
+    let counters = Counters::new(fixture.path("committed"));
+    let program = start(&fixture, ringmark, how, &counters);
+    let ring_file = fixture.ring_file();
+    let dump = fixture.path("a.rmk");
     let recorder =
-        with_recorder.then(|| stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap());
+        with_recorder.then(|| fixture.recorder(RECORDER, &dump, Some(&ring_file)).unwrap());
     thread::sleep(pause);
     drop(program.kill().unwrap());
     let dump = match recorder {
@@ -114,15 +114,19 @@ fn committed_events_survive_kills_in_discard_mode() {
 
 /// A session whose writers were killed in mid-write: at least one record is reserved and not
 /// committed. Tries until it is so.
-fn killed_in_mid_write(stage: &Stage, number: usize, random: &mut Random) -> (PathBuf, Counters) {
-    let before = stage.ring_files();
+fn killed_in_mid_write(
+    fixture: &Fixture,
+    number: usize,
+    random: &mut Random,
+) -> (PathBuf, Counters) {
+    let before = fixture.ring_files();
     let ringmark = "ring=256K,page=16K,session=1M,control=off";
     for _ in 0..200 {
-        let counters = Counters::new(stage.path(&format!("committed{number}")));
-        let program = start(stage, ringmark, HOW[number % 2], &counters);
+        let counters = Counters::new(fixture.path(&format!("committed{number}")));
+        let program = start(fixture, ringmark, HOW[number % 2], &counters);
         thread::sleep(Duration::from_micros(random.below(3000)));
         drop(program.kill().unwrap());
-        let mut files = stage.ring_files();
+        let mut files = fixture.ring_files();
         files.retain(|path| !before.contains(path));
         let file = files.remove(0);
         if read(std::slice::from_ref(&file)).verify().uncommitted > 0 {
@@ -138,17 +142,17 @@ fn after_killed_writers_a_healthy_one_has_everything() {
     const EVENTS: u64 = 400_000;
     let mut random = Random::seeded();
     for writers in [10, 30] {
-        let stage = Stage::new("healthy");
+        let fixture = Fixture::new("healthy");
         let killed: Vec<_> = (0..writers)
-            .map(|number| killed_in_mid_write(&stage, number, &mut random))
+            .map(|number| killed_in_mid_write(&fixture, number, &mut random))
             .collect();
         let healthy = "mode=discard,ring=16M,session=64M";
-        let program = stage.start(EMIT, healthy, &format!("1 {EVENTS}"));
+        let program = fixture.start(EMIT, healthy, &format!("1 {EVENTS}"));
         let _ = program.finish(SOON).expect_code(0);
-        let mut files = stage.ring_files();
+        let mut files = fixture.ring_files();
         files.retain(|path| killed.iter().all(|(seen, _)| seen != path));
         assert_eq!(files.len(), 1);
-        let account = Account::of(&read(&files));
+        let account = Delivery::of(&read(&files));
         account.expect_exact(1, EVENTS);
         assert_eq!(account.delivered(), EVENTS);
         let mut hits = Hits::default();
@@ -163,22 +167,22 @@ fn after_killed_writers_a_healthy_one_has_everything() {
 #[test]
 fn a_program_that_is_killed_and_restarted_forever_stays_under_the_cap() {
     let restarts = if is_long() { 1000 } else { 150 };
-    let stage = Stage::new("crashloop");
+    let fixture = Fixture::new("crashloop");
     let mut most = 0;
     let mut one = 0;
     for _ in 0..restarts {
-        let program = stage.start(EMIT, "mode=overwrite,ring=512K", "0 1000000000");
+        let program = fixture.start(EMIT, "mode=overwrite,ring=512K", "0 1000000000");
         let prefix = format!("{}-", program.id());
         wait_until(SOON, "its session", || {
             let mine = |p: &PathBuf| {
                 p.file_name()
                     .is_some_and(|n| n.to_string_lossy().starts_with(&prefix))
             };
-            stage.ring_files().into_iter().find(mine)
+            fixture.ring_files().into_iter().find(mine)
         });
         drop(program.kill().unwrap());
-        let now = stage.allocated_bytes();
-        one = one.max(now / stage.ring_files().len() as u64);
+        let now = fixture.allocated_bytes();
+        one = one.max(now / fixture.ring_files().len() as u64);
         most = most.max(now);
     }
     println!("{restarts} restarts: at most {most} bytes, about {one} a session");
@@ -191,11 +195,11 @@ fn a_program_that_is_killed_and_restarted_forever_stays_under_the_cap() {
 
 #[test]
 fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
-    let stage = Stage::new("dead");
-    let counters = || Counters::new(stage.path("committed"));
+    let fixture = Fixture::new("dead");
+    let counters = || Counters::new(fixture.path("committed"));
     for _ in 0..3 {
         let program = start(
-            &stage,
+            &fixture,
             "mode=discard,ring=64K,page=4K,session=4M,control=off",
             HOW[0],
             &counters(),
@@ -205,18 +209,21 @@ fn dead_sessions_are_found_oldest_first_and_can_be_removed() {
         thread::sleep(Duration::from_millis(20));
     }
     let alive = start(
-        &stage,
+        &fixture,
         "mode=discard,ring=64K,page=4K,session=4M",
         HOW[0],
         &counters(),
     );
-    assert_eq!(find::in_directory(&stage.sessions()).unwrap().len(), 4);
-    let mut dead = clean::dead_sessions(&stage.sessions());
+    assert_eq!(find::in_directory(&fixture.sessions()).unwrap().len(), 4);
+    let mut dead = clean::dead_sessions(&fixture.sessions());
     assert_eq!(dead.len(), 3);
     dead.sort_by_key(|d| d.changed_ns);
-    let removed = clean::remove_beyond(&stage.sessions(), dead[2].bytes).unwrap();
+    let removed = clean::remove_beyond(&fixture.sessions(), dead[2].bytes).unwrap();
     assert_eq!(removed, dead[..2]);
-    assert_eq!(clean::remove_beyond(&stage.sessions(), 0).unwrap().len(), 1);
-    assert_eq!(stage.ring_files().len(), 1, "the living one stays");
+    assert_eq!(
+        clean::remove_beyond(&fixture.sessions(), 0).unwrap().len(),
+        1
+    );
+    assert_eq!(fixture.ring_files().len(), 1, "the living one stays");
     drop(alive.kill().unwrap());
 }

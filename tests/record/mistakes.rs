@@ -10,8 +10,8 @@ mod runs;
 
 use std::process::Command;
 
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, tool};
-use ringmark_tests::stage::Stage;
 use ringmark_tests::{Finished, run};
 
 /// A mistake: a command line, its exit code, what must be said and what must not.
@@ -22,17 +22,17 @@ struct Mistake<'a> {
     unsaid: &'a [&'a str],
 }
 
-/// Makes each mistake in the stage's directory.
-fn expect_told(stage: &Stage, mistakes: &[Mistake<'_>]) {
+/// Makes each mistake in the fixture's directory.
+fn expect_told(fixture: &Fixture, mistakes: &[Mistake<'_>]) {
     for mistake in mistakes {
-        let mut command = tool(stage);
+        let mut command = tool(fixture);
         command.args(mistake.words.split_whitespace());
-        expect_one(stage, &mut command, mistake);
+        expect_one(fixture, &mut command, mistake);
     }
 }
 
-fn expect_one(stage: &Stage, command: &mut Command, mistake: &Mistake<'_>) -> Finished {
-    let finished = run(command.current_dir(stage.path("")), LIMIT).expect("ringmark starts");
+fn expect_one(fixture: &Fixture, command: &mut Command, mistake: &Mistake<'_>) -> Finished {
+    let finished = run(command.current_dir(fixture.path("")), LIMIT).expect("ringmark starts");
     let (out, errors) = (finished.stdout_text(), finished.stderr_text());
     let text = format!("{errors}{out}");
     println!("$ ringmark {}\n{text}", mistake.words);

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON, stop_recorder, wait_until_mapped};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Counters, SOON, Stage, stop_recorder, wait_until_mapped};
 use ringmark_tests::{Running, TempDir, require_namespaces, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -43,15 +43,15 @@ fn ends_with_counters(path: &Path) -> bool {
 #[test]
 fn a_killed_process_is_dumped_even_if_its_file_was_deleted() {
     for mode in ["overwrite", "discard"] {
-        let stage = Stage::new("ondeath");
-        let dumps = stage.path("dumps");
-        let watch = start_watch(stage.command(RECORDER), &dumps);
-        let counters = Counters::new(stage.path("committed"));
+        let fixture = Fixture::new("ondeath");
+        let dumps = fixture.path("dumps");
+        let watch = start_watch(fixture.command(RECORDER), &dumps);
+        let counters = Counters::new(fixture.path("committed"));
         let arguments = format!("{THREADS} 1000000000 {}", counters.argument());
         let ringmark = format!("mode={mode},ring=64K,page=4K,session=8M");
-        let program = stage.start(EMIT, &ringmark, &arguments);
+        let program = fixture.start(EMIT, &ringmark, &arguments);
         let pid = program.id();
-        let ring_file = stage.ring_file();
+        let ring_file = fixture.ring_file();
         counters.wait_for(THREADS);
         wait_until_mapped(&watch, &ring_file);
         fs::remove_file(&ring_file).unwrap();
@@ -59,19 +59,19 @@ fn a_killed_process_is_dumped_even_if_its_file_was_deleted() {
         drop(program.kill().unwrap());
         let dump = wait_for_dump(&dumps, pid);
         let _ = stop_recorder(watch, SOON);
-        Account::of(&decode(&[dump])).expect_ledger(&counters.ledger(THREADS));
+        Delivery::of(&decode(&[dump])).expect_ledger(&counters.ledger(THREADS));
     }
 }
 
 #[test]
 fn a_clean_end_is_not_a_death() {
-    let stage = Stage::new("clean");
-    let dumps = stage.path("dumps");
-    let watch = start_watch(stage.command(RECORDER), &dumps);
-    let counters = Counters::new(stage.path("committed"));
+    let fixture = Fixture::new("clean");
+    let dumps = fixture.path("dumps");
+    let watch = start_watch(fixture.command(RECORDER), &dumps);
+    let counters = Counters::new(fixture.path("committed"));
     let arguments = format!("1 1000 gate=500 {}", counters.argument());
-    let program = stage.start(EMIT, "mode=overwrite", &arguments);
-    wait_until_mapped(&watch, &stage.ring_file());
+    let program = fixture.start(EMIT, "mode=overwrite", &arguments);
+    wait_until_mapped(&watch, &fixture.ring_file());
     counters.go();
     let _ = program.finish(SOON).expect_code(0);
     let maps = format!("/proc/{}/maps", watch.id());
@@ -124,12 +124,12 @@ fn a_container_dies_with_its_memory_and_is_dumped() {
         geteuid().is_root(),
         "needs root: a mount namespace and a pid namespace of its own"
     );
-    let stage = Stage::new("container");
+    let fixture = Fixture::new("container");
     // The container's /dev/shm is another one: what is shared with it lies elsewhere.
     let outside = TempDir::new_in(&std::env::temp_dir(), "container").unwrap();
     let counters = Counters::new(outside.join("committed"));
-    let dumps = stage.path("dumps");
-    let watch = start_watch(stage.command(RECORDER), &dumps);
+    let dumps = fixture.path("dumps");
+    let watch = start_watch(fixture.command(RECORDER), &dumps);
     let container = start_container(&counters);
     let init = init_of(&container);
     counters.wait_for(THREADS);
@@ -148,7 +148,7 @@ fn a_container_dies_with_its_memory_and_is_dumped() {
     let dump = wait_for_dump(&dumps, 1);
     let said = stop_recorder(watch, SOON);
     let ledger = counters.ledger(THREADS);
-    let account = Account::of(&decode(&[dump]));
+    let account = Delivery::of(&decode(&[dump]));
     let delivered = account.delivered();
     println!("calls returned and begun {ledger:?}, {delivered} in the dump; {said}");
     account.expect_ledger(&ledger);

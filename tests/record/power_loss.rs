@@ -11,11 +11,11 @@ use ringmark_decoder::{Dump, DumpBuilder, Output};
 use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::write::seal_header;
 use ringmark_reader::{Access, Session, SessionInfo};
-use ringmark_tests::account::number;
+use ringmark_tests::delivery::number;
 use ringmark_tests::disk::{Disk, Fate, Moment, behind, image, unsafe_sectors};
+use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
+use ringmark_tests::preload_shim::{self, Call};
 use ringmark_tests::random::Random;
-use ringmark_tests::shim::{self, Call};
-use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
 use ringmark_tests::{Running, binary, is_long, require_tools, run, wait_until};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -47,18 +47,18 @@ fn moments(calls: &[Call]) -> Vec<Released> {
 /// A recording of a program that emits when the recorder has released all that there is: a batch for
 /// each turn of a page.
 fn recorded(options: &str) -> Vec<Call> {
-    let stage = Stage::new("power");
-    let shim = shim::build(&stage, "disk_shim");
+    let fixture = Fixture::new("power");
+    let shim = preload_shim::build(&fixture, "disk_shim");
     let ringmark = "mode=discard,ring=64K,page=4K,session=1M,control=off,keep=always";
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     let arguments = format!("2 1200 gate=60 {}", counters.argument());
-    let program = stage.start(EMIT, ringmark, &arguments);
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, ringmark, &arguments);
+    let ring_file = fixture.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     let consumed = session.header().consumed_offset.to_string();
-    let (log, dump) = (stage.path("log"), stage.path("out/a.rmk"));
-    std::fs::create_dir(stage.path("out")).unwrap();
-    let mut command: Command = stage.command(binary::path());
+    let (log, dump) = (fixture.path("log"), fixture.path("out/a.rmk"));
+    std::fs::create_dir(fixture.path("out")).unwrap();
+    let mut command: Command = fixture.command(binary::path());
     command.args(["record", "-p", &program.id().to_string(), "-o"]);
     command
         .arg(&dump)
@@ -82,7 +82,7 @@ fn recorded(options: &str) -> Vec<Call> {
     }
     let _ = program.finish(SOON).expect_code(0);
     let _ = recorder.finish(SOON).expect_code(0);
-    shim::read_log(&log)
+    preload_shim::read_log(&log)
 }
 
 /// The files as one dump, and whether one was refused because it is no dump at all.
@@ -356,8 +356,8 @@ fn planted_mistakes_are_found() {
 
 #[test]
 fn standard_output_cannot_be_synced_and_says_so() {
-    let stage = Stage::new("stdout");
-    let mut command = stage.command(binary::path());
+    let fixture = Fixture::new("stdout");
+    let mut command = fixture.command(binary::path());
     let done = run(command.args(["record", "--all", "--sync", "-o", "-"]), SOON).unwrap();
     assert!(
         done.expect_code(2)

@@ -3,7 +3,7 @@
 use std::fs;
 
 use ringmark_tests::binary::{self, built_example};
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::{run, workspace_root};
 
 /// The text between two lines, the second one excluded.
@@ -42,12 +42,12 @@ fn the_first_program_is_recorded_by_the_first_command() {
     assert_eq!(program, code);
     let shown = between(&readme, "$ ringmark run -- ./mine\n", "```");
 
-    let stage = Stage::new("readme");
-    let mut command = stage.command(binary::path());
+    let fixture = Fixture::new("readme");
+    let mut command = fixture.command(binary::path());
     command
         .args(["run", "--"])
         .arg(built_example("ringmark", "requests"));
-    let done = run(command.current_dir(stage.path(".")), SOON)
+    let done = run(command.current_dir(fixture.path(".")), SOON)
         .unwrap()
         .expect_code(0);
     let printed = format!("{}{}", done.stderr_text(), done.stdout_text());

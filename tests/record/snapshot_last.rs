@@ -8,40 +8,40 @@ use std::time::Duration;
 use ringmark_decoder::{Event, Output};
 use ringmark_format::schema::Shape;
 use ringmark_ring::clock::monotonic_ns;
-use ringmark_tests::account::number;
+use ringmark_tests::delivery::number;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, ringmark, run, wait_until};
 
 const BEATS: &str = env!("CARGO_BIN_EXE_beats");
 const LAST: Duration = Duration::from_millis(50);
 
-fn tool(stage: &Stage, arguments: &[&str]) -> Finished {
+fn tool(fixture: &Fixture, arguments: &[&str]) -> Finished {
     let mut command = ringmark();
     command
-        .env("RINGMARK_DIR", stage.sessions())
+        .env("RINGMARK_DIR", fixture.sessions())
         .args(arguments);
     run(&mut command, SOON).expect("the tool")
 }
 
 /// A snapshot of the last part, and between which times its beginning lies.
-fn snapshot(stage: &Stage, ring: &str) -> (PathBuf, std::ops::RangeInclusive<u64>) {
-    let mut command = stage.program(BEATS, &format!("mode=overwrite,{ring}"));
+fn snapshot(fixture: &Fixture, ring: &str) -> (PathBuf, std::ops::RangeInclusive<u64>) {
+    let mut command = fixture.program(BEATS, &format!("mode=overwrite,{ring}"));
     command.arg("150").stdin(Stdio::piped());
     let mut program = Running::start(&mut command).expect("a program");
-    let ready = stage.ring_file();
+    let ready = fixture.ring_file();
     wait_until(SOON, "150 beats", || {
-        let beats = decoded_beats(stage, &ready);
+        let beats = decoded_beats(fixture, &ready);
         (beats >= 150).then_some(())
     });
-    let dump = stage.path("last.rmk");
+    let dump = fixture.path("last.rmk");
     let pid = program.id().to_string();
     let (name, last) = (dump.to_string_lossy().into_owned(), LAST.as_nanos() as u64);
     // On a busy machine a beat may take longer than the part.
     let from = wait_until(SOON, "a beat in the last part", || {
         let before = monotonic_ns();
         let arguments = ["snapshot", "-p", &pid, "--last", "50ms", "-o", &name];
-        let _ = tool(stage, &arguments).expect_code(0);
+        let _ = tool(fixture, &arguments).expect_code(0);
         let from = before - last..=monotonic_ns() - last;
         let held = decode(std::slice::from_ref(&dump));
         (held.events().any(|item| is_beat(&item))).then_some(from)
@@ -56,8 +56,8 @@ fn is_beat(item: &Output<'_>) -> bool {
 }
 
 /// How many beats there were, as the newest in the rings says.
-fn decoded_beats(stage: &Stage, ring_file: &Path) -> u64 {
-    let dump = ringmark_tests::recording::snapshot(ring_file, &stage.path("now.rmk"));
+fn decoded_beats(fixture: &Fixture, ring_file: &Path) -> u64 {
+    let dump = ringmark_tests::recording::snapshot(ring_file, &fixture.path("now.rmk"));
     let beats = dump.events().filter_map(|item| match item {
         Output::Event(event) if event.name() == b"beats.beat" => number(&event, "seq"),
         _ => None,
@@ -67,8 +67,8 @@ fn decoded_beats(stage: &Stage, ring_file: &Path) -> u64 {
 
 /// With `has_outer` the beginning of the open span is in the pages that are copied.
 fn check(ring: &str, has_outer: bool) {
-    let stage = Stage::new("last");
-    let (path, from) = snapshot(&stage, ring);
+    let fixture = Fixture::new("last");
+    let (path, from) = snapshot(&fixture, ring);
     let dump = decode(std::slice::from_ref(&path));
     let window = dump.sessions[0].window.expect("a window");
     assert!(from.contains(&window), "{window}, expected {from:?}");
@@ -102,22 +102,24 @@ fn check(ring: &str, has_outer: bool) {
     let found = dump.verify();
     assert_eq!((found.lost, found.overwritten, found.missing), (0, 0, 0));
     assert!(found.left_out > 0);
-    check_tools(&stage, &path, beats.len(), events.len());
+    check_tools(&fixture, &path, beats.len(), events.len());
 }
 
-fn check_tools(stage: &Stage, path: &Path, beats: usize, events: usize) {
+fn check_tools(fixture: &Fixture, path: &Path, beats: usize, events: usize) {
     let path = path.to_string_lossy();
-    let lines = tool(stage, &["cat", &path]).expect_code(0).stdout_text();
+    let lines = tool(fixture, &["cat", &path]).expect_code(0).stdout_text();
     assert_eq!(
         lines.lines().filter(|l| l.contains("beats.beat")).count(),
         beats
     );
     assert_eq!(lines.lines().count(), events);
-    let json = tool(stage, &["cat", "--json", &path])
+    let json = tool(fixture, &["cat", "--json", &path])
         .expect_code(0)
         .stdout_text();
     assert_eq!(json.lines().count(), events);
-    let report = tool(stage, &["report", &path]).expect_code(0).stdout_text();
+    let report = tool(fixture, &["report", &path])
+        .expect_code(0)
+        .stdout_text();
     let row = report
         .lines()
         .find(|l| l.contains("beats.beat"))
@@ -127,12 +129,14 @@ fn check_tools(stage: &Stage, path: &Path, beats: usize, events: usize) {
         Some(&*beats.to_string()),
         "{row}"
     );
-    let stat = tool(stage, &["stat", "--json", &path])
+    let stat = tool(fixture, &["stat", "--json", &path])
         .expect_code(0)
         .stdout_text();
     let stat: serde_json::Value = serde_json::from_str(stat.trim()).expect("an object");
     assert_eq!(stat["events"], events);
-    let verify = tool(stage, &["verify", &path]).expect_code(0).stdout_text();
+    let verify = tool(fixture, &["verify", &path])
+        .expect_code(0)
+        .stdout_text();
     assert!(verify.contains("\nleft_out: "), "{verify}");
 }
 

@@ -4,10 +4,10 @@
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use ringmark_tests::account::Account;
-use ringmark_tests::left::{DISCARD, Left, THREADS};
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::faulty_recorder::{DISCARD, LeftSession, THREADS};
+use ringmark_tests::fixture::SOON;
 use ringmark_tests::recording::{decode, record};
-use ringmark_tests::stage::SOON;
 use ringmark_tests::{Finished, binary, is_long, require_namespaces, require_tools, run};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -15,12 +15,12 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 /// What a recorder says of its failure: one line, which names the dump, the cause and, if it was
 /// a write, where.
 #[track_caller]
-fn expect_told_once(left: &Left, done: &Finished, cause: &str, what: &str) {
+fn expect_told_once(left: &LeftSession, done: &Finished, cause: &str, what: &str) {
     let said = done.stderr_text();
     assert_eq!(said.lines().count(), 1, "{what}: {said}");
     assert_eq!(said.matches(cause).count(), 1, "{what}: {said}");
     let dump = left.dump().display().to_string();
-    let parent = left.stage.path("out").display().to_string();
+    let parent = left.fixture.path("out").display().to_string();
     assert!(
         said.contains(&dump) || said.contains(&parent),
         "{what}: {said}"
@@ -60,7 +60,7 @@ impl Share {
 }
 
 /// Fails call N, for every N of the share; returns how many did.
-fn fail_each(left: &Left, options: &str, call: &str, first: u64, share: &mut Share) -> u64 {
+fn fail_each(left: &LeftSession, options: &str, call: &str, first: u64, share: &mut Share) -> u64 {
     let mut failed = 0;
     for number in first..=left.calls(options)[call] {
         for (error, cause) in CAUSES {
@@ -91,10 +91,10 @@ fn fail_each(left: &Left, options: &str, call: &str, first: u64, share: &mut Sha
 }
 
 /// `ringmark verify` finds nothing wrong with what a failure left.
-fn expect_verified(left: &Left, what: &str) {
+fn expect_verified(left: &LeftSession, what: &str) {
     let mut files = left.files();
     files.retain(|file| fs::metadata(file).unwrap().len() > 0);
-    let mut command = left.stage.command(binary::path());
+    let mut command = left.fixture.command(binary::path());
     command.args(["verify", "--json"]).args(&files);
     let said = run(&mut command, SOON).unwrap().stdout_text();
     let is_clean = said.contains("\"damaged\":0");
@@ -106,7 +106,7 @@ fn any_call_on_the_dump_may_fail() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let left = Left::new("faults", EMIT);
+    let left = LeftSession::new("faults", EMIT);
     let _ = left.record("", &[]).expect_code(0);
     left.expect_nothing_lost("no fault");
     let rotating = "--rotate 20K --keep 100";
@@ -140,7 +140,7 @@ fn interrupted_and_short_writes_are_made_again() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let left = Left::new("short", EMIT);
+    let left = LeftSession::new("short", EMIT);
     let options = "--rotate 20K --keep 100 --sync";
     let calls = left.calls(options);
     let mut share = Share::of(4);
@@ -176,7 +176,7 @@ fn a_full_disk_is_waited_for_if_that_was_asked_for() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let left = Left::new("waits", EMIT);
+    let left = LeftSession::new("waits", EMIT);
     let mut share = Share::of(5);
     for (options, call) in [
         ("--wait-for-space", "write"),
@@ -221,11 +221,11 @@ fn a_full_disk_is_waited_for_if_that_was_asked_for() {
 
 /// Records a running program whose recorder fails at write `number`.
 fn fail_beside_program(number: u64, error: &str) -> u64 {
-    let left = Left::new("beside", EMIT);
+    let left = LeftSession::new("beside", EMIT);
     left.reset();
     fs::remove_file(&left.ring_file).unwrap();
     let events = 4000;
-    let mut command = left.stage.command(binary::path());
+    let mut command = left.fixture.command(binary::path());
     command.args(["record", "-o"]).arg(left.dump()).arg("--");
     command.args([EMIT, "2", &events.to_string(), "burst=200", "pause=3000"]);
     command.env("RINGMARK", DISCARD);
@@ -246,12 +246,12 @@ fn fail_beside_program(number: u64, error: &str) -> u64 {
     );
     let mut dumps = left.files();
     assert!(decode(&dumps).damage.is_empty());
-    for ring_file in left.stage.ring_files() {
-        let rest = left.stage.path("out/rest");
+    for ring_file in left.fixture.ring_files() {
+        let rest = left.fixture.path("out/rest");
         record(&ring_file, &rest);
         dumps.push(rest);
     }
-    let account = Account::of(&decode(&dumps));
+    let account = Delivery::of(&decode(&dumps));
     account.expect_exact(THREADS, events);
     account.lost()
 }
@@ -274,8 +274,8 @@ fn the_program_goes_on_when_its_recorder_fails() {
 }
 
 /// Every system call of a recorder, as strace lists them: name and how often.
-fn system_calls(left: &Left) -> Vec<(String, usize)> {
-    let log = left.stage.path("log");
+fn system_calls(left: &LeftSession) -> Vec<(String, usize)> {
+    let log = left.fixture.path("log");
     let _ = under_strace(left, &[]).expect_code(0);
     let text = fs::read_to_string(log).unwrap();
     let mut calls: Vec<(String, usize)> = Vec::new();
@@ -293,14 +293,14 @@ fn system_calls(left: &Left) -> Vec<(String, usize)> {
     calls
 }
 
-fn under_strace(left: &Left, options: &[&str]) -> Finished {
+fn under_strace(left: &LeftSession, options: &[&str]) -> Finished {
     left.reset();
-    let mut command = left.stage.command("strace");
+    let mut command = left.fixture.command("strace");
     command
         .arg("-f")
         .args(options)
         .arg("-o")
-        .arg(left.stage.path("log"));
+        .arg(left.fixture.path("log"));
     command
         .arg(binary::path())
         .args(["record", "-p", &left.pid, "-o"]);
@@ -316,7 +316,7 @@ fn any_system_call_of_a_recorder_may_fail() {
         return;
     }
     let mut share = Share::of(23);
-    let left = Left::new("calls", EMIT);
+    let left = LeftSession::new("calls", EMIT);
     let (mut tried, mut failed) = (0, 0);
     for (name, count) in system_calls(&left) {
         // The process's start and end; and what the standard library cannot do without.
@@ -347,7 +347,7 @@ fn any_system_call_of_a_recorder_may_fail() {
 }
 
 /// Whether the recording failed, too; whatever happens, nothing is lost and nothing is wrong.
-fn survives(left: &Left, injection: &str) -> bool {
+fn survives(left: &LeftSession, injection: &str) -> bool {
     let done = under_strace(left, &["-e", injection]);
     let (code, said) = (done.code(), done.stderr_text());
     // The standard library gives up like that before `main`, without its memory for signal handlers.
@@ -376,12 +376,12 @@ fn a_small_disk() {
     if !require_namespaces(&["unshare", "mount"]) {
         return;
     }
-    let left = Left::new("small", EMIT);
+    let left = LeftSession::new("small", EMIT);
     left.reset();
-    let out = left.stage.path("out");
+    let out = left.fixture.path("out");
     let on_small_disk = |options: &str, beside: &str| {
         left.reset();
-        let mut command = left.stage.command("unshare");
+        let mut command = left.fixture.command("unshare");
         let script = format!(
             "mount -t tmpfs -o size=64k,mode=0700 ringmark-test \"$OUT\"
              head -c 40000 /dev/zero > \"$OUT/fill\"
@@ -394,7 +394,7 @@ fn a_small_disk() {
         command
             .args(["--mount", "sh", "-euc", &script])
             .env("OUT", &out);
-        let kept = left.stage.path("out.kept");
+        let kept = left.fixture.path("out.kept");
         let _ = fs::remove_dir_all(&kept);
         let done = run(&mut command, SOON).unwrap();
         fs::remove_dir_all(&out).unwrap();

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use c::{LIMIT, compile, compilers};
 use ringmark_decoder::Output;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::Stage;
 use ringmark_tests::{is_long, require_tools, run};
 
 /// Room for two pages, which a round fills four times; and room for all rounds.
@@ -20,14 +20,14 @@ const RINGS: [&str; 2] = [
 
 /// Runs it in both modes. All is accounted for, and nothing that was emitted outside of a pair of
 /// reservations is lost but by being overwritten.
-fn check(stage: &Stage, program: &Path, how: &str) {
+fn check(fixture: &Fixture, program: &Path, how: &str) {
     let rounds: u64 = if is_long() { 2000 } else { 20 };
     for ringmark in RINGS {
-        let mut command = stage.program(&program.to_string_lossy(), ringmark);
+        let mut command = fixture.program(&program.to_string_lossy(), ringmark);
         command.args([how, &rounds.to_string()]);
         let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
         let emitted: u64 = done.stdout_text().trim().parse().expect("a number");
-        let dump = read(&[stage.ring_file()]);
+        let dump = read(&[fixture.ring_file()]);
         let (mut events, mut lost) = (BTreeMap::new(), BTreeMap::new());
         for item in dump.events() {
             match item {
@@ -50,15 +50,15 @@ fn check(stage: &Stage, program: &Path, how: &str) {
             let counts = ["Outer", "aside.after"].map(|name| events[name]);
             assert_eq!(counts, [rounds, 300 * rounds + 1], "{what}");
         }
-        std::fs::remove_file(stage.ring_file()).expect("the ring file");
+        std::fs::remove_file(fixture.ring_file()).expect("the ring file");
     }
 }
 
 #[test]
 fn in_rust() {
-    let stage = Stage::new("any-order");
+    let fixture = Fixture::new("any-order");
     check(
-        &stage,
+        &fixture,
         Path::new(env!("CARGO_BIN_EXE_set_aside")),
         "crossed",
     );
@@ -69,11 +69,11 @@ fn in_c_inline_and_through_the_library() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("any-order-c");
+    let fixture = Fixture::new("any-order-c");
     for compiler in compilers() {
-        let program = compile(&stage, compiler, "crossed.c", "-O2", "crossed");
+        let program = compile(&fixture, compiler, "crossed.c", "-O2", "crossed");
         for how in ["inline", "call"] {
-            check(&stage, &program, how);
+            check(&fixture, &program, how);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use c::{GCC, LIMIT, compile, compilers};
 use ringmark_tests::binary::built_library;
-use ringmark_tests::stage::{Counters, SOON, Stage};
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::{is_long, require_tools, ringmark, run, workspace_root};
 use said::{events, lines};
 use serde_json::Value;
@@ -69,16 +69,16 @@ fn values_and_losses(all: Vec<String>) -> (Vec<String>, Vec<String>) {
     all.into_iter().partition(|line| !line.starts_with("lost "))
 }
 
-fn check_values(stage: &Stage, program: &Path, clock: &str, what: &str) {
-    let mut command = stage.command(program);
+fn check_values(fixture: &Fixture, program: &Path, clock: &str, what: &str) {
+    let mut command = fixture.command(program);
     command.arg(format!("{DISCARD},clock={clock}"));
     command.env("ASAN_OPTIONS", "detect_leaks=0");
     let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     assert_eq!(done.stderr_text(), "", "{what}");
     // One argument was evaluated: that of the event that was on.
     assert_eq!(done.stdout_text(), "evaluated 1\n", "{what}");
-    let ring_file = stage.ring_file();
-    let (values, losses) = values_and_losses(lines(stage, &ring_file));
+    let ring_file = fixture.ring_file();
+    let (values, losses) = values_and_losses(lines(fixture, &ring_file));
     assert_eq!(values, expected_values(), "{what}");
     assert_eq!(losses, ["lost oversize 1"], "{what}");
     std::fs::remove_file(ring_file).expect("the ring file");
@@ -89,7 +89,7 @@ fn values_are_right_under_every_compiler_and_sanitizer() {
     if !require_tools(&["gcc", "g++"]) {
         return;
     }
-    let stage = Stage::new("c-values");
+    let fixture = Fixture::new("c-values");
     for compiler in compilers() {
         for language in ["", "-x c++ "] {
             for (name, flags) in BUILDS {
@@ -98,12 +98,12 @@ fn values_are_right_under_every_compiler_and_sanitizer() {
                 }
                 let flags = format!("{language}{flags}");
                 let what = format!("{} {flags}", compiler.c);
-                let program = compile(&stage, compiler, "values.c", &flags, "values");
-                check_values(&stage, &program, "tsc", &what);
+                let program = compile(&fixture, compiler, "values.c", &flags, "values");
+                check_values(&fixture, &program, "tsc", &what);
                 if name.is_empty() && language.is_empty() {
                     let clocks = ["monotonic", "coarse", "none"];
                     for clock in clocks {
-                        check_values(&stage, &program, clock, &what);
+                        check_values(&fixture, &program, clock, &what);
                     }
                 }
             }
@@ -116,18 +116,18 @@ fn filters_know_types_before_they_happen() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("c-filter");
-    let program = compile(&stage, GCC, "values.c", "-O0", "values");
-    let mut command = stage.command(&program);
+    let fixture = Fixture::new("c-filter");
+    let program = compile(&fixture, GCC, "values.c", "-O0", "values");
+    let mut command = fixture.command(&program);
     command.args([DISCARD, "values=warn"]);
     let done = run(&mut command, LIMIT).expect("it starts").expect_code(0);
     assert_eq!(done.stdout_text(), "evaluated 0\n");
-    let ring_file = stage.ring_file();
+    let ring_file = fixture.ring_file();
     assert_eq!(
-        lines(&stage, &ring_file),
+        lines(&fixture, &ring_file),
         ["warned event warn {\"code\":9}"]
     );
-    let mut command = stage.command(&program);
+    let mut command = fixture.command(&program);
     command.arg("mode=neither");
     let done = run(&mut command, LIMIT).expect("it starts").expect_code(3);
     assert_eq!(
@@ -141,7 +141,7 @@ fn templates_exceptions_and_headers() {
     if !require_tools(&["g++"]) {
         return;
     }
-    let stage = Stage::new("c-cxx");
+    let fixture = Fixture::new("c-cxx");
     for compiler in compilers() {
         for flags in [
             "-O0",
@@ -151,10 +151,10 @@ fn templates_exceptions_and_headers() {
         .into_iter()
         .skip(usize::from(!is_long()))
         {
-            let program = compile(&stage, compiler, "cxx.cc cxx_second.cc", flags, "cxx");
-            let mut command = stage.program(&program.to_string_lossy(), DISCARD);
+            let program = compile(&fixture, compiler, "cxx.cc cxx_second.cc", flags, "cxx");
+            let mut command = fixture.program(&program.to_string_lossy(), DISCARD);
             let _ = run(&mut command, LIMIT).expect("it starts").expect_code(0);
-            let ring_file = stage.ring_file();
+            let ring_file = fixture.ring_file();
             let mut expected: Vec<String> = Vec::new();
             for number in 0..4 {
                 expected.push(format!("shared event info {{\"number\":{number}}}"));
@@ -165,7 +165,7 @@ fn templates_exceptions_and_headers() {
                 expected.push(format!("shared event info {{\"number\":{number}}}"));
             }
             assert_eq!(
-                lines(&stage, &ring_file),
+                lines(&fixture, &ring_file),
                 expected,
                 "{} {flags}",
                 compiler.cxx
@@ -193,9 +193,9 @@ fn number(value: &Value) -> u64 {
 
 impl Books {
     /// Every event is whole.
-    fn of(stage: &Stage, ring_file: &Path) -> Self {
+    fn of(fixture: &Fixture, ring_file: &Path) -> Self {
         let mut books = Self::default();
-        for event in events(stage, ring_file) {
+        for event in events(fixture, ring_file) {
             if event["kind"] == "lost" {
                 let cause = event["cause"].as_str().unwrap_or_default().to_owned();
                 *books.lost.entry(cause).or_default() += number(&event["count"]);
@@ -237,8 +237,8 @@ impl Books {
 }
 
 /// Runs `load` and returns what it says its handlers emitted.
-fn run_load(stage: &Stage, program: &Path, ringmark: &str, arguments: &str) -> u64 {
-    let mut command = stage.program(&program.to_string_lossy(), ringmark);
+fn run_load(fixture: &Fixture, program: &Path, ringmark: &str, arguments: &str) -> u64 {
+    let mut command = fixture.program(&program.to_string_lossy(), ringmark);
     command.args(arguments.split_whitespace());
     // The search for leaks stops threads, and says so when one comes or goes at that time.
     command.env("ASAN_OPTIONS", "detect_leaks=0");
@@ -254,15 +254,15 @@ fn threads_and_their_handlers() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("c-threads");
+    let fixture = Fixture::new("c-threads");
     let events = if is_long() { 20_000 } else { 1000 };
     for compiler in compilers() {
         for (_, flags) in BUILDS {
-            let program = compile(&stage, compiler, "load.c", flags, "load");
-            let handled = run_load(&stage, &program, DISCARD, &format!("threads 4 {events}"));
+            let program = compile(&fixture, compiler, "load.c", flags, "load");
+            let handled = run_load(&fixture, &program, DISCARD, &format!("threads 4 {events}"));
             let what = format!("{} {flags}", compiler.c);
-            let ring_file = stage.ring_file();
-            let books = Books::of(&stage, &ring_file);
+            let ring_file = fixture.ring_file();
+            let books = Books::of(&fixture, &ring_file);
             // Two in every sixteenth event, at least.
             assert!(handled >= 4 * 2 * (events / 16), "{what}: {handled}");
             books.expect(&[0, 1, 2, 3], 0..events, handled, &what);
@@ -276,18 +276,18 @@ fn a_handler_behind_every_instruction() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("c-steps");
+    let fixture = Fixture::new("c-steps");
     let (events, builds) = if is_long() { (1000, 2) } else { (15, 1) };
     let ringmark = "mode=discard,keep=always,page=4K,ring=16M,session=64M";
     for compiler in compilers() {
         for flags in ["-O2", "-O0"].into_iter().take(builds) {
-            let program = compile(&stage, compiler, "load.c", flags, "load");
-            let handled = run_load(&stage, &program, ringmark, &format!("steps {events}"));
+            let program = compile(&fixture, compiler, "load.c", flags, "load");
+            let handled = run_load(&fixture, &program, ringmark, &format!("steps {events}"));
             let what = format!("{} {flags}", compiler.c);
-            let ring_file = stage.ring_file();
+            let ring_file = fixture.ring_file();
             // The straight line alone has some forty instructions.
             assert!(handled > 30 * events, "{what}: {handled}");
-            Books::of(&stage, &ring_file).expect(&[0], 0..events, handled, &what);
+            Books::of(&fixture, &ring_file).expect(&[0], 0..events, handled, &what);
             std::fs::remove_file(ring_file).expect("the ring file");
         }
     }
@@ -298,15 +298,15 @@ fn a_forked_child_has_a_session_of_its_own() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("c-fork");
+    let fixture = Fixture::new("c-fork");
     for flags in ["-O2", BUILDS[1].1] {
-        let program = compile(&stage, GCC, "load.c", flags, "load");
-        run_load(&stage, &program, DISCARD, "fork 500");
-        let files = stage.ring_files();
+        let program = compile(&fixture, GCC, "load.c", flags, "load");
+        run_load(&fixture, &program, DISCARD, "fork 500");
+        let files = fixture.ring_files();
         assert_eq!(files.len(), 2, "{files:?}");
         let (mut parent, mut child) = (0, 0);
         for file in files {
-            let books = Books::of(&stage, &file);
+            let books = Books::of(&fixture, &file);
             if books.work.contains_key(&1) {
                 books.expect(&[1], 0..1000, 0, "parent");
                 parent += 1;
@@ -325,23 +325,23 @@ fn what_was_committed_survives_sigkill() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("c-kill");
-    let program = compile(&stage, GCC, "load.c", "-O2", "load");
+    let fixture = Fixture::new("c-kill");
+    let program = compile(&fixture, GCC, "load.c", "-O2", "load");
     let path = program.to_string_lossy();
     // In the middle of a record.
-    let died = stage.start(&path, DISCARD, "die 300").finish(LIMIT);
+    let died = fixture.start(&path, DISCARD, "die 300").finish(LIMIT);
     assert_eq!(died.code(), 137);
-    let ring_file = stage.ring_file();
-    Books::of(&stage, &ring_file).expect(&[0], 0..300, 0, "died");
+    let ring_file = fixture.ring_file();
+    Books::of(&fixture, &ring_file).expect(&[0], 0..300, 0, "died");
     std::fs::remove_file(ring_file).expect("the ring file");
     // From outside, anywhere. Overwrite mode: the newest are there.
-    let counters = Counters::new(stage.path("committed"));
-    let arguments = format!("forever {}", stage.path("committed").display());
-    let running = stage.start(&path, "mode=overwrite,ring=256K", &arguments);
+    let counters = Counters::new(fixture.path("committed"));
+    let arguments = format!("forever {}", fixture.path("committed").display());
+    let running = fixture.start(&path, "mode=overwrite,ring=256K", &arguments);
     counters.wait_for(1);
     let _ = running.kill().expect("it runs");
     let committed = counters.read(1)[0];
-    let books = Books::of(&stage, &stage.ring_file());
+    let books = Books::of(&fixture, &fixture.ring_file());
     let seqs = &books.work[&0];
     assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1));
     let last = *seqs.last().expect("events");
@@ -357,18 +357,18 @@ fn types_of_shared_objects_that_come_and_go() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("c-plugin");
-    let plugin = compile(&stage, GCC, "plugin.c", "-O2 -fPIC -shared", "plugin.so");
-    let host = compile(&stage, GCC, "host.c", "-O2", "host");
+    let fixture = Fixture::new("c-plugin");
+    let plugin = compile(&fixture, GCC, "plugin.c", "-O2 -fPIC -shared", "plugin.so");
+    let host = compile(&fixture, GCC, "host.c", "-O2", "host");
     let arguments = plugin.to_string_lossy();
-    let running = stage.start(&host.to_string_lossy(), DISCARD, &arguments);
+    let running = fixture.start(&host.to_string_lossy(), DISCARD, &arguments);
     let _ = running.finish(SOON).expect_code(0);
     let expected = [
         "host.called event info {\"n\":5}",
         "plugin.called event info {\"n\":2}",
         "plugin.called event info {\"n\":3}",
     ];
-    assert_eq!(lines(&stage, &stage.ring_file()), expected);
+    assert_eq!(lines(&fixture, &fixture.ring_file()), expected);
 }
 
 /// As a user has it: installed, found by pkg-config, linked both ways, recorded by `ringmark run`.
@@ -377,8 +377,8 @@ fn installed_library_and_examples() {
     if !require_tools(&["gcc", "g++", "pkg-config"]) {
         return;
     }
-    let stage = Stage::new("c-install");
-    let prefix = stage.path("prefix");
+    let fixture = Fixture::new("c-install");
+    let prefix = fixture.path("prefix");
     let built = built_library("ringmark-c", "libringmark_c.so");
     let mut install = Command::new(workspace_root().join("c-api/install.sh"));
     install
@@ -398,13 +398,13 @@ fn installed_library_and_examples() {
     let archived = format!("{include} {} -lpthread -ldl -lm", archive.display());
     for (compiler, source) in [("gcc", "hello.c"), ("g++", "hello.cc")] {
         for flags in [&flags, &archived] {
-            check_example(&stage, compiler, source, flags, &prefix.join("lib"));
+            check_example(&fixture, compiler, source, flags, &prefix.join("lib"));
         }
     }
 }
 
-fn check_example(stage: &Stage, compiler: &str, source: &str, flags: &str, libraries: &Path) {
-    let program = stage.path("hello");
+fn check_example(fixture: &Fixture, compiler: &str, source: &str, flags: &str, libraries: &Path) {
+    let program = fixture.path("hello");
     let mut command = Command::new(compiler);
     command.current_dir(workspace_root().join("c-api/examples"));
     command
@@ -412,8 +412,8 @@ fn check_example(stage: &Stage, compiler: &str, source: &str, flags: &str, libra
         .args(flags.split_whitespace());
     command.arg("-o").arg(&program);
     let _ = run(&mut command, LIMIT).expect(compiler).expect_code(0);
-    let dump = stage.path("hello.rmk");
-    let mut command = stage.command(ringmark().get_program());
+    let dump = fixture.path("hello.rmk");
+    let mut command = fixture.command(ringmark().get_program());
     command
         .args(["run", "-o"])
         .arg(&dump)

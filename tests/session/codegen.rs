@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ringmark_tests::code::{Instruction, compare_with_golden, compare_with_golden_of, disassemble};
-use ringmark_tests::stage::Stage;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{require_tools, run, workspace_root};
 
 const FUNCTIONS: [&str; 3] = [
@@ -36,9 +36,9 @@ fn straight_line_in_c_has_no_lock_fence_or_call() {
     if !require_tools(&["gcc", "objdump"]) {
         return;
     }
-    let stage = Stage::new("codegen-c");
+    let fixture = Fixture::new("codegen-c");
     for compiler in c::compilers() {
-        let program = c::compile(&stage, compiler, "hot_path.c", "-O2", "hot_path");
+        let program = c::compile(&fixture, compiler, "hot_path.c", "-O2", "hot_path");
         for function in FUNCTIONS.map(|function| format!("c_{function}")) {
             let code = disassemble(&program, &function);
             let line = straight_line(&code);
@@ -57,12 +57,12 @@ fn c_needs_no_more_instructions_than_rust() {
     if !require_tools(&["gcc", "valgrind"]) {
         return;
     }
-    let stage = Stage::new("codegen-count");
+    let fixture = Fixture::new("codegen-count");
     let in_rust = build();
-    let in_c = c::compile(&stage, c::GCC, "hot_path.c", "-O2", "hot_path");
+    let in_c = c::compile(&fixture, c::GCC, "hot_path.c", "-O2", "hot_path");
     for function in FUNCTIONS {
-        let rust = instructions(&stage, &in_rust, function, &[]);
-        let c = instructions(&stage, &in_c, &format!("c_{function}"), &[]);
+        let rust = instructions(&fixture, &in_rust, function, &[]);
+        let c = instructions(&fixture, &in_c, &format!("c_{function}"), &[]);
         println!("{function}: {rust:.2} instructions an event in Rust, {c:.2} in C");
         assert!(c > 20.0, "{function}: only {c} instructions: is it on?");
         assert!(c <= rust * 1.02, "{function}: {c} in C, {rust} in Rust");
@@ -76,13 +76,13 @@ fn an_event_in_an_old_page_needs_little_more() {
     if !require_tools(&["gcc", "valgrind"]) {
         return;
     }
-    let stage = Stage::new("codegen-old-page");
+    let fixture = Fixture::new("codegen-old-page");
     let in_rust = build();
-    let in_c = c::compile(&stage, c::GCC, "hot_path.c", "-O2", "hot_path");
+    let in_c = c::compile(&fixture, c::GCC, "hot_path.c", "-O2", "hot_path");
     for (program, prefix) in [(&in_rust, ""), (&in_c, "c_")] {
         let function = format!("{prefix}hot_path_event_u64");
-        let fresh = instructions(&stage, program, &function, &[]);
-        let old = instructions(&stage, program, &function, &["pause"]);
+        let fresh = instructions(&fixture, program, &function, &[]);
+        let old = instructions(&fixture, program, &function, &["pause"]);
         println!("{function}: {fresh:.2} instructions an event, {old:.2} in an old page");
         assert!(old > fresh + 20.0, "{function}: {old}: is the page old?");
         assert!(
@@ -94,13 +94,13 @@ fn an_event_in_an_old_page_needs_little_more() {
 
 /// Instructions per call of a function that the program calls a thousand times, with what it calls:
 /// the first event of a thread and the turns of pages are among them.
-fn instructions(stage: &Stage, program: &Path, function: &str, arguments: &[&str]) -> f64 {
-    let mut command = stage.program("valgrind", "mode=overwrite,keep=never");
+fn instructions(fixture: &Fixture, program: &Path, function: &str, arguments: &[&str]) -> f64 {
+    let mut command = fixture.program("valgrind", "mode=overwrite,keep=never");
     command.args(["--tool=callgrind", "--collect-atstart=no"]);
     command.arg(format!("--toggle-collect={function}"));
     command.arg(format!(
         "--callgrind-out-file={}",
-        stage.path("out").display()
+        fixture.path("out").display()
     ));
     command.arg(program).args(arguments);
     let done = run(&mut command, c::LIMIT)

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use ringmark_tests::stage::Stage;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{is_long, run};
 
 const DENY: &str = env!("CARGO_BIN_EXE_deny");
@@ -29,8 +29,8 @@ struct Batch {
 
 /// Denies every `step`th call, from the `first` on.
 fn deny(ringmark: &str, how: &str, error: i32, first: u64, step: u64) -> Batch {
-    let stage = Stage::new("denied");
-    let mut command = stage.program(DENY, ringmark);
+    let fixture = Fixture::new("denied");
+    let mut command = fixture.program(DENY, ringmark);
     command.args([how, &error.to_string(), &first.to_string()]);
     command.args([&step.to_string(), LIMIT_MS, PHASES]);
     let done = run(&mut command, Duration::from_secs(300)).unwrap();

@@ -8,31 +8,31 @@ use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode, SessionHeader};
 use ringmark_reader::{Access, Session};
 use ringmark_tests::Finished;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, run, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const KNOBS: &str = env!("CARGO_BIN_EXE_knobs");
 
-fn knobs(stage: &Stage, variables: &[(&str, &str)]) -> Finished {
-    let mut command = stage.command(KNOBS);
+fn knobs(fixture: &Fixture, variables: &[(&str, &str)]) -> Finished {
+    let mut command = fixture.command(KNOBS);
     command.args(["10", "0"]).envs(variables.iter().copied());
     run(&mut command, SOON).unwrap().expect_code(0)
 }
 
 /// What the program left beside its ring files: the reason why it is not traced.
-fn note(stage: &Stage) -> Option<String> {
-    let entries = fs::read_dir(stage.sessions()).ok()?;
+fn note(fixture: &Fixture) -> Option<String> {
+    let entries = fs::read_dir(fixture.sessions()).ok()?;
     let mut paths = entries.flatten().map(|e| e.path());
     let path = paths.find(|p| p.extension().is_some_and(|e| e == "off"))?;
     fs::read_to_string(path).ok()
 }
 
 /// How many events of each name are there; together with a session that stays.
-fn counts(stage: &Stage) -> BTreeMap<String, u64> {
+fn counts(fixture: &Fixture) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
-    for item in read(&stage.ring_files()).events() {
+    for item in read(&fixture.ring_files()).events() {
         if let ringmark_decoder::Output::Event(event) = item {
             let name = String::from_utf8_lossy(event.name()).into_owned();
             *found.entry(name).or_default() += 1;
@@ -41,20 +41,20 @@ fn counts(stage: &Stage) -> BTreeMap<String, u64> {
     found
 }
 
-fn names(stage: &Stage) -> Vec<String> {
-    counts(stage).into_keys().collect()
+fn names(fixture: &Fixture) -> Vec<String> {
+    counts(fixture).into_keys().collect()
 }
 
 #[test]
 fn off_unless_asked() {
     for variables in [&[][..], &[("RINGMARK", "0")], &[("RINGMARK", "")]] {
-        let stage = Stage::new("off");
-        let done = knobs(&stage, variables);
+        let fixture = Fixture::new("off");
+        let done = knobs(&fixture, variables);
         assert_eq!(
             (done.stdout_text(), done.stderr_text()),
             (String::new(), String::new())
         );
-        assert!(!stage.sessions().exists(), "{variables:?}");
+        assert!(!fixture.sessions().exists(), "{variables:?}");
     }
 }
 
@@ -86,16 +86,16 @@ fn a_bad_value_means_off_and_says_why() {
         ("colour=red", "found \"colour\""),
         ("mode", "found \"mode\""),
     ] {
-        let stage = Stage::new("bad");
-        let done = knobs(&stage, &[("RINGMARK", value)]);
+        let fixture = Fixture::new("bad");
+        let done = knobs(&fixture, &[("RINGMARK", value)]);
         assert_eq!(
             (done.stdout_text(), done.stderr_text()),
             (String::new(), String::new())
         );
-        assert_eq!(stage.ring_files().len(), 0, "{value}");
-        let said = note(&stage).unwrap_or_default();
+        assert_eq!(fixture.ring_files().len(), 0, "{value}");
+        let said = note(&fixture).unwrap_or_default();
         assert!(said.contains(expected), "{value}: {said}");
-        let done = knobs(&stage, &[("RINGMARK", value), ("RINGMARK_VERBOSE", "1")]);
+        let done = knobs(&fixture, &[("RINGMARK", value), ("RINGMARK_VERBOSE", "1")]);
         let said = done.stderr_text();
         assert!(
             said.starts_with("ringmark: tracing is off: "),
@@ -111,9 +111,9 @@ fn a_bad_value_means_off_and_says_why() {
 #[test]
 fn each_option_reaches_the_session() {
     let header = |ringmark: &str| -> SessionHeader {
-        let stage = Stage::new("options");
-        let program = stage.start(EMIT, ringmark, "0 10 hold=600000");
-        let header = *Session::open(&stage.ring_file(), Access::Observe)
+        let fixture = Fixture::new("options");
+        let program = fixture.start(EMIT, ringmark, "0 10 hold=600000");
+        let header = *Session::open(&fixture.ring_file(), Access::Observe)
             .unwrap()
             .header();
         drop(program);
@@ -150,9 +150,9 @@ fn each_option_reaches_the_session() {
 #[test]
 fn rings_are_as_large_as_said_in_half_of_a_session() {
     for ringmark in ["ring=32M,warm=1", "ring=32M,session=64M,warm=1"] {
-        let stage = Stage::new("large");
-        let program = stage.start(EMIT, ringmark, "0 10 hold=600000");
-        let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+        let fixture = Fixture::new("large");
+        let program = fixture.start(EMIT, ringmark, "0 10 hold=600000");
+        let session = Session::open(&fixture.ring_file(), Access::Observe).unwrap();
         let ring = wait_until(SOON, "its ring", || {
             let bytes = session.ring().slot(0)?.geometry().ring_bytes();
             (bytes > 0).then_some(bytes)
@@ -180,20 +180,20 @@ fn the_filter_speaks_of_levels_and_targets() {
         ("error,knobs::net=info", &["knobs.error", "knobs.info"]),
         ("info,knobs::db=off", &["knobs.info"]),
     ] {
-        let stage = Stage::new("filter");
+        let fixture = Fixture::new("filter");
         let ringmark = ("RINGMARK", "mode=overwrite,keep=always");
         // The variable of other libraries changes nothing.
         let variables = [ringmark, ("RINGMARK_FILTER", filter), ("RUST_LOG", "off")];
-        let _ = knobs(&stage, &variables);
-        assert_eq!(names(&stage), expected, "{filter}");
-        assert!(counts(&stage).values().all(|n| *n == 10));
+        let _ = knobs(&fixture, &variables);
+        assert_eq!(names(&fixture), expected, "{filter}");
+        assert!(counts(&fixture).values().all(|n| *n == 10));
     }
-    let stage = Stage::new("badfilter");
+    let fixture = Fixture::new("badfilter");
     let _ = knobs(
-        &stage,
+        &fixture,
         &[("RINGMARK", "1"), ("RINGMARK_FILTER", "knobs=loud")],
     );
-    let said = note(&stage).unwrap_or_default();
+    let said = note(&fixture).unwrap_or_default();
     assert!(
         said.contains("filter: found \"knobs=loud\", expected LEVEL or TARGET=LEVEL"),
         "{said}"
@@ -202,8 +202,8 @@ fn the_filter_speaks_of_levels_and_targets() {
 
 #[test]
 fn tags_and_the_service_are_attributes() {
-    let stage = Stage::new("tags");
-    let mut command = stage.program(EMIT, "mode=overwrite");
+    let fixture = Fixture::new("tags");
+    let mut command = fixture.program(EMIT, "mode=overwrite");
     command.args(["0", "10", "hold=600000"]).envs([
         ("RINGMARK_TAGS", "env=prod, zone=b ,,team=core"),
         ("OTEL_SERVICE_NAME", "shop"),
@@ -213,7 +213,7 @@ fn tags_and_the_service_are_attributes() {
         ),
     ]);
     let program = Running::start(&mut command).unwrap();
-    let session = Session::open(&stage.ring_file(), Access::Observe).unwrap();
+    let session = Session::open(&fixture.ring_file(), Access::Observe).unwrap();
     for tag in ["env=prod", "zone=b", "team=core"] {
         assert!(session.has_tag(tag), "{tag}");
     }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use ringmark_decoder::{Dump, Output};
 use ringmark_reader::{Access, Session, find};
 use ringmark_ring::identity::Liveness;
-use ringmark_tests::account::number;
+use ringmark_tests::delivery::number;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::wait::shortest;
 use ringmark_tests::{Finished, Running, wait_until};
 
@@ -20,8 +20,8 @@ const SMALL: &str = "ring=64K,page=4K,session=1M,warm=1,keep=always";
 /// What each part of the program emits.
 const EVENTS: u64 = 100;
 
-fn run(stage: &Stage, mode: &str, arguments: &str) -> Finished {
-    let program = stage.start(FORKS, &format!("mode={mode},{SMALL}"), arguments);
+fn run(fixture: &Fixture, mode: &str, arguments: &str) -> Finished {
+    let program = fixture.start(FORKS, &format!("mode={mode},{SMALL}"), arguments);
     let done = program.finish(3 * SOON).expect_code(0);
     assert_eq!(done.stderr_text(), "");
     done
@@ -57,8 +57,8 @@ fn events_and_losses(dump: &Dump) -> (BTreeMap<u32, u64>, u64) {
 
 /// As many sessions as processes, with this many events, in the order of size.
 #[track_caller]
-fn expect(stage: &Stage, expected: &[u64]) {
-    let files = stage.ring_files();
+fn expect(fixture: &Fixture, expected: &[u64]) {
+    let files = fixture.ring_files();
     assert_eq!(files.len(), expected.len(), "{files:?}");
     let dump = read(&files);
     let mut counts: Vec<_> = events_by_pid(&dump).into_values().collect();
@@ -69,31 +69,31 @@ fn expect(stage: &Stage, expected: &[u64]) {
 #[test]
 fn a_forked_child_has_a_session_of_its_own() {
     for mode in ["discard", "overwrite"] {
-        let stage = Stage::new("fork");
-        run(&stage, mode, "plain");
-        expect(&stage, &[EVENTS, 3 * EVENTS]);
+        let fixture = Fixture::new("fork");
+        run(&fixture, mode, "plain");
+        expect(&fixture, &[EVENTS, 3 * EVENTS]);
     }
 }
 
 #[test]
 fn so_has_the_child_of_the_child() {
-    let stage = Stage::new("nested");
-    run(&stage, "discard", "nested");
-    expect(&stage, &[EVENTS, EVENTS, 2 * EVENTS]);
+    let fixture = Fixture::new("nested");
+    run(&fixture, "discard", "nested");
+    expect(&fixture, &[EVENTS, EVENTS, 2 * EVENTS]);
 }
 
 #[test]
 fn a_child_is_not_traced_if_asked_for() {
-    let stage = Stage::new("off");
-    run(&stage, "discard,fork=off", "plain");
-    expect(&stage, &[3 * EVENTS]);
+    let fixture = Fixture::new("off");
+    run(&fixture, "discard,fork=off", "plain");
+    expect(&fixture, &[3 * EVENTS]);
 }
 
 #[test]
 fn other_threads_emit_during_every_fork() {
-    let stage = Stage::new("threaded");
-    run(&stage, "overwrite", "threaded 40");
-    let files = stage.ring_files();
+    let fixture = Fixture::new("threaded");
+    run(&fixture, "overwrite", "threaded 40");
+    let files = fixture.ring_files();
     assert_eq!(files.len(), 41);
     let parent: Vec<_> = files
         .iter()
@@ -132,35 +132,35 @@ fn is_largest(file: &std::path::Path, files: &[std::path::PathBuf]) -> bool {
 
 #[test]
 fn two_hundred_children_at_once() {
-    let stage = Stage::new("storm");
-    run(&stage, "discard,control=off", "storm 200");
+    let fixture = Fixture::new("storm");
+    run(&fixture, "discard,control=off", "storm 200");
     let mut expected = vec![EVENTS; 200];
     expected.push(2 * EVENTS);
-    expect(&stage, &expected);
+    expect(&fixture, &expected);
 }
 
 #[test]
 fn a_raw_clone_writes_nothing_and_counts() {
-    let stage = Stage::new("clone");
-    let done = run(&stage, "discard", "clone");
+    let fixture = Fixture::new("clone");
+    let done = run(&fixture, "discard", "clone");
     assert_eq!(done.stdout_text(), format!("{EVENTS}\n"));
-    expect(&stage, &[2 * EVENTS]);
+    expect(&fixture, &[2 * EVENTS]);
 }
 
 #[test]
 fn a_command_is_a_session_and_its_parent_stays_one() {
-    let stage = Stage::new("command");
-    run(&stage, "discard", "command");
-    expect(&stage, &[EVENTS, 2 * EVENTS]);
+    let fixture = Fixture::new("command");
+    run(&fixture, "discard", "command");
+    expect(&fixture, &[EVENTS, 2 * EVENTS]);
 }
 
 #[test]
 fn exec_ends_a_session_and_the_new_program_has_its_own() {
-    let stage = Stage::new("exec");
-    let program = stage.start(FORKS, &format!("mode=discard,{SMALL}"), "exec");
+    let fixture = Fixture::new("exec");
+    let program = fixture.start(FORKS, &format!("mode=discard,{SMALL}"), "exec");
     let pid = program.id();
     let _ = program.finish(SOON).expect_code(0);
-    let files = stage.ring_files();
+    let files = fixture.ring_files();
     assert_eq!(files.len(), 2);
     let dump = read(&files);
     assert!(dump.sessions.iter().all(|s| s.pid() == pid));
@@ -179,11 +179,11 @@ fn a_dead_parent_is_dead_while_a_silent_child_holds_its_files() {
 
 /// How long it took until its death was found.
 fn kill_a_parent() -> Duration {
-    let stage = Stage::new("silent");
-    let mut command = stage.program(FORKS, &format!("mode=discard,{SMALL}"));
+    let fixture = Fixture::new("silent");
+    let mut command = fixture.program(FORKS, &format!("mode=discard,{SMALL}"));
     command.arg("silent").stdin(Stdio::piped());
     let program = Running::start(&mut command).unwrap();
-    let ring_file = stage.ring_file();
+    let ring_file = fixture.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     wait_until(SOON, "the child", || children_of(program.id()));
     assert_eq!(session.liveness(), Liveness::Alive);
@@ -195,9 +195,9 @@ fn kill_a_parent() -> Duration {
     });
     let found = killed.elapsed();
     assert_eq!(session.liveness(), Liveness::Dead);
-    assert_eq!(find::in_directory(&stage.sessions()).unwrap().len(), 1);
+    assert_eq!(find::in_directory(&fixture.sessions()).unwrap().len(), 1);
     drop(program);
-    expect(&stage, &[EVENTS]);
+    expect(&fixture, &[EVENTS]);
     found
 }
 
@@ -209,10 +209,10 @@ fn children_of(pid: u32) -> Option<()> {
 
 #[test]
 fn what_a_child_does_with_its_parents_handles_stays_in_the_child() {
-    let stage = Stage::new("reserved");
+    let fixture = Fixture::new("reserved");
     // During this the parent's own helper makes no ring ready.
     let ringmark = format!("mode=overwrite,{}", SMALL.replace("warm=1", "warm=0"));
-    let done = stage.start(FORKS, &ringmark, "reserved").finish(SOON);
+    let done = fixture.start(FORKS, &ringmark, "reserved").finish(SOON);
     let done = done.expect_code(0);
     let (changed, places) = (done.stdout_text(), done.stderr_text());
     assert_eq!(changed.trim(), "0", "bytes of the parent changed: {places}");
@@ -220,7 +220,7 @@ fn what_a_child_does_with_its_parents_handles_stays_in_the_child() {
 
 #[test]
 fn a_fork_while_the_session_starts_leaves_no_lock_taken() {
-    let stage = Stage::new("starting");
-    let done = run(&stage, "overwrite", "starting 150");
+    let fixture = Fixture::new("starting");
+    let done = run(&fixture, "overwrite", "starting 150");
     assert_eq!(done.stdout_text().trim(), "0", "children got stuck");
 }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 
 use ringmark_decoder::{Dump, Event, Output};
 use ringmark_format::schema::Shape;
-use ringmark_tests::account::number;
+use ringmark_tests::delivery::number;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{SOON, Stage};
 
 const FORKS: &str = env!("CARGO_BIN_EXE_traced_forks");
 /// Small sessions that stay: dead ones beyond 64 MiB would be cleared away.
 const SMALL: &str = "mode=overwrite,ring=64K,page=4K,session=1M,warm=1,keep=always";
 
-fn run(stage: &Stage, arguments: &str) -> String {
-    let program = stage.start(FORKS, SMALL, arguments);
+fn run(fixture: &Fixture, arguments: &str) -> String {
+    let program = fixture.start(FORKS, SMALL, arguments);
     let done = program.finish(8 * SOON).expect_code(0);
     assert_eq!(done.stderr_text(), "");
     done.stdout_text()
@@ -32,12 +32,12 @@ fn events(dump: &Dump) -> Vec<Event<'_>> {
 fn a_fork_while_threads_meet_new_sites_leaves_no_child_stuck() {
     const ROUNDS: usize = 6;
     const CHILDREN: usize = 6;
-    let stage = Stage::new("sites");
-    let said = run(&stage, &format!("sites {ROUNDS}"));
+    let fixture = Fixture::new("sites");
+    let said = run(&fixture, &format!("sites {ROUNDS}"));
     let (stuck, sites) = said.trim().split_once(" of ").expect("two numbers");
     assert_eq!(stuck, "0", "children got stuck");
     let sites: u64 = sites.parse().expect("a number");
-    let dump = read(&stage.ring_files());
+    let dump = read(&fixture.ring_files());
     let mut counts = BTreeMap::<u32, u64>::new();
     for event in events(&dump) {
         let pid = event.session.pid();
@@ -53,9 +53,9 @@ fn a_fork_while_threads_meet_new_sites_leaves_no_child_stuck() {
 
 #[test]
 fn a_child_begins_with_a_span() {
-    let stage = Stage::new("spans");
-    run(&stage, "spans");
-    let dump = read(&stage.ring_files());
+    let fixture = Fixture::new("spans");
+    run(&fixture, "spans");
+    let dump = read(&fixture.ring_files());
     let events = events(&dump);
     let first = events.iter().find(|e| e.name() == b"forked.native");
     let start = first.expect("the parent's span").wall_ns();

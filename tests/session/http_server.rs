@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ringmark_decoder::{Dump, Event, Output};
 use ringmark_format::schema::Shape;
-use ringmark_tests::account::number;
+use ringmark_tests::delivery::number;
+use ringmark_tests::fixture::{Fixture, stop_recorder};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Stage, stop_recorder};
 use ringmark_tests::{Finished, Running, binary, is_long};
 use serde_json::Value;
 
@@ -41,19 +41,19 @@ fn ten_thousand_concurrent_requests() {
 }
 
 fn serve(level: &str) -> (Value, Dump) {
-    let stage = Stage::new("http");
-    let path = stage.path("a.rmk");
-    let recorder = stage.recorder(RECORDER, &path, None).unwrap();
-    let server = run_server(&stage, level);
+    let fixture = Fixture::new("http");
+    let path = fixture.path("a.rmk");
+    let recorder = fixture.recorder(RECORDER, &path, None).unwrap();
+    let server = run_server(&fixture, level);
     let _ = stop_recorder(recorder, LONG);
     let said = serde_json::from_slice(&server.stdout).expect("a line of JSON");
     (said, decode(&[path]))
 }
 
-fn run_server(stage: &Stage, level: &str) -> Finished {
+fn run_server(fixture: &Fixture, level: &str) -> Finished {
     let exe = binary::built("ringmark-test-http", "http-server");
     let ringmark = "mode=discard,ring=16M,session=512M";
-    let mut command = stage.program(&text(&exe), ringmark);
+    let mut command = fixture.program(&text(&exe), ringmark);
     command.args([REQUESTS.to_string(), CONNECTIONS.to_string()]);
     command.env("RINGMARK_FILTER", level);
     let server = Running::start(&mut command).expect("a server that starts");

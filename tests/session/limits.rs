@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use ringmark_format::attribute::tag;
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::{decode, read};
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, binary, is_long, require_tools, run, wait_until};
 use rustix::process::Signal;
 
@@ -18,21 +18,21 @@ const SESSIONS: [&str; 2] = [
     "mode=discard,control=off,keep=always",
 ];
 
-fn odd(stage: &Stage, ringmark: &str, arguments: &[&str]) -> Finished {
-    let mut command = stage.program(ODD, ringmark);
+fn odd(fixture: &Fixture, ringmark: &str, arguments: &[&str]) -> Finished {
+    let mut command = fixture.program(ODD, ringmark);
     run(command.args(arguments), SOON).unwrap()
 }
 
 /// The reason that a program left, which is not traced.
-fn note(stage: &Stage) -> Option<String> {
-    let entries = fs::read_dir(stage.sessions()).ok()?.flatten();
+fn note(fixture: &Fixture) -> Option<String> {
+    let entries = fs::read_dir(fixture.sessions()).ok()?.flatten();
     let mut paths = entries.map(|entry| entry.path());
     let path = paths.find(|path| path.extension().is_some_and(|e| e == "off"))?;
     fs::read_to_string(path).ok()
 }
 
 fn delivered_and_lost(file: &Path) -> u64 {
-    let account = Account::of(&read(&[file.to_owned()]));
+    let account = Delivery::of(&read(&[file.to_owned()]));
     account.delivered() + account.lost()
 }
 
@@ -40,12 +40,12 @@ fn delivered_and_lost(file: &Path) -> u64 {
 /// traced; then all its events are there or counted.
 fn under(what: u32, value: u64, ringmark: &str) -> Option<bool> {
     let arguments = ["limit", &what.to_string(), &value.to_string()];
-    let stage = Stage::new("limit");
-    let untraced = odd(&stage, "0", &arguments);
+    let fixture = Fixture::new("limit");
+    let untraced = odd(&fixture, "0", &arguments);
     if untraced.code() != 0 {
         return None;
     }
-    let done = odd(&stage, ringmark, &arguments);
+    let done = odd(&fixture, ringmark, &arguments);
     let place = format!("RINGMARK={ringmark} limit {what} {value}");
     let said = done.stdout_text();
     assert_eq!(
@@ -55,13 +55,13 @@ fn under(what: u32, value: u64, ringmark: &str) -> Option<bool> {
     );
     let (is_on, events) = said.trim().split_once(' ').unwrap();
     if is_on == "true" {
-        let sum = delivered_and_lost(&stage.ring_file());
+        let sum = delivered_and_lost(&fixture.ring_file());
         assert_eq!(sum, events.parse::<u64>().unwrap(), "{place}");
     } else {
-        assert_eq!(stage.ring_files().len(), 0, "{place}");
+        assert_eq!(fixture.ring_files().len(), 0, "{place}");
         let is_out_of_files = what == libc::RLIMIT_NOFILE;
         assert!(
-            note(&stage).is_some() || is_out_of_files,
+            note(&fixture).is_some() || is_out_of_files,
             "{place}: no reason"
         );
     }
@@ -108,23 +108,23 @@ fn no_further_thread() {
         return;
     }
     // Root may have any number; no other process here has this uid.
-    let stage = Stage::new("nproc");
+    let fixture = Fixture::new("nproc");
     let uid = (3_000_000 + std::process::id()).to_string();
-    fs::create_dir(stage.sessions()).unwrap();
-    std::os::unix::fs::chown(stage.sessions(), uid.parse().ok(), None).unwrap();
+    fs::create_dir(fixture.sessions()).unwrap();
+    std::os::unix::fs::chown(fixture.sessions(), uid.parse().ok(), None).unwrap();
     fs::set_permissions(
-        stage.path("."),
+        fixture.path("."),
         std::os::unix::fs::PermissionsExt::from_mode(0o755),
     )
     .unwrap();
-    let mut command = stage.program("setpriv", SESSIONS[0]);
+    let mut command = fixture.program("setpriv", SESSIONS[0]);
     command.args(["--reuid", &uid, "--clear-groups", ODD, "limit"]);
     command.args([&libc::RLIMIT_NPROC.to_string(), "1"]);
     let done = run(&mut command, SOON).unwrap().expect_code(0);
     let said = (done.stdout_text(), done.stderr_text());
     assert_eq!(said, ("true 1000\n".to_owned(), String::new()));
-    let dump = read(&stage.ring_files());
-    assert_eq!(Account::of(&dump).delivered(), 1000);
+    let dump = read(&fixture.ring_files());
+    assert_eq!(Delivery::of(&dump).delivered(), 1000);
     let session = &dump.sessions[0];
     let notice = session.attribute(tag::NOTICE).unwrap_or_default();
     let notice = String::from_utf8_lossy(notice);
@@ -142,10 +142,10 @@ fn what_is_printed_without_standard_output_lands_in_no_ring_file() {
             "mode=overwrite,keep=always",
             "mode=discard,control=off,keep=always",
         ] {
-            let stage = Stage::new("closed");
+            let fixture = Fixture::new("closed");
             let mask = mask.to_string();
-            let _ = odd(&stage, ringmark, &["closed", &mask]).expect_code(0);
-            assert_eq!(delivered_and_lost(&stage.ring_file()), 2000, "{mask}");
+            let _ = odd(&fixture, ringmark, &["closed", &mask]).expect_code(0);
+            assert_eq!(delivered_and_lost(&fixture.ring_file()), 2000, "{mask}");
         }
     }
 }
@@ -156,23 +156,23 @@ fn a_daemon_that_closed_all_descriptors_keeps_its_files_and_its_trace() {
         "mode=overwrite,keep=always",
         "mode=discard,control=off,warm=0,keep=always",
     ] {
-        let stage = Stage::new("daemon");
-        let file = stage.path("log");
+        let fixture = Fixture::new("daemon");
+        let file = fixture.path("log");
         fs::write(&file, "its own").unwrap();
-        let done = odd(&stage, ringmark, &["daemon", &file.display().to_string()]);
+        let done = odd(&fixture, ringmark, &["daemon", &file.display().to_string()]);
         assert_eq!(done.expect_code(0).stdout_text(), "true 2000\n");
         assert_eq!(fs::read(&file).unwrap(), b"its own");
-        let account = Account::of(&read(&stage.ring_files()));
+        let account = Delivery::of(&read(&fixture.ring_files()));
         assert_eq!(account.delivered(), 2000, "{account:?}");
     }
 }
 
 /// `record --all` that may have few files open.
-fn record_all(stage: &Stage, files: u32) -> Running {
-    let mut command = stage.command("prlimit");
+fn record_all(fixture: &Fixture, files: u32) -> Running {
+    let mut command = fixture.command("prlimit");
     command.arg(format!("--nofile={files}:{files}"));
     command.arg(binary::path()).args(["record", "--all", "-o"]);
-    Running::start(command.arg(stage.path("all.rmk"))).unwrap()
+    Running::start(command.arg(fixture.path("all.rmk"))).unwrap()
 }
 
 #[test]
@@ -180,23 +180,23 @@ fn a_recorder_out_of_descriptors_comes_back_to_what_it_left() {
     if !require_tools(&["prlimit"]) {
         return;
     }
-    let stage = Stage::new("short-recorder");
+    let fixture = Fixture::new("short-recorder");
     let ringmark = "mode=discard,control=off,ring=64K,session=1M";
     let programs: Vec<_> = (0..12)
-        .map(|_| stage.start(EMIT, ringmark, "1 100"))
+        .map(|_| fixture.start(EMIT, ringmark, "1 100"))
         .collect();
     for program in programs {
         let _ = program.finish(SOON).expect_code(0);
     }
-    assert_eq!(stage.ring_files().len(), 12);
-    let recorder = record_all(&stage, 16);
+    assert_eq!(fixture.ring_files().len(), 12);
+    let recorder = record_all(&fixture, 16);
     wait_until(3 * SOON, "every session to be recorded", || {
-        stage.ring_files().is_empty().then_some(())
+        fixture.ring_files().is_empty().then_some(())
     });
     recorder.signal(Signal::INT).unwrap();
     let said = recorder.finish(SOON).expect_code(0).stderr_text();
     assert!(said.contains("Too many open files"), "{said}");
-    let account = Account::of(&decode(&[stage.path("all.rmk")]));
+    let account = Delivery::of(&decode(&[fixture.path("all.rmk")]));
     assert_eq!((account.delivered(), account.lost()), (1200, 0));
 }
 
@@ -205,15 +205,15 @@ fn sessions_left_out_for_want_of_descriptors_are_told() {
     if !require_tools(&["prlimit"]) {
         return;
     }
-    let stage = Stage::new("short-recorder-live");
-    let start = |_| stage.start(EMIT, "control=off", "1 1000000000 burst=10 pause=1000");
+    let fixture = Fixture::new("short-recorder-live");
+    let start = |_| fixture.start(EMIT, "control=off", "1 1000000000 burst=10 pause=1000");
     let programs: Vec<_> = (0..12).map(start).collect();
     wait_until(SOON, "every session", || {
-        (stage.ring_files().len() == 12).then_some(())
+        (fixture.ring_files().len() == 12).then_some(())
     });
-    let recorder = record_all(&stage, 16);
+    let recorder = record_all(&fixture, 16);
     wait_until(SOON, "a dump", || {
-        fs::metadata(stage.path("all.rmk"))
+        fs::metadata(fixture.path("all.rmk"))
             .ok()
             .filter(|about| about.len() > 0)
     });

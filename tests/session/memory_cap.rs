@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use ringmark_format::attribute::tag;
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{Finished, require_namespaces, require_tools, run};
 use rustix::process::geteuid;
 
@@ -22,12 +22,12 @@ fn need_root(what: &str) {
 }
 
 /// Runs a shell script in a mount namespace of its own, in which `$DIR` is the session directory.
-fn in_own_mounts(stage: &Stage, script: &str) -> Finished {
-    let mut command = stage.command("unshare");
+fn in_own_mounts(fixture: &Fixture, script: &str) -> Finished {
+    let mut command = fixture.command("unshare");
     command.args(["--mount", "sh", "-euc", script]);
-    command.env("DIR", stage.sessions());
-    fs::create_dir_all(stage.sessions()).unwrap();
-    fs::set_permissions(stage.sessions(), fs::Permissions::from_mode(0o700)).unwrap();
+    command.env("DIR", fixture.sessions());
+    fs::create_dir_all(fixture.sessions()).unwrap();
+    fs::set_permissions(fixture.sessions(), fs::Permissions::from_mode(0o700)).unwrap();
     run(&mut command, 3 * SOON).unwrap()
 }
 
@@ -43,9 +43,9 @@ fn expect_silent(done: Finished) {
 
 /// Emits into a tmpfs of 2 MiB of which `free` bytes are left, reads what is there, and returns
 /// what became of the session: its size and its books, or `None` where tracing was off.
-fn with_free_bytes(free: u64, ringmark: &str) -> Option<(u64, Account)> {
-    let stage = Stage::new("full");
-    let dump = stage.path("a.rmk");
+fn with_free_bytes(free: u64, ringmark: &str) -> Option<(u64, Delivery)> {
+    let fixture = Fixture::new("full");
+    let dump = fixture.path("a.rmk");
     let fill = (2 << 20) - free;
     let script = format!(
         "mount -t tmpfs -o size=2m,mode=0700 ringmark-test \"$DIR\"
@@ -57,7 +57,7 @@ fn with_free_bytes(free: u64, ringmark: &str) -> Option<(u64, Account)> {
          done",
         dump = dump.display()
     );
-    expect_silent(in_own_mounts(&stage, &script));
+    expect_silent(in_own_mounts(&fixture, &script));
     if !dump.exists() {
         return None;
     }
@@ -69,7 +69,7 @@ fn with_free_bytes(free: u64, ringmark: &str) -> Option<(u64, Account)> {
         notice.contains("a quarter of the filesystem's free space"),
         "{notice}"
     );
-    let account = Account::of(&decoded);
+    let account = Delivery::of(&decoded);
     assert_eq!(
         account.delivered() + account.lost(),
         3 * EVENTS,
@@ -105,9 +105,9 @@ fn a_tmpfs_that_fills_up_later_costs_events_and_nothing_else() {
         return;
     }
     need_root("to mount a small tmpfs in a namespace of its own");
-    let stage = Stage::new("later");
-    let dump = stage.path("a.rmk");
-    let counters = Counters::new(stage.path("counters"));
+    let fixture = Fixture::new("later");
+    let dump = fixture.path("a.rmk");
+    let counters = Counters::new(fixture.path("counters"));
     // The session starts with room enough; when its threads emit, there is none left.
     let script = format!(
         "mount -t tmpfs -o size=8m,mode=0700 ringmark-test \"$DIR\"
@@ -121,8 +121,8 @@ fn a_tmpfs_that_fills_up_later_costs_events_and_nothing_else() {
         go = counters.go_in_shell(),
         dump = dump.display()
     );
-    expect_silent(in_own_mounts(&stage, &script));
-    let account = Account::of(&decode(&[dump]));
+    expect_silent(in_own_mounts(&fixture, &script));
+    let account = Delivery::of(&decode(&[dump]));
     println!("delivered {}, lost {}", account.delivered(), account.lost());
     assert_eq!((account.delivered(), account.lost()), (0, 12 * EVENTS));
     assert_eq!(account.elsewhere.get("no memory"), Some(&(12 * EVENTS)));
@@ -134,23 +134,23 @@ fn a_read_only_directory_switches_it_off() {
         return;
     }
     need_root("to mount a read-only tmpfs in a namespace of its own");
-    let stage = Stage::new("readonly");
+    let fixture = Fixture::new("readonly");
     let script = format!(
         "mount -t tmpfs -o ro,mode=0700 ringmark-test \"$DIR\"
          RINGMARK=1 {EMIT} 2 {EVENTS}
          RINGMARK=1 RINGMARK_VERBOSE=1 {EMIT} 2 {EVENTS} 2> {}",
-        stage.path("said").display()
+        fixture.path("said").display()
     );
-    expect_silent(in_own_mounts(&stage, &script));
-    let said = fs::read_to_string(stage.path("said")).unwrap();
+    expect_silent(in_own_mounts(&fixture, &script));
+    let said = fs::read_to_string(fixture.path("said")).unwrap();
     assert!(said.contains("Read-only file system"), "{said}");
 }
 
 #[test]
 fn little_address_space_never_hurts_the_program() {
-    let stage = Stage::new("rlimit");
+    let fixture = Fixture::new("rlimit");
     let run_with = |limit_kib: u64, ringmark: &str| {
-        let mut command = stage.program("sh", ringmark);
+        let mut command = fixture.program("sh", ringmark);
         let script = format!("ulimit -v {limit_kib} && exec {EMIT} 0 {EVENTS}");
         command.args(["-c", &script]);
         run(&mut command, SOON).unwrap()
@@ -162,8 +162,8 @@ fn little_address_space_never_hurts_the_program() {
         }
         untraced += 1;
         expect_silent(run_with(limit_kib, "mode=overwrite,keep=always"));
-        traced += stage.ring_files().len();
-        fs::remove_dir_all(stage.sessions()).unwrap_or(());
+        traced += fixture.ring_files().len();
+        fs::remove_dir_all(fixture.sessions()).unwrap_or(());
     }
     println!("{untraced} limits that the program lives with, {traced} of them traced");
     assert!(untraced > 20 && traced > 0 && traced < untraced);
@@ -171,16 +171,16 @@ fn little_address_space_never_hurts_the_program() {
 
 #[test]
 fn a_limit_on_file_sizes_never_hurts_the_program() {
-    let stage = Stage::new("fsize");
+    let fixture = Fixture::new("fsize");
     for blocks in [0, 1, 8, 100, 200, 400, 4000] {
         for memfd in ["", ",memfd=on"] {
-            let mut command = stage.program("sh", &format!("mode=overwrite,keep=always{memfd}"));
+            let mut command = fixture.program("sh", &format!("mode=overwrite,keep=always{memfd}"));
             let script = format!("ulimit -f {blocks} && exec {EMIT} 0 {EVENTS}");
             command.args(["-c", &script]);
             expect_silent(run(&mut command, SOON).unwrap());
         }
     }
-    assert!(!stage.ring_files().is_empty(), "none of them was traced");
+    assert!(!fixture.ring_files().is_empty(), "none of them was traced");
 }
 
 /// What a program with this uid says when it is traced into `dir`.
@@ -209,10 +209,10 @@ fn links_foreign_owners_and_open_directories_are_refused() {
     }
     need_root("to run as two users");
     const NOBODY: u32 = 65534;
-    let stage = Stage::new("refused");
-    fs::set_permissions(stage.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+    let fixture = Fixture::new("refused");
+    fs::set_permissions(fixture.path("."), fs::Permissions::from_mode(0o755)).unwrap();
     let make = |name: &str, owner: u32, mode: u32| {
-        let dir = stage.path(name);
+        let dir = fixture.path(name);
         fs::create_dir(&dir).unwrap();
         chown(&dir, Some(owner), Some(owner)).unwrap();
         fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
@@ -220,7 +220,7 @@ fn links_foreign_owners_and_open_directories_are_refused() {
     };
     let (roots, nobodys) = (make("roots", 0, 0o755), make("nobodys", NOBODY, 0o700));
     let open = make("open", NOBODY, 0o777);
-    let link = stage.path("link");
+    let link = fixture.path("link");
     symlink(&nobodys, &link).unwrap();
     for (uid, dir, expected) in [
         (NOBODY, &roots, "belongs to uid 0, expected 65534"),
@@ -251,11 +251,11 @@ fn links_foreign_owners_and_open_directories_are_refused() {
 
 #[test]
 fn ring_files_are_for_their_owner_alone() {
-    let stage = Stage::new("mode");
-    let program = stage.start(EMIT, "1", "0 10 hold=600000");
-    let about = fs::metadata(stage.ring_file()).unwrap();
+    let fixture = Fixture::new("mode");
+    let program = fixture.start(EMIT, "1", "0 10 hold=600000");
+    let about = fs::metadata(fixture.ring_file()).unwrap();
     assert_eq!(about.mode() & 0o7777, 0o600);
-    let dir = fs::metadata(stage.sessions()).unwrap();
+    let dir = fs::metadata(fixture.sessions()).unwrap();
     assert_eq!(dir.mode() & 0o7777, 0o700);
     drop(program);
 }

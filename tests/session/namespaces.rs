@@ -10,9 +10,9 @@ use ringmark_decoder::Output;
 use ringmark_reader::{Access, Session};
 use ringmark_ring::clean;
 use ringmark_ring::identity::{self, Liveness};
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON, wait_until_mapped};
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{Counters, SOON, Stage, wait_until_mapped};
 use ringmark_tests::wait::shortest;
 use ringmark_tests::{Running, require_namespaces, require_tools, run, wait_until};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -32,14 +32,14 @@ struct First {
 }
 
 impl First {
-    fn start(stage: &Stage, name: &str, known: &[&Path]) -> Self {
-        let counters = Counters::new(stage.path(name));
-        let mut command = stage.program("unshare", RINGMARK);
+    fn start(fixture: &Fixture, name: &str, known: &[&Path]) -> Self {
+        let counters = Counters::new(fixture.path(name));
+        let mut command = fixture.program("unshare", RINGMARK);
         command.args(["--pid", "--fork", "--kill-child", EMIT, "1", "1000000000"]);
         let container = Running::start(command.arg(counters.argument())).unwrap();
         counters.wait_for(1);
         let is_new = |path: &PathBuf| !known.contains(&path.as_path());
-        let ring_file = stage.ring_files().into_iter().find(is_new).unwrap();
+        let ring_file = fixture.ring_files().into_iter().find(is_new).unwrap();
         Self {
             container,
             counters,
@@ -73,9 +73,9 @@ fn two_first_processes_in_one_directory_are_not_mixed_up() {
 
 /// How long it took until the death of one of them was found.
 fn two_first_processes() -> Duration {
-    let stage = Stage::new("pidns");
-    let one = First::start(&stage, "one", &[]);
-    let two = First::start(&stage, "two", &[&one.ring_file]);
+    let fixture = Fixture::new("pidns");
+    let one = First::start(&fixture, "one", &[]);
+    let two = First::start(&fixture, "two", &[&one.ring_file]);
     let (a, b) = (one.session(), two.session());
     assert_eq!((a.pid(), b.pid()), (1, 1));
     assert_ne!(a.header().pid_namespace, b.header().pid_namespace);
@@ -90,7 +90,7 @@ fn two_first_processes() -> Duration {
     });
     let found = killed.elapsed();
     assert_eq!(b.liveness(), Liveness::Alive);
-    let account = Account::of(&read(std::slice::from_ref(&one.ring_file)));
+    let account = Delivery::of(&read(std::slice::from_ref(&one.ring_file)));
     account.expect_ledger(&one.counters.ledger(1));
     two.kill();
     wait_until(SOON, "its death", || b.process_ended().then_some(()));
@@ -99,9 +99,9 @@ fn two_first_processes() -> Duration {
 
 #[test]
 fn a_process_that_closed_all_its_descriptors_is_alive() {
-    let stage = Stage::new("closed");
-    let program = stage.start(FORKS, "mode=discard,ring=64K,page=4K,session=4M", "close");
-    let ring_file = stage.ring_file();
+    let fixture = Fixture::new("closed");
+    let program = fixture.start(FORKS, "mode=discard,ring=64K,page=4K,session=4M", "close");
+    let ring_file = fixture.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     // 100 before, 100 behind: the ring that it has stays usable. Another thread finds none.
     wait_until(SOON, "its events", || {
@@ -116,9 +116,9 @@ fn a_process_that_closed_all_its_descriptors_is_alive() {
 }
 
 /// A command that runs `script` in a pid namespace of its own, which has `/proc`.
-fn namespace(stage: &Stage, ringmark: &str, script: &str) -> Command {
+fn namespace(fixture: &Fixture, ringmark: &str, script: &str) -> Command {
     assert!(geteuid().is_root(), "needs root: a pid namespace");
-    let mut command = stage.program("unshare", ringmark);
+    let mut command = fixture.program("unshare", ringmark);
     let options = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     command.args(options).args(["sh", "-c", script]);
     command
@@ -141,10 +141,10 @@ fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
     if !require_namespaces(&["unshare"]) {
         return;
     }
-    let stage = Stage::new("elsewhere");
-    let command = &mut namespace(&stage, RINGMARK, &format!("{FORKS} close & wait"));
+    let fixture = Fixture::new("elsewhere");
+    let command = &mut namespace(&fixture, RINGMARK, &format!("{FORKS} close & wait"));
     let container = Running::start(command).unwrap();
-    let ring_file = stage.ring_file();
+    let ring_file = fixture.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     wait_until(SOON, "its events", || {
         let dump = read(std::slice::from_ref(&ring_file));
@@ -157,10 +157,10 @@ fn one_elsewhere_that_closed_all_its_descriptors_is_alive() {
     );
     assert_eq!(session.liveness(), Liveness::Alive);
     assert!(!session.process_ended());
-    assert_eq!(clean::dead_sessions(&stage.sessions()), []);
+    assert_eq!(clean::dead_sessions(&fixture.sessions()), []);
     kill_process(only_child_of_init(&container), Signal::KILL).unwrap();
     wait_until(SOON, "its death", || session.process_ended().then_some(()));
-    assert_eq!(clean::dead_sessions(&stage.sessions()).len(), 1);
+    assert_eq!(clean::dead_sessions(&fixture.sessions()).len(), 1);
 }
 
 /// Containers are shown a boot id of their own: it says nothing of who lives.
@@ -170,25 +170,25 @@ fn a_process_with_another_boot_id_is_alive() {
         return;
     }
     assert!(geteuid().is_root(), "needs root: a mount namespace");
-    let stage = Stage::new("boot");
+    let fixture = Fixture::new("boot");
     let boot_id = "01234567-89ab-cdef-0123-456789abcdef";
     let script = format!(
         "echo {boot_id} > $1 && mount --bind $1 /proc/sys/kernel/random/boot_id &&
         exec {EMIT} 0 1000 hold=60000"
     );
-    let mut command = stage.program("unshare", RINGMARK);
+    let mut command = fixture.program("unshare", RINGMARK);
     command.args(["--mount", "sh", "-c", &script, "sh"]);
-    let program = Running::start(command.arg(stage.path("boot_id"))).unwrap();
-    let ring_file = stage.ring_file();
+    let program = Running::start(command.arg(fixture.path("boot_id"))).unwrap();
+    let ring_file = fixture.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     assert_eq!(session.header().boot_id, identity::parse_uuid(boot_id));
     session.look_thoroughly();
     assert_eq!(session.liveness(), Liveness::Alive);
     assert!(!session.process_ended() && session.shares_clocks());
-    assert_eq!(clean::dead_sessions(&stage.sessions()), []);
+    assert_eq!(clean::dead_sessions(&fixture.sessions()), []);
     drop(program.kill().unwrap());
     wait_until(SOON, "its death", || session.process_ended().then_some(()));
-    assert_eq!(clean::dead_sessions(&stage.sessions()).len(), 1);
+    assert_eq!(clean::dead_sessions(&fixture.sessions()).len(), 1);
 }
 
 #[test]
@@ -203,11 +203,11 @@ fn one_elsewhere_is_dead_though_its_child_and_other_readers_hold_its_file() {
 
 /// How long it took until the death of a parent was found.
 fn parent_elsewhere() -> Duration {
-    let stage = Stage::new("parent");
+    let fixture = Fixture::new("parent");
     let script = format!("exec 3<&0; {FORKS} silent <&3 & wait; sleep 60");
-    let command = &mut namespace(&stage, RINGMARK, &script);
+    let command = &mut namespace(&fixture, RINGMARK, &script);
     let container = Running::start(command.stdin(Stdio::piped())).unwrap();
-    let ring_file = stage.ring_file();
+    let ring_file = fixture.ring_file();
     let session = Session::open(&ring_file, Access::Observe).unwrap();
     let parent = only_child_of_init(&container);
     let children = format!("/proc/{0}/task/{0}/children", parent.as_raw_nonzero());
@@ -215,8 +215,8 @@ fn parent_elsewhere() -> Duration {
         let text = fs::read_to_string(&children).unwrap();
         (!text.is_empty()).then_some(())
     });
-    let dump = stage.path("a.rmk");
-    let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
+    let dump = fixture.path("a.rmk");
+    let recorder = fixture.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
     wait_until_mapped(&recorder, &ring_file);
     assert!(!session.process_ended());
     kill_process(parent, Signal::KILL).unwrap();
@@ -253,8 +253,8 @@ fn a_pid_that_another_process_has_now_says_nothing() {
         ("sleep 60", "1", "Alive false\nDead true\n0\n"),
         (&emit, "2", "Alive false\nDead true\n0\nAlive false\n"),
     ] {
-        let stage = Stage::new("reuse");
-        let mut command = namespace(&stage, RINGMARK, &script);
+        let fixture = Fixture::new("reuse");
+        let mut command = namespace(&fixture, RINGMARK, &script);
         let done = run(command.args(["sh", next, sessions]), SOON).unwrap();
         let done = done.expect_code(0);
         assert_eq!(done.stdout_text(), said, "{}", done.stderr_text());
@@ -267,14 +267,14 @@ fn another_user_reads_nothing() {
         return;
     }
     assert!(geteuid().is_root(), "needs root: to run as another user");
-    let stage = Stage::new("users");
-    let program = stage.start(EMIT, RINGMARK, "0 10 hold=600000");
-    let ring_file = stage.ring_file();
+    let fixture = Fixture::new("users");
+    let program = fixture.start(EMIT, RINGMARK, "0 10 hold=600000");
+    let ring_file = fixture.ring_file();
     // Even where everybody may enter the directory, the file is its owner's.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(stage.sessions(), open).unwrap();
+    fs::set_permissions(fixture.sessions(), open).unwrap();
     for access in ["read", "write"] {
-        let mut command = stage.command("setpriv");
+        let mut command = fixture.command("setpriv");
         command.args(["--reuid", "65534", "--clear-groups"]);
         match access {
             "read" => command.arg("cat").arg(&ring_file),

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::{Running, require_tools, wait_until};
 use rustix::process::Signal;
 
@@ -24,8 +24,8 @@ const NONE: Noise = Noise {
     allocations: 0,
 };
 
-fn start(stage: &Stage, ringmark: &str, how: &str, log: &Path) -> Running {
-    let mut command = stage.program("strace", ringmark);
+fn start(fixture: &Fixture, ringmark: &str, how: &str, log: &Path) -> Running {
+    let mut command = fixture.program("strace", ringmark);
     command.args(["-f", "-o"]).arg(log);
     command.args([QUIET, how, &EVENTS.to_string()]);
     Running::start(&mut command).unwrap()
@@ -64,9 +64,9 @@ fn calls_between_markers(log: &str) -> Vec<String> {
 }
 
 fn run(ringmark: &str, how: &str) -> Noise {
-    let stage = Stage::new("quiet");
-    let log = stage.path("log");
-    noise(start(&stage, ringmark, how, &log), &log)
+    let fixture = Fixture::new("quiet");
+    let log = fixture.path("log");
+    noise(start(&fixture, ringmark, how, &log), &log)
 }
 
 #[test]
@@ -93,13 +93,13 @@ fn it_is_quiet_with_a_reader_and_with_one_that_stands_still() {
         return;
     }
     for is_stopped in [false, true] {
-        let stage = Stage::new("quiet");
-        let log = stage.path("log");
-        let dump = stage.path("a.rmk");
+        let fixture = Fixture::new("quiet");
+        let log = fixture.path("log");
+        let dump = fixture.path("a.rmk");
         let ringmark = "mode=discard,page=4K,ring=64K";
-        let program = start(&stage, ringmark, "events", &log);
-        let ring_file = stage.ring_file();
-        let recorder = stage.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
+        let program = start(&fixture, ringmark, "events", &log);
+        let ring_file = fixture.ring_file();
+        let recorder = fixture.recorder(RECORDER, &dump, Some(&ring_file)).unwrap();
         let opened = || fs::metadata(&dump).is_ok_and(|m| m.len() > 0).then_some(());
         wait_until(SOON, "the recorder", opened);
         if is_stopped {

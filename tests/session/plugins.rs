@@ -5,8 +5,8 @@ use std::path::Path;
 
 use ringmark_decoder::Output;
 use ringmark_tests::binary::built_library;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{SOON, Stage};
 
 const HOST: &str = env!("CARGO_BIN_EXE_plugin_host");
 const HOST_TRACED: &str = env!("CARGO_BIN_EXE_plugin_host_traced");
@@ -22,13 +22,13 @@ fn run(host: &str, how: u32) -> BTreeMap<String, u64> {
 }
 
 fn run_with(host: &str, plugin: &Path, how: u32) -> BTreeMap<String, u64> {
-    let stage = Stage::new("plugin");
+    let fixture = Fixture::new("plugin");
     let arguments = format!("{} {how}", plugin.display());
-    let done = stage.start(host, "0", &arguments).finish(SOON);
+    let done = fixture.start(host, "0", &arguments).finish(SOON);
     let done = done.expect_code(0);
     assert_eq!(done.stdout_text(), "alive\n");
     let mut events = BTreeMap::new();
-    for item in read(&stage.ring_files()).events() {
+    for item in read(&fixture.ring_files()).events() {
         match item {
             Output::Event(event) => {
                 *events

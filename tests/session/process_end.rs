@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use ringmark_format::slot::state;
 use ringmark_reader::{Access, Session};
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{SOON, Stage};
 
 const ENDS: &str = env!("CARGO_BIN_EXE_ends");
 const RINGMARK: &str = "mode=discard,ring=64K,page=4K,session=8M,warm=1,keep=always";
@@ -19,14 +19,14 @@ fn roomy() -> String {
 }
 
 /// Runs it to its end; its ring file stays.
-fn run(stage: &Stage, how: &str, code: i32) -> PathBuf {
-    let program = stage.start(ENDS, RINGMARK, how);
+fn run(fixture: &Fixture, how: &str, code: i32) -> PathBuf {
+    let program = fixture.start(ENDS, RINGMARK, how);
     let done = program.finish(SOON).expect_code(code);
     assert_eq!(
         (done.stdout_text(), done.stderr_text()),
         (String::new(), String::new())
     );
-    stage.ring_file()
+    fixture.ring_file()
 }
 
 /// Claimed slots that were not given back.
@@ -39,18 +39,18 @@ fn rings_in_use(ring_file: &Path) -> usize {
 
 #[test]
 fn a_panicking_thread_gives_its_ring_back() {
-    let stage = Stage::new("panic");
-    let ring_file = run(&stage, "panic", 0);
+    let fixture = Fixture::new("panic");
+    let ring_file = run(&fixture, "panic", 0);
     assert_eq!(rings_in_use(&ring_file), 1, "that of the main thread alone");
-    Account::of(&read(&[ring_file])).expect_exact(2, 100);
+    Delivery::of(&read(&[ring_file])).expect_exact(2, 100);
 }
 
 #[test]
 fn events_of_a_panics_hook_and_of_its_unwinding_are_recorded() {
-    let stage = Stage::new("unwind");
-    let ring_file = run(&stage, "unwind", 0);
+    let fixture = Fixture::new("unwind");
+    let ring_file = run(&fixture, "unwind", 0);
     assert_eq!(rings_in_use(&ring_file), 0);
-    let account = Account::of(&read(&[ring_file]));
+    let account = Delivery::of(&read(&[ring_file]));
     account.expect_exact(20, 30);
     assert_eq!(account.lost(), 0);
 }
@@ -58,12 +58,15 @@ fn events_of_a_panics_hook_and_of_its_unwinding_are_recorded() {
 #[test]
 fn threads_of_c_that_exit_or_are_cancelled_give_their_rings_back() {
     for how in ["pthread-exit", "pthread-cancel"] {
-        let stage = Stage::new(how);
-        let done = stage.start(ENDS, &roomy(), how).finish(SOON).expect_code(0);
+        let fixture = Fixture::new(how);
+        let done = fixture
+            .start(ENDS, &roomy(), how)
+            .finish(SOON)
+            .expect_code(0);
         let emitted: u64 = done.stdout_text().trim().parse().unwrap();
-        let ring_file = stage.ring_file();
+        let ring_file = fixture.ring_file();
         assert_eq!(rings_in_use(&ring_file), 0);
-        let account = Account::of(&read(&[ring_file]));
+        let account = Delivery::of(&read(&[ring_file]));
         account.expect_no_errors();
         assert_eq!(account.rings.len(), 20, "{how}");
         assert_eq!(account.delivered() + account.lost(), emitted, "{how}");
@@ -74,11 +77,11 @@ fn threads_of_c_that_exit_or_are_cancelled_give_their_rings_back() {
 #[test]
 fn a_thread_ends_the_process_while_others_emit() {
     for _ in 0..10 {
-        let stage = Stage::new("exit");
+        let fixture = Fixture::new("exit");
         // However late the thread that ends it gets a processor.
-        let done = stage.start(ENDS, &roomy(), "exit").finish(SOON);
+        let done = fixture.start(ENDS, &roomy(), "exit").finish(SOON);
         assert_eq!(done.expect_code(0).stderr_text(), "");
-        let account = Account::of(&read(&[stage.ring_file()]));
+        let account = Delivery::of(&read(&[fixture.ring_file()]));
         account.expect_no_errors();
         assert_eq!(account.rings.len(), 4);
         assert_eq!(account.lost(), 0);
@@ -89,20 +92,20 @@ fn a_thread_ends_the_process_while_others_emit() {
 
 #[test]
 fn destructors_of_thread_locals_are_recorded() {
-    let stage = Stage::new("tls");
-    let ring_file = run(&stage, "tls", 0);
+    let fixture = Fixture::new("tls");
+    let ring_file = run(&fixture, "tls", 0);
     assert_eq!(rings_in_use(&ring_file), 0);
-    let account = Account::of(&read(&[ring_file]));
+    let account = Delivery::of(&read(&[ring_file]));
     account.expect_exact(20, 30);
     assert_eq!(account.lost(), 0);
 }
 
 #[test]
 fn events_behind_the_end_of_a_thread_are_counted() {
-    let stage = Stage::new("key");
-    let ring_file = run(&stage, "key", 0);
+    let fixture = Fixture::new("key");
+    let ring_file = run(&fixture, "key", 0);
     assert_eq!(rings_in_use(&ring_file), 0);
-    let account = Account::of(&read(&[ring_file]));
+    let account = Delivery::of(&read(&[ring_file]));
     account.expect_no_errors();
     assert_eq!(account.delivered(), 200);
     assert_eq!(account.elsewhere.get("thread exited"), Some(&200));
@@ -113,8 +116,8 @@ fn events_behind_the_end_of_a_thread_are_counted() {
 fn exit_handlers_emit_too() {
     // Those made after the session run before its end, those made before run behind it.
     for (how, delivered) in [("atexit", 20), ("atexit-before", 20)] {
-        let stage = Stage::new("atexit");
-        let account = Account::of(&read(&[run(&stage, how, 0)]));
+        let fixture = Fixture::new("atexit");
+        let account = Delivery::of(&read(&[run(&fixture, how, 0)]));
         account.expect_no_errors();
         assert_eq!(
             (account.delivered(), account.lost()),
@@ -126,6 +129,6 @@ fn exit_handlers_emit_too() {
 
 #[test]
 fn an_abort_keeps_everything() {
-    let stage = Stage::new("abort");
-    Account::of(&read(&[run(&stage, "abort", 134)])).expect_exact(1, 100);
+    let fixture = Fixture::new("abort");
+    Delivery::of(&read(&[run(&fixture, "abort", 134)])).expect_exact(1, 100);
 }

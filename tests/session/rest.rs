@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_tests::collecting::Collecting;
-use ringmark_tests::stage::{SOON, Stage, wait_until_mapped};
+use ringmark_tests::fixture::{Fixture, SOON, wait_until_mapped};
 use ringmark_tests::{Running, is_long, ringmark};
 
 const SILENT: &str = env!("CARGO_BIN_EXE_silent");
@@ -71,26 +71,26 @@ fn expect_rest(watchers: &[(&str, Running)]) {
     );
 }
 
-fn watcher(stage: &Stage, arguments: &[&str]) -> Running {
-    let mut command = stage.command(ringmark().get_program());
+fn watcher(fixture: &Fixture, arguments: &[&str]) -> Running {
+    let mut command = fixture.command(ringmark().get_program());
     Running::start(command.args(arguments)).unwrap()
 }
 
 /// Everything that can watch a process, beside one.
-fn beside(stage: &Stage, threads: u64) {
-    let program = stage.start(SILENT, "1", &format!("{threads} 400"));
-    let ring_file = stage.ring_file();
-    let place = |name: &str| stage.path(name).display().to_string();
-    let socket = stage.path("socket");
-    let _collecting = Collecting::start(&socket, &stage.path("store"));
-    fs::create_dir(stage.path("deaths")).unwrap();
+fn beside(fixture: &Fixture, threads: u64) {
+    let program = fixture.start(SILENT, "1", &format!("{threads} 400"));
+    let ring_file = fixture.ring_file();
+    let place = |name: &str| fixture.path(name).display().to_string();
+    let socket = fixture.path("socket");
+    let _collecting = Collecting::start(&socket, &fixture.path("store"));
+    fs::create_dir(fixture.path("deaths")).unwrap();
     let (pid, to) = (
         program.id().to_string(),
         format!("unix://{}", place("socket")),
     );
     let (one, all, deaths) = (place("one.rmk"), place("all.rmk"), place("deaths"));
     let start = |arguments: &[&str]| {
-        let running = watcher(stage, arguments);
+        let running = watcher(fixture, arguments);
         wait_until_mapped(&running, &ring_file);
         running
     };
@@ -110,20 +110,20 @@ fn beside(stage: &Stage, threads: u64) {
 
 #[test]
 fn beside_a_quiet_program_with_the_default_ring() {
-    beside(&Stage::new("quiet"), 0);
+    beside(&Fixture::new("quiet"), 0);
 }
 
 #[test]
 fn beside_a_hundred_silent_threads() {
-    beside(&Stage::new("silent"), 100);
+    beside(&Fixture::new("silent"), 100);
 }
 
 #[test]
 fn beside_a_command_that_is_quiet_or_not_traced() {
-    let stage = Stage::new("command");
-    let dump = |name: &str| stage.path(name).display().to_string();
+    let fixture = Fixture::new("command");
+    let dump = |name: &str| fixture.path(name).display().to_string();
     let record = |dump: &str, command: &[&str]| {
-        watcher(&stage, &[&["record", "-o", dump, "--"], command].concat())
+        watcher(&fixture, &[&["record", "-o", dump, "--"], command].concat())
     };
     let watchers = [
         ("quiet", record(&dump("a.rmk"), &[SILENT, "4", "400"])),
@@ -135,11 +135,11 @@ fn beside_a_command_that_is_quiet_or_not_traced() {
 /// What a process left waits for the collector, which does not come.
 #[test]
 fn beside_a_dead_program_without_a_collector() {
-    let stage = Stage::new("away");
-    let program = stage.start(SILENT, "mode=discard", "4 400");
-    let (pid, ring_file) = (program.id().to_string(), stage.ring_file());
-    let to = format!("unix://{}", stage.path("socket").display());
-    let streamer = watcher(&stage, &["stream", "-p", &pid, "--to", &to]);
+    let fixture = Fixture::new("away");
+    let program = fixture.start(SILENT, "mode=discard", "4 400");
+    let (pid, ring_file) = (program.id().to_string(), fixture.ring_file());
+    let to = format!("unix://{}", fixture.path("socket").display());
+    let streamer = watcher(&fixture, &["stream", "-p", &pid, "--to", &to]);
     wait_until_mapped(&streamer, &ring_file);
     drop(program);
     expect_rest(&[("stream", streamer)]);

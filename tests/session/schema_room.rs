@@ -4,9 +4,9 @@
 use std::process::Stdio;
 
 use ringmark_decoder::{Dump, Output};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::process::READS_INPUT;
 use ringmark_tests::recording::{decode, record};
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, ringmark, run};
 
 const FORKS: &str = env!("CARGO_BIN_EXE_traced_forks");
@@ -14,10 +14,10 @@ const SMALL: &str = "mode=discard,ring=16K,page=4K,session=96K,warm=0,keep=alway
 /// What every tool says.
 const SAID: &str = "no room to describe all";
 
-fn tool(stage: &Stage, arguments: &[&str]) -> Finished {
+fn tool(fixture: &Fixture, arguments: &[&str]) -> Finished {
     let mut command = ringmark();
     command
-        .env("RINGMARK_DIR", stage.sessions())
+        .env("RINGMARK_DIR", fixture.sessions())
         .args(arguments);
     run(&mut command, SOON).expect("the tool")
 }
@@ -33,35 +33,35 @@ fn known(dump: &Dump) -> usize {
 
 #[test]
 fn what_fits_is_described_and_the_rest_is_told() {
-    let stage = Stage::new("schema");
-    let mut command = stage.program(FORKS, SMALL);
+    let fixture = Fixture::new("schema");
+    let mut command = fixture.program(FORKS, SMALL);
     command.arg("types").stdin(Stdio::piped());
     let mut program = Running::start(&mut command).expect("a program");
     program.wait_until_in(&[READS_INPUT]);
-    let files = stage.ring_files();
+    let files = fixture.ring_files();
     for (number, file) in files.iter().enumerate() {
-        let path = stage.path(&format!("{number}.rmk"));
+        let path = fixture.path(&format!("{number}.rmk"));
         record(file, &path);
         let dump = decode(std::slice::from_ref(&path));
         assert!(dump.sessions[0].schema_incomplete());
         assert!(known(&dump) > 20, "{} of {file:?} known", known(&dump));
         let path = path.to_string_lossy();
         for command in ["cat", "stat", "report"] {
-            let said = tool(&stage, &[command, &path]).stderr_text();
+            let said = tool(&fixture, &[command, &path]).stderr_text();
             assert!(said.contains(SAID), "{command}: {said}");
         }
-        let said = tool(&stage, &["verify", &path]).stdout_text();
+        let said = tool(&fixture, &["verify", &path]).stdout_text();
         assert!(said.contains("incomplete_schemas: 1: "), "{said}");
     }
-    let listed = tool(&stage, &["list"]).expect_code(0).stdout_text();
+    let listed = tool(&fixture, &["list"]).expect_code(0).stdout_text();
     assert_eq!(listed.matches(SAID).count(), 2, "{listed}");
-    let (pid, dump) = (program.id().to_string(), stage.path("s.rmk"));
+    let (pid, dump) = (program.id().to_string(), fixture.path("s.rmk"));
     let dump = dump.to_string_lossy();
-    let said = tool(&stage, &["snapshot", "-p", &pid, "-o", &dump]).stderr_text();
+    let said = tool(&fixture, &["snapshot", "-p", &pid, "-o", &dump]).stderr_text();
     assert!(said.contains(SAID), "{said}");
-    let said = tool(&stage, &["cat", "-p", &pid]).stderr_text();
+    let said = tool(&fixture, &["cat", "-p", &pid]).stderr_text();
     assert!(said.contains(SAID), "{said}");
-    let said = tool(&stage, &["stat", "-p", &pid, "--interval", "1ms"]).stdout_text();
+    let said = tool(&fixture, &["stat", "-p", &pid, "--interval", "1ms"]).stdout_text();
     assert!(said.contains(SAID), "{said}");
     drop(program.child().stdin.take());
     let _ = program.finish(SOON).expect_code(0);

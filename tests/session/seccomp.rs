@@ -7,9 +7,9 @@
 use std::fs;
 use std::process::Stdio;
 
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, run, wait_until};
 
 const SANDBOX: &str = env!("CARGO_BIN_EXE_sandbox");
@@ -17,8 +17,8 @@ const EVENTS: u64 = 50_000;
 /// 128 + SIGSYS.
 const KILLED: i32 = 128 + libc::SIGSYS;
 
-fn start(stage: &Stage, ringmark: &str, how: &str) -> Running {
-    let mut command = stage.program(SANDBOX, ringmark);
+fn start(fixture: &Fixture, ringmark: &str, how: &str) -> Running {
+    let mut command = fixture.program(SANDBOX, ringmark);
     command.args([how, &EVENTS.to_string()]);
     command.stdin(Stdio::piped());
     Running::start(&mut command).unwrap()
@@ -37,8 +37,8 @@ fn expect_done(done: Finished) {
 }
 
 /// The newest events of each thread are there, whole.
-fn check(stage: &Stage, threads: usize) {
-    let account = Account::of(&read(&stage.ring_files()));
+fn check(fixture: &Fixture, threads: usize) {
+    let account = Delivery::of(&read(&fixture.ring_files()));
     assert!(account.delivered() > 1000, "{account:?}");
     println!("{} events of {threads} threads", account.delivered());
 }
@@ -49,11 +49,11 @@ fn attached_threads_emit_in_strict_mode() {
     for clock in ["coarse", "none"] {
         for control in ["on", "off"] {
             for mode in ["overwrite,page=4K,ring=64K", "discard,ring=64K"] {
-                let stage = Stage::new("strict");
+                let fixture = Fixture::new("strict");
                 let ringmark = format!("mode={mode},clock={clock},control={control}");
-                expect_done(end(start(&stage, &ringmark, "strict")));
+                expect_done(end(start(&fixture, &ringmark, "strict")));
                 // It was not closed: it is there, and its process is dead.
-                check(&stage, 1);
+                check(&fixture, 1);
             }
         }
     }
@@ -63,13 +63,13 @@ fn attached_threads_emit_in_strict_mode() {
 fn a_filter_that_kills_kills_nobody_who_is_prepared() {
     for clock in ["tsc", "monotonic", "coarse", "none"] {
         for (how, control) in [("kill", "on"), ("kill", "off"), ("kill-all", "off")] {
-            let stage = Stage::new("kill");
+            let fixture = Fixture::new("kill");
             let options = format!("clock={clock},control={control}");
             let ringmark = format!("mode=overwrite,page=4K,ring=64K,keep=always,{options}");
-            expect_done(end(start(&stage, &ringmark, how)));
-            check(&stage, 2);
+            expect_done(end(start(&fixture, &ringmark, how)));
+            check(&fixture, 2);
             let ringmark = format!("mode=discard,memfd=on,{options}");
-            expect_done(end(start(&stage, &ringmark, how)));
+            expect_done(end(start(&fixture, &ringmark, how)));
         }
     }
 }
@@ -77,14 +77,14 @@ fn a_filter_that_kills_kills_nobody_who_is_prepared() {
 #[test]
 fn what_the_documents_warn_of_is_so() {
     // The end removes the file, which is a call.
-    let stage = Stage::new("warned");
-    let done = end(start(&stage, "mode=overwrite,control=off", "kill"));
+    let fixture = Fixture::new("warned");
+    let done = end(start(&fixture, "mode=overwrite,control=off", "kill"));
     assert_eq!(done.code(), KILLED);
     // The mode takes the counter away; without the helper as well.
-    let done = end(start(&stage, "mode=overwrite,control=off", "strict"));
+    let done = end(start(&fixture, "mode=overwrite,control=off", "strict"));
     assert_ne!(done.code(), 0);
     // The helper thread sleeps, which is one.
-    let program = start(&stage, "mode=overwrite,keep=always", "kill-all");
+    let program = start(&fixture, "mode=overwrite,keep=always", "kill-all");
     assert_eq!(program.finish(SOON).code(), KILLED);
 }
 
@@ -92,16 +92,16 @@ fn what_the_documents_warn_of_is_so() {
 fn a_filter_that_fails_calls_costs_the_helper_thread_and_no_more() {
     for error in [libc::EPERM, libc::ENOSYS, libc::EINVAL] {
         for mode in ["overwrite,page=4K,ring=64K", "discard"] {
-            let stage = Stage::new("errno");
+            let fixture = Fixture::new("errno");
             let ringmark = format!("mode={mode},keep=always");
-            let mut program = start(&stage, &ringmark, &format!("{error}-all"));
+            let mut program = start(&fixture, &ringmark, &format!("{error}-all"));
             let tasks = format!("/proc/{}/task", program.id());
             let count = || fs::read_dir(&tasks).map_or(0, Iterator::count);
             // Emitting is over when both wait for input; the helper has left, it does not spin.
             wait_until(SOON, "the helper's end", || (count() == 2).then_some(()));
             assert!(program.child().try_wait().unwrap().is_none());
             expect_done(end(program));
-            check(&stage, 2);
+            check(&fixture, 2);
         }
     }
 }
@@ -109,8 +109,8 @@ fn a_filter_that_fails_calls_costs_the_helper_thread_and_no_more() {
 #[test]
 fn a_process_whose_other_threads_have_ended_ends() {
     for (ringmark, code) in [("0", 0), ("1", 0), ("1", 7), ("control=off", 7)] {
-        let stage = Stage::new("alone");
-        let mut command = stage.program(SANDBOX, ringmark);
+        let fixture = Fixture::new("alone");
+        let mut command = fixture.program(SANDBOX, ringmark);
         let done = run(command.args(["alone", &code.to_string()]), SOON).unwrap();
         let done = done.expect_code(code);
         let said = (done.stdout_text(), done.stderr_text());

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::random::Random;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, binary, require_tools, run, wait_until};
 use rustix::process::geteuid;
 
@@ -79,10 +79,10 @@ impl Keeper {
     }
 }
 
-fn outputs(stage: &Stage, arguments: &str) -> Vec<u8> {
-    let mut command = stage.command(binary::path());
+fn outputs(fixture: &Fixture, arguments: &str) -> Vec<u8> {
+    let mut command = fixture.command(binary::path());
     command.args(arguments.split_ascii_whitespace());
-    let done = run(command.current_dir(stage.path(".")), SOON).unwrap();
+    let done = run(command.current_dir(fixture.path(".")), SOON).unwrap();
     let done = done.expect_code(0);
     [done.stdout, done.stderr].concat()
 }
@@ -92,11 +92,11 @@ fn what_was_not_declared_is_nowhere() {
     let mut random = Random::seeded();
     let mut searched = 0;
     for mode in ["discard", "overwrite"] {
-        let stage = Stage::new("secret");
-        let mut command = stage.program(KEEPER, &format!("mode={mode},{RINGMARK},keep=always"));
+        let fixture = Fixture::new("secret");
+        let mut command = fixture.program(KEEPER, &format!("mode={mode},{RINGMARK},keep=always"));
         let mut keeper = Keeper::start(&mut command, &mut random);
         let pid = keeper.program.id();
-        let ring_file = stage.ring_file();
+        let ring_file = fixture.ring_file();
         wait_until(SOON, "what it shows", || {
             (hits(&fs::read(&ring_file).unwrap(), &keeper.shown) > 100).then_some(())
         });
@@ -110,10 +110,10 @@ fn what_was_not_declared_is_nowhere() {
             ("list --json".to_owned(), false),
             ("snapshot -o live.rmk".to_owned(), false),
         ] {
-            searched += keeper.expect(&arguments, &outputs(&stage, &arguments), shows);
+            searched += keeper.expect(&arguments, &outputs(&fixture, &arguments), shows);
         }
         keeper.end();
-        drop(outputs(&stage, "snapshot -o dead.rmk"));
+        drop(outputs(&fixture, "snapshot -o dead.rmk"));
         for arguments in [
             "cat dead.rmk",
             "cat --json live.rmk",
@@ -122,36 +122,40 @@ fn what_was_not_declared_is_nowhere() {
             "report dead.rmk",
         ] {
             let shows = arguments.starts_with("cat");
-            searched += keeper.expect(arguments, &outputs(&stage, arguments), shows);
+            searched += keeper.expect(arguments, &outputs(&fixture, arguments), shows);
         }
-        for path in [ring_file, stage.path("live.rmk"), stage.path("dead.rmk")] {
+        for path in [
+            ring_file,
+            fixture.path("live.rmk"),
+            fixture.path("dead.rmk"),
+        ] {
             searched += keeper.expect(&path.to_string_lossy(), &fs::read(&path).unwrap(), true);
         }
-        searched += recordings(&stage, mode, &mut random);
+        searched += recordings(&fixture, mode, &mut random);
     }
     println!("0 hits of the secrets in {searched} bytes");
 }
 
 /// The same through `record -- CMD`, compressed and not.
-fn recordings(stage: &Stage, mode: &str, random: &mut Random) -> usize {
+fn recordings(fixture: &Fixture, mode: &str, random: &mut Random) -> usize {
     let mut searched = 0;
     for compress in ["", "--compress lz4", "--compress delta"] {
-        let mut command = recorded(stage, mode, compress);
+        let mut command = recorded(fixture, mode, compress);
         let mut keeper = Keeper::start(&mut command, random);
         keeper.end();
-        let dump = fs::read(stage.path("run.rmk")).unwrap();
+        let dump = fs::read(fixture.path("run.rmk")).unwrap();
         assert_eq!(hits(&dump, &keeper.secret), 0, "{mode} {compress}");
-        let lines = outputs(stage, "cat run.rmk");
+        let lines = outputs(fixture, "cat run.rmk");
         searched += dump.len() + keeper.expect(compress, &lines, true);
     }
     searched
 }
 
 /// The keeper, recorded from start to end.
-fn recorded(stage: &Stage, mode: &str, compress: &str) -> Command {
-    let mut command = stage.command(binary::path());
+fn recorded(fixture: &Fixture, mode: &str, compress: &str) -> Command {
+    let mut command = fixture.command(binary::path());
     command.env("RINGMARK", format!("mode={mode},{RINGMARK}"));
-    command.args(["record", "-o"]).arg(stage.path("run.rmk"));
+    command.args(["record", "-o"]).arg(fixture.path("run.rmk"));
     command.args(compress.split_ascii_whitespace());
     command.args(["--", KEEPER]);
     command
@@ -169,23 +173,23 @@ fn contents(dir: &Path) -> Vec<u8> {
 fn a_session_without_a_file_leaves_nothing() {
     let mut random = Random::seeded();
     for options in ["memfd=on", "keep=never", "keep=crash"] {
-        let stage = Stage::new("nothing");
-        let mut command = stage.program(KEEPER, &format!("mode=overwrite,{RINGMARK},{options}"));
+        let fixture = Fixture::new("nothing");
+        let mut command = fixture.program(KEEPER, &format!("mode=overwrite,{RINGMARK},{options}"));
         let mut keeper = Keeper::start(&mut command, &mut random);
         let pid = keeper.program.id();
         wait_until(SOON, "what it shows", || {
-            let mut command = stage.command(binary::path());
+            let mut command = fixture.command(binary::path());
             let done = run(command.args(["cat", "-p", &pid.to_string()]), SOON).unwrap();
             (hits(&done.stdout, &keeper.shown) > 0).then_some(())
         });
-        let living = contents(&stage.sessions());
+        let living = contents(&fixture.sessions());
         assert_eq!(
             hits(&living, &keeper.shown) > 0,
             options != "memfd=on",
             "{options}"
         );
         keeper.end();
-        assert_eq!(contents(&stage.sessions()), b"", "{options}");
+        assert_eq!(contents(&fixture.sessions()), b"", "{options}");
     }
 }
 
@@ -197,21 +201,21 @@ fn what_an_ended_session_held_is_in_no_later_one() {
     assert!(geteuid().is_root(), "needs root: to be two users");
     let mut random = Random::seeded();
     for round in 0..5 {
-        let stage = Stage::new("later");
-        let mut command = stage.program(KEEPER, &format!("mode=overwrite,{RINGMARK},keep=never"));
+        let fixture = Fixture::new("later");
+        let mut command = fixture.program(KEEPER, &format!("mode=overwrite,{RINGMARK},keep=never"));
         let mut keeper = Keeper::start(&mut command, &mut random);
-        let ring_file = stage.ring_file();
+        let ring_file = fixture.ring_file();
         wait_until(SOON, "what it shows", || {
             (hits(&fs::read(&ring_file).unwrap(), &keeper.shown) > 0).then_some(())
         });
         keeper.end();
         assert!(!ring_file.exists());
         // Another user's session gets the memory next.
-        let other = stage.path("other");
+        let other = fixture.path("other");
         fs::create_dir(&other).unwrap();
         std::os::unix::fs::chown(&other, Some(NOBODY), Some(NOBODY)).unwrap();
         fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        let mut next = stage.command("setpriv");
+        let mut next = fixture.command("setpriv");
         next.args([
             "--reuid",
             "65534",

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use ringmark_decoder::{Dump, Output};
-use ringmark_tests::account::{Account, number};
+use ringmark_tests::delivery::{Delivery, number};
+use ringmark_tests::fixture::{Fixture, SOON, stop_recorder};
 use ringmark_tests::is_long;
 use ringmark_tests::recording::{decode, read};
-use ringmark_tests::stage::{SOON, Stage, stop_recorder};
 
 const SIGNALS: &str = env!("CARGO_BIN_EXE_signals");
 const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
 
 /// Runs it; what main and the handlers emitted.
-fn run(stage: &Stage, ringmark: &str, arguments: &str) -> (u64, u64) {
-    let [main, handlers, _] = run_deep(stage, ringmark, arguments);
+fn run(fixture: &Fixture, ringmark: &str, arguments: &str) -> (u64, u64) {
+    let [main, handlers, _] = run_deep(fixture, ringmark, arguments);
     (main, handlers)
 }
 
 /// As [`run`], and how deep handlers were nested.
-fn run_deep(stage: &Stage, ringmark: &str, arguments: &str) -> [u64; 3] {
-    let program = stage.start(SIGNALS, ringmark, arguments);
+fn run_deep(fixture: &Fixture, ringmark: &str, arguments: &str) -> [u64; 3] {
+    let program = fixture.start(SIGNALS, ringmark, arguments);
     let done = program.finish(3 * SOON).expect_code(0);
     let said = done.stdout_text();
     let numbers = said
@@ -78,11 +78,11 @@ impl Found {
 fn twenty_thousand_handlers_a_second_interrupt_everything() {
     let time = if is_long() { 20_000 } else { 2_000 };
     for (how, page) in [("timer", "4K"), ("timer", "64K"), ("threads", "4K")] {
-        let stage = Stage::new("timer");
-        let dump = stage.path("a.rmk");
-        let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+        let fixture = Fixture::new("timer");
+        let dump = fixture.path("a.rmk");
+        let recorder = fixture.recorder(RECORDER, &dump, None).unwrap();
         let ringmark = format!("mode=discard,page={page},ring=1M,session=16M");
-        let (main, handlers) = run(&stage, &ringmark, &format!("{how} {time}"));
+        let (main, handlers) = run(&fixture, &ringmark, &format!("{how} {time}"));
         let _ = stop_recorder(recorder, SOON);
         let found = Found::of(&decode(&[dump]));
         println!("{how}, {page}: main {main}, handlers {handlers}: {found:?}");
@@ -109,10 +109,10 @@ fn twenty_thousand_handlers_a_second_interrupt_everything() {
 
 #[test]
 fn an_overwriting_ring_stays_whole_under_handlers() {
-    let stage = Stage::new("overwrite");
+    let fixture = Fixture::new("overwrite");
     let ringmark = "mode=overwrite,page=4K,ring=256K,session=8M,keep=always";
-    let (main, handlers) = run(&stage, ringmark, "timer 1000");
-    let found = Found::of(&read(&[stage.ring_file()]));
+    let (main, handlers) = run(&fixture, ringmark, "timer 1000");
+    let found = Found::of(&read(&[fixture.ring_file()]));
     println!("main {main}, handlers {handlers}: {found:?}");
     assert_eq!(
         found.main + found.handlers + found.lost_in_all(),
@@ -128,10 +128,10 @@ fn handlers_interrupt_each_other_also_on_an_alternate_stack() {
         ("nested-stack", "discard"),
         ("nested-stack", "overwrite"),
     ] {
-        let stage = Stage::new("nested");
+        let fixture = Fixture::new("nested");
         let ringmark = format!("mode={mode},page=4K,ring=8M,session=32M,keep=always");
-        let [main, handlers, depth] = run_deep(&stage, &ringmark, &format!("{how} {time}"));
-        let found = Found::of(&read(&[stage.ring_file()]));
+        let [main, handlers, depth] = run_deep(&fixture, &ringmark, &format!("{how} {time}"));
+        let found = Found::of(&read(&[fixture.ring_file()]));
         println!("{how}, {mode}: main {main}, handlers {handlers}, {depth} deep: {found:?}");
         assert_eq!(
             found.main + found.handlers + found.lost_in_all(),
@@ -145,10 +145,10 @@ fn handlers_interrupt_each_other_also_on_an_alternate_stack() {
 fn the_first_event_of_a_thread_may_be_its_handlers() {
     for (how, each) in [("first", 1), ("first-nested", 2), ("first-stack", 2)] {
         for more in ["", ",control=off,warm=0"] {
-            let stage = Stage::new("first");
+            let fixture = Fixture::new("first");
             let ringmark = format!("mode=discard,ring=64K,page=4K,session=4M{more}");
-            let (_, handlers) = run(&stage, &ringmark, how);
-            let found = Found::of(&read(&[stage.ring_file()]));
+            let (_, handlers) = run(&fixture, &ringmark, how);
+            let found = Found::of(&read(&[fixture.ring_file()]));
             assert_eq!(found.handlers + found.lost_in_all(), handlers, "{found:?}");
             assert_eq!(found.handlers, 20 * each, "{found:?}");
         }
@@ -157,26 +157,26 @@ fn the_first_event_of_a_thread_may_be_its_handlers() {
 
 #[test]
 fn a_reservation_left_behind_costs_one_ring_and_few_events() {
-    let stage = Stage::new("forget");
+    let fixture = Fixture::new("forget");
     let ringmark = "mode=discard,ring=4M,page=4K,session=64M";
-    let (main, _) = run(&stage, ringmark, "forget");
-    let dump = read(&[stage.ring_file()]);
+    let (main, _) = run(&fixture, ringmark, "forget");
+    let dump = read(&[fixture.ring_file()]);
     let found = Found::of(&dump);
     println!("main {main}: {found:?}");
     assert_eq!(found.main + found.lost_in_all(), main);
     assert_eq!(found.lost_in_all(), found.lost("nested"));
     // Three were left behind: each costs about a thousand events, then there is a new ring.
     assert!((3..=3 * 1100).contains(&found.lost("nested")), "{found:?}");
-    assert_eq!(Account::of(&dump).rings.len(), 4);
+    assert_eq!(Delivery::of(&dump).rings.len(), 4);
 }
 
 #[test]
 fn handlers_that_give_rings_up_lose_nothing_in_silence() {
     for _ in 0..5 {
-        let stage = Stage::new("storm");
+        let fixture = Fixture::new("storm");
         let ringmark = "mode=discard,ring=256K,session=64M";
-        let (main, handlers) = run(&stage, ringmark, "storm 700");
-        let dump = read(&[stage.ring_file()]);
+        let (main, handlers) = run(&fixture, ringmark, "storm 700");
+        let dump = read(&[fixture.ring_file()]);
         let found = Found::of(&dump);
         let held = found.main + found.handlers + dump.verify().uncommitted;
         assert_eq!(held + found.lost_in_all(), main + handlers, "{found:?}");

@@ -8,10 +8,10 @@ use std::path::Path;
 use ringmark_decoder::{Dump, Output};
 use ringmark_format::slot::state;
 use ringmark_reader::{Access, Session};
-use ringmark_tests::account::{Account, number};
+use ringmark_tests::delivery::{Delivery, number};
+use ringmark_tests::fixture::{Fixture, SOON, stop_recorder};
 use ringmark_tests::is_long;
 use ringmark_tests::recording::{decode, read};
-use ringmark_tests::stage::{SOON, Stage, stop_recorder};
 
 const THREADS: &str = env!("CARGO_BIN_EXE_threads");
 const RECORDER: &str = env!("CARGO_BIN_EXE_recorder");
@@ -37,8 +37,8 @@ fn parallel() -> u64 {
 
 /// Runs it to its end: its memory does not grow between a tenth and the end. Returns by how many
 /// blocks its ring file does.
-fn run(stage: &Stage, ringmark: &str, arguments: &str) -> u64 {
-    let program = stage.start(THREADS, ringmark, arguments);
+fn run(fixture: &Fixture, ringmark: &str, arguments: &str) -> u64 {
+    let program = fixture.start(THREADS, ringmark, arguments);
     let done = program.finish(15 * SOON).expect_code(0);
     assert_eq!(done.stderr_text(), "");
     let said = done.stdout_text();
@@ -72,8 +72,8 @@ fn expect_under_cap(ring_file: &Path, session_bytes: u64) {
 }
 
 /// Every event once: there, or lost, or overwritten. Threads whose events are there.
-fn expect_sum(dump: &Dump, emitted: u64) -> Account {
-    let account = Account::of(dump);
+fn expect_sum(dump: &Dump, emitted: u64) -> Delivery {
+    let account = Delivery::of(dump);
     let sum = account.delivered() + account.lost();
     assert_eq!(
         sum,
@@ -92,7 +92,7 @@ fn expect_sum(dump: &Dump, emitted: u64) -> Account {
     account
 }
 
-fn causes(account: &Account) -> Vec<(&'static str, u64)> {
+fn causes(account: &Delivery) -> Vec<(&'static str, u64)> {
     let mut all = account.elsewhere.clone();
     for (cause, count) in account.rings.values().flat_map(|r| &r.lost) {
         *all.entry(cause).or_default() += count;
@@ -108,11 +108,11 @@ fn threads_one_after_another_or_in_batches_reuse_their_rings() {
         ("discard", "serial"),
         ("overwrite", "batches"),
     ] {
-        let stage = Stage::new("serial");
+        let fixture = Fixture::new("serial");
         let ringmark = format!("mode={mode},ring=64K,session={session},keep=always");
-        let grown = run(&stage, &ringmark, &format!("{how} {} {EVENTS}", serial()));
+        let grown = run(&fixture, &ringmark, &format!("{how} {} {EVENTS}", serial()));
         assert_eq!(grown, 0, "the ring file grew");
-        let ring_file = stage.ring_file();
+        let ring_file = fixture.ring_file();
         expect_under_cap(&ring_file, session);
         expect_no_leak(&ring_file);
         let account = expect_sum(&read(&[ring_file]), serial() * EVENTS);
@@ -138,11 +138,11 @@ fn threads_one_after_another_or_in_batches_reuse_their_rings() {
 
 #[test]
 fn a_recorder_frees_the_rings_of_threads_that_ended() {
-    let stage = Stage::new("drained");
-    let dump = stage.path("a.rmk");
-    let recorder = stage.recorder(RECORDER, &dump, None).unwrap();
+    let fixture = Fixture::new("drained");
+    let dump = fixture.path("a.rmk");
+    let recorder = fixture.recorder(RECORDER, &dump, None).unwrap();
     let ringmark = "mode=discard,ring=64K,session=8M";
-    run(&stage, ringmark, &format!("serial {} {EVENTS}", serial()));
+    run(&fixture, ringmark, &format!("serial {} {EVENTS}", serial()));
     let said = stop_recorder(recorder, SOON);
     let account = expect_sum(&decode(&[dump]), serial() * EVENTS);
     println!(
@@ -159,14 +159,14 @@ fn a_recorder_frees_the_rings_of_threads_that_ended() {
 fn thousands_of_threads_at_once_share_the_cap() {
     let session = 16 << 20;
     for mode in ["overwrite", "discard"] {
-        let stage = Stage::new("parallel");
+        let fixture = Fixture::new("parallel");
         let ringmark = format!("mode={mode},session={session},keep=always");
         run(
-            &stage,
+            &fixture,
             &ringmark,
             &format!("parallel {} {EVENTS}", parallel()),
         );
-        let ring_file = stage.ring_file();
+        let ring_file = fixture.ring_file();
         expect_under_cap(&ring_file, session);
         expect_no_leak(&ring_file);
         let observed = Session::open(&ring_file, Access::Observe).unwrap();

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::process::SLEEPS;
 use ringmark_tests::recording::read;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, binary, require_namespaces, require_tools, run, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -17,14 +17,14 @@ const NOBODY: u32 = 65534;
 /// Runs a script in mounts of its own, with `$EMIT`, `$RINGMARK_CLI` and the default session
 /// directory; returns what it printed.
 fn in_own_mounts(script: &str) -> String {
-    let stage = Stage::new("host");
-    let mut command = stage.command("unshare");
+    let fixture = Fixture::new("host");
+    let mut command = fixture.command("unshare");
     command.args(["--mount", "sh", "-euc", script]);
     command.env_remove("RINGMARK_DIR");
     command.envs([("EMIT", EMIT), ("RINGMARK", "mode=overwrite")]);
     command
         .env("CLI", binary::path())
-        .env("STAGE", stage.path("."));
+        .env("STAGE", fixture.path("."));
     let done = run(&mut command, 2 * SOON).unwrap().expect_code(0);
     assert_eq!(done.stderr_text(), "", "{script}");
     done.stdout_text()
@@ -108,12 +108,12 @@ fn a_program_without_proc_is_alive_to_others_until_it_ends() {
         "mount -t tmpfs none /proc",
         "mount -t proc -o hidepid=2 none /proc",
     ] {
-        let stage = Stage::new("proc");
+        let fixture = Fixture::new("proc");
         let script = format!("{hide}\nexec {EMIT} 2 1000 hold=600000");
-        let mut command = stage.program("unshare", "mode=overwrite");
+        let mut command = fixture.program("unshare", "mode=overwrite");
         let program = Running::start(command.args(["--mount", "sh", "-euc", &script])).unwrap();
         let state = || {
-            let mut list = stage.command(binary::path());
+            let mut list = fixture.command(binary::path());
             let said = run(list.args(["list", "--json"]), SOON)
                 .unwrap()
                 .expect_code(0);
@@ -129,19 +129,19 @@ fn a_program_without_proc_is_alive_to_others_until_it_ends() {
         program.wait_until_in(&SLEEPS);
         assert_eq!(program.kill().unwrap().stderr_text(), "");
         assert_eq!(state(), Some("dead"), "{hide}");
-        assert_eq!(Account::of(&read(&stage.ring_files())).delivered(), 2000);
+        assert_eq!(Delivery::of(&read(&fixture.ring_files())).delivered(), 2000);
     }
 }
 
-/// Gives the stage and its session directory to an unprivileged user.
-fn give_to_nobody(stage: &Stage, mode: u32) {
-    fs::set_permissions(stage.path("."), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::create_dir(stage.path("home")).unwrap();
-    fs::set_permissions(stage.path("home"), fs::Permissions::from_mode(mode)).unwrap();
-    chown(stage.path("home"), Some(NOBODY), None).unwrap();
+/// Gives the fixture and its session directory to an unprivileged user.
+fn give_to_nobody(fixture: &Fixture, mode: u32) {
+    fs::set_permissions(fixture.path("."), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(fixture.path("home")).unwrap();
+    fs::set_permissions(fixture.path("home"), fs::Permissions::from_mode(mode)).unwrap();
+    chown(fixture.path("home"), Some(NOBODY), None).unwrap();
 }
 
-fn check(stage: &Stage, sessions: &Path, events: u64) {
+fn check(fixture: &Fixture, sessions: &Path, events: u64) {
     let dir = fs::metadata(sessions).unwrap().permissions().mode();
     assert_eq!(dir & 0o7777, 0o700);
     let files = fs::read_dir(sessions).unwrap().flatten();
@@ -149,9 +149,9 @@ fn check(stage: &Stage, sessions: &Path, events: u64) {
     assert_eq!(files.len(), 1, "{files:?}");
     let mode = fs::metadata(&files[0]).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
-    let dump = stage.path("a.rmk");
+    let dump = fixture.path("a.rmk");
     ringmark_tests::recording::record(&files[0], &dump);
-    let account = Account::of(&ringmark_tests::recording::decode(&[dump]));
+    let account = Delivery::of(&ringmark_tests::recording::decode(&[dump]));
     assert_eq!(account.delivered(), events);
 }
 
@@ -161,14 +161,14 @@ fn nobody_without_home_or_environment_under_any_mask_is_traced() {
         return;
     }
     for umask in ["0777", "0000", "0077"] {
-        let stage = Stage::new("nobody");
-        give_to_nobody(&stage, 0o700);
-        let sessions = stage.path("home").join("sessions");
+        let fixture = Fixture::new("nobody");
+        give_to_nobody(&fixture, 0o700);
+        let sessions = fixture.path("home").join("sessions");
         let script = format!(
             "umask {umask}; exec env -i RINGMARK=mode=overwrite,keep=always RINGMARK_DIR={} {EMIT} 2 500",
             sessions.display()
         );
-        let mut command = stage.command("setpriv");
+        let mut command = fixture.command("setpriv");
         let uid = NOBODY.to_string();
         command.args(["--reuid", &uid, "--clear-groups", "sh", "-euc", &script]);
         let done = run(&mut command, SOON).unwrap().expect_code(0);
@@ -176,7 +176,7 @@ fn nobody_without_home_or_environment_under_any_mask_is_traced() {
             (done.stdout_text(), done.stderr_text()),
             (String::new(), String::new())
         );
-        check(&stage, &sessions, 1000);
+        check(&fixture, &sessions, 1000);
     }
 }
 
@@ -185,14 +185,14 @@ fn a_root_with_nothing_but_the_program_is_enough() {
     if !require_tools(&["chroot", "ldd", "cp"]) {
         return;
     }
-    let stage = Stage::new("root");
-    let root = stage.path("root");
+    let fixture = Fixture::new("root");
+    let root = fixture.path("root");
     let script = "
         mkdir -p $ROOT; cp $EMIT $ROOT/emit
         for lib in $(ldd $EMIT | grep -o '/[^ ]*'); do mkdir -p $ROOT${lib%/*}; cp $lib $ROOT$lib; done
         RINGMARK_DIR=/sessions chroot $ROOT /emit 2 500
         RINGMARK_DIR=/none/sessions chroot $ROOT /emit 2 500";
-    let mut command = stage.program("sh", "mode=overwrite,keep=always");
+    let mut command = fixture.program("sh", "mode=overwrite,keep=always");
     command.args(["-euc", script]);
     command.env("ROOT", &root).env("EMIT", EMIT);
     let done = run(&mut command, SOON).unwrap().expect_code(0);
@@ -200,17 +200,17 @@ fn a_root_with_nothing_but_the_program_is_enough() {
         (done.stdout_text(), done.stderr_text()),
         (String::new(), String::new())
     );
-    check(&stage, &root.join("sessions"), 1000);
+    check(&fixture, &root.join("sessions"), 1000);
 }
 
 #[test]
 fn a_working_directory_that_is_gone_is_no_harm() {
-    let stage = Stage::new("gone");
+    let fixture = Fixture::new("gone");
     let script = format!(
         "mkdir {0}; cd {0}; rmdir {0}; {EMIT} 2 500; RINGMARK_DIR=here {EMIT} 2 500",
-        stage.path("cwd").display()
+        fixture.path("cwd").display()
     );
-    let mut command = stage.program("sh", "mode=overwrite,keep=always");
+    let mut command = fixture.program("sh", "mode=overwrite,keep=always");
     let done = run(command.args(["-euc", &script]), SOON)
         .unwrap()
         .expect_code(0);
@@ -218,7 +218,7 @@ fn a_working_directory_that_is_gone_is_no_harm() {
         (done.stdout_text(), done.stderr_text()),
         (String::new(), String::new())
     );
-    check(&stage, &stage.sessions(), 1000);
+    check(&fixture, &fixture.sessions(), 1000);
 }
 
 #[test]

@@ -4,22 +4,22 @@
 use std::collections::BTreeMap;
 
 use ringmark_decoder::Output;
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 use ringmark_tests::run;
-use ringmark_tests::stage::{SOON, Stage};
 
 const RUDE: &str = env!("CARGO_BIN_EXE_rude");
 
 /// What it printed, events by name, and the books.
-fn rude(what: &str, ringmark: &str) -> (Vec<u64>, BTreeMap<String, u64>, Account) {
-    let stage = Stage::new("rude");
-    let mut command = stage.program(RUDE, ringmark);
+fn rude(what: &str, ringmark: &str) -> (Vec<u64>, BTreeMap<String, u64>, Delivery) {
+    let fixture = Fixture::new("rude");
+    let mut command = fixture.program(RUDE, ringmark);
     let done = run(command.arg(what), SOON).unwrap().expect_code(0);
     assert_eq!(done.stderr_text(), "");
     let said = done.stdout_text();
     let numbers = said.split_whitespace().map(|n| n.parse().unwrap());
-    let dump = read(&stage.ring_files());
+    let dump = read(&fixture.ring_files());
     let mut names = BTreeMap::new();
     for item in dump.events() {
         if let Output::Event(event) = item {
@@ -27,7 +27,7 @@ fn rude(what: &str, ringmark: &str) -> (Vec<u64>, BTreeMap<String, u64>, Account
             *names.entry(name).or_default() += 1;
         }
     }
-    (numbers.collect(), names, Account::of(&dump))
+    (numbers.collect(), names, Delivery::of(&dump))
 }
 
 #[test]

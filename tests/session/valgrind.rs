@@ -1,10 +1,10 @@
 //! Promise: a traced program runs as it does untraced, also under a tool that interprets its every
 //! instruction and hides the kernel's page of code.
 
-use ringmark_tests::account::Account;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::read;
 use ringmark_tests::require_tools;
-use ringmark_tests::stage::{SOON, Stage};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 
@@ -14,11 +14,11 @@ fn events_are_recorded_under_valgrind() {
         return;
     }
     for more in ["", ",control=off", ",clock=coarse"] {
-        let stage = Stage::new("valgrind");
+        let fixture = Fixture::new("valgrind");
         let arguments = format!("-q --tool=none {EMIT} 2 100");
-        let program = stage.start("valgrind", &format!("mode=discard{more}"), &arguments);
+        let program = fixture.start("valgrind", &format!("mode=discard{more}"), &arguments);
         let _ = program.finish(2 * SOON).expect_code(0);
-        let account = Account::of(&read(&[stage.ring_file()]));
+        let account = Delivery::of(&read(&[fixture.ring_file()]));
         account.expect_exact(2, 100);
         assert_eq!(account.lost(), 0);
     }

@@ -16,8 +16,8 @@ use ringmark_reader::{Codec, Selection};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::fixture::SOON;
 use crate::recording::decode;
-use crate::stage::SOON;
 use crate::wait_until;
 
 /// A collector that serves until it is dropped.

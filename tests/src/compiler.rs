@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use crate::tools::log_skip;
 
 /// Answers so far, by compiler and flags.
@@ -44,15 +44,15 @@ pub fn first_that_builds<'f>(compiler: &str, spellings: &[&'f str]) -> Option<&'
 
 /// Builds a program of one line; the compiler's reason where it does not.
 fn try_build(compiler: &str, flags: &str) -> Result<(), String> {
-    let stage = Stage::new("can-build");
-    let source = stage.path("probe.c");
+    let fixture = Fixture::new("can-build");
+    let source = fixture.path("probe.c");
     std::fs::write(&source, "int main(void) { return 0; }\n").expect("a source file");
     let mut command = Command::new(compiler);
     command
         .args(flags.split_whitespace())
         .arg(&source)
         .arg("-o")
-        .arg(stage.path("probe"))
+        .arg(fixture.path("probe"))
         .stdin(Stdio::null());
     let answer = match command.output() {
         Ok(output) if output.status.success() => return Ok(()),

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use crate::preload_shim::Call;
 use crate::random::Random;
-use crate::shim::Call;
 
 const SECTOR: usize = 512;
 

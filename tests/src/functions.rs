@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::binary::{self, built_library};
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use crate::{Finished, Running, run, workspace_root};
 
 /// How long a command may take.
@@ -31,13 +31,13 @@ pub fn library() -> &'static Path {
 /// # Panics
 /// When that fails.
 #[must_use]
-pub fn compile(stage: &Stage, source: &str, output: &str, flags: &str) -> PathBuf {
+pub fn compile(fixture: &Fixture, source: &str, output: &str, flags: &str) -> PathBuf {
     let mut command = Command::new("gcc");
     command.current_dir(workspace_root().join("tests/programs/functions"));
     command.args(flags.split_whitespace()).arg(source);
-    command.arg("-o").arg(stage.path(output)).arg("-ldl");
+    command.arg("-o").arg(fixture.path(output)).arg("-ldl");
     let _ = run(&mut command, LIMIT).expect("gcc").expect_code(0);
-    stage.path(output)
+    fixture.path(output)
 }
 
 /// The C files of a program of the distribution, fetched once into `here`. The error: why they are
@@ -62,10 +62,10 @@ pub fn sources(here: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
         .collect())
 }
 
-/// `ringmark` on this stage, with its library.
+/// `ringmark` in this fixture, with the library of the function tracer.
 #[must_use]
-pub fn tool(stage: &Stage) -> Command {
-    let mut command = stage.command(binary::path());
+pub fn tool(fixture: &Fixture) -> Command {
+    let mut command = fixture.command(binary::path());
     command.env("RINGMARK_LIB", library());
     command
 }
@@ -75,8 +75,8 @@ pub fn tool(stage: &Stage) -> Command {
 /// # Panics
 /// When it cannot be started.
 #[must_use]
-pub fn ringmark(stage: &Stage, words: &str, items: &[&Path]) -> Finished {
-    let mut command = tool(stage);
+pub fn ringmark(fixture: &Fixture, words: &str, items: &[&Path]) -> Finished {
+    let mut command = tool(fixture);
     command.args(words.split_whitespace()).args(items);
     run(&mut command, LIMIT).expect("ringmark starts")
 }
@@ -86,12 +86,12 @@ pub fn ringmark(stage: &Stage, words: &str, items: &[&Path]) -> Finished {
 /// # Panics
 /// When it cannot be started.
 #[must_use]
-pub fn start(stage: &Stage, program: &Path) -> Running {
-    let mut command = stage.command(program);
+pub fn start(fixture: &Fixture, program: &Path) -> Running {
+    let mut command = fixture.command(program);
     command.env("RINGMARK", "mode=overwrite,ring=1M");
     command.env("LD_PRELOAD", library()).args(["-1", "200"]);
     let program = Running::start(&mut command).expect("it starts");
-    let _ = stage.ring_file();
+    let _ = fixture.ring_file();
     program
 }
 
@@ -100,8 +100,8 @@ pub fn start(stage: &Stage, program: &Path) -> Running {
 /// # Panics
 /// When that is no JSON.
 #[must_use]
-pub fn calls(stage: &Stage, words: &str, dump: &Path) -> BTreeMap<String, u64> {
-    let text = ringmark(stage, &format!("report --json {words}"), &[dump]).stdout_text();
+pub fn calls(fixture: &Fixture, words: &str, dump: &Path) -> BTreeMap<String, u64> {
+    let text = ringmark(fixture, &format!("report --json {words}"), &[dump]).stdout_text();
     let objects = text
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));

@@ -2,29 +2,29 @@
 //! `ringmark` binary, child processes that never outlive their test.
 #![forbid(unsafe_code)]
 
-pub mod account;
 pub mod binary;
 pub mod ca;
 pub mod code;
 pub mod collecting;
 pub mod compiler;
+pub mod delivery;
 pub mod dirs;
 pub mod disk;
+pub mod faulty_recorder;
+pub mod fixture;
 pub mod functions;
-pub mod left;
-pub mod opened;
-pub mod peer;
+pub mod open_store;
+pub mod preload_shim;
 pub mod process;
 pub mod proxy;
 pub mod random;
 pub mod recording;
-pub mod shim;
-pub mod skew;
-pub mod stage;
-pub mod stored;
-pub mod taker;
+pub mod scripted_collector;
+pub mod scripted_streamer;
+pub mod store_contents;
 pub mod tools;
 pub mod wait;
+pub mod wrong_clocks;
 
 pub use binary::ringmark;
 pub use dirs::{TempDir, workspace_root};

@@ -12,8 +12,8 @@ use ringmark_decoder::Stamper;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
 use ringmark_tests::collecting::{Collecting, options, segments, stream};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, binary, require_tools, run};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -23,7 +23,7 @@ const EDGE: usize = 20;
 
 /// A store of one session whose events take some seconds, in small segments with indexes.
 struct Filled {
-    stage: Stage,
+    fixture: Fixture,
     store: PathBuf,
     /// Earliest and latest event, ns since 1970.
     times: (u64, u64),
@@ -31,19 +31,19 @@ struct Filled {
 
 impl Filled {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         let ringmark = "mode=discard,ring=4M,page=4K,session=16M,keep=always";
-        let program = stage.start(EMIT, ringmark, "1 8000 burst=20 pause=10000");
+        let program = fixture.start(EMIT, ringmark, "1 8000 burst=20 pause=10000");
         let _ = program.finish(SOON).expect_code(0);
-        let (socket, store) = (stage.path("socket"), stage.path("store"));
+        let (socket, store) = (fixture.path("socket"), fixture.path("store"));
         let mut collector = options(Address::Unix(socket.clone()), &store);
         collector.store.segment_bytes = 24 << 10;
         let collecting = Collecting::with(collector);
-        let _ = stream(&stage.ring_file(), &socket, Codec::None);
+        let _ = stream(&fixture.ring_file(), &socket, Codec::None);
         let found = collecting.stored().verify();
         assert_eq!((found.events, found.is_clean()), (8000, true));
         let filled = Self {
-            stage,
+            fixture,
             store,
             times: (found.first_ns.unwrap(), found.last_ns.unwrap()),
         };
@@ -97,7 +97,7 @@ impl Filled {
     fn cat(&self, from: u64, to: u64) -> Finished {
         let (first, last) = self.times;
         let at = |part| stamp(first + (last - first) / 1000 * part);
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         command.arg("cat").arg(&self.store);
         command.args(["--json", "--from", &at(from), "--to", &at(to)]);
         run(&mut command, SOON).unwrap()
@@ -255,7 +255,7 @@ fn an_index_that_is_wrong_is_not_believed_and_one_that_is_gone_is_made_again() {
 fn a_session_that_goes_on_is_found_by_its_indexes() {
     let filled = Filled::new("on");
     let before = filled.segments();
-    let socket = filled.stage.path("again");
+    let socket = filled.fixture.path("again");
     let mut collector = options(Address::Unix(socket.clone()), &filled.store);
     collector.store.segment_bytes = 24 << 10;
     // What a recovery need not read may even be gone: the index says what was there.
@@ -264,7 +264,7 @@ fn a_session_that_goes_on_is_found_by_its_indexes() {
     torn[100..1000].fill(0xEE);
     fs::write(&before[1], torn).unwrap();
     let collecting = Collecting::with(collector);
-    let figures = stream(&filled.stage.ring_file(), &socket, Codec::None);
+    let figures = stream(&filled.fixture.ring_file(), &socket, Codec::None);
     // A page that a thread of a process that exits had no time to seal may come again, no other.
     assert!(collecting.figure("pages_total") <= 1, "{figures:?}");
     drop(collecting);
@@ -314,7 +314,7 @@ fn real_ns() -> u64 {
 }
 
 fn shown_events(filled: &Filled) -> Vec<u64> {
-    let mut command = filled.stage.command(binary::path());
+    let mut command = filled.fixture.command(binary::path());
     command.arg("cat").arg(&filled.store).arg("--json");
     let cat = run(&mut command, SOON).unwrap();
     let text = cat.stdout_text();
@@ -329,7 +329,7 @@ fn shown_events(filled: &Filled) -> Vec<u64> {
 impl Filled {
     /// A command on the store, which is told `error` for what it wants of these segments.
     fn told(&self, error: &str, of: &[PathBuf], arguments: &[&str]) -> Finished {
-        let mut command = self.stage.command("strace");
+        let mut command = self.fixture.command("strace");
         command.args(["-qq", "-o", "/dev/null", "-e", "trace=openat,statx"]);
         command.args(["-e", &format!("inject=openat,statx:error={error}")]);
         for segment in of {
@@ -341,9 +341,9 @@ impl Filled {
 
     /// The same without a segment that was there before, and no error.
     fn without(&self, segment: &Path, arguments: &[&str]) -> Finished {
-        let aside = self.stage.path("aside");
+        let aside = self.fixture.path("aside");
         fs::rename(segment, &aside).unwrap();
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         let finished = run(command.args(arguments).arg(&self.store), SOON).unwrap();
         fs::rename(&aside, segment).unwrap();
         finished

@@ -17,10 +17,10 @@ use ringmark_format::{PageNumber, RingId, Uuid};
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
 use ringmark_tests::collecting::{Collecting, options, segments, stream as streamed};
-use ringmark_tests::opened::{Found, Opened, SESSION, blocks, flip, pages};
-use ringmark_tests::peer::{Peer, block};
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::open_store::{Found, OpenStore, SESSION, blocks, flip, pages};
 use ringmark_tests::random::Random;
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, block};
 use ringmark_tests::{binary, is_long, run};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -32,7 +32,7 @@ fn resumed(socket: &Path, session: &Found) -> BTreeMap<u32, u64> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut peer = Peer::greeted(socket, HOST).await.unwrap();
+        let mut peer = ScriptedStreamer::greeted(socket, HOST).await.unwrap();
         let uuid = Uuid(session.header.session);
         let announced = block(kind::SESSION, uuid, &session.content);
         peer.send(&announced).await.unwrap();
@@ -47,8 +47,8 @@ fn resumed(socket: &Path, session: &Found) -> BTreeMap<u32, u64> {
     })
 }
 
-fn verified(stage: &Stage, store: &Path, code: i32) -> serde_json::Value {
-    let mut command = stage.command(binary::path());
+fn verified(fixture: &Fixture, store: &Path, code: i32) -> serde_json::Value {
+    let mut command = fixture.command(binary::path());
     let finished = run(command.args(["verify", "--json"]).arg(store), SOON).unwrap();
     let text = finished.expect_code(code).stdout_text();
     serde_json::from_str(&text).unwrap()
@@ -57,16 +57,16 @@ fn verified(stage: &Stage, store: &Path, code: i32) -> serde_json::Value {
 /// 2,000 pages are acknowledged, the collector ends, a bit turns at a tenth of them, the session is announced again.
 #[test]
 fn a_bit_that_turned_costs_its_page() {
-    let stage = Stage::new("bit");
+    let fixture = Fixture::new("bit");
     let ringmark = "mode=discard,ring=32M,page=4K,session=64M,keep=always";
-    let program = stage.start(EMIT, ringmark, "1 340000");
+    let program = fixture.start(EMIT, ringmark, "1 340000");
     let _ = program.finish(SOON).expect_code(0);
-    let (socket, store) = (stage.path("socket"), stage.path("store"));
+    let (socket, store) = (fixture.path("socket"), fixture.path("store"));
     let start = || Collecting::with(options(Address::Unix(socket.clone()), &store));
     let collecting = start();
-    let _ = streamed(&stage.ring_file(), &socket, Codec::None);
+    let _ = streamed(&fixture.ring_file(), &socket, Codec::None);
     drop(collecting);
-    let whole = verified(&stage, &store, 0);
+    let whole = verified(&fixture, &store, 0);
     let number = |of: &serde_json::Value, name: &str| of[name].as_u64().unwrap();
     let pages = number(&whole, "pages");
     assert!(
@@ -101,7 +101,7 @@ fn a_bit_that_turned_costs_its_page() {
     assert_eq!(collecting.figure("damaged_segments_total"), 1);
     drop(collecting);
 
-    let found = verified(&stage, &store, 1);
+    let found = verified(&fixture, &store, 1);
     assert_eq!(number(&found, "pages"), pages - 1);
     let (header, _) = PageHeader::read_from_prefix(&hit.content).unwrap();
     let after = all.iter().skip_while(|found| found.at <= hit.at);
@@ -154,17 +154,17 @@ fn spoil(root: &Path, number: u64) -> PathBuf {
 /// A streamer that still has a page that may be gone is asked for it, until it came or others came in its place.
 #[test]
 fn what_a_streamer_still_has_comes_again() {
-    let stage = Stage::new("again");
-    let root = stage.path("store");
+    let fixture = Fixture::new("again");
+    let root = fixture.path("store");
     let sent = of_slot(0..40);
-    assert_eq!(Opened::at(&root, 1 << 20).add(&sent[..30]), 30);
+    assert_eq!(OpenStore::at(&root, 1 << 20).add(&sent[..30]), 30);
     let segment = spoil(&root, 10);
     let damaged = fs::read(&segment).unwrap();
     // Nothing comes before the collector is killed again, and again.
     for _ in 0..2 {
-        assert_eq!(Opened::at(&root, 1 << 20).next().1[&0], 10);
+        assert_eq!(OpenStore::at(&root, 1 << 20).next().1[&0], 10);
     }
-    let opened = Opened::at(&root, 1 << 20);
+    let opened = OpenStore::at(&root, 1 << 20);
     assert_eq!(
         opened.add(&sent[10..35]),
         1 + 5,
@@ -174,7 +174,7 @@ fn what_a_streamer_still_has_comes_again() {
     let all: Vec<_> = opened.pages().into_iter().collect();
     assert_eq!(all, (0..35).map(|n| ((0, n), 1)).collect::<Vec<_>>());
     drop(opened);
-    let opened = Opened::at(&root, 1 << 20);
+    let opened = OpenStore::at(&root, 1 << 20);
     assert_eq!(
         opened.next().1[&0],
         35,
@@ -186,15 +186,15 @@ fn what_a_streamer_still_has_comes_again() {
 
     // Released long ago: what comes in its place ends the question.
     let segment = spoil(&root, 31);
-    assert_eq!(Opened::at(&root, 1 << 20).next().1[&0], 31);
+    assert_eq!(OpenStore::at(&root, 1 << 20).next().1[&0], 31);
     for number in [36, 37] {
-        assert_eq!(Opened::at(&root, 1).add(&sent[number..=number]), 1);
+        assert_eq!(OpenStore::at(&root, 1).add(&sent[number..=number]), 1);
     }
     for _ in 0..2 {
-        let opened = Opened::at(&root, 1 << 20);
+        let opened = OpenStore::at(&root, 1 << 20);
         assert_eq!(opened.next().1[&0], 38);
         drop(opened);
-        let opened = Opened::at(&root, 1 << 20);
+        let opened = OpenStore::at(&root, 1 << 20);
         assert!(opened.store.tidy().is_empty());
     }
     assert!(!segment.with_extension("idx").exists());
@@ -251,11 +251,11 @@ fn damage_of_any_kind_costs_what_it_hit() {
     let rounds = if is_long() { 20_000 } else { 300 };
     let (mut kept, mut cut) = (0, 0);
     for round in 0..rounds {
-        let stage = Stage::new("any");
-        let root = stage.path("store");
+        let fixture = Fixture::new("any");
+        let root = fixture.path("store");
         let sent = conversation(&mut random);
         let half = random.below(sent.len() as u64) as usize + 1;
-        let _ = Opened::at(&root, 24 << 10).add(&sent[..half]);
+        let _ = OpenStore::at(&root, 24 << 10).add(&sent[..half]);
         let mut found = segments(&root);
         found.sort_by_key(|path| path.to_str().map(|name| (name.len(), name.to_owned())));
         let Some(newest) = found.pop() else { continue };
@@ -263,7 +263,7 @@ fn damage_of_any_kind_costs_what_it_hit() {
             hurt(&newest, &mut random);
         }
         let (hurt, valid) = (fs::read(&newest).unwrap(), pages(&root));
-        let opened = Opened::at(&root, 24 << 10);
+        let opened = OpenStore::at(&root, 24 << 10);
         let (_, next) = opened.next();
         let there = opened.pages();
         assert!(
@@ -309,10 +309,10 @@ fn newest_or(newest: &Path, root: &Path) -> PathBuf {
 /// Copies of what was cut off are kept beside each other, counted by `verify`, and go with their segment, counted.
 #[test]
 fn what_is_cut_off_is_kept() {
-    let stage = Stage::new("copies");
-    let root = stage.path("store");
+    let fixture = Fixture::new("copies");
+    let root = fixture.path("store");
     let sent = of_slot(0..20);
-    assert_eq!(Opened::at(&root, 1 << 20).add(&sent[..10]), 10);
+    assert_eq!(OpenStore::at(&root, 1 << 20).add(&sent[..10]), 10);
     let mut tails = Vec::new();
     for last in [9, 8] {
         let segment = spoil(&root, last);
@@ -321,7 +321,7 @@ fn what_is_cut_off_is_kept() {
             .last()
             .map(|found| found.at + sent[all_page(found)].len() as u64);
         tails.push(fs::read(&segment).unwrap()[end.unwrap() as usize..].to_vec());
-        let opened = Opened::at(&root, 1 << 20);
+        let opened = OpenStore::at(&root, 1 << 20);
         assert_eq!(opened.next().1[&0], last);
         assert_eq!(opened.figure("damaged_segments_total"), 1);
         assert_eq!(fs::metadata(&segment).unwrap().len(), end.unwrap());
@@ -345,14 +345,14 @@ fn what_is_cut_off_is_kept() {
     tails.sort();
     assert!(kept == tails, "{} copies", kept.len());
     // What stands in these pages is no events: damage of another kind.
-    let found = verified(&stage, &root, 1);
+    let found = verified(&fixture, &root, 1);
     assert_eq!(found["cut_off"], 2, "{found}");
 
-    let opened = Opened::at(&root, 1 << 20);
+    let opened = OpenStore::at(&root, 1 << 20);
     assert_eq!(opened.add(&sent), 12);
     let directory = segments(&root).remove(0).parent().unwrap().to_owned();
     drop(opened);
-    let mut with = options(Address::Unix(stage.path("socket")), &root).store;
+    let mut with = options(Address::Unix(fixture.path("socket")), &root).store;
     with.retention.bytes = Some(0);
     let figures = Arc::new(Figures::default());
     let store = Store::open(with, figures.clone()).unwrap();

@@ -12,8 +12,8 @@ use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, Resume, ResumeSlot};
 use ringmark_tests::collecting::{segments, wait_for_listener};
-use ringmark_tests::peer::{PAGE, Peer, block, page, session};
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::scripted_streamer::{PAGE, ScriptedStreamer, block, page, session};
 use ringmark_tests::{Running, binary, require_tools};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
@@ -23,7 +23,7 @@ const SESSION: Uuid = Uuid([9; 16]);
 const BLOCK: u64 = (BlockHeader::BYTES + PAGE) as u64;
 
 struct Scene {
-    stage: Stage,
+    fixture: Fixture,
     runtime: Runtime,
     socket: PathBuf,
     store: PathBuf,
@@ -31,20 +31,20 @@ struct Scene {
 
 impl Scene {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         let mut builder = tokio::runtime::Builder::new_current_thread();
         Self {
             runtime: builder.enable_all().build().unwrap(),
-            socket: stage.path("socket"),
-            store: stage.path("store"),
-            stage,
+            socket: fixture.path("socket"),
+            store: fixture.path("store"),
+            fixture,
         }
     }
 
     /// A collector, started by another program.
     fn collector(&self, by: &[&str], options: &[&str]) -> Running {
         let all = [by, &[binary::path().to_str().unwrap(), "collect"], options].concat();
-        let mut command = self.stage.command(all[0]);
+        let mut command = self.fixture.command(all[0]);
         command.args(&all[1..]).arg("--store").arg(&self.store);
         let listen = format!("unix://{}", self.socket.display());
         let running = Running::start(command.args(["--listen", &listen])).unwrap();
@@ -53,9 +53,9 @@ impl Scene {
     }
 
     /// A connection, and the page behind the last one that is there.
-    fn resumed(&self) -> io::Result<(Peer, u64)> {
+    fn resumed(&self) -> io::Result<(ScriptedStreamer, u64)> {
         self.runtime.block_on(async {
-            let mut peer = Peer::greeted(&self.socket, "here").await?;
+            let mut peer = ScriptedStreamer::greeted(&self.socket, "here").await?;
             peer.send(&session(SESSION)).await?;
             let resume = peer.hear_of(stream::kind::RESUME).await?;
             let slot = ResumeSlot::read_from_prefix(&resume[Resume::BYTES..]);
@@ -64,7 +64,11 @@ impl Scene {
     }
 
     /// Sends pages one by one; how many were acknowledged, and what ended it.
-    fn send(&self, peer: &mut Peer, pages: std::ops::Range<u64>) -> (u64, io::Result<()>) {
+    fn send(
+        &self,
+        peer: &mut ScriptedStreamer,
+        pages: std::ops::Range<u64>,
+    ) -> (u64, io::Result<()>) {
         let mut durable = 0;
         let sent = self.runtime.block_on(async {
             for number in pages {
@@ -103,7 +107,7 @@ fn acknowledged_is_on_the_disk() {
         return;
     }
     let scene = Scene::new("synced");
-    let log = scene.stage.path("log");
+    let log = scene.fixture.path("log");
     let by = [
         "strace",
         "-D",

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use ringmark_reader::Codec;
 use ringmark_tests::collecting::{segments, stream};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::record;
-use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::stored::ended_session;
+use ringmark_tests::store_contents::ended_session;
 use ringmark_tests::{Running, binary, require_tools, run, wait_until};
 use rustix::process::{Signal, geteuid};
 
@@ -21,7 +21,7 @@ const NOBODY: &str = "65534";
 
 /// A place for a collector, and what it says.
 struct Scene {
-    stage: Stage,
+    fixture: Fixture,
     socket: PathBuf,
     store: PathBuf,
     said: PathBuf,
@@ -29,19 +29,19 @@ struct Scene {
 
 impl Scene {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         Self {
-            socket: stage.path("socket"),
-            store: stage.path("store"),
-            said: stage.path("said"),
-            stage,
+            socket: fixture.path("socket"),
+            store: fixture.path("store"),
+            said: fixture.path("said"),
+            fixture,
         }
     }
 
     /// Starts a collector under this umask, with options that are separated by spaces; it listens,
     /// or has ended.
     fn collect(&self, umask: &str, prefix: &[&str], options: &str) -> (Running, String) {
-        let mut command = self.stage.command("sh");
+        let mut command = self.fixture.command("sh");
         let script = "umask $1; f=$2; shift 2; exec \"$@\" 2>$f";
         command.args(["-c", script, "sh", umask]).arg(&self.said);
         command.args(prefix).arg(binary::path());
@@ -112,7 +112,7 @@ fn what_lies_where_a_socket_should_be_stays() {
     fs::remove_dir(at).unwrap();
 
     // Links are not followed: whose is what they lead to?
-    let elsewhere = scene.stage.path("elsewhere");
+    let elsewhere = scene.fixture.path("elsewhere");
     drop(UnixListener::bind(&elsewhere).unwrap());
     symlink(&elsewhere, at).unwrap();
     expect("found a symbolic link");
@@ -196,7 +196,7 @@ fn what_is_called_store_id_and_is_none_stays() {
     let said = scene.refused("");
     assert!(said.contains("found 8 bytes"), "{said}");
     assert!(is_there(&id));
-    let elsewhere = scene.stage.path("elsewhere");
+    let elsewhere = scene.fixture.path("elsewhere");
     fs::rename(&id, &elsewhere).unwrap();
     symlink(&elsewhere, &id).unwrap();
     let _ = scene.refused("");
@@ -216,7 +216,7 @@ fn a_directory_that_may_not_be_read_is_no_day() {
     fs::set_permissions(&lost, Permissions::from_mode(0o700)).unwrap();
     let place = scene.socket.parent().unwrap();
     for path in [place, &scene.store] {
-        let mut chown = scene.stage.command("chown");
+        let mut chown = scene.fixture.command("chown");
         let _ = run(chown.arg(NOBODY).arg(path), SOON).unwrap();
     }
     let nobody = [
@@ -231,7 +231,7 @@ fn a_directory_that_may_not_be_read_is_no_day() {
     assert!(said.contains("listening at"), "{said}");
     end(collector);
     // Who reads it is stopped by it no more.
-    let mut read = scene.stage.command("setpriv");
+    let mut read = scene.fixture.command("setpriv");
     read.args(&nobody[1..]).arg(binary::path());
     let read = run(read.arg("cat").arg(&scene.store), SOON).unwrap();
     let text = read.stderr_text();
@@ -261,8 +261,8 @@ fn modes(store: &Path) -> (Vec<u32>, Vec<u32>, u32) {
 
 #[test]
 fn what_is_stored_is_its_users_alone() {
-    let stage = Stage::new("modes-session");
-    let ring_file = ended_session(&stage, EMIT);
+    let fixture = Fixture::new("modes-session");
+    let ring_file = ended_session(&fixture, EMIT);
     for (umask, options, expected) in [
         ("000", "", (0o700, 0o600)),
         ("077", "", (0o700, 0o600)),
@@ -315,7 +315,7 @@ fn a_store_that_was_open_to_others_is_closed() {
 fn what_no_streamer_made_stays() {
     let scene = Scene::new("not-ours");
     let (collector, _) = scene.listening("");
-    let spill = scene.stage.path("spill");
+    let spill = scene.fixture.path("spill");
     let session = "00112233-4455-6677-8899-aabbccddeeff";
     let names = [
         "2026.1.rmk",
@@ -328,18 +328,18 @@ fn what_no_streamer_made_stays() {
     let files = names.map(|name| spill.join(name));
     fs::create_dir(&spill).unwrap();
     let dump = {
-        let stage = Stage::new("a-dump");
-        let program = stage.start(EMIT, "mode=discard,ring=64K,page=4K,keep=always", "1 100");
+        let fixture = Fixture::new("a-dump");
+        let program = fixture.start(EMIT, "mode=discard,ring=64K,page=4K,keep=always", "1 100");
         let _ = program.finish(SOON).expect_code(0);
-        let dump = stage.path("dump.rmk");
-        record(&stage.ring_file(), &dump);
+        let dump = fixture.path("dump.rmk");
+        record(&fixture.ring_file(), &dump);
         fs::read(dump).unwrap()
     };
     for path in &files[..4] {
         fs::write(path, &dump).unwrap();
     }
     fs::write(&files[4], "precious".repeat(1000)).unwrap();
-    let mut command = scene.stage.command(binary::path());
+    let mut command = scene.fixture.command(binary::path());
     let to = format!("unix://{}", scene.socket.display());
     command.args(["stream", "--all", "--to", &to, "--spill"]);
     let streamer = Running::start(command.arg(&spill)).unwrap();
@@ -363,7 +363,7 @@ fn a_new_store_is_on_the_disk() {
     let mut scene = Scene::new("durable");
     let above = scene.socket.parent().unwrap().to_owned();
     scene.store = above.join("new/deep/store");
-    let log = scene.stage.path("log").display().to_string();
+    let log = scene.fixture.path("log").display().to_string();
     let strace = ["strace", "-f", "-y", "-e", "trace=fsync", "-o", &log];
     let (collector, said) = scene.collect("022", &strace, "");
     assert!(said.contains("listening at"), "{said}");

@@ -20,10 +20,10 @@ use ringmark_format::stream::{self, Ack};
 use ringmark_format::{PageNumber, RingId, Uuid};
 use ringmark_tests::collecting::segments;
 use ringmark_tests::disk::{Disk, Moment};
-use ringmark_tests::peer::{Peer, block};
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::preload_shim::{self, Call};
 use ringmark_tests::random::Random;
-use ringmark_tests::shim::{self, Call};
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, block};
 use ringmark_tests::{Running, binary, is_long, require_tools, wait_until};
 use rustix::process::Signal;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -65,7 +65,7 @@ fn page((session, slot, number): Name, random: &mut Random) -> Vec<u8> {
 async fn talk(socket: &Path, random: &mut Random, sent: &mut Sent) {
     let mut peers = Vec::new();
     for n in 0..2_u8 {
-        let mut peer = Peer::greeted(socket, HOST).await.unwrap();
+        let mut peer = ScriptedStreamer::greeted(socket, HOST).await.unwrap();
         for uuid in [Uuid([2 * n + 1; 16]), Uuid([2 * n + 2; 16])] {
             peer.announce(uuid).await.unwrap();
             let _ = sent.sessions.insert(uuid, vec![0; 320]);
@@ -113,12 +113,16 @@ async fn talk(socket: &Path, random: &mut Random, sent: &mut Sent) {
 
 /// A real collector's calls.
 fn recorded(random: &mut Random) -> (Vec<Call>, Sent) {
-    let stage = Stage::new("store-power");
-    let shim = shim::build(&stage, "store_shim");
-    let (socket, log, store) = (stage.path("socket"), stage.path("log"), stage.path("store"));
+    let fixture = Fixture::new("store-power");
+    let shim = preload_shim::build(&fixture, "store_shim");
+    let (socket, log, store) = (
+        fixture.path("socket"),
+        fixture.path("log"),
+        fixture.path("store"),
+    );
     fs::create_dir(&store).unwrap();
     let store = store.canonicalize().unwrap();
-    let mut command = stage.command(binary::path());
+    let mut command = fixture.command(binary::path());
     let listen = format!("unix://{}", socket.display());
     command.args([
         "collect",
@@ -140,7 +144,7 @@ fn recorded(random: &mut Random) -> (Vec<Call>, Sent) {
     runtime.block_on(talk(&socket, random, &mut sent));
     collector.signal(Signal::TERM).unwrap();
     let _ = collector.finish(SOON).expect_code(0);
-    (shim::read_log(&log), sent)
+    (preload_shim::read_log(&log), sent)
 }
 
 /// What was acknowledged so far: the sockets of the connections, by their order.
@@ -264,8 +268,8 @@ fn go_on(root: &Path, sent: &Sent) -> Result<(), String> {
 
 /// Goes through the moments of a collector; how many disks there were.
 fn check(calls: &[Call], sent: &Sent, random: &mut Random, each: u64) -> Result<usize, String> {
-    let stage = Stage::new("store-disk");
-    let root = stage.path("store");
+    let fixture = Fixture::new("store-disk");
+    let root = fixture.path("store");
     let (mut moment, mut said, mut count) = (Moment::default(), Acknowledged::default(), 0);
     for (index, call) in calls.iter().enumerate() {
         moment.apply(call);

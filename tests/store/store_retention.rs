@@ -18,14 +18,14 @@ use ringmark_format::Uuid;
 use ringmark_format::block::BlockHeader;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
-use ringmark_tests::account::{Account, number};
 use ringmark_tests::collecting::{Collecting, options, segments, stream};
-use ringmark_tests::peer::{Peer, page};
+use ringmark_tests::delivery::{Delivery, number};
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Counters, SOON, Stage};
-use ringmark_tests::stored::{repeated, sealed};
-use ringmark_tests::{Running, binary, is_long, require_tools, shim, wait_until};
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
+use ringmark_tests::store_contents::{repeated, sealed};
+use ringmark_tests::{Running, binary, is_long, preload_shim, require_tools, wait_until};
 use rustix::process::Signal;
 use zerocopy::FromBytes;
 
@@ -35,7 +35,7 @@ const RING: &str = "mode=discard,ring=4M,page=4K,session=32M";
 
 /// A program that emits, its streamer, and collectors one after the other.
 struct Scene {
-    stage: Stage,
+    fixture: Fixture,
     store: PathBuf,
     socket: PathBuf,
     counters: Counters,
@@ -43,12 +43,12 @@ struct Scene {
 
 impl Scene {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         Self {
-            store: stage.path("store"),
-            socket: stage.path("socket"),
-            counters: Counters::new(stage.path("counters")),
-            stage,
+            store: fixture.path("store"),
+            socket: fixture.path("socket"),
+            counters: Counters::new(fixture.path("counters")),
+            fixture,
         }
     }
 
@@ -57,20 +57,20 @@ impl Scene {
             "2 100000000 burst=20 pause=2000 {}",
             self.counters.argument()
         );
-        let program = self.stage.start(EMIT, RING, &arguments);
-        let _ = self.stage.ring_file();
+        let program = self.fixture.start(EMIT, RING, &arguments);
+        let _ = self.fixture.ring_file();
         program
     }
 
     fn streamer(&self, program: &Running) -> Running {
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         let to = format!("unix://{}", self.socket.display());
         command.args(["stream", "-p", &program.id().to_string(), "--to", &to]);
         Running::start(&mut command).unwrap()
     }
 
     fn collector(&self, options: &str) -> Running {
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         let listen = format!("unix://{}", self.socket.display());
         command.args(["collect", "--sync", "cache", "--listen", &listen]);
         command
@@ -175,8 +175,8 @@ fn uuid(n: u8) -> Uuid {
 /// A session that says nothing for longer than anything is kept goes on in the same segment.
 #[test]
 fn what_is_written_stays() {
-    let stage = Stage::new("stays");
-    let (socket, store) = (stage.path("socket"), stage.path("store"));
+    let fixture = Fixture::new("stays");
+    let (socket, store) = (fixture.path("socket"), fixture.path("store"));
     let mut with = options(Address::Unix(socket.clone()), &store);
     with.store.retention = Retention {
         bytes: Some(0),
@@ -186,13 +186,13 @@ fn what_is_written_stays() {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut idle = Peer::greeted(&socket, "idle").await.unwrap();
+        let mut idle = ScriptedStreamer::greeted(&socket, "idle").await.unwrap();
         idle.announce(uuid(0)).await.unwrap();
         idle.send(&page(uuid(0), 0)).await.unwrap();
         idle.settle().await.unwrap();
         // A host that comes and goes: the store looked for it, because what it left is removed.
         for n in 1..=3 {
-            let mut guest = Peer::greeted(&socket, "guest").await.unwrap();
+            let mut guest = ScriptedStreamer::greeted(&socket, "guest").await.unwrap();
             guest.announce(uuid(n)).await.unwrap();
             guest.send(&page(uuid(n), 0)).await.unwrap();
             guest.settle().await.unwrap();
@@ -210,9 +210,9 @@ fn what_is_written_stays() {
 /// Sessions that come back just when what they left is old: what they add is added to a file that is there.
 #[test]
 fn sessions_that_come_back() {
-    let stage = Stage::new("back");
+    let fixture = Fixture::new("back");
     let options = StoreOptions {
-        root: stage.path("store"),
+        root: fixture.path("store"),
         sync: Sync::Cache,
         segment_bytes: 1 << 20,
         segment_age: Duration::from_secs(3600),
@@ -309,7 +309,7 @@ fn killed_with_indexes_that_are_wrong() {
     let _ = collector.finish(SOON).expect_code(0);
     let dump = decode(&segments(&scene.store));
     assert_eq!((repeated(&segments(&scene.store)), dump.conflicts), (0, 0));
-    let account = Account::of(&dump);
+    let account = Delivery::of(&dump);
     account.expect_ledger(&scene.counters.ledger(2));
     println!(
         "{rounds} kills, {spoiled} indexes spoiled, {} events",
@@ -328,10 +328,10 @@ fn a_clock_that_jumps_removes_nothing() {
     let collector = scene.collector("");
     for _ in 0..3 {
         let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
-        let program = scene.stage.start(EMIT, ringmark, "2 200");
+        let program = scene.fixture.start(EMIT, ringmark, "2 200");
         let _ = program.finish(SOON).expect_code(0);
     }
-    for ring_file in scene.stage.ring_files() {
+    for ring_file in scene.fixture.ring_files() {
         let _ = stream(&ring_file, &scene.socket, Codec::None);
     }
     collector.signal(Signal::TERM).unwrap();
@@ -339,19 +339,9 @@ fn a_clock_that_jumps_removes_nothing() {
     let stored = segments(&scene.store);
     assert_eq!(stored.len(), 3);
 
-    let (ahead, said) = (scene.stage.path("ahead"), scene.stage.path("said"));
+    let (ahead, said) = (scene.fixture.path("ahead"), scene.fixture.path("said"));
     fs::write(&ahead, "").unwrap();
-    let mut command = scene.stage.command("sh");
-    command.args(["-c", "f=$1; shift; exec \"$@\" 2>$f", "sh"]);
-    command.arg(&said).arg(binary::path());
-    let listen = format!("unix://{}", scene.socket.display());
-    let options = "--sync cache --segment-age 100ms --keep-age 168h";
-    command.args(["collect", "--listen", &listen]);
-    command.args(options.split_ascii_whitespace());
-    command.arg("--store").arg(&scene.store);
-    command.env("LD_PRELOAD", shim::build(&scene.stage, "clock_shim"));
-    command.env("SHIM_CLOCK", &ahead);
-    let collector = Running::start(&mut command).unwrap();
+    let collector = with_clock_ahead(&scene, &ahead, &said);
     // It has looked at the store.
     let index = stored[0].with_extension("idx");
     let _ = fs::remove_file(&index);
@@ -380,6 +370,21 @@ fn a_clock_that_jumps_removes_nothing() {
     drop(collector.kill().unwrap());
 }
 
+/// A collector whose clock is ahead by the seconds in a file; its messages go to `said`.
+fn with_clock_ahead(scene: &Scene, ahead: &Path, said: &Path) -> Running {
+    let mut command = scene.fixture.command("sh");
+    command.args(["-c", "f=$1; shift; exec \"$@\" 2>$f", "sh"]);
+    command.arg(said).arg(binary::path());
+    let listen = format!("unix://{}", scene.socket.display());
+    let options = "--sync cache --segment-age 100ms --keep-age 168h";
+    command.args(["collect", "--listen", &listen]);
+    command.args(options.split_ascii_whitespace());
+    command.arg("--store").arg(&scene.store);
+    let shim = preload_shim::build(&scene.fixture, "clock_shim");
+    command.env("LD_PRELOAD", shim).env("SHIM_CLOCK", ahead);
+    Running::start(&mut command).unwrap()
+}
+
 /// A backup that was restored has the times of the copy; what is older by its events goes first.
 #[test]
 fn what_is_old_is_told_by_its_events() {
@@ -387,9 +392,9 @@ fn what_is_old_is_told_by_its_events() {
     let collector = scene.collector("");
     for _ in 0..2 {
         let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
-        let program = scene.stage.start(EMIT, ringmark, "2 200");
+        let program = scene.fixture.start(EMIT, ringmark, "2 200");
         let _ = program.finish(SOON).expect_code(0);
-        for ring_file in scene.stage.ring_files() {
+        for ring_file in scene.fixture.ring_files() {
             let _ = stream(&ring_file, &scene.socket, Codec::None);
             fs::remove_file(ring_file).unwrap();
         }

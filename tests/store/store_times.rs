@@ -13,9 +13,9 @@ use ringmark_format::store::INDEX_TAIL_BYTES;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
 use ringmark_tests::collecting::{Collecting, options, segments, stream_as};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, compile, library};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, binary, require_tools, run};
 
 const SEGMENT: u64 = 24 << 10;
@@ -24,7 +24,7 @@ const SLACK_NS: u64 = 1_100_000_000;
 
 /// A store of two hosts that called functions for some seconds, in small segments with indexes.
 struct Scene {
-    stage: Stage,
+    fixture: Fixture,
     store: PathBuf,
     /// Earliest and latest event, ns since 1970.
     times: (u64, u64),
@@ -32,9 +32,9 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let stage = Stage::new("store-times");
-        let program = compile(&stage, "nested.c", "nested", SITES);
-        let hosts = ["one", "two"].map(|host| (host, Stage::new(host)));
+        let fixture = Fixture::new("store-times");
+        let program = compile(&fixture, "nested.c", "nested", SITES);
+        let hosts = ["one", "two"].map(|host| (host, Fixture::new(host)));
         let running = hosts.each_ref().map(|(_, at)| {
             let mut command = at.command(&program);
             command.args(["2500", "2000"]);
@@ -49,7 +49,7 @@ impl Scene {
         for running in running {
             let _ = running.finish(LIMIT).expect_code(0);
         }
-        let (socket, store) = (stage.path("socket"), stage.path("store"));
+        let (socket, store) = (fixture.path("socket"), fixture.path("store"));
         let mut collector = options(Address::Unix(socket.clone()), &store);
         collector.store.segment_bytes = SEGMENT;
         let collecting = Collecting::with(collector);
@@ -61,7 +61,7 @@ impl Scene {
         let times = (found.first_ns.unwrap(), found.last_ns.unwrap());
         drop(collecting);
         let scene = Self {
-            stage,
+            fixture,
             store,
             times,
         };
@@ -105,8 +105,8 @@ impl Scene {
 
     /// Runs the tool over the store; with it, the bytes that it read of each file of the store.
     fn ask(&self, command: &str, (from, to): (u64, u64)) -> (Finished, BTreeMap<PathBuf, u64>) {
-        let log = self.stage.path("calls");
-        let mut strace = self.stage.command("strace");
+        let log = self.fixture.path("calls");
+        let mut strace = self.fixture.command("strace");
         strace.args(["-f", "-y", "-e", "trace=openat,read,pread64,mmap", "-o"]);
         strace
             .arg(&log)

@@ -14,13 +14,13 @@ use ringmark_format::page::PageHeader;
 use ringmark_format::stream::{self, Ack, Resume, Welcome};
 use ringmark_format::{Uuid, align8};
 use ringmark_reader::Codec;
-use ringmark_tests::account::Account;
 use ringmark_tests::collecting::{self, segments};
-use ringmark_tests::peer::{Peer, block, page};
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::stored::{repeated, sealed};
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, block, page};
+use ringmark_tests::store_contents::{repeated, sealed};
 use ringmark_tests::{Finished, Running, binary, is_long, wait_until};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
@@ -35,23 +35,23 @@ const MUCH: u64 = 1 << 30;
 
 /// A store, and the socket of the collectors that write to it one after the other.
 struct Scene {
-    stage: Stage,
+    fixture: Fixture,
     socket: PathBuf,
     store: PathBuf,
 }
 
 impl Scene {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         Self {
-            socket: stage.path("socket"),
-            store: stage.path("store"),
-            stage,
+            socket: fixture.path("socket"),
+            store: fixture.path("store"),
+            fixture,
         }
     }
 
     fn collector(&self) -> Running {
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         let listen = format!("unix://{}", self.socket.display());
         command.args(["collect", "--listen", &listen, "--store"]);
         let running = Running::start(command.arg(&self.store)).unwrap();
@@ -60,9 +60,9 @@ impl Scene {
     }
 
     /// A streamer of this program.
-    fn streamer(&self, stage: &Stage, program: &Running) -> Running {
-        let _ = stage.ring_file();
-        let mut command = stage.command(binary::path());
+    fn streamer(&self, fixture: &Fixture, program: &Running) -> Running {
+        let _ = fixture.ring_file();
+        let mut command = fixture.command(binary::path());
         let to = format!("unix://{}", self.socket.display());
         command.args(["stream", "-p", &program.id().to_string(), "--to", &to]);
         Running::start(&mut command).unwrap()
@@ -93,7 +93,7 @@ async fn goes_when_asked(
     all_here: Arc<Barrier>,
 ) -> Result<u64, String> {
     const PAGES: u64 = 200;
-    let mut peer = Peer::greeted(&socket, &format!("host-{number}"))
+    let mut peer = ScriptedStreamer::greeted(&socket, &format!("host-{number}"))
         .await
         .unwrap();
     peer.announce(uuid(number)).await.unwrap();
@@ -167,7 +167,7 @@ fn who_does_not_go_is_left() {
     for is_told_again in rounds {
         let collector = scene.collector();
         let stays = async {
-            let mut peer = Peer::greeted(&scene.socket, "stays").await?;
+            let mut peer = ScriptedStreamer::greeted(&scene.socket, "stays").await?;
             peer.announce(uuid(1)).await?;
             std::io::Result::Ok(peer)
         };
@@ -196,12 +196,12 @@ fn streamers_go_on_with_the_next() {
     let rounds = if is_long() { 60 } else { 4 };
     let ringmark = "mode=discard,ring=4M,page=4K,session=32M";
     let arguments = "2 100000000 burst=20 pause=2000";
-    let stages = [0; 3].map(|_| Stage::new("next-program"));
+    let stages = [0; 3].map(|_| Fixture::new("next-program"));
     let programs = stages
         .each_ref()
-        .map(|stage| stage.start(EMIT, ringmark, arguments));
+        .map(|fixture| fixture.start(EMIT, ringmark, arguments));
     let mut collector = scene.collector();
-    let streamer = |(stage, program)| scene.streamer(stage, program);
+    let streamer = |(fixture, program)| scene.streamer(fixture, program);
     let streamers: Vec<_> = stages.iter().zip(&programs).map(streamer).collect();
     let stored = || {
         let size = |path: &PathBuf| fs::metadata(path).map_or(0, |about| about.len());
@@ -233,7 +233,7 @@ fn streamers_go_on_with_the_next() {
     let _ = collector.finish(LONG).expect_code(0);
     let dump = decode(&segments(&scene.store));
     assert_eq!((repeated(&segments(&scene.store)), dump.conflicts), (0, 0));
-    let account = Account::of(&dump);
+    let account = Delivery::of(&dump);
     account.expect_no_errors();
     println!(
         "{rounds} ends, streamers asked {asked} times, {} events",
@@ -320,11 +320,11 @@ impl Scripted {
 /// A streamer that is asked to go says BYE and nothing more, and waits for what was acknowledged.
 #[test]
 fn a_streamer_waits_for_the_last_word() {
-    let stage = Stage::new("last-word");
+    let fixture = Fixture::new("last-word");
     let ringmark = "mode=discard,ring=16M,page=4K,session=64M,keep=always";
-    let program = stage.start(EMIT, ringmark, "1 100000");
+    let program = fixture.start(EMIT, ringmark, "1 100000");
     let _ = program.finish(SOON).expect_code(0);
-    let (ring_file, socket) = (stage.ring_file(), stage.path("socket"));
+    let (ring_file, socket) = (fixture.ring_file(), fixture.path("socket"));
     let listener = UnixListener::bind(&socket).unwrap();
     let streaming =
         std::thread::spawn(move || collecting::stream(&ring_file, &socket, Codec::None));

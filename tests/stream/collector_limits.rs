@@ -13,8 +13,8 @@ use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, kind};
 use ringmark_format::codec::write::{self, seal_header};
 use ringmark_format::stream::{self, Ping};
 use ringmark_tests::collecting::wait_for_listener;
-use ringmark_tests::peer::{Peer, block, hello, page, session};
-use ringmark_tests::stage::Stage;
+use ringmark_tests::fixture::Fixture;
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, block, hello, page, session};
 use ringmark_tests::{Running, binary, is_long, wait_until};
 use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
@@ -28,23 +28,23 @@ const MIB: u64 = 1 << 20;
 struct Collector {
     running: Running,
     socket: PathBuf,
-    _stage: Stage,
+    _stage: Fixture,
 }
 
 impl Collector {
     fn start(options: &[&str]) -> Self {
-        let stage = Stage::new("limits");
-        let socket = stage.path("socket");
+        let fixture = Fixture::new("limits");
+        let socket = fixture.path("socket");
         let listen = format!("unix://{}", socket.display());
-        let mut command = stage.command(binary::path());
+        let mut command = fixture.command(binary::path());
         command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
-        command.arg(stage.path("store")).args(options);
+        command.arg(fixture.path("store")).args(options);
         let running = Running::start(&mut command).unwrap();
         wait_for_listener(&socket);
         Self {
             running,
             socket,
-            _stage: stage,
+            _stage: fixture,
         }
     }
 
@@ -84,7 +84,7 @@ async fn streamed(
     durable: &AtomicU64,
 ) -> io::Result<()> {
     const BATCH: u64 = 4;
-    let mut peer = Peer::greeted(socket, &format!("host-{number}")).await?;
+    let mut peer = ScriptedStreamer::greeted(socket, &format!("host-{number}")).await?;
     let window = peer.credit;
     peer.announce(uuid(number)).await?;
     peer.settle().await?;
@@ -167,7 +167,7 @@ fn many_connections_within_bounds_and_each_with_its_share() {
 }
 
 /// Sends bytes and waits for the end; returns the collector's reason.
-async fn ended(peer: &mut Peer, bytes: &[u8]) -> io::Result<String> {
+async fn ended(peer: &mut ScriptedStreamer, bytes: &[u8]) -> io::Result<String> {
     // The collector may close before all of it is sent.
     let _ = peer.say(bytes).await;
     Ok(peer.end().await)
@@ -204,22 +204,22 @@ const HOSTILE: [&str; 14] = [
 async fn misbehave(socket: &Path, how: &str, number: usize) -> io::Result<String> {
     let host = format!("hostile-{number}");
     if how == "silent" {
-        return Ok(Peer::connect(socket).await?.end().await);
+        return Ok(ScriptedStreamer::connect(socket).await?.end().await);
     }
     if how == "half a HELLO" {
-        let mut peer = Peer::connect(socket).await?;
+        let mut peer = ScriptedStreamer::connect(socket).await?;
         return ended(&mut peer, &hello(&host)[..50]).await;
     }
     if how == "a byte every 3 s" {
-        let mut peer = Peer::connect(socket).await?;
+        let mut peer = ScriptedStreamer::connect(socket).await?;
         return Ok(drip(&mut peer, &hello(&host)).await);
     }
-    let mut peer = Peer::greeted(socket, &host).await?;
+    let mut peer = ScriptedStreamer::greeted(socket, &host).await?;
     let own = uuid(1_000_000 + number);
     match how {
         DIFFERS => {
             peer.announce(own).await?;
-            let mut second = Peer::greeted(socket, &host).await?;
+            let mut second = ScriptedStreamer::greeted(socket, &host).await?;
             ended(&mut second, &block(kind::SESSION, own, &[1; 320])).await
         }
         "silent later" => {
@@ -249,7 +249,11 @@ async fn misbehave(socket: &Path, how: &str, number: usize) -> io::Result<String
 }
 
 /// Sends more and more, until the collector ends the connection.
-async fn send_without_end(peer: &mut Peer, how: &str, number: usize) -> io::Result<String> {
+async fn send_without_end(
+    peer: &mut ScriptedStreamer,
+    how: &str,
+    number: usize,
+) -> io::Result<String> {
     match how {
         "never reads" => {
             // SESSION after SESSION: answers that are never read.
@@ -299,13 +303,13 @@ fn rand_number(seed: usize) -> usize {
     100_000_000 * (seed + 1) + NEXT.fetch_add(1, Relaxed) as usize
 }
 
-async fn announced(peer: &mut Peer, session: &[u8]) -> io::Result<()> {
+async fn announced(peer: &mut ScriptedStreamer, session: &[u8]) -> io::Result<()> {
     peer.send(session).await?;
     peer.hear_of(stream::kind::RESUME).await.map(drop)
 }
 
 /// One byte every 3 s: a block of them takes longer than the test waits.
-async fn drip(peer: &mut Peer, bytes: &[u8]) -> String {
+async fn drip(peer: &mut ScriptedStreamer, bytes: &[u8]) -> String {
     for byte in bytes {
         if peer.say(&[*byte]).await.is_err() {
             break;
@@ -322,7 +326,7 @@ const BIG: usize = 64;
 async fn behave(socket: &Path, begun: Instant) -> io::Result<(Duration, Duration)> {
     sleep(Duration::from_millis(300)).await;
     let own = uuid(0);
-    let mut peer = Peer::greeted(socket, "good").await?;
+    let mut peer = ScriptedStreamer::greeted(socket, "good").await?;
     peer.announce(own).await?;
     for n in 0..500 {
         peer.send(&page(own, n)).await?;
@@ -397,7 +401,7 @@ fn no_more_connections_than_it_may_have() {
     let mut refused = 0;
     for number in 0..6 {
         let host = format!("host-{number}");
-        let greeting = Peer::greeted(&collector.socket, &host);
+        let greeting = ScriptedStreamer::greeted(&collector.socket, &host);
         match runtime.block_on(async { timeout(LONG, greeting).await.expect("an answer") }) {
             Ok(peer) => peers.push(peer),
             Err(_) => refused += 1,

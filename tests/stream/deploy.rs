@@ -7,10 +7,10 @@ use std::process::Command;
 
 use ringmark_collector::certs::{self, Validity};
 use ringmark_reader::stream::Introduction;
-use ringmark_tests::account::Account;
 use ringmark_tests::collecting::segments;
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Running, binary, run, wait_until, workspace_root};
 use rustix::process::Signal;
@@ -33,15 +33,15 @@ fn words(text: &str, begin: &str) -> Vec<String> {
 
 /// Its own directories and ports in place of those of a real host.
 struct Host {
-    stage: Stage,
+    fixture: Fixture,
     keys: PathBuf,
     store: PathBuf,
 }
 
 impl Host {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
-        let keys = stage.path("keys");
+        let fixture = Fixture::new(label);
+        let keys = fixture.path("keys");
         certs::ca(&keys, Validity::days(2)).unwrap();
         let name = ["127.0.0.1".to_owned()];
         let _ = certs::collector(&keys, &name, Validity::days(1)).unwrap();
@@ -50,15 +50,15 @@ impl Host {
         fs::rename(keys.join("hosts").join(host), keys.join("host")).unwrap();
         Self {
             keys,
-            store: stage.path("store"),
-            stage,
+            store: fixture.path("store"),
+            fixture,
         }
     }
 
     /// Starts `ringmark` with these arguments; what it says goes to a file.
     fn start(&self, arguments: &[String], keys: &str, to: &str, said: &str) -> Running {
         let keys = self.keys.join(keys).display().to_string();
-        let (store, spill) = (self.store.display().to_string(), self.stage.path("spill"));
+        let (store, spill) = (self.store.display().to_string(), self.fixture.path("spill"));
         let here = |word: &String| {
             word.replace("/etc/ringmark", &keys)
                 .replace("/var/lib/ringmark-spill", &spill.display().to_string())
@@ -68,16 +68,16 @@ impl Host {
                 .replace("0.0.0.0:9117", "127.0.0.1:0")
                 .replace("tls://traces.example:7117", to)
         };
-        let mut command = self.stage.command("sh");
+        let mut command = self.fixture.command("sh");
         command.args(["-c", "f=$1; shift; exec \"$@\" 2>$f", "sh"]);
-        command.arg(self.stage.path(said)).arg(binary::path());
+        command.arg(self.fixture.path(said)).arg(binary::path());
         Running::start(command.args(arguments.iter().map(here))).unwrap()
     }
 
     fn collector(&self, arguments: &[String]) -> (Running, String) {
         let running = self.start(arguments, "collector", "", "collector");
         let to = wait_until(SOON, "the collector listens", || {
-            let said = fs::read_to_string(self.stage.path("collector")).ok()?;
+            let said = fs::read_to_string(self.fixture.path("collector")).ok()?;
             let (_, rest) = said.split_once("listening at ")?;
             rest.split_once('\n').map(|(to, _)| to.to_owned())
         });
@@ -97,9 +97,9 @@ fn expect_streamed(label: &str, collect: &[String]) {
     let host = Host::new(label);
     let (collector, to) = host.collector(collect);
     let ringmark = "mode=discard,ring=64K,page=4K,session=4M";
-    let program = host.stage.start(EMIT, ringmark, "1 1000 hold=60000");
+    let program = host.fixture.start(EMIT, ringmark, "1 1000 hold=60000");
     let streamer = host.start(&stream[1..], "host", &to, "streamer");
-    let there = || Account::of(&decode(&segments(&host.store))).delivered();
+    let there = || Delivery::of(&decode(&segments(&host.store))).delivered();
     wait_until(SOON, "sealed pages are stored", || {
         let is_there = segments(&host.store).iter().any(|path| path.exists());
         (is_there && there() > 0).then_some(())
@@ -127,14 +127,14 @@ fn the_container_collects() {
 
 #[test]
 fn the_units_are_understood() {
-    let stage = Stage::new("verify");
+    let fixture = Fixture::new("verify");
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no"]);
     for name in ["ringmark-collector.service", "ringmark-streamer.service"] {
         let program = binary::path().display().to_string();
         let unit = example(name).replace("/usr/local/bin/ringmark", &program);
-        fs::write(stage.path(name), unit).unwrap();
-        command.arg(stage.path(name));
+        fs::write(fixture.path(name), unit).unwrap();
+        command.arg(fixture.path(name));
     }
     match run(&mut command, SOON) {
         Ok(verified) => {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use ringmark_decoder::{Dump, Output, Value};
 use ringmark_reader::Codec;
 use ringmark_tests::collecting::{Collecting, stream_as};
-use ringmark_tests::skew::Skew;
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::wrong_clocks::WrongClocks;
 use ringmark_tests::{binary, run};
 
 const EXCHANGE: &str = env!("CARGO_BIN_EXE_exchange");
@@ -18,7 +18,7 @@ const S: i64 = 1_000_000_000;
 
 /// One half of an exchange that is being traced.
 struct Half {
-    stage: Stage,
+    fixture: Fixture,
     child: Child,
 }
 
@@ -34,11 +34,11 @@ fn exchange() -> [Half; 2] {
     let (to_second, from_first) = std::io::pipe().unwrap();
     let (to_first, from_second) = std::io::pipe().unwrap();
     let start = |label, first: &str, input: Stdio, output: Stdio| {
-        let stage = Stage::new(label);
-        let mut command: Command = stage.program(EXCHANGE, ringmark);
+        let fixture = Fixture::new(label);
+        let mut command: Command = fixture.program(EXCHANGE, ringmark);
         command.args([first, &TURNS.to_string()]);
         let child = command.stdin(input).stdout(output).spawn().unwrap();
-        Half { stage, child }
+        Half { fixture, child }
     };
     [
         start("first", "0", to_first.into(), from_first.into()),
@@ -66,16 +66,20 @@ fn turns(dump: &Dump) -> Vec<Turn> {
 
 /// Traces an exchange of which the second half runs on a host with wrong clocks. Everything comes in order, or
 /// nearer than the errors that are stated; the largest of them, ns.
-fn expect_order(skew: Skew) -> u64 {
-    let stage = Stage::new("skew");
-    let (socket, way, store) = (stage.path("socket"), stage.path("way"), stage.path("store"));
+fn expect_order(skew: WrongClocks) -> u64 {
+    let fixture = Fixture::new("skew");
+    let (socket, way, store) = (
+        fixture.path("socket"),
+        fixture.path("way"),
+        fixture.path("store"),
+    );
     let collecting = Collecting::start(&socket, &store);
     skew.start(&way, &socket);
     let halves = exchange();
     let streams = [(&halves[0], socket, "one"), (&halves[1], way, "other")];
     std::thread::scope(|scope| {
         for (half, to, host) in streams {
-            let ring_file = half.stage.ring_file();
+            let ring_file = half.fixture.ring_file();
             scope.spawn(move || stream_as(host, &ring_file, &to, Codec::None));
         }
     });
@@ -101,16 +105,19 @@ fn expect_order(skew: Skew) -> u64 {
     // A round trip that takes longer would have ended the connection.
     assert!(most < 5 * S as u64, "{most} ns");
     assert!(in_order || back > 0);
-    expect_told(&stage, &store);
+    expect_told(&fixture, &store);
     most
 }
 
 /// People are told how wrong the times can be.
-fn expect_told(stage: &Stage, store: &PathBuf) {
+fn expect_told(fixture: &Fixture, store: &PathBuf) {
     let tool = |command: &str| {
-        run(stage.command(binary::path()).arg(command).arg(store), SOON)
-            .unwrap()
-            .expect_code(0)
+        run(
+            fixture.command(binary::path()).arg(command).arg(store),
+            SOON,
+        )
+        .unwrap()
+        .expect_code(0)
     };
     for command in ["cat", "report"] {
         let told = tool(command).stderr_text();
@@ -123,7 +130,7 @@ fn expect_told(stage: &Stage, store: &PathBuf) {
     assert!(verified.contains("clock_error_ns: "), "{verified}");
 }
 
-const EXACT: Skew = Skew {
+const EXACT: WrongClocks = WrongClocks {
     offset_ns: 0,
     drift_ppm: 0,
     samples: true,
@@ -132,7 +139,7 @@ const EXACT: Skew = Skew {
 
 #[test]
 fn ahead_and_slow() {
-    let _ = expect_order(Skew {
+    let _ = expect_order(WrongClocks {
         offset_ns: 10 * S,
         drift_ppm: -180,
         ..EXACT
@@ -141,7 +148,7 @@ fn ahead_and_slow() {
 
 #[test]
 fn behind_and_fast() {
-    let _ = expect_order(Skew {
+    let _ = expect_order(WrongClocks {
         offset_ns: -10 * S,
         drift_ppm: 180,
         ..EXACT
@@ -152,7 +159,7 @@ fn behind_and_fast() {
 #[test]
 fn without_a_common_monotonic_clock() {
     for offset_ns in [10 * S, -10 * S] {
-        let _ = expect_order(Skew {
+        let _ = expect_order(WrongClocks {
             offset_ns,
             samples: false,
             ..EXACT
@@ -164,7 +171,7 @@ fn without_a_common_monotonic_clock() {
 #[test]
 fn a_way_that_is_slower_in_one_direction() {
     let delay_back = Duration::from_millis(60);
-    let error = expect_order(Skew {
+    let error = expect_order(WrongClocks {
         offset_ns: 10 * S,
         delay_back,
         ..EXACT

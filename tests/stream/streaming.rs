@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use ringmark_reader::stream::{Address, StreamOptions};
 use ringmark_reader::{Codec, Selection};
-use ringmark_tests::account::Account;
 use ringmark_tests::collecting::{
     Collecting, segments, stream, stream_options, stream_with, wait_for_listener,
 };
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::proxy::{Damage, Fault, How, Proxy};
 use ringmark_tests::random::Random;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Counters, SOON, Stage};
-use ringmark_tests::stored::{ended_session, events, expected, repeated};
+use ringmark_tests::store_contents::{ended_session, events, expected, repeated};
 use ringmark_tests::{Running, binary, is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -66,10 +66,10 @@ impl Trial {
 
 #[test]
 fn cut_at_any_byte() {
-    let stage = Stage::new("cut");
-    let ring_file = ended_session(&stage, EMIT);
-    let expected = expected(&stage, &ring_file);
-    let trial = Trial::new(&ring_file, &stage.path("trial"), |_| Fault::NONE);
+    let fixture = Fixture::new("cut");
+    let ring_file = ended_session(&fixture, EMIT);
+    let expected = expected(&fixture, &ring_file);
+    let trial = Trial::new(&ring_file, &fixture.path("trial"), |_| Fault::NONE);
     let (_, size) = trial.expect(&expected, Codec::None);
     assert!(size > 60_000, "{size} bytes");
     let (step, workers) = if is_long() { (1, 16) } else { (997, 2) };
@@ -81,7 +81,7 @@ fn cut_at_any_byte() {
                 ..Fault::NONE
             };
             let plan = move |n| if n == 0 { cut } else { Fault::NONE };
-            let place = stage.path(&format!("trial-{worker}"));
+            let place = fixture.path(&format!("trial-{worker}"));
             let trial = Trial::new(&ring_file, &place, plan);
             let (connections, _) = trial.expect(&expected, Codec::None);
             assert_eq!(connections, 2, "cut at byte {at}");
@@ -106,15 +106,15 @@ fn cut_at_any_byte() {
 /// As when a connection that was given up still delivers: both were told that nothing is there.
 #[test]
 fn two_streams_of_one_session() {
-    let stage = Stage::new("two");
-    let ring_file = ended_session(&stage, EMIT);
-    let expected = expected(&stage, &ring_file);
+    let fixture = Fixture::new("two");
+    let ring_file = ended_session(&fixture, EMIT);
+    let expected = expected(&fixture, &ring_file);
     let slow = Fault {
         delay: Duration::from_millis(5),
         ..Fault::NONE
     };
-    let trial = Trial::new(&ring_file, &stage.path("trial"), move |_| slow);
-    let other = stage.path("other.ring");
+    let trial = Trial::new(&ring_file, &fixture.path("trial"), move |_| slow);
+    let other = fixture.path("other.ring");
     let _ = fs::copy(&ring_file, &other).unwrap();
     let way = trial.way.clone();
     let second = std::thread::spawn(move || stream(&other, &way, Codec::None));
@@ -128,16 +128,16 @@ fn two_streams_of_one_session() {
 /// Cuts in both directions, one after the other, with delays; compressed and not.
 #[test]
 fn random_faults() {
-    let stage = Stage::new("faults");
-    let ring_file = ended_session(&stage, EMIT);
-    let expected = expected(&stage, &ring_file);
+    let fixture = Fixture::new("faults");
+    let ring_file = ended_session(&fixture, EMIT);
+    let expected = expected(&fixture, &ring_file);
     let mut random = Random::seeded();
     let (rounds, mut total) = (if is_long() { 200 } else { 20 }, 0);
     for round in 0..rounds {
         let faults: Vec<_> = (0..random.below(6)).map(|_| fault(&mut random)).collect();
         let plan = move |n: u64| faults.get(n as usize).copied().unwrap_or(Fault::NONE);
         let codec = [Codec::None, Codec::Lz4][round % 2];
-        total += Trial::new(&ring_file, &stage.path("trial"), plan)
+        total += Trial::new(&ring_file, &fixture.path("trial"), plan)
             .expect(&expected, codec)
             .0;
     }
@@ -162,9 +162,9 @@ fn fault(random: &mut Random) -> Fault {
 /// their checksum, come again on the next connection, and nothing wrong is stored.
 #[test]
 fn damaged_bytes() {
-    let stage = Stage::new("damaged");
-    let ring_file = ended_session(&stage, EMIT);
-    let expected = expected(&stage, &ring_file);
+    let fixture = Fixture::new("damaged");
+    let ring_file = ended_session(&fixture, EMIT);
+    let expected = expected(&fixture, &ring_file);
     let mut random = Random::seeded();
     let (rounds, mut again) = (if is_long() { 200 } else { 12 }, 0);
     for round in 0..rounds {
@@ -178,7 +178,7 @@ fn damaged_bytes() {
             ..Fault::NONE
         };
         let plan = move |n| if n == 0 { first } else { Fault::NONE };
-        let trial = Trial::new(&ring_file, &stage.path("trial"), plan);
+        let trial = Trial::new(&ring_file, &fixture.path("trial"), plan);
         let (connections, _) = trial.expect(&expected, [Codec::None, Codec::Lz4][round / 4 % 2]);
         // Padding may be changed, and equal bytes be exchanged, without anybody's harm.
         again += u64::from(connections == 2);
@@ -192,12 +192,12 @@ fn damaged_bytes() {
 /// place of what came of them before.
 #[test]
 fn open_pages_arrive_too() {
-    let stage = Stage::new("open");
+    let fixture = Fixture::new("open");
     let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
-    let program = stage.start(EMIT, ringmark, "2 500 burst=10 pause=10000 hold=600000");
-    let ring_file = stage.ring_file();
-    let socket = stage.path("socket");
-    let collecting = Collecting::start(&socket, &stage.path("store"));
+    let program = fixture.start(EMIT, ringmark, "2 500 burst=10 pause=10000 hold=600000");
+    let ring_file = fixture.ring_file();
+    let socket = fixture.path("socket");
+    let collecting = Collecting::start(&socket, &fixture.path("store"));
     let options = StreamOptions {
         open_every: Duration::from_millis(20),
         ..stream_options(Selection::Path(ring_file.clone()), Address::Unix(socket))
@@ -205,20 +205,20 @@ fn open_pages_arrive_too() {
     let streaming = std::thread::spawn(move || stream_with(options));
     let mut seen = Vec::new();
     wait_until(SOON, "the last event of each thread", || {
-        let events = Account::of(&collecting.stored()).delivered();
+        let events = Delivery::of(&collecting.stored()).delivered();
         seen.push(events);
         (events == 1000).then_some(())
     });
     drop(program.kill().unwrap());
     let figures = streaming.join().unwrap();
     let stored = collecting.stored();
-    let account = Account::of(&stored);
+    let account = Delivery::of(&stored);
     account.expect_no_errors();
     assert_eq!(
         (account.delivered(), account.lost(), stored.conflicts),
         (1000, 0, 0)
     );
-    let segments = segments(&stage.path("store"));
+    let segments = segments(&fixture.path("store"));
     assert_eq!(repeated(&segments), 0, "sealed pages, each once");
     seen.dedup();
     println!("{} pages sent; events stored: {seen:?}", figures.pages);
@@ -232,19 +232,19 @@ fn open_pages_arrive_too() {
 /// The collector and the streamer are killed in turn while the program runs, then the program.
 #[test]
 fn killed_in_turn() {
-    let stage = Stage::new("turns");
-    let (store, socket) = (stage.path("store"), stage.path("socket"));
+    let fixture = Fixture::new("turns");
+    let (store, socket) = (fixture.path("store"), fixture.path("socket"));
     let kills = if is_long() { 200 } else { 8 };
     // Built before the program starts, whose rings would be full by then.
     let _ = binary::path();
     let ringmark = "mode=discard,ring=4M,page=4K,session=32M";
-    let counters = Counters::new(stage.path("committed"));
+    let counters = Counters::new(fixture.path("committed"));
     let arguments = format!("2 100000000 burst=20 pause=2000 {}", counters.argument());
-    let program = stage.start(EMIT, ringmark, &arguments);
+    let program = fixture.start(EMIT, ringmark, &arguments);
     let pid = program.id().to_string();
     counters.wait_for(2);
     let collector = || {
-        let mut command = stage.command(binary::path());
+        let mut command = fixture.command(binary::path());
         let listen = format!("unix://{}", socket.display());
         command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
         let running = Running::start(command.arg(&store)).unwrap();
@@ -252,7 +252,7 @@ fn killed_in_turn() {
         running
     };
     let streamer = || {
-        let mut command = stage.command(binary::path());
+        let mut command = fixture.command(binary::path());
         let to = format!("unix://{}", socket.display());
         let often = ["--open-every", "10ms"];
         Running::start(
@@ -287,7 +287,7 @@ fn killed_in_turn() {
 fn expect_each_once(store: &Path, counters: &Counters) -> u64 {
     let dump = decode(&segments(store));
     assert_eq!((repeated(&segments(store)), dump.conflicts), (0, 0));
-    let account = Account::of(&dump);
+    let account = Delivery::of(&dump);
     account.expect_no_errors();
     assert!(account.delivered() > 1000 && account.lost() == 0);
     let ledger = counters.ledger(2);

@@ -12,9 +12,9 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{Ack, kind as message};
 use ringmark_reader::Codec;
 use ringmark_tests::collecting::{Collecting, segments, stream};
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::Stage;
-use ringmark_tests::stored::{ended_session, events, expected, repeated};
+use ringmark_tests::store_contents::{ended_session, events, expected, repeated};
 use ringmark_tests::{Running, binary, require_tools, wait_until};
 use zerocopy::FromBytes;
 
@@ -176,9 +176,13 @@ fn streamed(segment: &Path) -> Vec<(u64, u64)> {
 }
 
 /// A collector whose syncs take long, below strace.
-fn slow_collector(stage: &Stage, options: &[&str]) -> (Running, PathBuf, PathBuf) {
-    let (log, socket, store) = (stage.path("log"), stage.path("socket"), stage.path("store"));
-    let mut command = stage.command("strace");
+fn slow_collector(fixture: &Fixture, options: &[&str]) -> (Running, PathBuf, PathBuf) {
+    let (log, socket, store) = (
+        fixture.path("log"),
+        fixture.path("socket"),
+        fixture.path("store"),
+    );
+    let mut command = fixture.command("strace");
     command.args(["-f", "-y", "-x", "-s", "96", "-o"]).arg(&log);
     command.args([
         "-e",
@@ -199,11 +203,11 @@ fn slow_collector(stage: &Stage, options: &[&str]) -> (Running, PathBuf, PathBuf
 }
 
 /// An ended session of some megabytes.
-fn large_session(stage: &Stage) -> PathBuf {
+fn large_session(fixture: &Fixture) -> PathBuf {
     let ringmark = "mode=discard,ring=16M,page=64K,session=64M,keep=always";
-    let program = stage.start(EMIT, ringmark, "1 200000");
+    let program = fixture.start(EMIT, ringmark, "1 200000");
     let _ = program.finish(LONG).expect_code(0);
-    stage.ring_file()
+    fixture.ring_file()
 }
 
 #[test]
@@ -211,11 +215,11 @@ fn nothing_is_acknowledged_before_it_is_synced() {
     if !require_tools(&["strace"]) {
         return;
     }
-    let stage = Stage::new("synced");
-    let ring_file = large_session(&stage);
+    let fixture = Fixture::new("synced");
+    let ring_file = large_session(&fixture);
     let slow = ["-e", "inject=fdatasync:delay_enter=200000"];
-    let (collector, log, store) = slow_collector(&stage, &slow);
-    let _ = stream(&ring_file, &stage.path("socket"), Codec::None);
+    let (collector, log, store) = slow_collector(&fixture, &slow);
+    let _ = stream(&ring_file, &fixture.path("socket"), Codec::None);
     drop(collector);
     let seen = read_log(&fs::read_to_string(log).unwrap());
     let [segment] = &segments(&store)[..] else {
@@ -251,12 +255,12 @@ fn what_a_failing_disk_did_not_take_comes_again() {
     if !require_tools(&["strace"]) {
         return;
     }
-    let stage = Stage::new("failing");
-    let ring_file = large_session(&stage);
-    let expected = expected(&stage, &ring_file);
+    let fixture = Fixture::new("failing");
+    let ring_file = large_session(&fixture);
+    let expected = expected(&fixture, &ring_file);
     let failing = ["-e", "inject=fdatasync:error=EIO:when=2+4"];
-    let (collector, log, store) = slow_collector(&stage, &failing);
-    let _ = stream(&ring_file, &stage.path("socket"), Codec::None);
+    let (collector, log, store) = slow_collector(&fixture, &failing);
+    let _ = stream(&ring_file, &fixture.path("socket"), Codec::None);
     drop(collector);
     let seen = read_log(&fs::read_to_string(log).unwrap());
     println!("{} syncs failed, {} did not", seen.failed, seen.syncs);
@@ -267,11 +271,11 @@ fn what_a_failing_disk_did_not_take_comes_again() {
 #[test]
 fn a_segment_whose_beginning_is_not_there_is_begun_again() {
     for left in [0, 100] {
-        let stage = Stage::new("beginning");
-        let ring_file = ended_session(&stage, EMIT);
-        let expected = expected(&stage, &ring_file);
-        let (socket, store) = (stage.path("socket"), stage.path("store"));
-        let copy = stage.path("copy.ring");
+        let fixture = Fixture::new("beginning");
+        let ring_file = ended_session(&fixture, EMIT);
+        let expected = expected(&fixture, &ring_file);
+        let (socket, store) = (fixture.path("socket"), fixture.path("store"));
+        let copy = fixture.path("copy.ring");
         let _ = fs::copy(&ring_file, &copy).unwrap();
         let collecting = Collecting::start(&socket, &store);
         let _ = stream(&copy, &socket, Codec::None);

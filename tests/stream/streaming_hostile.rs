@@ -11,16 +11,16 @@ use ringmark_format::session::SessionHeader;
 use ringmark_format::{Uuid, attribute};
 use ringmark_reader::Selection;
 use ringmark_reader::stream::Address;
-use ringmark_tests::account::Account;
 use ringmark_tests::ca::{Ca, as_host, tls, tls_options};
 use ringmark_tests::collecting::{
     Collecting, first_notice, segments, stream, stream_options, stream_with,
 };
-use ringmark_tests::opened::{Found, blocks};
-use ringmark_tests::peer::{Peer, block, page};
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::open_store::{Found, blocks};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::stored::{ended_session, events, expected, sealed};
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, block, page};
+use ringmark_tests::store_contents::{ended_session, events, expected, sealed};
 use ringmark_tests::{Running, binary, wait_until, workspace_root};
 use rustix::process::Signal;
 
@@ -31,31 +31,31 @@ const RINGMARK: &str = "mode=discard,ring=64K,page=4K,keep=always";
 /// its neighbour. All three are stored whole.
 #[test]
 fn a_foreign_uuid_stops_nobody_else() {
-    let stage = Stage::new("foreign");
-    let socket = stage.path("socket");
-    let collecting = Collecting::start(&socket, &stage.path("store"));
-    let program = stage.start(EMIT, RINGMARK, "1 1000");
+    let fixture = Fixture::new("foreign");
+    let socket = fixture.path("socket");
+    let collecting = Collecting::start(&socket, &fixture.path("store"));
+    let program = fixture.start(EMIT, RINGMARK, "1 1000");
     let _ = program.finish(SOON).expect_code(0);
-    let claims = stage.ring_file();
-    let owner = stage.path("owner.ring");
+    let claims = fixture.ring_file();
+    let owner = fixture.path("owner.ring");
     let _ = fs::copy(&claims, &owner).unwrap();
     let _ = stream(&owner, &socket, ringmark_reader::Codec::None);
-    let program = stage.start(EMIT, RINGMARK, "1 1300");
+    let program = fixture.start(EMIT, RINGMARK, "1 1300");
     let _ = program.finish(SOON).expect_code(0);
-    let files = stage.ring_files();
+    let files = fixture.ring_files();
     let neighbour = files.iter().find(|path| **path != claims).unwrap();
     // A session of its own inode under the same uuid.
     let twin = neighbour.with_file_name("1-00000000.ring");
     let _ = fs::copy(neighbour, &twin).unwrap();
 
-    let mut command = stage.command(binary::path());
+    let mut command = fixture.command(binary::path());
     let to = format!("unix://{}", socket.display());
     command.args(["stream", "--all", "--host", "another", "--to", &to]);
     let streamer = Running::start(&mut command).unwrap();
     // The owner's session, the one that claimed its uuid, the neighbour and its twin.
     wait_until(SOON, "four sessions", || {
         let stored = collecting.stored();
-        let of = Account::of(&stored).delivered();
+        let of = Delivery::of(&stored).delivered();
         (stored.sessions.len() == 4 && of == 1000 + 1000 + 1300 + 1300).then_some(())
     });
     streamer.signal(Signal::INT).unwrap();
@@ -64,21 +64,21 @@ fn a_foreign_uuid_stops_nobody_else() {
     assert!(said.contains("belongs to host") && said.matches("claims the uuid").count() == 2);
     let stored = collecting.stored();
     assert_eq!((stored.conflicts, stored.damage.len()), (0, 0));
-    Account::of(&stored).expect_no_errors();
+    Delivery::of(&stored).expect_no_errors();
 }
 
 /// A number that no ring comes to would say of all real pages that they are stored.
 #[test]
 fn a_page_of_the_far_future_is_not_the_last_one() {
-    let stage = Stage::new("future");
-    let (socket, store) = (stage.path("socket"), stage.path("store"));
+    let fixture = Fixture::new("future");
+    let (socket, store) = (fixture.path("socket"), fixture.path("store"));
     let collecting = Collecting::start(&socket, &store);
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     let session = Uuid([7; 16]);
     runtime.block_on(async {
         for number in [u64::MAX - 1, 1 << 50] {
-            let mut liar = Peer::greeted(&socket, "host").await.unwrap();
+            let mut liar = ScriptedStreamer::greeted(&socket, "host").await.unwrap();
             liar.announce(session).await.unwrap();
             liar.send(&page(session, 0)).await.unwrap();
             liar.settle().await.unwrap();
@@ -86,7 +86,7 @@ fn a_page_of_the_far_future_is_not_the_last_one() {
             let refused = liar.settle().await.unwrap_err().to_string();
             assert!(refused.contains(&number.to_string()), "{refused}");
         }
-        let mut owner = Peer::greeted(&socket, "host").await.unwrap();
+        let mut owner = ScriptedStreamer::greeted(&socket, "host").await.unwrap();
         owner.announce(session).await.unwrap();
         // This is no gap: the ring was overwritten in between.
         for number in (0..50).chain([1 << 30]) {
@@ -108,8 +108,8 @@ fn name(characters: usize) -> String {
 /// Two hosts whose names differ after the 64th character: one sends what has the uuid of the other's session.
 #[test]
 fn long_names_are_not_cut() {
-    let stage = Stage::new("names");
-    let (ca, root) = (Ca::new(stage.path("ca")), stage.path("store"));
+    let fixture = Fixture::new("names");
+    let (ca, root) = (Ca::new(fixture.path("ca")), fixture.path("store"));
     let hosts = [
         format!("{}.q.web-a", name(63)),
         format!("{}.q.web-b", name(63)),
@@ -118,10 +118,10 @@ fn long_names_are_not_cut() {
     for host in &hosts {
         let _ = certs::host(&ca.dir, host, Validity::days(1)).unwrap();
     }
-    let ring_file = ended_session(&stage, EMIT);
-    let expected = expected(&stage, &ring_file);
+    let ring_file = ended_session(&fixture, EMIT);
+    let expected = expected(&fixture, &ring_file);
     let streamed = |host: &str, root: &Path, collecting: &Collecting| {
-        let copy = stage.path("copy.ring");
+        let copy = fixture.path("copy.ring");
         let _ = fs::copy(&ring_file, &copy).unwrap();
         let mut options = stream_options(Selection::Path(copy), tls(collecting.place()));
         as_host(host, ca.host(host))(&mut options);
@@ -135,7 +135,7 @@ fn long_names_are_not_cut() {
     hosts[..2]
         .iter()
         .for_each(|host| streamed(host, &root, &collecting));
-    let root = stage.path("another");
+    let root = fixture.path("another");
     let collecting = Collecting::with(tls_options(ca.collector(), &root));
     streamed(&hosts[2], &root, &collecting);
     let long = certs::host(&ca.dir, &name(254), Validity::days(1)).unwrap_err();
@@ -145,9 +145,9 @@ fn long_names_are_not_cut() {
 /// Names that would have to be cut are refused, with a reason.
 #[test]
 fn names_that_are_too_long_are_refused() {
-    let stage = Stage::new("long");
-    let socket = stage.path("socket");
-    let mut collecting = Collecting::start(&socket, &stage.path("store"));
+    let fixture = Fixture::new("long");
+    let socket = fixture.path("socket");
+    let mut collecting = Collecting::start(&socket, &fixture.path("store"));
     let of_host = "the name of the host has 254 characters, expected at most 253";
     let told = first_notice(Address::Unix(socket.clone()), |options| {
         options.introduction.host = name(254);
@@ -157,7 +157,9 @@ fn names_that_are_too_long_are_refused() {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     let said = runtime.block_on(async {
-        let mut peer = Peer::greeted(&socket, &name(253)).await.unwrap();
+        let mut peer = ScriptedStreamer::greeted(&socket, &name(253))
+            .await
+            .unwrap();
         let mut content = vec![0; SessionHeader::BYTES];
         let service = name(254);
         attribute::push(
@@ -193,14 +195,14 @@ fn vectors() -> BTreeMap<String, Vec<u8>> {
 /// Blocks and messages of kinds that no version knows yet, between those that are known.
 #[test]
 fn what_a_later_version_says_is_passed_over() {
-    let stage = Stage::new("later");
-    let (socket, root) = (stage.path("socket"), stage.path("store"));
+    let fixture = Fixture::new("later");
+    let (socket, root) = (fixture.path("socket"), fixture.path("store"));
     let collecting = Collecting::start(&socket, &root);
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     let (nobody, own, vectors) = (Uuid([0; 16]), Uuid([3; 16]), vectors());
     runtime.block_on(async {
-        let mut peer = Peer::greeted(&socket, "later").await.unwrap();
+        let mut peer = ScriptedStreamer::greeted(&socket, "later").await.unwrap();
         for kind in [41, 60, u16::MAX] {
             peer.say(&block(kind, nobody, b"news")).await.unwrap();
         }
@@ -227,13 +229,13 @@ fn what_a_later_version_says_is_passed_over() {
 /// Messages need no credit: more of them than a later version may send is refused.
 #[test]
 fn what_is_passed_over_is_bounded() {
-    let stage = Stage::new("flood");
-    let socket = stage.path("socket");
-    let _collecting = Collecting::start(&socket, &stage.path("store"));
+    let fixture = Fixture::new("flood");
+    let socket = fixture.path("socket");
+    let _collecting = Collecting::start(&socket, &fixture.path("store"));
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     let said = runtime.block_on(async {
-        let mut peer = Peer::greeted(&socket, "flood").await.unwrap();
+        let mut peer = ScriptedStreamer::greeted(&socket, "flood").await.unwrap();
         let message = block(60, Uuid([0; 16]), &[1; 60 << 10]);
         // The collector may close before all of it is sent.
         let _ = peer.say(&message.repeat(200)).await;

@@ -13,9 +13,9 @@ use ringmark_format::align8;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_reader::stream::{Address, Streamer};
 use ringmark_reader::{Codec, Selection};
-use ringmark_tests::account::Account;
 use ringmark_tests::collecting::{Collecting, stream_options};
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Fixture, SOON};
 use zerocopy::FromBytes;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -65,13 +65,13 @@ fn containers(mut stream: &[u8]) -> Vec<u32> {
 
 #[test]
 fn small_pages_are_packed_together() {
-    let stage = Stage::new("packed");
-    let (socket, way) = (stage.path("socket"), stage.path("way"));
+    let fixture = Fixture::new("packed");
+    let (socket, way) = (fixture.path("socket"), fixture.path("way"));
     let ringmark = "mode=discard,ring=4M,page=4K,session=16M";
     // A page or two every 5 ms.
-    let program = stage.start(EMIT, ringmark, "1 60000 burst=300 pause=5000");
-    let ring_file = stage.ring_file();
-    let collecting = Collecting::start(&socket, &stage.path("store"));
+    let program = fixture.start(EMIT, ringmark, "1 60000 burst=300 pause=5000");
+    let ring_file = fixture.ring_file();
+    let collecting = Collecting::start(&socket, &fixture.path("store"));
     let tapped = tap(&way, &socket);
     let mut options = stream_options(Selection::Path(ring_file), Address::Unix(way));
     options.codec = Codec::Lz4;
@@ -82,7 +82,7 @@ fn small_pages_are_packed_together() {
     let took = begun.elapsed();
     let _ = program.finish(SOON).expect_code(0);
     let containers = containers(&tapped.join().unwrap());
-    let account = Account::of(&collecting.stored());
+    let account = Delivery::of(&collecting.stored());
     assert_eq!((account.delivered(), account.lost()), (60_000, 0));
     let small = containers.iter().filter(|raw| **raw < LARGE).count();
     println!(

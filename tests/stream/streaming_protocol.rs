@@ -14,8 +14,8 @@ use ringmark_format::stream;
 use ringmark_reader::stream::{Address, StreamFigures, StreamStatus, Streamer};
 use ringmark_reader::{Access, Selection, Session};
 use ringmark_tests::collecting::stream_options;
-use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::taker::{Heard, Taker, Taking};
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::scripted_collector::{Received, ScriptedCollector, ScriptedConnection};
 use ringmark_tests::wait_until;
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -24,8 +24,8 @@ const PLENTY: u64 = 64 << 20;
 
 /// A session that has ended, of two threads with more events than their rings hold, and its streamer.
 struct Scene {
-    stage: Stage,
-    taker: Taker,
+    fixture: Fixture,
+    taker: ScriptedCollector,
     ring_file: PathBuf,
 }
 
@@ -37,19 +37,19 @@ struct Streaming {
 
 impl Scene {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         let ringmark = "mode=discard,ring=2M,page=16K,session=16M,keep=always";
-        let program = stage.start(EMIT, ringmark, "2 2500 bulk=1000");
+        let program = fixture.start(EMIT, ringmark, "2 2500 bulk=1000");
         let _ = program.finish(SOON).expect_code(0);
         Self {
-            taker: Taker::at(&stage.path("socket")),
-            ring_file: stage.ring_file(),
-            stage,
+            taker: ScriptedCollector::at(&fixture.path("socket")),
+            ring_file: fixture.ring_file(),
+            fixture,
         }
     }
 
     fn start(&self, retry: Duration) -> Streaming {
-        let to = Address::Unix(self.stage.path("socket"));
+        let to = Address::Unix(self.fixture.path("socket"));
         let mut options = stream_options(Selection::Path(self.ring_file.clone()), to);
         options.retry = retry;
         let mut streamer = Streamer::new(options).unwrap();
@@ -95,16 +95,16 @@ fn is_none(pages: &Pages) -> bool {
 
 /// What follows is the order of a store: all schema before the first page, and every sealed page of a slot behind the
 /// one before it, beginning with these. Where each slot stands then.
-fn expect_order(heard: &[Heard], from: &Pages) -> Pages {
+fn expect_order(heard: &[Received], from: &Pages) -> Pages {
     let mut next = from.clone();
-    for (slot, page) in heard.iter().filter_map(Heard::page) {
+    for (slot, page) in heard.iter().filter_map(Received::page) {
         let next = next.entry(slot).or_default();
         assert_eq!(page, *next, "page of slot {slot}");
         *next += 1;
     }
-    let is_schema = |block: &Heard| block.header.kind == kind::SCHEMA;
+    let is_schema = |block: &Received| block.header.kind == kind::SCHEMA;
     let last_schema = heard.iter().rposition(is_schema);
-    let is_page = |block: &Heard| block.header.kind == kind::PAGE;
+    let is_page = |block: &Received| block.header.kind == kind::PAGE;
     if let Some(first) = heard.iter().position(is_page) {
         assert!(last_schema < Some(first), "schema behind its pages");
     }
@@ -113,7 +113,7 @@ fn expect_order(heard: &[Heard], from: &Pages) -> Pages {
 }
 
 /// Hears until every sealed page has come, and what comes with them.
-fn hear_pages(taking: &mut Taking, from: &Pages, sealed: &Pages) -> Vec<Heard> {
+fn hear_pages(taking: &mut ScriptedConnection, from: &Pages, sealed: &Pages) -> Vec<Received> {
     let left = sealed.values().sum::<u64>() - from.values().sum::<u64>();
     let (mut heard, mut pages) = (Vec::new(), 0);
     while pages < left {
@@ -129,7 +129,7 @@ fn hear_pages(taking: &mut Taking, from: &Pages, sealed: &Pages) -> Vec<Heard> {
 }
 
 /// Acknowledges everything; the streamer says BYE when it has nothing more to say, and not before.
-fn end(mut taking: Taking, streaming: Streaming) -> (StreamFigures, Vec<String>) {
+fn end(mut taking: ScriptedConnection, streaming: Streaming) -> (StreamFigures, Vec<String>) {
     assert!(!streaming.thread.is_finished(), "it did not wait for ACK");
     loop {
         taking.ack(taking.received, PLENTY);
@@ -165,7 +165,7 @@ fn released_when_it_is_durable_and_not_before() {
     let half = taking.received / 2;
     let durable = heard.iter().filter(|block| block.end <= half);
     let mut have: Pages = sealed.keys().map(|slot| (*slot, 0)).collect();
-    for (slot, page) in durable.filter_map(Heard::page) {
+    for (slot, page) in durable.filter_map(Received::page) {
         let _ = have.insert(slot, page + 1);
     }
     taking.ack(half, PLENTY);
@@ -195,7 +195,7 @@ fn released_when_it_is_durable_and_not_before() {
 }
 
 /// What people are told while nothing is acknowledged.
-fn expect_status(scene: &Scene, streaming: &Streaming, taking: &mut Taking) {
+fn expect_status(scene: &Scene, streaming: &Streaming, taking: &mut ScriptedConnection) {
     let session = Session::open(&scene.ring_file, Access::Observe).unwrap();
     let status = wait_until(SOON, "what the streamer says", || {
         let _ = taking.hear_all();
@@ -247,14 +247,14 @@ fn no_more_than_there_is_credit_for() {
 /// What is lost is told while the program lives, not when it ends.
 #[test]
 fn losses_are_told_now_and_then() {
-    let stage = Stage::new("told");
+    let fixture = Fixture::new("told");
     let ringmark = "mode=discard,ring=64K,page=4K,session=4M";
-    let program = stage.start(EMIT, ringmark, "1 1000 bulk=1000 hold=600000");
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, ringmark, "1 1000 bulk=1000 hold=600000");
+    let ring_file = fixture.ring_file();
     let scene = Scene {
-        taker: Taker::at(&stage.path("socket")),
+        taker: ScriptedCollector::at(&fixture.path("socket")),
         ring_file,
-        stage,
+        fixture,
     };
     let streaming = scene.start(Duration::from_millis(1));
     let mut taking = scene.taker.welcome(PLENTY);

@@ -12,7 +12,7 @@ use ringmark_collector::certs::{self, Validity};
 use ringmark_reader::stream::{Address, Credentials};
 use ringmark_tests::ca::{Ca, as_host, load, past, tls, tls_options};
 use ringmark_tests::collecting::{Collecting, first_notice, options, segments};
-use ringmark_tests::stage::{SOON, Stage};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::{ringmark, run};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -22,9 +22,9 @@ fn refusal(
     collector: Credentials,
     name: &str,
     streamer: Credentials,
-    (stage, label): (&Stage, &str),
+    (fixture, label): (&Fixture, &str),
 ) -> (String, String) {
-    let root = stage.path(&format!("refused-{label}"));
+    let root = fixture.path(&format!("refused-{label}"));
     let mut collecting = Collecting::with(tls_options(collector, &root));
     let told = first_notice(tls(collecting.place()), as_host(name, streamer));
     let notice = collecting.notice();
@@ -44,8 +44,11 @@ fn expect((told, noticed): (String, String), streamer: &str, collector: &str) {
 
 #[test]
 fn strangers_are_told_why() {
-    let stage = Stage::new("tls_refused");
-    let (ours, theirs) = (Ca::new(stage.path("ours")), Ca::new(stage.path("theirs")));
+    let fixture = Fixture::new("tls_refused");
+    let (ours, theirs) = (
+        Ca::new(fixture.path("ours")),
+        Ca::new(fixture.path("theirs")),
+    );
     let at =
         |ca: &Ca, place: &str, trust: &Ca| load(&ca.dir.join(place), &trust.dir.join("ca.pem"));
     expect(
@@ -53,14 +56,14 @@ fn strangers_are_told_why() {
             ours.collector(),
             "web-2",
             ours.host("web-1"),
-            (&stage, "host"),
+            (&fixture, "host"),
         ),
         "refused: the certificate is for host web-1, the streamer says it is web-2",
         "the certificate is for host web-1, the streamer says it is web-2",
     );
     let host = at(&theirs, "hosts/web-1", &ours);
     expect(
-        refusal(ours.collector(), "web-1", host, (&stage, "foreign host")),
+        refusal(ours.collector(), "web-1", host, (&fixture, "foreign host")),
         "the collector says that our certificate is not from its CA",
         "the streamer's certificate is not from our CA",
     );
@@ -70,7 +73,7 @@ fn strangers_are_told_why() {
             collector,
             "web-1",
             ours.host("web-1"),
-            (&stage, "foreign collector"),
+            (&fixture, "foreign collector"),
         ),
         "the collector's certificate is not from our CA",
         "the streamer says that our certificate is not from its CA",
@@ -81,7 +84,7 @@ fn strangers_are_told_why() {
             collector,
             "web-1",
             ours.host("web-1"),
-            (&stage, "host as collector"),
+            (&fixture, "host as collector"),
         ),
         "the certificate that the collector shows is not one for a collector",
         "the streamer does not accept our certificate",
@@ -92,7 +95,7 @@ fn strangers_are_told_why() {
             ours.collector(),
             "127.0.0.1",
             host,
-            (&stage, "collector as host"),
+            (&fixture, "collector as host"),
         ),
         "the collector does not accept our certificate",
         "the certificate that the streamer shows is not one for a streamer",
@@ -101,8 +104,8 @@ fn strangers_are_told_why() {
 
 #[test]
 fn certificates_of_another_time_or_place() {
-    let stage = Stage::new("tls_expired");
-    let ca = Ca::new(stage.path("ca"));
+    let fixture = Fixture::new("tls_expired");
+    let ca = Ca::new(fixture.path("ca"));
     let at = |place: &str| load(&ca.dir.join(place), &ca.dir.join("ca.pem"));
     let _ = certs::host(&ca.dir, "old", past()).unwrap();
     expect(
@@ -110,7 +113,7 @@ fn certificates_of_another_time_or_place() {
             ca.collector(),
             "old",
             ca.host("old"),
-            (&stage, "expired host"),
+            (&fixture, "expired host"),
         ),
         "the collector says that our certificate has expired",
         "the streamer's certificate expired 0 days ago",
@@ -124,7 +127,7 @@ fn certificates_of_another_time_or_place() {
             at("collector"),
             "web-1",
             ca.host("web-1"),
-            (&stage, "expired collector"),
+            (&fixture, "expired collector"),
         ),
         "the collector's certificate expired 0 days ago",
         "the streamer says that our certificate has expired",
@@ -136,7 +139,7 @@ fn certificates_of_another_time_or_place() {
             at("collector"),
             "web-1",
             ca.host("web-1"),
-            (&stage, "another name"),
+            (&fixture, "another name"),
         ),
         "the collector's certificate is for traces.example, expected 127.0.0.1",
         "the streamer does not accept our certificate",
@@ -145,9 +148,9 @@ fn certificates_of_another_time_or_place() {
 
 #[test]
 fn tls_meets_no_tls() {
-    let stage = Stage::new("tls_plain");
-    let ca = Ca::new(stage.path("ca"));
-    let mut collecting = Collecting::with(tls_options(ca.collector(), &stage.path("a")));
+    let fixture = Fixture::new("tls_plain");
+    let ca = Ca::new(fixture.path("ca"));
+    let mut collecting = Collecting::with(tls_options(ca.collector(), &fixture.path("a")));
     let told = first_notice(Address::Tcp(collecting.place()), |_| {});
     expect(
         (told, collecting.notice()),
@@ -162,7 +165,7 @@ fn tls_meets_no_tls() {
         "{heard}"
     );
 
-    let plain = options(Address::Tcp("127.0.0.1:0".to_owned()), &stage.path("b"));
+    let plain = options(Address::Tcp("127.0.0.1:0".to_owned()), &fixture.path("b"));
     let mut collecting = Collecting::with(plain);
     let told = first_notice(tls(collecting.place()), as_host("web-1", ca.host("web-1")));
     expect(
@@ -175,9 +178,9 @@ fn tls_meets_no_tls() {
 /// Who believes the collector and shows no certificate.
 #[test]
 fn no_certificate() {
-    let stage = Stage::new("tls_none");
-    let ca = Ca::new(stage.path("ca"));
-    let mut collecting = Collecting::with(tls_options(ca.collector(), &stage.path("store")));
+    let fixture = Fixture::new("tls_none");
+    let ca = Ca::new(fixture.path("ca"));
+    let mut collecting = Collecting::with(tls_options(ca.collector(), &fixture.path("store")));
     let mut roots = rustls::RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_file(ca.dir.join("ca.pem")).unwrap())
@@ -204,9 +207,9 @@ fn no_certificate() {
 
 #[test]
 fn tokens() {
-    let stage = Stage::new("token");
-    let socket = stage.path("socket");
-    let mut options = options(Address::Unix(socket.clone()), &stage.path("store"));
+    let fixture = Fixture::new("token");
+    let socket = fixture.path("socket");
+    let mut options = options(Address::Unix(socket.clone()), &fixture.path("store"));
     options.token = Some("a word between us".to_owned());
     let mut collecting = Collecting::with(options);
     let told = |token: Option<&str>| {
@@ -235,8 +238,8 @@ fn tokens() {
 /// What a person does for a first deployment, and what is refused to him.
 #[test]
 fn certificates_by_hand() {
-    let stage = Stage::new("certs");
-    let at = |path: &str| stage.path(path).display().to_string();
+    let fixture = Fixture::new("certs");
+    let at = |path: &str| fixture.path(path).display().to_string();
     let call = |arguments: &[&str], code: i32| {
         let mut command = ringmark();
         let finished = run(command.args(arguments), SOON)
@@ -256,7 +259,7 @@ fn certificates_by_hand() {
         "collector/key.pem",
         "hosts/web-2/key.pem",
     ] {
-        let about = fs::metadata(stage.path("ca").join(path)).unwrap();
+        let about = fs::metadata(fixture.path("ca").join(path)).unwrap();
         assert_eq!(about.permissions().mode() & 0o7777, 0o600, "{path}");
     }
     let before = fs::read(at("ca/ca.key")).unwrap();
@@ -281,8 +284,8 @@ fn certificates_by_hand() {
 /// Options that do not fit, and files that others may read.
 #[test]
 fn the_command_line_refuses() {
-    let stage = Stage::new("tls_options");
-    let ca = Ca::new(stage.path("ca"));
+    let fixture = Fixture::new("tls_options");
+    let ca = Ca::new(fixture.path("ca"));
     let mut arguments = Vec::new();
     for file in ["ca", "cert", "key"] {
         arguments.push(format!("--{file}"));
@@ -293,12 +296,12 @@ fn the_command_line_refuses() {
                 .to_string(),
         );
     }
-    let token = stage.path("token");
+    let token = fixture.path("token");
     fs::write(&token, "word\n").unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o640)).unwrap();
     let token = ["--token-file".to_owned(), token.display().to_string()];
     let refused = |to: &str, more: &[String], expected: &str| {
-        let mut command = stage.command(ringmark().get_program());
+        let mut command = fixture.command(ringmark().get_program());
         command.args(["stream", "--all", "--to", to]).args(more);
         let told = run(&mut command, SOON)
             .unwrap()

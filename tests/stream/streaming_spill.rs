@@ -10,11 +10,11 @@ use ringmark_reader::stream::{
     Address, Introduction, SpillOptions, StreamFigures, StreamOptions, StreamStatus, Streamer,
 };
 use ringmark_reader::{Access, Selection, Session};
-use ringmark_tests::account::Account;
 use ringmark_tests::collecting::{segments, wait_for_listener};
+use ringmark_tests::delivery::Delivery;
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{Running, binary, is_long, run, wait_until};
 use rustix::process::Signal;
 
@@ -23,9 +23,9 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const ROOMY: &str = "mode=discard,ring=8M,page=64K,session=64M";
 const LONG: Duration = Duration::from_secs(180);
 
-/// A stage with a collector's socket and store, and a place to spill.
+/// A fixture with a collector's socket and store, and a place to spill.
 struct Scene {
-    stage: Stage,
+    fixture: Fixture,
     socket: PathBuf,
     store: PathBuf,
     spill: PathBuf,
@@ -33,17 +33,17 @@ struct Scene {
 
 impl Scene {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
+        let fixture = Fixture::new(label);
         Self {
-            socket: stage.path("socket"),
-            store: stage.path("store"),
-            spill: stage.path("spill"),
-            stage,
+            socket: fixture.path("socket"),
+            store: fixture.path("store"),
+            spill: fixture.path("spill"),
+            fixture,
         }
     }
 
     fn collector(&self) -> Running {
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         let listen = format!("unix://{}", self.socket.display());
         command.args(["collect", "--sync", "cache", "--listen", &listen, "--store"]);
         let running = Running::start(command.arg(&self.store)).unwrap();
@@ -53,7 +53,7 @@ impl Scene {
 
     /// A streamer of all that is here.
     fn streamer(&self, what: &[&str], spill_max: &str) -> Running {
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         let to = format!("unix://{}", self.socket.display());
         command.args(["stream", "--to", &to, "--spill-max", spill_max, "--spill"]);
         Running::start(command.arg(&self.spill).args(what)).unwrap()
@@ -90,11 +90,11 @@ impl Scene {
     }
 
     /// What is stored; nothing waits any more.
-    fn account(&self) -> Account {
+    fn account(&self) -> Delivery {
         assert_eq!(self.spilled(), Vec::<PathBuf>::new());
         let dump = decode(&segments(&self.store));
         assert_eq!((dump.conflicts, dump.damage.len()), (0, 0));
-        let account = Account::of(&dump);
+        let account = Delivery::of(&dump);
         account.expect_no_errors();
         account
     }
@@ -134,8 +134,8 @@ fn a_collector_that_pauses() {
     // short form hold four seconds, for a streamer that gets no processor.
     let burst = if is_long() { 12 } else { 1 };
     let arguments = format!("2 100000000 bulk=1000 burst={burst} pause=1000");
-    let program = scene.stage.start(EMIT, ROOMY, &arguments);
-    let options = scene.options(&scene.stage.ring_file(), &scene.socket);
+    let program = scene.fixture.start(EMIT, ROOMY, &arguments);
+    let options = scene.options(&scene.fixture.ring_file(), &scene.socket);
     let streaming = thread::spawn(move || stream(options));
     wait_until(SOON, "something in the store", || {
         let stored = segments(&scene.store);
@@ -170,9 +170,9 @@ fn a_killed_streamer_leaves_its_pages_to_the_next() {
     let rounds = if is_long() { 40 } else { 4 };
     let arguments = "2 100000000 bulk=1000 burst=1 pause=1000";
     let ringmark = ROOMY;
-    let program = scene.stage.start(EMIT, ringmark, arguments);
+    let program = scene.fixture.start(EMIT, ringmark, arguments);
     let pid = program.id().to_string();
-    let ring_file = scene.stage.ring_file();
+    let ring_file = scene.fixture.ring_file();
     let mut spilled = 0;
     for round in 0..rounds {
         let streamer = scene.streamer(&["-p", &pid], "1G");
@@ -192,7 +192,7 @@ fn a_killed_streamer_leaves_its_pages_to_the_next() {
         StreamStatus::of(&session).filter(|status| status.spilled > 0)
     });
     assert!(!status.connected && status.in_flight == 0 && status.lost == 0);
-    let mut stat = scene.stage.command(binary::path());
+    let mut stat = scene.fixture.command(binary::path());
     stat.args(["stat", "--interval", "10ms", "-p", &pid]);
     let stat = run(&mut stat, SOON).unwrap();
     let text = stat.expect_code(0).stdout_text();
@@ -216,15 +216,15 @@ fn pages_outlive_their_ring_file() {
     let scene = Scene::new("outlive");
     let ringmark = "mode=discard,ring=256K,page=4K,session=16M";
     let program = scene
-        .stage
+        .fixture
         .start(EMIT, ringmark, "1 20000 burst=50 pause=1000 hold=600000");
     let streamer = scene.streamer(&["--all"], "1G");
     wait_until(SOON, "something waits", || {
         (scene.spilled_bytes() > 100_000).then_some(())
     });
     drop((streamer.kill().unwrap(), program.kill().unwrap()));
-    let waits = Account::of(&decode(&scene.spilled()));
-    fs::remove_file(scene.stage.ring_file()).unwrap();
+    let waits = Delivery::of(&decode(&scene.spilled()));
+    fs::remove_file(scene.fixture.ring_file()).unwrap();
     let streamer = scene.streamer(&["--all"], "1G");
     let collector = scene.collector();
     wait_until(SOON, "nothing waits", || {
@@ -247,7 +247,7 @@ fn sessions_are_left_to_the_next_and_not_mixed_up() {
     let ringmark = "mode=discard,ring=1M,page=4K,session=16M,keep=always";
     for events in [3000, 2500] {
         let arguments = format!("0 {events} bulk=200");
-        let program = scene.stage.start(EMIT, ringmark, &arguments);
+        let program = scene.fixture.start(EMIT, ringmark, &arguments);
         let _ = program.finish(SOON).expect_code(0);
     }
     let streamer = scene.streamer(&["--all"], "1G");
@@ -258,7 +258,7 @@ fn sessions_are_left_to_the_next_and_not_mixed_up() {
     let told = second.expect_code(4).stderr_text();
     assert!(told.contains("does another stream use it?"), "{told}");
     drop(streamer.kill().unwrap());
-    let waits = Account::of(&decode(&scene.spilled()));
+    let waits = Delivery::of(&decode(&scene.spilled()));
     waits.expect_no_errors();
     let mut torn = scene.spilled();
     torn.sort();
@@ -270,7 +270,7 @@ fn sessions_are_left_to_the_next_and_not_mixed_up() {
     }
     let collector = scene.collector();
     // One of them is left without its ring file, the other one has it still.
-    let files = scene.stage.ring_files();
+    let files = scene.fixture.ring_files();
     fs::remove_file(&files[0]).unwrap();
     let figures = stream(scene.options(&files[1], &scene.socket));
     drop(collector.kill().unwrap());
@@ -290,15 +290,15 @@ fn sessions_are_left_to_the_next_and_not_mixed_up() {
 fn a_full_spill_is_counted() {
     for mode in ["discard", "overwrite"] {
         let scene = Scene::new(mode);
-        let counters = Counters::new(scene.stage.path("counters"));
+        let counters = Counters::new(scene.fixture.path("counters"));
         let ringmark = format!("mode={mode},ring=256K,page=4K,session=16M,keep=always");
         let arguments = format!(
             "2 100000000 bulk=200 burst=20 pause=1000 {}",
             counters.argument()
         );
-        let program = scene.stage.start(EMIT, &ringmark, &arguments);
+        let program = scene.fixture.start(EMIT, &ringmark, &arguments);
         let pid = program.id().to_string();
-        let _ = scene.stage.ring_file();
+        let _ = scene.fixture.ring_file();
         let streamer = scene.streamer(&["-p", &pid], "2M");
         let full = (2 << 20) - (64 << 10);
         wait_until(LONG, "a full spill", || {
@@ -334,13 +334,13 @@ fn a_full_spill_is_counted() {
 fn expect_given_up(label: &str, fault: Fault) {
     let scene = Scene::new(label);
     let collector = scene.collector();
-    let way = scene.stage.path("way");
+    let way = scene.fixture.path("way");
     let plan = move |n| if n == 0 { fault } else { Fault::NONE };
     let proxy = Proxy::start(&way, &scene.socket, plan);
     let arguments = "2 100000000 bulk=1000 burst=1 pause=1000 for=3000";
     let ringmark = ROOMY;
-    let program = scene.stage.start(EMIT, ringmark, arguments);
-    let figures = stream(scene.options(&scene.stage.ring_file(), &way));
+    let program = scene.fixture.start(EMIT, ringmark, arguments);
+    let figures = stream(scene.options(&scene.fixture.ring_file(), &way));
     let _ = program.finish(LONG).expect_code(0);
     drop((collector.kill().unwrap(), proxy));
     let account = scene.account();
@@ -386,10 +386,10 @@ fn a_collector_that_is_not_heard_is_given_up() {
 fn cut_while_the_spill_is_sent() {
     let scene = Scene::new("cut");
     let ringmark = "mode=discard,ring=8M,page=16K,session=64M,keep=always";
-    let program = scene.stage.start(EMIT, ringmark, "0 3500 bulk=1000");
+    let program = scene.fixture.start(EMIT, ringmark, "0 3500 bulk=1000");
     let _ = program.finish(SOON).expect_code(0);
-    let way = scene.stage.path("way");
-    let mut options = scene.options(&scene.stage.ring_file(), &way);
+    let way = scene.fixture.path("way");
+    let mut options = scene.options(&scene.fixture.ring_file(), &way);
     if let Some(spill) = &mut options.spill {
         // Files of 256 KiB: one is removed while the next is sent.
         spill.bytes_max = 4 << 20;

@@ -10,20 +10,20 @@ use std::time::Duration;
 use ringmark_reader::Selection;
 use ringmark_tests::ca::{Ca, as_host, tls, tls_options};
 use ringmark_tests::collecting::{Collecting, segments, stream_options, stream_with};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::proxy::{Fault, Proxy};
-use ringmark_tests::stage::{SOON, Stage};
-use ringmark_tests::stored::{ended_session, events, expected, repeated};
+use ringmark_tests::store_contents::{ended_session, events, expected, repeated};
 use ringmark_tests::{is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 
 /// One exchange over a way that is bad at first. Connections, and bytes sent.
-fn exchange(stage: &Stage, ca: &Ca, ring_file: &Path, fault: Fault) -> (u64, u64) {
-    let root = stage.path("store");
+fn exchange(fixture: &Fixture, ca: &Ca, ring_file: &Path, fault: Fault) -> (u64, u64) {
+    let root = fixture.path("store");
     let _ = fs::remove_dir_all(&root);
-    let copy = stage.path("copy.ring");
+    let copy = fixture.path("copy.ring");
     let _ = fs::copy(ring_file, &copy).unwrap();
-    let expected = expected(stage, ring_file);
+    let expected = expected(fixture, ring_file);
     let collecting = Collecting::with(tls_options(ca.collector(), &root));
     let plan = move |n| if n == 0 { fault } else { Fault::NONE };
     let proxy = Proxy::start_tcp(&collecting.place(), plan);
@@ -46,10 +46,10 @@ fn exchange(stage: &Stage, ca: &Ca, ring_file: &Path, fault: Fault) -> (u64, u64
 
 #[test]
 fn cut_in_the_handshake_and_after() {
-    let stage = Stage::new("tls_cut");
-    let ca = Ca::new(stage.path("ca"));
-    let ring_file = ended_session(&stage, EMIT);
-    let (connections, sent) = exchange(&stage, &ca, &ring_file, Fault::NONE);
+    let fixture = Fixture::new("tls_cut");
+    let ca = Ca::new(fixture.path("ca"));
+    let ring_file = ended_session(&fixture, EMIT);
+    let (connections, sent) = exchange(&fixture, &ca, &ring_file, Fault::NONE);
     assert!(connections == 1 && sent > 60_000, "{sent} bytes");
     // Both handshakes end before 2 KiB; the rest are pages one way, acknowledgements the other.
     let step = if is_long() { 1 } else { 211 };
@@ -61,7 +61,7 @@ fn cut_in_the_handshake_and_after() {
             cut_there: at,
             ..Fault::NONE
         };
-        let (connections, _) = exchange(&stage, &ca, &ring_file, fault);
+        let (connections, _) = exchange(&fixture, &ca, &ring_file, fault);
         assert_eq!(connections, 2, "cut there at byte {at}");
         cuts += 1;
     }
@@ -70,7 +70,7 @@ fn cut_in_the_handshake_and_after() {
             cut_back: at,
             ..Fault::NONE
         };
-        cuts += exchange(&stage, &ca, &ring_file, fault).0 - 1;
+        cuts += exchange(&fixture, &ca, &ring_file, fault).0 - 1;
     }
     println!("{cuts} cuts, each event once");
 }
@@ -78,10 +78,10 @@ fn cut_in_the_handshake_and_after() {
 /// Connections that begin a handshake and never end it.
 #[test]
 fn slow_handshakes_hold_nobody() {
-    let stage = Stage::new("tls_slow");
-    let ca = Ca::new(stage.path("ca"));
-    let ring_file = ended_session(&stage, EMIT);
-    let collecting = Collecting::with(tls_options(ca.collector(), &stage.path("store")));
+    let fixture = Fixture::new("tls_slow");
+    let ca = Ca::new(fixture.path("ca"));
+    let ring_file = ended_session(&fixture, EMIT);
+    let collecting = Collecting::with(tls_options(ca.collector(), &fixture.path("store")));
     let mut slow: Vec<_> = (0..50)
         .map(|_| TcpStream::connect(collecting.place()).unwrap())
         .collect();
@@ -95,7 +95,7 @@ fn slow_handshakes_hold_nobody() {
     assert!(collecting.figure("connections") >= 50);
     drop(collecting);
 
-    let mut options = tls_options(ca.collector(), &stage.path("store"));
+    let mut options = tls_options(ca.collector(), &fixture.path("store"));
     options.handshake_within = Duration::from_millis(100);
     let mut collecting = Collecting::with(options);
     let mut slow = TcpStream::connect(collecting.place()).unwrap();
@@ -108,10 +108,10 @@ fn slow_handshakes_hold_nobody() {
 /// What people's monitoring is told of each host.
 #[test]
 fn figures_of_a_host() {
-    let stage = Stage::new("tls_figures");
-    let ca = Ca::new(stage.path("ca"));
-    let ring_file = ended_session(&stage, EMIT);
-    let mut options = tls_options(ca.collector(), &stage.path("store"));
+    let fixture = Fixture::new("tls_figures");
+    let ca = Ca::new(fixture.path("ca"));
+    let ring_file = ended_session(&fixture, EMIT);
+    let mut options = tls_options(ca.collector(), &fixture.path("store"));
     options.metrics = Some("127.0.0.1:0".to_owned());
     let collecting = Collecting::with(options);
     let mut options = stream_options(Selection::Path(ring_file), tls(collecting.place()));

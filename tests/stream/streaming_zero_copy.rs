@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use ringmark_reader::Selection;
 use ringmark_reader::stream::{Address, SpillOptions, StreamFigures, StreamOptions, Streamer};
-use ringmark_tests::account::{Account, expect_whole};
 use ringmark_tests::collecting::{Collecting, stream_options};
+use ringmark_tests::delivery::{Delivery, expect_whole};
+use ringmark_tests::fixture::{Counters, Fixture, SOON};
 use ringmark_tests::proxy::{Fault, Proxy};
 use ringmark_tests::random::Random;
-use ringmark_tests::stage::{Counters, SOON, Stage};
 use ringmark_tests::{is_long, wait_until};
 
 const EMIT: &str = env!("CARGO_BIN_EXE_emit");
@@ -114,18 +114,18 @@ struct Trapped {
     notices: Vec<String>,
 }
 
-fn trap(stage: &Stage, mode: &str, spill: Option<SpillOptions>) -> Trapped {
-    let socket = stage.path("socket");
-    let collecting = Collecting::start(&socket, &stage.path("store"));
+fn trap(fixture: &Fixture, mode: &str, spill: Option<SpillOptions>) -> Trapped {
+    let socket = fixture.path("socket");
+    let collecting = Collecting::start(&socket, &fixture.path("store"));
     let relay = Relay::start(socket);
-    let counters = Counters::new(stage.path("counters"));
+    let counters = Counters::new(fixture.path("counters"));
     let arguments = format!(
         "2 100000000 bulk=1000 burst=20 pause=500 {}",
         counters.argument()
     );
     let ringmark = format!("mode={mode},ring=1M,page=64K,session=16M,keep=always");
-    let program = stage.start(EMIT, &ringmark, &arguments);
-    let (ring_file, to) = (stage.ring_file(), relay.to.clone());
+    let program = fixture.start(EMIT, &ringmark, &arguments);
+    let (ring_file, to) = (fixture.ring_file(), relay.to.clone());
     let streaming = thread::spawn(move || stream(&ring_file, to, spill));
     let rounds = if is_long() { 50 } else { 3 };
     for _ in 0..rounds {
@@ -161,11 +161,11 @@ fn trap(stage: &Stage, mode: &str, spill: Option<SpillOptions>) -> Trapped {
 
 #[test]
 fn what_is_under_way_is_not_overwritten() {
-    let stage = Stage::new("trap");
-    let trapped = trap(&stage, "discard", None);
+    let fixture = Fixture::new("trap");
+    let trapped = trap(&fixture, "discard", None);
     assert_eq!(trapped.refused, 0, "{:?}", trapped.notices);
     let stored = trapped.collecting.stored();
-    let account = Account::of(&stored);
+    let account = Delivery::of(&stored);
     account.expect_no_errors();
     account.expect_ledger(&trapped.ledger);
     println!(
@@ -180,17 +180,17 @@ fn what_is_under_way_is_not_overwritten() {
 /// spill has.
 #[test]
 fn what_may_be_overwritten_is_copied() {
-    let stage = Stage::new("copied");
+    let fixture = Fixture::new("copied");
     let spill = SpillOptions {
-        directory: stage.path("spill"),
+        directory: fixture.path("spill"),
         bytes_max: 1 << 30,
     };
     for (mode, spill) in [("overwrite", None), ("discard", Some(spill))] {
-        let stage = Stage::new(mode);
-        let trapped = trap(&stage, mode, spill);
+        let fixture = Fixture::new(mode);
+        let trapped = trap(&fixture, mode, spill);
         assert_eq!(trapped.refused, 0, "{mode}: {:?}", trapped.notices);
         let stored = trapped.collecting.stored();
-        let account = Account::of(&stored);
+        let account = Delivery::of(&stored);
         account.expect_no_errors();
         account.expect_ledger(&trapped.ledger);
         assert!(expect_whole(&stored) > 1000);
@@ -202,8 +202,8 @@ fn what_may_be_overwritten_is_copied() {
 #[test]
 fn released_too_early_they_are_overwritten() {
     ringmark_reader::stream::RELEASE_WHEN_SENT.store(true, Relaxed);
-    let stage = Stage::new("planted");
-    let trapped = trap(&stage, "discard", None);
+    let fixture = Fixture::new("planted");
+    let trapped = trap(&fixture, "discard", None);
     ringmark_reader::stream::RELEASE_WHEN_SENT.store(false, Relaxed);
     assert!(trapped.refused > 0, "it went unnoticed");
     let said = |text: &String| text.contains("crc32");
@@ -213,15 +213,15 @@ fn released_too_early_they_are_overwritten() {
 /// Connections that are cut: every event once, and whole.
 #[test]
 fn cut_connections() {
-    let stage = Stage::new("cuts");
+    let fixture = Fixture::new("cuts");
     let ringmark = "mode=discard,ring=256K,page=4K,session=16M,keep=always";
-    let program = stage.start(EMIT, ringmark, "2 3000 bulk=20");
+    let program = fixture.start(EMIT, ringmark, "2 3000 bulk=20");
     let _ = program.finish(SOON).expect_code(0);
-    let ring_file = stage.ring_file();
+    let ring_file = fixture.ring_file();
     let mut random = Random::seeded();
     let rounds = if is_long() { 100 } else { 10 };
     for _ in 0..rounds {
-        let trial = stage.path("trial");
+        let trial = fixture.path("trial");
         fs::create_dir(&trial).unwrap();
         let (copy, socket, way) = (trial.join("copy"), trial.join("socket"), trial.join("way"));
         let _ = fs::copy(&ring_file, &copy).unwrap();
@@ -234,7 +234,7 @@ fn cut_connections() {
         let (figures, _) = stream(&copy, Address::Unix(way), None);
         let stored = collecting.stored();
         assert_eq!((expect_whole(&stored), stored.conflicts), (6000, 0));
-        Account::of(&stored).expect_exact(2, 3000);
+        Delivery::of(&stored).expect_exact(2, 3000);
         println!("{} connections", figures.connections);
         drop((proxy, collecting));
         fs::remove_dir_all(&trial).unwrap();

@@ -4,8 +4,8 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, compile, ringmark, tool};
-use ringmark_tests::stage::Stage;
 use ringmark_tests::{Finished, Running, is_long, require_tools, wait_until};
 
 use super::text::sites;
@@ -28,22 +28,22 @@ fn cycles_in_programs_that_loop_in_the_c_library() {
         return;
     }
     let cycles = if is_long() { 200 } else { 6 };
-    let stage = Stage::new("attach-cycles");
-    let program = compile(&stage, "attach_loop.c", "loop", SLEDS);
+    let fixture = Fixture::new("attach-cycles");
+    let program = compile(&fixture, "attach_loop.c", "loop", SLEDS);
     let shared = format!("{SLEDS} -shared -fPIC");
-    let plugin = compile(&stage, "attach_plugin.c", "plugin.so", &shared);
-    let _ = tool(&stage);
+    let plugin = compile(&fixture, "attach_plugin.c", "plugin.so", &shared);
+    let _ = tool(&fixture);
     let (mut longest, mut again) = (Duration::ZERO, 0);
     for cycle in 0..cycles {
-        let mut command = stage.command(&program);
+        let mut command = fixture.command(&program);
         command.arg("300").arg(&plugin);
         command.args(KINDS[cycle % KINDS.len()].split(' '));
         let mut target = Running::start(command.stdin(Stdio::piped())).expect("a target");
         let pid = target.id();
         let begun = Instant::now();
-        again += attach(&stage, pid);
+        again += attach(&fixture, pid);
         longest = longest.max(begun.elapsed());
-        let ask = |words: &str| ringmark(&stage, &format!("{words} -p {pid}"), &[]);
+        let ask = |words: &str| ringmark(&fixture, &format!("{words} -p {pid}"), &[]);
         let closed = || matches!(sites(pid, &program), (1.., 0)).then_some(());
         wait_until(LIMIT, "sites closed after the first start", closed);
         // The same process, prepared now.
@@ -65,11 +65,11 @@ fn cycles_in_programs_that_loop_in_the_c_library() {
 }
 
 /// Loads, starts, stops and goes; says how often that was refused before.
-fn attach(stage: &Stage, pid: u32) -> usize {
+fn attach(fixture: &Fixture, pid: u32) -> usize {
     let words = format!("trace start --all-functions --for 20ms -p {pid}");
     let mut refused = Vec::new();
     while refused.len() < ATTEMPTS {
-        let said: Finished = ringmark(stage, &words, &[]);
+        let said: Finished = ringmark(fixture, &words, &[]);
         let text = said.stderr_text();
         if said.code() == 0 {
             let is_loaded = text.contains("function tracer loaded by thread");

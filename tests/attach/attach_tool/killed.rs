@@ -7,9 +7,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ringmark_reader::{Access, Session, control};
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, compile, library, ringmark, tool};
 use ringmark_tests::random::Random;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
 
 use super::load::{Load, ask_some};
@@ -23,7 +23,7 @@ const STOP: &str = "trace stop -p";
 
 /// A place for many servers, and where to kill their tools.
 struct Scene {
-    stage: Stage,
+    fixture: Fixture,
     program: PathBuf,
     killer: PathBuf,
     pending: VecDeque<Server>,
@@ -34,14 +34,14 @@ struct Scene {
 
 impl Scene {
     fn new(label: &str) -> Self {
-        let stage = Stage::new(label);
-        let program = compile(&stage, "attach_workers.c", "workers", SLEDS);
-        let killer = compile(&stage, "kill_at.c", "kill_at", "-O1");
+        let fixture = Fixture::new(label);
+        let program = compile(&fixture, "attach_workers.c", "workers", SLEDS);
+        let killer = compile(&fixture, "kill_at.c", "kill_at", "-O1");
         // Built before anything waits for it.
-        let _ = tool(&stage);
+        let _ = tool(&fixture);
         let (pending, kills, open) = (VecDeque::new(), 0, 0);
         Self {
-            stage,
+            fixture,
             program,
             killer,
             pending,
@@ -52,18 +52,18 @@ impl Scene {
 
     fn server(&self, is_prepared: bool) -> Server {
         let preload = is_prepared.then(library);
-        Server::run(&self.stage, &self.program, 3, preload)
+        Server::run(&self.fixture, &self.program, 3, preload)
     }
 
     /// Runs the tool on a server under load and kills it at this call; false if it was done before.
     fn kill_at(&mut self, call: u64, words: &str, server: &Server) -> bool {
         let load = Load::start(&server.socket, 2, Duration::from_micros(200));
         load.goes_on(4);
-        let mut command = self.stage.command(&self.killer);
+        let mut command = self.fixture.command(&self.killer);
         command.env("RINGMARK_LIB", library());
         command
             .arg(call.to_string())
-            .arg(tool(&self.stage).get_program());
+            .arg(tool(&self.fixture).get_program());
         command.args(words.split(' ')).arg(server.pid().to_string());
         let ended = run(&mut command, LIMIT).expect("the tool");
         let code = ended.code();
@@ -80,7 +80,7 @@ impl Scene {
     /// for nothing, and no other process may load one here.
     fn settle_requests(&self, server: &Server) {
         let own = format!("{}-", server.pid());
-        for path in self.stage.ring_files() {
+        for path in self.fixture.ring_files() {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if !name.contains(&own) {
                 continue;
@@ -118,7 +118,7 @@ impl Scene {
     /// Another tool finds nothing in its way.
     fn next_tool(&self, server: &Server) {
         let words = format!("{START} {}", server.pid());
-        let said = ringmark(&self.stage, &words, &[]).expect_code(0);
+        let said = ringmark(&self.fixture, &words, &[]).expect_code(0);
         assert!(said.stdout_text().contains(" matched, "), "{said:?}");
     }
 }
@@ -179,7 +179,7 @@ fn while_it_stops() {
     let mut scene = Scene::new("attach-killed-stop");
     for call in calls(190, 5) {
         let server = scene.server(true);
-        let mut holder = tool(&scene.stage);
+        let mut holder = tool(&scene.fixture);
         holder.args(["trace", "start", "--all-functions", "-p"]);
         holder.arg(server.pid().to_string()).stdin(Stdio::null());
         let holder = Running::start(&mut holder).expect("it starts");

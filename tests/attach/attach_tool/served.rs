@@ -5,9 +5,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::Output;
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{ringmark, tool};
 use ringmark_tests::recording::decode;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, is_long, require_tools, wait_until};
 use rustix::process::Signal;
 
@@ -85,14 +85,14 @@ fn a_server_that_was_not_prepared_is_traced_under_load() {
 }
 
 fn traced_under_load() {
-    let stage = Stage::new("attach-served");
+    let fixture = Fixture::new("attach-served");
     // Built before there is load.
-    let mut recorder = tool(&stage);
-    let server = Server::start(&stage, THREADS);
+    let mut recorder = tool(&fixture);
+    let server = Server::start(&fixture, THREADS);
     let pid = server.pid();
     let load = Load::start(&server.socket, THREADS - 1, Duration::from_micros(500));
     load.goes_on(500);
-    let ask = |words: &str| ringmark(&stage, &format!("{words} -p {pid}"), &[]).expect_code(0);
+    let ask = |words: &str| ringmark(&fixture, &format!("{words} -p {pid}"), &[]).expect_code(0);
 
     let begun = Instant::now();
     let first = ask("trace start -T early --kind graph -F main --detach");
@@ -105,7 +105,7 @@ fn traced_under_load() {
     );
 
     let _ = ask("trace remove -T early");
-    let dump = stage.path("served.rmk");
+    let dump = fixture.path("served.rmk");
     recorder
         .args(["record", "-p", &pid.to_string(), "-o"])
         .arg(&dump);
@@ -117,7 +117,7 @@ fn traced_under_load() {
     let expected = "3 functions matched, 3 patch sites changed, 3 enabled; 0 refused\n";
     assert_eq!(said.stdout_text(), expected);
     load.goes_on(500);
-    see_it_live(&stage, pid);
+    see_it_live(&fixture, pid);
     let stopping = Instant::now();
     let said = ask("trace stop").stdout_text();
     assert!(said.ends_with(" 0 enabled; 0 refused\n"), "{said}");
@@ -189,12 +189,12 @@ fn expect_calls_of(all: &[Answered], found: &Found, times: &Times) {
 }
 
 /// `cat` and `graph` of the process, while it is traced.
-fn see_it_live(stage: &Stage, pid: u32) {
-    let text = ringmark(stage, &format!("cat -p {pid} -n 2000"), &[]).stdout_text();
+fn see_it_live(fixture: &Fixture, pid: u32) {
+    let text = ringmark(fixture, &format!("cat -p {pid} -n 2000"), &[]).stdout_text();
     for expected in ["serve_request+0x0/", " <-- serve_request+0x", " arg1=0x"] {
         assert!(text.contains(expected), "no {expected:?} in:\n{text}");
     }
-    let text = ringmark(stage, &format!("graph -p {pid}"), &[]).stdout_text();
+    let text = ringmark(fixture, &format!("graph -p {pid}"), &[]).stdout_text();
     for expected in [
         "| serve_request() {",
         "|   mix_round() {",

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::compile;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, wait_until};
 
 use super::load::ask_some;
@@ -19,22 +19,22 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(stage: &Stage, threads: usize) -> Self {
-        let program = compile(stage, "attach_workers.c", "workers", SLEDS);
-        Self::run(stage, &program, threads, None)
+    pub(crate) fn start(fixture: &Fixture, threads: usize) -> Self {
+        let program = compile(fixture, "attach_workers.c", "workers", SLEDS);
+        Self::run(fixture, &program, threads, None)
     }
 
     /// The same with an object loaded before it.
     pub(crate) fn run(
-        stage: &Stage,
+        fixture: &Fixture,
         program: &Path,
         threads: usize,
         preload: Option<&Path>,
     ) -> Self {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let socket = stage.path(&format!("{number}.sock"));
-        let mut command = stage.command(program);
+        let socket = fixture.path(&format!("{number}.sock"));
+        let mut command = fixture.command(program);
         command.arg(&socket).arg(threads.to_string());
         if let Some(library) = preload {
             command.env("LD_PRELOAD", library).env("RINGMARK", "1");

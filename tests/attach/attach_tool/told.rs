@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{LIMIT, compile, ringmark, tool};
 use ringmark_tests::process::READS_INPUT;
-use ringmark_tests::stage::Stage;
 use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Finished, Running, require_tools, run};
 
@@ -20,30 +20,30 @@ const FILTERED: &str = "#include <linux/filter.h>\n#include <linux/seccomp.h>\n#
     while (getchar() != EOF) {} puts(\"ok \"); return 0; }\n";
 
 fn program(
-    stage: &Stage,
+    fixture: &Fixture,
     name: &str,
     code: &str,
     compiler: &str,
     flags: &str,
 ) -> std::path::PathBuf {
-    let source = stage.path(&format!("{name}.c"));
+    let source = fixture.path(&format!("{name}.c"));
     std::fs::write(&source, code).expect("a file");
     let mut command = Command::new(compiler);
     command.args(flags.split_whitespace()).arg(&source);
-    command.arg("-o").arg(stage.path(name));
+    command.arg("-o").arg(fixture.path(name));
     let _ = run(&mut command, LIMIT).expect("a compiler").expect_code(0);
-    stage.path(name)
+    fixture.path(name)
 }
 
 /// The tool ends with 4 and says this, and the program's code is as in its file.
-fn refused(stage: &Stage, program: &Path, expected: &[&str]) {
-    let mut command = stage.command(program);
+fn refused(fixture: &Fixture, program: &Path, expected: &[&str]) {
+    let mut command = fixture.command(program);
     let mut target = Running::start(command.stdin(Stdio::piped())).expect("a target");
     target.wait_until_in(&[READS_INPUT]);
     let pid = target.id();
     let before = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("a living process");
     let words = format!("trace start --all-functions -p {pid}");
-    expect_said(&ringmark(stage, &words, &[]), expected);
+    expect_said(&ringmark(fixture, &words, &[]), expected);
     let after = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("a living process");
     assert_eq!(before, after, "its memory has changed");
     drop(target.child().stdin.take());
@@ -65,16 +65,22 @@ fn programs_that_cannot_be_loaded_into_are_refused_by_name() {
     if !require_tools(&["gcc", "setpriv"]) {
         return;
     }
-    let stage = Stage::new("attach-told");
+    let fixture = Fixture::new("attach-told");
     let flags = "-O2 -fpatchable-function-entry=5";
-    let linked = program(&stage, "static", WAITS, "gcc", &format!("{flags} -static"));
-    refused(&stage, &linked, &["statically linked"]);
-    let filtered = program(&stage, "filtered", FILTERED, "gcc", flags);
-    refused(&stage, &filtered, &["seccomp (mode 2)", "ringmark run"]);
+    let linked = program(
+        &fixture,
+        "static",
+        WAITS,
+        "gcc",
+        &format!("{flags} -static"),
+    );
+    refused(&fixture, &linked, &["statically linked"]);
+    let filtered = program(&fixture, "filtered", FILTERED, "gcc", flags);
+    refused(&fixture, &filtered, &["seccomp (mode 2)", "ringmark run"]);
     let is_there = run(Command::new("musl-gcc").arg("--version"), LIMIT).is_ok();
     if is_there {
-        let musl = program(&stage, "other_libc", WAITS, "musl-gcc", flags);
-        refused(&stage, &musl, &["not glibc (musl", "needs glibc"]);
+        let musl = program(&fixture, "other_libc", WAITS, "musl-gcc", flags);
+        refused(&fixture, &musl, &["not glibc (musl", "needs glibc"]);
     } else {
         log_skip("a program with musl: needs musl-gcc");
     }
@@ -85,11 +91,11 @@ fn a_missing_permission_is_named() {
     if !require_tools(&["gcc", "setpriv"]) {
         return;
     }
-    let stage = Stage::new("attach-permission");
-    let server = Server::start(&stage, 2);
-    let mut other = stage.command("setpriv");
+    let fixture = Fixture::new("attach-permission");
+    let server = Server::start(&fixture, 2);
+    let mut other = fixture.command("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
-    let tool = tool(&stage);
+    let tool = tool(&fixture);
     other
         .arg(tool.get_program())
         .envs(tool.get_envs().filter_map(|(k, v)| Some((k, v?))));
@@ -112,14 +118,19 @@ fn the_status_of_a_program_that_was_not_prepared() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("attach-status");
-    let program = compile(&stage, "attach_workers.c", "workers", super::server::SLEDS);
-    let server = Server::run(&stage, &program, 2, None);
+    let fixture = Fixture::new("attach-status");
+    let program = compile(
+        &fixture,
+        "attach_workers.c",
+        "workers",
+        super::server::SLEDS,
+    );
+    let server = Server::run(&fixture, &program, 2, None);
     let words = format!("trace status -p {}", server.pid());
     let maps = || std::fs::read_to_string(format!("/proc/{}/maps", server.pid()));
     for words in ["trace status", "trace stop", "functions"] {
         let words = format!("{words} -p {}", server.pid());
-        let said = ringmark(&stage, &words, &[]);
+        let said = ringmark(&fixture, &words, &[]);
         expect_said(&said, &["runs without the function tracer"]);
         assert!(
             !maps().expect("a process").contains("libringmark"),
@@ -127,9 +138,9 @@ fn the_status_of_a_program_that_was_not_prepared() {
         );
     }
     let start = format!("trace start -F main --for 1ms -p {}", server.pid());
-    let _ = ringmark(&stage, &start, &[]).expect_code(0);
+    let _ = ringmark(&fixture, &start, &[]).expect_code(0);
     assert!(maps().expect("a process").contains("libringmark"));
-    let said = ringmark(&stage, &words, &[]).expect_code(0).stdout_text();
+    let said = ringmark(&fixture, &words, &[]).expect_code(0).stdout_text();
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid()));
     let status = status.expect("a living process");
     let features = status

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ringmark_decoder::Dump;
 use ringmark_tests::binary::built_library;
 use ringmark_tests::compiler::can_build;
-use ringmark_tests::stage::Stage;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{Finished, is_long, recording, run, workspace_root};
 
 pub(crate) use books::Books;
@@ -88,7 +88,7 @@ pub(crate) fn clang() -> Option<String> {
 /// A program that was built.
 #[derive(Debug)]
 pub(crate) struct Program {
-    stage: Stage,
+    fixture: Fixture,
     path: PathBuf,
     /// How it was built.
     pub(crate) build: String,
@@ -110,9 +110,9 @@ impl Program {
     /// When the compiler does not.
     #[must_use]
     pub(crate) fn new(compiler: &str, source: &str, flags: &str) -> Self {
-        let stage = Stage::new("calls");
+        let fixture = Fixture::new("calls");
         let name = source.split('.').next().unwrap_or("program");
-        let (path, object) = (stage.path(name), stage.path("program.o"));
+        let (path, object) = (fixture.path(name), fixture.path("program.o"));
         let source = Path::new(source);
         let has_sites = ["-fpatchable", "-fxray", "-pg"]
             .iter()
@@ -138,23 +138,31 @@ impl Program {
             compile(&[source], &path, "");
         }
         let build = format!("{compiler} {} {flags}", source.display());
-        Self { stage, path, build }
+        Self {
+            fixture,
+            path,
+            build,
+        }
     }
 
     /// A program that was built elsewhere.
     #[allow(dead_code, reason = "not for programs in C")]
     #[must_use]
     pub(crate) fn at(path: PathBuf) -> Self {
-        let stage = Stage::new("calls");
+        let fixture = Fixture::new("calls");
         let build = path.display().to_string();
-        Self { stage, path, build }
+        Self {
+            fixture,
+            path,
+            build,
+        }
     }
 
     /// Where its sessions are.
     #[allow(dead_code, reason = "asked where the tool is")]
     #[must_use]
-    pub(crate) fn stage(&self) -> &Stage {
-        &self.stage
+    pub(crate) fn fixture(&self) -> &Fixture {
+        &self.fixture
     }
 
     /// Its file.
@@ -174,7 +182,7 @@ impl Program {
     /// A command that runs it as `wishes` (the value of `RINGMARK_TRACE`) say.
     #[must_use]
     pub(crate) fn command(&self, ringmark: &str, wishes: &str) -> Command {
-        let mut command = self.stage.command(&self.path);
+        let mut command = self.fixture.command(&self.path);
         command.env("RINGMARK", ringmark);
         command.env("RINGMARK_TRACE", wishes);
         command.env("LD_PRELOAD", tracer());
@@ -188,7 +196,7 @@ impl Program {
     /// When gdb does not end.
     #[must_use]
     pub(crate) fn backtraces(&self, function: &str, wishes: &str) -> [String; 2] {
-        let core = self.stage.path("core");
+        let core = self.fixture.path("core");
         let set = |name: &str, value: &str| format!("set environment {name}={value}");
         let before = [
             set("RINGMARK", DISCARD),
@@ -207,7 +215,7 @@ impl Program {
     }
 
     fn gdb(&self, commands: &[&str], also: &[&Path]) -> String {
-        let mut gdb = self.stage.command("gdb");
+        let mut gdb = self.fixture.command("gdb");
         for command in commands {
             gdb.args(["-ex", command]);
         }
@@ -221,7 +229,7 @@ impl Program {
     /// When it cannot be read.
     #[must_use]
     pub(crate) fn recorded(&self) -> Dump {
-        recording::read(&self.stage.ring_files())
+        recording::read(&self.fixture.ring_files())
     }
 
     /// Runs it with all its functions traced.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::process::SLEEPS;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Finished, Running, is_long};
 
 use super::{EMIT, SIZES, set_len, tool};
@@ -39,11 +39,11 @@ fn cut_and_mend(path: &Path, good: &[u8], stop: &AtomicBool) -> u64 {
 
 #[test]
 fn no_tool_dies_of_a_file_that_is_cut_while_it_is_read() {
-    let stage = Stage::new("tools");
+    let fixture = Fixture::new("tools");
     // Alive, so that all tools look at it; it does not touch its pages any more.
     let ringmark = format!("mode=overwrite,{SIZES},guard=on");
-    let program = stage.start(EMIT, &ringmark, "3 3000 hold=600000");
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, &ringmark, "3 3000 hold=600000");
+    let ring_file = fixture.ring_file();
     program.wait_until_in(&SLEEPS);
     let good = fs::read(&ring_file).unwrap();
     let pid = program.id();
@@ -69,7 +69,7 @@ fn no_tool_dies_of_a_file_that_is_cut_while_it_is_read() {
                 } else {
                     LONG
                 };
-                let done = within(&stage, &arguments, time);
+                let done = within(&fixture, &arguments, time);
                 runs += 1;
                 told += u64::from(done.stderr_text().contains("truncated"));
                 if !EXITS.contains(&done.code()) {
@@ -87,17 +87,17 @@ fn no_tool_dies_of_a_file_that_is_cut_while_it_is_read() {
 }
 
 /// Runs a tool; one that goes on for ever is ended as a person would.
-fn within(stage: &Stage, arguments: &str, time: Duration) -> Finished {
-    let running = Running::start(&mut tool(stage, arguments)).unwrap();
+fn within(fixture: &Fixture, arguments: &str, time: Duration) -> Finished {
+    let running = Running::start(&mut tool(fixture, arguments)).unwrap();
     running.interrupt_after(time, LONG)
 }
 
 #[test]
 fn every_tool_names_what_was_cut_with_both_sizes() {
-    let stage = Stage::new("named");
+    let fixture = Fixture::new("named");
     let ringmark = format!("mode=overwrite,{SIZES},guard=on");
-    let program = stage.start(EMIT, &ringmark, "3 3000 hold=600000");
-    let ring_file = stage.ring_file();
+    let program = fixture.start(EMIT, &ringmark, "3 3000 hold=600000");
+    let ring_file = fixture.ring_file();
     program.wait_until_in(&SLEEPS);
     let bytes = fs::metadata(&ring_file).unwrap().len();
     let pid = program.id();
@@ -114,7 +114,7 @@ fn every_tool_names_what_was_cut_with_both_sizes() {
             (format!("events -p {pid}"), 3),
             (format!("record -o c.rmk -p {pid}"), 3),
         ] {
-            let done = within(&stage, &arguments, LONG);
+            let done = within(&fixture, &arguments, LONG);
             let said = done.stderr_text();
             assert_eq!(done.code(), code, "{arguments}, {left} left: {said}");
             let sizes = format!("{left} bytes");

@@ -4,15 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use ringmark_format::block::BlockHeader;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{SITES, compile, tool};
 use ringmark_tests::require_tools;
-use ringmark_tests::stage::Stage;
 
 use super::{Mistake, expect_one, expect_told};
 
 /// Its path as a command line can have it.
-fn path(stage: &Stage, name: &str) -> String {
-    stage.path(name).display().to_string()
+fn path(fixture: &Fixture, name: &str) -> String {
+    fixture.path(name).display().to_string()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn programs_that_cannot_be_traced() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = builds("mistakes-programs");
+    let fixture = builds("mistakes-programs");
     let rebuild = REBUILD;
     let rows: [(&str, &[&str], &[&str]); 5] = [
         (
@@ -50,10 +50,10 @@ fn programs_that_cannot_be_traced() {
         ),
     ];
     for (words, said, unsaid) in rows {
-        let words = format!("functions {}/{words}", path(&stage, "."));
+        let words = format!("functions {}/{words}", path(&fixture, "."));
         let words = &words;
         expect_told(
-            &stage,
+            &fixture,
             &[Mistake {
                 words,
                 code: 4,
@@ -67,8 +67,8 @@ fn programs_that_cannot_be_traced() {
 const REBUILD: &str = "rebuild with -fpatchable-function-entry=5";
 
 /// A directory with one program, built in five ways of which the first has sites.
-fn builds(label: &str) -> Stage {
-    let stage = Stage::new(label);
+fn builds(label: &str) -> Fixture {
+    let fixture = Fixture::new(label);
     let builds = [
         ("nested", SITES),
         ("plain", "-O2"),
@@ -77,9 +77,9 @@ fn builds(label: &str) -> Stage {
         ("told", "-O2 -finstrument-functions"),
     ];
     for (name, flags) in builds {
-        let _ = compile(&stage, "nested.c", name, flags);
+        let _ = compile(&fixture, "nested.c", name, flags);
     }
-    stage
+    fixture
 }
 
 #[test]
@@ -87,14 +87,14 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = builds("mistakes-started");
+    let fixture = builds("mistakes-started");
     let words = format!(
         "run --tracer graph --all-functions -- {}",
-        path(&stage, "counted")
+        path(&fixture, "counted")
     );
     let said = ["built with -pg", REBUILD];
     expect_told(
-        &stage,
+        &fixture,
         &[Mistake {
             words: &words,
             code: 0,
@@ -102,10 +102,10 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
             unsaid: &[],
         }],
     );
-    let mut command = tool(&stage);
+    let mut command = tool(&fixture);
     let words = format!(
         "run --tracer graph --all-functions -- {}",
-        path(&stage, "nested")
+        path(&fixture, "nested")
     );
     command
         .args(words.split(' '))
@@ -120,17 +120,17 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
         said: &said,
         unsaid: &[],
     };
-    let _ = expect_one(&stage, &mut command, &mistake);
+    let _ = expect_one(&fixture, &mut command, &mistake);
 }
 
 /// Records the program with all kinds of events.
-fn recorded(stage: &Stage) {
+fn recorded(fixture: &Fixture) {
     let words = format!(
         "run -o good.rmk -- {} events 60",
         env!("CARGO_BIN_EXE_quiet")
     );
     expect_told(
-        stage,
+        fixture,
         &[Mistake {
             words: &words,
             code: 0,
@@ -142,13 +142,13 @@ fn recorded(stage: &Stage) {
 
 #[test]
 fn a_dump_without_its_beginning_has_no_dates() {
-    let stage = Stage::new("mistakes-damaged");
-    recorded(&stage);
-    let mut dump = fs::read(stage.path("good.rmk")).expect("a dump");
+    let fixture = Fixture::new("mistakes-damaged");
+    recorded(&fixture);
+    let mut dump = fs::read(fixture.path("good.rmk")).expect("a dump");
     dump[BlockHeader::BYTES + 8] ^= 0xff;
-    fs::write(stage.path("flipped.rmk"), dump).expect("a file");
+    fs::write(fixture.path("flipped.rmk"), dump).expect("a file");
     expect_told(
-        &stage,
+        &fixture,
         &[Mistake {
             words: "cat flipped.rmk",
             code: 1,
@@ -164,10 +164,10 @@ fn a_dump_without_its_beginning_has_no_dates() {
 
 #[test]
 fn filters_that_let_nothing_pass() {
-    let stage = Stage::new("mistakes-filters");
-    recorded(&stage);
+    let fixture = Fixture::new("mistakes-filters");
+    recorded(&fixture);
     expect_told(
-        &stage,
+        &fixture,
         &[
             Mistake {
                 words: "cat good.rmk --name quiet.span --where took>1h",
@@ -200,7 +200,7 @@ fn filters_that_let_nothing_pass() {
             },
         ],
     );
-    let mut command = tool(&stage);
+    let mut command = tool(&fixture);
     let words = "cat good.rmk --where took>=0.001us";
     command.args(words.split(' '));
     let mistake = Mistake {
@@ -209,7 +209,7 @@ fn filters_that_let_nothing_pass() {
         said: &["quiet.span"],
         unsaid: &["quiet.text"],
     };
-    let shown = expect_one(&stage, &mut command, &mistake).stdout_text();
+    let shown = expect_one(&fixture, &mut command, &mistake).stdout_text();
     assert!((1..=10).contains(&shown.lines().count()), "{shown}");
-    assert!(Path::new(&stage.path("good.rmk")).exists());
+    assert!(Path::new(&fixture.path("good.rmk")).exists());
 }

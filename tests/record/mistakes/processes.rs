@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{compile, tool};
 use ringmark_tests::process::READS_INPUT;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, require_tools, wait_until};
 
 use super::{Mistake, expect_one, expect_told};
@@ -17,11 +17,11 @@ const WAITS: &str =
     "#include <stdio.h>\nint main(void) { while (getchar() != EOF) {} return 0; }\n";
 
 /// A process that waits for its input, built with these flags.
-fn waiting(stage: &Stage, flags: &str) -> Running {
-    fs::write(stage.path("waits.c"), WAITS).expect("a file");
-    let source = stage.path("waits.c").display().to_string();
-    let program = compile(stage, &source, "waits", flags);
-    let mut command = stage.command(program);
+fn waiting(fixture: &Fixture, flags: &str) -> Running {
+    fs::write(fixture.path("waits.c"), WAITS).expect("a file");
+    let source = fixture.path("waits.c").display().to_string();
+    let program = compile(fixture, &source, "waits", flags);
+    let mut command = fixture.command(program);
     let running = Running::start(command.stdin(Stdio::piped())).expect("a process");
     running.wait_until_in(&[READS_INPUT]);
     running
@@ -37,8 +37,8 @@ fn processes_without_ringmark() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("mistakes-without");
-    let plain = waiting(&stage, "-O2");
+    let fixture = Fixture::new("mistakes-without");
+    let plain = waiting(&fixture, "-O2");
     let (pid, before) = (plain.id(), maps(&plain));
     let not_traced: &[&str] = &[
         "not traced: it has no ringmark session; a program that uses ringmark starts one",
@@ -67,7 +67,7 @@ fn processes_without_ringmark() {
     for (words, code, said, unsaid) in rows {
         let words = format!("{words} -p {pid}");
         expect_told(
-            &stage,
+            &fixture,
             &[Mistake {
                 words: &words,
                 code,
@@ -84,14 +84,14 @@ fn a_process_without_unwind_tables() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let stage = Stage::new("mistakes-unwind");
+    let fixture = Fixture::new("mistakes-unwind");
     let flags =
         "-O2 -fpatchable-function-entry=5 -fno-unwind-tables -fno-asynchronous-unwind-tables";
-    let bare = waiting(&stage, flags);
+    let bare = waiting(&fixture, flags);
     let words = format!("trace start --all-functions -p {}", bare.id());
     let said = ["built without unwind tables", "'ringmark run'"];
     expect_told(
-        &stage,
+        &fixture,
         &[Mistake {
             words: &words,
             code: 4,
@@ -103,9 +103,9 @@ fn a_process_without_unwind_tables() {
 
 #[test]
 fn a_setting_that_cannot_be_understood_is_the_known_reason() {
-    let stage = Stage::new("mistakes-setting");
-    let off = stage.start(EMIT, "mode=overwite", "0 1 hold=60000");
-    let note = stage.sessions().join(format!("{}.off", off.id()));
+    let fixture = Fixture::new("mistakes-setting");
+    let off = fixture.start(EMIT, "mode=overwite", "0 1 hold=60000");
+    let note = fixture.sessions().join(format!("{}.off", off.id()));
     wait_until(SOON, "its note", || note.exists().then_some(()));
     for verb in ["cat", "snapshot", "record", "stat"] {
         let words = format!("{verb} -p {}", off.id());
@@ -113,7 +113,7 @@ fn a_setting_that_cannot_be_understood_is_the_known_reason() {
             ["tracing is off in it: mode: found \"overwite\", expected discard or overwrite"];
         let unsaid = ["start it with RINGMARK=1"];
         expect_told(
-            &stage,
+            &fixture,
             &[Mistake {
                 words: &words,
                 code: 4,
@@ -126,9 +126,9 @@ fn a_setting_that_cannot_be_understood_is_the_known_reason() {
 
 #[test]
 fn a_process_with_events_of_its_own() {
-    let stage = Stage::new("mistakes-own");
-    let own = stage.start(EMIT, "1", "0 3 hold=60000");
-    let _ = stage.ring_file();
+    let fixture = Fixture::new("mistakes-own");
+    let own = fixture.start(EMIT, "1", "0 3 hold=60000");
+    let _ = fixture.ring_file();
     let own_maps = || {
         let lines = maps(&own);
         lines.matches("libringmark_functions").count()
@@ -149,7 +149,7 @@ fn a_process_with_events_of_its_own() {
             "'ringmark list' says why",
         ];
         expect_told(
-            &stage,
+            &fixture,
             &[Mistake {
                 words: &words,
                 code: 4,
@@ -166,13 +166,13 @@ fn what_belongs_to_another_user() {
     if !require_tools(&["gcc", "setpriv"]) {
         return;
     }
-    let stage = Stage::new("mistakes-foreign");
-    let foreign = waiting(&stage, "-O2");
+    let fixture = Fixture::new("mistakes-foreign");
+    let foreign = waiting(&fixture, "-O2");
     let as_other = |words: &str| {
-        let mut command: Command = stage.command("setpriv");
+        let mut command: Command = fixture.command("setpriv");
         command.args(["--reuid=64999", "--regid=64999", "--clear-groups", "--"]);
         command
-            .arg(tool(&stage).get_program())
+            .arg(tool(&fixture).get_program())
             .args(words.split(' '));
         command.env_remove("RINGMARK_DIR").current_dir("/");
         command
@@ -194,7 +194,7 @@ fn what_belongs_to_another_user() {
             said: &whose,
             unsaid: &["/proc/PID"],
         };
-        let _ = expect_one(&stage, &mut as_other(&words), &mistake);
+        let _ = expect_one(&fixture, &mut as_other(&words), &mistake);
     }
     let said = [
         "no sessions in /dev/shm/ringmark-64999; these are yours alone, root sees those of all users",
@@ -205,5 +205,5 @@ fn what_belongs_to_another_user() {
         said: &said,
         unsaid: &[],
     };
-    let _ = expect_one(&stage, &mut as_other("list"), &mistake);
+    let _ = expect_one(&fixture, &mut as_other("list"), &mistake);
 }

@@ -4,8 +4,8 @@
 use std::fs;
 use std::process::Command;
 
+use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::tool;
-use ringmark_tests::stage::{SOON, Stage};
 use ringmark_tests::{Running, wait_until};
 
 use super::{Mistake, expect_told};
@@ -14,10 +14,10 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 
 #[test]
 fn a_recording_of_nothing_replaces_nothing() {
-    let stage = Stage::new("mistakes-empty");
-    record_events(&stage, 100);
-    fs::write(stage.path("good.rmk.old"), "older").expect("a file");
-    let good = fs::read(stage.path("good.rmk")).expect("a dump");
+    let fixture = Fixture::new("mistakes-empty");
+    record_events(&fixture, 100);
+    fs::write(fixture.path("good.rmk.old"), "older").expect("a file");
+    let good = fs::read(fixture.path("good.rmk")).expect("a dump");
     let as_it_was = "good.rmk: nothing was written, it is as it was";
     let by_builder = ["no session appeared", "starts with a builder", as_it_was];
     let not_loaded = ["nothing recorded", "ended with 127", as_it_was];
@@ -38,7 +38,7 @@ fn a_recording_of_nothing_replaces_nothing() {
         ),
     ];
     for (words, code, said, unsaid) in rows {
-        let mut command = tool(&stage);
+        let mut command = tool(&fixture);
         let words_of = words.split(' ').map(|word| word.replace('\u{a0}', " "));
         command.args(words_of);
         let mistake = Mistake {
@@ -47,25 +47,28 @@ fn a_recording_of_nothing_replaces_nothing() {
             said,
             unsaid,
         };
-        let _ = super::expect_one(&stage, &mut command, &mistake);
+        let _ = super::expect_one(&fixture, &mut command, &mistake);
         assert_eq!(
-            fs::read(stage.path("good.rmk")).expect("a dump"),
+            fs::read(fixture.path("good.rmk")).expect("a dump"),
             good,
             "{words}"
         );
         assert_eq!(
-            fs::read(stage.path("good.rmk.old")).expect("a file"),
+            fs::read(fixture.path("good.rmk.old")).expect("a file"),
             b"older"
         );
     }
-    assert!(!stage.path("new.rmk").exists(), "no dump of nothing");
+    assert!(!fixture.path("new.rmk").exists(), "no dump of nothing");
     // What holds something does replace it.
-    record_events(&stage, 5);
-    assert_eq!(fs::read(stage.path("good.rmk.old")).expect("a dump"), good);
+    record_events(&fixture, 5);
+    assert_eq!(
+        fs::read(fixture.path("good.rmk.old")).expect("a dump"),
+        good
+    );
 }
 
 /// Records this many events of a program to `good.rmk`.
-fn record_events(stage: &Stage, events: u32) {
+fn record_events(fixture: &Fixture, events: u32) {
     let words = format!("record -o good.rmk -- {EMIT} 1 {events}");
     let fine = Mistake {
         words: &words,
@@ -73,12 +76,12 @@ fn record_events(stage: &Stage, events: u32) {
         said: &[],
         unsaid: &["nothing"],
     };
-    expect_told(stage, &[fine]);
+    expect_told(fixture, &[fine]);
 }
 
 #[test]
 fn what_was_not_recorded_is_said_and_no_success() {
-    let stage = Stage::new("mistakes-both");
+    let fixture = Fixture::new("mistakes-both");
     // One session in a process: that of the preloaded tracer is there first.
     for verb in ["run", "record"] {
         let words = format!("{verb} --tracer graph --all-functions -o both.rmk -- {EMIT} 0 5");
@@ -87,7 +90,7 @@ fn what_was_not_recorded_is_said_and_no_success() {
             "another copy of the ringmark library",
         ];
         expect_told(
-            &stage,
+            &fixture,
             &[Mistake {
                 words: &words,
                 code: 1,
@@ -100,9 +103,9 @@ fn what_was_not_recorded_is_said_and_no_success() {
 
 #[test]
 fn a_directory_for_dumps_is_made() {
-    let stage = Stage::new("mistakes-deaths");
-    let directory = stage.path("deaths/of/today");
-    let mut command: Command = tool(&stage);
+    let fixture = Fixture::new("mistakes-deaths");
+    let directory = fixture.path("deaths/of/today");
+    let mut command: Command = tool(&fixture);
     command
         .args(["record", "--all", "--on-death"])
         .arg(&directory);

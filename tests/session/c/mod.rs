@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use ringmark_tests::binary::built_library;
-use ringmark_tests::stage::Stage;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{run, workspace_root};
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -37,10 +37,10 @@ pub(crate) fn compilers() -> Vec<Compiler> {
 }
 
 /// The built library, and under the names that an installation gives it.
-pub(crate) fn library_dir(stage: &Stage) -> PathBuf {
+pub(crate) fn library_dir(fixture: &Fixture) -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     let built = LIBRARY.get_or_init(|| built_library("ringmark-c", "libringmark_c.so"));
-    let dir = stage.path("lib");
+    let dir = fixture.path("lib");
     if std::fs::create_dir(&dir).is_ok() {
         for name in ["libringmark.so", "libringmark.so.0"] {
             std::os::unix::fs::symlink(built, dir.join(name)).expect("a link");
@@ -52,15 +52,15 @@ pub(crate) fn library_dir(stage: &Stage) -> PathBuf {
 }
 
 /// Compiles files of `tests/programs/c`; those that end in `.cc`, or all with `-x c++` in `flags`,
-/// as C++17. They find the library of the stage, wherever they lie.
+/// as C++17. They find the library of the fixture, wherever they lie.
 pub(crate) fn compile(
-    stage: &Stage,
+    fixture: &Fixture,
     compiler: Compiler,
     sources: &str,
     flags: &str,
     output: &str,
 ) -> PathBuf {
-    let libraries = library_dir(stage);
+    let libraries = library_dir(fixture);
     let is_cxx = sources.contains(".cc") || flags.contains("-x c++");
     let (name, standard) = if is_cxx {
         (compiler.cxx, "-std=c++17")
@@ -68,7 +68,7 @@ pub(crate) fn compile(
         (compiler.c, "-std=c11")
     };
     let root = workspace_root();
-    let path = stage.path(output);
+    let path = fixture.path(output);
     let mut command = Command::new(name);
     command.current_dir(root.join("tests/programs/c"));
     command.args(STRICT.split_whitespace()).arg(standard);

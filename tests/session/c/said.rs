@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ringmark_tests::stage::Stage;
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::{recording, ringmark, run};
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use super::c::LIMIT;
 
 /// What a ring file holds, one line for each: name, kind, level, arguments as JSON in the order of
 /// their names. Losses are `lost CAUSE COUNT`.
-pub(crate) fn lines(stage: &Stage, ring_file: &Path) -> Vec<String> {
-    events(stage, ring_file).iter().map(line).collect()
+pub(crate) fn lines(fixture: &Fixture, ring_file: &Path) -> Vec<String> {
+    events(fixture, ring_file).iter().map(line).collect()
 }
 
 /// The same as `ringmark cat --json` says it.
-pub(crate) fn events(stage: &Stage, ring_file: &Path) -> Vec<Value> {
+pub(crate) fn events(fixture: &Fixture, ring_file: &Path) -> Vec<Value> {
     let name = ring_file.file_stem().unwrap_or_default().to_string_lossy();
-    let dump = stage.path(&format!("{name}.rmk"));
+    let dump = fixture.path(&format!("{name}.rmk"));
     recording::record(ring_file, &dump);
     let mut cat = ringmark();
     cat.args(["cat", "--json"]).arg(&dump);

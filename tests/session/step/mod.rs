@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use ringmark_reader::{Access, Batch, Session, SessionDrain};
 use ringmark_ring::Mapping;
 use ringmark_tests::Running;
-use ringmark_tests::stage::{Counters, Stage};
+use ringmark_tests::fixture::{Counters, Fixture};
 
 use image::{Image, ImageReader};
 use oracle::{Calls, Oracle};
@@ -139,7 +139,7 @@ impl Thread {
 
 struct Run<'p> {
     plan: &'p Plan,
-    stage: Stage,
+    fixture: Fixture,
     _program: Running,
     ledger: Mapping,
     /// The one that is stepped is the last.
@@ -155,8 +155,8 @@ struct Run<'p> {
 
 impl<'p> Run<'p> {
     fn start(plan: &'p Plan) -> std::io::Result<Self> {
-        let stage = Stage::new("step");
-        let path = stage.path("ledger");
+        let fixture = Fixture::new("step");
+        let path = fixture.path("ledger");
         let _ = Counters::new(path.clone());
         let (mode, page, ring) = (plan.mode, plan.page, plan.ring);
         let ringmark = format!("mode={mode},page={page},ring={ring},session=1M,control=off,warm=1");
@@ -165,7 +165,7 @@ impl<'p> Run<'p> {
             "{} {} {ledger_text} {}",
             plan.workload, plan.count, plan.bug
         );
-        let program = stage.start(STEPPED, &ringmark, &arguments);
+        let program = fixture.start(STEPPED, &ringmark, &arguments);
         let pid = program.id() as i32;
         ptrace::attach(pid)?;
         let ledger = Mapping::read_only(&File::open(&path)?, 0, 4096);
@@ -173,7 +173,7 @@ impl<'p> Run<'p> {
         let oracle = Oracle::new(plan.mode == "discard", exact);
         Ok(Self {
             plan,
-            stage,
+            fixture,
             _program: program,
             ledger: ledger.map_err(|e| std::io::Error::other(e.to_string()))?,
             threads: vec![Thread::new(pid)],
@@ -258,7 +258,7 @@ impl<'p> Run<'p> {
         let (plan, is_due) = (self.plan, |every| every != 0 && state.is_multiple_of(every));
         if let Some(path) = self.ring_file.as_ref().filter(|_| is_due(plan.full_every)) {
             self.report.full += 1;
-            let beside = self.stage.path("");
+            let beside = self.fixture.path("");
             full::check(
                 path,
                 &beside,
@@ -274,7 +274,7 @@ impl<'p> Run<'p> {
 
     /// The session, as soon as its file has its name: from then on it must be whole.
     fn open_session(&mut self) -> Result<bool, String> {
-        let mut files = self.stage.ring_files();
+        let mut files = self.fixture.ring_files();
         let Some(path) = files.pop() else {
             return Ok(false);
         };

@@ -25,15 +25,23 @@ const HEAD: &str = "\
 pub fn manifest(sources: &[Source]) -> Result<String, String> {
     let old = sources.iter().find(|source| source.path == MANIFEST);
     let old = old.ok_or(format!("{MANIFEST} is missing"))?;
-    let (kept, _) = old.text.split_once(HEAD).ok_or(format!("{MANIFEST}: no line `{}`", HEAD.trim_end()))?;
+    let (kept, _) = old
+        .text
+        .split_once(HEAD)
+        .ok_or(format!("{MANIFEST}: no line `{}`", HEAD.trim_end()))?;
     let mut text = format!("{kept}{HEAD}");
     let mut names = BTreeSet::new();
-    for path in sources.iter().filter_map(|source| source.path.strip_prefix("tests/")) {
+    for path in sources
+        .iter()
+        .filter_map(|source| source.path.strip_prefix("tests/"))
+    {
         let Some(name) = target(path) else {
             continue;
         };
         if !names.insert(name) {
-            return Err(format!("tests/{path}: another folder has a test of this name"));
+            return Err(format!(
+                "tests/{path}: another folder has a test of this name"
+            ));
         }
         text += &format!("\n[[test]]\nname = \"{name}\"\npath = \"{path}\"\n");
     }
@@ -51,7 +59,9 @@ fn target(path: &str) -> Option<&str> {
 #[must_use]
 pub fn check(sources: &[Source]) -> Vec<String> {
     let mut findings = Vec::new();
-    let names = sources.iter().filter_map(|source| source.path.strip_prefix("tests/"));
+    let names = sources
+        .iter()
+        .filter_map(|source| source.path.strip_prefix("tests/"));
     let loose = names.filter(|name| name.ends_with(".rs") && !name.contains('/'));
     findings.extend(loose.map(|name| format!("tests/{name}: in no folder, so it never runs")));
     match manifest(sources) {

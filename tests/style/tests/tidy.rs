@@ -13,8 +13,8 @@ use ringmark_style::lists::{
     TRACED_ALLOWED, UNSAFE_FILES, WITH_CIRCLES,
 };
 use ringmark_style::{
-    targets, Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
-    read_sources, traced, unsafety, words, workspace_root,
+    Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
+    read_sources, targets, traced, unsafety, words, workspace_root,
 };
 
 #[test]

@@ -1,4 +1,4 @@
-//! A streamer in a few lines, that says to a collector what a test wants.
+//! A streamer in a few lines, that sends to a collector what a test wants.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub const PAGE: usize = 4096;
 
 /// A connection to a collector.
 #[derive(Debug)]
-pub struct Peer {
+pub struct ScriptedStreamer {
     stream: UnixStream,
     /// Bytes of blocks sent.
     pub sent: u64,
@@ -75,7 +75,7 @@ pub fn page(session: Uuid, number: u64) -> Vec<u8> {
     block
 }
 
-impl Peer {
+impl ScriptedStreamer {
     /// A connection on which nothing was said.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Peer {
     /// Sends blocks of a dump, as soon as there is credit.
     ///
     /// # Errors
-    /// As [`Peer::say`].
+    /// As [`ScriptedStreamer::say`].
     pub async fn send(&mut self, blocks: &[u8]) -> io::Result<()> {
         while self.sent + blocks.len() as u64 > self.credit {
             let _ = self.hear().await?;

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::dirs::workspace_root;
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
-/// Builds `tests/programs/NAME.c` into a library on the stage.
+/// Builds `tests/programs/NAME.c` into a library in the fixture.
 ///
 /// # Panics
 /// When gcc does not build it.
 #[must_use]
-pub fn build(stage: &Stage, name: &str) -> PathBuf {
+pub fn build(fixture: &Fixture, name: &str) -> PathBuf {
     let source = workspace_root().join(format!("tests/programs/{name}.c"));
-    let library = stage.path(&format!("{name}.so"));
+    let library = fixture.path(&format!("{name}.so"));
     let mut gcc = Command::new("gcc");
     gcc.args([
         "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o",

@@ -1,4 +1,4 @@
-//! A collector in a few lines, that says to a streamer what a test wants.
+//! A collector in a few lines, that sends to a streamer what a test wants.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,8 +13,8 @@ use ringmark_format::stream::{
 use ringmark_format::{Uuid, align8};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::peer::block;
-use crate::stage::SOON;
+use crate::fixture::SOON;
+use crate::scripted_streamer::block;
 
 /// Silence after which a streamer has nothing to send for now.
 const QUIET: Duration = Duration::from_millis(150);
@@ -23,11 +23,11 @@ const PING_EVERY: Duration = Duration::from_millis(500);
 
 /// A socket that streamers come to.
 #[derive(Debug)]
-pub struct Taker(UnixListener);
+pub struct ScriptedCollector(UnixListener);
 
-/// A connection of one.
+/// A connection of a streamer.
 #[derive(Debug)]
-pub struct Taking {
+pub struct ScriptedConnection {
     stream: UnixStream,
     /// Bytes of blocks received.
     pub received: u64,
@@ -37,16 +37,16 @@ pub struct Taking {
     pinged_at: Instant,
 }
 
-/// What comes next of a connection.
+/// A block that came over a connection.
 enum Next {
-    Said(Heard),
+    Said(Received),
     Nothing,
     Closed,
 }
 
 /// What a streamer said.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct Received {
     /// Its header.
     pub header: BlockHeader,
     /// Its content.
@@ -55,7 +55,7 @@ pub struct Heard {
     pub end: u64,
 }
 
-impl Heard {
+impl Received {
     /// Slot and number of the sealed page that it is, if it is one.
     #[must_use]
     pub fn page(&self) -> Option<(u32, u64)> {
@@ -65,7 +65,7 @@ impl Heard {
     }
 }
 
-impl Taker {
+impl ScriptedCollector {
     /// Listens.
     ///
     /// # Panics
@@ -80,9 +80,9 @@ impl Taker {
     /// # Panics
     /// When it says something else.
     #[must_use]
-    pub fn accept(&self) -> Taking {
+    pub fn accept(&self) -> ScriptedConnection {
         let (stream, _) = self.0.accept().expect("a connection");
-        let mut taking = Taking {
+        let mut taking = ScriptedConnection {
             stream,
             received: 0,
             credit: 0,
@@ -98,9 +98,9 @@ impl Taker {
     /// The same, welcomed with so much credit.
     ///
     /// # Panics
-    /// As [`Taker::accept`].
+    /// As [`ScriptedCollector::accept`].
     #[must_use]
-    pub fn welcome(&self, credit: u64) -> Taking {
+    pub fn welcome(&self, credit: u64) -> ScriptedConnection {
         let mut taking = self.accept();
         (taking.credit, taking.welcomed) = (credit, true);
         let welcome = Welcome {
@@ -113,7 +113,7 @@ impl Taker {
     }
 }
 
-impl Taking {
+impl ScriptedConnection {
     /// Says a message.
     ///
     /// # Panics
@@ -151,7 +151,7 @@ impl Taking {
     /// So much is durable, so much may be sent.
     ///
     /// # Panics
-    /// As [`Taking::say`].
+    /// As [`ScriptedConnection::say`].
     pub fn ack(&mut self, durable: u64, credit: u64) {
         self.credit = credit;
         let ack = Ack { durable, credit };
@@ -161,7 +161,7 @@ impl Taking {
     /// Refuses the connection.
     ///
     /// # Panics
-    /// As [`Taking::say`].
+    /// As [`ScriptedConnection::say`].
     pub fn refuse(mut self, why: &str) {
         let refused = Refused {
             code: stream::refusal::BUSY,
@@ -175,7 +175,7 @@ impl Taking {
     ///
     /// # Panics
     /// When more is sent than there is credit for, or the connection ends within a block.
-    pub fn hear(&mut self, within: Duration) -> Option<Heard> {
+    pub fn hear(&mut self, within: Duration) -> Option<Received> {
         match self.listen(within) {
             Next::Said(heard) => Some(heard),
             Next::Nothing | Next::Closed => None,
@@ -185,8 +185,8 @@ impl Taking {
     /// All that is said until nothing comes for a while.
     ///
     /// # Panics
-    /// As [`Taking::hear`].
-    pub fn hear_all(&mut self) -> Vec<Heard> {
+    /// As [`ScriptedConnection::hear`].
+    pub fn hear_all(&mut self) -> Vec<Received> {
         std::iter::from_fn(|| self.hear(QUIET)).collect()
     }
 
@@ -230,7 +230,7 @@ impl Taking {
         }
     }
 
-    fn rest_of_block(&mut self, first: u8) -> Heard {
+    fn rest_of_block(&mut self, first: u8) -> Received {
         self.stream.set_read_timeout(Some(SOON)).expect("a time");
         let mut header = [0; BlockHeader::BYTES];
         header[0] = first;
@@ -245,7 +245,7 @@ impl Taking {
         let (received, credit) = (self.received, self.credit);
         assert!(received <= credit, "{received} bytes of {credit} were sent");
         content.truncate(header.stored_bytes as usize);
-        Heard {
+        Received {
             header,
             content,
             end: self.received,

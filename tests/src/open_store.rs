@@ -1,4 +1,4 @@
-//! A store without a collector around it, and what stands in its files.
+//! A store that a test opens itself, without a collector, and the blocks of its files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -69,7 +69,7 @@ pub fn flip(path: &Path, at: u64, mask: u8) {
 
 /// A store without a collector around it, opened anew each time.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenStore {
     /// Where it is.
     pub root: PathBuf,
     /// What is counted.
@@ -78,7 +78,7 @@ pub struct Opened {
     pub store: Store,
 }
 
-impl Opened {
+impl OpenStore {
     /// Opens it.
     ///
     /// # Panics

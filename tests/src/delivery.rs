@@ -1,4 +1,4 @@
-//! The books of a dump: what each thread delivered and what is said to be lost, in order.
+//! What a dump delivers of each thread and what it counts as lost, in order.
 //!
 //! The programs number the events of each thread: field `thread` says whose it is, `seq` counts
 //! from 0. So every event says how many there were before it, and so do the losses.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ringmark_decoder::{Dump, Event, Lost, Output, Value, Why};
 use ringmark_format::Uuid;
 
-/// The books of one ring, which one thread wrote.
+/// Deliveries and losses of one ring, which one thread wrote.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Ring {
     /// The thread, as its events say.
@@ -62,7 +62,7 @@ impl Ring {
 
 /// The books of every ring of a dump whose threads each kept theirs to the end.
 #[derive(Debug, Default)]
-pub struct Account {
+pub struct Delivery {
     /// By session and slot.
     pub rings: BTreeMap<(Uuid, u32), Ring>,
     /// Losses that belong to no ring, by cause.
@@ -104,7 +104,7 @@ fn expect_whole_event(event: &Event<'_>) {
     assert!(whole, "event {seq} is torn");
 }
 
-impl Account {
+impl Delivery {
     /// Goes over a dump. Events without `thread` and `seq` are errors.
     #[must_use]
     pub fn of(dump: &Dump) -> Self {

@@ -17,14 +17,14 @@ use crate::wait::wait_until;
 /// How long anything may take that should be there at once, on a machine on which much else runs.
 pub const SOON: Duration = Duration::from_secs(60);
 
-/// A directory for one test, removed when dropped.
+/// The directory of one test, removed when dropped.
 #[derive(Debug)]
-pub struct Stage {
+pub struct Fixture {
     dir: TempDir,
 }
 
-impl Stage {
-    /// An empty stage.
+impl Fixture {
+    /// An empty fixture.
     ///
     /// # Panics
     /// When no temporary directory can be made.

@@ -1,5 +1,5 @@
-//! A host whose clocks are wrong, as its collector sees it: a way between the two on which everything that the
-//! streamer says of its clocks is changed.
+//! A host whose clocks are wrong, as its collector sees it: a relay between the two that changes
+//! every clock reading of the streamer.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -20,7 +20,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// What is wrong with a host's clocks.
 #[derive(Debug, Clone, Copy)]
-pub struct Skew {
+pub struct WrongClocks {
     /// Its realtime clock is ahead by this much.
     pub offset_ns: i64,
     /// Millionths by which both its clocks are fast, from the way's start on.
@@ -33,12 +33,12 @@ pub struct Skew {
 
 #[derive(Clone, Copy)]
 struct Wrong {
-    skew: Skew,
+    skew: WrongClocks,
     real_zero: u64,
     mono_zero: u64,
 }
 
-impl Skew {
+impl WrongClocks {
     /// Listens at `path` and passes on to `to`, until the process ends.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! What was streamed beside what is stored.
+//! The events of a session and of the store that it was streamed to, as text to compare.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::{BlockReader, Dump, Item, Output};
 use ringmark_format::block::{SEALED, kind};
 
+use crate::fixture::{Fixture, SOON};
 use crate::recording::read;
-use crate::stage::{SOON, Stage};
 
 /// A session of somewhat more than 64 KiB that has ended; `emit` is the program of that name.
 ///
 /// # Panics
 /// When the program does not end well.
 #[must_use]
-pub fn ended_session(stage: &Stage, emit: &str) -> PathBuf {
+pub fn ended_session(fixture: &Fixture, emit: &str) -> PathBuf {
     let ringmark = "mode=discard,ring=64K,page=4K,keep=always";
-    let program = stage.start(emit, ringmark, "2 1300");
+    let program = fixture.start(emit, ringmark, "2 1300");
     let _ = program.finish(SOON).expect_code(0);
-    stage.ring_file()
+    fixture.ring_file()
 }
 
 /// Every event of a session; reading releases it, so a copy is read.
@@ -27,8 +27,8 @@ pub fn ended_session(stage: &Stage, emit: &str) -> PathBuf {
 /// # Panics
 /// When there are few.
 #[must_use]
-pub fn expected(stage: &Stage, ring_file: &Path) -> Vec<String> {
-    let copy = stage.path("expected.ring");
+pub fn expected(fixture: &Fixture, ring_file: &Path) -> Vec<String> {
+    let copy = fixture.path("expected.ring");
     let _ = fs::copy(ring_file, &copy).unwrap();
     let events = events(&read(&[copy]));
     assert!(events.len() > 1500, "{} events", events.len());

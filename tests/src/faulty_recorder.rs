@@ -1,5 +1,5 @@
-//! A session full of events that a program left, recorded again and again by a recorder whose
-//! calls fail.
+//! A recorder whose calls fail, and the session that it records again and again: a program left it
+//! full of events.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,11 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::account::Account;
+use crate::delivery::Delivery;
+use crate::fixture::{Fixture, SOON};
 use crate::process::{Finished, run};
 use crate::recording::{decode, record};
-use crate::stage::{SOON, Stage};
-use crate::{binary, shim};
+use crate::{binary, preload_shim};
 
 /// Threads of the program.
 pub const THREADS: u64 = 2;
@@ -22,9 +22,9 @@ pub const DISCARD: &str = "mode=discard,ring=64K,page=4K,session=1M,control=off,
 
 /// A discard session that a program left full of events, and a recorder of it.
 #[derive(Debug)]
-pub struct Left {
+pub struct LeftSession {
     /// Where everything lies.
-    pub stage: Stage,
+    pub fixture: Fixture,
     shim: PathBuf,
     /// The session.
     pub ring_file: PathBuf,
@@ -34,23 +34,23 @@ pub struct Left {
     pub pid: String,
 }
 
-impl Left {
+impl LeftSession {
     /// The session that the program `emit` left.
     ///
     /// # Panics
     /// When that cannot be.
     #[must_use]
     pub fn new(label: &str, emit: &str) -> Self {
-        let stage = Stage::new(label);
-        let program = stage.start(emit, DISCARD, &format!("{THREADS} {EVENTS}"));
+        let fixture = Fixture::new(label);
+        let program = fixture.start(emit, DISCARD, &format!("{THREADS} {EVENTS}"));
         let pid = program.id().to_string();
         let _ = program.finish(SOON).expect_code(0);
-        let ring_file = stage.ring_file();
-        let pristine = stage.path("pristine");
+        let ring_file = fixture.ring_file();
+        let pristine = fixture.path("pristine");
         fs::copy(&ring_file, &pristine).unwrap();
-        let shim = shim::build(&stage, "disk_shim");
+        let shim = preload_shim::build(&fixture, "disk_shim");
         Self {
-            stage,
+            fixture,
             shim,
             ring_file,
             pristine,
@@ -61,7 +61,7 @@ impl Left {
     /// Where the dump goes.
     #[must_use]
     pub fn dump(&self) -> PathBuf {
-        self.stage.path("out/a.rmk")
+        self.fixture.path("out/a.rmk")
     }
 
     /// Everything as the program left it, and no dump.
@@ -71,8 +71,8 @@ impl Left {
     pub fn reset(&self) {
         fs::copy(&self.pristine, &self.ring_file).unwrap();
         fs::set_permissions(&self.ring_file, fs::Permissions::from_mode(0o600)).unwrap();
-        let _ = fs::remove_dir_all(self.stage.path("out"));
-        fs::create_dir(self.stage.path("out")).unwrap();
+        let _ = fs::remove_dir_all(self.fixture.path("out"));
+        fs::create_dir(self.fixture.path("out")).unwrap();
     }
 
     /// `ringmark record` of the session, from the beginning, behind the shim.
@@ -82,7 +82,7 @@ impl Left {
     #[must_use]
     pub fn record(&self, options: &str, faults: &[(&str, &str)]) -> Finished {
         self.reset();
-        let mut command = self.stage.command(binary::path());
+        let mut command = self.fixture.command(binary::path());
         command.args(["record", "-p", &self.pid, "-o"]);
         command
             .arg(self.dump())
@@ -106,7 +106,7 @@ impl Left {
     pub fn files(&self) -> Vec<PathBuf> {
         let path = |age: u32| match age {
             0 => self.dump(),
-            _ => self.stage.path(&format!("out/a.rmk.{age}")),
+            _ => self.fixture.path(&format!("out/a.rmk.{age}")),
         };
         let ages = (0..200).rev().map(path);
         ages.filter(|path| path.exists()).collect()
@@ -121,13 +121,13 @@ impl Left {
         let files = self.files();
         let found = decode(&files);
         assert!(found.damage.is_empty(), "{what}: {:?}", found.damage);
-        let rest = self.stage.path("out/rest");
+        let rest = self.fixture.path("out/rest");
         let mut all = files;
         if self.ring_file.exists() {
             record(&self.ring_file, &rest);
             all.push(rest);
         }
-        let account = Account::of(&decode(&all));
+        let account = Delivery::of(&decode(&all));
         if account.lost() > 0 || account.delivered() != THREADS * EVENTS {
             println!("{what}: {} of {} files", account.delivered(), all.len());
         }
@@ -141,14 +141,14 @@ impl Left {
     /// When it fails.
     #[must_use]
     pub fn calls(&self, options: &str) -> BTreeMap<&'static str, u64> {
-        let log = self.stage.path("log");
+        let log = self.fixture.path("log");
         let _ = fs::remove_file(&log);
         let log_name = log.to_string_lossy().into_owned();
         let _ = self
             .record(options, &[("SHIM_LOG", &log_name)])
             .expect_code(0);
         let mut calls = BTreeMap::new();
-        for entry in shim::read_log(&log) {
+        for entry in preload_shim::read_log(&log) {
             *calls.entry(entry.call()).or_default() += 1;
         }
         calls
