@@ -57,7 +57,18 @@ fn refusals_name_the_limit_and_the_way_out() {
     let library = library();
     let most = format!("ringmark::event!(\"a\"{});", arguments(32));
     assert!(compile("most", &most, &library).0);
-    for (name, body, expected) in [
+    for (name, body, expected) in refused() {
+        let (compiled, errors) = compile(name, &body, &library);
+        assert!(!compiled, "{body} compiles");
+        for text in expected {
+            assert!(errors.contains(text), "{body}: no {text:?} in\n{errors}");
+        }
+    }
+}
+
+/// Names, bodies that do not compile, and what the compiler says of each.
+fn refused() -> Vec<(&'static str, String, &'static [&'static str])> {
+    vec![
         (
             "too_many",
             format!("ringmark::event!(\"a\"{});", arguments(33)),
@@ -106,11 +117,5 @@ fn refusals_name_the_limit_and_the_way_out() {
             "ringmark::event!(\"a\", v = Some([1_u8]));".to_owned(),
             &["options of arrays are no arguments"],
         ),
-    ] {
-        let (compiled, errors) = compile(name, &body, &library);
-        assert!(!compiled, "{body} compiles");
-        for text in expected {
-            assert!(errors.contains(text), "{body}: no {text:?} in\n{errors}");
-        }
-    }
+    ]
 }
