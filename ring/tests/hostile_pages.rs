@@ -96,14 +96,14 @@ fn check_open(page: &[AtomicU64], number: u64) {
     let mut copy = vec![NEVER_COPIED; page.len()];
     let read = observe::copy_open(page, PageNumber(number), &mut copy);
     let PageRead::Copied(kept) = read else {
-        panic!("the generation is right, and nobody turns the page");
+        panic!("the generation is right, and no writer switches the page");
     };
     let words: Vec<u64> = page.iter().map(|w| w.load(Relaxed)).collect();
     let (end, records, damaged) = naive_walk(&words);
     assert_eq!((kept.words, kept.damaged), (end, damaged));
     assert_eq!(kept.records, Some(records));
     let untouched = copy[kept.words..].iter().all(|w| *w == NEVER_COPIED);
-    assert!(untouched, "something was copied from behind the end");
+    assert!(untouched, "something was copied from after the end");
     // The copy reads as what the page reads as.
     assert_eq!(naive_walk(&copy[..kept.words]).0, kept.words);
 }

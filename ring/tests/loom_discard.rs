@@ -1,5 +1,5 @@
 //! Discard mode over loom's atomics: the consumer reads sealed pages in place, and the producer
-//! turns none that was not released.
+//! switches none that was not released.
 #![cfg(loom)]
 
 mod models;
@@ -91,7 +91,11 @@ fn the_first_one_ends_first() {
         first.set_word(0, 100);
         first.commit();
         let early = producer.emit(2);
-        assert_eq!(early, Err(Cause::Nested), "{VIOLATED}: the page was turned");
+        assert_eq!(
+            early,
+            Err(Cause::Nested),
+            "{VIOLATED}: the page was switched"
+        );
         second.set_word(0, 101);
         producer.shadow[0].with_mut(|_| ());
         second.commit();
@@ -150,6 +154,6 @@ fn weakened_r3_is_caught() {
 #[test]
 fn weakened_w4_is_caught() {
     // See the test of this name in overwrite mode: the fence W1 orders the same stores.
-    holds_without("W4", "sealed page, behind the fence alone", sealed_page);
+    holds_without("W4", "sealed page, after the fence alone", sealed_page);
     caught("W1+W4", sealed_page);
 }

@@ -30,7 +30,7 @@ fn sealed(model: &Model, number: u64) -> Option<([u64; PAGE_WORDS], PageCopy)> {
 
 /// A writer, and in another thread an observer. The writer is the model's first thread: loom
 /// runs it first and then offers the observer every value that it may still see, old ones, too.
-fn beside(writer: fn(&Model), filled: u64, observer: fn(&Model)) {
+fn with_observer(writer: fn(&Model), filled: u64, observer: fn(&Model)) {
     let model = Model::new(Mode::Overwrite);
     model.fill(filled);
     let observed = model.clone();
@@ -41,7 +41,7 @@ fn beside(writer: fn(&Model), filled: u64, observer: fn(&Model)) {
 
 /// Page 0 is copied record by record while its place becomes page 2.
 fn old_page_record_by_record() {
-    beside(
+    with_observer(
         |m| m.emit(4).unwrap(),
         4,
         |m| {
@@ -54,7 +54,7 @@ fn old_page_record_by_record() {
 
 /// Page 0 is copied as it is while its place becomes page 2.
 fn old_page_at_once() {
-    beside(
+    with_observer(
         |m| m.emit(4).unwrap(),
         4,
         |m| {
@@ -67,7 +67,7 @@ fn old_page_at_once() {
 
 /// Page 2 is copied while it comes to be in the place of page 0.
 fn new_page() {
-    beside(
+    with_observer(
         |m| (4..6).for_each(|i| m.emit(i).unwrap()),
         4,
         |m| {
@@ -80,7 +80,7 @@ fn new_page() {
 
 /// A record that was committed before one that a copy shows is in that copy, too.
 fn no_hole_before_a_record() {
-    beside(
+    with_observer(
         |m| (4..6).for_each(|i| m.emit(i).unwrap()),
         4,
         |m| {
@@ -98,7 +98,7 @@ fn no_hole_before_a_record() {
 
 /// Page 2 comes and goes: its place becomes page 4 while it is copied.
 fn short_lived_page() {
-    beside(
+    with_observer(
         |m| (5..9).for_each(|i| m.emit(i).unwrap()),
         5,
         |m| {
@@ -119,21 +119,21 @@ fn nested_record() {
         outer.set_word(0, 104);
         outer.commit();
     };
-    beside(nested, 4, |m| {
+    with_observer(nested, 4, |m| {
         if let Some((copy, kept)) = open(m, 2) {
             check_copy(&copy, kept, 2);
         }
     });
 }
 
-/// A record behind a time extension is there with it or not at all.
+/// A record after a time extension is there with it or not at all.
 fn extended_record() {
     const LATE: u64 = 1 << 40;
     let late = |m: &Model| {
         let base = |_| ClockSample::default();
         m.emit_at(4, LATE, &base).unwrap();
     };
-    beside(late, 4, |m| {
+    with_observer(late, 4, |m| {
         let Some((copy, kept)) = open(m, 2) else {
             return;
         };
@@ -151,14 +151,14 @@ fn extended_record() {
 
 /// A reader that sees *produced* cover page 3 finds all of page 2.
 fn produced_covers_the_page_before() {
-    beside(
+    with_observer(
         |m| (5..7).for_each(|i| m.emit(i).unwrap()),
         5,
         |m| {
             if m.slot.produced() < 4 {
                 return;
             }
-            let (copy, kept) = sealed(m, 2).expect("nobody turns page 2");
+            let (copy, kept) = sealed(m, 2).expect("no writer switches page 2");
             check_sealed(&copy, kept, 2);
         },
     );
@@ -238,9 +238,9 @@ fn weakened_r2_is_caught() {
 
 #[test]
 fn weakened_w4_is_caught() {
-    // The fence W1 of the same turn stands between a page's last record and `produced`, too: one
+    // The fence W1 of the same page switch stands between a page's last record and `produced`, too: one
     // of the two is enough here, and both together are not there for nothing.
-    let name = "produced, behind the fence alone";
+    let name = "produced, after the fence alone";
     holds_without("W4", name, produced_covers_the_page_before);
     caught("W1+W4", produced_covers_the_page_before);
 }

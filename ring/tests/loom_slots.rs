@@ -114,7 +114,7 @@ fn owner_of_two() {
 
 /// A ring that goes to its next owner while a reader looks on: what the reader takes for sealed is
 /// sealed. It looks as the reader crate does, at *produced* first.
-fn reclaimed_beside_a_reader() {
+fn reclaimed_under_a_reader() {
     let model = Model::new(Mode::Overwrite);
     model.fill(1);
     let seen = model.clone();
@@ -149,7 +149,7 @@ fn set_aside() {
     reader.join().unwrap();
 }
 
-/// Everything below *produced* is closed and complete if the state, read behind it, says "ended".
+/// Everything below *produced* is closed and complete if the state, read after it, says "ended".
 fn look_at_sealed(model: &Model) {
     let produced = model.slot.produced();
     if !model.slot.ended() {
@@ -223,7 +223,7 @@ fn a_claim_brings_its_facts() {
 fn a_sealed_slot_has_one_next_owner() {
     holds("next owner", next_owner);
     holds("drained ring", drained_ring);
-    holds("reclaimed beside a reader", reclaimed_beside_a_reader);
+    holds("reclaimed under a reader", reclaimed_under_a_reader);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn weakened_t1_is_caught() {
     caught("T1", sealed_claim);
     caught("T1", next_owner);
     caught("T1", warm_pool);
-    // Its reader's release comes behind the seal, and orders the same.
+    // Its reader's release comes after the seal, and orders the same.
     caught("T1+C1", drained_ring);
 }
 

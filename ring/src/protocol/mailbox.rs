@@ -16,7 +16,7 @@
 //! A controller that waits no longer takes its request back: it stores *withdrawn* for `n` in the
 //! word `decided`, by the same compare-exchange with which the producer stores *taken*. Exactly
 //! one of them wins. So a request that was taken back is never carried out later, and a controller
-//! that comes too late is told that the work has begun.
+//! that comes too late learns that the work has begun.
 //!
 //! Both sides may be killed at any point. A controller that is gone leaves a request that the
 //! helper answers to no reader; the next controller uses the next number. A producer that is gone

@@ -66,7 +66,7 @@ pub struct Model {
     pub slot: SlotView<'static>,
     /// All pages.
     pub pages: &'static [AtomicU64],
-    /// One cell per page: loom reports who touches it without being ordered behind the other.
+    /// One cell per page: loom reports who touches it without being ordered after the other.
     /// Atomics alone cannot show that a page was overwritten while its consumer still read it.
     pub shadow: [UnsafeCell<()>; PAGES],
     mode: Mode,
