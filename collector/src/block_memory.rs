@@ -1,4 +1,7 @@
-//! Memory for large blocks on their way in: one pool for all connections, given in the order of asking.
+//! Memory for large blocks that are being received: one pool for all connections.
+//!
+//! It is given in the order of asking. A peer that sends slowly could hold memory that others need,
+//! so while connections wait, a block must come at a least speed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,28 +11,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::figures::Figures;
 
-/// How long a block may take in any case.
+/// How long a block may take whatever its size.
 const GRACE: Duration = Duration::from_secs(1);
-/// Least speed while others wait for memory, bytes per second.
+/// Least speed while other connections wait for memory, in bytes per second.
 const FAST: u64 = 4 << 20;
 
 /// The pool.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct BlockMemory {
+    /// One permit for each byte.
     free: Arc<Semaphore>,
+    /// Connections that wait for memory.
     waiting: AtomicU64,
     figures: Arc<Figures>,
 }
 
-/// A part of it, given back when dropped.
+/// Memory that one connection took; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct TakenMemory {
     permit: OwnedSemaphorePermit,
     since: Instant,
     figures: Arc<Figures>,
 }
 
-/// A connection that waits, counted until it is dropped.
+/// A connection that waits; counted until this is dropped, also if the wait is given up.
 struct Waits<'a>(&'a AtomicU64);
 
 impl Drop for Waits<'_> {
@@ -38,7 +43,8 @@ impl Drop for Waits<'_> {
     }
 }
 
-impl Memory {
+impl BlockMemory {
+    /// A pool of this many bytes.
     pub(crate) fn new(bytes: usize, figures: Arc<Figures>) -> Self {
         Self {
             free: Arc::new(Semaphore::new(bytes)),
@@ -47,30 +53,30 @@ impl Memory {
         }
     }
 
-    /// Waits for `bytes`. `None`: they will never be free.
-    pub(crate) async fn take(&self, bytes: usize) -> Option<Part> {
+    /// Waits for `bytes`. `None`: the pool never has as many.
+    pub(crate) async fn take(&self, bytes: usize) -> Option<TakenMemory> {
         let wanted = u32::try_from(bytes).ok()?;
         self.waiting.fetch_add(1, Relaxed);
         let waits = Waits(&self.waiting);
         let permit = self.free.clone().acquire_many_owned(wanted).await.ok()?;
         drop(waits);
         Figures::add(&self.figures.memory_bytes, bytes as u64);
-        Some(Part {
+        Some(TakenMemory {
             permit,
             since: Instant::now(),
             figures: self.figures.clone(),
         })
     }
 
-    /// Whether a part is held for longer than is fair while others wait.
-    pub(crate) fn is_wanted_back(&self, part: &Part) -> bool {
-        let bytes = part.permit.num_permits() as u64;
+    /// Whether memory has been held for longer than its size justifies while connections wait.
+    pub(crate) fn is_wanted_back(&self, taken: &TakenMemory) -> bool {
+        let bytes = taken.permit.num_permits() as u64;
         let fair = GRACE + Duration::from_millis(bytes * 1000 / FAST);
-        self.waiting.load(Relaxed) > 0 && part.since.elapsed() > fair
+        self.waiting.load(Relaxed) > 0 && taken.since.elapsed() > fair
     }
 }
 
-impl Drop for Part {
+impl Drop for TakenMemory {
     fn drop(&mut self) {
         let bytes = self.permit.num_permits() as u64;
         Figures::take(&self.figures.memory_bytes, bytes);

@@ -1,7 +1,9 @@
-//! A small CA for a first deployment: one directory for each machine, to be copied there whole.
+//! A small CA for a first deployment: one directory for each machine, to be copied there as a
+//! whole.
 //!
-//! `DIR/ca.pem` and `DIR/ca.key` stay; `DIR/collector/` and `DIR/hosts/NAME/` hold `ca.pem`,
-//! `cert.pem` and `key.pem` each. A collector's certificate is none for a host, nor the other way.
+//! `DIR/ca.pem` and `DIR/ca.key` stay where they are. `DIR/collector/` and `DIR/hosts/NAME/` hold
+//! `ca.pem`, `cert.pem` and `key.pem` each. A certificate is either a collector's or a host's: a
+//! host that is broken into cannot pose as the collector.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -32,33 +34,45 @@ pub enum CertsError {
         /// What the system said.
         source: io::Error,
     },
-    /// There is one already.
+    /// The certificate is there already.
     #[error("{}: is there already, and nothing is overwritten; remove it to make a new one", path.display())]
     Exists {
         /// The file or directory.
         path: PathBuf,
     },
-    /// It cannot be the name of a machine.
+    /// A text that cannot be the name of a machine.
     #[error(
         "{name:?}: expected the name of a machine: letters, digits, '-', '_' and '.', at most 63 characters between dots, 253 in all"
     )]
     Name {
-        /// What was given.
+        /// The text.
         name: String,
     },
-    /// The CA is not one of ours, or has expired.
-    #[error("{}: cannot sign: {what}", path.display())]
+    /// The CA is not one of ours, or ends too early.
+    #[error("{}: cannot sign: {source}", path.display())]
     Ca {
         /// Its certificate.
         path: PathBuf,
-        /// What is wrong.
-        what: String,
+        /// What is wrong with it.
+        source: CaFault,
     },
-    /// The library said no.
+    /// The library could not make a certificate or a key.
     #[error("making a certificate: {0}")]
     Made(#[from] rcgen::Error),
 }
 
+/// Why a CA cannot sign.
+#[derive(Debug, thiserror::Error)]
+pub enum CaFault {
+    /// It ends before the new certificate would.
+    #[error("it ends before the new certificate would, expected fewer --days")]
+    Ends,
+    /// Its certificate does not belong to its key.
+    #[error("not made by 'ringmark certs ca' with the ca.key beside it: {0}")]
+    OtherKey(#[source] webpki::Error),
+}
+
+/// Makes an error of a failed system call on `path`.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> CertsError {
     let path = path.to_owned();
     |source| match source.kind() {
@@ -67,17 +81,17 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> CertsError {
     }
 }
 
-/// From when until when a certificate is good.
+/// From when until when a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// Since then.
+    /// The first moment.
     pub from: SystemTime,
-    /// Until then.
+    /// The moment after the last one.
     pub until: SystemTime,
 }
 
 impl Validity {
-    /// From now on for `days` days; since yesterday, for machines whose clocks are behind.
+    /// From now on for `days` days. It begins a day earlier, for machines whose clocks are slow.
     #[must_use]
     pub fn days(days: u32) -> Self {
         let now = SystemTime::now();
@@ -115,7 +129,7 @@ pub fn ca(dir: &Path, validity: Validity) -> Result<(), CertsError> {
 /// Returns the directory that holds it.
 ///
 /// # Errors
-/// There is one, the CA cannot sign it, a name is none, or it cannot be written.
+/// There is one, the CA cannot sign it, a name is no machine's, or it cannot be written.
 pub fn collector(dir: &Path, names: &[String], validity: Validity) -> Result<PathBuf, CertsError> {
     let to = dir.join("collector");
     let made = signed(dir, names, Role::Collector, validity)?;
@@ -131,12 +145,13 @@ pub fn host(dir: &Path, name: &str, validity: Validity) -> Result<PathBuf, Certs
     let to = dir.join("hosts").join(name);
     let names = [name.to_owned()];
     let made = signed(dir, &names, Role::Host, validity)?;
-    if hosts_of(&[made.0.der().clone()]) != names {
+    if hosts_of(&[made.cert.der().clone()]) != names {
         return Err(not_a_name(name));
     }
     put(dir, &to, &made).map(|()| to)
 }
 
+/// What a certificate is for.
 #[derive(Clone, Copy)]
 enum Role {
     Collector,
@@ -159,15 +174,19 @@ impl Role {
     }
 }
 
-type Made = (Certificate, KeyPair);
+/// A certificate with its key.
+struct SignedCert {
+    cert: Certificate,
+    key: KeyPair,
+}
 
 fn not_a_name(name: &str) -> CertsError {
     let name = name.to_owned();
     CertsError::Name { name }
 }
 
-/// A name as a certificate has it. Not every byte that a certificate could hold: it will be a
-/// directory, here and in the store.
+/// A name as a certificate holds it. Fewer characters are allowed than there: it will also be a
+/// directory's name, here and in the store.
 fn subject(name: &str) -> Result<SanType, CertsError> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return Ok(SanType::IpAddress(address));
@@ -180,8 +199,8 @@ fn subject(name: &str) -> Result<SanType, CertsError> {
     Ok(SanType::DnsName(name))
 }
 
-/// The CA of this key. Its name says which key it is, so two CAs are never taken for each other,
-/// and a key is enough to sign with.
+/// The CA of this key. Its name contains an id of the key, so two CAs are never mistaken for each
+/// other, and the key alone is enough to sign with.
 fn ca_params(key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
     let id = params.key_identifier(key);
@@ -193,12 +212,13 @@ fn ca_params(key: &KeyPair) -> CertificateParams {
     params
 }
 
+/// A certificate for these names, signed by the CA in `dir`.
 fn signed(
     dir: &Path,
     names: &[String],
     role: Role,
     validity: Validity,
-) -> Result<Made, CertsError> {
+) -> Result<SignedCert, CertsError> {
     let (ca_pem, ca_key) = (dir.join("ca.pem"), dir.join("ca.key"));
     let subjects: Result<Vec<_>, _> = names.iter().map(|name| subject(name)).collect();
     let read = |path: &Path| fs::read_to_string(path).map_err(at(path));
@@ -208,7 +228,7 @@ fn signed(
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     params.subject_alt_names = subjects?;
-    // No verifier looks at it; X.509 allows no longer one.
+    // For people only, no verifier reads it. X.509 allows no more than 64 characters.
     if let Some(first) = names.first().filter(|name| name.len() <= 64) {
         params.distinguished_name.push(DnType::CommonName, first);
     }
@@ -218,10 +238,10 @@ fn signed(
     validity.apply(&mut params);
     let cert = params.signed_by(&key, &issuer)?;
     check(&ca_pem, cert.der(), role, validity)?;
-    Ok((cert, key))
+    Ok(SignedCert { cert, key })
 }
 
-/// Whether those who believe the CA will believe the certificate, to its last second.
+/// Checks that a peer which trusts the CA will accept the certificate, to its last second.
 fn check(
     ca: &Path,
     cert: &CertificateDer<'_>,
@@ -229,14 +249,12 @@ fn check(
     validity: Validity,
 ) -> Result<(), CertsError> {
     let wrong = |error: webpki::Error| {
-        let what = match error {
-            webpki::Error::CertExpired { .. } => {
-                "it ends before the new certificate would, expected fewer --days".to_owned()
-            }
-            error => format!("not made by 'ringmark certs ca' with the ca.key beside it: {error}"),
+        let source = match error {
+            webpki::Error::CertExpired { .. } => CaFault::Ends,
+            error => CaFault::OtherKey(error),
         };
         let path = ca.to_owned();
-        CertsError::Ca { path, what }
+        CertsError::Ca { path, source }
     };
     let not_pem = |_| wrong(webpki::Error::BadDer);
     let pem = fs::read(ca).map_err(at(ca))?;
@@ -253,15 +271,15 @@ fn check(
         let verified = cert.verify_for_usage(all, &anchors, &[], time, role.usage(), None, None);
         verified.map(drop)
     };
-    // An anchor's own time is not looked at otherwise.
+    // The verifier does not check an anchor's own validity, so it is checked as a certificate.
     if let Err(ended @ webpki::Error::CertExpired { .. }) = verify(&root) {
         return Err(wrong(ended));
     }
     verify(cert).map_err(wrong)
 }
 
-/// All of it, or nothing.
-fn put(dir: &Path, to: &Path, (cert, key): &Made) -> Result<(), CertsError> {
+/// Writes a new directory with the CA, the certificate and its key: all of it, or nothing.
+fn put(dir: &Path, to: &Path, SignedCert { cert, key }: &SignedCert) -> Result<(), CertsError> {
     if let Some(parent) = to.parent() {
         make_dir(parent)?;
     }
@@ -291,7 +309,7 @@ fn make_new_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(dir)
 }
 
-/// Writes a file that only we may read, and that was not there.
+/// Writes a new file that only this user may read, and makes it durable.
 fn write(path: &Path, text: &str) -> Result<(), CertsError> {
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);

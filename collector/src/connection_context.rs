@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::block_memory::Memory;
+use crate::block_memory::BlockMemory;
 use crate::figures::Figures;
 use crate::store::Store;
 
-/// The collector, as its connections see it.
-pub(crate) struct Common {
+/// The collector as its connections see it.
+pub(crate) struct ConnectionContext {
     pub(crate) store: Store,
-    /// The token of streamers that come without TLS; none: they need not show one.
+    /// The token that streamers without TLS must show; `None`: they need none.
     pub(crate) token: Option<Vec<u8>>,
+    /// How long a TLS handshake may take.
     pub(crate) handshake_within: Duration,
     pub(crate) figures: Arc<Figures>,
-    pub(crate) memory: Memory,
-    /// Whether the collector is about to end.
+    pub(crate) memory: BlockMemory,
+    /// Whether the collector is about to end: connections then send DRAIN.
     pub(crate) draining: watch::Receiver<bool>,
 }

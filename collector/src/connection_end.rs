@@ -1,4 +1,6 @@
-//! Why a connection ended, and the message that says so.
+//! Why a connection ended, and the message that tells the streamer.
+
+use std::error::Error;
 
 use ringmark_format::Uuid;
 use ringmark_format::stream::refusal;
@@ -8,63 +10,81 @@ use crate::store::StoreError;
 
 /// Why a connection ended.
 #[derive(Debug)]
-pub(crate) enum End {
-    /// It said BYE, or went away.
+pub(crate) enum ConnectionEnd {
+    /// The streamer said BYE, or its connection broke.
     Gone,
-    /// It was refused, for this reason.
-    Refused(u32, String),
-    /// A session of it was refused.
-    RefusedSession(Uuid, u32, String),
+    /// The collector refused the connection, or a session of it.
+    Refused(Refusal),
 }
 
-impl End {
+/// A refusal, with its reason for the streamer and for the collector's own notices.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// The session that is refused; `None`: the whole connection.
+    session: Option<Uuid>,
+    /// Code of REFUSED: see [`refusal`].
+    code: u32,
+    why: Box<dyn Error + Send + Sync>,
+}
+
+impl ConnectionEnd {
+    /// Refuses the connection.
+    pub(crate) fn refused(code: u32, why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Refused(Refusal {
+            session: None,
+            code,
+            why: why.into(),
+        })
+    }
+
     /// Refuses a peer that breaks the protocol.
-    pub(crate) fn protocol(what: impl ToString) -> Self {
-        Self::Refused(refusal::PROTOCOL, what.to_string())
+    pub(crate) fn protocol(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::refused(refusal::PROTOCOL, why)
     }
 
-    /// The message that says it; `None`: there is nothing to say.
+    /// The message that tells the streamer; `None`: it is gone.
     pub(crate) fn message(&self) -> Option<Vec<u8>> {
-        match self {
-            Self::Gone => None,
-            Self::Refused(code, why) => Some(messages::refused(*code, why)),
-            Self::RefusedSession(session, code, why) => {
-                Some(messages::refused_session(*session, *code, why))
-            }
-        }
+        let Self::Refused(refusal) = self else {
+            return None;
+        };
+        let (code, why) = (refusal.code, refusal.why.to_string());
+        Some(match refusal.session {
+            Some(session) => messages::refused_session(session, code, &why),
+            None => messages::refused(code, &why),
+        })
     }
 
-    /// Why it was refused.
-    pub(crate) fn why(&self) -> Option<&str> {
+    /// Why it was refused; `None`: it was not.
+    pub(crate) fn why(&self) -> Option<String> {
         match self {
             Self::Gone => None,
-            Self::Refused(_, why) | Self::RefusedSession(_, _, why) => Some(why),
+            Self::Refused(refusal) => Some(refusal.why.to_string()),
         }
     }
 }
 
-impl From<std::io::Error> for End {
+/// A connection that fails needs no message: none would arrive.
+impl From<std::io::Error> for ConnectionEnd {
     fn from(_: std::io::Error) -> Self {
         Self::Gone
     }
 }
 
-impl From<StoreError> for End {
+/// The store refuses a session for what is wrong with it alone, and the connection for all else.
+impl From<StoreError> for ConnectionEnd {
     fn from(error: StoreError) -> Self {
-        let code = match &error {
+        let (session, code) = match &error {
             StoreError::Io { .. } | StoreError::Taken { .. } | StoreError::NotOurs { .. } => {
-                refusal::STORE
+                (None, refusal::STORE)
             }
-            StoreError::Foreign { .. } => refusal::FOREIGN,
-            StoreError::Full { .. } => refusal::BUSY,
-            StoreError::Protocol { .. } => refusal::PROTOCOL,
+            StoreError::Full { .. } => (None, refusal::BUSY),
+            StoreError::Foreign { session, .. } => (Some(*session), refusal::FOREIGN),
+            StoreError::Protocol { session, .. } => (Some(*session), refusal::PROTOCOL),
         };
-        let why = error.to_string();
-        match error {
-            StoreError::Foreign { session, .. } | StoreError::Protocol { session, .. } => {
-                Self::RefusedSession(session, code, why)
-            }
-            _ => Self::Refused(code, why),
-        }
+        Self::Refused(Refusal {
+            session,
+            code,
+            why: error.into(),
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The collector's own figures, as people's monitoring reads them.
+//! The collector's own figures, as monitoring reads them.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,7 +7,7 @@ use crate::hosts::Hosts;
 
 macro_rules! figures {
     ($($(#[$meta:meta])* $name:ident $kind:literal $help:literal,)*) => {
-        /// Counters and gauges.
+        /// Counters and gauges, of the collector as a whole and of each host.
         #[derive(Debug, Default)]
         pub struct Figures {
             $($(#[$meta])* pub(crate) $name: AtomicU64,)*
@@ -28,7 +28,7 @@ macro_rules! figures {
                 text
             }
 
-            /// Their names and values.
+            /// Names and values of the collector's own figures.
             #[must_use]
             pub fn values(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name.load(Relaxed)),)*]
@@ -60,14 +60,17 @@ figures! {
 }
 
 impl Figures {
+    /// Adds to a counter, or to a gauge of what is there now.
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
     }
 
+    /// Sets a gauge.
     pub(crate) fn set(gauge: &AtomicU64, n: u64) {
         gauge.store(n, Relaxed);
     }
 
+    /// Subtracts from a gauge of what is there now.
     pub(crate) fn take(counter: &AtomicU64, n: u64) {
         counter.fetch_sub(n, Relaxed);
     }

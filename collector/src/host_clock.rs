@@ -1,25 +1,33 @@
-//! The collector's own clock, and its estimates of a host's clock offset from PING/PONG round trips.
+//! Estimates a host's clock offset from PING/PONG round trips.
+//!
+//! The host's clock was read some time between PING and PONG: half the round trip is the error of
+//! the estimate. Only the collector's own clock and counters are believed; a host can at most lie
+//! about its own time.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use ringmark_format::stream::{HOST_DRIFT_PPM, HostClock, PING_EVERY_MS, Ping, Pong};
 
-/// PINGs whose PONG may still come.
+use crate::clock::now_ns;
+
+/// Most PINGs whose PONG is waited for.
 const OPEN_MAX: usize = 16;
-/// By how much our two clocks may part during a round trip.
+/// By how much our wall clock may differ from the steady clock during a round trip: it was set if
+/// it does by more.
 const STEADY: Duration = Duration::from_millis(1);
 
-/// `CLOCK_REALTIME` in ns since 1970.
-pub(crate) fn now_ns() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
-}
+/// A PONG with a number that no PING had.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("PONG answers no PING of ours")]
+pub(crate) struct UnknownPong;
 
 /// The PINGs of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Pings {
-    said: u64,
+    /// Number of the last PING.
+    sent: u64,
+    /// Those whose PONG has not come, the oldest first.
     open: VecDeque<SentPing>,
 }
 
@@ -30,11 +38,11 @@ struct SentPing {
 }
 
 impl Pings {
-    /// The next PING, to be sent now.
+    /// The next PING. It is to be sent at once: its round trip begins here.
     pub(crate) fn next(&mut self) -> Ping {
-        self.said += 1;
+        self.sent += 1;
         let ping = Ping {
-            number: self.said,
+            number: self.sent,
             real_ns: now_ns(),
         };
         let at = Instant::now();
@@ -46,24 +54,25 @@ impl Pings {
     }
 
     /// Number of PINGs that were sent.
-    pub(crate) fn said(&self) -> u64 {
-        self.said
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
     }
 
-    /// How long to wait before the one after that: a new host's clock is soon known well.
+    /// How long to wait before the next PING: short at first, so that a new host's clock is soon
+    /// known well.
     pub(crate) fn pause(&self) -> Duration {
-        let early = 50u64 << (2 * self.said.saturating_sub(1)).min(16);
+        let early = 50u64 << (2 * self.sent.saturating_sub(1)).min(16);
         Duration::from_millis(early.min(PING_EVERY_MS.into()))
     }
 
-    /// Measures the host's clock by a PONG that comes now, if it answers a PING that is still open.
-    /// What it says of the collector's clock is not used.
+    /// Measures the host's clock by a PONG that has come now. `None`: its PING is no longer waited
+    /// for, or our own clock was set in between. What the PONG says about our clock is not used.
     ///
     /// # Errors
     /// No such PING was sent.
-    pub(crate) fn answered(&mut self, pong: &Pong) -> Result<Option<HostClock>, &'static str> {
-        if pong.number == 0 || pong.number > self.said {
-            return Err("PONG answers no PING of ours");
+    pub(crate) fn answered(&mut self, pong: &Pong) -> Result<Option<HostClock>, UnknownPong> {
+        if pong.number == 0 || pong.number > self.sent {
+            return Err(UnknownPong);
         }
         while let Some(sent) = self.open.pop_front() {
             if sent.ping.number == pong.number {
@@ -83,7 +92,7 @@ impl SentPing {
         let took = self.at.elapsed();
         let by_wall = Duration::from_nanos(now.checked_sub(self.ping.real_ns)?);
         if by_wall.abs_diff(took) > STEADY {
-            // Our own clock was moved meanwhile.
+            // Our own clock was set during the round trip.
             return None;
         }
         let half = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / 2;
@@ -97,33 +106,37 @@ impl SentPing {
     }
 }
 
-/// The measurements of a session: what is stored, and the best one since.
+/// Time between stored measurements while the clocks agree, in ns.
+const STORE_EVERY_NS: u64 = 10_000_000_000;
+/// How many times smaller an error must be for a measurement to be stored at once.
+const BETTER: u64 = 2;
+
+/// Which measurements of a host's clock are stored with a session.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ClockHistory {
+    /// The one that was stored last.
     last: Option<HostClock>,
-    /// The best one since.
+    /// The one with the smallest error since.
     best: Option<HostClock>,
     /// Events came since.
     wanted: bool,
 }
 
-/// Time between stored measurements while clocks agree.
-const EVERY_NS: u64 = 10_000_000_000;
-/// A measurement this many times better is stored at once.
-const BETTER: u64 = 2;
-
-impl Kept {
-    /// The one that was stored last.
+impl ClockHistory {
+    /// The measurement that was stored last.
     pub(crate) const fn last(&self) -> Option<&HostClock> {
         self.last.as_ref()
     }
 
-    /// Events came: their times will be asked for.
+    /// Notes that events came: decoders will want the host's clock at their time.
     pub(crate) const fn want(&mut self) {
         self.wanted = true;
     }
 
-    /// A new measurement: which one is to be stored now, if any.
+    /// Takes note of a new measurement; returns the one that is to be stored now, if any.
+    ///
+    /// The first is stored, and one that is much better or contradicts the last. Otherwise the best
+    /// of some time is, if events came in it.
     pub(crate) fn due(&mut self, new: HostClock) -> Option<HostClock> {
         let Some(last) = &self.last else {
             return Some(new);
@@ -134,11 +147,11 @@ impl Kept {
         if self.best.is_none_or(|best| new.error_ns <= best.error_ns) {
             self.best = Some(new);
         }
-        let is_time = self.wanted && new.real_ns.saturating_sub(last.real_ns) >= EVERY_NS;
+        let is_time = self.wanted && new.real_ns.saturating_sub(last.real_ns) >= STORE_EVERY_NS;
         self.best.filter(|_| is_time)
     }
 
-    /// This one is stored.
+    /// Notes that a measurement was stored.
     pub(crate) fn stored(&mut self, clock: HostClock) {
         *self = Self {
             last: Some(clock),
@@ -147,7 +160,7 @@ impl Kept {
     }
 }
 
-/// Whether one clock that drifts as little as clocks do can have shown both.
+/// Whether one clock that drifts no more than real clocks do can have shown both.
 fn agree(old: &HostClock, new: &HostClock) -> bool {
     let passed = new.real_ns.abs_diff(old.real_ns);
     let possible = (passed / 1_000_000 + 1)
@@ -209,7 +222,7 @@ mod tests {
 
     #[test]
     fn stored_are_the_first_the_better_the_contradicting_and_one_in_ten_seconds() {
-        let mut kept = Kept::default();
+        let mut kept = ClockHistory::default();
         let mut take = |clock, wanted| {
             if wanted {
                 kept.want();

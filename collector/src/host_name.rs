@@ -1,15 +1,15 @@
-//! Names that a peer sends, made fit to be a directory's and a label's.
+//! Names that a peer sends, made safe to be the name of a directory and a label of a figure.
 
-/// Most characters of a name: as many as a DNS name has, and a directory's.
+/// Most characters of a name: a DNS name has no more, and a directory's could have two more.
 const NAME_MAX: usize = 253;
 
-/// A name that would have to be cut to be a directory's, and could then be another one's.
+/// A name too long to be a directory's as a whole. Cut, it could become another host's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the name of the {what} has {found} characters, expected at most {NAME_MAX}")]
-pub(crate) struct NameTooLong {
-    /// What it names.
+pub struct NameTooLong {
+    /// What it names: "host" or "service".
     what: &'static str,
-    /// Its characters.
+    /// Number of its characters.
     found: usize,
 }
 
@@ -25,8 +25,9 @@ pub(crate) fn fits(what: &'static str, name: &str) -> Result<(), NameTooLong> {
     Err(NameTooLong { what, found })
 }
 
-/// Makes the name of one directory of whatever a peer sent: letters, digits, `.`, `_` and `-`, not
-/// hidden. It is as long as what was sent, or one character longer: see [`fits`].
+/// Makes a directory's name of any text: letters, digits, `.`, `_` and `-` stay, all else becomes
+/// `_`, and a name that would be hidden or look like an option gets a `_` before it. Two different
+/// texts may get one name; [`fits`] bounds its length.
 pub(crate) fn safe(text: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String = text

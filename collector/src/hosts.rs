@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 use crate::host_name::safe;
 use crate::lock::lock;
 
-/// Hosts with figures of their own; those that come later are counted together, without a name.
+/// Most hosts with figures of their own: further ones are counted together, under an empty name.
 const HOSTS_MAX: usize = 4096;
 
-/// All hosts that were welcomed since the collector started.
+/// All hosts that were welcomed since the collector started, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts(Mutex<BTreeMap<String, Arc<Host>>>);
 
+/// Figures of one host.
 #[derive(Debug, Default)]
 struct Host {
     connections: AtomicU64,
@@ -22,13 +23,13 @@ struct Host {
     durable_bytes: AtomicU64,
 }
 
-/// A connection of a host, for as long as it lasts.
+/// A connection of a host; counted until this is dropped.
 pub(crate) struct Presence(Arc<Host>);
 
 impl Hosts {
-    /// A connection of this host was welcomed.
+    /// Counts a connection of this host.
     pub(crate) fn welcome(&self, host: &str) -> Presence {
-        // As its directory in the store: nothing that a label could not hold.
+        // The name of its directory in the store has no character that would end the label.
         let mut name = safe(host);
         let mut hosts = lock(&self.0);
         if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&name) {
@@ -76,10 +77,12 @@ impl Hosts {
 }
 
 impl Presence {
+    /// Counts bytes of blocks that were received.
     pub(crate) fn received(&self, bytes: u64) {
         self.0.received_bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// Counts bytes that were acknowledged as durable.
     pub(crate) fn acknowledged(&self, bytes: u64) {
         self.0.durable_bytes.fetch_add(bytes, Relaxed);
     }

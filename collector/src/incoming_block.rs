@@ -1,30 +1,36 @@
 //! Blocks in a buffer that grows as a connection delivers them.
+//!
+//! A header is checked as soon as it is there, before any memory is taken for the content that it
+//! announces.
 
 use ringmark_format::block::BlockHeader;
 use ringmark_format::block_at::{self, BlockAt, BlockFault};
 use ringmark_format::stream;
 
-/// Largest content of a message from a streamer.
+/// Largest content of a message from a streamer, in bytes.
 const MESSAGE_BYTES_MAX: u32 = 64 << 10;
 
-/// How a TLS handshake begins.
+/// The first bytes of a TLS handshake.
 const TLS: [u8; 2] = [0x16, 3];
 
-/// Why what came is not taken as a block.
+/// Why received bytes are no block that may be taken.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Wrong {
+pub(crate) enum NotABlock {
     /// The other side speaks TLS to a plain port.
     #[error("TLS came, expected tcp:// and not tls:// for this port")]
     Tls,
-    /// The block contradicts itself, or is too large.
+    /// The header contradicts itself, or announces too large a block.
     #[error(transparent)]
     Block(#[from] BlockFault),
 }
 
-/// The header at the front of `buffer`; `None`: not all of it is there.
-pub(crate) fn header(buffer: &[u8]) -> Result<Option<BlockHeader>, Wrong> {
+/// The checked header at the front of `buffer`; `None`: not all of it is there.
+///
+/// # Errors
+/// The bytes are no header, or announce more than a block or message may have.
+pub(crate) fn header(buffer: &[u8]) -> Result<Option<BlockHeader>, NotABlock> {
     if buffer.starts_with(&TLS) {
-        return Err(Wrong::Tls);
+        return Err(NotABlock::Tls);
     }
     let header = block_at::header(buffer)?;
     if let Some(header) = &header
@@ -35,7 +41,7 @@ pub(crate) fn header(buffer: &[u8]) -> Result<Option<BlockHeader>, Wrong> {
     Ok(header)
 }
 
-/// The block of a header that [`header`] found, once all of it is in `buffer`.
+/// The block at the front of `buffer`, whose header [`header`] returned; all of it must be there.
 pub(crate) fn whole<'a>(header: &BlockHeader, buffer: &'a [u8]) -> BlockAt<'a> {
     let bytes = &buffer[..header.whole_bytes()];
     BlockAt {
@@ -53,11 +59,14 @@ mod tests {
 
     #[test]
     fn tls_on_a_plain_port_is_named() {
-        assert_eq!(header(&[0x16, 3, 1, 0]).err(), Some(Wrong::Tls));
+        assert_eq!(header(&[0x16, 3, 1, 0]).err(), Some(NotABlock::Tls));
         let magic = BlockFault::Magic {
             found: b"GET ".to_vec(),
         };
-        assert_eq!(header(b"GET / HTTP/1.1").err(), Some(Wrong::Block(magic)));
+        assert_eq!(
+            header(b"GET / HTTP/1.1").err(),
+            Some(NotABlock::Block(magic))
+        );
     }
 
     #[test]
@@ -85,7 +94,7 @@ mod tests {
                     most
                 };
                 let too_large = BlockFault::TooLarge { kind, found, most };
-                assert_eq!(of(found).err(), Some(Wrong::Block(too_large)));
+                assert_eq!(of(found).err(), Some(NotABlock::Block(too_large)));
             }
         }
     }

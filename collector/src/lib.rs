@@ -1,16 +1,22 @@
 //! The collector: takes in the streams of many hosts and stores every page once.
 //!
-//! The way of the data: [`Collector`] accepts a connection, `Peer` greets it and reads its blocks,
-//! the [`store`] appends them to the segments of their session and makes them durable, then `Peer`
-//! acknowledges. The protocol stands in the specification, section 18.
+//! The way of a block, one file or folder for each step:
 //!
-//! From the ground up: `lock`, `host_name`, `clocks`, `block` and `figures`; the [`store`];
-//! `messages` and `connection_end`, what is said; `listen`, where connections come from; `peer`, one
-//! connection; `server`, all of them.
+//! 1. `listen`: a connection comes, over TCP, TLS or a unix socket, and proves its host if it can.
+//! 2. `peer`: the streamer is greeted; whole blocks are read within bounds of memory and time
+//!    (`incoming_block`, `block_memory`) and passed on to their session.
+//! 3. [`store`]: the session appends each new block to a segment, each page once.
+//! 4. `peer` again: the segments are synced, and what is durable is acknowledged. Only then the
+//!    streamer releases the pages.
+//!
+//! `server` runs all connections and ends them; `connection_end` and `messages` have what is said
+//! to a streamer, `figures` and `hosts` what monitoring reads. The protocol is in section 18 of the
+//! specification.
 #![forbid(unsafe_code)]
 
 mod block_memory;
 pub mod certs;
+mod clock;
 mod connection_context;
 mod connection_end;
 mod figures;

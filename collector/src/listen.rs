@@ -1,4 +1,7 @@
-//! Where connections come from, and how they prove whose they are.
+//! Where connections come from, and how they prove which host they are of.
+//!
+//! A certificate proves the host. A plain connection proves nothing here; the greeting may ask it
+//! for a token.
 
 use std::io;
 use std::time::Duration;
@@ -11,16 +14,17 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 
-use crate::connection_end::End;
+use crate::connection_end::ConnectionEnd;
 use crate::messages;
-use crate::unix_socket::Socket;
+use crate::unix_socket::NamedSocket;
 
-/// How long what a refused peer still sends is read: closing at once would lose what was said.
+/// How long the collector reads what a refused peer still sends. Closing at once would reset the
+/// connection, and the peer would lose the refusal.
 const LINGER: Duration = Duration::from_secs(1);
-/// How a plain streamer begins: with the magic of a block.
+/// The first byte of a streamer that does not speak TLS: the magic of a block.
 const PLAIN: u8 = ringmark_format::block::BLOCK_MAGIC[0];
 
-/// Bytes that go both ways.
+/// A connection as a stream of bytes in both directions.
 pub(crate) trait Bytes: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 
@@ -28,11 +32,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Bytes for T {}
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Tls(TcpListener, TlsAcceptor),
-    Unix(Socket),
+    Unix(NamedSocket),
 }
 
 impl Listener {
     /// Listens at an address.
+    ///
+    /// # Errors
+    /// The system refuses it, or `credentials` are needed and missing.
     pub(crate) async fn bind(
         address: &Address,
         credentials: Option<&Credentials>,
@@ -45,11 +52,11 @@ impl Listener {
                 let acceptor = credentials.ok_or_else(missing)?.as_collector().into();
                 Ok(Self::Tls(TcpListener::bind(place).await?, acceptor))
             }
-            Address::Unix(path) => Ok(Self::Unix(Socket::bind(path).await?)),
+            Address::Unix(path) => Ok(Self::Unix(NamedSocket::bind(path).await?)),
         }
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// The address at which it listens, with the port that the system chose.
     pub(crate) fn address(&self) -> io::Result<Address> {
         Ok(match self {
             Self::Tcp(listener) => Address::Tcp(listener.local_addr()?.to_string()),
@@ -58,92 +65,111 @@ impl Listener {
         })
     }
 
-    /// The next connection, and who it is for messages.
-    pub(crate) async fn accept(&self) -> io::Result<(Incoming, String)> {
-        match self {
+    /// Waits for the next connection.
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+        let (incoming, from) = match self {
             Self::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok((Incoming::Plain(Box::new(stream)), from.to_string()))
+                (Incoming::Plain(Box::new(stream)), from.to_string())
             }
             Self::Tls(listener, acceptor) => {
                 let (stream, from) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok((Incoming::Tls(stream, acceptor.clone()), from.to_string()))
+                (Incoming::Tls(stream, acceptor.clone()), from.to_string())
             }
             Self::Unix(socket) => {
                 let plain = Incoming::Plain(Box::new(socket.accept().await?));
-                Ok((plain, socket.path().display().to_string()))
+                (plain, socket.path().display().to_string())
             }
-        }
+        };
+        Ok(Accepted { incoming, from })
     }
 }
 
-/// A connection that was accepted and has said nothing.
+/// A connection that was accepted.
+pub(crate) struct Accepted {
+    pub(crate) incoming: Incoming,
+    /// Where it comes from, for messages.
+    pub(crate) from: String,
+}
+
+/// A connection over which nothing was said yet.
 pub(crate) enum Incoming {
     Plain(Box<dyn Bytes>),
     Tls(TcpStream, TlsAcceptor),
 }
 
-/// A connection that can be spoken over.
-pub(crate) struct Line {
+/// A connection that is ready for the greeting.
+pub(crate) struct AcceptedStream {
     pub(crate) bytes: Box<dyn Bytes>,
-    /// The hosts that it has proved to be one of; without TLS there is no proof.
-    pub(crate) hosts: Option<Vec<String>>,
+    /// The hosts in the peer's certificate; `None`: without TLS there is no proof.
+    pub(crate) proved_hosts: Option<Vec<String>>,
+}
+
+/// The peer's TLS failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", explain(source, "streamer"))]
+struct HandshakeError {
+    source: rustls::Error,
 }
 
 impl Incoming {
-    /// Shakes hands, within this time.
-    pub(crate) async fn secure(self, within: Duration) -> Result<Line, End> {
+    /// Shakes hands if TLS is spoken here, within this time.
+    ///
+    /// # Errors
+    /// The peer is refused, or gone.
+    pub(crate) async fn secure(self, within: Duration) -> Result<AcceptedStream, ConnectionEnd> {
         match self {
-            Self::Plain(bytes) => Ok(Line { bytes, hosts: None }),
+            Self::Plain(bytes) => Ok(AcceptedStream {
+                bytes,
+                proved_hosts: None,
+            }),
             Self::Tls(tcp, acceptor) => match timeout(within, shake(tcp, acceptor)).await {
                 Ok(shaken) => shaken,
                 Err(_) => {
                     let text = format!("no TLS handshake within {} s", within.as_secs_f32());
-                    Err(End::Refused(refusal::DENIED, text))
+                    Err(ConnectionEnd::refused(refusal::DENIED, text))
                 }
             },
         }
     }
 }
 
-async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<Line, End> {
+/// The TLS handshake. A streamer that does not speak TLS is told so in its own protocol.
+async fn shake(tcp: TcpStream, acceptor: TlsAcceptor) -> Result<AcceptedStream, ConnectionEnd> {
     let mut first = [0];
     if tcp.peek(&mut first).await? == 0 {
-        return Err(End::Gone);
+        return Err(ConnectionEnd::Gone);
     }
     if first[0] == PLAIN {
         let text = "this port wants TLS, expected tls:// and not tcp://";
         say_and_close(Box::new(tcp), &messages::refused(refusal::DENIED, text)).await;
-        return Err(End::Refused(refusal::DENIED, "not TLS".to_owned()));
+        return Err(ConnectionEnd::refused(refusal::DENIED, "not TLS"));
     }
     match acceptor.accept(tcp).into_fallible().await {
         Ok(tls) => {
             let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
             let hosts = hosts_of(chain);
             let bytes = Box::new(tls);
-            Ok(Line {
+            Ok(AcceptedStream {
                 bytes,
-                hosts: Some(hosts),
+                proved_hosts: Some(hosts),
             })
         }
         Err((error, tcp)) => {
-            // Its alert has been sent.
+            // The TLS library has sent its alert already.
             say_and_close(Box::new(tcp), &[]).await;
-            match error.get_ref().and_then(|e| e.downcast_ref()) {
-                Some(tls) => Err(End::Refused(refusal::DENIED, why(tls))),
-                None => Err(End::Gone),
-            }
+            let tls = error.get_ref().and_then(|e| e.downcast_ref());
+            Err(match tls.cloned() {
+                Some(source) => ConnectionEnd::refused(refusal::DENIED, HandshakeError { source }),
+                None => ConnectionEnd::Gone,
+            })
         }
     }
 }
 
-fn why(error: &rustls::Error) -> String {
-    explain(error, "streamer")
-}
-
-/// Says a last thing and closes, when the other side has heard it.
+/// Sends a last message and closes once the peer has closed its direction, or after [`LINGER`].
 pub(crate) async fn say_and_close(mut bytes: Box<dyn Bytes>, last: &[u8]) {
     let close = async {
         bytes.write_all(last).await?;

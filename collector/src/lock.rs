@@ -1,9 +1,9 @@
-//! Mutexes that a panic does not poison.
+//! Mutexes that a panic does not poison: one connection must not end all others.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex, also after a thread panicked while it held it: what the mutexes of a collector
-/// guard is checked before each write anyway.
+/// Locks a mutex, also after a thread panicked while it held it. What the mutexes of a collector
+/// guard is checked before each write, so a change left half way is noticed there.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,12 @@
-//! One connection: greeted, its blocks taken in and stored, what is durable acknowledged.
+//! One streamer: greeted, its blocks received and stored, what is durable acknowledged.
 //!
 //! [`Connection`] delivers whole blocks, [`Sessions`] stores them, and [`Acks`] counts them until
-//! they are durable; [`Peer`] is the conversation.
+//! they are durable. [`Peer`] is the conversation: one task that waits for the first of more bytes,
+//! the end of a sync, and the time of the next PING.
+//!
+//! A peer is not trusted. Bounds hold for its memory (a buffer, and a share of a common pool), its
+//! time (silence, slow blocks) and what it may send without credit; breaking one refuses it with a
+//! reason.
 
 mod acks;
 mod connection;
@@ -17,21 +22,21 @@ use subtle::ConstantTimeEq;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant as TokioInstant;
 
-use crate::connection_context::Common;
-use crate::connection_end::End;
+use crate::clock::now_ns;
+use crate::connection_context::ConnectionContext;
+use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
-use crate::host_clock::now_ns;
 use crate::host_name::{NameTooLong, fits};
 use crate::hosts::Presence;
-use crate::listen::Line;
+use crate::listen::AcceptedStream;
 use crate::lock::lock;
-use crate::messages::{self, Introduced};
-use crate::store::{Shared, Sync, make_durable};
+use crate::messages::{self, Introduction};
+use crate::store::{SharedSession, Sync, make_durable};
 use acks::{Acks, WINDOW};
 use connection::{BUFFER, Connection, SILENT};
 use sessions::{Sessions, is_stored};
 
-/// How long to wait for more before what was received is made durable.
+/// How long a sync waits for more bytes: one sync for many blocks costs as much as for one.
 const ACK_AFTER: Duration = Duration::from_millis(1);
 
 /// Why a streamer may not speak for the host that it names.
@@ -39,53 +44,56 @@ const ACK_AFTER: Duration = Duration::from_millis(1);
 enum Denied {
     #[error(transparent)]
     Name(#[from] NameTooLong),
-    #[error("the certificate is for host {}, the streamer says it is {said}", proved.join(", "))]
-    OtherHost { proved: Vec<String>, said: String },
+    #[error("the certificate is for host {}, the streamer says it is {named}", proved.join(", "))]
+    OtherHost { proved: Vec<String>, named: String },
     #[error("a token is wanted (--token-file)")]
     NoToken,
     #[error("the token is not ours")]
     OtherToken,
 }
 
-impl From<Denied> for End {
+impl From<Denied> for ConnectionEnd {
     fn from(denied: Denied) -> Self {
-        Self::Refused(refusal::DENIED, denied.to_string())
+        Self::refused(refusal::DENIED, denied)
     }
 }
 
-/// A streamer, as the collector speaks with it.
+/// A streamer, and the conversation with it.
 pub(crate) struct Peer {
     connection: Connection,
     sessions: Sessions,
     acks: Acks,
-    common: Arc<Common>,
-    /// The hosts that it has proved to be one of.
-    proved: Option<Vec<String>>,
+    context: Arc<ConnectionContext>,
+    /// The hosts in its certificate; `None`: it showed none.
+    proved_hosts: Option<Vec<String>>,
+    /// The host that it speaks for; empty before the greeting is over.
     host: String,
+    /// Its part in the host's figures, from the greeting on.
     presence: Option<Presence>,
-    /// Bytes of messages of unknown kinds.
+    /// Bytes of messages of unknown kinds that were skipped.
     skipped: u64,
 }
 
 impl Peer {
-    pub(crate) fn new(line: Line, common: Arc<Common>) -> Self {
+    /// A streamer that was not greeted yet.
+    pub(crate) fn new(accepted: AcceptedStream, context: Arc<ConnectionContext>) -> Self {
         Self {
-            connection: Connection::new(line.bytes, common.clone()),
-            sessions: Sessions::new(common.clone()),
+            connection: Connection::new(accepted.bytes, context.clone()),
+            sessions: Sessions::new(context.clone()),
             acks: Acks::default(),
-            common,
-            proved: line.hosts,
+            context,
+            proved_hosts: accepted.proved_hosts,
             host: String::new(),
             presence: None,
             skipped: 0,
         }
     }
 
-    /// Serves it to its end; tells the streamer why it is refused.
-    pub(crate) async fn serve(mut self) -> End {
+    /// Serves the streamer to its end. One that is refused is told why.
+    pub(crate) async fn serve(mut self) -> ConnectionEnd {
         let end = match self.greet().await {
             Ok(()) => match self.take_in().await {
-                Ok(()) => End::Gone,
+                Ok(()) => ConnectionEnd::Gone,
                 Err(end) => end,
             },
             Err(end) => end,
@@ -96,69 +104,74 @@ impl Peer {
         end
     }
 
-    async fn greet(&mut self) -> Result<(), End> {
+    /// Waits for HELLO and answers WELCOME.
+    async fn greet(&mut self) -> Result<(), ConnectionEnd> {
         let deadline = TokioInstant::now() + SILENT;
         let header = self.connection.next_header(deadline).await?;
         if header.kind != stream::kind::HELLO {
             let text = format!("kind {} first, expected HELLO", header.kind);
-            return Err(End::protocol(text));
+            return Err(ConnectionEnd::protocol(text));
         }
         let whole = header.whole_bytes();
         if whole > BUFFER {
             let text = format!("HELLO of {whole} bytes, expected at most {BUFFER}");
-            return Err(End::protocol(text));
+            return Err(ConnectionEnd::protocol(text));
         }
         self.connection.fill(whole, SILENT).await?;
         let content = self.connection.content(&header)?;
-        let too_short = || End::protocol("HELLO is too short");
-        let hello = messages::introduced(content).ok_or_else(too_short)?;
+        let too_short = || ConnectionEnd::protocol("HELLO is too short");
+        let hello = messages::introduction(content).ok_or_else(too_short)?;
         self.connection.drop_front(&header);
         if hello.version_major > STREAM_MAJOR {
             let found = hello.version_major;
             let text = format!("protocol version {found}, expected at most {STREAM_MAJOR}");
-            return Err(End::Refused(refusal::VERSION, text));
+            return Err(ConnectionEnd::refused(refusal::VERSION, text));
         }
         self.host = self.admit(&hello)?;
-        self.presence = Some(self.common.figures.hosts.welcome(&self.host));
-        let welcome = messages::welcome(self.common.store.id(), now_ns(), WINDOW);
+        self.presence = Some(self.context.figures.hosts.welcome(&self.host));
+        let welcome = messages::welcome(self.context.store.id(), now_ns(), WINDOW);
         self.connection.say(&welcome).await
     }
 
-    /// The host that it may speak for: one that its certificate proves, or any if it has the token.
-    fn admit(&self, hello: &Introduced) -> Result<String, Denied> {
-        let said = &hello.host;
-        fits("host", said)?;
-        if let Some(proved) = &self.proved {
-            let named = proved.iter().find(|name| name.eq_ignore_ascii_case(said));
-            return named.cloned().ok_or_else(|| Denied::OtherHost {
+    /// The host that the streamer may speak for: the one it names, if its certificate proves that
+    /// host, or without TLS if its token is right.
+    fn admit(&self, hello: &Introduction) -> Result<String, Denied> {
+        let named = &hello.host;
+        fits("host", named)?;
+        if let Some(proved) = &self.proved_hosts {
+            // The certificate's spelling counts: it names the directory in the store.
+            let proof = proved.iter().find(|name| name.eq_ignore_ascii_case(named));
+            return proof.cloned().ok_or_else(|| Denied::OtherHost {
                 proved: proved.clone(),
-                said: said.clone(),
+                named: named.clone(),
             });
         }
-        match &self.common.token {
+        match &self.context.token {
             Some(_) if hello.token.is_empty() => Err(Denied::NoToken),
+            // Compared in constant time: how much of a guess was right must not show.
             Some(token) if !bool::from(token.ct_eq(&hello.token)) => Err(Denied::OtherToken),
-            _ => Ok(said.clone()),
+            _ => Ok(named.clone()),
         }
     }
 
-    async fn take_in(&mut self) -> Result<(), End> {
+    /// The conversation after the greeting, until the streamer goes or is refused.
+    async fn take_in(&mut self) -> Result<(), ConnectionEnd> {
         self.connection.begin_pings();
-        // When the last whole block came: single bytes are no sign of life.
+        // When the last whole block came: a peer that trickles single bytes is not alive.
         let mut heard_at = TokioInstant::now();
-        let mut draining = self.common.draining.clone();
-        let mut told = false;
+        let mut draining = self.context.draining.clone();
+        let mut sent_drain = false;
         loop {
             while self.take_block().await? {
                 self.sync_if_much().await?;
                 heard_at = TokioInstant::now();
             }
             if heard_at.elapsed() >= SILENT {
-                return Err(End::Gone);
+                return Err(ConnectionEnd::Gone);
             }
             let ping_at = self.connection.ping_if_due().await?;
-            if *draining.borrow_and_update() && !told {
-                told = true;
+            if *draining.borrow_and_update() && !sent_drain {
+                sent_drain = true;
                 self.connection.say(&messages::drain()).await?;
             }
             let mut until = ping_at.min(heard_at + SILENT);
@@ -171,13 +184,13 @@ impl Peer {
                     false => self.begin_sync().await?,
                 },
                 synced = self.acks.ended() => self.acknowledge(synced?).await?,
-                _ = draining.changed(), if !told => {}
+                _ = draining.changed(), if !sent_drain => {}
             }
         }
     }
 
-    /// Takes the block at the buffer's front, if it is there.
-    async fn take_block(&mut self) -> Result<bool, End> {
+    /// Takes the block at the buffer's front; returns whether there was one.
+    async fn take_block(&mut self) -> Result<bool, ConnectionEnd> {
         let Some(header) = self.connection.header()? else {
             return Ok(false);
         };
@@ -185,15 +198,17 @@ impl Peer {
         self.act(&header).await?;
         self.connection.drop_front(&header);
         if header.kind < stream::kind::HELLO {
+            // Only blocks of a dump have positions: messages need neither credit nor ACK.
             let bytes = header.whole_bytes() as u64;
             self.acks.receive(bytes);
-            Figures::add(&self.common.figures.received_bytes_total, bytes);
+            Figures::add(&self.context.figures.received_bytes_total, bytes);
             self.count(|presence| presence.received(bytes));
         }
         Ok(true)
     }
 
-    async fn act(&mut self, header: &BlockHeader) -> Result<(), End> {
+    /// Acts on the whole checked block at the buffer's front.
+    async fn act(&mut self, header: &BlockHeader) -> Result<(), ConnectionEnd> {
         let content = self.connection.content(header)?;
         let whole = self.connection.block(header).bytes;
         match header.kind {
@@ -203,7 +218,7 @@ impl Peer {
             }
             kind::CONTAINER => self.sessions.store_container(whole, &mut self.acks),
             stream::kind::PONG => {
-                let too_short = || End::protocol("PONG is too short");
+                let too_short = || ConnectionEnd::protocol("PONG is too short");
                 let pong = messages::pong(content).ok_or_else(too_short)?;
                 match self.connection.measure(&pong)? {
                     Some(clock) => self.sessions.measured(clock),
@@ -213,11 +228,11 @@ impl Peer {
             stream::kind::BYE => {
                 self.sync_all().await?;
                 self.connection.shutdown().await;
-                Err(End::Gone)
+                Err(ConnectionEnd::Gone)
             }
             stream::kind::HELLO..=stream::kind::DRAIN => {
                 let text = format!("a message of kind {} out of place", header.kind);
-                Err(End::protocol(text))
+                Err(ConnectionEnd::protocol(text))
             }
             known if is_stored(known) => {
                 let acks = &mut self.acks;
@@ -227,9 +242,10 @@ impl Peer {
         }
     }
 
-    /// Passes over a kind of a later version. Messages need no credit, so they are bounded here.
-    fn skip(&mut self, header: &BlockHeader) -> Result<(), End> {
-        Figures::add(&self.common.figures.skipped_blocks_total, 1);
+    /// Skips a kind of a later version. Messages need no credit, so their bytes are bounded here,
+    /// by an allowance that grows with every PING.
+    fn skip(&mut self, header: &BlockHeader) -> Result<(), ConnectionEnd> {
+        Figures::add(&self.context.figures.skipped_blocks_total, 1);
         if header.kind < stream::kind::HELLO {
             return Ok(());
         }
@@ -239,35 +255,38 @@ impl Peer {
             return Ok(());
         }
         let (kind, found) = (header.kind, self.skipped);
-        Err(End::protocol(format!(
+        Err(ConnectionEnd::protocol(format!(
             "{found} bytes of messages of unknown kinds, at last {kind}, expected at most {most} by now"
         )))
     }
 
-    /// Answers SESSION with what is there of it.
-    async fn announced(&mut self, uuid: Uuid, content: Vec<u8>) -> Result<(), End> {
+    /// Answers SESSION with RESUME: what is stored of the session, and durable.
+    async fn announced(&mut self, uuid: Uuid, content: Vec<u8>) -> Result<(), ConnectionEnd> {
         let announced = self.sessions.announced(&self.host, uuid, content);
         let session = announced.await?;
-        // Another connection, or one before a crash, stored what may not be durable yet.
+        // What an earlier connection stored may not be durable. The streamer releases all pages
+        // that RESUME names, so they are synced before it is sent.
         let known = lock(&session).known();
         self.sync_session(session).await?;
         let resume = messages::resume(uuid, &known);
         self.connection.say(&resume).await
     }
 
+    /// Counts in the figures of the host.
     fn count(&self, with: impl FnOnce(&Presence)) {
         if let Some(presence) = &self.presence {
             with(presence);
         }
     }
 
-    /// Begins to make durable what was received so far, unless a sync is under way.
-    async fn begin_sync(&mut self) -> Result<(), End> {
+    /// Begins a sync of what was received so far, if there is anything and none is under way. It
+    /// runs on a thread of its own while more is received.
+    async fn begin_sync(&mut self) -> Result<(), ConnectionEnd> {
         if !self.acks.is_to_sync() {
             return Ok(());
         }
         let touched = self.acks.take_touched();
-        match self.common.store.sync() {
+        match self.context.store.sync() {
             Sync::Cache => self.acknowledge(self.acks.received()).await,
             Sync::Disk => {
                 let sessions = self.sessions.of(&touched);
@@ -278,8 +297,9 @@ impl Peer {
         }
     }
 
-    /// Begins a sync once there is enough for one; waits for the one under way if it must.
-    async fn sync_if_much(&mut self) -> Result<(), End> {
+    /// Begins a sync once much was received. One under way is waited for if it has ended, or if the
+    /// streamer sent beyond its credit: then nothing is received until there is credit again.
+    async fn sync_if_much(&mut self) -> Result<(), ConnectionEnd> {
         if self.acks.is_to_wait() {
             let synced = self.acks.ended().await?;
             self.acknowledge(synced).await?;
@@ -290,8 +310,8 @@ impl Peer {
         }
     }
 
-    /// Makes durable all that was received.
-    async fn sync_all(&mut self) -> Result<(), End> {
+    /// Makes all that was received durable, and acknowledges it.
+    async fn sync_all(&mut self) -> Result<(), ConnectionEnd> {
         while !self.acks.is_durable() {
             self.begin_sync().await?;
             if self.acks.is_syncing() {
@@ -302,17 +322,17 @@ impl Peer {
         Ok(())
     }
 
-    /// Makes durable what was stored of a session over any connection.
-    async fn sync_session(&mut self, session: Shared) -> Result<(), End> {
-        if self.common.store.sync() == Sync::Cache {
+    /// Makes all that is stored of a session durable, over whichever connection it came.
+    async fn sync_session(&mut self, session: SharedSession) -> Result<(), ConnectionEnd> {
+        if self.context.store.sync() == Sync::Cache {
             return Ok(());
         }
         let synced = spawn_blocking(move || make_durable(&session)).await;
-        Ok(synced.map_err(|_| End::protocol("the sync was given up"))??)
+        Ok(synced.map_err(|_| ConnectionEnd::protocol("the sync was given up"))??)
     }
 
-    /// Tells the streamer how many bytes are durable.
-    async fn acknowledge(&mut self, durable: u64) -> Result<(), End> {
+    /// Tells the streamer how many bytes are durable, and gives credit for as many again.
+    async fn acknowledge(&mut self, durable: u64) -> Result<(), ConnectionEnd> {
         let new = self.acks.acknowledge(durable);
         self.count(|presence| presence.acknowledged(new));
         let ack = messages::ack(durable, durable + WINDOW);

@@ -1,4 +1,7 @@
 //! The collector as a whole: its listeners, its connections, its end.
+//!
+//! One task for each listener, each connection, the care of the store and the figures. At the end
+//! every streamer is asked to go with DRAIN, so that nothing that was received is sent again.
 
 use std::io;
 use std::sync::Arc;
@@ -9,43 +12,45 @@ use ringmark_reader::stream::{Address, Credentials};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use crate::block_memory::Memory;
-use crate::connection_context::Common;
+use crate::block_memory::BlockMemory;
+use crate::connection_context::ConnectionContext;
 use crate::figures::Figures;
-use crate::listen::{Incoming, Listener, say_and_close};
+use crate::listen::{Accepted, Incoming, Listener, say_and_close};
 use crate::messages;
 use crate::peer::Peer;
 use crate::store::{Store, StoreError, StoreOptions};
 
-/// How often old segments are closed and removed, at least and at most.
-const TIDY_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_millis(100)];
-/// Room for the largest block, and another one.
+/// Longest wait between two cares of the store: closing and removing old segments.
+const TIDY_EVERY_MAX: Duration = Duration::from_secs(10);
+/// Shortest such wait, whatever ages are configured.
+const TIDY_EVERY_MIN: Duration = Duration::from_millis(100);
+/// Least memory for large blocks, in bytes: two of the largest fit.
 const MEMORY_MIN: usize = 16 << 20;
 /// How long connections may take to say BYE after DRAIN.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
-/// How long a handshake may take whose end is that there is no room.
+/// How long the handshake may take with a streamer that is refused for want of room.
 const REFUSE_WITHIN: Duration = Duration::from_secs(1);
-/// How long to wait where there is no descriptor left: those that are open will be closed some time.
-const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
+/// How long to wait after a failed accept: there may be no descriptor left until a connection ends.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a collector does.
+/// How a collector is configured.
 #[derive(Debug, Clone)]
 pub struct CollectorOptions {
-    /// Where it listens.
+    /// The addresses at which it listens.
     pub listen: Vec<Address>,
-    /// Where it stores.
+    /// The store, and how it keeps segments.
     pub store: StoreOptions,
-    /// What proves to streamers who we are, and whom we believe: for TLS.
+    /// Our certificate, and the CA that streamers' certificates must come from, for TLS.
     pub credentials: Option<Credentials>,
-    /// What streamers must show that come without TLS.
+    /// The token that streamers without TLS must show; `None`: they need none.
     pub token: Option<String>,
     /// How long a TLS handshake may take.
     pub handshake_within: Duration,
-    /// Most connections.
+    /// Most connections at a time.
     pub connections: usize,
-    /// Memory for large blocks of all connections, bytes.
+    /// Memory for large blocks of all connections, in bytes; at least 16 MiB are used.
     pub memory_bytes: usize,
-    /// Where its figures are served, `HOST:PORT`.
+    /// The `HOST:PORT` at which its figures are served.
     pub metrics: Option<String>,
 }
 
@@ -58,41 +63,43 @@ pub enum CollectorError {
     /// It cannot listen there.
     #[error("{address}: listen: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
         /// What the system said.
         source: io::Error,
     },
     /// The runtime did not start.
     #[error("the runtime did not start: {0}")]
-    Runtime(io::Error),
+    Runtime(#[source] io::Error),
 }
 
 /// A collector that listens.
 pub struct Collector {
     listeners: Vec<Listener>,
     metrics: Option<tokio::net::TcpListener>,
-    common: Arc<Common>,
+    context: Arc<ConnectionContext>,
     drain: watch::Sender<bool>,
+    /// One permit for each connection.
     connections: Arc<Semaphore>,
+    /// All permits: those that are missing at the end are connections that did not end.
     most: u32,
     tidy_every: Duration,
     notices: mpsc::UnboundedSender<String>,
 }
 
 impl Collector {
-    /// Opens the store and listens. What people should know comes through `notices`.
+    /// Opens the store and listens. Notices for the operator are sent to `notices`.
     ///
     /// # Errors
-    /// The store cannot be used, or an address not be listened at.
+    /// The store cannot be used, or the collector cannot listen at an address.
     pub async fn start(
         options: CollectorOptions,
         notices: mpsc::UnboundedSender<String>,
     ) -> Result<Self, CollectorError> {
         let figures = Arc::new(Figures::default());
         let store = Store::open(options.store.clone(), figures.clone())?;
-        store.tell(notices.clone());
-        tell(&store, &notices);
+        store.send_notices_to(notices.clone());
+        pass_on_notices(&store, &notices);
         let mut listeners = Vec::new();
         for address in &options.listen {
             let bound = Listener::bind(address, options.credentials.as_ref()).await;
@@ -112,12 +119,12 @@ impl Collector {
         Ok(Self {
             listeners,
             metrics,
-            common: Arc::new(Common {
+            context: Arc::new(ConnectionContext {
                 store,
                 token: options.token.map(String::into_bytes),
                 handshake_within: options.handshake_within,
                 figures: figures.clone(),
-                memory: Memory::new(memory, figures),
+                memory: BlockMemory::new(memory, figures),
                 draining,
             }),
             drain,
@@ -128,33 +135,33 @@ impl Collector {
         })
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// The addresses at which it listens, with the ports that the system chose.
     #[must_use]
     pub fn addresses(&self) -> Vec<Address> {
         self.listeners.iter().flat_map(Listener::address).collect()
     }
 
-    /// Where its figures are served.
+    /// The address at which its figures are served.
     #[must_use]
     pub fn metrics_address(&self) -> Option<String> {
         let at = self.metrics.as_ref()?.local_addr().ok()?;
         Some(at.to_string())
     }
 
-    /// Its figures.
+    /// Its figures, which go on to change.
     #[must_use]
     pub fn figures(&self) -> Arc<Figures> {
-        self.common.figures.clone()
+        self.context.figures.clone()
     }
 
-    /// Serves until `stop` resolves; then asks every streamer to go, and waits for them a while.
+    /// Serves until `stop` resolves, then asks every streamer to go and waits for them up to 10 s.
     /// Returns how many connections had not ended by then.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> usize {
         let mut tasks = Vec::new();
         for listener in std::mem::take(&mut self.listeners) {
             tasks.push(tokio::spawn(accept(
                 listener,
-                self.common.clone(),
+                self.context.clone(),
                 self.connections.clone(),
                 self.notices.clone(),
             )));
@@ -162,11 +169,11 @@ impl Collector {
         if let Some(listener) = self.metrics.take() {
             tasks.push(tokio::spawn(serve_figures(
                 listener,
-                self.common.figures.clone(),
+                self.context.figures.clone(),
             )));
         }
         tasks.push(tokio::spawn(tidy(
-            self.common.clone(),
+            self.context.clone(),
             self.tidy_every,
             self.notices.clone(),
         )));
@@ -180,12 +187,13 @@ impl Collector {
     }
 }
 
-/// Often enough for what is to be closed or removed at some age.
+/// How often the store is cared for: as often as the shortest configured age.
 fn tidy_every(options: &StoreOptions) -> Duration {
     let ages = [Some(options.segment_age), options.retention.age];
-    let [most, least] = TIDY_EVERY;
-    let shortest = ages.into_iter().flatten().fold(most, Duration::min);
-    shortest.max(least)
+    let shortest = ages.into_iter().flatten();
+    shortest
+        .fold(TIDY_EVERY_MAX, Duration::min)
+        .max(TIDY_EVERY_MIN)
 }
 
 fn listen_at(address: &impl ToString) -> impl FnOnce(io::Error) -> CollectorError {
@@ -193,38 +201,39 @@ fn listen_at(address: &impl ToString) -> impl FnOnce(io::Error) -> CollectorErro
     move |source| CollectorError::Listen { address, source }
 }
 
+/// Accepts the connections of one listener, and serves each in a task of its own.
 async fn accept(
     listener: Listener,
-    common: Arc<Common>,
+    context: Arc<ConnectionContext>,
     connections: Arc<Semaphore>,
     notices: mpsc::UnboundedSender<String>,
 ) {
-    let mut draining = common.draining.clone();
+    let mut draining = context.draining.clone();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = draining.changed() => return,
         };
-        let (incoming, from) = match accepted {
+        let Accepted { incoming, from } = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 let _ = notices.send(format!("accept: {error}"));
-                tokio::time::sleep(NO_DESCRIPTORS).await;
+                tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
         };
-        Figures::add(&common.figures.connections_total, 1);
+        Figures::add(&context.figures.connections_total, 1);
         let Ok(permit) = connections.clone().try_acquire_owned() else {
-            Figures::add(&common.figures.refused_total, 1);
+            Figures::add(&context.figures.refused_total, 1);
             tokio::spawn(refuse(incoming));
             continue;
         };
-        let (common, notices) = (common.clone(), notices.clone());
+        let (context, notices) = (context.clone(), notices.clone());
         tokio::spawn(async move {
-            let figures = common.figures.clone();
+            let figures = context.figures.clone();
             Figures::add(&figures.connections, 1);
-            let end = match incoming.secure(common.handshake_within).await {
-                Ok(line) => Peer::new(line, common).serve().await,
+            let end = match incoming.secure(context.handshake_within).await {
+                Ok(accepted) => Peer::new(accepted, context).serve().await,
                 Err(end) => end,
             };
             if let Some(why) = end.why() {
@@ -237,26 +246,32 @@ async fn accept(
     }
 }
 
+/// Tells a streamer that there is no room for it.
 async fn refuse(incoming: Incoming) {
     let refused = messages::refused(refusal::BUSY, "too many connections");
-    if let Ok(line) = incoming.secure(REFUSE_WITHIN).await {
-        say_and_close(line.bytes, &refused).await;
+    if let Ok(accepted) = incoming.secure(REFUSE_WITHIN).await {
+        say_and_close(accepted.bytes, &refused).await;
     }
 }
 
-async fn tidy(common: Arc<Common>, every: Duration, notices: mpsc::UnboundedSender<String>) {
+/// Cares for the store, again and again.
+async fn tidy(
+    context: Arc<ConnectionContext>,
+    every: Duration,
+    notices: mpsc::UnboundedSender<String>,
+) {
     loop {
         tokio::time::sleep(every).await;
-        let tidying = common.clone();
+        let tidying = context.clone();
         let tidied = tokio::task::spawn_blocking(move || tidying.store.tidy());
         for error in tidied.await.unwrap_or_default() {
             let _ = notices.send(error.to_string());
         }
-        tell(&common.store, &notices);
+        pass_on_notices(&context.store, &notices);
     }
 }
 
-fn tell(store: &Store, notices: &mpsc::UnboundedSender<String>) {
+fn pass_on_notices(store: &Store, notices: &mpsc::UnboundedSender<String>) {
     for notice in store.take_notices() {
         let _ = notices.send(notice);
     }
@@ -266,7 +281,7 @@ fn tell(store: &Store, notices: &mpsc::UnboundedSender<String>) {
 async fn serve_figures(listener: tokio::net::TcpListener, figures: Arc<Figures>) {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
-            tokio::time::sleep(NO_DESCRIPTORS).await;
+            tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
         let figures = figures.clone();

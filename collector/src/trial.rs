@@ -1,4 +1,4 @@
-//! A collector without sockets: what a streamer said is read from memory. For fuzzing.
+//! A collector without sockets, for fuzzing: what a streamer sent is read from memory.
 
 use std::io::{self, Cursor};
 use std::path::Path;
@@ -8,21 +8,22 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-use crate::block_memory::Memory;
-use crate::connection_context::Common;
-use crate::connection_end::End;
+use crate::block_memory::BlockMemory;
+use crate::connection_context::ConnectionContext;
 use crate::figures::Figures;
-use crate::listen::Line;
+use crate::listen::AcceptedStream;
 use crate::peer::Peer;
 use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 
-/// Runs conversations one after the other.
+/// Runs conversations, one after the other.
 #[derive(Debug)]
 pub struct Trial {
     runtime: Runtime,
 }
 
 impl Trial {
+    /// A runtime for conversations.
+    ///
     /// # Errors
     /// The runtime does not start.
     pub fn new() -> io::Result<Self> {
@@ -30,11 +31,12 @@ impl Trial {
         Ok(Self { runtime })
     }
 
-    /// Takes in what a streamer said, into a store below `root`; why it was refused, if it was.
+    /// Receives what a streamer sent into a store at `root`. Returns why it was refused; `None`: it
+    /// was not.
     ///
     /// # Errors
     /// The store cannot be opened.
-    pub fn converse(&self, said: Vec<u8>, root: &Path) -> io::Result<Option<String>> {
+    pub fn converse(&self, sent: Vec<u8>, root: &Path) -> io::Result<Option<String>> {
         let figures = Arc::new(Figures::default());
         let options = StoreOptions {
             root: root.to_owned(),
@@ -47,21 +49,19 @@ impl Trial {
         };
         let store = Store::open(options, figures.clone()).map_err(io::Error::other)?;
         let (_drain, draining) = watch::channel(false);
-        let common = Arc::new(Common {
+        let context = Arc::new(ConnectionContext {
             store,
             token: None,
             handshake_within: Duration::ZERO,
-            memory: Memory::new(16 << 20, figures.clone()),
+            memory: BlockMemory::new(16 << 20, figures.clone()),
             figures,
             draining,
         });
-        let line = Line {
-            bytes: Box::new(tokio::io::join(Cursor::new(said), Vec::new())),
-            hosts: None,
+        let accepted = AcceptedStream {
+            bytes: Box::new(tokio::io::join(Cursor::new(sent), Vec::new())),
+            proved_hosts: None,
         };
-        match self.runtime.block_on(Peer::new(line, common).serve()) {
-            End::Refused(_, why) | End::RefusedSession(_, _, why) => Ok(Some(why)),
-            End::Gone => Ok(None),
-        }
+        let end = self.runtime.block_on(Peer::new(accepted, context).serve());
+        Ok(end.why())
     }
 }

@@ -1,25 +1,30 @@
-//! A unix socket that is listened at. Its name is taken from nothing but a socket that no process
-//! listens at any more, and given back only while it leads to ours.
+//! A unix socket with a name in the file system.
+//!
+//! The name is taken over only from a socket at which no process listens any more: any other file
+//! there stays. At the end the name is removed only while it still leads to our own socket.
 
 use std::fs::{self, FileType, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use ringmark_reader::FileId;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tokio::net::{UnixListener, UnixStream};
 
-/// A socket with a name.
+/// A listening socket with a name.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub(crate) struct NamedSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Device and inode of the name.
-    file: (u64, u64),
+    file: FileId,
 }
 
-impl Socket {
+impl NamedSocket {
     /// Listens at `path`; only this user may connect.
+    ///
+    /// # Errors
+    /// A file that is no dead socket has that name, or the system refuses it.
     pub(crate) async fn bind(path: &Path) -> io::Result<Self> {
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -32,38 +37,38 @@ impl Socket {
         Ok(Self {
             listener,
             path: path.to_owned(),
-            file: file(path)?,
+            file: file_at(path)?,
         })
     }
 
+    /// Its name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The next connection.
+    /// Waits for the next connection.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         self.listener.accept().await.map(|(stream, _)| stream)
     }
 }
 
-impl Drop for Socket {
+impl Drop for NamedSocket {
     fn drop(&mut self) {
-        if file(&self.path).is_ok_and(|file| file == self.file) {
+        if file_at(&self.path).is_ok_and(|file| file == self.file) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-fn file(path: &Path) -> io::Result<(u64, u64)> {
-    let about = fs::symlink_metadata(path)?;
-    Ok((about.dev(), about.ino()))
+fn file_at(path: &Path) -> io::Result<FileId> {
+    fs::symlink_metadata(path).map(|about| FileId::of(&about))
 }
 
-/// Removes a socket that no process listens at, and nothing else.
+/// Removes a socket at which no process listens; any other file is an error.
 async fn make_room(path: &Path) -> io::Result<()> {
     is_dead(path).await?;
-    // Another process may put something in its place in between. Under a name that no other process
-    // knows it stays what it is, and is looked at again.
+    // Between the check and the removal another process may put something else there. Under a name
+    // that no other process knows it cannot change any more, so it is checked again there.
     let aside = path.with_file_name(format!(".{}", std::process::id()));
     let rename = |from: &Path, to: &Path| {
         renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from)
@@ -76,9 +81,12 @@ async fn make_room(path: &Path) -> io::Result<()> {
     fs::remove_file(&aside)
 }
 
-/// Whether a name leads to a socket that no process listens at: why not, if it does not.
+/// Checks that a name leads to a socket at which no process listens.
+///
+/// # Errors
+/// It leads to something else: says what.
 async fn is_dead(path: &Path) -> io::Result<()> {
-    // Links are not followed: by the next moment they may lead elsewhere.
+    // A link is not followed: a moment later it may lead elsewhere.
     let kind = fs::symlink_metadata(path)?.file_type();
     let found = if kind.is_socket() {
         match UnixStream::connect(path).await {
@@ -96,6 +104,7 @@ async fn is_dead(path: &Path) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::AddrInUse, text))
 }
 
+/// The kind of a file, for messages.
 fn called(kind: FileType) -> &'static str {
     match kind {
         kind if kind.is_file() => "a regular file",

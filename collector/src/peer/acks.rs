@@ -1,19 +1,19 @@
-//! How much of what a connection received is durable, and what is being made so.
+//! How much of what a connection received is durable, and the sync that makes more of it so.
 //!
-//! Positions count the bytes of blocks since the connection began: `durable` follows `received`,
-//! a sync at a time, while more is received.
+//! Positions count the bytes of blocks since the connection began. `durable` follows `received`
+//! sync by sync, while more is received. Nothing here knows a socket or a file.
 
 use std::future::pending;
 
 use ringmark_format::Uuid;
 use tokio::task::JoinHandle;
 
-use crate::connection_end::End;
+use crate::connection_end::ConnectionEnd;
 use crate::store::StoreError;
 
-/// Bytes that a streamer may have under way.
+/// Bytes that a streamer may have in flight: received or not, and not acknowledged.
 pub(super) const WINDOW: u64 = 8 << 20;
-/// Bytes after which making durable what was received begins, whatever else waits.
+/// Bytes that are not durable after which a sync begins at once, without waiting for more.
 const ACK_BYTES: u64 = 1 << 20;
 
 /// The positions of one connection, and the sync that moves them.
@@ -21,7 +21,7 @@ const ACK_BYTES: u64 = 1 << 20;
 pub(super) struct Acks {
     received: u64,
     durable: u64,
-    /// Sessions with something that is not durable, and not on its way there.
+    /// Sessions with bytes that are neither durable nor part of the sync under way.
     touched: Vec<Uuid>,
     syncing: Option<Syncing>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Acks {
 #[derive(Debug)]
 struct Syncing {
     task: JoinHandle<Result<(), StoreError>>,
-    /// Bytes that were received before it began: durable when it has ended.
+    /// The received position when it began: the durable one when it has ended.
     received: u64,
 }
 
@@ -40,14 +40,14 @@ impl Acks {
         self.received += bytes;
     }
 
-    /// Remembers that a session has something to be made durable.
+    /// Notes that a session has bytes for the next sync.
     pub(super) fn touch(&mut self, session: Uuid) {
         if !self.touched.contains(&session) {
             self.touched.push(session);
         }
     }
 
-    /// Bytes that were received.
+    /// The received position.
     pub(super) const fn received(&self) -> u64 {
         self.received
     }
@@ -57,18 +57,18 @@ impl Acks {
         self.received == self.durable
     }
 
-    /// Whether something was received that no sync under way makes durable.
+    /// Whether a sync could begin: something is not durable, and none is under way.
     pub(super) const fn is_to_sync(&self) -> bool {
         !self.is_durable() && self.syncing.is_none()
     }
 
-    /// Whether so much was received that a sync must begin now.
+    /// Whether so much is not durable that a sync must begin now.
     pub(super) const fn is_much(&self) -> bool {
         self.received - self.durable >= ACK_BYTES
     }
 
-    /// Whether the sync under way must be waited for: it has ended, or the streamer sent more than
-    /// it may.
+    /// Whether the sync under way must be waited for: it has ended, or the streamer sent beyond its
+    /// credit.
     pub(super) fn is_to_wait(&self) -> bool {
         let is_too_much = self.received - self.durable > WINDOW;
         let syncing = self.syncing.as_ref();
@@ -80,27 +80,30 @@ impl Acks {
         self.syncing.is_some()
     }
 
-    /// The sessions to be made durable by a sync that begins now.
+    /// The sessions of a sync that begins now; those touched later are for the next one.
     pub(super) fn take_touched(&mut self) -> Vec<Uuid> {
         std::mem::take(&mut self.touched)
     }
 
-    /// Takes a sync of all that was received as the one under way.
+    /// Notes that `task` syncs all that was received up to now.
     pub(super) fn begin(&mut self, task: JoinHandle<Result<(), StoreError>>) {
         let received = self.received;
         self.syncing = Some(Syncing { task, received });
     }
 
-    /// Waits for the end of the sync under way, for ever without one; returns the position that is
-    /// durable then. A caller that gives up waiting can wait again.
-    pub(super) async fn ended(&mut self) -> Result<u64, End> {
+    /// Waits for the end of the sync under way; returns the position that is then durable. Without
+    /// one it waits for ever. A caller that gives up waiting can wait again.
+    ///
+    /// # Errors
+    /// The sync failed: what was received is not durable.
+    pub(super) async fn ended(&mut self) -> Result<u64, ConnectionEnd> {
         let Some(under_way) = &mut self.syncing else {
             return pending().await;
         };
         let ended = (&mut under_way.task).await;
         let received = under_way.received;
         self.syncing = None;
-        ended.map_err(|_| End::protocol("the sync was given up"))??;
+        ended.map_err(|_| ConnectionEnd::protocol("the sync was given up"))??;
         Ok(received)
     }
 
@@ -187,7 +190,7 @@ mod tests {
                 source: io::ErrorKind::StorageFull.into(),
             })
         }));
-        let why = acks.ended().await.unwrap_err().why().map(str::to_owned);
+        let why = acks.ended().await.unwrap_err().why();
         assert!(why.is_some_and(|why| why.starts_with("/store: sync: ")));
         assert!(!acks.is_durable() && !acks.is_syncing());
     }

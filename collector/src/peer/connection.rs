@@ -1,5 +1,8 @@
-//! The two directions of a connection: whole blocks in, within bounds of memory and time; messages
-//! out, PINGs among them.
+//! The two directions of a connection: whole blocks in, and messages out, PINGs among them.
+//!
+//! Small blocks fit the connection's own buffer. A larger one needs memory from the pool of all
+//! connections, and must come fast enough to deserve it. While a block is waited for, PINGs go on:
+//! the peer must not take the collector for gone.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,54 +13,55 @@ use ringmark_format::stream::{HostClock, Pong, SILENT_MS, refusal};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant as TokioInstant, timeout, timeout_at};
 
-use crate::block_memory::Part;
-use crate::connection_context::Common;
-use crate::connection_end::End;
+use crate::block_memory::TakenMemory;
+use crate::connection_context::ConnectionContext;
+use crate::connection_end::ConnectionEnd;
 use crate::host_clock::Pings;
 use crate::incoming_block;
 use crate::listen::{Bytes, say_and_close};
 use crate::messages;
 
-/// How long a peer may be silent.
+/// Silence after which a peer counts as gone.
 pub(super) const SILENT: Duration = Duration::from_millis(SILENT_MS as u64);
-/// A connection's own buffer; blocks that are larger take from the memory of all.
+/// Size of a connection's own buffer in bytes; a larger block takes memory from the pool.
 pub(super) const BUFFER: usize = 16 << 10;
-/// How often a connection that waits looks around.
+/// How often a connection that waits for bytes or memory checks its bounds and PINGs.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Least speed of a large block, bytes per second: no peer holds memory for ever.
+/// Least speed of a large block, in bytes per second: no peer holds memory for ever.
 const SLOWEST: u64 = 64 << 10;
 
 /// A connection: its buffer and its PINGs.
 pub(super) struct Connection {
     bytes: Box<dyn Bytes>,
-    common: Arc<Common>,
+    context: Arc<ConnectionContext>,
     buffer: Vec<u8>,
-    /// What a block larger than [`BUFFER`] takes of the memory of all.
-    part: Option<Part>,
+    /// Memory from the pool, for a block larger than [`BUFFER`].
+    taken: Option<TakenMemory>,
     pings: Pings,
-    /// When the next PING is due; none before the greeting is over.
+    /// When the next PING is due; `None`: the greeting is not over.
     ping_at: Option<TokioInstant>,
 }
 
 impl Connection {
-    pub(super) fn new(bytes: Box<dyn Bytes>, common: Arc<Common>) -> Self {
+    /// A connection over which nothing was read yet.
+    pub(super) fn new(bytes: Box<dyn Bytes>, context: Arc<ConnectionContext>) -> Self {
         Self {
             bytes,
-            common,
+            context,
             buffer: Vec::with_capacity(BUFFER),
-            part: None,
+            taken: None,
             pings: Pings::default(),
             ping_at: None,
         }
     }
 
-    /// Waits until `until` for more bytes; returns whether any came.
+    /// Waits for more bytes, no longer than until `until`; returns whether any came.
     ///
     /// # Errors
     /// The peer is gone.
-    pub(super) async fn read_until(&mut self, until: TokioInstant) -> Result<bool, End> {
+    pub(super) async fn read_until(&mut self, until: TokioInstant) -> Result<bool, ConnectionEnd> {
         match timeout_at(until, self.bytes.read_buf(&mut self.buffer)).await {
-            Ok(Ok(0)) => Err(End::Gone),
+            Ok(Ok(0)) => Err(ConnectionEnd::Gone),
             Ok(read) => Ok(read? > 0),
             Err(_) => Ok(false),
         }
@@ -66,27 +70,30 @@ impl Connection {
     /// The header at the buffer's front; `None`: not all of it is there.
     ///
     /// # Errors
-    /// It is no header of a block.
-    pub(super) fn header(&self) -> Result<Option<BlockHeader>, End> {
-        incoming_block::header(&self.buffer).map_err(End::protocol)
+    /// The bytes there are no header of a block.
+    pub(super) fn header(&self) -> Result<Option<BlockHeader>, ConnectionEnd> {
+        incoming_block::header(&self.buffer).map_err(ConnectionEnd::protocol)
     }
 
-    /// Waits until `deadline` for the header of a block.
+    /// Waits for the header of a block, no longer than until `deadline`.
     ///
     /// # Errors
-    /// It is no header of a block, or none came.
-    pub(super) async fn next_header(&mut self, deadline: TokioInstant) -> Result<BlockHeader, End> {
+    /// The bytes are no header of a block, or too few came.
+    pub(super) async fn next_header(
+        &mut self,
+        deadline: TokioInstant,
+    ) -> Result<BlockHeader, ConnectionEnd> {
         loop {
             if let Some(header) = self.header()? {
                 return Ok(header);
             }
             if !self.read_until(deadline).await? {
-                return Err(End::Gone);
+                return Err(ConnectionEnd::Gone);
             }
         }
     }
 
-    /// The whole block at the buffer's front, which has been filled in.
+    /// The block at the buffer's front, after [`Connection::fill_block`].
     pub(super) fn block(&self, header: &BlockHeader) -> BlockAt<'_> {
         incoming_block::whole(header, &self.buffer)
     }
@@ -94,16 +101,18 @@ impl Connection {
     /// The checked content of the block at the buffer's front.
     ///
     /// # Errors
-    /// Its checksum is another one.
-    pub(super) fn content(&self, header: &BlockHeader) -> Result<&[u8], End> {
-        self.block(header).content().map_err(End::protocol)
+    /// Its checksum is wrong.
+    pub(super) fn content(&self, header: &BlockHeader) -> Result<&[u8], ConnectionEnd> {
+        self.block(header)
+            .content()
+            .map_err(ConnectionEnd::protocol)
     }
 
-    /// Reads a block to its end: takes memory for it, and bounds its time by its size.
+    /// Reads the block at the buffer's front to its end, within a time that its size bounds.
     ///
     /// # Errors
     /// The peer is gone, or too slow.
-    pub(super) async fn fill_block(&mut self, header: &BlockHeader) -> Result<(), End> {
+    pub(super) async fn fill_block(&mut self, header: &BlockHeader) -> Result<(), ConnectionEnd> {
         let whole = header.whole_bytes();
         if self.buffer.len() >= whole {
             return Ok(());
@@ -113,13 +122,17 @@ impl Connection {
             .await
     }
 
-    /// Reads until `bytes` are in the buffer. What is more than a connection's own memory is taken
-    /// from that of all.
+    /// Reads until `bytes` are in the buffer, no longer than `within`. More than the buffer holds
+    /// needs memory from the pool.
     ///
     /// # Errors
     /// The peer is gone, or too slow.
-    pub(super) async fn fill(&mut self, bytes: usize, within: Duration) -> Result<(), End> {
-        if bytes > BUFFER && self.part.is_none() {
+    pub(super) async fn fill(
+        &mut self,
+        bytes: usize,
+        within: Duration,
+    ) -> Result<(), ConnectionEnd> {
+        if bytes > BUFFER && self.taken.is_none() {
             self.take_memory(bytes).await?;
         }
         let begun = Instant::now();
@@ -141,41 +154,42 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives up a block that comes too slowly.
-    fn check_pace(&self, bytes: usize, begun: Instant, is_over: bool) -> Result<(), End> {
+    /// Refuses a block that is over its time, or that holds memory for which others wait.
+    fn check_pace(&self, bytes: usize, begun: Instant, is_over: bool) -> Result<(), ConnectionEnd> {
         let (there, after) = (self.buffer.len(), begun.elapsed());
         let text = || format!("{there} of {bytes} bytes after {} s", after.as_secs());
         if is_over {
-            return Err(End::protocol(text()));
+            return Err(ConnectionEnd::protocol(text()));
         }
-        match &self.part {
-            Some(part) if self.common.memory.is_wanted_back(part) => Err(End::Refused(
-                refusal::BUSY,
-                format!("{}, and others wait for the memory", text()),
-            )),
+        match &self.taken {
+            Some(taken) if self.context.memory.is_wanted_back(taken) => {
+                Err(ConnectionEnd::refused(
+                    refusal::BUSY,
+                    format!("{}, and others wait for the memory", text()),
+                ))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Waits for memory; PINGs tell the peer meanwhile that the collector is there.
-    async fn take_memory(&mut self, bytes: usize) -> Result<(), End> {
-        let common = self.common.clone();
-        let taking = common.memory.take(bytes);
+    /// Waits for memory from the pool, and sends PINGs while it waits.
+    async fn take_memory(&mut self, bytes: usize) -> Result<(), ConnectionEnd> {
+        let context = self.context.clone();
+        let taking = context.memory.take(bytes);
         tokio::pin!(taking);
         loop {
-            let part = timeout(LOOK_EVERY, &mut taking).await;
-            if let Ok(part) = part {
-                self.part = Some(part.ok_or(End::Gone)?);
+            if let Ok(taken) = timeout(LOOK_EVERY, &mut taking).await {
+                self.taken = Some(taken.ok_or(ConnectionEnd::Gone)?);
                 return Ok(());
             }
             self.ping_if_due().await?;
         }
     }
 
-    /// Drops the block at the buffer's front, and gives back what it took of the memory of all.
+    /// Drops the block at the buffer's front, and gives its memory back to the pool.
     pub(super) fn drop_front(&mut self, header: &BlockHeader) {
         self.buffer.drain(..header.whole_bytes());
-        if self.part.take().is_some() {
+        if self.taken.take().is_some() {
             self.buffer.shrink_to(BUFFER);
         }
     }
@@ -187,14 +201,14 @@ impl Connection {
 
     /// Number of PINGs that were sent.
     pub(super) fn pings(&self) -> u64 {
-        self.pings.said()
+        self.pings.sent()
     }
 
-    /// Sends PING if it is time; returns when the next one will be due.
+    /// Sends a PING if one is due; returns when the next one will be.
     ///
     /// # Errors
     /// The peer is gone.
-    pub(super) async fn ping_if_due(&mut self) -> Result<TokioInstant, End> {
+    pub(super) async fn ping_if_due(&mut self) -> Result<TokioInstant, ConnectionEnd> {
         let now = TokioInstant::now();
         match self.ping_at {
             Some(at) if at > now => Ok(at),
@@ -209,30 +223,30 @@ impl Connection {
         }
     }
 
-    /// The host's clock as a PONG measures it, if it does.
+    /// The host's clock as this PONG measures it; `None`: it came too late to measure anything.
     ///
     /// # Errors
-    /// It answers no PING.
-    pub(super) fn measure(&mut self, pong: &Pong) -> Result<Option<HostClock>, End> {
-        self.pings.answered(pong).map_err(End::protocol)
+    /// It answers no PING of ours.
+    pub(super) fn measure(&mut self, pong: &Pong) -> Result<Option<HostClock>, ConnectionEnd> {
+        self.pings.answered(pong).map_err(ConnectionEnd::protocol)
     }
 
-    /// Sends a message; a peer that does not read is gone.
+    /// Sends a message. A peer that does not read it in time counts as gone.
     ///
     /// # Errors
     /// The peer is gone.
-    pub(super) async fn say(&mut self, message: &[u8]) -> Result<(), End> {
+    pub(super) async fn say(&mut self, message: &[u8]) -> Result<(), ConnectionEnd> {
         let say = async {
             self.bytes.write_all(message).await?;
             self.bytes.flush().await
         };
         match timeout(SILENT, say).await {
-            Ok(sent) => sent.map_err(End::from),
-            Err(_) => Err(End::Gone),
+            Ok(sent) => sent.map_err(ConnectionEnd::from),
+            Err(_) => Err(ConnectionEnd::Gone),
         }
     }
 
-    /// Closes our direction, after BYE.
+    /// Closes our direction, in answer to BYE.
     pub(super) async fn shutdown(&mut self) {
         let _ = timeout(SILENT, self.bytes.shutdown()).await;
     }

@@ -1,4 +1,4 @@
-//! The sessions that one connection speaks of, and the way of its blocks into them.
+//! The sessions that one connection has announced, and the way of its blocks into them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,16 +9,17 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::{self, HostClock, refusal};
 
 use super::acks::Acks;
-use crate::connection_context::Common;
-use crate::connection_end::End;
+use crate::connection_context::ConnectionContext;
+use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
 use crate::lock::lock;
-use crate::store::Shared;
+use crate::store::SharedSession;
 
-/// Most sessions that a connection may speak of.
+/// Most sessions that one connection may announce.
 const SESSIONS_MAX: usize = 4096;
 
-/// Whether blocks of this kind are part of a session, and known.
+/// Whether blocks of this kind are stored with a session. SESSION and containers are not: they are
+/// taken apart first.
 pub(super) fn is_stored(kind: u16) -> bool {
     matches!(
         kind,
@@ -28,43 +29,49 @@ pub(super) fn is_stored(kind: u16) -> bool {
 
 /// The announced sessions of a connection.
 pub(super) struct Sessions {
-    common: Arc<Common>,
-    open: HashMap<Uuid, Shared>,
-    /// The host's clock as it was measured last.
+    context: Arc<ConnectionContext>,
+    open: HashMap<Uuid, SharedSession>,
+    /// The last measurement of the host's clock, for sessions that are announced later.
     clock: Option<HostClock>,
 }
 
 impl Sessions {
-    pub(super) fn new(common: Arc<Common>) -> Self {
+    /// No sessions.
+    pub(super) fn new(context: Arc<ConnectionContext>) -> Self {
         Self {
-            common,
+            context,
             open: HashMap::new(),
             clock: None,
         }
     }
 
-    /// Takes in SESSION with this content; reading a session that was forgotten takes its time.
+    /// Opens the session of a SESSION block with this content. A session that no connection had
+    /// open is read from its files, on a thread of its own.
     ///
     /// # Errors
-    /// It was announced before, is another host's, or takes too much memory.
+    /// It was announced before, belongs to another host, or takes too much memory.
     pub(super) async fn announced(
         &mut self,
         host: &str,
         uuid: Uuid,
         content: Vec<u8>,
-    ) -> Result<Shared, End> {
+    ) -> Result<SharedSession, ConnectionEnd> {
         if self.open.len() >= SESSIONS_MAX {
-            return Err(End::protocol(format!("more than {SESSIONS_MAX} sessions")));
+            return Err(ConnectionEnd::protocol(format!(
+                "more than {SESSIONS_MAX} sessions"
+            )));
         }
         if self.open.contains_key(&uuid) {
-            return Err(End::protocol(format!("SESSION of {uuid} a second time")));
+            return Err(ConnectionEnd::protocol(format!(
+                "SESSION of {uuid} a second time"
+            )));
         }
-        let (common, host) = (self.common.clone(), host.to_owned());
+        let (context, host) = (self.context.clone(), host.to_owned());
         let found =
-            tokio::task::spawn_blocking(move || common.store.session(uuid, &host, &content));
+            tokio::task::spawn_blocking(move || context.store.session(uuid, &host, &content));
         let session = found
             .await
-            .map_err(|_| End::protocol("reading it was given up"))??;
+            .map_err(|_| ConnectionEnd::protocol("reading it was given up"))??;
         if let Some(clock) = self.clock {
             lock(&session).add_clock(clock)?;
         }
@@ -73,30 +80,31 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Those of these sessions that are open.
-    pub(super) fn of(&self, uuids: &[Uuid]) -> Vec<Shared> {
+    /// The open ones of these sessions.
+    pub(super) fn of(&self, uuids: &[Uuid]) -> Vec<SharedSession> {
         let open = uuids.iter().filter_map(|uuid| self.open.get(uuid));
         open.cloned().collect()
     }
 
-    /// Keeps one connection from taking the memory of all sessions.
-    fn check_share(&self) -> Result<(), End> {
+    /// Checks that one connection does not take more than its share of the memory for sessions.
+    fn check_share(&self) -> Result<(), ConnectionEnd> {
         let (found, most) = (
             self.open
                 .values()
                 .map(|s| lock(s).remembered())
                 .sum::<u64>(),
-            self.common.store.share(),
+            self.context.store.share(),
         );
         if found <= most {
             return Ok(());
         }
         let text = format!("sessions of {found} bytes on one connection, expected at most {most}");
-        Err(End::Refused(refusal::BUSY, text))
+        Err(ConnectionEnd::refused(refusal::BUSY, text))
     }
 
-    fn touch(&self, uuid: Uuid, acks: &mut Acks) -> Result<&Shared, End> {
-        let missing = || End::protocol(format!("blocks of {uuid} without SESSION"));
+    /// The session of a block that is about to be stored; the next sync will include it.
+    fn touch(&self, uuid: Uuid, acks: &mut Acks) -> Result<&SharedSession, ConnectionEnd> {
+        let missing = || ConnectionEnd::protocol(format!("blocks of {uuid} without SESSION"));
         let session = self.open.get(&uuid).ok_or_else(missing)?;
         acks.touch(uuid);
         Ok(session)
@@ -105,14 +113,14 @@ impl Sessions {
     /// Stores a whole checked block of a kind that [`is_stored`].
     ///
     /// # Errors
-    /// Its session was not announced, or refuses it.
+    /// Its session was not announced, or refuses the block.
     pub(super) fn store_block(
         &self,
         header: &BlockHeader,
         content: &[u8],
         whole: &[u8],
         acks: &mut Acks,
-    ) -> Result<(), End> {
+    ) -> Result<(), ConnectionEnd> {
         let session = self.touch(Uuid(header.session), acks)?;
         lock(session).add(header, content, whole)?;
         if header.kind == kind::SCHEMA {
@@ -121,43 +129,47 @@ impl Sessions {
         Ok(())
     }
 
-    /// Stores the blocks of a container one by one: some of them may be there already.
+    /// Stores the blocks of a container one by one, since some of them may be there already.
     ///
     /// # Errors
     /// It is damaged, holds what no container may, or a session refuses a block.
-    pub(super) fn store_container(&self, whole: &[u8], acks: &mut Acks) -> Result<(), End> {
+    pub(super) fn store_container(
+        &self,
+        whole: &[u8],
+        acks: &mut Acks,
+    ) -> Result<(), ConnectionEnd> {
         let mut reader = BlockReader::new("a container", whole);
         while let Some(item) = reader.next_item() {
             let inner = match item {
                 Item::Block(inner) if is_stored(inner.header.kind) => inner,
                 Item::Block(inner) => match inner.header.kind {
-                    kind::SESSION => return Err(End::protocol("SESSION in a container")),
+                    kind::SESSION => return Err(ConnectionEnd::protocol("SESSION in a container")),
                     message @ stream::kind::HELLO.. => {
                         let text = format!("a message of kind {message} in a container");
-                        return Err(End::protocol(text));
+                        return Err(ConnectionEnd::protocol(text));
                     }
                     _ => {
-                        Figures::add(&self.common.figures.skipped_blocks_total, 1);
+                        Figures::add(&self.context.figures.skipped_blocks_total, 1);
                         continue;
                     }
                 },
-                Item::Damage(damage) => return Err(End::protocol(damage)),
+                Item::Damage(damage) => return Err(ConnectionEnd::protocol(damage)),
             };
             let session = self.touch(Uuid(inner.header.session), acks)?;
             let mut block = Vec::with_capacity(inner.header.whole_bytes());
             let written =
                 ringmark_format::codec::write::block(&mut block, inner.header, inner.content);
-            written.map_err(End::protocol)?;
+            written.map_err(ConnectionEnd::protocol)?;
             lock(session).add(&inner.header, inner.content, &block)?;
         }
         Ok(())
     }
 
-    /// Records the host's clock offset in all of them.
+    /// Records a measurement of the host's clock in all open sessions.
     ///
     /// # Errors
     /// A measurement cannot be stored.
-    pub(super) fn measured(&mut self, clock: HostClock) -> Result<(), End> {
+    pub(super) fn measured(&mut self, clock: HostClock) -> Result<(), ConnectionEnd> {
         self.clock = Some(clock);
         for session in self.open.values() {
             lock(session).add_clock(clock)?;

@@ -1,4 +1,7 @@
-//! The memory that remembered sessions may take, and who takes it.
+//! The memory that all remembered sessions may take together.
+//!
+//! A hostile streamer can announce any number of sessions. Each session pays for what it keeps in
+//! memory, and what is beyond the limit is refused before it is allocated.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,12 +9,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::error::StoreError;
 use crate::figures::Figures;
 
-/// What a session takes beside what it sends: its places in maps, its open segment.
+/// Bytes that a session takes apart from what it sent: its entries in maps, its open segment.
 const SESSION_BYTES: u64 = 1024;
-/// What a slot takes.
+/// Bytes that a slot takes.
 pub(super) const SLOT_BYTES: u64 = 64;
 
-/// Memory of all sessions of a store.
+/// The limit for all sessions of a store; the gauge in the figures counts what they take.
 #[derive(Debug)]
 pub(super) struct Budget {
     most: u64,
@@ -19,12 +22,13 @@ pub(super) struct Budget {
 }
 
 impl Budget {
+    /// A budget of `most` bytes.
     pub(super) fn new(most: u64, figures: Arc<Figures>) -> Arc<Self> {
         Arc::new(Self { most, figures })
     }
 }
 
-/// One session's part; given back when dropped.
+/// What one session takes; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Charge {
     budget: Arc<Budget>,
@@ -32,10 +36,10 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Charges a session that remembers `bytes`.
+    /// Charges a new session that keeps `bytes` bytes of what it sent.
     ///
     /// # Errors
-    /// All together would remember too much.
+    /// All sessions together would take too much.
     pub(super) fn new(budget: &Arc<Budget>, bytes: usize) -> Result<Self, StoreError> {
         let mut charge = Self {
             budget: budget.clone(),
@@ -45,12 +49,12 @@ impl Charge {
         Ok(charge)
     }
 
-    /// Bytes that it takes.
+    /// Bytes that the session takes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes `bytes` more.
+    /// Charges `bytes` more.
     ///
     /// # Errors
     /// As [`Charge::new`].

@@ -1,4 +1,7 @@
-//! What of a segment is no blocks: told once, and kept.
+//! Damage in segments: bytes that are no blocks. It is reported once, and the bytes are kept.
+//!
+//! Disks lose bits and tails. The collector must go on in such a store, but may not destroy
+//! evidence of what happened.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
@@ -8,24 +11,27 @@ use std::path::{Path, PathBuf};
 use ringmark_decoder::Fault;
 use ringmark_decoder::store::copies;
 
-use super::context::Context;
+use super::context::StoreContext;
 use super::error::{StoreError, io_at};
 use super::store_directory::create;
 use crate::figures::Figures;
 use crate::lock::lock;
 
-impl Context {
-    /// Damage was found in a segment that stays as it is: told and counted once.
+impl StoreContext {
+    /// Reports and counts damage in a segment that stays as it is, once for each segment.
     pub(super) fn damaged(&self, segment: &Path, what: &str) {
         if lock(&self.damaged).insert(segment.to_owned()) {
             Figures::add(&self.figures.damaged_segments_total, 1);
-            self.say(format!(
+            self.notice(format!(
                 "{what}; the segment stays, what else is in it is read"
             ));
         }
     }
 
-    /// Keeps what is about to be cut off a segment's end, from `offset` on.
+    /// Copies the end of a segment, from `offset` on, before it is cut off.
+    ///
+    /// # Errors
+    /// The copy cannot be made: then the end must not be cut off.
     pub(super) fn keep_end(
         &self,
         segment: &Path,
@@ -35,20 +41,20 @@ impl Context {
         let kept = keep(segment, offset).map_err(io_at("copy the end of", segment))?;
         Figures::add(&self.figures.damaged_segments_total, 1);
         let place = kept.display();
-        self.say(format!(
+        self.notice(format!(
             "{what}; no block follows, cut off and kept: {place}"
         ));
         Ok(())
     }
 
-    fn say(&self, what: String) {
-        if let Some(people) = self.people.get() {
-            let _ = people.send(what);
+    fn notice(&self, text: String) {
+        if let Some(notices) = self.notices.get() {
+            let _ = notices.send(text);
         }
     }
 }
 
-/// Whether a file ends within a block: its writer was killed.
+/// Whether the fault is that a file ends within a block: its writer was killed, which is no damage.
 pub(super) fn is_cut(fault: &Fault) -> bool {
     matches!(
         fault,
@@ -56,7 +62,7 @@ pub(super) fn is_cut(fault: &Fault) -> bool {
     )
 }
 
-/// Copies a file's end to the next free name.
+/// Copies the end of a file to the next free name; returns that name.
 fn keep(segment: &Path, offset: u64) -> io::Result<PathBuf> {
     let mut from = File::open(segment)?;
     from.seek(SeekFrom::Start(offset))?;
@@ -77,7 +83,7 @@ fn keep(segment: &Path, offset: u64) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Removes the copies of a segment that is removed; how many there were.
+/// Removes the copies of a segment's ends; returns how many there were.
 pub(super) fn remove_copies(segment: &Path) -> u64 {
     let removed = copies(segment).take_while(|copy| fs::remove_file(copy).is_ok());
     removed.count() as u64

@@ -1,20 +1,21 @@
-//! What was stored of a session is made durable, while more of it may come.
+//! Makes what was stored of a session durable, while more of it may come.
 
+use super::context::SyncHandles;
 use super::error::StoreError;
-use super::session::Shared;
+use super::session::SharedSession;
 use crate::figures::Figures;
 use crate::lock::lock;
 
-/// Returns when everything that was added to a session before the call is on the disk. More can be
-/// added while it runs; one thread syncs at a time, so that none takes for durable what is on its
-/// way.
+/// Makes everything durable that was added to a session before the call. More can be added while it
+/// runs. One thread syncs a session at a time: a second one would find nothing left to sync, and
+/// return before the first has finished.
 ///
 /// # Errors
-/// What `fsync` said. The system may have given up what it could not write, and says so once: the
-/// session can only be found again, without all that is not durable.
-pub fn make_durable(session: &Shared) -> Result<(), StoreError> {
-    let (syncing, context) = lock(session).for_sync();
-    let _alone = lock(&syncing);
+/// What `fsync` said. The system reports a failed write once and may then drop the data. So the
+/// session is given up: it will be found again in its files, with only what was durable before.
+pub fn make_durable(session: &SharedSession) -> Result<(), StoreError> {
+    let SyncHandles { turn, context } = lock(session).sync_handles();
+    let _turn = lock(&turn);
     let mut unsynced = lock(session).take_unsynced()?;
     if unsynced.is_empty() {
         return Ok(());
@@ -22,10 +23,11 @@ pub fn make_durable(session: &Shared) -> Result<(), StoreError> {
     let synced = unsynced.sync(&context.options.root);
     if synced.is_err() {
         let mut session = lock(session);
-        unsynced.then(std::mem::take(&mut session.unsynced));
+        // Both what this sync took and what came since.
+        unsynced.append(std::mem::take(&mut session.unsynced));
         session.unsynced = unsynced;
         session.has_failed = true;
-        // Where it does not work it is tried again before the session is found again.
+        // If this fails, it is tried again before the session is found again.
         let _ = session.give_up();
         return synced;
     }

@@ -1,4 +1,8 @@
-//! Whose a store is: its identity, made once, and the lock of the one collector that writes to it.
+//! The identity of a store, and the lock of the one collector that writes to it.
+//!
+//! `store.id` says that a directory is a store, and which one: streamers meet the same id again
+//! after a restart. Its open file holds the lock, so the lock ends with the collector, however that
+//! ends.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -14,20 +18,20 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::error::{StoreError, io_at};
+use super::error::{NotAStore, StoreError, io_at};
 
 /// The directory that a file system makes in its root.
 const LOST_FOUND: &str = "lost+found";
-/// Only its owner may open it: a process that can open it can hold its lock.
+/// Only its owner may open it: any process that can open it could hold its lock.
 const MODE: u32 = 0o600;
 const BYTES: usize = size_of::<StoreId>();
 
-/// How long a collector that was told to end may take to leave the store to the next one.
+/// How long to wait for another collector to leave the store: it may be about to end.
 const WITHIN: Duration = Duration::from_secs(20);
-/// How often is looked whether it has.
+/// How often to look whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A store that is ours until this is dropped, or this process is gone.
+/// A store that this process holds until this is dropped.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub(super) id: [u8; 16],
@@ -35,38 +39,40 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Takes the store at `root`; waits for one that ends.
+    /// Takes the store at `root`, and makes its identity if it has none. Waits for a collector that
+    /// is about to end.
     ///
     /// # Errors
-    /// Another collector has it, or its file cannot be used.
+    /// Another collector holds the store, or its identity cannot be used.
     pub(super) fn take(root: &Path) -> Result<Self, StoreError> {
         let path = root.join(ID_FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        // A link may lead to anything, and a pipe have us wait.
+        // A link could lead anywhere, and opening a pipe would wait for its other end.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         options.mode(MODE).custom_flags(flags.cast_signed());
         let mut file = options.open(&path).map_err(io_at("open", &path))?;
         lock(&file, root)?;
         let about = file.metadata().map_err(io_at("stat", &path))?;
         if !about.is_file() {
-            return Err(not_ours(&path, "found no regular file".to_owned()));
+            return Err(not_ours(&path, NotAStore::NoRegularFile));
         }
-        let bytes = begin_of(&mut file).map_err(io_at("read", &path))?;
-        // Where another user owns it this fails; then it was opened to us on purpose.
+        let bytes = first_bytes(&mut file).map_err(io_at("read", &path))?;
+        // This fails where another user owns the file, who then opened it to us on purpose.
         let _ = file.set_permissions(Permissions::from_mode(MODE));
         let id = match parse(&bytes) {
             Ok(id) => id,
-            // The power went while a collector made it: then there is nothing else.
-            Err(Unusable::Torn(_)) if bytes.is_empty() || is_blank(root).unwrap_or(false) => {
+            // A power loss while a collector made it leaves it torn, and the store still empty.
+            Err(NotAStore::Torn { .. }) if bytes.is_empty() || is_blank(root).unwrap_or(false) => {
                 make(&mut file, root).map_err(io_at("write", &path))?
             }
-            Err(why) => return Err(not_ours(&path, why.to_string())),
+            Err(source) => return Err(not_ours(&path, source)),
         };
         Ok(Self { id, _locked: file })
     }
 }
 
+/// Locks the open identity for this process.
 fn lock(file: &File, root: &Path) -> Result<(), StoreError> {
     let begun = Instant::now();
     loop {
@@ -86,54 +92,43 @@ fn lock(file: &File, root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Why the content of a `store.id` is no identity.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum Unusable {
-    #[error("found {0} bytes, expected {BYTES}: it is no store's identity")]
-    Torn(usize),
-    #[error("found {0} bytes or more, expected {BYTES} bytes that begin with RMKSTORE")]
-    Foreign(usize),
-    #[error(
-        "found a store of version {0}, expected {STORE_VERSION} or older: use a newer ringmark for it"
-    )]
-    Newer(u32),
+fn not_ours(path: &Path, source: NotAStore) -> StoreError {
+    let path = path.to_owned();
+    StoreError::NotOurs { path, source }
 }
 
-fn not_ours(path: &Path, found: String) -> StoreError {
-    StoreError::NotOurs {
-        path: path.to_owned(),
-        what: format!("{found}; name another directory"),
-    }
-}
-
-/// Bytes of the file, one more than an identity has at most.
-fn begin_of(file: &mut File) -> io::Result<Vec<u8>> {
+/// The first bytes of a file, at most one more than an identity has.
+fn first_bytes(file: &mut File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(BYTES + 1);
     file.take(BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// The identity in the content of a `store.id`.
-fn parse(bytes: &[u8]) -> Result<[u8; 16], Unusable> {
+fn parse(bytes: &[u8]) -> Result<[u8; 16], NotAStore> {
+    let (found, expected) = (bytes.len(), BYTES);
     if STORE_MAGIC.starts_with(bytes) || bytes.starts_with(&STORE_MAGIC) {
         let Ok((about, rest)) = StoreId::read_from_prefix(bytes) else {
-            return Err(Unusable::Torn(bytes.len()));
+            return Err(NotAStore::Torn { found, expected });
         };
         return match about.version {
             1..=STORE_VERSION if rest.is_empty() => Ok(about.id),
-            1..=STORE_VERSION | 0 => Err(Unusable::Foreign(bytes.len())),
-            newer => Err(Unusable::Newer(newer)),
+            1..=STORE_VERSION | 0 => Err(NotAStore::Foreign { found, expected }),
+            newer => Err(NotAStore::Newer {
+                found: newer,
+                newest: STORE_VERSION,
+            }),
         };
     }
-    match bytes.len() {
+    match found {
         // Before version 1 there was nothing but the id.
         16 => Ok(bytes.try_into().expect("16 bytes")),
-        0..16 => Err(Unusable::Torn(bytes.len())),
-        found => Err(Unusable::Foreign(found)),
+        0..16 => Err(NotAStore::Torn { found, expected }),
+        _ => Err(NotAStore::Foreign { found, expected }),
     }
 }
 
-/// Writes a new identity, and has it on the disk: nothing in a store is worth anything without it.
+/// Writes a new identity and makes it durable: without it nothing in a store would be found again.
 fn make(file: &mut File, root: &Path) -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty())?;
@@ -151,7 +146,7 @@ fn make(file: &mut File, root: &Path) -> io::Result<[u8; 16]> {
     Ok(id)
 }
 
-/// Whether there is nothing in a directory but what its file system has put there, and an identity.
+/// Whether a directory holds nothing but an identity and what its file system put there.
 pub(super) fn is_blank(directory: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();
@@ -188,7 +183,13 @@ mod tests {
     #[test]
     fn a_newer_store_is_refused_by_its_version() {
         let mut longer = bytes(STORE_VERSION + 1);
-        assert_eq!(parse(&longer), Err(Unusable::Newer(2)));
+        assert_eq!(
+            parse(&longer),
+            Err(NotAStore::Newer {
+                found: 2,
+                newest: STORE_VERSION
+            })
+        );
         longer.push(0);
         let why = parse(&longer).unwrap_err().to_string();
         assert!(why.contains("version 2, expected 1 or older"), "{why}");
@@ -200,7 +201,10 @@ mod tests {
         for cut in 0..whole.len() {
             assert_eq!(
                 parse(&whole[..cut]),
-                Err(Unusable::Torn(cut)),
+                Err(NotAStore::Torn {
+                    found: cut,
+                    expected: BYTES
+                }),
                 "{cut} bytes"
             );
         }
@@ -215,7 +219,8 @@ mod tests {
             [bytes(1), vec![0]].concat(),
         ] {
             let found = other.len();
-            assert_eq!(parse(&other), Err(Unusable::Foreign(found)));
+            let expected = BYTES;
+            assert_eq!(parse(&other), Err(NotAStore::Foreign { found, expected }));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Indexes of segments: made when a segment is closed.
+//! Indexes of segments, made when a segment is closed.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,8 +11,8 @@ use ringmark_decoder::{BlockReader, Damage, IndexBuilder, Item};
 use super::damaged::is_cut;
 use super::store_directory::{create, remove_left};
 
-/// Makes the index of a segment that is not written any more. One with damage gets none, and the
-/// first damage is returned, unless it is only that its writer was killed.
+/// Makes the index of a segment that is not written any more. A segment with damage gets none, and
+/// its first damage is returned; a torn end, left by a killed writer, does not count as damage.
 ///
 /// # Errors
 /// The segment cannot be read, or its index not be written.

@@ -1,14 +1,14 @@
-//! What a host may say of a session, and what the store answers.
+//! What the store says about a session to its streamer.
 
 use ringmark_format::Uuid;
 use ringmark_reader::SlotPosition;
 
-use super::error::StoreError;
+use super::error::{SessionFault, StoreError};
 
-/// Most bytes of a session's header and attributes.
+/// Most bytes of a session's header and attributes together.
 const SESSION_BYTES_MAX: usize = 256 << 10;
 
-/// Checks that the content of a SESSION block can be remembered.
+/// Checks that the content of a SESSION block is small enough to be remembered.
 ///
 /// # Errors
 /// It is too large.
@@ -17,18 +17,19 @@ pub(super) fn check_content(uuid: Uuid, content: &[u8]) -> Result<(), StoreError
     if found <= SESSION_BYTES_MAX {
         return Ok(());
     }
+    let most = SESSION_BYTES_MAX;
     Err(StoreError::Protocol {
         session: uuid,
-        what: format!("SESSION of {found} bytes, expected at most {SESSION_BYTES_MAX}"),
+        source: SessionFault::SessionSize { found, most },
     })
 }
 
-/// What is there of a session.
+/// How far a session is stored: what RESUME says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
-    /// Bytes of the schema stream.
+pub struct KnownSession {
+    /// Bytes of the schema stream that are stored.
     pub schema_bytes: u64,
-    /// Each slot's position: after its last sealed page, or at the first one that damage may have
-    /// cost.
+    /// For each slot, the page after its last stored one, or the first page that damage may have
+    /// destroyed.
     pub slots: Vec<SlotPosition>,
 }

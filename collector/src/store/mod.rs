@@ -1,13 +1,19 @@
-//! The store: one directory per day, service and host; in it the segments of sessions, each a dump.
+//! The store: one directory for each day, service and host; in it the segments of sessions, each a
+//! dump.
 //!
 //! `ROOT/2026-11-21/SERVICE/HOST/SESSION.N.rmk`. A session stays in the directory where it began.
-//! What a file holds is the truth: positions are found again by reading it, or by its index, which is
-//! made from it when it is closed.
+//! What a file holds is the truth: positions are found again by reading it, or by its index, which
+//! is made from it when it is closed.
 //!
-//! From the ground up: `error`; `identity` and `place`, the directory; `name` and `index`, the
-//! files in it; `options`, `budget` and `context`, what sessions share; `known`, `positions`, `segment` and
-//! `unsynced`, of which a `session` consists; `durable`, `recover` and `retention`, what is done
-//! with sessions and segments; `sessions`, the [`Store`].
+//! The way of a block: `sessions` (the [`Store`]) finds its session, in memory or in its files
+//! (`recover`). The `session` checks the block against what is there (`positions` says which pages
+//! are) and appends it to the present `segment`, which is begun where `session_directories` says.
+//! `unsynced` remembers what `durable` has to sync before it may be acknowledged.
+//!
+//! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
+//! oldest; `damaged`, what is not blocks. The ground: `store_directory` and `identity`, the
+//! directory and whose it is; `options`, `budget` and `context`, what all sessions share;
+//! `known_session`, what a streamer is told; `error`.
 
 mod budget;
 mod context;
@@ -29,10 +35,10 @@ mod store_directory;
 mod unsynced;
 
 pub use durable::make_durable;
-pub use error::StoreError;
-pub use known_session::Known;
+pub use error::{NotAStore, SessionFault, StoreError};
+pub use known_session::KnownSession;
 pub use options::{Retention, StoreOptions, Sync};
 pub use retention::Now;
-pub use session::{Shared, StoredSession};
+pub use session::{SharedSession, StoredSession};
 pub use sessions::Store;
 pub use store_directory::DirectoryOptions;

@@ -5,40 +5,40 @@ use std::time::Duration;
 
 use super::store_directory::DirectoryOptions;
 
-/// When what was received counts as durable.
+/// When what was received counts as durable, and is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sync {
-    /// When it is on the disk: survives a power loss.
+    /// When it is on the disk: it survives a power loss.
     #[default]
     Disk,
-    /// When it is in the kernel's page cache: survives the collector's death.
+    /// When it is in the kernel's page cache: it survives the collector's death.
     Cache,
 }
 
-/// How a store keeps segments.
+/// How a store is configured.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// The directory.
+    /// Its directory.
     pub root: PathBuf,
-    /// When data is durable.
+    /// When data counts as durable.
     pub sync: Sync,
-    /// A segment is closed when it has reached this size.
+    /// Size in bytes at which a segment is closed.
     pub segment_bytes: u64,
-    /// A segment is closed when it is this old.
+    /// Age at which a segment is closed.
     pub segment_age: Duration,
-    /// What is removed.
+    /// Which segments are removed.
     pub retention: Retention,
-    /// Memory for what is remembered of sessions, bytes; one connection gets an eighth.
+    /// Memory for remembered sessions, in bytes; one connection gets at most an eighth.
     pub session_bytes: u64,
-    /// What may be done with the directory.
+    /// What the collector may do with the directory.
     pub directory: DirectoryOptions,
 }
 
-/// What a store keeps.
+/// Which segments a store keeps; the default keeps all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Segments in all, bytes. The oldest go first.
+    /// Most bytes of all segments together; the oldest are removed first.
     pub bytes: Option<u64>,
-    /// Segments whose last event is older go.
+    /// Age of its last event at which a segment is removed.
     pub age: Option<Duration>,
 }

@@ -1,4 +1,9 @@
-//! A session found again in its files: where the collector, or the machine, stopped.
+//! Finds a session again in its files, after the collector or the machine stopped, or after the
+//! session was forgotten.
+//!
+//! Positions are not stored anywhere else: they are read from the blocks, or from the index of a
+//! closed segment. The last segment may end within a block, which is cut off. Damage before the end
+//! stays: other blocks follow it, and the pages in it count as holes.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,29 +16,33 @@ use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::stream::HostClock;
 use zerocopy::FromBytes;
 
-use super::context::Context;
+use super::context::StoreContext;
 use super::damaged::is_cut;
 use super::error::{StoreError, io_at};
 use super::positions::Before;
 use super::segment::Segment;
 use super::session::StoredSession;
 
-/// Reads the session's segments in `directory`, in order; goes on with the last one, and cuts off
-/// what is not whole at its end. One with damage that blocks follow stays as it is. `None`: nothing
-/// is left of it. `content` is what the host says of the session, if no segment says it any more.
+/// Reads the session's segments in `directory`, in order, and goes on with the last one. `None`: no
+/// segment is left. `content` is what the streamer says in SESSION, in case no segment has it any
+/// more.
+///
+/// # Errors
+/// A file cannot be read, or the session would take too much memory.
 pub(super) fn session(
     uuid: Uuid,
     directory: &Path,
     content: &[u8],
-    context: &Arc<Context>,
+    context: &Arc<StoreContext>,
 ) -> Result<Option<StoredSession>, StoreError> {
     let host = directory.file_name().unwrap_or_default().to_string_lossy();
     let mut session = StoredSession::new(uuid, &host, directory.to_owned(), &[], context)?;
     let segments = segments(directory, uuid)?;
-    let newest = segments.last().map(|(number, _)| *number);
-    // The newest one begins with all that was known; if it may not, none of them is left out.
-    let has_beginning = segments.last().is_some_and(|(_, path)| begins(path));
-    for (number, path) in segments {
+    let newest = segments.last().map(|segment| segment.number);
+    // A newest segment that is whole at its beginning repeats the schema of all before it.
+    // Otherwise these are read although they have indexes.
+    let has_beginning = segments.last().is_some_and(|segment| begins(&segment.path));
+    for NumberedSegment { number, path } in segments {
         let is_last = Some(number) == newest;
         let index = match !is_last && has_beginning {
             true => files::load_index(&path),
@@ -52,7 +61,7 @@ pub(super) fn session(
             }
         }
         session.number = number + 1;
-        session.found(File::open(&path).map_err(io_at("open", &path))?);
+        session.note_closed(File::open(&path).map_err(io_at("open", &path))?);
     }
     if session.content.is_empty() {
         session.content = content.to_vec();
@@ -61,15 +70,15 @@ pub(super) fn session(
     Ok(Some(session).filter(StoredSession::is_stored))
 }
 
-/// Goes on with the last segment, without what is torn at its end.
+/// Goes on with the last segment, after cutting off what is not whole at its end.
 fn go_on(
     number: u32,
     path: &Path,
-    found: &Found,
+    found: &SegmentContent,
     session: &mut StoredSession,
-    context: &Context,
+    context: &StoreContext,
 ) -> Result<(), StoreError> {
-    // Nothing follows a beginning that is not whole: it is begun again.
+    // A segment with a beginning that is not whole holds nothing else: it is begun again.
     let is_begun = found.begins_with_all(session);
     if let Some(damage) = found.damage.as_ref().filter(|damage| !damage.is_cut) {
         let from = if is_begun { damage.offset } else { 0 };
@@ -79,11 +88,11 @@ fn go_on(
         return fs::remove_file(path).map_err(io_at("remove", path));
     }
     session.number = number + 1;
-    session.found_last(Segment::resume(path, found.bytes)?);
+    session.go_on_with(Segment::resume(path, found.bytes)?);
     Ok(())
 }
 
-/// Whether a segment's beginning is whole: something stands after it.
+/// Whether the preamble of a segment is whole: a page or counters follow it.
 fn begins(path: &Path) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
@@ -97,7 +106,15 @@ fn begins(path: &Path) -> bool {
     false
 }
 
-fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreError> {
+/// A segment of a session. The order is that of writing.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NumberedSegment {
+    number: u32,
+    path: PathBuf,
+}
+
+/// The segments of a session in a directory, in order. Empty files are removed.
+fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<NumberedSegment>, StoreError> {
     let files = fs::read_dir(directory).map_err(io_at("read", directory))?;
     let mut found = Vec::new();
     for file in files {
@@ -105,10 +122,10 @@ fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreEr
         if let Some((of, number)) = files::parse(&path)
             && of == uuid
         {
-            // One that was cut, or whose content did not come to the disk before the power went.
+            // An empty one was cut back to nothing, or lost its content with the power.
             match path.metadata().map_err(io_at("stat", &path))?.len() {
                 0 => fs::remove_file(&path).map_err(io_at("remove", &path))?,
-                _ => found.push((number, path)),
+                _ => found.push(NumberedSegment { number, path }),
             }
         }
     }
@@ -116,42 +133,44 @@ fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<(u32, PathBuf)>, StoreEr
     Ok(found)
 }
 
-/// What is there of a segment.
+/// What reading a segment found.
 #[derive(Debug, Default)]
-struct Found {
+struct SegmentContent {
     /// Bytes of whole blocks, up to the first damage.
     bytes: u64,
     has_session: bool,
-    /// Pages or counters are in it.
+    /// Whether pages or counters are in it.
     has_more: bool,
-    /// Schema bytes in it.
+    /// Bytes of the schema stream that it holds.
     schema_bytes: usize,
-    /// The first one.
-    damage: Option<Damaged>,
-    /// Something follows damage, or might.
+    damage: Option<FirstDamage>,
+    /// Whether blocks follow the damage, or may follow it.
     is_followed: bool,
 }
 
+/// The first damage in a segment.
 #[derive(Debug)]
-struct Damaged {
+struct FirstDamage {
     offset: u64,
     text: String,
-    /// The file ends within a block.
+    /// Whether it is only that the file ends within a block.
     is_cut: bool,
 }
 
-impl Found {
-    /// Whether blocks can be added to it: it is whole, or torn at its end and can be cut there.
+impl SegmentContent {
+    /// Whether blocks can be appended: it is whole, or can be cut where the damage at its end
+    /// begins.
     fn can_be_written(&self) -> bool {
         self.damage.is_none() || !self.is_followed
     }
 
-    /// Whether it can be read alone: what was known before stands in it.
+    /// Whether it can be read alone: it has SESSION, and all schema known so far.
     fn begins_with_all(&self, session: &StoredSession) -> bool {
         let is_whole = self.has_session && self.schema_bytes == session.schema.len();
         is_whole || self.has_more
     }
 
+    /// Takes note of a block.
     fn take(&mut self, header: &BlockHeader, content: &[u8]) {
         match header.kind {
             kind::SESSION => self.has_session = true,
@@ -165,10 +184,11 @@ impl Found {
         self.is_followed |= self.damage.is_some();
     }
 
-    fn is_damaged(&mut self, damage: &Damage) {
-        // What follows a part that the disk does not give is not known.
+    /// Takes note of damage.
+    fn take_damage(&mut self, damage: &Damage) {
+        // After a part that the disk cannot read, blocks may follow unseen.
         self.is_followed |= matches!(damage.fault, Fault::Io(_));
-        self.damage.get_or_insert_with(|| Damaged {
+        self.damage.get_or_insert_with(|| FirstDamage {
             offset: damage.offset,
             text: damage.to_string(),
             is_cut: is_cut(&damage.fault),
@@ -176,14 +196,14 @@ impl Found {
     }
 }
 
-/// Takes what a segment says, after damage too: a bit that turned costs its block.
-fn read(path: &Path, session: &mut StoredSession) -> Result<Found, StoreError> {
-    let mut found = Found::default();
+/// Reads a segment into a session, also after damage: a flipped bit costs no more than its block.
+fn read(path: &Path, session: &mut StoredSession) -> Result<SegmentContent, StoreError> {
+    let mut found = SegmentContent::default();
     let file = File::open(path).map_err(io_at("open", path))?;
     let mut reader = BlockReader::new(&path.display().to_string(), file);
     while let Some(item) = reader.next_item() {
         match item {
-            // In damage lies anything, another session's blocks too.
+            // Damage may be anything, even whole blocks of another session.
             Item::Block(block) if block.header.session != session.uuid.0 => {}
             Item::Block(block) => {
                 let before = match found.damage {
@@ -193,7 +213,7 @@ fn read(path: &Path, session: &mut StoredSession) -> Result<Found, StoreError> {
                 take(&block.header, block.content, before, session);
                 found.take(&block.header, block.content);
             }
-            Item::Damage(damage) => found.is_damaged(&damage),
+            Item::Damage(damage) => found.take_damage(&damage),
         }
     }
     let end = reader.offset();
@@ -201,6 +221,7 @@ fn read(path: &Path, session: &mut StoredSession) -> Result<Found, StoreError> {
     Ok(found)
 }
 
+/// Adds what one block says to a session.
 fn take(header: &BlockHeader, content: &[u8], before: Before, session: &mut StoredSession) {
     match header.kind {
         kind::SESSION => session.content = content.to_vec(),
@@ -209,14 +230,14 @@ fn take(header: &BlockHeader, content: &[u8], before: Before, session: &mut Stor
                 .schema
                 .len()
                 .checked_sub(header.page_number as usize);
-            // What stands after a gap is no use: it comes again.
+            // Schema after a gap cannot be used; the streamer will send it again.
             let new = known.and_then(|known| content.get(known..));
             session.schema.extend_from_slice(new.unwrap_or_default());
         }
-        // One that contradicts itself is no page of the session.
+        // A page that contradicts itself is left out.
         kind::PAGE => {
             if let Ok(place) = session.place_of(header, content) {
-                session.have_found(header, place.slot, before);
+                session.note_page(header, place.slot, before);
             }
         }
         kind::HOST_CLOCK => {

@@ -1,4 +1,8 @@
-//! What is removed: the oldest segments, by the times of their events and by the size of the store.
+//! Retention: the oldest segments are removed, by the times of their events and by the size of the
+//! store.
+//!
+//! Removal cannot be undone, and the reason may be a mistyped option or a wrong clock. So at most a
+//! tenth of the store goes at once beyond what came, and ages count only while the clock is steady.
 
 mod segment_times;
 mod steady_clock;
@@ -13,51 +17,58 @@ use ringmark_decoder::store as files;
 
 use super::error::{StoreError, io_at};
 use super::options::{Retention, StoreOptions};
-use segment_times::Times;
+use segment_times::SegmentTimes;
 pub use steady_clock::Now;
-use steady_clock::Steady;
+use steady_clock::{ClockLook, SteadyClock};
 
-/// The part of a store that may go at once, beyond what came: one over this. A mistake is seen
+/// A store may lose at most one part in this many at once, beyond what came: a mistake is noticed
 /// before all is gone.
-const PART: u64 = 10;
+const PARTS: u64 = 10;
 
-/// What was found and done.
+/// What an enforcement found and did.
 #[derive(Debug, Default)]
 pub(super) struct Enforced {
     /// Segments removed.
     pub(super) removed: u64,
     /// Their bytes.
     pub(super) removed_bytes: u64,
-    /// Bytes of those that are left.
+    /// Bytes of all segments that are left.
     pub(super) bytes: u64,
     pub(super) errors: Vec<StoreError>,
-    /// What people should know.
+    /// Notices for the operator.
     pub(super) notices: Vec<String>,
 }
 
-/// A segment that may go.
+/// A segment that may be removed. The order is that of removal.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    times: Times,
+    times: SegmentTimes,
     path: PathBuf,
     bytes: u64,
 }
 
-/// What is remembered from one look at the store to the next.
+/// What is remembered from one enforcement to the next.
 #[derive(Debug, Default)]
-pub(super) struct Retaining {
-    /// Sizes and times of segments that are not written any more.
-    known: HashMap<PathBuf, (u64, Times)>,
-    steady: Steady,
-    /// Bytes that were left.
-    left: Option<u64>,
-    /// Told that not all went at once.
+pub(super) struct RetentionState {
+    /// Segments that are not written any more.
+    known: HashMap<PathBuf, KnownSegment>,
+    clock: SteadyClock,
+    /// Bytes of all segments that the last enforcement left.
+    left_bytes: Option<u64>,
+    /// The notice that not all could be removed at once was made.
     is_held_back: bool,
 }
 
-impl Retaining {
-    /// Finds what is not kept; `is_written` says that a segment may still change, `remove` removes
-    /// one, or says that it must stay.
+/// A segment whose times need not be read again while it keeps its size.
+#[derive(Debug)]
+struct KnownSegment {
+    bytes: u64,
+    times: SegmentTimes,
+}
+
+impl RetentionState {
+    /// Removes the segments that `options` do not keep, the oldest first. `is_written` says whether
+    /// a segment may still change. `remove` removes one, and returns `false` if it must stay.
     pub(super) fn enforce(
         &mut self,
         options: &StoreOptions,
@@ -69,8 +80,10 @@ impl Retaining {
         let segments = self.segments(options, now, is_written, &mut done);
         let old = self.too_old(options.retention.age, now, &mut done);
         done.bytes = segments.iter().map(|segment| segment.bytes).sum();
-        let came = done.bytes.saturating_sub(self.left.unwrap_or(done.bytes));
-        let most = came + done.bytes / PART;
+        let came = done
+            .bytes
+            .saturating_sub(self.left_bytes.unwrap_or(done.bytes));
+        let most = came + done.bytes / PARTS;
         let mut is_held_back = false;
         for segment in segments {
             let is_old = segment.times.last_ns < old;
@@ -88,7 +101,7 @@ impl Retaining {
                 Err(error) => done.errors.push(error),
             }
         }
-        self.left = Some(done.bytes);
+        self.left_bytes = Some(done.bytes);
         if is_held_back && !self.is_held_back {
             let text = "more than a tenth of the store is beyond --keep-age or --keep-size: it is \
                         removed a tenth at a time; end the collector if that is not meant";
@@ -117,18 +130,19 @@ impl Retaining {
             let Ok(bytes) = fs::metadata(&path).map(|about| about.len()) else {
                 continue;
             };
-            let before = known.remove(&path).filter(|(then, _)| *then == bytes);
+            let before = known.remove(&path).filter(|known| known.bytes == bytes);
             let times = match before {
-                _ if !needs_times => Times::now(now),
-                Some((_, times)) => times,
-                None => match Times::indexed(&path, now) {
-                    None if is_written(&path) => Times::now(now),
-                    None => Times::read(&path, now),
+                _ if !needs_times => SegmentTimes::now(now),
+                Some(known) => known.times,
+                None => match SegmentTimes::indexed(&path, now) {
+                    None if is_written(&path) => SegmentTimes::now(now),
+                    None => SegmentTimes::read(&path, now),
                     Some(times) => times,
                 },
             };
             if times.is_final {
-                let _ = self.known.insert(path.clone(), (bytes, times));
+                let known = KnownSegment { bytes, times };
+                let _ = self.known.insert(path.clone(), known);
             }
             all.push(Candidate { times, path, bytes });
         }
@@ -136,12 +150,13 @@ impl Retaining {
         all
     }
 
-    /// The time before which events are too old; 0: none are, or the clock cannot be believed.
+    /// The time before which events are too old, in ns since 1970; 0: none are, because no age is
+    /// configured or the clock is not steady.
     fn too_old(&mut self, age: Option<Duration>, now: Now, done: &mut Enforced) -> u64 {
         let Some(age) = age else {
             return 0;
         };
-        let (is_steady, notice) = self.steady.look(now, age);
+        let ClockLook { is_steady, notice } = self.clock.look(now, age);
         done.notices.extend(notice);
         let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
         if is_steady {
@@ -153,7 +168,7 @@ impl Retaining {
 }
 
 impl Enforced {
-    /// A segment is gone.
+    /// Counts a segment that was removed, and makes a notice of it.
     fn count(&mut self, segment: &Candidate, options: &StoreOptions, is_old: bool) {
         self.bytes -= segment.bytes;
         self.removed += 1;
@@ -179,6 +194,7 @@ impl Enforced {
     }
 }
 
+/// A time to the second, for notices.
 fn stamp(ns: u64) -> String {
     String::from_utf8_lossy(&Stamper::default().stamp(ns)[..19]).into_owned()
 }
@@ -204,7 +220,7 @@ mod tests {
     struct Days {
         root: PathBuf,
         options: StoreOptions,
-        retaining: Retaining,
+        retaining: RetentionState,
         kept: RefCell<Vec<PathBuf>>,
     }
 
@@ -229,7 +245,7 @@ mod tests {
                 session_bytes: 1 << 20,
                 directory: crate::store::DirectoryOptions::default(),
             };
-            let (retaining, kept) = (Retaining::default(), RefCell::default());
+            let (retaining, kept) = (RetentionState::default(), RefCell::default());
             Self {
                 root,
                 options,

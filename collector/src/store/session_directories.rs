@@ -1,4 +1,7 @@
 //! Where a session's segments lie: in the directory of the day, the service and the host.
+//!
+//! A new segment has the ending `.new` until it is durable, so that after a power loss no segment
+//! is followed by a later one that lacks less.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,13 +15,14 @@ use ringmark_format::Uuid;
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::session::SessionHeader;
 
-use crate::host_clock::now_ns;
+use crate::clock::now_ns;
 use crate::host_name::{NameTooLong, fits, safe};
 
-/// Ending of the name of a file that has none yet.
+/// Ending of a segment that has no name of its own yet.
 const UNNAMED: &str = "new";
 
-/// `DAY/SERVICE/HOST` of a session that begins now.
+/// The directory `DAY/SERVICE/HOST` of a session that begins now. `session` is the content of its
+/// SESSION block.
 ///
 /// # Errors
 /// A name is too long.
@@ -40,12 +44,12 @@ fn today() -> String {
     String::from_utf8_lossy(&Stamper::default().stamp(now_ns())[..10]).into_owned()
 }
 
-/// Where a segment lies until it is durable with all before it, and gets its name.
+/// The path of a segment until it is durable, with all before it, and gets its name.
 pub(super) fn unnamed(segment: &Path) -> PathBuf {
     segment.with_extension(UNNAMED)
 }
 
-/// Removes what a collector left that was killed: nothing in it was acknowledged.
+/// Removes the unnamed files of a collector that was killed: nothing in them was acknowledged.
 pub(super) fn remove_unnamed(root: &Path) -> io::Result<()> {
     let endings = [".new", ".idx.new"];
     let is_left = |file: &Path| endings.iter().any(|e| parse_with(file, e).is_some());
@@ -54,14 +58,16 @@ pub(super) fn remove_unnamed(root: &Path) -> io::Result<()> {
         .try_for_each(fs::remove_file)
 }
 
-/// The directory of every session below a root; sessions of one directory share its name.
+/// The directory of every session in a store. Sessions of one directory share its name: there may
+/// be a million of them.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct SessionDirectories {
     directories: HashSet<Arc<Path>>,
     sessions: HashMap<Uuid, Arc<Path>>,
 }
 
-impl Places {
+impl SessionDirectories {
+    /// The directories in which these segments lie.
     pub(super) fn of_segments(segments: &[PathBuf]) -> Self {
         let mut places = Self::default();
         for file in segments {
@@ -72,6 +78,7 @@ impl Places {
         places
     }
 
+    /// Notes where a session lies.
     pub(super) fn insert(&mut self, session: Uuid, directory: &Path) {
         let known = self.directories.get(directory).cloned();
         let directory = known.unwrap_or_else(|| {
@@ -82,7 +89,7 @@ impl Places {
         self.sessions.insert(session, directory);
     }
 
-    /// Where a session lies; `None` also when its last segment was removed meanwhile.
+    /// The directory of a session; `None`: it is not known, or its last segment was removed.
     pub(super) fn of(&mut self, session: Uuid) -> Option<Arc<Path>> {
         let directory = self.sessions.get(&session)?.clone();
         let has_it = |file: fs::DirEntry| parse(&file.path()).is_some_and(|(of, _)| of == session);

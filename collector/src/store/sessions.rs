@@ -1,4 +1,7 @@
-//! The store as a whole: its sessions, found again and forgotten, and the care of their segments.
+//! The store as a whole: its sessions, opened and forgotten, and the care of their segments.
+//!
+//! A thread may lock the maps while it holds a session. Only [`Store::tidy`] does it the other way
+//! round, with sessions that no other thread has.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -11,100 +14,108 @@ use ringmark_format::Uuid;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::budget::Budget;
-use super::context::Context;
+use super::context::StoreContext;
 use super::error::{StoreError, io_at};
 use super::identity::Identity;
 use super::known_session::check_content;
 use super::options::{StoreOptions, Sync};
-use super::retention::{Now, Retaining};
-use super::session::{Shared, StoredSession};
-use super::session_directories::{self, Places};
+use super::retention::{Now, RetentionState};
+use super::session::{SharedSession, StoredSession};
+use super::session_directories::{self, SessionDirectories};
 use super::{damaged, index, recover};
 use crate::figures::Figures;
 use crate::lock::lock;
 
-/// How long indexes are made at a time.
+/// How long one care of the store makes indexes; the rest is left to the next.
 const INDEX_FOR: Duration = Duration::from_secs(2);
-/// Sessions that can be found at the same time.
+/// Locks for finding sessions. Sessions that share one are found one after the other.
 const FINDING: usize = 64;
 
 /// The store.
 #[derive(Debug)]
 pub struct Store {
-    context: Arc<Context>,
+    context: Arc<StoreContext>,
     identity: Identity,
-    /// Sessions that were met since the collector started.
-    open: Mutex<HashMap<Uuid, Shared>>,
-    /// Where the sessions lie that are not open.
-    places: Mutex<Places>,
-    /// Held while a session is being found: no other thread finds it, too.
+    /// Sessions in memory: a connection uses them, or did so lately.
+    open: Mutex<HashMap<Uuid, SharedSession>>,
+    /// Where the sessions lie that are not in memory.
+    directories: Mutex<SessionDirectories>,
+    /// Held while a session is found or one of its segments removed, so that no two threads find
+    /// it.
     finding: [Mutex<()>; FINDING],
-    retaining: Mutex<Retaining>,
+    retention: Mutex<RetentionState>,
     /// Notices that were not taken yet.
     notices: Mutex<Vec<String>>,
 }
 
 impl Store {
-    /// Opens the store, or makes one.
+    /// Opens the store, or makes one in an empty directory.
     ///
     /// # Errors
-    /// The directory cannot be made or read, holds what no collector made, or another one has it.
+    /// The directory cannot be made or read, holds files that no collector made, or is another
+    /// collector's.
     pub fn open(options: StoreOptions, figures: Arc<Figures>) -> Result<Self, StoreError> {
         let root = options.root.clone();
         let notice = options.directory.prepare(&root)?;
         let identity = Identity::take(&root)?;
         session_directories::remove_unnamed(&root).map_err(io_at("clear", &root))?;
         let segments = files::segments(&root).map_err(io_at("read", &root))?;
-        let places = Places::of_segments(&segments);
+        let directories = SessionDirectories::of_segments(&segments);
         let has_none = |segment: &PathBuf| !files::index_of(segment).exists();
         let unindexed = segments.into_iter().filter(has_none).collect();
         let budget = Budget::new(options.session_bytes, figures.clone());
         Ok(Self {
-            context: Arc::new(Context {
+            context: Arc::new(StoreContext {
                 options,
                 figures,
                 budget,
                 unindexed: Mutex::new(unindexed),
                 damaged: Mutex::default(),
-                people: OnceLock::new(),
+                notices: OnceLock::new(),
             }),
             identity,
             open: Mutex::default(),
-            places: Mutex::new(places),
+            directories: Mutex::new(directories),
             finding: std::array::from_fn(|_| Mutex::default()),
-            retaining: Mutex::default(),
+            retention: Mutex::default(),
             notices: Mutex::new(notice.into_iter().collect()),
         })
     }
 
-    /// Where people are told of damage from now on.
-    pub(crate) fn tell(&self, people: UnboundedSender<String>) {
-        let _ = self.context.people.set(people);
+    /// Sends notices about damage there from now on. Only the first call counts.
+    pub(crate) fn send_notices_to(&self, notices: UnboundedSender<String>) {
+        let _ = self.context.notices.set(notices);
     }
 
-    /// Identity of the store.
+    /// Identity of the store, which WELCOME tells streamers.
     #[must_use]
     pub fn id(&self) -> [u8; 16] {
         self.identity.id
     }
 
-    /// When data is durable.
+    /// When data counts as durable.
     #[must_use]
     pub fn sync(&self) -> Sync {
         self.context.options.sync
     }
 
-    /// Memory that the sessions of one connection may take, bytes.
+    /// Memory that the sessions of one connection may take, in bytes.
     #[must_use]
     pub fn share(&self) -> u64 {
         self.context.options.session_bytes / 8
     }
 
-    /// A host announces a session with the content of its SESSION block. May read its files.
+    /// The session that a host announces with this content of SESSION. If it is not in memory it is
+    /// read from its files, which takes time.
     ///
     /// # Errors
-    /// It is another host's, contradicts what is stored, or cannot be read or remembered.
-    pub fn session(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<Shared, StoreError> {
+    /// It is another host's, contradicts what is stored, cannot be read, or takes too much memory.
+    pub fn session(
+        &self,
+        uuid: Uuid,
+        host: &str,
+        content: &[u8],
+    ) -> Result<SharedSession, StoreError> {
         let _alone = self.alone(uuid);
         let open = lock(&self.open).get(&uuid).cloned();
         let open = match open {
@@ -134,18 +145,19 @@ impl Store {
         Ok(shared)
     }
 
-    /// A session whose sync failed is found again, with what is durable of it.
-    fn give_up(&self, uuid: Uuid, session: &Shared) -> Result<(), StoreError> {
+    /// Forgets a session whose sync failed, so that it is found again with what is durable of it.
+    fn give_up(&self, uuid: Uuid, session: &SharedSession) -> Result<(), StoreError> {
         let mut session = lock(session);
         session.give_up()?;
-        lock(&self.places).insert(uuid, &session.place());
+        lock(&self.directories).insert(uuid, &session.place());
         drop(lock(&self.open).remove(&uuid));
         Ok(())
     }
 
+    /// Finds a session in its files, or makes a new one.
     fn find(&self, uuid: Uuid, host: &str, content: &[u8]) -> Result<StoredSession, StoreError> {
         check_content(uuid, content)?;
-        let place = lock(&self.places).of(uuid);
+        let place = lock(&self.directories).of(uuid);
         if let Some(directory) = place
             && let Some(found) = recover::session(uuid, &directory, content, &self.context)?
         {
@@ -154,29 +166,30 @@ impl Store {
         let directory =
             session_directories::directory(host, content).map_err(|long| StoreError::Protocol {
                 session: uuid,
-                what: long.to_string(),
+                source: long.into(),
             })?;
         let directory = self.context.options.root.join(directory);
         StoredSession::new(uuid, host, directory, content, &self.context)
     }
 
-    /// Closes old segments and removes what retention does not keep.
+    /// Cares for the store: closes old segments, makes indexes, and removes what retention does not
+    /// keep. Returns what failed.
     pub fn tidy(&self) -> Vec<StoreError> {
         self.tidy_at(Now::read())
     }
 
-    /// The same at another moment: for tests.
+    /// As [`Store::tidy`], at another moment: for tests.
     #[doc(hidden)]
     pub fn tidy_at(&self, now: Now) -> Vec<StoreError> {
-        let sessions: Vec<Shared> = lock(&self.open).values().cloned().collect();
+        let sessions: Vec<SharedSession> = lock(&self.open).values().cloned().collect();
         for session in sessions {
             lock(&session).rotate_if_old();
         }
         self.forget_idle();
-        // Ages are read from them.
+        // Before retention, which reads the times of events from them.
         let mut errors = self.make_indexes();
         let pending: HashSet<PathBuf> = lock(&self.context.unindexed).iter().cloned().collect();
-        let enforced = lock(&self.retaining).enforce(
+        let enforced = lock(&self.retention).enforce(
             &self.context.options,
             now,
             |segment| pending.contains(segment) || self.is_used(segment),
@@ -191,28 +204,28 @@ impl Store {
         errors
     }
 
-    /// Notices since they were taken last.
+    /// Notices for the operator since the last call.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.notices))
     }
 
-    /// Whether a segment is written, or was not acknowledged.
+    /// Whether a segment is being written, or holds what was not acknowledged.
     fn is_used(&self, segment: &Path) -> bool {
-        files::parse(segment).is_some_and(|(of, _)| self.asked(of, |s| s.has_use_for(segment)))
+        files::parse(segment).is_some_and(|(of, _)| self.ask(of, |s| s.has_use_for(segment)))
     }
 
-    /// Removes a segment, unless it is written or was not acknowledged; returns whether it is gone.
-    /// Its session may come back at any time: it is not found while this runs.
+    /// Removes a segment, unless it is still used; returns whether it was removed. A connection may
+    /// ask for its session at any time, so the session cannot be found while this runs.
     fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
         let Some((uuid, _)) = files::parse(segment) else {
             return Ok(false);
         };
         let _alone = self.alone(uuid);
-        if self.asked(uuid, |session| session.has_use_for(segment)) {
+        if self.ask(uuid, |session| session.has_use_for(segment)) {
             return Ok(false);
         }
         fs::remove_file(segment).map_err(io_at("remove", segment))?;
-        // Beside it lie its index, and perhaps copies of what was cut off.
+        // Next to it lie its index, and perhaps copies of what was cut off.
         let _ = fs::remove_file(files::index_of(segment));
         let copies = damaged::remove_copies(segment);
         Figures::add(&self.context.figures.damaged_removed_total, copies);
@@ -220,27 +233,27 @@ impl Store {
         Ok(true)
     }
 
-    /// What an open session answers; `false` of any other.
-    fn asked(&self, uuid: Uuid, ask: impl FnOnce(&StoredSession) -> bool) -> bool {
+    /// What a session in memory answers; `false` for any other.
+    fn ask(&self, uuid: Uuid, ask: impl FnOnce(&StoredSession) -> bool) -> bool {
         let open = lock(&self.open).get(&uuid).cloned();
         open.is_some_and(|session| ask(&lock(&session)))
     }
 
-    /// Keeps other threads from finding this session while it is held.
+    /// Keeps other threads from finding this session while the guard is held.
     fn alone(&self, uuid: Uuid) -> MutexGuard<'_, ()> {
         lock(&self.finding[uuid.0[0] as usize % FINDING])
     }
 
-    /// Makes indexes of closed segments for a while; what is left comes next time.
+    /// Makes indexes of closed segments, for [`INDEX_FOR`] at most.
     fn make_indexes(&self) -> Vec<StoreError> {
         let (begun, mut errors, mut unnamed) = (Instant::now(), Vec::new(), Vec::new());
         while begun.elapsed() < INDEX_FOR {
             let Some(segment) = lock(&self.context.unindexed).pop() else {
                 break;
             };
-            // One that is written again comes again when it is closed.
+            // A segment that is written again will come again when it is closed.
             let of = files::parse(&segment).map(|(uuid, _)| uuid);
-            let is_written = of.is_some_and(|of| self.asked(of, |s| s.writes(&segment)));
+            let is_written = of.is_some_and(|of| self.ask(of, |s| s.writes(&segment)));
             if is_written {
                 continue;
             }
@@ -254,13 +267,12 @@ impl Store {
                 }
             }
         }
-        // Those that have no name yet come next time.
+        // Segments without their names are left to the next call.
         lock(&self.context.unindexed).extend(unnamed);
         errors
     }
 
-    /// Sessions that no connection speaks of any more take no memory: they are found again in
-    /// their files.
+    /// Forgets the sessions that no connection uses: they can be found again in their files.
     fn forget_idle(&self) {
         let mut open = lock(&self.open);
         open.retain(|uuid, session| {
@@ -272,7 +284,7 @@ impl Store {
                 return true;
             }
             if session.is_stored() {
-                lock(&self.places).insert(*uuid, &session.place());
+                lock(&self.directories).insert(*uuid, &session.place());
                 lock(&self.context.unindexed).extend(session.current());
             }
             false

@@ -1,5 +1,8 @@
-//! The directory of a store: whether it is one, who may look into it, and how directories and files
-//! come into being there.
+//! The directory of a store: whether it is one, who may read it, and how directories and files are
+//! made in it.
+//!
+//! Traces hold what programs log, so other users are kept out. A directory with other files in it
+//! is not made a store without a request: retention would remove files there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -8,15 +11,15 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::store::ID_FILE;
 
-use super::error::{StoreError, io_at};
+use super::error::{NotAStore, StoreError, io_at};
 use super::identity::is_blank;
 
 /// What a collector may do with the directory that it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DirectoryOptions {
-    /// One with other files in it may become a store.
+    /// A directory with other files in it may become a store.
     pub init: bool,
-    /// Its group may read the store.
+    /// The directory's group may read the store.
     pub group_readable: bool,
 }
 
@@ -29,27 +32,26 @@ impl DirectoryOptions {
         if self.group_readable { 0o640 } else { 0o600 }
     }
 
-    /// Makes the directory of a store if there is none; what people should know of it.
+    /// Makes the directory of a store if there is none, and keeps other users out. Returns a notice
+    /// if the directory was open to them.
     ///
     /// # Errors
-    /// It holds what no collector made, or cannot be made.
+    /// It holds files that no collector made, or cannot be made.
     pub(super) fn prepare(self, root: &Path) -> Result<Option<String>, StoreError> {
         let is_made = make_root(root).map_err(io_at("create", root))?;
         let is_store = || root.join(ID_FILE).symlink_metadata().is_ok();
         let is_blank = is_blank(root).map_err(io_at("read", root))?;
-        // Another collector may have made it meanwhile: its identity is the first thing in it.
+        // Asked last: another collector may be making the store now, its identity first.
         if !(is_blank || self.init || is_store()) {
-            let what = "found files and no store.id, expected a store or an empty directory; \
-                        name another one, or make it a store with --init (what is there stays)";
             return Err(StoreError::NotOurs {
                 path: root.to_owned(),
-                what: what.to_owned(),
+                source: NotAStore::OtherFiles,
             });
         }
         self.close(root, is_made).map_err(io_at("look at", root))
     }
 
-    /// Keeps other users out of the store.
+    /// Gives the directory its mode. A directory that we made gets no notice.
     fn close(self, root: &Path, is_made: bool) -> io::Result<Option<String>> {
         let mode = fs::metadata(root)?.mode() & 0o7777;
         let wanted = self.directory_mode();
@@ -73,7 +75,7 @@ impl DirectoryOptions {
         })
     }
 
-    /// Makes a directory of the store, and those above it.
+    /// Makes a directory of the store, and those above it, with the store's mode.
     pub(super) fn make_directory(self, path: &Path) -> io::Result<()> {
         let made = match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -84,20 +86,20 @@ impl DirectoryOptions {
             made => made,
         };
         match made {
-            // The umask had its say.
+            // The umask may have taken bits away.
             Ok(()) => fs::set_permissions(path, Permissions::from_mode(self.directory_mode())),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Creates a file that is not there, to write to.
+    /// Creates a new file with the store's mode.
     pub(super) fn create(self, path: &Path) -> io::Result<File> {
         create(path, self.file_mode())
     }
 }
 
-/// Creates a file that is not there, whatever the umask.
+/// Creates a new file with exactly this mode, independent of the umask.
 pub(super) fn create(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).mode(mode).open(path)?;
@@ -105,7 +107,7 @@ pub(super) fn create(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes a file that may not be there. Whose it is must be known by its name.
+/// Removes a file that an earlier collector may have left; its name says that it is ours.
 pub(super) fn remove_left(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -113,7 +115,7 @@ pub(super) fn remove_left(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a directory and those above it, on the disk when this returns: whether it was not there.
+/// Makes a directory and those above it, durably; returns whether it was not there before.
 fn make_root(root: &Path) -> io::Result<bool> {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let missing = root.ancestors().take_while(|p| named(p) && !p.exists());
@@ -125,7 +127,7 @@ fn make_root(root: &Path) -> io::Result<bool> {
             made => made?,
         }
         let above = path.parent().filter(named);
-        // One that may not be read cannot be synced either.
+        // A directory that may not be read cannot be synced either.
         if let Ok(above) = File::open(above.unwrap_or(Path::new("."))) {
             above.sync_all()?;
         }

@@ -1,4 +1,7 @@
-//! Files and names that were written and may not be on the disk.
+//! Files and names that were written and may not be durable.
+//!
+//! New files get their names here, in the order in which they were begun, each once it is durable.
+//! So after a power loss only the last file with a name may lack something.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,36 +11,49 @@ use std::sync::Arc;
 use super::error::{StoreError, io_at};
 use super::session_directories;
 
-/// What was written and may not be on the disk.
+/// What was written and may not be durable.
 #[derive(Debug, Default)]
 pub(super) struct Unsynced {
-    /// With the bytes of each before what was written to it.
-    files: Vec<(Arc<File>, u64)>,
-    /// New files that have no name yet, or whose names may not be there.
+    files: Vec<UnsyncedFile>,
+    /// The final names of new files, which they do not have yet.
     names: Vec<PathBuf>,
 }
 
+/// A file that was written.
+#[derive(Debug)]
+struct UnsyncedFile {
+    file: Arc<File>,
+    /// Its first bytes that are durable, or were found: what is cut back to if a sync fails.
+    bytes_before: u64,
+}
+
 impl Unsynced {
-    /// Adds a file that is written, or was found with these bytes.
-    pub(super) fn writing(&mut self, file: &Arc<File>, bytes: u64) {
-        if !self.files.iter().any(|(known, _)| Arc::ptr_eq(known, file)) {
-            self.files.push((file.clone(), bytes));
+    /// Adds a file that is being written, or was found; it has `bytes_before` bytes now.
+    pub(super) fn add_file(&mut self, file: &Arc<File>, bytes_before: u64) {
+        let is_it = |known: &UnsyncedFile| Arc::ptr_eq(&known.file, file);
+        if !self.files.iter().any(is_it) {
+            let file = file.clone();
+            self.files.push(UnsyncedFile { file, bytes_before });
         }
     }
 
-    pub(super) fn named(&mut self, path: PathBuf) {
+    /// Adds the name that a new file will get.
+    pub(super) fn add_name(&mut self, path: PathBuf) {
         self.names.push(path);
     }
 
+    /// Whether everything is durable.
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.names.is_empty()
     }
 
-    /// A new file gets its name when it is on the disk, and with it what was written before: after
-    /// a loss of power only the last one that has a name may lack something.
+    /// Makes the files durable, then gives new ones their names.
+    ///
+    /// # Errors
+    /// What `fsync` or `rename` said.
     pub(super) fn sync(&self, root: &Path) -> Result<(), StoreError> {
-        for (file, _) in &self.files {
-            file.sync_data().map_err(io_at("sync", root))?;
+        for written in &self.files {
+            written.file.sync_data().map_err(io_at("sync", root))?;
         }
         for name in &self.names {
             fs::rename(session_directories::unnamed(name), name).map_err(io_at("name", name))?;
@@ -46,27 +62,31 @@ impl Unsynced {
         Ok(())
     }
 
-    /// Cuts files to what they were before. What was found in a file stays.
+    /// Cuts the files back to what they held before. What was found in a file stays.
+    ///
+    /// # Errors
+    /// A file cannot be cut.
     pub(super) fn cut(&self, root: &Path) -> Result<(), StoreError> {
-        let mut cut = self
-            .files
-            .iter()
-            .map(|(file, bytes)| match file.metadata() {
-                Ok(about) if about.len() <= *bytes => Ok(()),
-                _ => file.set_len(*bytes),
-            });
+        let mut cut = self.files.iter().map(|written| {
+            let bytes = written.bytes_before;
+            match written.file.metadata() {
+                Ok(about) if about.len() <= bytes => Ok(()),
+                _ => written.file.set_len(bytes),
+            }
+        });
         cut.try_for_each(|cut| cut.map_err(io_at("cut", root)))
     }
 
-    /// Adds what was written later.
-    pub(super) fn then(&mut self, later: Self) {
-        let files = later.files.iter();
-        files.for_each(|(file, bytes)| self.writing(file, *bytes));
+    /// Adds what was written later than this.
+    pub(super) fn append(&mut self, later: Self) {
+        for written in &later.files {
+            self.add_file(&written.file, written.bytes_before);
+        }
         self.names.extend(later.names);
     }
 }
 
-/// Returns when a new file's name is on the disk.
+/// Makes a new file's name durable, and those of the directories above it.
 fn sync_name(path: &Path, root: &Path) -> io::Result<()> {
     let mut directory = path.parent();
     while let Some(here) = directory {

@@ -210,8 +210,8 @@ impl SessionDrain {
         self.slots.get(slot as usize)?.page_offset(page)
     }
 
-    /// Goes on with a pass over all slots, or begins one: copies what is committed in open pages. It
-    /// is to be called when the pass of [`SessionDrain::fill`] is done.
+    /// Goes on with a pass over all slots, or begins one: copies what is committed in open pages.
+    /// It is to be called when the pass of [`SessionDrain::fill`] is done.
     ///
     /// # Errors
     /// As [`SessionDrain::fill`].
@@ -228,8 +228,8 @@ impl SessionDrain {
         self.pass_open(batch, SlotReader::take_news)
     }
 
-    /// As [`SessionDrain::fill_open`], but takes only pages that the last such pass found open, too,
-    /// and that have changed since they were taken: those of threads that write little.
+    /// As [`SessionDrain::fill_open`], but takes only pages that the last such pass found open,
+    /// too, and that have changed since they were taken: those of threads that write little.
     ///
     /// # Errors
     /// As [`SessionDrain::fill`].

@@ -1,8 +1,8 @@
 //! One page, copied out of a ring into a batch.
 //!
-//! A page may change while it is copied: its writer goes on in an open page, and in overwrite mode it
-//! reuses any page. The functions of [`ringmark_ring::observe`] check the page's number before and
-//! after the copy; what changed is reported as not there.
+//! A page may change while it is copied: its writer goes on in an open page, and in overwrite mode
+//! it reuses any page. The functions of [`ringmark_ring::observe`] check the page's number before
+//! and after the copy; what changed is reported as not there.
 
 use ringmark_format::codec::{crc32, write};
 use ringmark_format::page::PageHeader;

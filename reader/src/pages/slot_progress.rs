@@ -1,7 +1,7 @@
 //! How far a slot was taken.
 //!
-//! Two positions: a page is *taken* when it is in a batch, and *written* when the batch has left this
-//! process for good. A failed write goes back from the first to the second.
+//! Two positions: a page is *taken* when it is in a batch, and *written* when the batch has left
+//! this process for good. A failed write goes back from the first to the second.
 
 /// How far a slot was taken, written and skipped, in pages since its first claim.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -127,7 +127,8 @@ impl SlotReader {
         std::mem::take(&mut self.fullest)
     }
 
-    /// The pages that the slot has now. `None`: it has no ring, or one whose geometry is impossible.
+    /// The pages that the slot has now. `None`: it has no ring, or one whose geometry is
+    /// impossible.
     ///
     /// *produced* is loaded before the state. If the state then says "ended", the claim that
     /// published page `produced - 1` has ended, and that page is sealed, too.

@@ -186,8 +186,8 @@ fn due(last: &mut Option<Instant>, every: Duration) -> bool {
     due
 }
 
-/// File name of a session's dump: `<service or process>-<pid>-<first 8 digits of the uuid>.rmk`. The
-/// name comes from the traced process, so only harmless characters of it are kept.
+/// File name of a session's dump: `<service or process>-<pid>-<first 8 digits of the uuid>.rmk`.
+/// The name comes from the traced process, so only harmless characters of it are kept.
 #[must_use]
 pub fn dump_name(session: &Session) -> String {
     let harmless = |c: char| {

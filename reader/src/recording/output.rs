@@ -1,7 +1,7 @@
 //! Where a dump goes: a file or a pipe, written in whole batches.
 //!
-//! What lies before a failed batch is a valid dump: a target is cut back to the last whole block. The
-//! files of a rotating dump are renamed, never copied.
+//! What lies before a failed batch is a valid dump: a target is cut back to the last whole block.
+//! The files of a rotating dump are renamed, never copied.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -174,8 +174,8 @@ impl Output {
         Ok(Self::new(Box::new(DumpFile(file)), &name, durability))
     }
 
-    /// Creates the file at `path` with the first bytes that are written. A file with content that is
-    /// there then gets the ending `.old`; an output that writes nothing replaces nothing.
+    /// Creates the file at `path` with the first bytes that are written. A file with content that
+    /// is there then gets the ending `.old`; an output that writes nothing replaces nothing.
     #[must_use]
     pub fn replacing(path: &Path, durability: Durability) -> Self {
         let target = Replacement {
@@ -189,7 +189,8 @@ impl Output {
         Self::new(Box::new(target), &path.display().to_string(), durability)
     }
 
-    /// An output to standard output. It bypasses the buffer that the standard library keeps for text.
+    /// An output to standard output. It bypasses the buffer that the standard library keeps for
+    /// text.
     ///
     /// # Errors
     /// What `dup` said.
@@ -273,7 +274,8 @@ fn write_whole(target: &mut dyn Target, mut rest: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The files of a rotating dump: `PATH` is being written, `PATH.1` is the file before it, and so on.
+/// The files of a rotating dump: `PATH` is being written, `PATH.1` is the file before it, and so
+/// on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
     /// Size at which a file is closed, in bytes.

@@ -1,8 +1,8 @@
 //! The recorder: follows sessions, writes their pages, and only then releases them.
 //!
 //! One thread does everything in passes: look for new sessions, move what is sealed in each, write
-//! counters when due, wait. How long it waits follows from how full the rings were found. `pages.rs`
-//! has the moving of pages, `ending.rs` the ends of sessions and of the recording.
+//! counters when due, wait. How long it waits follows from how full the rings were found.
+//! `pages.rs` has the moving of pages, `ending.rs` the ends of sessions and of the recording.
 
 mod ending;
 mod pages;

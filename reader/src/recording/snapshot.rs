@@ -1,7 +1,7 @@
 //! A snapshot: a validated copy of a session as it is, taken without disturbing it.
 //!
-//! Nothing is released, so a recorder can run at the same time. Pages that the program overwrites while the
-//! snapshot reads are left out and counted, never copied half.
+//! Nothing is released, so a recorder can run at the same time. Pages that the program overwrites
+//! while the snapshot reads are left out and counted, never copied half.
 
 use std::time::{Duration, Instant};
 

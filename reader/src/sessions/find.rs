@@ -1,6 +1,7 @@
 //! Finds ring files: in session directories, and among the files that a process maps.
 //!
-//! Nothing found is trusted: [`Found`] carries what must be true of the file, and opening checks it.
+//! Nothing found is trusted: [`Found`] carries what must be true of the file, and opening checks
+//! it.
 
 use std::fs;
 use std::io;
@@ -18,8 +19,8 @@ use crate::sessions::notes;
 use crate::sessions::pids::processes;
 use crate::sessions::session::{Access, Session};
 
-/// The ring files in one directory, those of dead sessions included. A directory that does not exist
-/// has none.
+/// The ring files in one directory, those of dead sessions included. A directory that does not
+/// exist has none.
 ///
 /// # Errors
 /// The directory is not safe (see [`session_dir::check`]) or cannot be read.

@@ -1,9 +1,9 @@
 //! Sessions: where they are, which are wanted, and what one is.
 //!
-//! The way to a session: [`directories`] and [`pids`] say where to look, [`find`] lists the ring files
-//! there as [`found`] files, and [`session`] maps one. [`selection`] does this for a recording, again
-//! and again; [`directory_changes`] tells it when reading the directories is worth while, and
-//! [`uuid_owners`] keeps sessions that claim one uuid apart.
+//! The way to a session: [`directories`] and [`pids`] say where to look, [`find`] lists the ring
+//! files there as [`found`] files, and [`session`] maps one. [`selection`] does this for a
+//! recording, again and again; [`directory_changes`] tells it when reading the directories is worth
+//! while, and [`uuid_owners`] keeps sessions that claim one uuid apart.
 //!
 //! Over a mapped session: [`info`], its figures; [`lifetime`], whether it was read to its end;
 //! [`pace`], how long to wait for more; [`control`], requests to its process.

@@ -1,7 +1,8 @@
-//! Why a process is not traced: the notes that programs leave, and what keeps sessions from starting.
+//! Why a process is not traced: the notes that programs leave, and what keeps sessions from
+//! starting.
 //!
-//! A program that was configured to be traced and could not start a session leaves a note, `PID.off`,
-//! in the session directory. Nothing is printed into the program's own output.
+//! A program that was configured to be traced and could not start a session leaves a note,
+//! `PID.off`, in the session directory. Nothing is printed into the program's own output.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

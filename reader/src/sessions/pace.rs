@@ -36,7 +36,8 @@ impl Pace {
         self.fullest = self.fullest.max(sealed);
     }
 
-    /// Waits before the next pass; a process of these sessions that ends, or a signal, ends the wait.
+    /// Waits before the next pass; a process of these sessions that ends, or a signal, ends the
+    /// wait.
     pub(crate) fn wait<'a>(&mut self, sessions: impl Iterator<Item = &'a Session>) {
         self.adapt();
         let mut wait = self.wait;

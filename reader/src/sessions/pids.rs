@@ -1,4 +1,5 @@
-//! What `/proc` says about processes: their numbers in pid namespaces, and the locks that they hold.
+//! What `/proc` says about processes: their numbers in pid namespaces, and the locks that they
+//! hold.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,8 +13,8 @@ pub(crate) fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The pid in our namespace of the process that is `pid` in the namespace with this inode. `None`: it
-/// is gone, or out of sight.
+/// The pid in our namespace of the process that is `pid` in the namespace with this inode. `None`:
+/// it is gone, or out of sight.
 pub(crate) fn pid_here(pid: u32, pid_namespace: u64) -> Option<u32> {
     if pid_namespace == identity::own_pid_namespace() {
         return Some(pid);

@@ -103,7 +103,8 @@ impl Finder {
     /// all sessions, are left to [`Finder::look`].
     ///
     /// # Errors
-    /// A session selected by pid or path is not there or cannot be opened, or no directory is usable.
+    /// A session selected by pid or path is not there or cannot be opened, or no directory is
+    /// usable.
     pub(crate) fn first(&mut self) -> Result<Vec<Session>, ReaderError> {
         let places = match &self.selection {
             Selection::Pid(pid) => find::by_pid(*pid)?,

@@ -1,7 +1,8 @@
 //! One session: its mapped ring file, whether its process lives, and who may consume it.
 //!
-//! The file may be any other process's, and its writer may be gone, broken or hostile. The header is
-//! validated once, when the file is mapped; what changes later is read through the ring's own views.
+//! The file may be any other process's, and its writer may be gone, broken or hostile. The header
+//! is validated once, when the file is mapped; what changes later is read through the ring's own
+//! views.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -106,8 +107,8 @@ impl Session {
     }
 
     /// Takes the consumer's lock, if the session was opened for that. A discard session has one
-    /// consumer, which holds it alone. Readers of an overwrite session share it: while one holds it,
-    /// no other process removes the file.
+    /// consumer, which holds it alone. Readers of an overwrite session share it: while one holds
+    /// it, no other process removes the file.
     fn exclude_others(&self) -> Result<(), ReaderError> {
         if self.access != Access::Consume {
             return Ok(());
@@ -122,8 +123,8 @@ impl Session {
         let hold = || lock::hold_exclusive(file, at);
         let Err(_) = hold() else { return Ok(()) };
         let holder = holder_of(file);
-        // The holder was gone before it could be named: for example a process that the last recorder
-        // forked, and that closed its files at exec.
+        // The holder was gone before it could be named: for example a process that the last
+        // recorder forked, and that closed its files at exec.
         if holder.is_none() && hold().is_ok() {
             return Ok(());
         }
@@ -166,8 +167,8 @@ impl Session {
         about.map_or_else(|_| FileId::default(), |about| FileId::of(&about))
     }
 
-    /// Gives the session a uuid made of the claimed one and its file's identity. Another file claims
-    /// the same uuid, and the events of both must stay apart.
+    /// Gives the session a uuid made of the claimed one and its file's identity. Another file
+    /// claims the same uuid, and the events of both must stay apart.
     pub(crate) fn set_apart(&mut self) {
         let FileId { device, inode } = self.file_id();
         let claimed = u128::from_le_bytes(self.uuid.0);
@@ -234,8 +235,8 @@ impl Session {
         self.dead.load(Ordering::Relaxed)
     }
 
-    /// As [`Session::ended`], but for a process that can be seen as of the last [`wait_for_end`]: no
-    /// system call.
+    /// As [`Session::ended`], but for a process that can be seen as of the last [`wait_for_end`]:
+    /// no system call.
     pub(crate) fn has_ended_by_now(&self) -> bool {
         self.ring.closed() || self.is_known_dead() || self.pidfd.is_none() && self.process_ended()
     }
@@ -262,8 +263,8 @@ impl Session {
         self.holder.store(known.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Whether our clocks are the session's. Those of another boot or time namespace are not; a clock
-    /// sample of ours would then move the session's events in time.
+    /// Whether our clocks are the session's. Those of another boot or time namespace are not; a
+    /// clock sample of ours would then move the session's events in time.
     #[must_use]
     pub fn shares_clocks(&self) -> bool {
         self.shares_clocks
@@ -312,8 +313,9 @@ impl Session {
         Ok(())
     }
 
-    /// Checks that nothing was read beyond the end of a truncated file, in a process that is guarded
-    /// ([`ringmark_ring::guard`]). It is to be called after reading, before what was read is used.
+    /// Checks that nothing was read beyond the end of a truncated file, in a process that is
+    /// guarded ([`ringmark_ring::guard`]). It is to be called after reading, before what was read
+    /// is used.
     ///
     /// # Errors
     /// As [`Session::check_size`].
@@ -396,8 +398,8 @@ fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     alive.then_some(pidfd)
 }
 
-/// As [`Session::shares_clocks`]. The time namespace of a process that is gone or out of sight cannot
-/// be read. Then the session's own samples decide, as precisely as its nominal rate allows.
+/// As [`Session::shares_clocks`]. The time namespace of a process that is gone or out of sight
+/// cannot be read. Then the session's own samples decide, as precisely as its nominal rate allows.
 fn shares_clocks(ring: &RingFile, is_seen: bool) -> bool {
     const TOLERANCE_NS: u64 = 1_000_000_000;
     let (header, clock) = (&ring.geometry().header, ring.geometry().clock);
@@ -424,8 +426,8 @@ fn nominal_ns(header: &SessionHeader, tick: u64) -> u64 {
 }
 
 /// Waits until the process of one of these sessions ends, a signal arrives, or `time` has passed.
-/// [`Session::has_ended_by_now`] then knows which have ended. Sessions whose end was known before are
-/// left out: they would end every wait at once.
+/// [`Session::has_ended_by_now`] then knows which have ended. Sessions whose end was known before
+/// are left out: they would end every wait at once.
 pub(crate) fn wait_for_end<'a>(sessions: impl Iterator<Item = &'a Session>, time: Duration) {
     let seen = sessions.filter(|session| !session.is_known_dead());
     let (seen, mut fds): (Vec<_>, Vec<_>) = seen

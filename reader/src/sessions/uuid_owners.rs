@@ -1,7 +1,7 @@
 //! Keeps sessions apart that claim one uuid.
 //!
-//! A ring file is written by any program of the user, and a copied or hostile one may carry the uuid
-//! of another session. Under one uuid a decoder would mix the events of both.
+//! A ring file is written by any program of the user, and a copied or hostile one may carry the
+//! uuid of another session. Under one uuid a decoder would mix the events of both.
 
 use std::collections::HashMap;
 

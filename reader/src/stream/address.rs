@@ -63,8 +63,8 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Whether other hosts could read or forge what is sent: plain TCP beyond this host. The name is
-    /// looked up; one that cannot be counts as exposed.
+    /// Whether other hosts could read or forge what is sent: plain TCP beyond this host. The name
+    /// is looked up; one that cannot be counts as exposed.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         let Self::Tcp(place) = self else { return false };

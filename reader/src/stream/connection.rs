@@ -1,7 +1,7 @@
 //! A connection to a collector, as its protocol sees it: greeting, credit, acknowledgements, PINGs.
 //!
-//! Positions count the bytes of blocks since the connection began; messages do not count. The collector
-//! gives credit up to some position, and acknowledges what is durable up to another one.
+//! Positions count the bytes of blocks since the connection began; messages do not count. The
+//! collector gives credit up to some position, and acknowledges what is durable up to another one.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};

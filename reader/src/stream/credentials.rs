@@ -14,8 +14,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::secret_file::{self, CredentialsError, CredentialsFault};
 
-/// A CA, and a certificate with its key. Only TLS 1.3 is spoken, both sides show certificates, and no
-/// connection resumes an earlier one: a certificate that has expired ends with its connection.
+/// A CA, and a certificate with its key. Only TLS 1.3 is spoken, both sides show certificates, and
+/// no connection resumes an earlier one: a certificate that has expired ends with its connection.
 #[derive(Clone)]
 pub struct Credentials {
     as_streamer: Arc<ClientConfig>,
@@ -34,8 +34,8 @@ impl Credentials {
     /// Reads PEM files: the CA whose certificates are trusted, our certificate, and its key.
     ///
     /// # Errors
-    /// A file cannot be read or holds something else, other users may read the key, or it is not the
-    /// certificate's.
+    /// A file cannot be read or holds something else, other users may read the key, or it is not
+    /// the certificate's.
     pub fn load(ca: &Path, cert: &Path, key: &Path) -> Result<Self, CredentialsError> {
         let in_ca = |source| CredentialsFault::Tls(source).in_file(ca);
         let mut roots = RootCertStore::empty();

@@ -1,7 +1,7 @@
 //! Batches in flight: sent to the collector, and not known to be durable.
 //!
-//! The collector acknowledges bytes of the connection, in order. Each batch is kept with the position
-//! of its last byte, so an acknowledgement says which pages may be released.
+//! The collector acknowledges bytes of the connection, in order. Each batch is kept with the
+//! position of its last byte, so an acknowledgement says which pages may be released.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

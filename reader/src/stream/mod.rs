@@ -1,14 +1,14 @@
 //! Streams: pages sent to a collector, and released once it has said that they are durable.
 //!
-//! The way of a page: [`Streamer`] finds sessions. Each `streamed_session` fills batches from its drain
-//! and hands them to `outgoing`, which sends them over a `connection` and notes them as
+//! The way of a page: [`Streamer`] finds sessions. Each `streamed_session` fills batches from its
+//! drain and hands them to `outgoing`, which sends them over a `connection` and notes them as
 //! `in_flight`. The connection turns messages into bytes for the `wire`, and that writes them to a
-//! `socket`, plain or through TLS (`tls_socket`). When the collector acknowledges bytes, the batches
-//! in flight say which pages that releases.
+//! `socket`, plain or through TLS (`tls_socket`). When the collector acknowledges bytes, the
+//! batches in flight say which pages that releases.
 //!
 //! A page takes another way while the collector is away or slow: to a file of the `spill`, which
-//! releases it at once, and later from there to the connection. A page may also go from the ring file
-//! to the socket without a copy (`zero_copy`).
+//! releases it at once, and later from there to the connection. A page may also go from the ring
+//! file to the socket without a copy (`zero_copy`).
 
 mod address;
 mod connection;

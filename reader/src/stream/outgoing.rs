@@ -16,8 +16,8 @@ use crate::pages::batch::{Batch, fits};
 use crate::pages::drain::{SchemaPiece, SessionDrain};
 use crate::recording::dump::Codec;
 
-/// Least credit with which a batch is begun, in bytes: enough for a page of any size, its schema, and
-/// counters.
+/// Least credit with which a batch is begun, in bytes: enough for a page of any size, its schema,
+/// and counters.
 const CREDIT_MIN: u64 = 2 << 20;
 
 /// What a session needs to send blocks; lent by the streamer for one step.

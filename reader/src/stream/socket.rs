@@ -88,8 +88,8 @@ impl FileRange {
     }
 }
 
-/// Sends what the socket takes now of `bytes`; the system may hold them until more follow, which the
-/// caller sends at once.
+/// Sends what the socket takes now of `bytes`; the system may hold them until more follow, which
+/// the caller sends at once.
 pub(super) fn send_more(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     match send(to, bytes, flags) {
@@ -113,8 +113,8 @@ pub(super) fn poll_for(fd: BorrowedFd<'_>, events: PollFlags, most: Duration) ->
     }
 }
 
-/// A TCP connection to the first address of `place` that answers. It does not block, and sends small
-/// messages at once.
+/// A TCP connection to the first address of `place` that answers. It does not block, and sends
+/// small messages at once.
 pub(super) fn connect_tcp(place: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for at in place.to_socket_addrs()? {

@@ -1,9 +1,10 @@
-//! Pages that wait on disk for a collector that is away or slow: `DIR/SESSION.N.rmk`, each file a dump
-//! of its own.
+//! Pages that wait on disk for a collector that is away or slow: `DIR/SESSION.N.rmk`, each file a
+//! dump of its own.
 //!
-//! Pages are released to their program when they are in a file, not when the file is durable. They then
-//! outlive this process, as they did in the ring file, and like there not a power loss. A file is
-//! removed when the collector has all of it. A file that no streamer made is neither sent nor removed.
+//! Pages are released to their program when they are in a file, not when the file is durable. They
+//! then outlive this process, as they did in the ring file, and like there not a power loss. A file
+//! is removed when the collector has all of it. A file that no streamer made is neither sent nor
+//! removed.
 //!
 //! How the collector's RESUME and the files fit together is the business of the
 //! [`StreamedSession`](super::streamed_session::StreamedSession).

@@ -5,9 +5,10 @@
 //!  └──────────────── the connection was lost: from any stage ────────────────────────┘
 //! ```
 //!
-//! The collector says in RESUME what it has, so nothing here survives a connection but the rings and
-//! the files on disk. Pages leave the rings in three ways: the collector acknowledged them, they were
-//! moved to disk ([`to_spill`]), or they were found on disk already when the session was met.
+//! The collector says in RESUME what it has, so nothing here survives a connection but the rings
+//! and the files on disk. Pages leave the rings in three ways: the collector acknowledged them,
+//! they were moved to disk ([`to_spill`]), or they were found on disk already when the session was
+//! met.
 
 mod mapped;
 mod pass;

@@ -1,8 +1,10 @@
-//! Follows sessions and sends their pages to a collector, over a new connection whenever one is lost.
+//! Follows sessions and sends their pages to a collector, over a new connection whenever one is
+//! lost.
 //!
 //! One thread does everything in steps: look for new sessions, connect if there is no connection,
-//! exchange (`exchange.rs`), move pages to disk while there is no collector, wait. Only connecting has a
-//! thread of its own (`dialer.rs`): the rings must be looked after while a collector does not answer.
+//! exchange (`exchange.rs`), move pages to disk while there is no collector, wait. Only connecting
+//! has a thread of its own (`dialer.rs`): the rings must be looked after while a collector does not
+//! answer.
 
 mod dialer;
 mod exchange;
@@ -333,8 +335,8 @@ impl Streamer {
         self.sessions.push(session);
     }
 
-    /// Has a session move pages to the spill, if it must. Returns whether the session is still there:
-    /// one whose ring file was truncated is dropped.
+    /// Has a session move pages to the spill, if it must. Returns whether the session is still
+    /// there: one whose ring file was truncated is dropped.
     fn spill_pages(&mut self, index: usize, away: Option<Duration>) -> bool {
         let Some(session) = self.sessions.get_mut(index) else {
             return false;

@@ -23,8 +23,8 @@ pub(super) struct TlsSocket {
 }
 
 impl TlsSocket {
-    /// Shakes hands over `tcp` with the collector at `place`, `HOST:PORT`: its certificate must be for
-    /// that host.
+    /// Shakes hands over `tcp` with the collector at `place`, `HOST:PORT`: its certificate must be
+    /// for that host.
     ///
     /// # Errors
     /// One side does not accept the other, or the handshake takes too long.

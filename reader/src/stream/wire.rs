@@ -88,8 +88,8 @@ impl Wire {
         }
     }
 
-    /// Sends bytes. What the system does not take soon is queued and goes out with later calls, so a
-    /// caller that sends much asks [`Wire::is_full`] first.
+    /// Sends bytes. What the system does not take soon is queued and goes out with later calls, so
+    /// a caller that sends much asks [`Wire::is_full`] first.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.flush()?;
         let mut rest = bytes;

@@ -1,9 +1,10 @@
 //! Pages that go from the ring file to the socket without passing through this process.
 //!
 //! The kernel keeps references to the pages until the peer has read them. If a page is overwritten
-//! before that, the peer gets other bytes than the checksum covers. So a page goes this way only if it
-//! stays as it is until the collector says that it is durable. Such pages are sealed, belong to a
-//! discard session, and are not released before. A retransmission then reads what was summed, too.
+//! before that, the peer gets other bytes than the checksum covers. So a page goes this way only if
+//! it stays as it is until the collector says that it is durable. Such pages are sealed, belong to
+//! a discard session, and are not released before. A retransmission then reads what was summed,
+//! too.
 
 use std::fs::File;
 use std::io;
@@ -31,8 +32,8 @@ pub(super) fn releases_when_sent() -> bool {
     false
 }
 
-/// Sends the pages of a batch. A sealed page's header comes from the batch, with the checksum of the
-/// copy there, and its content from the ring file. Other pages are sent as copied.
+/// Sends the pages of a batch. A sealed page's header comes from the batch, with the checksum of
+/// the copy there, and its content from the ring file. Other pages are sent as copied.
 pub(super) fn send_batch(
     batch: &[u8],
     drain: &SessionDrain,

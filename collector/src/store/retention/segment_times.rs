@@ -1,5 +1,6 @@
-//! When the events of a segment happened, on the collector's clock: what its file's own times are
-//! does not matter, a copy has others.
+//! When the events of a segment happened, on the collector's clock.
+//!
+//! The file's own times do not count: a store that was copied has others.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,22 +13,23 @@ use zerocopy::FromBytes;
 
 use super::steady_clock::Now;
 
-/// What lies further ahead has not happened: a host that says so would have its segments kept for ever.
+/// How far ahead of now an event may be, in ns. A host with later events has a wrong clock, or
+/// wants its segments to be kept for ever.
 const AHEAD_MAX_NS: u64 = 3_600_000_000_000;
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// Earliest and latest event, ns since 1970.
+/// Times of the earliest and the latest event of a segment, in ns since 1970. The order is that of
+/// the latest ones, then of the earliest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Times {
-    // First: what the order goes by.
+pub(super) struct SegmentTimes {
     pub(super) last_ns: u64,
     pub(super) first_ns: u64,
-    /// Whether they will be the same next time.
+    /// Whether a later look will find the same times.
     pub(super) is_final: bool,
 }
 
-impl Times {
-    /// Of a segment that is written: newer than all others.
+impl SegmentTimes {
+    /// The times of a segment that is being written: newer than all others.
     pub(super) const fn now(now: Now) -> Self {
         Self {
             last_ns: now.real_ns,
@@ -36,7 +38,7 @@ impl Times {
         }
     }
 
-    /// Those that its index says, if it has one.
+    /// The times in the index of a segment, if it has one and they are possible.
     pub(super) fn indexed(segment: &Path, now: Now) -> Option<Self> {
         Self::of(&files::load_index(segment)?, now)
     }
@@ -51,8 +53,9 @@ impl Times {
         })
     }
 
-    /// Of a segment without an index that tells: of the events that can be read, else the last
-    /// time at which we measured its host's clock, else the day in whose directory it lies.
+    /// The times of a segment without a usable index: those of the events that can be read. If
+    /// there are none, the last time at which its host's clock was measured. Without that, the day
+    /// in whose directory the segment lies.
     pub(super) fn read(segment: &Path, now: Now) -> Self {
         let (mut builder, mut measured_ns) = (IndexBuilder::default(), 0);
         if let Ok(file) = File::open(segment) {
@@ -66,7 +69,7 @@ impl Times {
                 {
                     measured_ns = measured_ns.max(clock.real_ns);
                 }
-                // What cannot be understood says no time.
+                // A block that cannot be used has no times.
                 let _ = builder.take(&block);
             }
         }
@@ -83,7 +86,7 @@ impl Times {
     }
 }
 
-/// The day in whose directory a segment lies.
+/// The beginning of the day in whose directory a segment lies, in ns since 1970.
 fn day(segment: &Path) -> Option<u64> {
     let day = segment.ancestors().nth(3)?.file_name()?.to_str()?;
     parse_timestamp(&format!("{day}T00:00:00Z"))

@@ -1,8 +1,8 @@
 //! Moves the sealed pages of a session from its rings to disk, while the collector is away or slow.
 //!
 //! Rings are small and programs do not wait: what is not taken out of a full ring is lost. So pages
-//! go to disk once the fullest ring has filled to some part, the earlier the less hope there is that
-//! the collector takes them soon.
+//! go to disk once the fullest ring has filled to some part, the earlier the less hope there is
+//! that the collector takes them soon.
 
 use std::time::Duration;
 

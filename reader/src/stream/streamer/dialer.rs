@@ -1,8 +1,9 @@
 //! Connects to the collector, again and again, without ever blocking the streamer.
 //!
-//! A collector may take seconds to answer, or never answer. So a thread makes the connection, and the
-//! streamer looks after the rings until the thread is done. The wait between two attempts doubles up to
-//! a limit, with some noise: streamers that were cut off together come back one by one.
+//! A collector may take seconds to answer, or never answer. So a thread makes the connection, and
+//! the streamer looks after the rings until the thread is done. The wait between two attempts
+//! doubles up to a limit, with some noise: streamers that were cut off together come back one by
+//! one.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -61,8 +62,8 @@ impl Dialer {
         }
     }
 
-    /// Begins an attempt if it is time, or looks how the present one goes. Returns a connection once
-    /// it is greeted.
+    /// Begins an attempt if it is time, or looks how the present one goes. Returns a connection
+    /// once it is greeted.
     pub(super) fn poll(&mut self, notices: &mut Vec<String>) -> Option<Connection> {
         let Some(attempt) = &self.attempt else {
             if Instant::now() >= self.next_at {

@@ -1,8 +1,8 @@
 //! What a streamer and its collector say to each other over one connection, and its end.
 //!
-//! A round hears the collector first: acknowledgements give credit and release pages. Then each session
-//! sends what waits. A failed connection costs nothing but time, since all sessions begin again on the
-//! next one, after what the collector then says it has.
+//! A round hears the collector first: acknowledgements give credit and release pages. Then each
+//! session sends what waits. A failed connection costs nothing but time, since all sessions begin
+//! again on the next one, after what the collector then says it has.
 
 use std::io;
 use std::path::Path;
@@ -217,7 +217,8 @@ impl Streamer {
     }
 
     /// Ends the stream of a session that the collector refused: one hostile session must not stop
-    /// the others. Its uuid may be another session's, so it is tried once more under one of its own.
+    /// the others. Its uuid may be another session's, so it is tried once more under one of its
+    /// own.
     fn part_with(&mut self, uuid: Uuid) {
         let its = |session: &StreamedSession| session.uuid == uuid;
         let Some(index) = self.sessions.iter().position(its) else {
