@@ -25,24 +25,15 @@ pub use crate::event::emit::reserve_words;
 /// CPU time of the process, and of the calling thread.
 ///
 /// ```
-/// use ringmark::client::{CpuTime, cpu_time};
+/// use ringmark::client::CpuTime;
 ///
-/// let used: CpuTime = cpu_time();
-/// assert!(used.process_ns > 0 && used.thread_ns > 0);
+/// let before = CpuTime::now();
+/// assert!(before.process_ns > 0 && before.thread_ns > 0);
+/// (0..1_000_000_u32).for_each(|n| drop(std::hint::black_box(n)));
+/// assert!(CpuTime::now().process_ns > before.process_ns);
 /// ```
 #[doc(inline)]
 pub use crate::ring::clock::CpuTime;
-/// The CPU time that this process and the calling thread have used.
-///
-/// ```
-/// use ringmark::client::cpu_time;
-///
-/// let before = cpu_time();
-/// (0..1_000_000_u32).for_each(|n| drop(std::hint::black_box(n)));
-/// assert!(cpu_time().process_ns > before.process_ns);
-/// ```
-#[doc(inline)]
-pub use crate::ring::clock::cpu_time;
 /// The system's monotonic clock in ns, read without a function that a program could replace.
 ///
 /// ```

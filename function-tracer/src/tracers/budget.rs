@@ -125,7 +125,7 @@ fn ring_counts() -> Vec<RingCounts> {
 
 /// CPU time in ns of all threads but this one, which is the library's.
 fn others_cpu_ns() -> u64 {
-    let used = client::cpu_time();
+    let used = client::CpuTime::now();
     used.process_ns.saturating_sub(used.thread_ns)
 }
 

@@ -85,12 +85,14 @@ pub(crate) mod clock {
         pub thread_ns: u64,
     }
 
-    /// Processor time: 0, because Ringmark does not trace here.
-    #[must_use]
-    pub fn cpu_time() -> CpuTime {
-        CpuTime {
-            process_ns: 0,
-            thread_ns: 0,
+    impl CpuTime {
+        /// CPU time: 0, because Ringmark does not trace here.
+        #[must_use]
+        pub fn now() -> Self {
+            Self {
+                process_ns: 0,
+                thread_ns: 0,
+            }
         }
     }
 }

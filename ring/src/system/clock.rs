@@ -103,12 +103,14 @@ pub struct CpuTime {
     pub thread_ns: u64,
 }
 
-/// CPU time that the process and the calling thread have used.
-#[must_use]
-pub fn cpu_time() -> CpuTime {
-    CpuTime {
-        process_ns: nanoseconds(ClockId::ProcessCPUTime),
-        thread_ns: nanoseconds(ClockId::ThreadCPUTime),
+impl CpuTime {
+    /// CPU time that the process and the calling thread have used.
+    #[must_use]
+    pub fn now() -> Self {
+        Self {
+            process_ns: nanoseconds(ClockId::ProcessCPUTime),
+            thread_ns: nanoseconds(ClockId::ThreadCPUTime),
+        }
     }
 }
 
