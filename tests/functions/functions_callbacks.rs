@@ -95,7 +95,7 @@ fn callbacks_are_switched_from_outside() {
     let _ = ask("trigger -T mine nothing:entry=start");
     assert!(ask("status").contains(" on, paused "));
     let _ = ask("trigger -T mine --none");
-    assert!(ask("stop -T mine").contains(" 0 on;"));
+    assert!(ask("stop -T mine").contains(" 0 enabled;"));
     let before = wait_until(SOON, "the end of those on their way", || {
         let before = not_called();
         std::thread::sleep(Duration::from_millis(100));

@@ -225,7 +225,7 @@ fn triggers_of_a_running_program() {
     let noted = |words: &str| ask(words).expect_code(0).stderr_text();
     assert_eq!(said("trigger"), "");
     // For a tracer that is off it changes no site.
-    assert!(said("trigger begin_part:entry=start end_part:entry=stop").contains(" 0 on;"));
+    assert!(said("trigger begin_part:entry=start end_part:entry=stop").contains(" 0 enabled;"));
     let listed = "TRACER  FUNCTIONS  TRIGGER\n\
         graph           1  begin_part:entry=start\n\
         graph           1  end_part:entry=stop\n";

@@ -32,7 +32,7 @@ fn programs_that_cannot_be_traced() {
         (
             "short",
             &[
-                "none of its 5 sites can be used",
+                "none of its 5 patch sites can be used",
                 "2 bytes of NOP, expected 5",
                 rebuild,
             ],
