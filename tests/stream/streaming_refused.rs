@@ -338,6 +338,6 @@ fn the_command_line_refuses() {
     refused(
         "tls://127.0.0.1:1",
         &both,
-        "--token-file: certificates prove who speaks",
+        "--token-file: over tls:// certificates prove who speaks",
     );
 }
