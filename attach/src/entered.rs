@@ -5,12 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::LoadError;
-use crate::inject::Injection;
+use crate::injection::Injection;
+use crate::loaded::{Loaded, Way};
 use crate::maps;
 use crate::ptrace::{self, NotStopped};
 use crate::target;
 use crate::trampoline::{self, Mailbox};
-use crate::{Loaded, Way};
 
 /// How long the loader may take: it reads files.
 const LOADER_LIMIT: Duration = Duration::from_secs(30);

@@ -13,13 +13,16 @@
 //! registers or one return address, so the tool may be killed at any moment.
 #![warn(missing_docs)]
 
+mod attempts;
 mod calls;
 mod entered;
 mod error;
-mod inject;
+mod injection;
+mod loaded;
 mod maps;
 mod memory;
 mod module;
+mod options;
 mod plan;
 mod ptrace;
 mod survey;
@@ -27,55 +30,11 @@ mod target;
 mod trampoline;
 mod unwind;
 
-use std::ffi::CStr;
 use std::path::Path;
-use std::time::Duration;
 
 pub use error::LoadError;
-
-/// How to load.
-#[derive(Debug, Clone, Copy)]
-pub struct Options<'a> {
-    /// How long to look for a thread that may load. Later the target is as it was.
-    pub limit: Duration,
-    /// A function `int name(const char *)` of the library to call once it is loaded, and its argument.
-    pub call: Option<(&'a CStr, &'a CStr)>,
-}
-
-impl Default for Options<'_> {
-    fn default() -> Self {
-        Self {
-            limit: Duration::from_secs(5),
-            call: None,
-        }
-    }
-}
-
-/// How a thread came to load the library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// It ran in the program's own code.
-    Running,
-    /// It waited in a system call that holds no lock, and waits there again.
-    Waiting,
-    /// It returned from a library into the program's own code.
-    Returned,
-}
-
-/// A library that was loaded.
-#[derive(Debug, Clone)]
-pub struct Loaded {
-    /// The thread that has loaded it.
-    pub tid: i32,
-    /// How it came to that.
-    pub way: Way,
-    /// What the called function returned, 0 without one; nothing if the thread could not be asked.
-    pub result: Option<i32>,
-    /// The longest time that any thread was stopped.
-    pub stopped: Duration,
-    /// How long the loading thread was away from its own work, at most.
-    pub held: Duration,
-}
+pub use loaded::{Loaded, Way};
+pub use options::Options;
 
 /// Loads `library`, a full path, into the process `pid`.
 ///
@@ -83,7 +42,7 @@ pub struct Loaded {
 /// Why it was not loaded; the target is as it was then.
 pub fn load(pid: i32, library: &Path, options: &Options<'_>) -> Result<Loaded, LoadError> {
     // A thread of its own: what it traces, the kernel lets go of when it ends.
-    let work = || inject::Injection::new(pid, library, options)?.run();
+    let work = || injection::Injection::new(pid, library, options)?.run();
     std::thread::scope(|scope| {
         let thread = scope.spawn(work);
         thread.join().unwrap_or_else(|_| {
