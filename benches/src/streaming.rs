@@ -3,10 +3,10 @@
 mod bare;
 mod collecting;
 mod place;
+mod sent;
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringmark_collector::store::Sync;
 use ringmark_reader::stream::{Address, Introduction, StreamOptions, Streamer};
@@ -15,19 +15,11 @@ use ringmark_reader::{Codec, Selection};
 pub use bare::{send_loop, sendfile_loop, tls_loop};
 pub use collecting::Reached;
 pub use place::{Place, fill};
+pub use sent::Sent;
 
-use crate::{Row, thread_cpu_seconds};
-
-/// Who streams, as its certificate says.
-const HOST: &str = "bench";
-
-/// What sending took.
-#[derive(Debug, Clone, Copy)]
-pub struct Sent {
-    time: Duration,
-    /// Of the thread that sent.
-    cpu_seconds: Option<f64>,
-}
+use crate::Row;
+use place::HOST;
+use sent::Begun;
 
 /// Somebody who sends all of the place's blocks, in rounds.
 pub struct Sender {
@@ -153,32 +145,4 @@ pub fn stream(to: &Address, place: &Place, way: Way) -> Sent {
     });
     done.expect("all is durable");
     begun.expect("a connection").ended()
-}
-
-/// When sending began.
-#[derive(Debug, Clone, Copy)]
-struct Begun {
-    at: Instant,
-    cpu_seconds: f64,
-}
-
-impl Begun {
-    fn now() -> Self {
-        Self {
-            at: Instant::now(),
-            cpu_seconds: thread_cpu_seconds(),
-        }
-    }
-
-    fn ended(self) -> Sent {
-        Sent {
-            time: self.at.elapsed(),
-            cpu_seconds: Some(thread_cpu_seconds() - self.cpu_seconds),
-        }
-    }
-}
-
-/// Bytes of a file.
-fn bytes_of(file: &Path) -> u64 {
-    std::fs::metadata(file).expect("a file").len()
 }

@@ -13,8 +13,8 @@ use ringmark_reader::stream::Address;
 use rustls::{ClientConnection, StreamOwned};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::place::Place;
-use super::{Begun, HOST, Sent};
+use super::place::{HOST, Place};
+use super::sent::{Begun, Sent};
 
 const PIECE: usize = 1 << 20;
 /// Enough of a dump for its first block.

@@ -13,8 +13,10 @@ use ringmark_reader::stream::Credentials;
 use ringmark_reader::{Destination, Dump, Durability, RecordOptions, Recorder, Selection};
 
 use super::collecting::{Collecting, Reached};
-use super::{Begun, HOST, Sent, bytes_of};
+use super::sent::{Begun, Sent};
 
+/// Who streams, as its certificate says.
+pub(super) const HOST: &str = "bench";
 /// Rings of threads, filled to the brim.
 const RINGMARK: &str = "mode=discard,ring=32M,page=64K,session=700M,keep=always";
 const THREADS: usize = 16;
@@ -180,4 +182,9 @@ fn certificates(dir: &Path) -> (Credentials, Credentials) {
         Credentials::load(&ca, &cert, &key).expect("a certificate")
     };
     (load(host), load(collector))
+}
+
+/// Bytes of a file.
+fn bytes_of(file: &Path) -> u64 {
+    std::fs::metadata(file).expect("a file").len()
 }
