@@ -184,7 +184,7 @@ pub const CIRCLES: &[Group<'_>] = &[
 ];
 
 /// Directories of packages whose circles are still to be opened.
-pub const WITH_CIRCLES: &[&str] = &["producer", "tools"];
+pub const WITH_CIRCLES: &[&str] = &["producer"];
 
 /// The rooms of each house from the ground up.
 pub const FLOORS: &[House<'_>] = &[

@@ -5,6 +5,8 @@ use std::io;
 
 use ringmark_reader::ReaderError;
 
+use super::terminal::{note, printable};
+
 /// The exit code of a command, 0 to 255.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Exit(pub(crate) u8);
@@ -85,7 +87,7 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
     if closed_pipe(error) {
         return Exit::FINE;
     }
-    super::note(&super::printable(&text(error)));
+    note(&printable(&text(error)));
     exit_of(error)
 }
 

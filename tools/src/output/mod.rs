@@ -9,33 +9,10 @@ pub(crate) mod progress;
 pub(crate) mod repeats;
 mod sink;
 mod table;
+mod terminal;
 pub(crate) mod units;
 
 pub(crate) use failure::{Exit, Failure, report, text};
 pub(crate) use sink::{Sink, Style};
 pub(crate) use table::Table;
-
-use std::io::IsTerminal;
-use std::os::fd::AsFd;
-
-use ringmark_decoder::escape::Printable;
-
-/// Text from a trace or from another process, made safe for a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    Printable(text.as_bytes()).to_string()
-}
-
-/// Width of the terminal `to` in columns; `None` if it is no terminal, or does not say.
-pub(crate) fn columns(to: impl IsTerminal + AsFd) -> Option<usize> {
-    if !to.is_terminal() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(to).ok()?;
-    Some(size.ws_col.into()).filter(|columns| *columns > 0)
-}
-
-/// Prints a line on standard error. A closed standard error is no reason to fail.
-pub(crate) fn note(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "ringmark: {text}");
-}
+pub(crate) use terminal::{columns, note, printable};

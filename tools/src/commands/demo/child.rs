@@ -13,6 +13,7 @@ use ringmark::{Builder, Mode, Session, event};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use super::index::Job;
+use super::median::median;
 use crate::output::Exit;
 
 /// How the job is traced.
@@ -173,8 +174,8 @@ fn measure(session: Option<Session>) -> serde_json::Value {
     }
     serde_json::json!({
         "clock": session.map_or("none", |s| s.clock().name()),
-        "clock_ns": super::median(&mut clock),
-        "event_ns": super::median(&mut events),
+        "clock_ns": median(&mut clock),
+        "event_ns": median(&mut events),
     })
 }
 

@@ -3,33 +3,31 @@
 //! are far too small.
 //!
 //! `index` is the job, with its `queue`; `child` runs it in a traced process that `parent` starts.
-//! `show` prints what the trace says, `proof` the rest.
+//! `main_job` records it, `show` prints what its trace says, `proof` the rest.
 
 mod child;
 mod index;
+mod main_job;
+mod median;
 mod parent;
 mod proof;
 mod queue;
 mod show;
+mod trace_file;
 
-use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::DumpBuilder;
 use ringmark_decoder::escape::Printable;
-use ringmark_reader::{Dump, Durability, RecordOptions, Selection};
 
 pub(crate) use child::JobArgs;
-use child::Trace;
-use parent::{Jobs, Report};
+use main_job::record_main;
+use parent::Jobs;
 
-use crate::output::file::{destination, is_standard};
-use crate::output::{Exit, Failure, Sink, Style, note};
-use crate::recording::outcome::Outcome;
-use crate::recording::sessions;
+use crate::output::file::is_standard;
+use crate::output::{Exit, Failure, Sink, Style};
 
 /// Index the files of a directory, traced and recorded; then measure what that cost
 #[derive(Debug, clap::Args)]
@@ -102,49 +100,4 @@ fn check_directory(dir: &Path) -> Result<(), Failure> {
             "{shown}: cannot be indexed: {error}"
         ))),
     }
-}
-
-/// The main job, its recording and its trace.
-struct MainJob {
-    report: Report,
-    outcome: Outcome,
-    dump: ringmark_decoder::Dump,
-}
-
-fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<MainJob> {
-    let dump = Dump::create(&destination(output)?, Durability::System)?;
-    let skip = [OsString::from("--skip"), absolute(output)?.into()];
-    let job = jobs.start(Trace::Record, None, &skip)?;
-    let selection = Selection::Path(job.session()?);
-    let outcome = sessions::record(selection, dump, RecordOptions::default())?;
-    outcome.trouble.iter().for_each(|text| note(text));
-    let report = job.report()?;
-    Ok(MainJob {
-        report,
-        outcome,
-        dump: read(output)?,
-    })
-}
-
-/// The absolute path of a file that need not be there yet.
-fn absolute(path: &Path) -> io::Result<PathBuf> {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
-    Ok(parent.join(path.file_name().unwrap_or_default()))
-}
-
-fn read(path: &Path) -> anyhow::Result<ringmark_decoder::Dump> {
-    let name = path.display().to_string();
-    let file = fs::File::open(path)
-        .map_err(|error| Failure::unreadable(format!("{name}: cannot be opened: {error}")))?;
-    let mut builder = DumpBuilder::new();
-    let read = builder.read(&name, file);
-    read.map_err(|damage| Failure::unreadable(damage.to_string()))?;
-    Ok(builder.finish())
-}
-
-/// The median, 0 if there are no numbers. Sorts them.
-fn median(numbers: &mut [f64]) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
 }

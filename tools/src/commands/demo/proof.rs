@@ -16,8 +16,9 @@ use ringmark_reader::{Destination, Dump, Durability, RecordOptions, Recorder, Se
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::child::Trace;
+use super::median::median;
 use super::parent::{Jobs, Report, Running, private_place};
-use super::{median, read};
+use super::trace_file::read;
 use crate::output::Style;
 use crate::output::units::{count, duration};
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use ringmark_decoder::escape::Printable;
 use ringmark_decoder::{Event, Output, Value, Verification};
 
-use super::MainJob;
 use super::index::Totals;
+use super::main_job::MainJob;
 use crate::output::units::{count, duration, size};
 use crate::output::{Style, Table};
 

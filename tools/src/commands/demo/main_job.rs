@@ -1,0 +1,48 @@
+//! The job that is shown: recorded while it runs, its trace read back.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use ringmark_reader::{Dump, Durability, RecordOptions, Selection};
+
+use super::child::Trace;
+use super::parent::{Jobs, Report};
+use super::trace_file::read;
+use crate::output::file::destination;
+use crate::output::note;
+use crate::recording::outcome::Outcome;
+use crate::recording::sessions;
+
+/// The main job, its recording and its trace.
+pub(super) struct MainJob {
+    pub(super) report: Report,
+    pub(super) outcome: Outcome,
+    pub(super) dump: ringmark_decoder::Dump,
+}
+
+/// Runs the job, and records it while it runs.
+///
+/// # Errors
+/// It cannot be started, recorded, or read back.
+pub(super) fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<MainJob> {
+    let dump = Dump::create(&destination(output)?, Durability::System)?;
+    let skip = [OsString::from("--skip"), absolute(output)?.into()];
+    let job = jobs.start(Trace::Record, None, &skip)?;
+    let selection = Selection::Path(job.session()?);
+    let outcome = sessions::record(selection, dump, RecordOptions::default())?;
+    outcome.trouble.iter().for_each(|text| note(text));
+    let report = job.report()?;
+    Ok(MainJob {
+        report,
+        outcome,
+        dump: read(output)?,
+    })
+}
+
+/// The absolute path of a file that need not be there yet.
+fn absolute(path: &Path) -> io::Result<PathBuf> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+    Ok(parent.join(path.file_name().unwrap_or_default()))
+}
