@@ -214,6 +214,54 @@ pub const FLOORS: &[House<'_>] = &[
             "store",
         ],
     ),
+    (
+        "reader/src/",
+        &[
+            "error",
+            "share",
+            "sessions",
+            "pages",
+            "tap",
+            "recording",
+            "stream",
+        ],
+    ),
+    (
+        "collector/src/",
+        &[
+            "clock",
+            "lock",
+            "host_name",
+            "hosts",
+            "figures",
+            "host_clock",
+            "block_memory",
+            "incoming_block",
+            "unix_socket",
+            "certs",
+            "store",
+            "messages",
+            "connection_end",
+            "connection_context",
+            "listen",
+            "peer",
+            "server",
+            "trial",
+        ],
+    ),
+    (
+        "tools/src/",
+        &[
+            "output",
+            "options",
+            "tracing",
+            "recording",
+            "tables",
+            "input",
+            "commands",
+            "cli",
+        ],
+    ),
 ];
 
 /// Directories of the crates that users run or link.
@@ -269,7 +317,14 @@ pub const OWNED_ALLOWED: &[Exception<'_>] = &[(
 
 /// Directories whose bytes are those of the format. The others read machine code, ELF and other
 /// processes.
-pub const OUR_BYTES: &[&str] = &["collector/", "decoder/", "producer/", "ring/", "tools/"];
+pub const OUR_BYTES: &[&str] = &[
+    "collector/",
+    "decoder/",
+    "producer/",
+    "reader/",
+    "ring/",
+    "tools/",
+];
 
 /// Files there whose bytes are not, and what they are.
 pub const OFFSETS_ALLOWED: &[(&str, &str)] = &[
