@@ -1,7 +1,8 @@
 //! The identity of a file, independent of its name.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Device and inode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -20,5 +21,13 @@ impl FileId {
             device: about.dev(),
             inode: about.ino(),
         }
+    }
+}
+
+/// Whether `path` names the file that is open as `file`.
+pub(crate) fn same_file(path: &Path, file: &File) -> bool {
+    match (std::fs::symlink_metadata(path), file.metadata()) {
+        (Ok(a), Ok(b)) => FileId::of(&a) == FileId::of(&b),
+        _ => false,
     }
 }

@@ -4,7 +4,6 @@
 //! is validated once, when the file is mapped; what changes later is read through the ring's own
 //! views.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -21,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::{ReaderError, io_at};
-use crate::sessions::file_id::FileId;
+use crate::sessions::file_id::{FileId, same_file};
 use crate::sessions::found::Found;
 use crate::sessions::pids::{self, holder_of};
 
@@ -372,14 +371,6 @@ impl Session {
         }
         std::fs::remove_file(self.path()).map_err(io_at("remove", self.path()))?;
         Ok(true)
-    }
-}
-
-/// Whether `path` names the file that is open as `file`.
-pub(crate) fn same_file(path: &Path, file: &File) -> bool {
-    match (std::fs::symlink_metadata(path), file.metadata()) {
-        (Ok(a), Ok(b)) => FileId::of(&a) == FileId::of(&b),
-        _ => false,
     }
 }
 
