@@ -58,7 +58,7 @@ impl Injection<'_> {
         let stopped = loop {
             match ptrace::stop(entered.tid) {
                 Ok(stopped) => break stopped,
-                // What it left behind is nobody's.
+                // No thread uses what it left.
                 Err(NotStopped::Gone) => return Ok(true),
                 Err(NotStopped::Refused(error)) => return Err(self.failed("ptrace")(error)),
                 Err(NotStopped::Stuck | NotStopped::Halted) if Instant::now() < until => {
@@ -78,7 +78,7 @@ impl Injection<'_> {
             let put_back = self.memory.write(slot, &resume.to_le_bytes());
             put_back.map_err(self.failed("putting a return address back"))?;
         }
-        // Nobody comes here any more: the next attempt may have the place.
+        // No thread comes here any more: the next attempt may have the place.
         if !has_begun {
             let blank = vec![0; entered.length as usize];
             let _ = self.memory.write(entered.at, &blank);

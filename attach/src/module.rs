@@ -266,8 +266,8 @@ impl Module {
         around.map(|symbol| symbol.name.as_str())
     }
 
-    /// A place of `length` bytes behind the end of the module's code, in the rest of its last page,
-    /// that nobody uses and no earlier run has used.
+    /// A place of `length` bytes after the end of the module's code, in the rest of its last page,
+    /// that neither the target nor an earlier run has used.
     pub(crate) fn room(&self, memory: &Memory, lines: &[Line], length: usize) -> Option<u64> {
         let code = self.segments.iter().filter(|segment| segment.is_executable);
         let mut ends = code.map(|segment| segment.range.end);

@@ -200,7 +200,7 @@ fn template() -> (&'static [u8], usize) {
     let begin = &raw const ringmark_attach_begin;
     let blanks = &raw const ringmark_attach_blanks;
     let length = (&raw const ringmark_attach_end).addr() - begin.addr();
-    // SAFETY: the bytes between the two symbols are data of this program that nobody writes.
+    // SAFETY: the bytes between the two symbols are data of this program that no thread writes.
     let bytes = unsafe { std::slice::from_raw_parts(begin, length) };
     (bytes, blanks.addr() - begin.addr())
 }

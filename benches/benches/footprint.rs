@@ -119,8 +119,8 @@ fn text_of(program: &Path) -> f64 {
 }
 
 /// Starts a session in a fresh process 30 times; says how long it took and how many threads ran.
-/// With control on the helper thread makes the warm rings meanwhile; with control off a program
-/// chooses how many it waits for (each costs about 0.1 ms), here none.
+/// With control on, the helper thread makes the warm rings during that time. With control off, a
+/// program chooses how many it waits for (each costs about 0.1 ms), here none.
 fn start_up(control: &str, most_threads: f64) -> bool {
     let program = std::env::current_exe().expect("the path of this program");
     let (mut us, mut threads) = (Vec::new(), 0.0_f64);

@@ -31,7 +31,7 @@ enum Order {
 }
 
 struct Contestant {
-    /// Of its rows, for each pause.
+    /// Names of its rows, one for each pause.
     names: [&'static str; 3],
     /// Answers with ns an event.
     answer: Box<dyn FnMut(Order) -> f64>,
@@ -143,7 +143,7 @@ fn thread(names: [&'static str; 3], ring: RingFile, emit: fn(u64)) -> Contestant
     }
 }
 
-/// Emits until a page has turned. No other thread emits meanwhile.
+/// Emits until a page has been switched. No other thread emits during that time.
 fn open_page(ring: &RingFile) {
     let slots = || (0..ring.slots_used()).filter_map(|index| ring.slot(index));
     let produced = || slots().map(|slot| slot.produced()).sum::<u64>();

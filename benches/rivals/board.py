@@ -45,7 +45,7 @@ def lines(part, runs):
 
 
 def missing(found):
-    """A line for each bar of the list that nobody has stated."""
+    """A line for each bar of the list that no part has stated."""
     there = {line.id for line in found}
     return [Line("", bar_id, "", "", "", NOT_MEASURED, "no part of this run states it")
             for bar_id in IDS if bar_id not in there]

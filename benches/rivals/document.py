@@ -24,7 +24,7 @@ class Records:
     """Medians and accounts by race, name and figure."""
 
     def __init__(self, part, x=""):
-        """Of a part; of a race over sizes, those of size `x`."""
+        """Reads those of a part; from a race over sizes, those of size `x`."""
         self.rows = {}
         path = RECORD / f"{part}.csv"
         if path.exists():

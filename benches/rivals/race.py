@@ -27,7 +27,7 @@ BEGIN = time.monotonic()
 
 
 def progress(text):
-    """Says what is being done, for whoever waits."""
+    """Says what is being done, for the user who waits."""
     print(f"compare: {time.monotonic() - BEGIN:4.0f} s: {text}", file=sys.stderr, flush=True)
 
 

@@ -89,7 +89,7 @@ class Table:
 
     title: str
     columns: list
-    # Of the first column; without one there is none.
+    # Title of the plot of the first column; without one there is no plot.
     plot: str = ""
 
     def svg(self, rows):

@@ -54,7 +54,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Of all that was measured.
+    /// The row of all values that were measured.
     #[must_use]
     pub fn of(name: &'static str, values: Vec<f64>) -> Self {
         Self {

@@ -21,7 +21,7 @@ use crate::Row;
 use place::HOST;
 use sent::Begun;
 
-/// Somebody who sends all of the place's blocks, in rounds.
+/// A program or loop that sends all of the place's blocks, in rounds.
 pub struct Sender {
     name: &'static str,
     send: Box<dyn Fn(&Place) -> Sent>,
@@ -114,7 +114,7 @@ pub const COPYING: Way = Way {
     zero_copy: false,
 };
 
-/// Streams a ring file that nobody has read.
+/// Streams a ring file that no reader has read.
 ///
 /// # Panics
 /// When not all of it becomes durable.

@@ -59,7 +59,7 @@ impl Hosts {
             (
                 "durable_bytes_total",
                 "counter",
-                "Of them, bytes acknowledged as durable.",
+                "Bytes of blocks from the host acknowledged as durable.",
                 |h| &h.durable_bytes,
             ),
         ];

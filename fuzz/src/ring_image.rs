@@ -1,5 +1,5 @@
 //! The ring file of a session: opened, described, copied as a snapshot, drained. In one mode a
-//! second thread changes it meanwhile.
+//! second thread changes it at the same time.
 //!
 //! An input is a byte of mode, a byte of file size in units of 4 KiB, then pieces of the file
 //! without the zeros between them: u16 place in words, u8 number of words, the words.
@@ -22,7 +22,7 @@ use crate::dump_blocks;
 const UNIT: usize = 4096;
 /// Largest file in units.
 const UNITS_MAX: u8 = 32;
-/// Of the mode: a second thread changes the file.
+/// Bit of the mode: a second thread changes the file.
 const CHANGES: u8 = 1;
 
 /// Reads the input as a ring file.
@@ -133,7 +133,7 @@ fn read(ring_file: &Path) {
         let mut dump = Dump::over(output);
         let _ = snapshot(session, None, &mut dump);
         drop(dump);
-        let bytes = std::mem::take(&mut *written.0.lock().expect("nobody panicked"));
+        let bytes = std::mem::take(&mut *written.0.lock().expect("no thread panicked"));
         dump_blocks::decode(&bytes);
     }
     if let Ok(session) = Session::open(ring_file, Access::Consume) {

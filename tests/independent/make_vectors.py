@@ -278,7 +278,7 @@ def reserved_type():
 
 
 def described_twice():
-    """Of two entries for one type the first counts."""
+    """The first of two entries for one type counts."""
     dump = one_page(MARK + event_type(18, "second", 0), record(1, 18))
     return dump, [line(1, 0, ZERO[0] + 1, "mark")] + tail()
 

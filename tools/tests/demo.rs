@@ -17,8 +17,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 /// What is skipped, in the words of `find`.
 const PRUNE: &str = r"-mindepth 1 \( -name .git -o -name target \) -prune -o";
-/// Nobody, by number.
-const NOBODY: &str = "65534";
+/// A user without rights of its own, by number.
+const UNPRIVILEGED: &str = "65534";
 
 fn write(path: &Path, content: &[u8]) {
     fs::create_dir_all(path.parent().expect("a file in a directory")).unwrap();
@@ -79,7 +79,7 @@ fn odd_tree(root: &Path) {
     }
 }
 
-/// What `sh -c` prints, by somebody who may be somebody else.
+/// What `sh -c` prints; `prefix` may run it as another user.
 fn shell(prefix: &[&str], script: &str, dir: &Path) -> Vec<u8> {
     let mut command = Command::new("env");
     command
@@ -210,7 +210,7 @@ fn odd_names_and_what_may_not_be_read() {
     let stage = Stage::new("demo-odd");
     let tree = stage.dir.join("tree");
     odd_tree(&tree);
-    // Root may read everything: somebody else does it then, with a copy that he may execute.
+    // Root may read everything: another user does it then, with a copy that this user may execute.
     let place = TempDir::new_in(&std::env::temp_dir(), "demo-odd").unwrap();
     let exe = place.join("ringmark");
     fs::copy(env!("CARGO_BIN_EXE_ringmark"), &exe).unwrap();
@@ -222,9 +222,9 @@ fn odd_names_and_what_may_not_be_read() {
         &[
             "setpriv",
             "--reuid",
-            NOBODY,
+            UNPRIVILEGED,
             "--regid",
-            NOBODY,
+            UNPRIVILEGED,
             "--clear-groups",
         ]
     } else {

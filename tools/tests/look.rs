@@ -377,7 +377,7 @@ fn list_and_clean_know_the_living_and_the_dead() {
     );
     let listed = json_lines(&stage.run(&["list", "--json"]));
     let states: Vec<_> = listed.iter().map(|row| row["state"].as_str()).collect();
-    // The one that was removed had been read by nobody: it stays counted.
+    // No reader had read the one that was removed: it stays counted.
     assert_eq!(states, [Some("alive"), Some("removed")]);
     assert_eq!(listed[1]["sessions"], 1);
     assert!(stage.ring_file(lives.id()).is_some());

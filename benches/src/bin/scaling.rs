@@ -1,4 +1,4 @@
-//! One point of a curve: what an event costs with so many threads and that payload, in a session as
+//! One point of a curve: what an event costs with a number of threads and a payload, in a session as
 //! `RINGMARK` says. `benches/compare scaling` asks for the points in turn and draws the curves.
 //!
 //! Prints p10, median and p90 of windows of 1000 events, and the CPU time of an event over all of

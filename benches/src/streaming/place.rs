@@ -103,7 +103,7 @@ impl Place {
         assert!(self.bytes() > 400_000_000, "full rings");
     }
 
-    /// Bytes of the dump: what everybody sends.
+    /// Bytes of the dump, which every sender sends.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         bytes_of(&self.dump)
@@ -117,7 +117,7 @@ impl Place {
         &self.host
     }
 
-    /// A ring file that nobody has read.
+    /// A ring file that no reader has read.
     pub(super) fn ring_file(&self) -> PathBuf {
         let copy = self.memory.join("copy.ring");
         let _ = fs::copy(&self.original, &copy).expect("a copy");
@@ -170,7 +170,7 @@ fn a_disk() -> PathBuf {
     program.parent().map(Path::to_owned).expect("a directory")
 }
 
-/// Of the host that streams, and of the collector.
+/// Certificates of the host that streams, and of the collector.
 fn certificates(dir: &Path) -> (Credentials, Credentials) {
     let day = Validity::days(1);
     certs::ca(dir, day).expect("a certificate");

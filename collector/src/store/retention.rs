@@ -289,10 +289,10 @@ mod tests {
         assert_eq!(
             store.tidy(at(0, 0)).removed,
             0,
-            "nobody knows the clock yet"
+            "the clock is not known yet"
         );
         assert_eq!(store.tidy(at(0, 0)).removed, 0);
-        // Ten of the twenty, two at a time; what must stay stands in nobody's way.
+        // Ten of the twenty, two at a time; what must stay stands in no other's way.
         store.kept.borrow_mut().push(store.left()[1].clone());
         let first = store.tidy(at(2, 0));
         assert_eq!(
@@ -350,7 +350,7 @@ mod tests {
         while store.left().len() > 10 {
             assert!(store.tidy(at(0, 0)).removed >= 1);
         }
-        // Nobody need wait for what comes.
+        // What comes later need not wait.
         let path =
             store.left()[9].with_file_name(format!("{}.1.rmk", ringmark_format::Uuid([8; 16])));
         fs::write(path, [0; 900]).unwrap();

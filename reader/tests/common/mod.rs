@@ -216,7 +216,7 @@ impl Producer {
             tid: 100 + index,
             thread_name: slot.thread_name(),
         };
-        // SAFETY: the claim is ours, and nobody else has this writer.
+        // SAFETY: the claim is ours, and no other code has this writer.
         unsafe { writer.attach(ring, self.layout.clock as u32) };
     }
 

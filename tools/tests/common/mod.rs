@@ -149,7 +149,7 @@ impl Place {
         self.offset + BlockHeader::BYTES
     }
 
-    /// Of a page: the header of its first record.
+    /// The header of a page's first record.
     pub(crate) fn first_record(&self) -> usize {
         self.content() + PageHeader::BYTES
     }

@@ -26,7 +26,7 @@ use crate::output::units::{count, duration};
 const EVENTS_MEASURED: u64 = 10_000;
 /// Most events of a job before it is killed, and fewest of one whose rings are far too small.
 const EVENTS_MANY: u64 = 20_000;
-/// How long a measured job should take. Of a large directory it indexes a part: on a busy machine
+/// How long a measured job should take. It indexes a part of a large directory: on a busy machine
 /// many short rounds tell more than a few long ones.
 const JOB_TIME: Duration = Duration::from_millis(60);
 /// A measured job with large files is cut short after this time.
