@@ -338,11 +338,26 @@ pub const OFFSETS_ALLOWED: &[(&str, &str)] = &[
 
 /// Where no phrase hides a role.
 pub const PLAIN: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "DESIGN.md",
+    "PERFORMANCE.md",
+    "PROMISES.md",
+    "README.md",
+    "SECURITY.md",
+    "SETTINGS.md",
+    "attach/",
+    "benches/",
+    "collector/",
     "decoder/",
-    "format-spec/src/",
+    "examples/",
+    "format-spec/",
     "function-tracer/",
+    "fuzz/",
+    "reader/",
     "ring/",
-    "tests/style/",
+    "tests/",
+    "tools/",
 ];
 
 /// Name, paths, and how many lines of documentation each line of code has at least.
