@@ -1,4 +1,5 @@
-//! Records, off the straight line: and, for whoever cannot inline, all of them.
+//! The functions that the header calls for records that its inline path cannot write, and for all
+//! records of languages that cannot inline C.
 
 use core::ptr;
 

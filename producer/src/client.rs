@@ -1,6 +1,15 @@
 //! For libraries that bring record types of their own, such as a function tracer: they describe
 //! them in the schema, reserve records by [`reserve_words`], and answer requests.
 
+/// What a record stands for; decides what its leading arguments mean.
+///
+/// ```
+/// use ringmark::client::Shape;
+///
+/// assert_eq!(Shape::Counter.name(), "counter");
+/// ```
+#[doc(inline)]
+pub use crate::description::Shape;
 /// The number of an event type in a session, from 16.
 ///
 /// ```
@@ -10,17 +19,8 @@
 /// ```
 #[doc(inline)]
 pub use ringmark_format::TypeId;
-/// What a record stands for; decides what its leading arguments mean.
-///
-/// ```
-/// use ringmark::client::Shape;
-///
-/// assert_eq!(Shape::Counter.name(), "counter");
-/// ```
-#[doc(inline)]
-pub use ringmark_format::schema::Shape;
 
-pub use crate::event::description::{Description, EventType, Field, Now, Place, TypeState};
+pub use crate::description::{Description, EventType, Field, Now, Place, TypeState};
 pub use crate::event::emit::reserve_words;
 /// CPU time of the process, and of the calling thread.
 ///

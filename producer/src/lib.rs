@@ -123,6 +123,8 @@
 
 mod builder;
 pub mod client;
+mod clock;
+mod description;
 mod event;
 mod setup;
 
@@ -165,6 +167,7 @@ pub use platform::tracing;
 use platform::{ring, session, sites, thread_block};
 
 pub use builder::Builder;
+pub use clock::ticks;
 pub use event::async_span::{AsyncSpan, Entered, InSpan, Spanned};
 #[cfg(feature = "bytemuck")]
 pub use event::plain::Plain;
@@ -289,20 +292,3 @@ pub use ringmark_macros::notrace;
 pub use ringmark_macros::trace_fn;
 pub use session::{Session, attach_thread, start_from_env};
 pub use setup::{Fork, Keep, OptionError, Options, StartError};
-
-/// The session's clock in ticks, for [`event_at!`]; 0 without a session.
-///
-/// ```
-/// use ringmark::{Session, ticks};
-///
-/// assert_eq!(ticks(), 0);
-/// let session = Session::builder().start().expect("a session");
-/// let begun = ticks();
-/// std::thread::sleep(std::time::Duration::from_millis(2));
-/// assert!(ticks() - begun >= session.ticks_of_ns(1_000_000));
-/// ```
-#[inline(always)]
-#[must_use]
-pub fn ticks() -> u64 {
-    session::now()
-}

@@ -9,7 +9,7 @@
 //! 2. The linker puts the two symbols at the ends of the section, and keeps the section ("R").
 //! 3. The section is mapped as long as this code.
 
-use crate::event::description::Description;
+use crate::description::Description;
 
 /// Writes the description of one event type to `to`.
 pub(crate) type Describe = fn(to: &mut dyn FnMut(Description<'_>));

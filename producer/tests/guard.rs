@@ -1,5 +1,5 @@
 //! The guard in the traced program: also the helper thread, which blocks all other signals, survives
-//! a cut; and a program that ignores SIGBUS stays guarded when somebody sends it one.
+//! a cut; and a program that ignores SIGBUS stays guarded when another process sends it one.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;

@@ -7,10 +7,10 @@ use core::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use super::callsite::{self, Callsite};
-use super::description::Now;
 use super::emit;
 use super::fields::Fields;
 use super::span_records;
+use crate::description::Now;
 
 /// A span that may move between threads, closed when it is dropped; made by
 /// [`async_span!`](crate::async_span!).

@@ -2,8 +2,8 @@
 
 use core::marker::PhantomData;
 
-use super::description::{Description, EventType, Field, Kind, Place, Shape, TypeState, semantic};
 use super::fields::Fields;
+use crate::description::{Description, EventType, Field, Kind, Place, Shape, TypeState, semantic};
 use crate::sites::{self, DescribeSite};
 
 /// One place in the program that emits.

@@ -4,8 +4,8 @@ use crate::ring::{Reservation, clock};
 use ringmark_format::TypeId;
 
 use super::callsite::{self, Callsite};
-use super::description::Now;
 use super::fields::{self, Fields};
+use crate::description::Now;
 use crate::{session, thread_block};
 
 /// Emits an event if its type is enabled; only then are the arguments evaluated.

@@ -2,10 +2,10 @@
 
 use super::async_span::{self, AsyncSpan};
 use super::callsite::Callsite;
-use super::description::Now;
 use super::emit;
 use super::fields::Fields;
 use super::span::{self, SpanGuard};
+use crate::description::Now;
 
 /// The ways in from a call site. Each evaluates `arguments` only if the type is enabled.
 pub trait Entry: Callsite + Sized {

@@ -2,8 +2,8 @@
 
 use crate::ring::Reservation;
 
-use super::description::Place;
 use super::value::{Encoder, Value, alignment};
+use crate::description::Place;
 
 /// A tuple of values.
 pub trait Fields {
@@ -81,7 +81,7 @@ macro_rules! tuple {
     ($($name:ident $index:tt),+ $(,)?) => {
         impl<$($name: Value),+> Fields for ($($name,)+) {
             const PLACES: &'static [Place] = &{
-                let mut all = [Place { kind: super::description::Kind::U8, count: 0, offset: 0, optional: false }; tuple!(@count $($name)+)];
+                let mut all = [Place { kind: crate::description::Kind::U8, count: 0, offset: 0, optional: false }; tuple!(@count $($name)+)];
                 let mut at = 0;
                 $(
                     let (place, bytes) = next::<$name>(at);

@@ -1,8 +1,8 @@
 //! From a call site to a committed record. The files in the order of an event's way:
 //!
 //! - what a program writes: [`macros`] for arguments, [`typed`] for structs;
-//! - what the schema holds of it: [`description`], and [`callsite`], which makes one from a place
-//!   in the program;
+//! - what the schema holds of it: `crate::description`, which [`callsite`] makes from a place in
+//!   the program;
 //! - what is written: [`value`] for one argument, [`text`] for one that is formatted, [`fields`] for
 //!   all of them, [`snapshot`] for arguments that are kept until a call ends, `plain` for types of
 //!   the program's own;
@@ -14,7 +14,6 @@ mod macros;
 pub(crate) mod typed;
 
 pub(crate) mod callsite;
-pub(crate) mod description;
 
 pub(crate) mod fields;
 #[cfg(feature = "bytemuck")]

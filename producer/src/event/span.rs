@@ -3,9 +3,9 @@
 use core::marker::PhantomData;
 
 use super::callsite::{self, Callsite};
-use super::description::Now;
 use super::emit;
 use super::fields::Fields;
+use crate::description::Now;
 use crate::session;
 
 /// A running span: it ends, and is recorded with its duration, when it is dropped. Made by

@@ -5,8 +5,8 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::callsite::Callsite;
-use super::description::{EventType, Level, Now, Shape, TypeState};
 use super::emit;
+use crate::description::{EventType, Level, Now, Shape, TypeState};
 
 /// Target of the shared types.
 const TARGET: &str = "ringmark::span";

@@ -5,9 +5,9 @@ use core::marker::PhantomData;
 use crate::ring::Reservation;
 use ringmark_format::TypeId;
 
-use super::description::{Description, EventType, Field, Now, TypeState};
 use super::emit::reserve_words;
 use super::value::Encoder;
+use crate::description::{Description, EventType, Field, Now, TypeState};
 use crate::sites::{self, DescribeSite};
 
 /// A struct whose values are events: implemented by `#[derive(Event)]` on a `repr(C)` struct.

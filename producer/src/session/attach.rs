@@ -14,7 +14,7 @@ use ringmark_ring::{Reservation, SlotGeometry, Writer, clock};
 use super::core::Core;
 use super::process::KeptErrno;
 use super::{process, retry, warm};
-use crate::event::description::Now;
+use crate::description::Now;
 use crate::thread_block::{self, Phase};
 
 /// Attaches this thread to a ring ahead of its first event, which is then as fast as later ones.

@@ -16,7 +16,7 @@ use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 use super::core::Core;
 use super::registry;
 use super::warm::{self, futex_half};
-use crate::event::description::Level;
+use crate::description::Level;
 use crate::setup::filter::{Directives, Pattern};
 
 /// Stack of the helper thread; only what is used takes memory.

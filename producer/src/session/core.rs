@@ -9,7 +9,7 @@ use ringmark_format::session::{Clock, SessionState};
 use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
-use crate::platform::wiped::Wiped;
+use super::super::wiped::Wiped;
 use crate::setup::Options;
 
 /// A running session. Lives until the process ends.

@@ -12,13 +12,13 @@ use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
 use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, guard, identity, mapping};
 use rustix::thread::futex::Timespec;
 
+use super::super::wiped::Wiped;
 use super::attributes;
 use super::control::Helper;
 use super::core::Core;
 use super::layout::{self, Facts, Regions};
 use super::memory;
 use super::process;
-use crate::platform::wiped::Wiped;
 use crate::setup::Options;
 use crate::setup::StartError;
 

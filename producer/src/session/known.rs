@@ -4,7 +4,7 @@ use core::ptr;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::event::description::{Description, EventType, Field};
+use crate::description::{Description, EventType, Field};
 use crate::sites;
 
 /// An event type with its fields.

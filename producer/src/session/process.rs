@@ -23,8 +23,8 @@ pub(super) struct ForkLock {
     pub(super) give_back: fn(),
 }
 
-/// What the hooks of the operating system call. Of it a fork itself calls nothing but `locks`: the
-/// child starts its session with its first event.
+/// What the hooks of the operating system call. A fork itself calls only `locks`: the child starts
+/// its session with its first event.
 pub(super) struct Hooks {
     /// In the order in which a start takes them.
     pub(super) locks: [ForkLock; 2],
@@ -246,7 +246,8 @@ pub(super) fn may_attach(core: &Core) -> bool {
 }
 
 /// Gives `errno` back as it was: an event may stand between a call and the look at its error. Asks
-/// the C library where that is, so nothing that the program defines may come back here meanwhile.
+/// the C library where that is, so a function of the program must not call back into this one
+/// while it does.
 pub(super) struct KeptErrno(libc::c_int);
 
 impl KeptErrno {

@@ -11,7 +11,7 @@ use super::core::Core;
 #[cfg(feature = "tracing")]
 use super::process;
 use super::{life, registry};
-use crate::event::description::Description;
+use crate::description::Description;
 
 /// Registers an event type that was found at run time. Without a session it waits for one; its
 /// program may have children before that.

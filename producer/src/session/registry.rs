@@ -15,8 +15,8 @@ use super::process;
 use super::process::ForkLock;
 use super::schema::{publish, push_entry};
 #[cfg(feature = "tracing")]
-use crate::event::description::Level;
-use crate::event::description::{Description, EventType, Field, Shape};
+use crate::description::Level;
+use crate::description::{Description, EventType, Field, Shape};
 use crate::setup::filter::{Directives, Pattern};
 
 /// Answers requests: gets the whole text, returns the answer for the peer, or what was wrong. Runs

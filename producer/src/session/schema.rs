@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::core::Core;
 use super::layout::EXTENT_BYTES;
 use super::memory;
-use crate::event::description::{Description, EventType, Field, Place};
+use crate::description::{Description, EventType, Field, Place};
 
 /// Appends entries to the schema stream, with more extents if need be: as many as there is room for.
 /// Records of the others stay readable as raw ones; a flag marks that, and readers pass it on.

@@ -2,7 +2,7 @@
 
 use ringmark_format::glob;
 
-use crate::event::description::{EventType, Level};
+use crate::description::{EventType, Level};
 
 /// `level` and `target=level` directives; the longest matching target decides.
 #[derive(Debug, Clone, PartialEq, Eq)]

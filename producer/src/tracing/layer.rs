@@ -52,7 +52,7 @@ pub fn layer<S>() -> RecorderLayer<S>
 where
     S: Subscriber + for<'l> LookupSpan<'l>,
 {
-    super::listen();
+    sites::listen();
     RecorderLayer {
         subscriber: PhantomData,
     }

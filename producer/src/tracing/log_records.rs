@@ -6,7 +6,7 @@ use tracing_log::NormalizeEvent;
 
 use super::site::{Facts, Site, What};
 use super::sites::{self, Table, spread};
-use crate::event::description::Now;
+use crate::description::Now;
 
 /// Places in the program that get a site; records of further ones keep target, file and line as
 /// fields. (A target made at run time must not fill the memory.)

@@ -28,13 +28,13 @@ mod subscriber;
 mod thread;
 mod values;
 
-use tracing_core::{Dispatch, callsite, dispatcher};
+use tracing_core::{Dispatch, dispatcher};
 
 pub use init_error::InitError;
 pub use layer::{RecorderLayer, layer};
 pub use subscriber::Recorder;
 
-use crate::{Session, session};
+use crate::Session;
 
 /// Starts a session if `RINGMARK` asks for one, and bridges `tracing` and `log` to it.
 ///
@@ -71,11 +71,6 @@ pub fn init() -> Result<Option<Session>, InitError> {
 /// ```
 #[must_use]
 pub fn recorder() -> Recorder {
-    listen();
+    sites::listen();
     Recorder
-}
-
-/// Has `tracing` ask again what is on when the session's filter changes.
-fn listen() {
-    session::listen(callsite::rebuild_interest_cache);
 }

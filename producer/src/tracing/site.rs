@@ -14,8 +14,8 @@ use tracing_core::field::Visit;
 use super::direct::Direct;
 use super::kinds::{Kinds, Numbers};
 use super::values::{AsText, Values};
-use crate::event::description::Now;
-use crate::event::description::{
+use crate::description::Now;
+use crate::description::{
     Description, EventType, Field, Kind, Level, Place, Shape, TypeState, semantic,
 };
 use crate::event::emit::reserve_words;

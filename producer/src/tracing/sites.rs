@@ -4,9 +4,16 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use ringmark_format::schema::Level;
 use ringmark_ring::published_static::Published;
-use tracing_core::Metadata;
+use tracing_core::{Metadata, callsite};
 
 use super::site::{Facts, Site};
+use crate::session;
+
+/// Has `tracing` ask each call site again whether it is enabled, whenever the session's filter
+/// changes.
+pub(super) fn listen() {
+    session::listen(callsite::rebuild_interest_cache);
+}
 
 /// A table of sites that only grows: segments of doubling size, each searched a few places far. No
 /// thread waits for another one that fills a place: in a forked child that one would not be there.

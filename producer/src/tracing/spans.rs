@@ -4,7 +4,7 @@ use tracing_core::span::{Attributes, Record};
 
 use super::site::{Site, What};
 use super::thread;
-use crate::event::description::Now;
+use crate::description::Now;
 use crate::event::span_records;
 use crate::session;
 

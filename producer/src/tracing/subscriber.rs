@@ -8,8 +8,8 @@ use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
 use super::site::{Site, What};
 use super::thread::Step;
 use super::{ids, log_records, sites, spans, thread};
-use crate::event::description::Level;
-use crate::event::description::Now;
+use crate::description::Level;
+use crate::description::Now;
 use crate::event::span_records;
 use crate::session;
 

@@ -14,7 +14,7 @@ pub mod tracing;
 
 /// Linker sections: no session looks for event types, so call sites leave nothing behind.
 pub(crate) mod sites {
-    use crate::event::description::Description;
+    use crate::description::Description;
 
     type Describe = fn(to: &mut dyn FnMut(Description<'_>));
 

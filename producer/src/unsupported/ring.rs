@@ -79,9 +79,9 @@ pub(crate) mod clock {
     /// Processor time used so far, in nanoseconds.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct CpuTime {
-        /// Of all threads of the process.
+        /// Time of all threads of the process.
         pub process_ns: u64,
-        /// Of the calling thread.
+        /// Time of the calling thread.
         pub thread_ns: u64,
     }
 

@@ -9,7 +9,7 @@ use ringmark_format::session::Clock;
 use ringmark_format::{TypeId, Uuid};
 
 use super::ring::Reservation;
-use crate::event::description::{Description, Now};
+use crate::description::{Description, Now};
 use crate::setup::{Options, StartError};
 
 /// A handle to the session of this process: there is none.

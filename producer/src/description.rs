@@ -2,7 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-pub(crate) use ringmark_format::schema::{Kind, Level, Shape, semantic};
+pub use ringmark_format::schema::Shape;
+pub(crate) use ringmark_format::schema::{Kind, Level, semantic};
 
 /// A field of an event type: what a record holds under a name.
 ///
