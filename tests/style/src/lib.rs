@@ -8,6 +8,7 @@ pub mod deps;
 pub mod doc_ratio;
 pub mod docs;
 pub mod floors;
+pub mod houses;
 pub mod imports;
 pub mod lengths;
 pub mod lists;

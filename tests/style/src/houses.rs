@@ -1,0 +1,177 @@
+//! How the files of each crate may lie: rooms from the ground up, and circles that do no harm.
+
+use super::circles::Group;
+use super::floors::House;
+
+/// Files that may import each other, and why it does no harm.
+pub const CIRCLES: &[Group<'_>] = &[
+    (
+        &["c-api/src/layout.rs", "c-api/src/types.rs"],
+        "one writes the header, the other are the types whose sizes it writes",
+    ),
+    (
+        &[
+            "ring/src/protocol/reservation.rs",
+            "ring/src/protocol/writer.rs",
+        ],
+        "a writer, and the reservation that it gives out and that ends in it",
+    ),
+];
+
+/// The rooms of each house from the ground up.
+pub const FLOORS: &[House<'_>] = &[
+    ("ring/src/", &["protocol", "system"]),
+    (
+        "function-tracer/src/",
+        &[
+            "fork_locks",
+            "arch",
+            "sites",
+            "patch",
+            "record",
+            "engine",
+            "tracers",
+            "control",
+        ],
+    ),
+    // `lib` imports nothing: it says what stands for the ring and the session on this system.
+    (
+        "producer/src/",
+        &[
+            "lib",
+            "description",
+            "sites",
+            "thread_block",
+            "wiped",
+            "function_site",
+            "setup",
+            "session",
+            "unsupported",
+            "clock",
+            "event",
+            "builder",
+            "client",
+            "tracing",
+            "__private",
+        ],
+    ),
+    ("producer/src/setup/", &["filter", "options", "error"]),
+    (
+        "producer/src/session/",
+        &[
+            "pin",
+            "handler",
+            "retry",
+            "core",
+            "attributes",
+            "layout",
+            "memory",
+            "known",
+            "schema",
+            "process",
+            "registry",
+            "warm",
+            "attach",
+            "control",
+            "create",
+            "life",
+            "registration",
+            "sample",
+        ],
+    ),
+    (
+        "producer/src/event/",
+        &[
+            "value",
+            "text",
+            "snapshot",
+            "plain",
+            "fields",
+            "callsite",
+            "emit",
+            "typed",
+            "span_records",
+            "span",
+            "async_span",
+            "entry",
+            "macros",
+        ],
+    ),
+    (
+        "producer/src/tracing/",
+        &[
+            "kinds",
+            "direct",
+            "values",
+            "ids",
+            "init_error",
+            "site",
+            "sites",
+            "log_records",
+            "thread",
+            "spans",
+            "subscriber",
+            "layer",
+        ],
+    ),
+    (
+        "decoder/src/",
+        &[
+            "words",
+            "blocks",
+            "trace_file",
+            "events",
+            "sums",
+            "show",
+            "store",
+        ],
+    ),
+    (
+        "reader/src/",
+        &[
+            "error",
+            "share",
+            "sessions",
+            "pages",
+            "tap",
+            "recording",
+            "stream",
+        ],
+    ),
+    (
+        "collector/src/",
+        &[
+            "clock",
+            "lock",
+            "host_name",
+            "hosts",
+            "figures",
+            "host_clock",
+            "block_memory",
+            "incoming_block",
+            "unix_socket",
+            "certs",
+            "store",
+            "messages",
+            "connection_end",
+            "connection_context",
+            "listen",
+            "peer",
+            "server",
+            "trial",
+        ],
+    ),
+    (
+        "tools/src/",
+        &[
+            "output",
+            "options",
+            "tracing",
+            "recording",
+            "tables",
+            "input",
+            "commands",
+            "cli",
+        ],
+    ),
+];
