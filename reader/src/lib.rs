@@ -6,7 +6,7 @@
 //! 1. `sessions/`: [`find`] lists ring files, [`Session`] maps one of them.
 //! 2. `pages/`: [`SessionDrain`] copies pages out of the rings into a [`Batch`] of blocks.
 //! 3. `recording/`: [`Recorder`] writes batches to a [`Dump`]; or `stream/`: a `Streamer` sends
-//! them    to a collector.
+//!    them to a collector.
 //! 4. Only then the drain releases the pages, and their writers may reuse them.
 //!
 //! Shared memory is read through atomic words only. Each word is loaded once and bounded before it

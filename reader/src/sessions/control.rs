@@ -25,8 +25,8 @@ const LIMITS_MAX: u32 = 30;
 ///
 /// # Errors
 /// - [`ReaderError::Control`]: control is off, the process is gone, or another controller is at
-/// work.   Also if no answer came in time; then the request was withdrawn and nothing of it was
-/// done.
+///   work. Also if no answer came in time; then the request was withdrawn and nothing of it was
+///   done.
 /// - [`ReaderError::Mailbox`]: the mailbox could not be mapped.
 /// - [`ReaderError::Unfinished`]: the process began the request, and its outcome is not known.
 ///
