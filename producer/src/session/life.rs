@@ -244,6 +244,9 @@ impl Session {
     }
 
     /// The session of this process, if one runs.
+    ///
+    /// A forked child has none until its first event starts its own: the session of its parent is
+    /// not returned.
     #[must_use]
     pub fn current() -> Option<Self> {
         Core::current()
@@ -252,6 +255,9 @@ impl Session {
     }
 
     /// Path of the ring file; for an anonymous file a name that cannot be opened.
+    ///
+    /// A name for tools: `ringmark` and the crate `ringmark-reader` open it, during the session and
+    /// after the process has died.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.core.file.path()
@@ -275,7 +281,8 @@ impl Session {
         self.core.clock
     }
 
-    /// Ticks of the session's clock in `ns` nanoseconds.
+    /// Ticks of the session's clock in `ns` nanoseconds, for differences of
+    /// [`ticks`](crate::ticks). Rounded down; `u64::MAX` where the number does not fit.
     #[must_use]
     pub fn ticks_of_ns(&self, ns: u64) -> u64 {
         let rate = self.core.rate;
@@ -291,7 +298,19 @@ impl Session {
     }
 
     /// Changes which events are enabled, as [`Builder::filter`](crate::Builder::filter) sets it;
-    /// returns the number of types that are enabled now.
+    /// returns the number of types that are enabled now. Types that are registered later obey it,
+    /// too. Without a session of this process, as in an untraced child, it changes nothing.
+    ///
+    /// ```
+    /// use ringmark::{Session, event};
+    ///
+    /// let session = Session::builder().start().expect("a session");
+    /// session.set_filter("off").expect("a level");
+    /// event!("not recorded");
+    /// session.set_filter("info").expect("a level");
+    /// event!("recorded");
+    /// assert_eq!(session.records(), 1);
+    /// ```
     ///
     /// # Errors
     /// A directive cannot be read; nothing was changed.
@@ -307,6 +326,9 @@ impl Session {
     }
 
     /// Disables all events and ends the session. No other session can start in this process.
+    ///
+    /// The ring file stays or goes as [`Builder::keep`](crate::Builder::keep) says. Threads keep
+    /// their rings mapped, so an event that is being written by another thread does no harm.
     pub fn close(self) {
         registry::unregister_all();
         close(self.core, phase::CLOSED);

@@ -29,7 +29,8 @@ pub enum StartError {
         /// The directive that cannot be read.
         found: String,
     },
-    /// The session directory was refused.
+    /// The session directory was refused: it belongs to another user, others may write to it,
+    /// it is no directory, or it could not be made.
     Dir(DirError),
     /// A system call failed.
     Io {
@@ -42,7 +43,8 @@ pub enum StartError {
     },
     /// The file that was just laid out cannot be used.
     File(RingFileError),
-    /// There is less memory than the smallest session needs.
+    /// There is less memory than the smallest session needs. `limit` names what has to be raised,
+    /// or freed.
     NoSpace {
         /// The session directory or the ring file.
         path: PathBuf,
@@ -58,7 +60,8 @@ pub enum StartError {
         /// The first option that differs.
         option: &'static str,
     },
-    /// The session of this process was closed.
+    /// The session of this process was closed by [`Session::close`](crate::Session::close), after
+    /// which no other one starts.
     Closed,
     /// Ringmark does not trace on this system or processor; the program runs untraced.
     Unsupported {

@@ -1,4 +1,14 @@
-//! Which event types are on: directives at start, patterns at run time.
+//! Which event types are enabled: directives at start, patterns at run time.
+//!
+//! | directive | effect |
+//! | --- | --- |
+//! | `info` | types of every target up to this level |
+//! | `hyper=debug` | types whose target starts with `hyper`, up to this level |
+//! | `hyper` | all types whose target starts with `hyper` |
+//! | `off`, `hyper=off` | none |
+//!
+//! The longest target that matches decides, whatever the order. A list that starts with
+//! `TARGET=LEVEL` leaves all other targets disabled, unless a bare level follows.
 
 use ringmark_format::glob;
 

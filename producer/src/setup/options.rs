@@ -20,9 +20,11 @@ use super::filter::Directives;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Keep {
-    /// The file stays if the process dies, or if events of a discard session were not read.
+    /// The file stays if the process dies, or if events of a discard session were not read. A clean
+    /// exit of an overwrite session removes it, unless a collector of all sessions runs.
     Crash = 0,
-    /// The file stays.
+    /// The file stays, so that a session can be looked at after its program has ended. The program
+    /// or its user removes it.
     Always = 1,
     /// The file is removed, read or not.
     Never = 2,
@@ -41,7 +43,8 @@ pub enum Keep {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
-    /// The child gets a session of its own at its first event.
+    /// The child gets a session of its own at its first event, with the options of its parent's. A
+    /// child that emits nothing has none.
     Follow,
     /// The child is not traced.
     Off,
@@ -58,31 +61,39 @@ pub enum Fork {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What may be lost when a ring is full.
+    /// What may be lost when a ring is full: the oldest events, or in discard mode the new ones,
+    /// until a reader frees pages. Both are counted.
     pub mode: Mode,
-    /// Bytes of a page: a power of two, 4 KiB to 1 MiB.
+    /// Bytes of a page: a power of two, 4 KiB to 1 MiB. A page is the unit in which events reach a
+    /// collector and in which old ones are replaced. Smaller pages reach it sooner.
     pub page_bytes: u32,
-    /// Wanted bytes of a ring: a multiple of 4 KiB, at least 8 KiB.
+    /// Wanted bytes of a ring: a multiple of 4 KiB, at least 8 KiB. Each thread that emits takes
+    /// one. Late threads get smaller rings when the session is half full.
     pub ring_bytes: u32,
     /// Most bytes of the session, up to 1 TiB; `None`: see [`Options::session_bytes`].
     pub session_bytes: Option<u64>,
-    /// Wanted clock.
+    /// Wanted clock. [`Session::clock`](crate::Session::clock) returns the one that the session
+    /// has: the TSC cannot be used on every machine.
     pub clock: Clock,
     /// What happens to the ring file at a clean exit.
     pub keep: Keep,
-    /// Whether a helper thread refills the pool and answers requests.
+    /// Whether a helper thread refills the pool of prepared rings and answers the requests of
+    /// tools. Without it no tool enables or disables types, and new threads attach more slowly.
     pub control: bool,
-    /// Rings that are prepared before threads need them.
+    /// Rings that are prepared before threads need them. Each costs about 0.1 ms at the start, and
+    /// spares a thread that work at its first event.
     pub warm: u32,
     /// What a forked child does.
     pub fork: Fork,
-    /// An anonymous file instead of a named one.
+    /// An anonymous file instead of a named one. No other process can truncate it. It is gone
+    /// after a crash, unless a recorder holds it.
     pub memfd: bool,
     /// Whether the program survives when another process truncates its named ring file.
     pub guard: bool,
     /// Which events are enabled: `LEVEL` and `TARGET=LEVEL`, comma separated; empty: all.
     pub filter: String,
-    /// Tags that are stored with the session, each `key=value`.
+    /// Tags that are stored with the session, each `key=value`. Every trace file of the session has
+    /// them, so they can name a host, a role or a release.
     pub tags: Vec<String>,
 }
 
@@ -149,6 +160,16 @@ impl Options {
     /// Parses the value of `RINGMARK`: `1`, or `key=value,…`. `Ok(None)`: tracing is not wanted
     /// (empty or `0`).
     ///
+    /// Sizes are bytes, with `K`, `M` or `G` for powers of 1024; switches are `on` or `off`.
+    ///
+    /// ```
+    /// use ringmark::Options;
+    ///
+    /// let options = Options::parse("session=1G,guard=on")?.expect("not empty");
+    /// assert_eq!((options.session_bytes, options.guard), (Some(1 << 30), true));
+    /// # Ok::<(), ringmark::OptionError>(())
+    /// ```
+    ///
     /// # Errors
     /// The first key or value that cannot be used.
     pub fn parse(text: &str) -> Result<Option<Self>, OptionError> {
@@ -197,6 +218,13 @@ impl Options {
     }
 
     /// Checks directives as `RINGMARK_FILTER` and [`Options::filter`] hold them.
+    ///
+    /// ```
+    /// use ringmark::Options;
+    ///
+    /// assert!(Options::check_filter("info,hyper=debug,noisy=off").is_ok());
+    /// assert_eq!(Options::check_filter("http=loud").unwrap_err().found, "http=loud");
+    /// ```
     ///
     /// # Errors
     /// The first directive that cannot be read.

@@ -1,4 +1,7 @@
 //! The same records from a layer, for programs that already stack layers on a registry.
+//!
+//! A registry numbers the spans here. The records carry twice that number: even ids are the
+//! registry's, so none equals a native span's.
 
 use core::fmt;
 use core::marker::PhantomData;

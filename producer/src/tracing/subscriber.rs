@@ -1,4 +1,11 @@
 //! The subscriber: `tracing`'s calls, straight into this thread's ring.
+//!
+//! | call of `tracing` | record |
+//! | --- | --- |
+//! | `new_span`, and the last `try_close` | begin and end of a span's life |
+//! | `enter`, `exit` | the thread is inside the span, and leaves it |
+//! | `record`, `record_follows_from` | values and links that come later |
+//! | `event` | an event, with its parent if the program names one |
 
 use tracing_core::field::Visit;
 use tracing_core::span::{Attributes, Current, Id, Record};
