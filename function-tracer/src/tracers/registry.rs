@@ -9,7 +9,7 @@ use super::error::TracerError;
 use super::profile_cells::Names;
 use super::traced_sites::{ChangeOutcome, TracedSites, name_of};
 use super::tracer::{Tracer, TracerOptions};
-use super::triggers::PAUSING_MAX;
+use super::triggers::{PAUSING_MAX, may_pause};
 use crate::engine::with_engine;
 use crate::patch::Threads;
 use crate::record::callbacks::{self, Callback};
@@ -265,10 +265,12 @@ impl Tracers {
         if anew && waits {
             pause(number, true);
         }
+        let may_have_started = before.1 && may_pause(&before.0.triggers);
         let outcome = self.apply(Some(place));
-        if anew && !waits {
-            // Not before all its triggers are in place.
-            pause(number, false);
+        // Not before all its triggers are in place; and again, if those that they replace may have
+        // started it since.
+        if anew && (!waits || may_have_started) {
+            pause(number, waits);
         }
         outcome
     }
