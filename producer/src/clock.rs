@@ -2,7 +2,7 @@
 
 use crate::session;
 
-/// The session's clock in ticks, for [`event_at!`]; 0 without a session.
+/// The session's clock in ticks, for [`event_at!`](crate::event_at); 0 without a session.
 ///
 /// ```
 /// use ringmark::{Session, ticks};
