@@ -44,6 +44,7 @@ pub struct Field {
 ///
 /// let three_ports = Place { kind: Kind::U16, count: 3, offset: 8, optional: false };
 /// assert_eq!(three_ports.bytes(), 6);
+/// assert_eq!(Place::of::<[u16; 3]>(8), three_ports);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {

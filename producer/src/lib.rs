@@ -48,6 +48,7 @@
 //! | each call of a function | [`macro@instrument`] |
 //! | a value over time, an id that ties threads together | [`counter!`], [`flow!`] |
 //! | a struct | `#[derive(Event)]`, [`emit()`], [`reserve()`] |
+//! | a value of a type of your own | `Plain`, with the feature `bytemuck` |
 //! | events and spans of `tracing` and `log` | `ringmark::tracing` |
 //! | functions that are chosen while the program runs | [`trace_fn`] |
 //! | records of a library's own | [`client`] |
@@ -65,6 +66,10 @@
 //! | --- | --- |
 //! | `tracing` | the module `ringmark::tracing`: a bridge from `tracing` and `log` |
 //! | `functions` | [`trace_fn`] leaves patch sites for the function tracer; without it the attribute changes nothing |
+//! | `bytemuck` | `Plain`: values of the program's own types as arguments and fields |
+//!
+//! Derives and attributes name the crate `ringmark`. A program that renames the dependency, here to
+//! `rm`, writes `extern crate rm as ringmark;` in its root; the other macros need no such line.
 //!
 //! # Environment variables
 //!

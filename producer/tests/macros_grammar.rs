@@ -14,6 +14,10 @@ use ringmark_format::schema::semantic;
 
 const CATEGORY: &str = "category of a constant";
 const AT: u64 = 5;
+/// Names that a macro's own items could have.
+const STATE: &str = "state.of.a.constant";
+#[allow(non_upper_case_globals, reason = "the name is what is tested")]
+const Here: &str = "here";
 
 fn emit_all() {
     values();
@@ -97,6 +101,7 @@ fn options() {
     event!(level: Error, "level");
     event!(level: Trace, category: "db", target: "other::place", "all", n = 1_u8,);
     event!(category: CATEGORY, "category");
+    event!(target: Here, category: STATE, STATE, n = STATE);
     event!(target: "only.target", "target", n = 1_u8);
     event!(level: Warn, target: "t", "level.target");
     event!(category: "c", target: "t", "category.target");
@@ -302,6 +307,7 @@ fn options_and_their_defaults() {
     facts("level", Level::Error, "", here);
     facts("all", Level::Trace, "db", "other::place");
     facts("category", Level::Info, CATEGORY, here);
+    facts(STATE, Level::Info, STATE, Here);
     facts("target", Level::Info, "", "only.target");
     facts("level.target", Level::Warn, "", "t");
     facts("category.target", Level::Info, "c", "t");

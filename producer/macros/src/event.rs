@@ -151,12 +151,9 @@ impl Field {
         quote_spanned! { ty.span() =>
             ::ringmark::client::Field {
                 name: #name,
-                place: ::ringmark::client::Place {
-                    kind: <#ty as ::ringmark::Value>::KIND,
-                    count: <#ty as ::ringmark::Value>::COUNT,
-                    offset: ::core::mem::offset_of!(#event, #ident) as u32,
-                    optional: false,
-                },
+                place: ::ringmark::client::Place::of::<#ty>(
+                    ::core::mem::offset_of!(#event, #ident)
+                ),
                 semantic: 0,
                 unit: #unit,
                 redacted: #redacted,
@@ -225,7 +222,8 @@ impl Event {
         let facts = self.facts();
         quote! {
             const _: () = {
-                static STATE: ::ringmark::client::TypeState = ::ringmark::client::TypeState::new();
+                static __RINGMARK_STATE: ::ringmark::client::TypeState =
+                    ::ringmark::client::TypeState::new();
                 #(#proofs)*
                 impl ::ringmark::Event for #ident {
                     const FIELDS: &'static [::ringmark::client::Field] = &[#(#fields),*];
@@ -235,7 +233,7 @@ impl Event {
                     }
                     #[inline(always)]
                     fn state() -> &'static ::ringmark::client::TypeState {
-                        &STATE
+                        &__RINGMARK_STATE
                     }
                     #[inline(always)]
                     fn encode(&self, to: &mut ::ringmark::Encoder<'_, '_>) {
@@ -274,7 +272,7 @@ impl Event {
                 shape: ::ringmark::client::Shape::Instant,
                 file: ::core::file!(),
                 line: ::core::line!(),
-                state: &STATE,
+                state: &__RINGMARK_STATE,
             }
         }
     }

@@ -54,13 +54,7 @@ const fn end(places: &[(Place, usize)]) -> usize {
 /// Place of a value after the others, aligned.
 const fn next<V: Value>(before: usize) -> (Place, usize) {
     let offset = before.next_multiple_of(alignment(V::KIND));
-    let place = Place {
-        kind: V::KIND,
-        count: V::COUNT,
-        offset: offset as u32,
-        optional: V::OPTIONAL,
-    };
-    (place, V::BYTES)
+    (Place::of::<V>(offset), V::BYTES)
 }
 
 impl Fields for () {

@@ -5,7 +5,8 @@
 ///
 /// `@options`: `level:`, `category:`, `target:` in any order, one slot `[]` for each. `@name`: the
 /// name, and what the macro has in front of its arguments. `@arguments`: one `+` for each so far,
-/// their names and values. `@finish`: the code. `@callsite`, `@level`, `@text`: parts of it.
+/// their names and values. `@finish`: the code. `@callsite`, `@level`, `@text`: parts of it. Items of the
+/// code have names that no program has: the program's constants are named next to them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __record {
@@ -158,9 +159,10 @@ macro_rules! __record {
     (@callsite $shape:ident
         [$name:tt [[$($level:ident)?] [$($category:expr)?] [$($target:expr)?]]]
         [$($names:tt)*]) => {{
-        struct Here;
-        static STATE: $crate::client::TypeState = $crate::client::TypeState::new();
-        impl $crate::__private::Callsite for Here {
+        struct __RingmarkHere;
+        static __RINGMARK_STATE: $crate::client::TypeState =
+            $crate::client::TypeState::new();
+        impl $crate::__private::Callsite for __RingmarkHere {
             const FIELDS: &'static [&'static str] = &[$($names)*];
             const SHAPE: $crate::client::Shape = $crate::client::Shape::$shape;
             fn event() -> $crate::client::EventType {
@@ -172,15 +174,15 @@ macro_rules! __record {
                     shape: $crate::client::Shape::$shape,
                     file: ::core::file!(),
                     line: ::core::line!(),
-                    state: &STATE,
+                    state: &__RINGMARK_STATE,
                 }
             }
             #[inline(always)]
             fn state() -> &'static $crate::client::TypeState {
-                &STATE
+                &__RINGMARK_STATE
             }
         }
-        Here
+        __RingmarkHere
     }};
     (@level) => { $crate::Level::Info };
     (@level $level:ident) => { $crate::Level::$level };
@@ -230,7 +232,9 @@ macro_rules! __record {
 /// value, too: `None` is shown as `none`, in JSON as null. [`redact`](crate::redact) keeps a value
 /// out of the trace.
 ///
-/// An argument that is not a reference is moved into the event, as into a function.
+/// An argument that is not a reference is moved into the event, as into a function. It is evaluated
+/// in a closure, only if the event is recorded: `?`, `return`, `break` and `.await` stand before the
+/// macro, not in it.
 ///
 /// # Limits
 ///

@@ -1,5 +1,6 @@
 //! Values that an event can carry, and how they become payload words.
 
+use crate::description::Place;
 use crate::ring::Reservation;
 use ringmark_format::align8;
 use ringmark_format::schema::Kind;
@@ -57,6 +58,23 @@ pub trait Value {
     /// Writes the fixed part at `offset`, which is aligned to the kind's size or to 8, and
     /// `dynamic_bytes()` bytes through [`Encoder::dynamic`].
     fn encode(&self, to: &mut Encoder<'_, '_>, offset: usize);
+}
+
+impl Place {
+    /// The place of a `T`, `offset` bytes from the payload's start.
+    ///
+    /// # Panics
+    /// From 4 GiB on: in a constant, when the program is compiled.
+    #[must_use]
+    pub const fn of<T: Value>(offset: usize) -> Self {
+        assert!(offset <= u32::MAX as usize, "a payload has less than 4 GiB");
+        Self {
+            kind: T::KIND,
+            count: T::COUNT,
+            offset: offset as u32,
+            optional: T::OPTIONAL,
+        }
+    }
 }
 
 /// Alignment of a fixed part of this kind.
