@@ -114,7 +114,7 @@ fn dump_of(fill: impl FnOnce(&mut PageOf)) -> Dump {
 }
 
 fn calls<'d>(dump: &'d Dump, tracers: Option<u64>) -> (Vec<Call<'d>>, usize) {
-    let mut calls = Calls::new(tracers);
+    let mut calls = Calls::new(tracers.map(|bits| vec![bits]));
     let mut ended = Vec::new();
     for item in dump.events() {
         if let Output::Event(event) = item {

@@ -159,6 +159,37 @@ layout! {
     }
 }
 
+/// Identity of a process, the same in all session files that it has: several copies of the library
+/// in one process have a session each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId {
+    /// Boot id of its kernel.
+    pub boot_id: [u8; 16],
+    /// Inode of its pid namespace.
+    pub pid_namespace: u64,
+    /// Its id in that namespace.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot: a pid is used again.
+    pub start_time: u64,
+}
+
+impl SessionHeader {
+    /// Identity of the session's process; `None`: the header does not tell it from a later process
+    /// of the same pid.
+    #[must_use]
+    pub const fn process(&self) -> Option<ProcessId> {
+        if self.pid == 0 || self.start_time == 0 {
+            return None;
+        }
+        Some(ProcessId {
+            boot_id: self.boot_id,
+            pid_namespace: self.pid_namespace,
+            pid: self.pid,
+            start_time: self.start_time,
+        })
+    }
+}
+
 /// Flag of [`SessionHeader::flags`]: the wanted clock was not usable.
 pub const FLAG_CLOCK_FELL_BACK: u32 = 1;
 

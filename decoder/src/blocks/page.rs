@@ -37,6 +37,10 @@ pub struct Page {
     pub(crate) from: u64,
     /// Indices of earlier records that are shown because something in the window needs them.
     pub(crate) kept: Vec<u64>,
+    /// Number of its writer among the threads of the dump (see [`crate::trace_file::threads`]).
+    pub(crate) thread: u32,
+    /// Place of its session among those of its process.
+    pub(crate) member: u32,
 }
 
 /// What the check of a page counts. Each reservation of the page is counted in one field.
@@ -326,6 +330,8 @@ impl Page {
             from_mono_ns: 0,
             from: 0,
             kept: Vec::new(),
+            thread: 0,
+            member: 0,
         })
     }
 

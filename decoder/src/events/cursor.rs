@@ -25,6 +25,9 @@ pub(crate) struct Spans<'a> {
     open: HashMap<u64, (u64, &'a EventType)>,
 }
 
+/// A time for the merge: in ns, of the session or the wall clock; then the tick.
+pub(crate) type Moment = (u64, u64);
+
 /// A slot on its way through the merge.
 ///
 /// Its times never go back: a record with an earlier tick than the one before it has the time of
@@ -44,6 +47,7 @@ pub(crate) struct Cursor<'a> {
     record: Option<Record<'a>>,
     t_ns: u64,
     latest_ns: u64,
+    latest_tick: u64,
     by_wall: bool,
     clock: NearClock,
     has_spans: bool,
@@ -58,8 +62,6 @@ impl<'a> Cursor<'a> {
         slot: &'a Slot,
         by_wall: bool,
     ) -> Self {
-        let spans = Shape::ALL.iter().filter(|s| !matches!(s, Shape::Instant));
-        let has_spans = spans.into_iter().any(|s| session.schema.has(*s));
         Self {
             session,
             session_number,
@@ -73,9 +75,10 @@ impl<'a> Cursor<'a> {
             record: None,
             t_ns: 0,
             latest_ns: 0,
+            latest_tick: 0,
             by_wall,
             clock: NearClock::default(),
-            has_spans,
+            has_spans: session.has_spans,
             ring: None,
             entered: Vec::new(),
         }
@@ -83,7 +86,7 @@ impl<'a> Cursor<'a> {
 
     /// Finds the next item; returns its time for the merge, which never goes back.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Option<u64> {
+    pub(crate) fn advance(&mut self) -> Option<Moment> {
         loop {
             match self.walk.as_mut().and_then(Walk::step) {
                 Some(Reservation::Event(record)) => {
@@ -103,19 +106,21 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn time(&mut self, tick: u64) -> u64 {
+    fn time(&mut self, tick: u64) -> Moment {
         self.t_ns = self.clock.t_ns(&self.session.clock, tick);
         self.latest_ns = self.latest_ns.max(self.t_ns);
+        self.latest_tick = self.latest_tick.max(tick);
         self.key()
     }
 
     #[inline]
-    fn key(&self) -> u64 {
-        if self.by_wall {
+    fn key(&self) -> Moment {
+        let ns = if self.by_wall {
             self.session.clock.wall_ns(self.latest_ns)
         } else {
             self.latest_ns
-        }
+        };
+        (ns, self.latest_tick)
     }
 
     /// Finds what comes next when the page at hand has ended: the remaining sorted records, the
@@ -319,6 +324,6 @@ fn by_time(pages: &[Page]) -> Vec<(&Page, Record<'_>)> {
 enum Next {
     Page,
     Record(u64),
-    Loss(u64),
+    Loss(Moment),
     End,
 }

@@ -72,6 +72,13 @@ impl<'a> Event<'a> {
         self.page.header.tid
     }
 
+    /// Number of its thread in the dump. The rings that one thread wrote, in all sessions of its
+    /// process, share it; a later thread of the same id has another one.
+    #[must_use]
+    pub const fn thread(&self) -> u32 {
+        self.page.thread
+    }
+
     /// Name of the thread when it attached, at most 16 bytes, or empty.
     #[must_use]
     pub fn comm(&self) -> &'a [u8] {

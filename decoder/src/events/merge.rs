@@ -7,16 +7,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::events::cursor::{Cursor, Spans};
+use crate::events::cursor::{Cursor, Moment, Spans};
 use crate::events::event::{Lost, Output};
 use crate::trace_file::dump::Dump;
 use crate::trace_file::loss;
 use crate::trace_file::session::Session;
 
-/// A place in the order: time, then the slot's number, so that equal times stay in order.
-type Key = (u64, usize);
+/// A place in the order: time, then tick, because rings of one clock may have several ticks in one
+/// ns; then the slot's number, so that equal ticks stay in the order of sessions and slots.
+type Key = (Moment, usize);
 
 /// The items of a dump in the order of time; what has one time, in the order of reservation.
+///
+/// The sessions of one process share a clock, and their items are in the order of its ticks.
 ///
 /// Pages whose records step back in time (a signal handler inside a reservation, a time that the
 /// caller held) are sorted first. `for_each` and `fold` are faster than a `for` loop.
@@ -40,7 +43,7 @@ impl Dump {
             spans: Vec::new(),
             rest: Vec::new().into_iter(),
         };
-        let several = self.sessions.len() > 1;
+        let several = self.sessions.iter().any(|s| s.clock_of != 0);
         let mut rest = Vec::new();
         for (number, session) in self.sessions.iter().enumerate() {
             events.spans.push(Spans::default());
@@ -92,7 +95,7 @@ impl<'a> Events<'a> {
         // The second smallest of a heap is one of the top's two children.
         let child = |i| {
             keys.get(i)
-                .map_or((u64::MAX, usize::MAX), |r: &Reverse<Key>| r.0)
+                .map_or(((u64::MAX, u64::MAX), usize::MAX), |r: &Reverse<Key>| r.0)
         };
         Some((number, child(1).min(child(2))))
     }
@@ -100,7 +103,7 @@ impl<'a> Events<'a> {
     /// Puts the slot that ran where it belongs now: at the time of its next item, or out of the
     /// heap if it has none.
     #[inline]
-    fn stop(&mut self, number: usize, time: Option<u64>) {
+    fn stop(&mut self, number: usize, time: Option<Moment>) {
         let Some(mut top) = self.heap.peek_mut() else {
             return;
         };

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use ringmark_format::Uuid;
-
 use crate::events::event::{Event, Lost, Output};
 use crate::show::call_json::CallLimits;
 use crate::show::text::event_text;
@@ -48,8 +46,8 @@ pub struct GraphLine<'d> {
 #[derive(Debug, Default)]
 pub struct CallGraph<'d> {
     lines: Vec<GraphLine<'d>>,
-    /// Lines of calls that have begun and not ended, by ring.
-    open: HashMap<(Uuid, u64), Vec<usize>>,
+    /// Lines of calls that have begun and not ended, by [`Event::thread`].
+    open: HashMap<u32, Vec<usize>>,
 }
 
 impl<'d> CallGraph<'d> {
@@ -79,7 +77,7 @@ impl<'d> CallGraph<'d> {
     }
 
     fn step(&mut self, event: &Event<'d>, step: &Step<'d>) {
-        let key = (event.session.uuid, event.ring().0);
+        let key = event.thread();
         let tid = event.tid();
         match *step {
             Step::Entered {

@@ -3,8 +3,6 @@
 
 use std::collections::HashMap;
 
-use ringmark_format::Uuid;
-
 use crate::events::event::Event;
 use crate::show::json::VERSION;
 use crate::sums::calls::{Call, Ended, Step};
@@ -52,8 +50,8 @@ struct Took {
 #[derive(Debug)]
 pub struct CallJsonWriter<'d> {
     limits: CallLimits,
-    /// Open calls of each ring, the innermost last.
-    open: HashMap<(Uuid, u64), Vec<Begun<'d>>>,
+    /// Open calls of each thread, by [`Event::thread`], the innermost last.
+    open: HashMap<u32, Vec<Begun<'d>>>,
 }
 
 impl<'d> CallJsonWriter<'d> {
@@ -69,7 +67,7 @@ impl<'d> CallJsonWriter<'d> {
     /// Appends the line of the call that `step` ends, if it ends one. `event` is the record that
     /// the step comes from.
     pub fn write(&mut self, event: &Event<'d>, step: &Step<'d>, out: &mut Vec<u8>) {
-        let key = (event.session.uuid, event.ring().0);
+        let key = event.thread();
         match *step {
             Step::Entered {
                 function,
@@ -102,7 +100,7 @@ impl<'d> CallJsonWriter<'d> {
 
     fn ended(&self, event: &Event<'d>, call: &Call<'d>, out: &mut Vec<u8>) {
         let begun = Begun {
-            session: event.session,
+            session: call.session,
             function: call.function,
             tid: event.tid(),
             depth: call.depth,

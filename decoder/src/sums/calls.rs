@@ -1,14 +1,16 @@
 //! Pairs function records into calls, thread by thread.
 //!
-//! Each ring has a stack of open calls. An entry pushes a call; an exit ends the innermost call of
-//! its function and, as unseen, the calls inside that one, whose exits were lost.
+//! Each thread has a stack of open calls. An entry pushes a call; an exit ends the innermost call
+//! of its function and, as unseen, the calls inside that one, whose exits were lost.
 
 use std::collections::HashMap;
 
-use ringmark_format::Uuid;
+use ringmark_format::schema::Shape;
 
 use crate::events::event::Event;
 use crate::trace_file::functions::Function;
+use crate::trace_file::session::Session;
+use crate::trace_file::spans::duration_ticks;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +26,8 @@ pub enum Ended {
 /// A call that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
+    /// The session that recorded it.
+    pub session: &'a Session,
     /// The function that was called.
     pub function: &'a Function,
     /// Id of the function in the session.
@@ -73,17 +77,28 @@ pub enum Step<'a> {
 /// A call that has begun and not ended.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenCall<'a> {
+    /// The session that recorded its entry.
+    pub session: &'a Session,
     /// The function that was called.
     pub function: &'a Function,
     /// Id of the function in the session.
     pub id: u32,
     /// Time of its entry, in ns since the session's start.
     pub entered_ns: u64,
+    /// Tick of its entry.
+    pub entered_tick: u64,
     /// Time in ended calls of traced functions inside it, in ns.
     pub children_ns: u64,
 }
 
-/// The calls of one ring, and so of one thread: the stack of open calls, and the whole calls that
+impl OpenCall<'_> {
+    /// Whether it is a call of the function with this id in this session.
+    fn is_of(&self, session: &Session, id: u32) -> bool {
+        self.id == id && std::ptr::eq(self.session, session)
+    }
+}
+
+/// The calls of one thread, in all sessions of its process: the stack of open calls, and the whole calls that
 /// still wait for the call around them.
 #[derive(Debug, Default)]
 struct Thread<'a> {
@@ -95,16 +110,18 @@ struct Thread<'a> {
 /// The open calls of every thread.
 #[derive(Debug, Default)]
 pub struct Calls<'a> {
-    threads: HashMap<(Uuid, u64), Thread<'a>>,
-    /// Bits of tracers; only records that one of them wanted count. `None`: all records.
-    tracers: Option<u64>,
+    /// By [`Event::thread`].
+    threads: HashMap<u32, Thread<'a>>,
+    /// Bits of tracers by session; only records that one of them wanted count. `None`: all records.
+    tracers: Option<Vec<u64>>,
 }
 
 impl<'a> Calls<'a> {
     /// A state without open calls. With `tracers`, in which bit t stands for the tracer with
-    /// number t, only records that one of these tracers wanted count.
+    /// number t, only records that one of these tracers wanted count. There is a number for each
+    /// session of the dump, in its order.
     #[must_use]
-    pub fn new(tracers: Option<u64>) -> Self {
+    pub fn new(tracers: Option<Vec<u64>>) -> Self {
         Self {
             threads: HashMap::new(),
             tracers,
@@ -117,18 +134,17 @@ impl<'a> Calls<'a> {
         let Some(meaning) = event.ty.function else {
             return;
         };
-        if self
-            .tracers
-            .is_some_and(|wanted| wanted & meaning.tracers == 0)
-        {
+        let session = event.session;
+        let bits = |all: &Vec<u64>| all.get(session.number).copied().unwrap_or(0);
+        let wanted = self.tracers.as_ref().map_or(u64::MAX, bits);
+        if self.tracers.is_some() && wanted & meaning.tracers == 0 {
             return;
         }
-        let functions = event.session.schema.functions();
+        let functions = session.schema.functions();
         let Some(function) = functions.function(meaning.function) else {
             return;
         };
-        let key = (event.session.uuid, event.ring().0);
-        let thread = self.threads.entry(key).or_default();
+        let thread = self.threads.entry(event.thread()).or_default();
         let id = meaning.function;
         if meaning.timed {
             to(Step::Whole(thread.whole_call(event, function, id)));
@@ -138,7 +154,7 @@ impl<'a> Calls<'a> {
             } else {
                 Ended::Returned
             };
-            leave(&mut thread.open, event.t_ns, function, id, ended, &mut to);
+            leave(&mut thread.open, event, (function, id), ended, &mut to);
         } else {
             to(Step::Entered {
                 function,
@@ -148,23 +164,35 @@ impl<'a> Calls<'a> {
             });
             if !meaning.loose {
                 thread.open.push(OpenCall {
+                    session,
                     function,
                     id,
                     entered_ns: event.t_ns,
+                    entered_tick: event.tick,
                     children_ns: 0,
                 });
             }
         }
     }
 
-    /// Number of open calls in the ring of `event`.
+    /// Number of open calls around `event` in its thread. A finished span is recorded at its end;
+    /// what counts is where it began.
     #[must_use]
     pub fn depth(&self, event: &Event<'_>) -> usize {
-        let key = (event.session.uuid, event.ring().0);
-        self.threads.get(&key).map_or(0, |thread| thread.open.len())
+        let Some(thread) = self.threads.get(&event.thread()) else {
+            return 0;
+        };
+        match event.ty.shape {
+            Some(Shape::Span) => {
+                let ticks = duration_ticks(event.ty, event.payload).unwrap_or(0);
+                let start = event.tick.saturating_sub(ticks);
+                thread.open.partition_point(|o| o.entered_tick <= start)
+            }
+            _ => thread.open.len(),
+        }
     }
 
-    /// The calls that are still open, ring by ring, the innermost of each last.
+    /// The calls that are still open, thread by thread, the innermost of each last.
     pub fn open(&self) -> impl Iterator<Item = &OpenCall<'a>> {
         self.threads.values().flat_map(|thread| &thread.open)
     }
@@ -186,13 +214,14 @@ impl<'a> Thread<'a> {
                 .saturating_add(duration - children_ns.min(duration));
         }
         Call {
+            session: event.session,
             function,
             id,
             entered_ns: Some(start),
             left_ns: event.t_ns,
             children_ns,
             depth: self.open.len() as u32,
-            recursive: self.open.iter().any(|o| o.id == id),
+            recursive: self.open.iter().any(|o| o.is_of(event.session, id)),
             ended: Ended::Returned,
         }
     }
@@ -202,14 +231,15 @@ impl<'a> Thread<'a> {
 /// recorded. Without such a call the beginning lies before the first record.
 fn leave<'a>(
     open: &mut Vec<OpenCall<'a>>,
-    now: u64,
-    function: &'a Function,
-    id: u32,
+    event: &Event<'a>,
+    (function, id): (&'a Function, u32),
     ended: Ended,
     to: &mut impl FnMut(Step<'a>),
 ) {
-    let Some(place) = open.iter().rposition(|o| o.id == id) else {
+    let (session, now) = (event.session, event.t_ns);
+    let Some(place) = open.iter().rposition(|o| o.is_of(session, id)) else {
         to(Step::Left(Call {
+            session,
             function,
             id,
             entered_ns: None,
@@ -238,13 +268,14 @@ fn leave<'a>(
 fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<'a>> {
     let last = open.pop()?;
     let call = Call {
+        session: last.session,
         function: last.function,
         id: last.id,
         entered_ns: Some(last.entered_ns),
         left_ns: now,
         children_ns: last.children_ns,
         depth: open.len() as u32,
-        recursive: open.iter().any(|o| o.id == last.id),
+        recursive: open.iter().any(|o| o.is_of(last.session, last.id)),
         ended,
     };
     if let Some(around) = open.last_mut() {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use ringmark_format::block::{Window, kind};
 use ringmark_format::clock::Sample;
-use ringmark_format::schema::Shape;
 use ringmark_format::store::IndexSlot;
 use ringmark_format::stream::HostClock;
 use ringmark_format::{PageNumber, RingId, SlotIndex, Uuid};
@@ -19,10 +18,10 @@ use crate::blocks::block_reader::{Block, BlockReader, Item, page_id};
 use crate::blocks::damage::{Damage, Fault, PageId};
 use crate::blocks::join::{Joined, join};
 use crate::blocks::page::Page;
+use crate::trace_file::process::{self, ClockParts};
 use crate::trace_file::schema::{Pieces, Schema};
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
 use crate::trace_file::time::SessionClock;
-use crate::trace_file::{spans, window};
 use crate::words::distance::distance;
 use crate::words::escape::Printable;
 
@@ -236,16 +235,20 @@ impl DumpBuilder {
         &mut self.partial[index]
     }
 
-    /// Checks every page, reads the schema and fits the clocks, session by session.
+    /// Checks every page and reads the schema, session by session, then puts the sessions of each
+    /// process together and fits the clocks.
     #[must_use]
     pub fn finish(mut self) -> Dump {
+        let mut clocks = Vec::new();
         // A session of which only an index was read is not reported.
         let known = |p: &Partial| p.block.is_some() || p.left_out.is_empty() || !p.pages.is_empty();
         for partial in self.partial.into_iter().filter(known) {
             let number = self.dump.sessions.len();
-            let session = partial.finish(number, &mut self.dump.damage);
+            let (session, clock) = partial.finish(number, &mut self.dump.damage);
             self.dump.sessions.push(session);
+            clocks.push(clock);
         }
+        process::join(&mut self.dump.sessions, clocks);
         self.dump
     }
 }
@@ -294,7 +297,8 @@ impl Partial {
         }
     }
 
-    fn finish(mut self, number: usize, damage: &mut Vec<Damage>) -> Session {
+    /// The session, but for its clock, and what that is made of.
+    fn finish(mut self, number: usize, damage: &mut Vec<Damage>) -> (Session, ClockParts) {
         let mut faults = Vec::new();
         if self.block.is_none() {
             faults.push(Fault::NoSession(self.uuid));
@@ -302,34 +306,36 @@ impl Partial {
         let mut schema = Schema::read(&self.schema, &mut faults);
         self.schema_end(&schema, &mut faults);
         damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
-        let mut slots = self.take_slots(&mut schema, damage);
+        let slots = self.take_slots(&mut schema, damage);
         self.left_out
             .sort_unstable_by_key(|s| (s.slot, s.first_event));
         let (header, attributes) = match self.block {
             Some(block) => (Some(block.header), block.attributes),
             None => (None, Vec::new()),
         };
-        let mut clock = SessionClock::new(header.as_ref(), self.samples);
-        clock.measured(&self.host_clocks, self.shares_clocks);
-        window::apply(&mut slots, &schema, &clock);
-        if schema.has(Shape::Span) {
-            slots.iter_mut().for_each(|s| spans::contain(s, &schema));
-        }
         let mut session = Session {
             uuid: self.uuid,
             header,
             attributes,
             schema,
-            clock,
+            clock: SessionClock::new(None, Vec::new()),
             slots,
             counters: self.counters,
             left_out: self.left_out,
             window: self.window.filter(|_| !self.is_whole),
+            process: number,
             number,
+            clock_of: number,
+            has_spans: false,
             name: Vec::new(),
         };
         session.finish_name();
-        session
+        let clock = ClockParts {
+            samples: self.samples,
+            measured: self.host_clocks,
+            shares_clocks: self.shares_clocks,
+        };
+        (session, clock)
     }
 
     /// Reports a schema stream that ends before the length that the counters have, unless its end

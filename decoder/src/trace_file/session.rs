@@ -29,7 +29,7 @@ pub struct Session {
     pub attributes: Vec<(u16, Vec<u8>)>,
     /// Its event types and functions.
     pub schema: Schema,
-    /// Its clock, which turns ticks into times.
+    /// Its clock, which turns ticks into times. Sessions of one process share it.
     pub clock: SessionClock,
     /// Its slots that have pages, by ascending index.
     pub slots: Vec<Slot>,
@@ -39,8 +39,15 @@ pub struct Session {
     pub window: Option<u64>,
     /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
+    /// Number of its process among those of the dump. Several copies of the library in one process
+    /// have a session each, and the same number.
+    pub process: usize,
     /// Its place in the sessions of its dump.
     pub(crate) number: usize,
+    /// The first session in the dump whose clock and zero it shares; its own number: it shares none.
+    pub(crate) clock_of: usize,
+    /// Its events may lie in finished spans, its own or those of another session of its process.
+    pub(crate) has_spans: bool,
     /// See [`Self::process_name`].
     pub(crate) name: Vec<u8>,
 }

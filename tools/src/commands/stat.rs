@@ -288,15 +288,12 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
         add("schema", incomplete.then(|| "incomplete".to_owned()));
         let stamp = |ns| String::from_utf8_lossy(Stamper::default().stamp(ns)).into_owned();
         add("start", Some(stamp(header.real_zero_ns)));
-        let from = session
-            .window
-            .map(|ns| ns.saturating_sub(header.mono_zero_ns));
-        add(
-            "shown from",
-            from.map(|ns| stamp(session.clock.wall_ns(ns))),
-        );
+        // Its process may have begun its first session earlier: the clock counts from there.
+        let clock = &session.clock;
+        let at = |mono_ns: u64| stamp(clock.wall_ns(mono_ns.saturating_sub(clock.mono_zero_ns)));
+        add("shown from", session.window.map(at));
         let end = duration_ns(session);
-        add("end", end.map(|ns| stamp(session.clock.wall_ns(ns))));
+        add("end", end.map(|ns| at(header.mono_zero_ns + ns)));
         add("duration", end.map(duration));
     }
     facts

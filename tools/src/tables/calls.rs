@@ -113,7 +113,7 @@ pub(crate) fn has_functions(dump: &Dump) -> bool {
 /// of its thread. Events that are no function records have no steps. The third argument is the number
 /// of calls around the event.
 ///
-/// Returns the calls of each session that are still open.
+/// Returns the calls that are still open.
 ///
 /// # Errors
 /// No session has a tracer of the name, or a text is no time.
@@ -121,12 +121,9 @@ pub(crate) fn walk<'d>(
     dump: &'d Dump,
     options: &CallOptions,
     mut to: impl FnMut(&Output<'d>, &[Step<'d>], usize),
-) -> Result<Vec<Calls<'d>>, Failure> {
-    let (tracers, filter) = (options.tracers(dump)?, options.filter()?);
-    let mut calls: Vec<_> = (0..dump.sessions.len())
-        .map(|i| Calls::new(tracers.as_ref().map(|bits| bits[i])))
-        .collect();
-    let place = |session: &Session| dump.sessions.iter().position(|s| std::ptr::eq(s, session));
+) -> Result<Calls<'d>, Failure> {
+    let filter = options.filter()?;
+    let mut calls = Calls::new(options.tracers(dump)?);
     let mut steps = Vec::new();
     dump.events().for_each(|item| {
         if !filter.passes_item(&item) {
@@ -134,9 +131,7 @@ pub(crate) fn walk<'d>(
         }
         steps.clear();
         let mut depth = 0;
-        if let Output::Event(event) = &item
-            && let Some(calls) = place(event.session).and_then(|i| calls.get_mut(i))
-        {
+        if let Output::Event(event) = &item {
             depth = calls.depth(event);
             calls.take(event, |step| steps.push(step));
         }

@@ -18,7 +18,7 @@ pub(crate) fn times(dump: &Dump, options: &CallOptions) -> Result<Vec<FunctionTi
         let Output::Event(event) = item else { return };
         for step in steps {
             match step {
-                Step::Left(call) | Step::Whole(call) => profile.add(event.session, call),
+                Step::Left(call) | Step::Whole(call) => profile.add(call.session, call),
                 Step::Entered { loose: false, .. } => {}
                 Step::Entered { function, id, .. } => {
                     let tracers = event.ty.function.map_or(0, |meaning| meaning.tracers);
@@ -31,12 +31,9 @@ pub(crate) fn times(dump: &Dump, options: &CallOptions) -> Result<Vec<FunctionTi
             }
         }
     })?;
-    for (session, calls) in dump.sessions.iter().zip(&open) {
-        let calls = calls.open();
-        calls.for_each(|call| {
-            profile.add_endless(session, call.id, call.function, NoEnd::NotSeen);
-        });
-    }
+    open.open().for_each(|call| {
+        profile.add_endless(call.session, call.id, call.function, NoEnd::NotSeen);
+    });
     Ok(profile.finish())
 }
 

@@ -1,0 +1,117 @@
+//! The sessions of one process, put together: one clock, one zero, threads over all of them.
+//!
+//! A process may hold several copies of the library, each with a session of its own. Their ticks
+//! are of one clock, so they are compared as they are. Turned into nanoseconds by a map of each
+//! session's own, one tick would come out as two times that lie up to milliseconds apart.
+
+use std::collections::{BTreeMap, HashSet};
+
+use ringmark_format::clock::Sample;
+use ringmark_format::schema::Shape;
+use ringmark_format::session::{Clock, ProcessId};
+use ringmark_format::stream::HostClock;
+
+use crate::trace_file::session::Session;
+use crate::trace_file::time::SessionClock;
+use crate::trace_file::{spans, threads, window};
+
+/// What the clock of a session is made of, besides its header.
+#[derive(Debug, Default)]
+pub(crate) struct ClockParts {
+    /// Samples of tick and `CLOCK_MONOTONIC`.
+    pub samples: Vec<Sample>,
+    /// What a collector measured of the host's clocks.
+    pub measured: Vec<HostClock>,
+    /// Whether the collector measured the session's own clocks.
+    pub shares_clocks: bool,
+}
+
+/// Numbers the processes, gives the sessions of each one clock, and finds what needs the clock:
+/// the recorded window, the threads, and the spans around records. `clocks`: one for each session.
+pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
+    number(sessions);
+    set_clocks(sessions, clocks);
+    for session in &mut *sessions {
+        window::apply(&mut session.slots, &session.schema, &session.clock);
+    }
+    threads::number(sessions);
+    let with_spans = sessions.iter().filter(|session| has_spans(session));
+    let processes: HashSet<_> = with_spans.map(|session| session.process).collect();
+    for session in &mut *sessions {
+        session.has_spans = processes.contains(&session.process);
+    }
+    spans::contain(sessions);
+}
+
+fn has_spans(session: &Session) -> bool {
+    let mut shapes = Shape::ALL.iter().filter(|s| **s != Shape::Instant);
+    shapes.any(|shape| session.schema.has(*shape))
+}
+
+/// Gives each session the number of its process: sessions whose headers name one process share it.
+fn number(sessions: &mut [Session]) {
+    let mut known: BTreeMap<ProcessId, (usize, u32)> = BTreeMap::new();
+    let mut next = 0;
+    for session in sessions {
+        let id = session.header.and_then(|header| header.process());
+        let (process, member) = match id {
+            Some(id) => *known
+                .entry(id)
+                .and_modify(|(_, member)| *member += 1)
+                .or_insert((next, 0)),
+            None => (next, 0),
+        };
+        next = next.max(process + 1);
+        session.process = process;
+        let pages = session.slots.iter_mut().flat_map(|slot| &mut slot.pages);
+        pages.for_each(|page| page.member = member);
+    }
+}
+
+/// Fits the clocks. Sessions of one process and one kind of clock get one map, made of the samples
+/// of all, with the zero of the first to start.
+fn set_clocks(sessions: &mut [Session], clocks: Vec<ClockParts>) {
+    let mut groups: BTreeMap<(usize, u32), Vec<usize>> = BTreeMap::new();
+    for session in &*sessions {
+        let clock = session.header.map_or(0, |header| header.clock);
+        groups
+            .entry((session.process, clock))
+            .or_default()
+            .push(session.number);
+    }
+    let mut clocks: Vec<_> = clocks.into_iter().map(Some).collect();
+    for ((_, clock), members) in groups {
+        let is_shared = Clock::from_u32(clock).is_some_and(|clock| clock != Clock::None);
+        let whole: Vec<_> = match is_shared {
+            true => vec![members],
+            false => members.into_iter().map(|one| vec![one]).collect(),
+        };
+        for members in whole {
+            set_clock(sessions, &members, &mut clocks);
+        }
+    }
+}
+
+fn set_clock(sessions: &mut [Session], members: &[usize], clocks: &mut [Option<ClockParts>]) {
+    let headers = members.iter().filter_map(|at| sessions[*at].header);
+    let first = headers.clone().min_by_key(|header| header.mono_zero_ns);
+    let mut all = ClockParts::default();
+    if members.len() > 1 {
+        all.samples.extend(headers.map(|header| Sample {
+            tick: header.tick_zero,
+            mono_ns: header.mono_zero_ns,
+        }));
+    }
+    for at in members {
+        let own = clocks[*at].take().unwrap_or_default();
+        all.samples.extend(own.samples);
+        all.measured.extend(own.measured);
+        all.shares_clocks |= own.shares_clocks;
+    }
+    let mut clock = SessionClock::new(first.as_ref(), all.samples);
+    clock.measured(&all.measured, all.shares_clocks);
+    for at in members {
+        sessions[*at].clock = clock.clone();
+        sessions[*at].clock_of = members[0];
+    }
+}

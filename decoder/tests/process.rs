@@ -1,0 +1,378 @@
+//! Several sessions of one process: one order by raw tick, nested by thread.
+
+mod common;
+
+use common::*;
+use ringmark_decoder::{CallGraph, Calls, Dump, DumpBuilder, Output, Step};
+use ringmark_format::attribute::{self, tag};
+use ringmark_format::codec::write;
+use ringmark_format::function::{
+    FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry, TracerEntry, TracerKind,
+};
+use ringmark_format::page::FIRST_OF_CLAIM;
+use ringmark_format::schema::{EntryHeader, Kind, Level, Shape, entry_kind, semantic};
+use ringmark_format::session::{Clock, Mode, SessionHeader};
+use ringmark_format::{PageNumber, RingId, Uuid};
+use zerocopy::IntoBytes;
+
+const EVENT: u32 = 16;
+const SPAN: u32 = 19;
+const TID: u32 = 77;
+/// A payload that says nothing.
+const EMPTY: &[u64] = &[0];
+const TICK_ZERO: u64 = 1_000_000;
+
+/// The header of one of the copies in a process. Two ticks make a nanosecond.
+fn header(copy: u8) -> SessionHeader {
+    let mut header = session_header(Mode::Discard);
+    header.clock = Clock::Tsc as u32;
+    header.session = [copy; 16];
+    header.start_time = 99;
+    header.tick_zero = TICK_ZERO;
+    header.tick_shift = 1;
+    header
+}
+
+fn entry(kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut body = fixed.to_vec();
+    for (tag, value) in attributes {
+        attribute::push(&mut body, *tag, value);
+    }
+    let header = EntryHeader {
+        bytes: (EntryHeader::BYTES + body.len()) as u32,
+        kind,
+        fixed_bytes: fixed.len() as u16,
+        id,
+        reserved: 0,
+    };
+    [header.as_bytes(), &body].concat()
+}
+
+/// Types 0 and 1: functions `main` and `work`; events and spans as the other sessions have.
+fn whole_schema() -> Vec<u8> {
+    let module = ModuleEntry {
+        base: 0x1000,
+        bytes: 0x1000,
+    };
+    let types = FunctionTypesEntry {
+        tracers: 1,
+        first_function: 0,
+        count: 2,
+        flags: 0,
+        reserved: 0,
+    };
+    let tracer = TracerEntry {
+        kind: TracerKind::Graph as u8,
+        flags: 1,
+        reserved: 0,
+        reserved_word: 0,
+    };
+    let function = |id: u32, name: &str| {
+        let fixed = FunctionEntry {
+            address: 0x1000 + 0x100 * u64::from(id),
+            bytes: 0x40,
+            module: 0,
+        };
+        let name = (tag::NAME, name.as_bytes());
+        entry(entry_kind::FUNCTION, id, fixed.as_bytes(), &[name])
+    };
+    let duration = semantic::DURATION.to_le_bytes();
+    let duration: &[(u16, &[u8])] = &[(tag::SEMANTIC, &duration)];
+    let took = FieldOf {
+        extra: duration,
+        ..field("took", Kind::U64, 0)
+    };
+    [
+        schema(),
+        event_entry(SPAN, "request", Level::Info, Shape::Span, &[took]),
+        entry(
+            entry_kind::MODULE,
+            0,
+            module.as_bytes(),
+            &[(tag::NAME, b"/bin/server")],
+        ),
+        function(0, "main"),
+        function(1, "work"),
+        entry(entry_kind::FUNCTION_TYPES, 0, types.as_bytes(), &[]),
+        entry(
+            entry_kind::TRACER,
+            0,
+            tracer.as_bytes(),
+            &[(tag::NAME, b"calls")],
+        ),
+    ]
+    .concat()
+}
+
+fn ty(number: u32, exit: bool) -> u32 {
+    FunctionType {
+        number,
+        exit,
+        loose: false,
+    }
+    .pack()
+}
+
+/// A ring of a session: slot, thread, and records as (tick after the zero, type, payload).
+struct Ring<'a> {
+    slot: u32,
+    tid: u32,
+    records: &'a [(u32, u32, &'a [u64])],
+}
+
+fn ring<'a>(records: &'a [(u32, u32, &'a [u64])]) -> Ring<'a> {
+    Ring {
+        slot: 0,
+        tid: TID,
+        records,
+    }
+}
+
+fn session(header: SessionHeader, rings: &[Ring<'_>]) -> Vec<u8> {
+    let uuid = Uuid(header.session);
+    let mut out = Vec::new();
+    write::session(&mut out, uuid, &session_content(header)).unwrap();
+    write::schema(&mut out, uuid, 0, &whole_schema()).unwrap();
+    for (number, ring) in rings.iter().enumerate() {
+        let mut page = PageOf::new(0, 0);
+        page.header.slot = ring.slot;
+        page.header.ring_id = 5 + number as u64;
+        page.header.generation = 1 + number as u64;
+        page.header.flags = FIRST_OF_CLAIM;
+        page.header.tid = ring.tid;
+        page.header.tick_base = TICK_ZERO + u64::from(ring.records.first().map_or(0, |r| r.0));
+        for (tick, id, payload) in ring.records {
+            let ticks = TICK_ZERO + u64::from(*tick) - page.header.tick_base;
+            page.event(ticks as u32, *id, payload);
+        }
+        page.close();
+        page.bytes[..page.header.as_bytes().len()].copy_from_slice(page.header.as_bytes());
+        let block = write::page_header(
+            uuid,
+            RingId(page.header.ring_id),
+            PageNumber(page.header.generation - 1),
+            page.bytes.len() as u32,
+            page.page_bytes,
+            true,
+        );
+        write::block(&mut out, block, &page.bytes).unwrap();
+    }
+    out
+}
+
+fn dump(sessions: &[Vec<u8>]) -> Dump {
+    let mut builder = DumpBuilder::new();
+    builder
+        .read("test.rmk", sessions.concat().as_slice())
+        .unwrap();
+    let dump = builder.finish();
+    assert!(dump.damage.is_empty(), "{:?}", dump.damage);
+    dump
+}
+
+/// The first argument of each event, in order.
+fn order(dump: &Dump) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    dump.events().for_each(|item| {
+        if let Output::Event(event) = item {
+            numbers.push(u64::from_le_bytes(event.payload[..8].try_into().unwrap()));
+        }
+    });
+    let one_by_one = dump.events().filter_map(|item| match item {
+        Output::Event(event) => Some(event.payload[..8].to_vec()),
+        Output::Lost(_) => None,
+    });
+    let one_by_one = one_by_one.map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+    assert_eq!(one_by_one.collect::<Vec<_>>(), numbers);
+    numbers
+}
+
+#[test]
+fn sessions_of_one_process_are_ordered_by_tick_and_not_by_ns() {
+    // Two ticks make a ns, and the headers disagree by 0.7 ms about when tick zero was.
+    let mut second = header(2);
+    second.mono_zero_ns += 700_000;
+    let one = session(
+        header(1),
+        &[ring(&[
+            (11, EVENT, &[2]),
+            (20, EVENT, &[3]),
+            (31, EVENT, &[6]),
+        ])],
+    );
+    let two = session(
+        second,
+        &[ring(&[
+            (10, EVENT, &[1]),
+            (21, EVENT, &[4]),
+            (30, EVENT, &[5]),
+        ])],
+    );
+    for sessions in [[one.clone(), two.clone()], [two, one]] {
+        let dump = dump(&sessions);
+        assert_eq!(order(&dump), [1, 2, 3, 4, 5, 6]);
+        let zeros: Vec<_> = dump.sessions.iter().map(|s| s.clock.mono_zero_ns).collect();
+        assert_eq!(zeros, [MONO_ZERO_NS; 2], "one zero");
+        assert_eq!(
+            dump.sessions[0].clock.t_ns(TICK_ZERO + 31),
+            dump.sessions[1].clock.t_ns(TICK_ZERO + 31)
+        );
+        assert_eq!(dump.sessions[0].process, dump.sessions[1].process);
+    }
+}
+
+#[test]
+fn equal_ticks_are_in_the_order_of_the_sessions() {
+    let one = session(header(1), &[ring(&[(10, EVENT, &[1])])]);
+    let two = session(header(2), &[ring(&[(10, EVENT, &[2])])]);
+    assert_eq!(order(&dump(&[one.clone(), two.clone()])), [1, 2]);
+    assert_eq!(order(&dump(&[two, one])), [2, 1]);
+}
+
+#[test]
+fn other_processes_keep_clocks_of_their_own() {
+    let mut other = header(2);
+    other.start_time += 1;
+    other.mono_zero_ns += 700_000;
+    other.real_zero_ns += 700_000;
+    let dump = dump(&[
+        session(header(1), &[ring(&[(20, EVENT, &[1])])]),
+        session(other, &[ring(&[(10, EVENT, &[2])])]),
+    ]);
+    assert_eq!(order(&dump), [1, 2]);
+    assert_ne!(dump.sessions[0].process, dump.sessions[1].process);
+    assert_ne!(
+        dump.sessions[0].clock.mono_zero_ns,
+        dump.sessions[1].clock.mono_zero_ns
+    );
+}
+
+/// The lines of the graph, with the depth of each.
+fn graph(dump: &Dump) -> Vec<String> {
+    let (mut graph, mut calls) = (CallGraph::default(), Calls::new(None));
+    dump.events().for_each(|item| {
+        let (mut steps, mut depth): (Vec<Step<'_>>, u32) = (Vec::new(), 0);
+        if let Output::Event(event) = &item {
+            depth = calls.depth(event) as u32;
+            calls.take(event, |step| steps.push(step));
+        }
+        graph.take(&item, &steps, depth);
+    });
+    let line = |line: &ringmark_decoder::GraphLine<'_>| {
+        let mut text = Vec::new();
+        line.text(&mut text);
+        let text = String::from_utf8(text).unwrap();
+        let first = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        format!("{} {first}", line.depth)
+    };
+    graph.lines().map(line).collect()
+}
+
+#[test]
+fn events_of_one_session_stand_inside_the_calls_of_another() {
+    let functions = session(
+        header(2),
+        &[ring(&[
+            (10, ty(0, false), &[0]),
+            (30, ty(1, false), &[0]),
+            (50, ty(1, true), &[0]),
+            (90, ty(0, true), &[0]),
+        ])],
+    );
+    // A span that began in `main`, before `work` was called, and ended inside `work`.
+    let events = session(
+        header(1),
+        &[ring(&[
+            (5, EVENT, &[0]),
+            (20, EVENT, &[1]),
+            (40, EVENT, &[2]),
+            (45, SPAN, &[20]),
+            (60, EVENT, &[3]),
+            (95, EVENT, &[4]),
+        ])],
+    );
+    let expected = [
+        "0 /* tick",
+        "0 main() {",
+        "1 /* tick",
+        "1 work() {",
+        "2 /* tick",
+        "1 /* request",
+        "1 }",
+        "1 /* tick",
+        "0 }",
+        "0 /* tick",
+    ];
+    assert_eq!(graph(&dump(&[events.clone(), functions.clone()])), expected);
+    assert_eq!(graph(&dump(&[functions, events])), expected);
+}
+
+#[test]
+fn a_thread_id_that_is_used_again_is_another_thread() {
+    const fn thread<'a>(slot: u32, records: &'a [(u32, u32, &'a [u64])]) -> Ring<'a> {
+        Ring {
+            slot,
+            tid: TID,
+            records,
+        }
+    }
+    let (main, work, left) = (ty(0, false), ty(1, false), ty(1, true));
+    // Killed inside `main`: no exit.
+    let first: &[_] = &[(10, main, EMPTY), (15, work, EMPTY)];
+    let second: &[_] = &[(50, work, EMPTY), (70, left, EMPTY)];
+    let functions = session(header(2), &[thread(0, first), thread(1, second)]);
+    let first: &[_] = &[(12, EVENT, EMPTY), (20, EVENT, EMPTY)];
+    let second: &[_] = &[(45, EVENT, EMPTY), (60, EVENT, EMPTY)];
+    let events = session(header(1), &[thread(0, first), thread(1, second)]);
+    let dump = dump(&[events, functions]);
+    assert_eq!(
+        graph(&dump),
+        [
+            "0 main() {",
+            "1 /* tick",
+            "1 work() {",
+            "2 /* tick",
+            "0 /* tick",
+            "0 work() {",
+            "1 /* tick",
+            "0 }",
+        ]
+    );
+}
+
+#[test]
+fn a_span_of_one_session_holds_events_of_another() {
+    let outer = session(header(1), &[ring(&[(50, SPAN, &[40])])]);
+    let inner = session(
+        header(2),
+        &[ring(&[
+            (5, EVENT, &[0]),
+            (20, EVENT, &[1]),
+            (40, SPAN, &[10]),
+            (60, EVENT, &[3]),
+        ])],
+    );
+    let dump = dump(&[outer, inner]);
+    let mut spans = Vec::new();
+    dump.events().for_each(|item| {
+        if let Output::Event(event) = item {
+            spans.push((event.tick - TICK_ZERO, event.span, event.parent));
+        }
+    });
+    let outer = spans.iter().find(|s| s.0 == 50).unwrap().1;
+    let own = spans.iter().find(|s| s.0 == 40).unwrap().1;
+    assert!(
+        outer.is_some() && own.is_some() && outer != own,
+        "{spans:?}"
+    );
+    assert_eq!(
+        spans,
+        [
+            (5, None, None),
+            (20, outer, None),
+            (40, own, outer),
+            (50, outer, None),
+            (60, None, None)
+        ]
+    );
+}
