@@ -22,7 +22,8 @@ fn a_program_is_traced_from_its_start() {
         let program = compile(&fixture, "nested.c", "nested", &format!("{SITES} {flags}"));
         let dump = fixture.path("run.rmk");
         let mut command = tool(&fixture);
-        command.args(["run", "--tracer", "graph", "--all-functions", "-o"]);
+        // Without --filter: all functions.
+        command.args(["run", "--kind", "graph", "-o"]);
         command.arg(&dump).arg("--").arg(&program).arg("1000");
         let finished = run(&mut command, LIMIT).expect("it starts").expect_code(0);
         if flags == "-static-pie" {
@@ -234,11 +235,6 @@ fn refusals_say_why() {
         expect_error(run(&mut command, LIMIT).expect("it starts"), code, text);
         assert!(!dump.exists(), "{words}: nothing was started");
     };
-    refused(
-        "run --tracer graph",
-        2,
-        "expected --filter PATTERN, or --all-functions",
-    );
     refused("run --tracer dance -F x", 2, "graph");
     refused("run -F x", 2, "no kind");
     refused(

@@ -34,36 +34,36 @@ const fn spelling(
 /// No process has this number.
 const NO_PID: &str = "4194305";
 
-const NO_NAMES: &str = "no functions were named";
+const WRONG_PATTERN: &str = "--filter: pattern";
 const NO_RECORDS: &str = "no function records";
 
 const SPELLINGS: [Spelling; 13] = [
     spelling(
-        "run --tracer graph -- true",
-        "run --kind graph -- true",
+        "run --tracer graph -F ( --match regex -- true",
+        "run --kind graph -F ( --match regex -- true",
         2,
-        NO_NAMES,
+        WRONG_PATTERN,
         "--tracer",
     ),
     spelling(
-        "run --tracer function -- true",
-        "run --kind function -- true",
+        "run --tracer function -F ( --match regex -- true",
+        "run --kind function -F ( --match regex -- true",
         2,
-        NO_NAMES,
+        WRONG_PATTERN,
         "--tracer",
     ),
     spelling(
-        "run --tracer profile -- true",
-        "run --kind profile -- true",
+        "run --tracer profile -F ( --match regex -- true",
+        "run --kind profile -F ( --match regex -- true",
         2,
-        NO_NAMES,
+        WRONG_PATTERN,
         "--tracer",
     ),
     spelling(
-        "record --tracer graph -- true",
-        "record --kind graph -- true",
+        "record --tracer graph -F ( --match regex -- true",
+        "record --kind graph -F ( --match regex -- true",
         2,
-        NO_NAMES,
+        WRONG_PATTERN,
         "--tracer",
     ),
     spelling(

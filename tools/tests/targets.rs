@@ -146,11 +146,6 @@ fn command_lines_that_contradict_themselves() {
         "unrecognized subcommand 'frobnicate'",
     );
     expect(
-        stage.run(&["run", "--tracer", "function", "--", "true"]),
-        2,
-        "expected --filter PATTERN, or --all-functions",
-    );
-    expect(
         stage.run(&["run", "--tracer", "x", "--", "true"]),
         2,
         "[possible values: graph, function, profile]",

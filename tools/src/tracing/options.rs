@@ -88,6 +88,13 @@ impl FunctionNames {
         self.filter.is_empty() && self.notrace.is_empty() && !self.all_functions
     }
 
+    /// The same names, or all functions if none is named: those of a program that is started for it.
+    pub(crate) fn or_all(&self) -> Self {
+        let mut names = self.clone();
+        names.all_functions |= names.filter.is_empty();
+        names
+    }
+
     /// Checks the patterns before they are given to a program.
     ///
     /// # Errors
@@ -186,6 +193,12 @@ mod tests {
             RequestLine::Filter("*"),
         ];
         assert_eq!(all.lines(), expected);
+        let but_one = FunctionNames {
+            all_functions: false,
+            ..all.clone()
+        };
+        assert_eq!(but_one.or_all().lines(), all.lines());
+        assert!(!names.or_all().all_functions);
         let wrong = FunctionNames {
             filter: vec!["(".into()],
             syntax: PatternSyntax::Regex,

@@ -28,9 +28,9 @@ pub(crate) struct Preload {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Functions")]
 pub(crate) struct FunctionOptions {
-    /// Trace functions, too, with a function tracer of this kind: 'graph' records calls and their
-    /// durations, 'function' calls and callers; 'profile' keeps counts and times in the program until
-    /// it ends
+    /// Trace functions, too, all of them without --filter, with a function tracer of this kind: 'graph'
+    /// records calls and their durations, 'function' calls and callers; 'profile' keeps counts and
+    /// times in the program until it ends
     #[arg(long, value_name = "KIND", alias = "tracer")]
     #[arg(value_parser = ["graph", "function", "profile"], hide_possible_values = true)]
     pub(crate) kind: Option<String>,
@@ -56,11 +56,12 @@ impl FunctionOptions {
                 "functions are named, but no kind: expected --kind graph, function or profile",
             ));
         };
-        self.names.require()?;
-        self.triggers.check(self.names.syntax)?;
+        let names = self.names.or_all();
+        names.check()?;
+        self.triggers.check(names.syntax)?;
         let mut lines = vec![RequestLine::Tracer(kind)];
-        lines.extend(self.names.lines());
-        lines.extend(self.triggers.lines(self.names.syntax));
+        lines.extend(names.lines());
+        lines.extend(self.triggers.lines(names.syntax));
         lines.extend(self.detail.lines());
         let request = lines.iter().map(|line| format!("{line}\n")).collect();
         let library = library()?;
