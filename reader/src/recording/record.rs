@@ -32,7 +32,7 @@ pub struct RecordOptions {
     /// On a full disk, try again instead of ending. The programs go on and count what they lose.
     pub wait_for_space: bool,
     /// Remove the ring file of an ended discard session that was read to its end, unless the
-    /// session requests to be kept.
+    /// session requests to be kept. It goes when no session of its process is recorded any more.
     pub remove_drained: bool,
     /// Remove also sessions that request to be kept, whatever their mode. The command that started
     /// the program sets that request only so that the session outlives a short run.
@@ -79,6 +79,8 @@ pub struct Progress {
     pub sessions_cut: usize,
     /// Sessions that could not be opened because descriptors or memory were short.
     pub sessions_left_out: usize,
+    /// Sessions of the selected processes that another recorder has.
+    pub sessions_refused: usize,
     /// Events that the programs lost since their sessions started, and those of `gone`.
     pub lost: u64,
     /// Sessions that were removed before they could be read.
@@ -109,6 +111,8 @@ pub struct Recorder {
     by_tag: bool,
     begun_at: Instant,
     recorded: Vec<RecordedSession>,
+    /// Sessions that were read to their end, while others of their processes are recorded.
+    drained: Vec<SessionDrain>,
     batch: Batch,
     pace: Pace,
     /// Figures of the sessions that have ended.
@@ -143,6 +147,7 @@ impl Recorder {
             dump,
             options,
             recorded: Vec::new(),
+            drained: Vec::new(),
             batch: Batch::new(),
             pace: Pace::new(),
             done: Progress::default(),
@@ -241,6 +246,7 @@ impl Recorder {
                 finished => finished?,
             }
         }
+        self.remove_drained();
         self.finder.count_gone();
         self.notices.extend(self.finder.notices());
         self.dump.finish()
@@ -269,6 +275,7 @@ impl Recorder {
             files: self.dump.files(),
             sessions_open: self.recorded.len(),
             sessions_left_out: self.finder.left_out(),
+            sessions_refused: self.finder.refused(),
             lost: (self.done.lost.saturating_add(lost)).saturating_add(gone.events),
             gone,
             pages_skipped: self.done.pages_skipped.saturating_add(skipped),

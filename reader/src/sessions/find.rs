@@ -8,12 +8,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ringmark_format::session::ProcessId;
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
 
 use crate::error::{ReaderError, io_at};
 pub use crate::sessions::directories::directories;
 use crate::sessions::directories::{named_directories, uid_in_name, users_directories};
+use crate::sessions::file_id::FileId;
 pub use crate::sessions::found::Found;
 use crate::sessions::notes;
 use crate::sessions::pids::processes;
@@ -94,21 +96,16 @@ pub(crate) fn look() -> Listing {
     listing
 }
 
-/// The sessions of a process, by its pid in our pid namespace: live ones, or dead ones if there are
-/// no others.
+/// The sessions of a process, by its pid in our pid namespace, the first to start first: live ones,
+/// or those of the latest dead process of that pid if there are no others. They are in the session
+/// directories, or mapped by the process: files without a name, or in a directory of its own.
 ///
 /// # Errors
 /// There is none. The error says whether the process exists, and whether we may look into it.
 pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     let mut found = of_pid_in_directories(pid);
-    if !found.live.is_empty() {
-        return Ok(found.of_one_process());
-    }
     let seen = in_process(pid);
-    if let Ok(more) = &seen {
-        let own = more.iter().filter(|place| is_session_of(pid, place));
-        found.live.extend(own.cloned());
-    }
+    found.add_mapped(pid, seen.iter().flatten());
     let found = found.of_one_process();
     if !found.is_empty() {
         return Ok(found);
@@ -129,31 +126,75 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
     }
 }
 
-/// Whether the session's process has the number `pid` here. A process may also map the files of
-/// others, to read them, and a file can claim to be any process's.
-fn is_session_of(pid: u32, place: &Found) -> bool {
-    let Ok(session) = Session::open_found(place, Access::Observe) else {
-        // The caller opens it, too, and gets the error.
-        return true;
-    };
-    session.pid_here() == Some(pid) && session.liveness() == Liveness::Alive
+/// A ring file whose session names a pid.
+#[derive(Debug)]
+struct FileOfPid {
+    place: Found,
+    file: FileId,
+    process: Option<ProcessId>,
+    started_ns: u64,
 }
 
-/// Ring files whose sessions name one pid.
+impl FileOfPid {
+    fn new(place: Found, session: &Session) -> Self {
+        let header = session.header();
+        Self {
+            place,
+            file: session.file_id(),
+            process: header.process(),
+            started_ns: header.real_zero_ns,
+        }
+    }
+}
+
+/// Ring files whose sessions name one pid, each file once.
 #[derive(Debug, Default)]
 struct FilesOfPid {
-    live: Vec<Found>,
-    dead: Vec<Found>,
+    live: Vec<FileOfPid>,
+    dead: Vec<FileOfPid>,
 }
 
 impl FilesOfPid {
+    /// Adds the sessions of the process with the number `pid` here among the files that it maps. A
+    /// process may also map the files of others, to read them, and a file can claim to be any
+    /// process's.
+    fn add_mapped<'a>(&mut self, pid: u32, places: impl Iterator<Item = &'a Found>) {
+        let mut unopened = Vec::new();
+        for place in places {
+            let Ok(session) = Session::open_found(place, Access::Observe) else {
+                unopened.push(place.clone());
+                continue;
+            };
+            let is_own = session.pid_here() == Some(pid) && session.liveness() == Liveness::Alive;
+            let file = session.file_id();
+            if is_own && !self.live.iter().any(|known| known.file == file) {
+                self.live.push(FileOfPid::new(place.clone(), &session));
+            }
+        }
+        if self.live.is_empty() {
+            // The caller opens them, too, and gets the error.
+            self.live
+                .extend(unopened.into_iter().map(|place| FileOfPid {
+                    place,
+                    file: FileId::default(),
+                    process: None,
+                    started_ns: 0,
+                }));
+        }
+    }
+
     /// Those of one process: next to a live session, a dead one belonged to an earlier process of
     /// the same number.
     fn of_one_process(self) -> Vec<Found> {
-        match self.live.is_empty() {
-            true => self.dead,
-            false => self.live,
+        let mut files = self.live;
+        if files.is_empty() {
+            files = self.dead;
+            let latest = files.iter().max_by_key(|file| file.started_ns);
+            let latest = latest.and_then(|file| file.process);
+            files.retain(|file| file.process == latest);
         }
+        files.sort_by(|a, b| (a.started_ns, &a.place.path).cmp(&(b.started_ns, &b.place.path)));
+        files.into_iter().map(|file| file.place).collect()
     }
 }
 
@@ -166,9 +207,10 @@ fn of_pid_in_directories(pid: u32) -> FilesOfPid {
         };
         let header = session.header();
         if header.pid == pid && header.pid_namespace == own_namespace {
+            let file = FileOfPid::new(place, &session);
             match session.process_ended() {
-                true => found.dead.push(place),
-                false => found.live.push(place),
+                true => found.dead.push(file),
+                false => found.live.push(file),
             }
         }
     }

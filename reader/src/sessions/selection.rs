@@ -1,14 +1,16 @@
 //! Which sessions a recording or a stream takes, and how it finds new ones.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ringmark_format::session::ProcessId;
 use ringmark_ring::identity;
 
 use crate::error::ReaderError;
 use crate::sessions::directories::directories;
 use crate::sessions::directory_changes::DirectoryChanges;
+use crate::sessions::file_id::FileId;
 use crate::sessions::find;
 use crate::sessions::found::Found;
 use crate::sessions::leases::{self, Gone, Leases};
@@ -17,8 +19,11 @@ use crate::sessions::session::{Access, Session};
 /// How often a session is tried again that another recorder holds, or that could not be opened
 /// because descriptors or memory were short.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// How often the files that a process maps are read.
+const MAPS_EVERY: Duration = Duration::from_millis(250);
 
-/// Which sessions to take.
+/// Which sessions to take. A process may have several, which come and go while it lives: where one
+/// of them is selected by pid or tag, all are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// Those of one process, by its pid in our pid namespace.
@@ -56,16 +61,58 @@ impl Selection {
 #[derive(Debug)]
 pub(crate) struct Finder {
     selection: Selection,
-    /// Ring files that need no further look: taken, refused or not selected.
-    seen: HashSet<Found>,
+    /// Ring files that need no further look: taken, refused or not selected; with the process of
+    /// those that were not selected.
+    seen: HashMap<Found, Option<ProcessId>>,
+    /// Sessions that were taken: one file may be found by several paths.
+    taken: HashMap<SessionFile, PathBuf>,
+    group: Group,
     changes: DirectoryChanges,
     /// Sessions that could not be opened yet and will be tried again.
     postponed: HashMap<Found, Postponed>,
+    /// Selected sessions that another recorder held when they were met, and holds still.
+    refused: HashSet<Found>,
     /// Directories could not be read because descriptors or memory were short, and the caller has
     /// the error.
     is_short: bool,
     /// The leases of a selection of all sessions.
     leases: Option<Leases>,
+}
+
+/// A ring file and the identity in its header: numbers of files are used again.
+type SessionFile = (FileId, [u8; 16]);
+
+/// The processes of which a session was taken: all their sessions are.
+#[derive(Debug, Default)]
+struct Group {
+    processes: HashSet<ProcessId>,
+    /// Their pids here. What they map is looked at, too.
+    pids: BTreeSet<u32>,
+    mapped_at: Option<Instant>,
+}
+
+impl Group {
+    /// Whether the maps should be read now. The caller then reads them.
+    fn is_due(&mut self) -> bool {
+        let is_due = self.mapped_at.is_none_or(|at| at.elapsed() >= MAPS_EVERY);
+        if is_due {
+            self.mapped_at = Some(Instant::now());
+        }
+        is_due && !self.pids.is_empty()
+    }
+
+    /// The ring files that the processes map. One that is gone is forgotten.
+    fn mapped(&mut self) -> Vec<Found> {
+        let mut found = Vec::new();
+        self.pids.retain(|pid| match find::in_process(*pid) {
+            Ok(mapped) => {
+                found.extend(mapped);
+                true
+            }
+            Err(_) => false,
+        });
+        found
+    }
 }
 
 /// A session that will be tried again.
@@ -92,9 +139,12 @@ impl Finder {
         Self {
             leases: takes_all.then(Leases::new),
             selection,
-            seen: HashSet::new(),
+            seen: HashMap::new(),
+            taken: HashMap::new(),
+            group: Group::default(),
             changes: DirectoryChanges::default(),
             postponed: HashMap::new(),
+            refused: HashSet::new(),
             is_short: false,
         }
     }
@@ -125,8 +175,9 @@ impl Finder {
         let mut sessions = Vec::new();
         for place in places {
             sessions.push(Session::open_found(&place, Access::Consume)?);
-            self.seen.insert(place);
+            self.seen.insert(place, None);
         }
+        sessions.iter().for_each(|session| self.take(session));
         Ok(sessions)
     }
 
@@ -136,25 +187,31 @@ impl Finder {
             return NewSessions::default();
         }
         let has_waited = |postponed: &Postponed| postponed.since.elapsed() >= TRY_AGAIN;
-        if !(self.changes.is_due() || self.postponed.values().any(has_waited)) {
+        let maps_are_due = self.group.is_due();
+        let is_due = self.changes.is_due() || maps_are_due;
+        if !(is_due || self.postponed.values().any(has_waited)) {
             return NewSessions::default();
         }
         if let Some(leases) = &mut self.leases {
             leases.update(&directories());
         }
         let listing = find::look();
-        let places: HashSet<Found> = listing.files.into_iter().collect();
+        let mut places: HashSet<Found> = listing.files.into_iter().collect();
+        if maps_are_due {
+            places.extend(self.group.mapped());
+        }
         let mut new = NewSessions {
             sessions: Vec::new(),
             errors: self.new_shortage(listing.errors),
         };
         if !self.is_short {
             let there: HashSet<_> = places.iter().collect();
-            self.seen.retain(|place| there.contains(place));
+            self.seen.retain(|place, _| there.contains(place));
             self.postponed.retain(|place, _| there.contains(place));
         }
         for place in places {
-            if !self.seen.contains(&place) && self.postponed.get(&place).is_none_or(has_waited) {
+            if !self.seen.contains_key(&place) && self.postponed.get(&place).is_none_or(has_waited)
+            {
                 self.look_at(place, &mut new);
             }
         }
@@ -164,6 +221,15 @@ impl Finder {
     /// Number of sessions that could not be opened because descriptors or memory were short.
     pub(crate) fn left_out(&self) -> usize {
         self.postponed.values().filter(|p| p.is_short).count()
+    }
+
+    /// Number of sessions that belong to what was selected by pid or tag, and that another recorder
+    /// has.
+    pub(crate) fn refused(&self) -> usize {
+        match self.selection {
+            Selection::All => 0,
+            _ => self.refused.len(),
+        }
     }
 
     /// Sessions that were removed before they could be read, since the start of a selection of all.
@@ -201,24 +267,36 @@ impl Finder {
 
     /// Has the next look find the session of this ring file again.
     pub(crate) fn forget(&mut self, path: &Path) {
-        self.seen.retain(|place| place.path != path);
+        self.seen.retain(|place, _| place.path != path);
+        self.taken.retain(|_, taken| taken != path);
         self.changes.look_again();
     }
 
-    /// Has the next look read the directories, changed or not.
+    /// Has the next look read the directories and maps, changed or not.
     pub(crate) fn look_again(&mut self) {
         self.changes.look_again();
+        self.group.mapped_at = None;
     }
 
     fn look_at(&mut self, place: Found, new: &mut NewSessions) {
+        let mut passed_over = None;
         match self.open_wanted(&place) {
-            Ok(session) => new.sessions.extend(session),
+            Ok(Opened::Wanted(session)) => {
+                self.take(&session);
+                self.refused.remove(&place);
+                new.sessions.push(*session);
+            }
+            Ok(Opened::PassedOver(process)) => passed_over = process,
             Err(error) if error.is_starting() => return self.changes.look_again(),
             Err(error) if error.is_shortage() || matches!(error, ReaderError::Busy { .. }) => {
                 // Its recorder may end or be killed; then it is ours. Reported once.
+                let is_short = error.is_shortage();
+                if !is_short {
+                    self.refused.insert(place.clone());
+                }
                 let postponed = Postponed {
                     since: Instant::now(),
-                    is_short: error.is_shortage(),
+                    is_short,
                 };
                 if self.postponed.insert(place, postponed).is_none() {
                     new.errors.push(error);
@@ -228,19 +306,62 @@ impl Finder {
             Err(error) => new.errors.push(error),
         }
         self.postponed.remove(&place);
-        self.seen.insert(place);
+        self.seen.insert(place, passed_over);
+    }
+
+    /// Notes that a session is taken. Its process's others, which were passed over, are then looked
+    /// at again.
+    fn take(&mut self, session: &Session) {
+        let header = session.header();
+        let file = (session.file_id(), header.session);
+        self.taken.insert(file, session.path().to_owned());
+        let is_grouped = matches!(self.selection, Selection::Pid(_) | Selection::Tag(_));
+        let Some(process) = header.process().filter(|_| is_grouped) else {
+            return;
+        };
+        if self.group.processes.insert(process) {
+            let pid = session.pid_here().filter(|_| !session.process_ended());
+            self.group.pids.extend(pid);
+            let seen = self.seen.len();
+            self.seen.retain(|_, passed| *passed != Some(process));
+            if self.seen.len() < seen {
+                self.changes.look_again();
+            }
+        }
     }
 
     /// Opens a session if it is selected. It is observed first, so that only a selected one is
     /// locked.
-    fn open_wanted(&self, place: &Found) -> Result<Option<Session>, ReaderError> {
+    fn open_wanted(&self, place: &Found) -> Result<Opened, ReaderError> {
+        let wanted = |session| Opened::Wanted(Box::new(session));
         if self.selection == Selection::All {
-            return Session::open_found(place, Access::Consume).map(Some);
+            return Session::open_found(place, Access::Consume).map(wanted);
         }
         let session = Session::open_found(place, Access::Observe)?;
-        match self.selection.wants(&session) {
-            true => Session::open_found(place, Access::Consume).map(Some),
-            false => Ok(None),
+        let file = (session.file_id(), session.header().session);
+        if self.taken.contains_key(&file) {
+            return Ok(Opened::PassedOver(None));
+        }
+        match self.is_wanted(&session) {
+            true => Session::open_found(place, Access::Consume).map(wanted),
+            false => Ok(Opened::PassedOver(session.header().process())),
         }
     }
+
+    /// Whether a session is selected, or another one of its process is.
+    fn is_wanted(&self, session: &Session) -> bool {
+        match session.header().process() {
+            Some(process) if self.group.processes.contains(&process) => true,
+            // An earlier process may have had the pid.
+            Some(_) if matches!(self.selection, Selection::Pid(_)) => false,
+            _ => self.selection.wants(session),
+        }
+    }
+}
+
+/// What a look at a ring file found.
+enum Opened {
+    Wanted(Box<Session>),
+    /// Not selected, or taken already; with its process, if that may be selected later.
+    PassedOver(Option<ProcessId>),
 }

@@ -1,12 +1,13 @@
 //! How sessions end, how counters are written, and which failures a recording survives.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Recorder;
 use crate::error::ReaderError;
 use crate::pages::drain::{Finality, SessionDrain};
-use crate::sessions::session::RemovalScope;
+use crate::sessions::session::{RemovalScope, Session};
 
 /// How often counters are written while sessions run: a killed recorder leaves none older.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
@@ -62,21 +63,32 @@ impl Recorder {
         let content = recorded.drain.counters(finality, recount)?;
         let uuid = recorded.drain.session().uuid();
         self.dump.add_counters(uuid, &content)?;
+        let drain = self.close_session(index);
         if finality == Finality::Final {
-            self.remove_if_wanted(index);
+            drain.session().set_taken();
+            if self.options.remove_drained {
+                self.drained.push(drain);
+            }
         }
-        self.close_session(index);
+        self.remove_drained();
         Ok(())
     }
 
-    /// Marks a session that was read to its end as consumed, and removes its ring file if the
-    /// options say so.
-    fn remove_if_wanted(&mut self, index: usize) {
-        let session = self.recorded[index].drain.session();
-        session.set_taken();
-        if !self.options.remove_drained {
-            return;
-        }
+    /// Removes the ring files of drained sessions of which no other one of the process is recorded.
+    pub(super) fn remove_drained(&mut self) {
+        let recorded = self.recorded.iter();
+        let open: HashSet<_> = recorded
+            .filter_map(|recorded| recorded.drain.session().header().process())
+            .collect();
+        let is_over = |drain: &mut SessionDrain| {
+            let process = drain.session().header().process();
+            process.is_none_or(|process| !open.contains(&process))
+        };
+        let over: Vec<_> = self.drained.extract_if(.., is_over).collect();
+        over.iter().for_each(|drain| self.remove(drain.session()));
+    }
+
+    fn remove(&mut self, session: &Session) {
         let alone = |path: &Path| self.finder.is_alone(path);
         let scope = match self.options.remove_kept {
             true => RemovalScope::Any,
@@ -87,14 +99,15 @@ impl Recorder {
         }
     }
 
-    /// Adds the figures of a session to the totals, and closes it.
-    fn close_session(&mut self, index: usize) {
+    /// Adds the figures of a session to the totals; returns it, no longer recorded.
+    fn close_session(&mut self, index: usize) -> SessionDrain {
         let recorded = self.recorded.remove(index);
         self.done.sessions_done += 1;
         let skipped = recorded.drain.pages_skipped();
         self.done.lost = self.done.lost.saturating_add(recorded.drain.lost());
         self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
         self.dump.forget_session(recorded.drain.session().uuid());
+        recorded.drain
     }
 
     /// Writes the counters of every session that has new ones, if it is time.
