@@ -225,8 +225,11 @@ layout! {
         48 lost: [u64; CAUSES],
         /// Bit 0: the schema stream had no room for an entry ([`SCHEMA_INCOMPLETE`]).
         112 flags: u64,
+        /// Status with which the process exits, stored before `phase` becomes 3: see
+        /// [`exit_status`]. 0: not known.
+        120 exit_status: u64,
         /// Zero.
-        120 reserved: [u64; 17],
+        128 reserved: [u64; 16],
         /// The extents of the schema stream, in order.
         256 schema_extents: [Extent; SCHEMA_EXTENTS],
     }
@@ -247,4 +250,42 @@ pub mod phase {
     /// The process ends by a clean exit. Its exit handlers and other threads may still write until
     /// it is gone.
     pub const EXITING: u64 = 3;
+}
+
+/// [`SessionState::exit_status`]: the low 8 bits are the status, bit 8 says that there is one.
+pub mod exit_status {
+    /// Bit that tells status 0 from a status that is not known.
+    const KNOWN: u64 = 0x100;
+
+    /// The word of a process that called `exit(status)`, of which its parent sees 8 bits.
+    #[must_use]
+    pub const fn word(status: i32) -> u64 {
+        KNOWN | (status & 0xFF) as u64
+    }
+
+    /// The status in a word, 0 to 255. `None`: no exit began, or its status was not to be had.
+    #[must_use]
+    pub const fn from_word(word: u64) -> Option<u8> {
+        match word & !0xFF {
+            KNOWN => Some(word as u8),
+            _ => None,
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_status_comes_back_and_zero_is_none() {
+            for status in 0..=255 {
+                assert_eq!(from_word(word(status)), Some(status as u8));
+            }
+            assert_eq!(from_word(word(256 + 7)), Some(7));
+            assert_eq!(from_word(word(-1)), Some(255));
+            for unknown in [0, 0x200, 0x300, u64::MAX, 0x7F] {
+                assert_eq!(from_word(unknown), None, "{unknown:#x}");
+            }
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! A session's life: started by the program, by its environment or after a fork; closed.
 
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
 use ringmark_format::Uuid;
-use ringmark_format::session::{Clock, Mode, SessionState, phase};
+use ringmark_format::session::{Clock, Mode, SessionState, exit_status, phase};
 use ringmark_ring::control_lock::ControlLock;
 use ringmark_ring::{all_lease, session_dir};
 
@@ -35,7 +37,7 @@ static HOOKS: Hooks = Hooks {
         registry::FORK_LOCK,
     ],
     start_child,
-    exit: |core| close(core, phase::EXITING),
+    exit: |core, status| close(core, End::Exit(status)),
 };
 
 /// Registers the hooks for fork; see [`process::install_fork_hooks`].
@@ -164,18 +166,36 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
     }
 }
 
+/// How a session ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// The program closes it and goes on.
+    Close,
+    /// The process exits, with this status where it is known.
+    Exit(Option<c_int>),
+}
+
 /// Closes a session: publishes the phase, removes the file if the options say so. In a forked child,
 /// which may hold its parent's handle, it is the child's own session that ends, if it has one.
 /// Types stay on in an exit: handlers and other threads emit until the process is gone.
-fn close(core: &'static Core, last_phase: u64) {
+fn close(core: &'static Core, end: End) {
     CONTROL.lock().closed = true;
     let own = Some(core).filter(|core| core.wiped.is_ours());
     let Some(core) = own.or_else(|| Core::current().filter(|core| core.wiped.is_ours())) else {
         return;
     };
-    if !core.file.closed() {
+    let was_closed = core.file.closed();
+    if let End::Exit(Some(status)) = end {
+        let word = core.state_word(core::mem::offset_of!(SessionState, exit_status));
+        word.store(exit_status::word(status), Ordering::Relaxed);
+    }
+    if !was_closed {
         let word = core.state_word(core::mem::offset_of!(SessionState, phase));
-        word.store(last_phase, core::sync::atomic::Ordering::Release); // [T1] pairs with [T2]
+        let last_phase = match end {
+            End::Close => phase::CLOSED,
+            End::Exit(_) => phase::EXITING,
+        };
+        word.store(last_phase, Ordering::Release); // [T1] pairs with [T2]
     }
     if core.options.memfd {
         return;
@@ -184,15 +204,28 @@ fn close(core: &'static Core, last_phase: u64) {
         // No system call: a filter may kill the process for it.
         Keep::Always => return,
         Keep::Never => true,
-        Keep::Crash if core.options.mode == Mode::Overwrite => !is_awaited(core),
-        // What handlers and other threads emit in an exit is the consumer's.
-        Keep::Crash if last_phase == phase::EXITING && is_awaited(core) => false,
-        Keep::Crash => is_drained(core),
+        Keep::Crash => is_clean(end) && is_done_with(core, was_closed),
     };
     if remove {
         let _ = fs::remove_file(core.file.path());
     } else {
         memory::give_warm_rings_back(core);
+    }
+}
+
+/// Whether the process ends well, as far as is known now: a status that is not known is evidence to
+/// be kept. A session that was closed stays until then.
+fn is_clean(end: End) -> bool {
+    matches!(end, End::Exit(Some(status)) if exit_status::word(status) == exit_status::word(0))
+}
+
+/// Whether no reader wants the file of a session whose process exits cleanly.
+fn is_done_with(core: &Core, was_closed: bool) -> bool {
+    match core.options.mode {
+        Mode::Overwrite if was_closed => !is_awaited(core) || is_drained(core),
+        Mode::Overwrite => !is_awaited(core),
+        // What handlers and other threads emit in an exit is the consumer's.
+        Mode::Discard => (was_closed || !is_awaited(core)) && is_drained(core),
     }
 }
 
@@ -327,11 +360,12 @@ impl Session {
 
     /// Disables all events and ends the session. No other session can start in this process.
     ///
-    /// The ring file stays or goes as [`Builder::keep`](crate::Builder::keep) says. Threads keep
-    /// their rings mapped, so an event that is being written by another thread does no harm.
+    /// The ring file stays or goes as [`Builder::keep`](crate::Builder::keep) says: by default it
+    /// stays until the process has exited with status 0. Threads keep their rings mapped, so an
+    /// event that is being written by another thread does no harm.
     pub fn close(self) {
         registry::unregister_all();
-        close(self.core, phase::CLOSED);
+        close(self.core, End::Close);
         registry::tell();
     }
 }

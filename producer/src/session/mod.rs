@@ -12,7 +12,7 @@
 //! 5. its threads get rings: `warm` holds those that wait, `attach` hands them out at the first
 //!    event, `retry` says when to try again, `handler` what a signal handler may do;
 //! 6. it is asked what was written: `sample`;
-//! 7. its process forks and ends: `process`.
+//! 7. its process forks and ends: `process`; with which status: `exit_status`.
 
 // 1. Started, and closed.
 mod life;
@@ -44,6 +44,7 @@ mod warm;
 mod sample;
 
 // 7. Forks and the end.
+mod exit_status;
 mod process;
 
 pub use attach::attach_thread;

@@ -6,6 +6,7 @@ use core::mem::{MaybeUninit, transmute};
 use core::ptr;
 
 type FindObject = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int;
+type FindSymbol = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 
 /// The address of a function of the loader. `None`: this is a static program, which has no loader.
@@ -24,6 +25,30 @@ macro_rules! of_loader {
         }
         (address != 0).then_some(address)
     }};
+}
+
+/// Whether there is a loader: not in a static program.
+pub(super) fn has_loader() -> bool {
+    of_loader!("dlopen").is_some()
+}
+
+/// The address of a function of the GNU C library, whatever the program calls by its name. `None`:
+/// this is a static program, or its C library is another one.
+pub(super) fn of_glibc(name: &CStr) -> Option<usize> {
+    let (open, symbol) = (of_loader!("dlopen")?, of_loader!("dlsym")?);
+    // SAFETY: the function of this name has this type.
+    let open = unsafe { transmute::<usize, Open>(open) };
+    // SAFETY: as above.
+    let symbol = unsafe { transmute::<usize, FindSymbol>(symbol) };
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+    // SAFETY: a name; nothing is loaded.
+    let library = unsafe { open(c"libc.so.6".as_ptr(), flags) };
+    if library.is_null() {
+        return None;
+    }
+    // SAFETY: a library that is open, and stays so, as the program needs it.
+    let address = unsafe { symbol(library, name.as_ptr()) };
+    (!address.is_null()).then(|| address.addr())
 }
 
 /// Keeps this very object mapped for ever, if it is one that could be closed.

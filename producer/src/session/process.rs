@@ -1,7 +1,7 @@
 //! Thread exit, process exit, fork: what the operating system tells the session. What lies above is
 //! called through [`Hooks`], which it hands in.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
@@ -12,6 +12,7 @@ use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, Writer, clock, raw};
 
 use super::core::Core;
+use super::exit_status::{self, AtExit};
 use super::{handler, pin, retry};
 #[cfg(feature = "tracing")]
 use crate::setup::Fork;
@@ -30,8 +31,8 @@ pub(super) struct Hooks {
     pub(super) locks: [ForkLock; 2],
     /// Starts the session of a forked child, if it gets one.
     pub(super) start_child: fn() -> Option<&'static Core>,
-    /// Ends a session whose process exits.
-    pub(super) exit: fn(&'static Core),
+    /// Ends a session whose process exits, with this status where it is known.
+    pub(super) exit: fn(&'static Core, Option<c_int>),
 }
 
 /// The hooks that were handed in: always the same ones.
@@ -97,8 +98,7 @@ pub(super) fn install_exit_hooks() {
     if unsafe { libc::pthread_key_create(&raw mut key, Some(on_thread_exit)) } == 0 {
         EXIT_KEY.store(key + 1, Relaxed);
     }
-    // SAFETY: a function of this program, which lives as long as it does.
-    unsafe { libc::atexit(on_process_exit) };
+    exit_status::at_exit(&AtExit(on_process_exit));
 }
 
 /// Arranges for `writer`, and every ring that joins it, to be sealed when this thread ends.
@@ -120,12 +120,12 @@ unsafe extern "C" fn on_thread_exit(value: *mut c_void) {
     retry::ring_freed();
 }
 
-extern "C" fn on_process_exit() {
+fn on_process_exit(status: Option<c_int>) {
     if let Some(core) = Core::current()
         && core.wiped.is_ours()
         && let Some(hooks) = HOOKS.current()
     {
-        (hooks.exit)(core);
+        (hooks.exit)(core, status);
     }
 }
 

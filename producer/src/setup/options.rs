@@ -20,8 +20,9 @@ use super::filter::Directives;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Keep {
-    /// The file stays if the process dies, or if events of a discard session were not read. A clean
-    /// exit of an overwrite session removes it, unless a collector of all sessions runs.
+    /// The file stays unless the process exits with status 0: after a crash, after `exit(1)`, and
+    /// where the C library does not give the status. With status 0 it stays only if events of a
+    /// discard session were not read, or a collector of all sessions comes for it.
     Crash = 0,
     /// The file stays, so that a session can be looked at after its program has ended. The program
     /// or its user removes it.

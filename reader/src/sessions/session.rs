@@ -352,7 +352,9 @@ impl Session {
         let keep = self.header().keep;
         let removes = match self.ring.geometry().mode {
             Mode::Discard => keep != KEEP_ALWAYS,
-            Mode::Overwrite => keep == KEEP_CRASH && self.ring.has_said_bye() && alone(self.path()),
+            Mode::Overwrite => {
+                keep == KEEP_CRASH && self.ring.exit_status() == Some(0) && alone(self.path())
+            }
         };
         if scope == RemovalScope::Any || removes {
             self.remove_file()?;

@@ -25,7 +25,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::counters::CAUSES;
 use ringmark_format::mailbox::MAILBOX_BYTES;
-use ringmark_format::session::{SCHEMA_INCOMPLETE, SessionHeader, SessionState, phase};
+use ringmark_format::session::{SCHEMA_INCOMPLETE, SessionHeader, SessionState, exit_status, phase};
 use ringmark_format::slot::Slot;
 
 pub use self::error::RingFileError;
@@ -244,6 +244,14 @@ impl RingFile {
     #[must_use]
     pub fn has_said_bye(&self) -> bool {
         matches!(self.phase(), phase::CLOSED | phase::EXITING)
+    }
+
+    /// Status of the process's exit, 0 to 255, once it has begun. `None`: the process was killed,
+    /// called `_exit`, still runs, or its C library did not give the status.
+    #[must_use]
+    pub fn exit_status(&self) -> Option<u8> {
+        let word = self.state_word(offset_of!(SessionState, exit_status));
+        exit_status::from_word(word.load(Relaxed))
     }
 
     /// Events lost that belong to no ring, by cause: their thread had none. Cumulative.

@@ -60,6 +60,7 @@ pub const FLOORS: &[House<'_>] = &[
         "producer/src/session/",
         &[
             "pin",
+            "exit_status",
             "handler",
             "retry",
             "core",

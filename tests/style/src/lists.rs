@@ -14,6 +14,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     // half of a word that helper and asker wait on.
     "producer/src/session/attach.rs",
     "producer/src/session/control.rs",
+    "producer/src/session/exit_status.rs",
     "producer/src/session/handler.rs",
     "producer/src/session/pin.rs",
     "producer/src/session/process.rs",
