@@ -24,6 +24,8 @@ pub mod kind {
     pub const INDEX: u16 = 7;
     /// The time from when on the pages after it are shown.
     pub const WINDOW: u16 = 8;
+    /// How the session ended.
+    pub const ENDING: u16 = 9;
 }
 
 /// How a block's content is stored.

@@ -68,7 +68,7 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 32] {
+pub fn layout_table() -> [StructLayout; 33] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
@@ -86,6 +86,7 @@ pub fn layout_table() -> [StructLayout; 32] {
         crate::attribute::AttributeHeader::LAYOUT,
         crate::block::BlockHeader::LAYOUT,
         crate::block::Window::LAYOUT,
+        crate::ending::EndingBlock::LAYOUT,
         crate::counters::CountersHeader::LAYOUT,
         crate::counters::SlotCounters::LAYOUT,
         crate::stream::HostClock::LAYOUT,

@@ -24,11 +24,13 @@ pub mod codec;
 pub mod counters;
 #[cfg(feature = "demangle")]
 pub mod demangle;
+pub mod ending;
 pub mod function;
 pub mod glob;
 pub mod ids;
 pub mod mailbox;
 pub mod page;
+pub mod panics;
 pub mod record;
 pub mod removals;
 pub mod schema;

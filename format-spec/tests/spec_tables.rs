@@ -12,7 +12,7 @@ use ringmark_format::schema::{self, Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, function, layout_table, mailbox, page, record, removals, store, stream,
+    block, clock, counters, ending, function, layout_table, mailbox, page, record, removals, store, stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -140,6 +140,7 @@ fn source_constants() -> Tables {
     for file in [
         "attribute",
         "block",
+        "ending",
         "removals",
         "schema",
         "session",
@@ -173,6 +174,7 @@ fn constants_of_modules_are_those_of_the_source() {
         "attribute::tag",
         "block::codec",
         "block::kind",
+        "ending::how",
         "record",
         "removals::removal",
         "schema::entry_kind",
@@ -239,6 +241,8 @@ fn code_singles() -> Vec<Row> {
         magic("block::BLOCK_MAGIC", &block::BLOCK_MAGIC),
         single("block::SEALED", block::SEALED),
         single("block::CONTENT_BYTES_MAX", block::CONTENT_BYTES_MAX),
+        single("ending::CORE", ending::CORE),
+        single("ending::MEMORY", ending::MEMORY),
         single("counters::CAUSES", counters::CAUSES as u64),
         single("counters::FINAL", counters::FINAL),
         single("counters::SCHEMA_INCOMPLETE", counters::SCHEMA_INCOMPLETE),
@@ -292,6 +296,7 @@ fn no_public_constant_of_the_source_is_left_out() {
         "block",
         "clock",
         "counters",
+        "ending",
         "function",
         "mailbox",
         "page",

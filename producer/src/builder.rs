@@ -2,6 +2,7 @@
 
 use ringmark_format::session::{Clock, Mode};
 
+use crate::event::panic_record;
 use crate::session::{self, Session};
 use crate::setup::{Fork, Keep, Options, StartError};
 
@@ -70,6 +71,12 @@ impl Builder {
         /// Events after the cut are lost without a count: nothing can be counted in a file that is
         /// gone, and the tools report that it was truncated.
         guard: bool;
+        /// Whether each panic of the program is recorded as an event, with message, file and line,
+        /// before its message is printed; default: yes.
+        ///
+        /// Sets a panic hook that calls the one before. Messages may hold what should stay in the
+        /// program.
+        panic: bool;
     }
 
     /// Most bytes of the session; default: 16 MiB, or eight rings where that is more.
@@ -98,8 +105,29 @@ impl Builder {
     /// # Errors
     /// Why there is no session. The program can go on: without one every macro does nothing.
     pub fn start(self) -> Result<Session, StartError> {
-        session::start(self.options)
+        session::start(self.options).inspect(with_panics)
     }
+}
+
+/// Has panics recorded, if the session's options say so.
+fn with_panics(session: &Session) {
+    if session.records_panics() {
+        panic_record::install();
+    }
+}
+
+/// Starts a session if the environment asks for one: `RINGMARK`, `RINGMARK_FILTER`, `RINGMARK_TAGS`.
+///
+/// `None`: no session is wanted, or none can be started. The reason is printed only with
+/// `RINGMARK_VERBOSE=1`; `ringmark list` shows it in any case.
+///
+/// ```
+/// // Without RINGMARK in the environment:
+/// let session = ringmark::start_from_env();
+/// assert_eq!(session.is_some(), std::env::var_os("RINGMARK").is_some_and(|text| text == "1"));
+/// ```
+pub fn start_from_env() -> Option<Session> {
+    session::start_from_env().inspect(with_panics)
 }
 
 impl Session {

@@ -171,7 +171,7 @@ pub mod __private;
 pub use platform::tracing;
 use platform::{ring, session, sites, thread_block};
 
-pub use builder::Builder;
+pub use builder::{Builder, start_from_env};
 pub use clock::ticks;
 pub use event::async_span::{AsyncSpan, Entered, InSpan, Spanned};
 #[cfg(feature = "bytemuck")]
@@ -295,5 +295,5 @@ pub use ringmark_macros::notrace;
 /// ```
 #[doc(inline)]
 pub use ringmark_macros::trace_fn;
-pub use session::{Session, attach_thread, start_from_env};
+pub use session::{Session, attach_thread};
 pub use setup::{Fork, Keep, OptionError, Options, StartError};

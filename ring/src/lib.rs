@@ -79,7 +79,7 @@ pub use protocol::{
 };
 #[cfg(not(loom))]
 pub use system::{
-    all_lease, clean, clock, guard, identity, lock, mapping, raw, removals, ring_file, session_dir,
+    all_lease, clean, clock, guard, identity, lock, mapping, process_end, raw, removals, ring_file, session_dir,
     small_file,
 };
 #[cfg(not(loom))]

@@ -12,6 +12,9 @@ use ringmark::event;
 /// Each call needs more of the stack, which ends the process.
 fn without_end(depth: u64) -> u64 {
     let here = black_box([depth; 64]);
+    if here[0] == u64::MAX {
+        return 0;
+    }
     without_end(depth + 1) + here[(depth % 64) as usize]
 }
 
@@ -35,7 +38,7 @@ fn read_null() {
     let _ = black_box(unsafe { nowhere.read_volatile() });
 }
 
-/// Whether the hook was set before or after the session's start.
+/// A hook that does not call the one before.
 fn set_silent_hook() {
     set_hook(Box::new(|_| ()));
 }

@@ -7,6 +7,7 @@ use super::{CodecError, crc32, encode};
 use crate::align8;
 use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, SEALED, Window, codec, kind};
 use crate::block_at::header_crc;
+use crate::ending::Ending;
 use crate::{PageNumber, RingId, Uuid};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
@@ -125,6 +126,14 @@ pub fn window(out: &mut Vec<u8>, session: Uuid, from_mono_ns: u64) -> Result<(),
         reserved,
     };
     block(out, header(kind::WINDOW, session), window.as_bytes())
+}
+
+/// Appends an ENDING block: how the session ended.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn ending(out: &mut Vec<u8>, session: Uuid, ending: Ending) -> Result<(), CodecError> {
+    block(out, header(kind::ENDING, session), ending.block().as_bytes())
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.

@@ -70,6 +70,11 @@ impl<C: Callsite, F: Fields> DescribeSite for Site<C, F> {
     }
 }
 
+/// Registers a type that no macro declares; the program has it from now on.
+pub(crate) fn register<C: Callsite, F: Fields>() {
+    Site::<C, F>::describe(&mut |description| crate::session::register_dynamic(&description));
+}
+
 /// First field of a finished span.
 const DURATION: Field = Field {
     name: "duration",

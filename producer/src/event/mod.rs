@@ -8,7 +8,8 @@
 //!   the program's own;
 //! - the path itself: [`emit`], which reserves, writes and commits;
 //! - records that belong together: [`span`], [`span_records`] and [`async_span`];
-//! - [`entry`]: the functions that the macros call.
+//! - [`entry`]: the functions that the macros call;
+//! - [`panic_record`]: the record of a panic, which no call site emits.
 
 mod macros;
 pub(crate) mod typed;
@@ -29,3 +30,5 @@ pub(crate) mod span;
 pub(crate) mod span_records;
 
 pub(crate) mod entry;
+
+pub(crate) mod panic_record;

@@ -9,6 +9,7 @@ use super::value::{Encoder, Value};
 
 /// Longest text that [`Text`] keeps, in bytes; longer ones end in "…".
 pub(crate) const TEXT_BYTES_MAX: usize = 512;
+const _: () = assert!(TEXT_BYTES_MAX == ringmark_format::panics::TEXT_BYTES_MAX);
 
 /// A value as text, in a buffer on the stack: formatting does not allocate.
 #[derive(Clone, Copy)]

@@ -56,17 +56,8 @@ fn start_child() -> Option<&'static Core> {
     core
 }
 
-/// Starts a session if the environment asks for one: `RINGMARK`, `RINGMARK_FILTER`, `RINGMARK_TAGS`.
-///
-/// `None`: no session is wanted, or none can be started. The reason is printed only with
-/// `RINGMARK_VERBOSE=1`; `ringmark list` shows it in any case.
-///
-/// ```
-/// // Without RINGMARK in the environment:
-/// let session = ringmark::start_from_env();
-/// assert_eq!(session.is_some(), std::env::var_os("RINGMARK").is_some_and(|text| text == "1"));
-/// ```
-pub fn start_from_env() -> Option<Session> {
+/// Starts a session if the environment asks for one; leaves a note where none can be started.
+pub(crate) fn start_from_env() -> Option<Session> {
     let wanted = std::env::var("RINGMARK").unwrap_or_default();
     let result = match Options::parse(&wanted) {
         Ok(None) => return None,
@@ -161,7 +152,7 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
         () if running.session_bytes() != wanted.session_bytes() => differs("session"),
         () if running.clock != wanted.clock => differs("clock"),
         () if running.filter != wanted.filter => differs("filter"),
-        () if running != wanted => differs("keep, control, warm, fork, memfd, guard or tags"),
+        () if running != wanted => differs("keep, control, warm, fork, memfd, guard, panic or tags"),
         () => Ok(()),
     }
 }
@@ -300,6 +291,11 @@ impl Session {
     #[must_use]
     pub fn file(&self) -> &File {
         self.core.file.file()
+    }
+
+    /// Whether panics of the program are to be recorded.
+    pub(crate) fn records_panics(&self) -> bool {
+        self.core.options.panic
     }
 
     /// The session's random identity, which its trace files carry.

@@ -53,9 +53,9 @@ pub use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
 pub(crate) use core::now;
-pub(crate) use life::start;
-pub use life::{Session, start_from_env};
-pub(crate) use pin::keep_mapped;
+pub use life::Session;
+pub(crate) use life::{start, start_from_env};
+pub(crate) use pin::{is_in_program, keep_mapped};
 #[cfg(feature = "tracing")]
 pub(crate) use registration::register_once;
 pub(crate) use registration::{is_first, register_dynamic};

@@ -32,6 +32,24 @@ pub(super) fn has_loader() -> bool {
     of_loader!("dlopen").is_some()
 }
 
+/// Whether this code is part of the program's own file, and not of a shared object.
+pub(crate) fn is_in_program() -> bool {
+    let Some(find) = of_loader!("dladdr") else {
+        return true;
+    };
+    // SAFETY: the function of this name has this type.
+    let find = unsafe { transmute::<usize, FindObject>(find) };
+    let own = object_of(find, is_in_program as *const () as *const c_void);
+    own.is_some_and(|own| program(find).is_some_and(|program| program.0 == own.0))
+}
+
+/// The object of the program itself.
+fn program(find: FindObject) -> Option<(usize, &'static CStr)> {
+    // SAFETY: reads the auxiliary vector, which the kernel wrote at the process's start.
+    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
+    object_of(find, ptr::without_provenance(entry as usize))
+}
+
 /// The address of a function of the GNU C library, whatever the program calls by its name. `None`:
 /// this is a static program, or its C library is another one.
 pub(super) fn of_glibc(name: &CStr) -> Option<usize> {
@@ -65,13 +83,10 @@ pub(crate) fn keep_mapped(address: *const c_void) {
     let find = unsafe { transmute::<usize, FindObject>(find) };
     // SAFETY: as above.
     let open = unsafe { transmute::<usize, Open>(open) };
-    // SAFETY: reads the auxiliary vector, which the kernel wrote at the process's start.
-    let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
-    let program = object_of(find, ptr::without_provenance(entry as usize));
     let Some((base, name)) = object_of(find, address) else {
         return;
     };
-    if program.is_none_or(|program| program.0 != base) {
+    if program(find).is_none_or(|program| program.0 != base) {
         let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
         // SAFETY: a name that the loader gave; nothing is loaded.
         let _ = unsafe { open(name.as_ptr(), flags) };

@@ -91,6 +91,9 @@ pub struct Options {
     pub memfd: bool,
     /// Whether the program survives when another process truncates its named ring file.
     pub guard: bool,
+    /// Whether each panic of the program is recorded as an event. Its message may hold what should
+    /// stay in the program.
+    pub panic: bool,
     /// Which events are enabled: `LEVEL` and `TARGET=LEVEL`, comma separated; empty: all.
     pub filter: String,
     /// Tags that are stored with the session, each `key=value`. Every trace file of the session has
@@ -112,6 +115,7 @@ impl Default for Options {
             fork: Fork::Follow,
             memfd: false,
             guard: false,
+            panic: true,
             filter: String::new(),
             tags: Vec::new(),
         }
@@ -198,6 +202,7 @@ impl Options {
             "control" => self.control = parse_switch(key, value)?,
             "memfd" => self.memfd = parse_switch(key, value)?,
             "guard" => self.guard = parse_switch(key, value)?,
+            "panic" => self.panic = parse_switch(key, value)?,
             "fork" => {
                 self.fork = if parse_switch(key, value)? {
                     Fork::Follow
@@ -210,8 +215,8 @@ impl Options {
             "session" => self.session_bytes = Some(parse_bytes(key, value)?),
             "warm" => self.warm = value.parse().map_err(|_| wrong(key, value, "a number"))?,
             _ => {
-                let known =
-                    "mode, ring, session, page, clock, keep, control, warm, fork, memfd or guard";
+                let known = "mode, ring, session, page, clock, keep, control, warm, fork, memfd, \
+                     guard or panic";
                 return Err(wrong("RINGMARK", key, known));
             }
         }

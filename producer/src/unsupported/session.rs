@@ -92,6 +92,11 @@ impl Session {
         match self.none {}
     }
 
+    /// Whether panics of the program are to be recorded.
+    pub(crate) fn records_panics(&self) -> bool {
+        match self.none {}
+    }
+
     /// Ends the session.
     pub fn close(self) {
         match self.none {}
@@ -118,7 +123,7 @@ pub(crate) fn start(_options: Options) -> Result<Session, StartError> {
 
 /// Starts no session. What `RINGMARK` asks for is refused; the reason is printed with
 /// `RINGMARK_VERBOSE=1`.
-pub fn start_from_env() -> Option<Session> {
+pub(crate) fn start_from_env() -> Option<Session> {
     let wanted = std::env::var("RINGMARK").unwrap_or_default();
     let started = match Options::parse(&wanted) {
         Ok(options) => start(options?),
@@ -193,3 +198,7 @@ pub(crate) fn is_first(_number: usize) -> bool {
 }
 
 pub(crate) fn keep_mapped(_address: *const core::ffi::c_void) {}
+
+pub(crate) fn is_in_program() -> bool {
+    true
+}

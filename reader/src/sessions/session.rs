@@ -4,6 +4,8 @@
 //! is validated once, when the file is mapped; what changes later is read through the ring's own
 //! views.
 
+mod ending;
+
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -14,6 +16,7 @@ use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Rate;
 use ringmark_format::session::{Clock, Mode, SessionHeader, phase};
 use ringmark_ring::identity::{self, Liveness};
+use ringmark_ring::process_end::MemoryKills;
 use ringmark_ring::session_dir::OpenFor;
 use ringmark_ring::{RingFile, RingFileError, clock, lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -51,6 +54,7 @@ pub struct Session {
     access: Access,
     /// `None`: the process is dead, or in a pid namespace that we do not see.
     pidfd: Option<OwnedFd>,
+    kills: Option<MemoryKills>,
     /// The process was found dead; it stays so.
     dead: AtomicBool,
     /// Pid of the holder of the life lock when it was last found alive; 0: it has no pid here.
@@ -95,6 +99,7 @@ impl Session {
         let session = Self {
             shares_clocks: shares_clocks(&ring, pidfd.is_some()),
             uuid: Uuid(ring.geometry().header.session),
+            kills: pidfd.as_ref().and_then(|_| MemoryKills::of(ring.geometry().header.pid)),
             pidfd,
             ring,
             access,

@@ -70,11 +70,17 @@ pub fn own_pid_namespace() -> u64 {
 /// the same pid differ in it. `None`: the process is gone, or `/proc` is not there.
 #[must_use]
 pub fn start_time(who: &str) -> Option<u64> {
+    let fields = stat_fields(who)?;
+    fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+/// The fields of `/proc/WHO/stat` from the third on, the state.
+pub(crate) fn stat_fields(who: &str) -> Option<String> {
     let stat = small_file::read(&format!("/proc/{who}/stat")).ok()?;
     // The name in parentheses may hold anything, also parentheses: fields start after the last.
     let after = stat.iter().rposition(|b| *b == b')')? + 2;
     let fields = std::str::from_utf8(stat.get(after..)?).ok()?;
-    fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+    Some(fields.to_owned())
 }
 
 /// What became of the process that a ring file's header names.
@@ -195,7 +201,9 @@ fn device_text(device: u64) -> String {
     format!("{major:02x}:{minor:02x}")
 }
 
-fn is_zombie(who: &str) -> bool {
+/// Whether process `who` is dead, and its parent has not waited for it.
+#[must_use]
+pub fn is_zombie(who: &str) -> bool {
     let stat = small_file::read(&format!("/proc/{who}/stat")).unwrap_or_default();
     let state = stat
         .iter()

@@ -14,7 +14,7 @@
 //! - Memory: [`guard`] handles the SIGBUS of a file that was truncated, [`mapping`] maps a file as
 //!   atomic words.
 //! - A session: [`session_dir`] is where its file lies, [`ring_file`] takes the file apart and maps
-//!   it, [`identity`] says whether its process lives.
+//!   it, [`identity`] says whether its process lives, [`process_end`] how it ended.
 //! - The dead: `remains` counts what was left unread, [`removals`] keeps the record of it,
 //!   [`all_lease`] tells that a consumer comes for all sessions, [`clean`] removes.
 //!
@@ -51,6 +51,7 @@ pub mod guard;
 pub mod identity;
 pub mod lock;
 pub mod mapping;
+pub mod process_end;
 pub mod raw;
 mod remains;
 pub mod removals;

@@ -7,6 +7,8 @@
 //!
 //! No `errno` is touched, so a signal handler need not save it.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
+
 /// Makes a system call of at most four arguments; those that it does not have are ignored.
 ///
 /// Returns the kernel's result: from -4095 to -1 it is an error, `errno` negated.
@@ -41,6 +43,28 @@ pub unsafe fn syscall(number: i64, arguments: [u64; 4]) -> i64 {
     unsafe {
         libc::syscall(number, first, second, third, fourth)
     }
+}
+
+/// `PIDFD_GET_INFO` of Linux 6.13 and later, for a struct of 64 bytes.
+const PIDFD_GET_INFO: u64 = 0xC040_FF0B;
+/// The kernel is asked for the exit status, and says that it gave it (Linux 6.15 and later).
+const PIDFD_INFO_EXIT: u64 = 1 << 3;
+
+/// The wait status of the process of a pidfd, from when its parent has waited for it. `None`: not
+/// yet, or this kernel does not tell.
+#[must_use]
+pub fn pidfd_exit_status(pidfd: BorrowedFd<'_>) -> Option<i32> {
+    // `struct pidfd_info`: the mask first, the status in the last 4 bytes.
+    let mut info = [PIDFD_INFO_EXIT, 0, 0, 0, 0, 0, 0, 0];
+    let arguments = [
+        pidfd.as_raw_fd() as u64,
+        PIDFD_GET_INFO,
+        info.as_mut_ptr() as u64,
+        0,
+    ];
+    // SAFETY: the kernel writes at most the 64 bytes that the request's number states.
+    let result = unsafe { syscall(libc::SYS_ioctl, arguments) };
+    (result == 0 && info[0] & PIDFD_INFO_EXIT != 0).then_some((info[7] >> 32) as i32)
 }
 
 #[cfg(test)]

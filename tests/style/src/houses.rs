@@ -95,6 +95,7 @@ pub const FLOORS: &[House<'_>] = &[
             "span",
             "async_span",
             "entry",
+            "panic_record",
             "macros",
         ],
     ),

@@ -114,6 +114,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "tests/programs/rust-plugin/src/lib.rs",
     "tests/programs/stepped.rs",
     "tests/programs/traced_forks.rs",
+    "tests/programs/ways_to_end.rs",
     // Tracing a program instruction by instruction.
     "tests/session/step/ptrace.rs",
 ];
