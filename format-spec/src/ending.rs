@@ -168,10 +168,37 @@ impl Ending {
 #[must_use]
 pub fn signal_name(signal: u8) -> Option<&'static str> {
     const NAMES: [&str; 31] = [
-        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE",
-        "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT",
-        "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU",
-        "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS",
+        "SIGHUP",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGILL",
+        "SIGTRAP",
+        "SIGABRT",
+        "SIGBUS",
+        "SIGFPE",
+        "SIGKILL",
+        "SIGUSR1",
+        "SIGSEGV",
+        "SIGUSR2",
+        "SIGPIPE",
+        "SIGALRM",
+        "SIGTERM",
+        "SIGSTKFLT",
+        "SIGCHLD",
+        "SIGCONT",
+        "SIGSTOP",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGURG",
+        "SIGXCPU",
+        "SIGXFSZ",
+        "SIGVTALRM",
+        "SIGPROF",
+        "SIGWINCH",
+        "SIGIO",
+        "SIGPWR",
+        "SIGSYS",
     ];
     NAMES.get(usize::from(signal).checked_sub(1)?).copied()
 }
@@ -220,7 +247,12 @@ mod tests {
             [(false, false), (true, false), (false, true), (true, true)]
                 .map(|(core, memory)| killed(signal, core, memory))
         }));
-        let rest = [Ending::Closed, Ending::Replaced, Ending::Gone, Ending::Untold];
+        let rest = [
+            Ending::Closed,
+            Ending::Replaced,
+            Ending::Gone,
+            Ending::Untold,
+        ];
         for ending in all.chain(rest) {
             assert_eq!(Ending::of_block(&ending.block()), Some(ending));
         }

@@ -12,7 +12,8 @@ use ringmark_format::schema::{self, Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, ending, function, layout_table, mailbox, page, record, removals, store, stream,
+    block, clock, counters, ending, function, layout_table, mailbox, page, record, removals, store,
+    stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 

@@ -61,7 +61,9 @@ fn main() -> ExitCode {
     let _session = ringmark::start_from_env();
     event!("ends.begin", way = way.as_str());
     if arguments.next().is_some() {
-        stdin().read_to_end(&mut Vec::new()).expect("standard input");
+        stdin()
+            .read_to_end(&mut Vec::new())
+            .expect("standard input");
     }
     match way.as_str() {
         "return-0" => {}

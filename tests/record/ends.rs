@@ -76,10 +76,16 @@ fn panics_are_recorded_before_their_message_is_printed() {
         let said = done.unwrap().expect_code(code).stderr_text();
         assert_eq!(said.contains("panicked at"), is_printed, "{way}: {said}");
         let recorded = recorded_panics(&read(&fixture.ring_files()));
-        let found: Vec<_> = recorded.iter().map(|(message, ..)| message.as_str()).collect();
+        let found: Vec<_> = recorded
+            .iter()
+            .map(|(message, ..)| message.as_str())
+            .collect();
         assert_eq!(found, messages, "{way}{options}");
         for (_, file, line) in &recorded {
-            assert!(file.ends_with("ways_to_end.rs") && *line > 10, "{file}:{line}");
+            assert!(
+                file.ends_with("ways_to_end.rs") && *line > 10,
+                "{file}:{line}"
+            );
         }
     }
 }
@@ -116,9 +122,12 @@ fn every_end_but_a_clean_one_keeps_the_ring_file() {
 fn keep_never_removes_it_at_every_exit() {
     for (way, code) in [("return-0", 0), ("return-2", 2), ("panic", 101)] {
         let fixture = Fixture::new("ends-never");
-        let _ = run(&mut program(&fixture, "mode=overwrite,keep=never", way), SOON)
-            .unwrap()
-            .expect_code(code);
+        let _ = run(
+            &mut program(&fixture, "mode=overwrite,keep=never", way),
+            SOON,
+        )
+        .unwrap()
+        .expect_code(code);
         assert!(fixture.ring_files().is_empty(), "{way}");
     }
 }

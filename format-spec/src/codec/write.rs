@@ -133,7 +133,11 @@ pub fn window(out: &mut Vec<u8>, session: Uuid, from_mono_ns: u64) -> Result<(),
 /// # Errors
 /// [`CodecError::TooLarge`].
 pub fn ending(out: &mut Vec<u8>, session: Uuid, ending: Ending) -> Result<(), CodecError> {
-    block(out, header(kind::ENDING, session), ending.block().as_bytes())
+    block(
+        out,
+        header(kind::ENDING, session),
+        ending.block().as_bytes(),
+    )
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.

@@ -72,7 +72,10 @@ fn record(info: &PanicHookInfo<'_>) {
         return;
     }
     let message = info.payload();
-    let message = match (message.downcast_ref::<&str>(), message.downcast_ref::<String>()) {
+    let message = match (
+        message.downcast_ref::<&str>(),
+        message.downcast_ref::<String>(),
+    ) {
         (Some(text), _) => text,
         (None, Some(text)) => text.as_str(),
         (None, None) => "",

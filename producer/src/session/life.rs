@@ -152,7 +152,9 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
         () if running.session_bytes() != wanted.session_bytes() => differs("session"),
         () if running.clock != wanted.clock => differs("clock"),
         () if running.filter != wanted.filter => differs("filter"),
-        () if running != wanted => differs("keep, control, warm, fork, memfd, guard, panic or tags"),
+        () if running != wanted => {
+            differs("keep, control, warm, fork, memfd, guard, panic or tags")
+        }
         () => Ok(()),
     }
 }

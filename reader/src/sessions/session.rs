@@ -99,7 +99,7 @@ impl Session {
         let session = Self {
             shares_clocks: shares_clocks(&ring, pidfd.is_some()),
             uuid: Uuid(ring.geometry().header.session),
-            kills: pidfd.as_ref().and_then(|_| MemoryKills::of(ring.geometry().header.pid)),
+            kills: MemoryKills::of(ring.geometry().header.pid),
             pidfd,
             ring,
             access,

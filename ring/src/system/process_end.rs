@@ -127,7 +127,11 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(dead(), Some(0x700));
-        assert_eq!(wait_status(None, pid, start_time + 1), None, "another process");
+        assert_eq!(
+            wait_status(None, pid, start_time + 1),
+            None,
+            "another process"
+        );
         assert_eq!(child.wait().unwrap().code(), Some(7));
         assert_eq!(dead(), None, "it is gone");
         let told = wait_status(Some(pidfd.as_fd()), pid, start_time);

@@ -25,7 +25,9 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::counters::CAUSES;
 use ringmark_format::mailbox::MAILBOX_BYTES;
-use ringmark_format::session::{SCHEMA_INCOMPLETE, SessionHeader, SessionState, exit_status, phase};
+use ringmark_format::session::{
+    SCHEMA_INCOMPLETE, SessionHeader, SessionState, exit_status, phase,
+};
 use ringmark_format::slot::Slot;
 
 pub use self::error::RingFileError;

@@ -76,7 +76,8 @@ impl Session {
         static IS_OFF: OnceLock<bool> = OnceLock::new();
         let header = self.header();
         let is_here = header.pid_namespace == identity::own_pid_namespace();
-        if !is_here || *IS_OFF.get_or_init(|| std::env::var_os(SWITCH).is_some_and(|v| v == "off")) {
+        if !is_here || *IS_OFF.get_or_init(|| std::env::var_os(SWITCH).is_some_and(|v| v == "off"))
+        {
             return None;
         }
         process_end::wait_status(pidfd.map(AsFd::as_fd), header.pid, header.start_time)
