@@ -20,7 +20,7 @@ pub use init_error::InitError;
 /// # Errors
 /// None.
 pub fn init() -> Result<Option<Session>, InitError> {
-    Ok(crate::start_from_env())
+    Ok(super::session::start_from_env())
 }
 
 /// A subscriber that records nothing.

@@ -64,7 +64,7 @@ impl Session {
     fn wait_status(&self) -> Option<i32> {
         let pidfd = self.pidfd.as_ref();
         let status = pidfd.and_then(|pidfd| {
-            // Of a child of ours, which stays to be waited for.
+            // A child of ours stays to be waited for.
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             waitid(WaitId::PidFd(pidfd.as_fd()), options).ok()?
         });
