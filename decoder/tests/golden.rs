@@ -248,6 +248,11 @@ fn a_newer_minor_with_blocks_of_unknown_kinds_decodes_to_the_same() {
         });
         let dump = read(&newer).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert!(dump.damage.is_empty() && dump.unknown_blocks > 0);
+        let found = dump.verify();
+        let told = format!("unknown_blocks: {}: ", dump.unknown_blocks);
+        assert!(found.to_string().contains(&told), "{found}");
+        let told = format!("\"unknown_blocks\":{},", dump.unknown_blocks);
+        assert!(found.to_json().contains(&told), "{}", found.to_json());
         assert_eq!(lines(&dump), lines(&decode(&path)), "{}", path.display());
     }
 }

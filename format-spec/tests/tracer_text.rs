@@ -189,6 +189,8 @@ fn half_an_order_is_refused() {
         ("kind=tree", "function, graph, callback or profile"),
         ("match=sed", "glob or regex"),
         ("lease_ms=-1", "a number"),
+        ("result=false", "on or off"),
+        ("refused=off", "on"),
         ("from=18446744073709551616", "a number"),
     ] {
         let said = refused(&format!("trace start\n{line}\n")).to_string();

@@ -22,7 +22,7 @@ FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
-    max_term_width = 100
+    max_term_width = 80
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

@@ -174,6 +174,10 @@ fn a_cut_dump_gives_what_is_whole() {
         "{}",
         found.stderr_text()
     );
+    stage.write("one", &good[..pages[1].content() + 100]);
+    let one = expect(stage.run(&["cat", "one"]), 1, "truncated block content");
+    let told = one.stderr_text();
+    assert!(told.contains("1 complete page was read"), "{told}");
     assert!(
         found
             .stdout_text()

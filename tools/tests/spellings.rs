@@ -164,3 +164,49 @@ fn a_time_without_a_unit_is_in_microseconds_as_before() {
         assert!(told.contains("such as"), "{told}");
     }
 }
+
+/// The subcommands that a help text lists.
+fn listed(help: &str) -> Vec<String> {
+    let lines = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter_map(|line| line.split(' ').next());
+    let names = names.filter(|name| !name.is_empty() && *name != "help");
+    names.map(str::to_owned).collect()
+}
+
+/// Words of before, in texts that people read.
+const STALE: [&str; 5] = [
+    "lossless",
+    "dump",
+    "counter clock",
+    "tracepoint",
+    "page turn",
+];
+
+#[test]
+fn every_help_fits_80_columns_and_has_no_stale_word() {
+    let stage = Stage::new("columns");
+    let mut left = vec![Vec::<String>::new()];
+    let mut seen = 0;
+    while let Some(words) = left.pop() {
+        let line: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = stage.run(&line).expect_code(0).stdout_text();
+        for text in help.lines() {
+            assert!(text.chars().count() <= 80, "{line:?}: {text}");
+        }
+        for stale in STALE {
+            assert!(!help.contains(stale), "{line:?} says {stale}");
+        }
+        left.extend(
+            listed(&help)
+                .into_iter()
+                .map(|name| [&words[..], &[name]].concat()),
+        );
+        seen += 1;
+    }
+    assert!(seen >= 30, "{seen} texts");
+}

@@ -75,6 +75,7 @@ impl Verification {
         }
         let (left_out, schemas) = (self.left_out, self.incomplete_schemas);
         let last = format!(",\"left_out\":{left_out},\"incomplete_schemas\":{schemas}");
+        let last = format!("{last},\"unknown_blocks\":{}", self.unknown_blocks);
         let complete = format!("{last},\"complete\":{}}}", self.complete);
         out.extend_from_slice(complete.as_bytes());
         String::from_utf8_lossy(&out).into_owned()
@@ -112,6 +113,13 @@ impl fmt::Display for Verification {
                 lines,
                 "incomplete_schemas: {number}: no room to describe all event types; \
                  a larger session has it (session_bytes, or session= in RINGMARK)"
+            )?;
+        }
+        if self.unknown_blocks > 0 {
+            let number = self.unknown_blocks;
+            writeln!(
+                lines,
+                "unknown_blocks: {number}: a newer version wrote them, and reads them"
             )?;
         }
         let complete = if self.complete { "yes" } else { "no" };

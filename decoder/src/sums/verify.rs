@@ -64,6 +64,9 @@ pub struct Verification {
     pub clock_error_ns: Option<u64>,
     /// Number of sessions that had no room to describe all their event types.
     pub incomplete_schemas: u64,
+    /// Number of blocks of kinds that this version does not know. A newer version wrote them; they
+    /// are no damage.
+    pub unknown_blocks: u64,
     /// Whether nothing is damaged or missing and every session's final counters are here: every
     /// event is delivered or counted.
     pub complete: bool,
@@ -78,6 +81,7 @@ impl Dump {
             repeated: self.repeated,
             conflicts: self.conflicts,
             removed_segments: self.removed_segments,
+            unknown_blocks: self.unknown_blocks,
             damage: self.damage.clone(),
             ..Verification::default()
         };

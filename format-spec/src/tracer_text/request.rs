@@ -210,14 +210,15 @@ impl<'a> RequestLine<'a> {
             "notrace" => Self::Notrace(value),
             "min_bytes" => Self::MinBytes(number("min_bytes", value)?),
             "args" => Self::Args(arguments(value)?),
-            "result" => Self::Result(value != "off"),
+            "result" => Self::Result(switch("result", value)?),
             "min_ns" => Self::MinNs(number("min_ns", value)?),
             "trigger" if value == "none" => Self::NoTriggers,
             "trigger" => Self::Trigger(value),
             "budget_ppm" => Self::BudgetPpm(number("budget_ppm", value)?),
             "lease_ms" => Self::LeaseMs(number("lease_ms", value)?),
             "from" => Self::From(number("from", value)?),
-            "refused" => Self::Refused,
+            "refused" if matches!(value, "on" | "") => Self::Refused,
+            "refused" => return Err(wrong("refused", value, "on")),
             other => return Err(WrongLine::Key(other.to_owned())),
         })
     }
@@ -250,6 +251,15 @@ fn syntax(text: &str) -> Result<Syntax, WrongLine> {
     let mut known = [Syntax::Glob, Syntax::Regex].into_iter();
     let found = known.find(|syntax| syntax.name() == text);
     found.ok_or_else(|| wrong("match", text, "glob or regex"))
+}
+
+/// A line of the key alone is on, too.
+fn switch(key: &'static str, text: &str) -> Result<bool, WrongLine> {
+    match text {
+        "on" | "" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(wrong(key, text, "on or off")),
+    }
 }
 
 fn arguments(text: &str) -> Result<u8, WrongLine> {

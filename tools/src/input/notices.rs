@@ -20,6 +20,17 @@ pub(super) fn tell_all(dump: &Dump) {
     tell_steps(&found);
     tell_clocks(dump, &found);
     tell_schema(dump);
+    tell_newer(dump);
+}
+
+/// Prints how much a newer version wrote that this one does not show.
+fn tell_newer(dump: &Dump) {
+    if dump.unknown_blocks > 0 {
+        let blocks = counted(dump.unknown_blocks, "block");
+        note(&format!(
+            "{blocks} of kinds that this version does not know: use a newer ringmark"
+        ));
+    }
 }
 
 /// Prints which sessions do not describe all their event types, and what to do.
@@ -46,10 +57,9 @@ fn tell_damage(dump: &Dump) {
     if more > 0 {
         note(&format!("{more} more of this kind"));
     }
-    note(&format!(
-        "{} were read",
-        counted(pages(dump), "complete page")
-    ));
+    let whole = pages(dump);
+    let were = if whole == 1 { "was" } else { "were" };
+    note(&format!("{} {were} read", counted(whole, "complete page")));
 }
 
 /// Prints which sessions have no header: their events have no dates.
