@@ -127,7 +127,8 @@ extern __thread struct ringmark_thread_block ringmark_thread_block __attribute__
 void ringmark_reserve_slow(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words, uint64_t tick,
                            uint32_t is_at) __attribute__((cold, nothrow));
 uint64_t ringmark_ticks_slow(void) __attribute__((cold, nothrow));
-int ringmark_register(uint64_t layout, struct ringmark_type *const *start, struct ringmark_type *const *stop);
+int ringmark_register_types(uint64_t layout, const void *block, struct ringmark_type *const *start,
+                            struct ringmark_type *const *stop);
 
 /* The same as functions, for callers that cannot have the inline ones. */
 void ringmark_reserve_call(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words)

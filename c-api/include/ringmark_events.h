@@ -325,7 +325,8 @@ RINGMARK_SECTION_ static struct ringmark_type *ringmark_listed_none_ = NULL;
 
 /* The library takes each section once. */
 __attribute__((constructor(101))) static void ringmark_register_types_(void) {
-    ringmark_register(RINGMARK_LAYOUT, __start_ringmark_types, __stop_ringmark_types);
+    ringmark_register_types(RINGMARK_LAYOUT, &ringmark_thread_block, __start_ringmark_types,
+                            __stop_ringmark_types);
 }
 
 #endif

@@ -30,6 +30,21 @@ pub(crate) unsafe extern "C" fn ringmark_reserve_slow(
     tick: u64,
     is_at: u32,
 ) {
+    // SAFETY: as the caller says.
+    unsafe { reserve(to, type_id, payload_words, tick, is_at) };
+}
+
+/// Not an exported function: this library's own calls must not find that of another copy.
+///
+/// # Safety
+/// As [`ringmark_reserve_slow`].
+unsafe fn reserve(
+    to: *mut RawReservation,
+    type_id: u32,
+    payload_words: u64,
+    tick: u64,
+    is_at: u32,
+) {
     let type_id = TypeId(type_id);
     if is_at != 0
         && let Some(reserved) = reserve_words_extended(type_id, payload_words, tick)
@@ -61,7 +76,7 @@ pub(crate) unsafe extern "C" fn ringmark_reserve_call(
     payload_words: u64,
 ) {
     // SAFETY: as the caller says.
-    unsafe { ringmark_reserve_slow(to, type_id, payload_words, 0, 0) };
+    unsafe { reserve(to, type_id, payload_words, 0, 0) };
 }
 
 /// Commits a record.

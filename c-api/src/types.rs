@@ -1,7 +1,7 @@
 //! Event types that C code defines: static objects, to which the header leaves pointers in a linker
 //! section of each program and shared object. A constructor says where that section is.
 
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 
 use ringmark::client::{self, Description, EventType, Field, Place, Shape, TypeState};
@@ -38,18 +38,68 @@ pub(crate) struct CType {
 }
 
 /// Registers the event types from `start` to `stop`. Returns 0; 1 if the caller's header is of
-/// another version of the library: its events stay off.
+/// another version of the library, or if `block`, the thread block that the caller has found, is that
+/// of another copy of the library: its events stay off.
 ///
 /// # Safety
-/// Between the two lie pointers to types as `ringmark.h` defines them, or null.
+/// Between `start` and `stop` lie pointers to types as `ringmark.h` defines them, or null.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_register_types(
+    layout: u64,
+    block: *const c_void,
+    start: *const *const CType,
+    stop: *const *const CType,
+) -> c_int {
+    if block.addr() != own_thread_block() {
+        caught((), || {
+            report_off("it found the thread block of another copy of libringmark")
+        });
+        return 1;
+    }
+    // SAFETY: as the caller says.
+    unsafe { register_between(layout, start, stop) }
+}
+
+/// Where the calling thread's block of this copy of the library lies.
+fn own_thread_block() -> usize {
+    let block: usize;
+    // SAFETY: reads the thread pointer and the offset of a symbol that the library defines.
+    unsafe {
+        core::arch::asm!(
+            "mov {block}, qword ptr [rip + ringmark_own_thread_block@gottpoff]",
+            "add {block}, qword ptr fs:[0]",
+            block = out(reg) block,
+            options(pure, readonly, nostack),
+        );
+    }
+    block
+}
+
+/// As [`ringmark_register_types`], for programs that were compiled before it was there.
+///
+/// # Safety
+/// As there.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ringmark_register(
     layout: u64,
     start: *const *const CType,
     stop: *const *const CType,
 ) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { register_between(layout, start, stop) }
+}
+
+/// # Safety
+/// As [`ringmark_register_types`].
+unsafe fn register_between(
+    layout: u64,
+    start: *const *const CType,
+    stop: *const *const CType,
+) -> c_int {
     if layout != layout::number() {
-        caught((), report_other_version);
+        caught((), || {
+            report_off("it was compiled with ringmark.h of another version than libringmark");
+        });
         return 1;
     }
     caught((), || {
@@ -73,9 +123,9 @@ pub(crate) unsafe extern "C" fn ringmark_register(
 }
 
 /// As for every other reason why something is not traced.
-fn report_other_version() {
+fn report_off(why: &str) {
     if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
-        let line = "ringmark: events of C code are off: it was compiled with ringmark.h of another version than libringmark\n";
+        let line = format!("ringmark: events of C code are off: {why}\n");
         let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! 1. Only `declare` writes to the section: pointers to functions of the type [`Describe`], each
 //!    aligned to 8 bytes, without gaps.
-//! 2. The linker puts the two symbols at the ends of the section, and keeps the section ("R").
+//! 2. The linker puts the two symbols at the ends of the section, and keeps the section ("R"). They
+//!    are hidden: those of this program or shared object, whatever else the process has loaded.
 //! 3. The section is mapped as long as this code.
 
 use crate::description::Description;
@@ -18,13 +19,6 @@ core::arch::global_asm!(
     ".pushsection ringmark_sites,\"awR\",@progbits",
     ".popsection"
 );
-
-unsafe extern "C" {
-    #[link_name = "__start_ringmark_sites"]
-    static START: [usize; 0];
-    #[link_name = "__stop_ringmark_sites"]
-    static STOP: [usize; 0];
-}
 
 /// Leaves a pointer to `T::describe` in the section. No instruction is generated.
 #[inline(always)]
@@ -57,9 +51,21 @@ pub(crate) fn for_each(mut to: impl FnMut(Description<'_>)) {
 }
 
 fn all() -> &'static [Describe] {
-    let start = (&raw const START).cast::<Describe>();
-    let stop = (&raw const STOP).cast::<Describe>();
-    let count = (stop as usize - start as usize) / size_of::<Describe>();
+    let (start, stop): (*const Describe, *const Describe);
+    // SAFETY: takes the addresses of the two symbols (invariant 2) and touches no memory.
+    unsafe {
+        core::arch::asm!(
+            // A copy of this library must not find the sites of another one.
+            ".hidden __start_ringmark_sites",
+            ".hidden __stop_ringmark_sites",
+            "lea {start}, [rip + __start_ringmark_sites]",
+            "lea {stop}, [rip + __stop_ringmark_sites]",
+            start = out(reg) start,
+            stop = out(reg) stop,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    let count = (stop.addr() - start.addr()) / size_of::<Describe>();
     // SAFETY: the symbols enclose aligned pointers, mapped as long as this code (invariants 1 to 3).
     unsafe { core::slice::from_raw_parts(start, count) }
 }

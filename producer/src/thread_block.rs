@@ -3,6 +3,11 @@
 //! A thread-local symbol defined in assembly, so that Rust, C and generated stubs reach it by the
 //! same two instructions. All zero in a new thread.
 //!
+//! A process may hold several copies of this library, and each has a block of its own: the symbol is
+//! hidden, so no copy finds another one's. C code that is linked to a copy needs a name that is not
+//! hidden (feature `c-names`). By it a shared object may find the block of another copy than its
+//! own; so it says at registration which block it found.
+//!
 //! Invariants that the SAFETY lines cite:
 //!
 //! 1. The thread pointer and the symbol's offset from it (initial-exec model) are set up before any
@@ -38,16 +43,32 @@ pub(crate) enum Phase {
     Exited = 2,
 }
 
-#[cfg(target_arch = "x86_64")]
-core::arch::global_asm!(
-    ".pushsection .tbss.ringmark_thread_block,\"awT\",@nobits",
-    ".balign 16",
+/// Defines the block, under further names that start here.
+macro_rules! define_block {
+    ($($name:literal),*) => {
+        core::arch::global_asm!(
+            ".pushsection .tbss.ringmark_thread_block,\"awT\",@nobits",
+            ".balign 16",
+            ".globl ringmark_own_thread_block",
+            ".hidden ringmark_own_thread_block",
+            ".type ringmark_own_thread_block,@tls_object",
+            ".size ringmark_own_thread_block,32",
+            $($name,)*
+            "ringmark_own_thread_block:",
+            ".zero 32",
+            ".popsection",
+        );
+    };
+}
+
+#[cfg(all(target_arch = "x86_64", not(feature = "c-names")))]
+define_block!();
+#[cfg(all(target_arch = "x86_64", feature = "c-names"))]
+define_block!(
     ".globl ringmark_thread_block",
     ".type ringmark_thread_block,@tls_object",
     ".size ringmark_thread_block,32",
-    "ringmark_thread_block:",
-    ".zero 32",
-    ".popsection",
+    "ringmark_thread_block:"
 );
 
 /// Address of this thread's block.
@@ -57,7 +78,7 @@ fn block() -> *mut ThreadBlock {
     // SAFETY: reads the thread pointer and the symbol's offset from it (invariant 1).
     unsafe {
         core::arch::asm!(
-            "mov {block}, qword ptr [rip + ringmark_thread_block@gottpoff]",
+            "mov {block}, qword ptr [rip + ringmark_own_thread_block@gottpoff]",
             "add {block}, qword ptr fs:[0]",
             block = out(reg) block,
             options(pure, readonly, nostack),
@@ -66,7 +87,7 @@ fn block() -> *mut ThreadBlock {
     block
 }
 
-/// A number that no other living thread has.
+/// A number that no other living thread has: where the block of this thread lies.
 pub(crate) fn address() -> usize {
     block().addr()
 }
@@ -78,7 +99,7 @@ pub(crate) fn writer() -> Option<&'static Writer> {
     // SAFETY: loads the first word of this thread's block (invariants 1 and 4).
     unsafe {
         core::arch::asm!(
-            "mov {writer}, qword ptr [rip + ringmark_thread_block@gottpoff]",
+            "mov {writer}, qword ptr [rip + ringmark_own_thread_block@gottpoff]",
             "mov {writer}, qword ptr fs:[{writer}]",
             writer = out(reg) writer,
             options(readonly, nostack, preserves_flags),

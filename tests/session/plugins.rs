@@ -51,8 +51,13 @@ fn a_host_without_ringmark_closes_a_plugin_whose_session_runs() {
 
 #[test]
 fn so_does_a_host_with_a_session_of_its_own() {
-    let expected = BTreeMap::from([("host.event".to_owned(), 2)]);
+    let host = ("host.event".to_owned(), 2);
+    let in_memory = BTreeMap::from([host.clone()]);
     for how in [MEMFD, MEMFD | QUIET] {
-        assert_eq!(run(HOST_TRACED, how), expected, "how {how}");
+        assert_eq!(run(HOST_TRACED, how), in_memory, "how {how}");
+    }
+    let both = BTreeMap::from([host, ("plugin.event".to_owned(), 30)]);
+    for how in [0, QUIET] {
+        assert_eq!(run(HOST_TRACED, how), both, "how {how}");
     }
 }

@@ -4,9 +4,10 @@ use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
 use std::thread;
 
+use ringmark::Session;
 use ringmark_function_tracer::{Threads, control};
 
-/// Starts a session, unless the program has one, and the function tracers of `requests`, which are
+/// Starts a session of this object's own, unless it has one, and the function tracers of `requests`, which are
 /// written as in `RINGMARK_TRACE`. It does so on a thread of its own, because the calling thread
 /// may be stopped anywhere. Returns 0, or -1 if no thread could be started.
 ///
@@ -31,8 +32,8 @@ pub(crate) unsafe extern "C" fn ringmark_functions_start(requests: *const c_char
 }
 
 fn begin(requests: &str) {
-    let running = ringmark::Session::current();
-    if running.is_some() || ringmark::Session::builder().start().is_ok() {
+    let running = Session::current().or_else(Session::start_in_running_process);
+    if running.is_some() {
         // An error has no receiver here; later requests come by the mailbox and are answered.
         let _ = control::install_and_start(Threads::Running, requests);
     }

@@ -9,19 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 use object::elf::{R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionKind};
 
-/// Functions of C libraries that look at their return address.
-const ASKING: [&[u8]; 5] = [
-    b"dlopen",
-    b"dlmopen",
-    b"dlsym",
-    b"dlvsym",
-    b"dl_iterate_phdr",
-];
+use super::asking_names::{ASKING, PIECE_BYTES, names_one, read};
 
 /// Functions that return the address of any other one by its name, which the module then holds as a
 /// text.
@@ -42,11 +34,12 @@ const LOAD: u8 = 0x8b;
 /// Prefix of a jump by a table; a jump by a pointer has none.
 const NOTRACK: u8 = 0x3e;
 
-/// Bytes of code that are read at once. Pieces overlap by the longest jump.
-const PIECE_BYTES: u64 = 1 << 20;
+/// Prefix of an access to a thread-local variable. After [`INDIRECT`] it is also the second byte of
+/// a jump through a word.
+const THREAD_PREFIX: u8 = 0x64;
+
+/// Pieces of code that are read at once overlap by the longest jump.
 const OVERLAP: u64 = 8;
-/// Bytes of the longest name in [`ASKING`] with its end.
-const NAME_BYTES_MAX: u64 = 16;
 
 /// What a module's relocations say about the functions that ask.
 #[derive(Debug, Default)]
@@ -175,43 +168,13 @@ pub(super) fn of_file<'a>(
     search.all()
 }
 
-/// Whether the module's data hold the name of a function that asks, as an argument of `dlsym`.
-fn names_one<'a>(elf: &impl Object<'a>, file: &File) -> bool {
-    let is_data = |kind| {
-        matches!(
-            kind,
-            SectionKind::Data | SectionKind::ReadOnlyData | SectionKind::ReadOnlyString
-        )
-    };
-    elf.sections()
-        .filter(|section| is_data(section.kind()))
-        .filter_map(|section| section.file_range())
-        .any(|(offset, length)| {
-            let step = (PIECE_BYTES - NAME_BYTES_MAX) as usize;
-            (0..length).step_by(step).any(|from| {
-                ringmark::__private::working();
-                holds_name(&read(file, offset + from, PIECE_BYTES.min(length - from)))
-            })
-        })
-}
-
-/// Whether `bytes` hold such a name. A linker keeps one text for two where one is the other's end,
-/// so the byte before the name does not matter.
-fn holds_name(bytes: &[u8]) -> bool {
-    bytes
-        .split(|byte| *byte == 0)
-        .rev()
-        .skip(1) // The last text has no end.
-        .any(|text| ASKING.iter().any(|name| text.ends_with(name)))
-}
-
-/// Reads a piece of a file; empty where it cannot be read.
-fn read(file: &File, offset: u64, length: u64) -> Vec<u8> {
-    let mut bytes = vec![0; length as usize];
-    match file.read_exact_at(&mut bytes, offset) {
-        Ok(()) => bytes,
-        Err(_) => Vec::new(),
-    }
+/// Whether the next byte is the last one of a thread-local variable's offset that is moved into a
+/// register, as linkers write it into programs: each event in a program begins so.
+fn ends_thread_offset(before: &[u8]) -> bool {
+    matches!(
+        before.last_chunk(),
+        Some([0x48 | 0x49, 0xc7, 0xc0..=0xc7, _, 0xff, 0xff])
+    )
 }
 
 fn distance(bytes: &[u8]) -> Option<i64> {
@@ -277,6 +240,7 @@ impl<'l> JumpSearch<'l> {
                 (INDIRECT, [PUSH_WORD, rest @ ..]) => self.uses(at + 6, rest),
                 (LOAD, [register, rest @ ..]) if register & 0xc7 == 5 => self.uses(at + 6, rest),
                 (INDIRECT, [JUMP_BY_WORD, rest @ ..]) => self.jump_by_word(at, rest),
+                (INDIRECT, [THREAD_PREFIX, ..]) if ends_thread_offset(&bytes[..place]) => {}
                 (INDIRECT, [how, ..]) if how & 0x38 == 0x20 => {
                     let before = place.checked_sub(1).and_then(|place| bytes.get(place));
                     if before != Some(&NOTRACK) {
@@ -394,16 +358,6 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_as_a_whole_text_or_its_end() {
-        for held in [&b"dlopen\0"[..], b"a\0dlsym\0b", b"\0my_dlopen\0"] {
-            assert!(holds_name(held), "{held:?}");
-        }
-        for other in [&b"dlopen"[..], b"dlopen_it\0", b"\0\0", b""] {
-            assert!(!holds_name(other), "{other:?}");
-        }
-    }
-
-    #[test]
     fn who_jumps_to_one_that_jumps_is_found() {
         let jump: &[u8] = &[0x90, 0xe9, 0xfa, 0xef, 0xff, 0xff];
         // To 0x2000; to 0x2001, into the middle; to itself.
@@ -428,6 +382,13 @@ mod tests {
         let table: &[u8] = &[0x3e, 0xff, 0xe0];
         let field: &[u8] = &[0xff, 0x60, 0x08];
         let free: &[u8] = &[0xff, 0x25, 0xd2, 0x1f, 0, 0];
+        // mov $-0xa0, %rax; mov %fs:(%rax), %rcx, and a jump through a word after a call.
+        let variable: &[u8] = &[
+            0x48, 0xc7, 0xc0, 0x60, 0xff, 0xff, 0xff, 0x64, 0x48, 0x8b, 0x08,
+        ];
+        let after_call: &[u8] = &[0xe8, 0x60, 0xff, 0xff, 0xff, 0xff, 0x64, 0x24, 0x08];
+        let variables = [(0x2000, false, variable), (0x2010, false, after_call)];
+        assert_eq!(found(&variables, true), [0x2010]);
         let functions = [
             (0x2000, false, register),
             (0x2010, false, table),

@@ -3,13 +3,14 @@
 //! 1. `loader` and `maps`: what the loader mapped, and where.
 //! 2. `elf`: what a module's file says. `symbol`: its functions; `debug_file`: those of a stripped
 //!    file. `unwind_table`: where functions begin and have their return addresses. `asks_caller`:
-//!    functions whose return address must stay.
+//!    functions whose return address must stay, by the names in `asking_names`.
 //! 3. `table_entries`: the entries of the tables of sites, as they are in memory.
 //! 4. `scan`: which entries are patch sites; `exits`: which functions have a site at every exit.
 //! 5. `module`: the facts. `file_error`: why a file has none.
 //!
 //! `in_file` does the same for a file that does not run.
 
+mod asking_names;
 mod asks_caller;
 mod debug_file;
 pub(crate) mod elf;

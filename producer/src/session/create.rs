@@ -6,9 +6,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use ringmark_format::Uuid;
-use ringmark_format::clock::Rate;
 use ringmark_format::session::Clock;
-use ringmark_ring::session_dir::{self, RING_FILE_ENDING};
+use ringmark_ring::session_dir::{self, DRAFT_ENDING, RING_FILE_ENDING};
 use ringmark_ring::{ClockSample, MapError, RingFile, clean, clock, guard, identity, mapping};
 use rustix::thread::futex::Timespec;
 
@@ -18,12 +17,10 @@ use super::control::Helper;
 use super::core::Core;
 use super::layout::{self, Facts, Regions};
 use super::memory;
+use super::other_copies::{self, TimeBase};
 use super::process;
 use crate::setup::Options;
 use crate::setup::StartError;
-
-/// Nominal rate where none could be measured yet: one tick a nanosecond, until samples correct it.
-const UNKNOWN_RATE: Rate = Rate::IDENTITY;
 
 /// How long a start waits, once, for room that another process makes.
 const ROOM_WITHIN: Timespec = Timespec {
@@ -59,6 +56,8 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
         prepare_dir(dir, options.session_bytes(), &mut notices)?;
     }
     let (clock, fell_back) = usable_clock(options.clock, &mut notices);
+    let identity = identity::own();
+    let shared = other_copies::time_base(&identity, clock)?;
     let zero = process::fork_time(clock).unwrap_or_else(|| first_sample(clock));
     let cap = room(dir, &options, &mut notices)?;
     let regions = Regions::for_cap(cap);
@@ -69,17 +68,15 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
     let wiped = Wiped::map(regions.slots()).map_err(|e| draft.io("mmap", e))?;
     let helper = spawn_helper(&options, &mut notices);
     let attributes = attributes::gather(&options, &notices);
-    let rate = measured_rate(clock, zero);
+    let time = shared.unwrap_or_else(|| TimeBase::measured(clock, zero));
     let facts = Facts {
         options: &options,
         control: helper.is_some(),
-        identity: identity::own(),
+        identity,
         session,
         clock,
         fell_back,
-        zero,
-        real_zero_ns: clock::realtime_ns().saturating_sub(rate.nanoseconds(age(clock, zero))),
-        rate,
+        time,
         attributes: &attributes,
     };
     layout::write(&draft.file, &regions, file_bytes, &facts)
@@ -90,7 +87,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
         file,
         wiped,
         clock,
-        rate,
+        rate: time.rate,
         cap: file_bytes,
         half: regions.end + cap / 2,
         inode,
@@ -112,7 +109,6 @@ fn spawn_helper(options: &Options, notices: &mut Vec<String>) -> Option<Helper> 
 
 fn prepare_dir(dir: &Path, own_bytes: u64, notices: &mut Vec<String>) -> Result<(), StartError> {
     session_dir::ensure(dir).map_err(StartError::Dir)?;
-    refuse_other_copy(dir)?;
     let removed = clean::before_start(dir, own_bytes);
     if removed > 0 {
         notices.push(format!("removed {removed} dead sessions to make room"));
@@ -152,11 +148,6 @@ fn first_sample(clock: Clock) -> ClockSample {
     }
 }
 
-/// Ticks since the first sample.
-fn age(clock: Clock, zero: ClockSample) -> u64 {
-    clock::ticks(clock).saturating_sub(zero.tick)
-}
-
 fn usable_clock(wanted: Clock, notices: &mut Vec<String>) -> (Clock, bool) {
     if wanted == Clock::Tsc && !clock::tsc_is_invariant() {
         notices.push("clock tsc is not invariant here: monotonic is used".to_owned());
@@ -165,15 +156,7 @@ fn usable_clock(wanted: Clock, notices: &mut Vec<String>) -> (Clock, bool) {
     (wanted, false)
 }
 
-/// The rate over the time that start-up took so far; samples along the trace correct it.
-fn measured_rate(clock: Clock, first: ClockSample) -> Rate {
-    match clock {
-        Clock::Tsc => clock::rate_between(first, clock::sample(clock)).unwrap_or(UNKNOWN_RATE),
-        _ => Rate::IDENTITY,
-    }
-}
-
-fn random_uuid() -> [u8; 16] {
+pub(super) fn random_uuid() -> [u8; 16] {
     let mut bytes = [0; 16];
     let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK);
     if got != Ok(16) {
@@ -200,7 +183,7 @@ impl Draft {
         let short = Uuid(session).to_string();
         let stem = format!("{}-{}", std::process::id(), &short[..8]);
         let path = dir.join(format!("{stem}{RING_FILE_ENDING}"));
-        let draft = dir.join(format!("{stem}.starting"));
+        let draft = dir.join(format!("{stem}{DRAFT_ENDING}"));
         let io = |source| StartError::Io {
             step: "create",
             path: draft.clone(),
@@ -287,23 +270,4 @@ fn above_standard(file: File) -> (File, Option<io::Error>) {
         Ok(moved) => (File::from(moved), None),
         Err(error) => (file, Some(error.into())),
     }
-}
-
-/// A file of this very process that is mapped was made by another copy of the library. (A forked
-/// child still maps its parent's file, but that one has the parent's pid in its name.)
-fn refuse_other_copy(dir: &Path) -> Result<(), StartError> {
-    let ours = format!("{}-", std::process::id());
-    let mine = |path: &PathBuf| {
-        path.file_name()
-            .is_some_and(|n| n.to_string_lossy().starts_with(&ours))
-    };
-    let files = session_dir::ring_files(dir).unwrap_or_default();
-    let Some(path) = files.into_iter().find(mine) else {
-        return Ok(());
-    };
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    if maps.contains(&*path.to_string_lossy()) {
-        return Err(StartError::OtherCopy { path });
-    }
-    Ok(())
 }

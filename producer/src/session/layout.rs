@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use ringmark_format::clock::Rate;
 use ringmark_format::mailbox::MAILBOX_BYTES;
 use ringmark_format::session::{
     Clock, Extent, FLAG_CLOCK_FELL_BACK, RING_FILE_MAGIC, SessionHeader, SessionState, phase,
@@ -15,6 +14,7 @@ use ringmark_ring::identity::Identity;
 use ringmark_ring::mapping::{self, MapError};
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::other_copies::TimeBase;
 use crate::setup::Options;
 
 const PAGE: u64 = 4096;
@@ -74,9 +74,7 @@ pub(super) struct Facts<'a> {
     pub(super) session: [u8; 16],
     pub(super) clock: Clock,
     pub(super) fell_back: bool,
-    pub(super) zero: ringmark_ring::ClockSample,
-    pub(super) real_zero_ns: u64,
-    pub(super) rate: Rate,
+    pub(super) time: TimeBase,
     pub(super) attributes: &'a [u8],
 }
 
@@ -147,11 +145,11 @@ fn header(
         uid: rustix::process::geteuid().as_raw(),
         start_time: facts.identity.start_time,
         pid_namespace: facts.identity.pid_namespace,
-        tick_zero: facts.zero.tick,
-        mono_zero_ns: facts.zero.mono_ns,
-        real_zero_ns: facts.real_zero_ns,
-        tick_mult: facts.rate.mult,
-        tick_shift: facts.rate.shift,
+        tick_zero: facts.time.zero.tick,
+        mono_zero_ns: facts.time.zero.mono_ns,
+        real_zero_ns: facts.time.real_zero_ns,
+        tick_mult: facts.time.rate.mult,
+        tick_shift: facts.time.rate.shift,
         flags: if facts.fell_back {
             FLAG_CLOCK_FELL_BACK
         } else {

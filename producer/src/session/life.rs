@@ -4,18 +4,17 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 
 use ringmark_format::Uuid;
 use ringmark_format::session::{Clock, Mode, SessionState, exit_status, phase};
+use ringmark_ring::all_lease;
 use ringmark_ring::control_lock::ControlLock;
-use ringmark_ring::{all_lease, session_dir};
 
 use super::control::Helper;
 use super::core::Core;
 use super::process::{ForkLock, Hooks};
-use super::{attach, create, memory, process, registry, warm};
+use super::{attach, create, memory, off_note, other_copies, process, registry, warm};
 use crate::setup::StartError;
 use crate::setup::filter::Directives;
 use crate::setup::{Fork, Keep, Options};
@@ -67,7 +66,7 @@ pub(crate) fn start_from_env() -> Option<Session> {
     match result {
         Ok(session) => Some(session),
         Err(error) => {
-            report_off(&error);
+            off_note::leave(&error);
             None
         }
     }
@@ -83,24 +82,6 @@ fn with_env(mut options: Options) -> Options {
         .map(str::to_owned)
         .collect();
     options
-}
-
-/// No note is longer. (Beyond its limit on file sizes a process is killed.)
-const NOTE_BYTES_MAX: u64 = 64 << 10;
-
-/// Leaves a note next to the ring files, where `ringmark list` finds it.
-fn report_off(error: &StartError) {
-    let dir = session_dir::path();
-    // Not into a directory that was refused.
-    if memory::file_size_limit() > NOTE_BYTES_MAX && session_dir::ensure(&dir).is_ok() {
-        let note = dir.join(format!("{}.off", std::process::id()));
-        let _ = session_dir::create(&note)
-            .and_then(|mut file| io::Write::write_all(&mut file, format!("{error}\n").as_bytes()));
-    }
-    if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
-        let line = format!("ringmark: tracing is off: {error}\n");
-        let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
-    }
 }
 
 fn parse_filter(text: &str) -> Result<Directives, StartError> {
@@ -278,6 +259,23 @@ impl Session {
         Core::current()
             .filter(|core| core.wiped.is_ours())
             .map(Self::of)
+    }
+
+    /// Starts a session for a copy of this library that was loaded into a running process: with the
+    /// options of the environment or else the default ones, no prepared rings, and the clock of the
+    /// sessions that the process has. A failure leaves a note, as that of [`start_from_env`].
+    #[must_use]
+    pub fn start_in_running_process() -> Option<Self> {
+        let wanted = std::env::var("RINGMARK").unwrap_or_default();
+        let options = Options::parse(&wanted).ok().flatten().unwrap_or_default();
+        let clock = other_copies::clock_of_process().unwrap_or(options.clock);
+        // The threads run already: each makes its ring at its first record.
+        let options = Options {
+            clock,
+            warm: 0,
+            ..with_env(options)
+        };
+        start(options).inspect_err(off_note::leave).ok()
     }
 
     /// Path of the ring file; for an anonymous file a name that cannot be opened.

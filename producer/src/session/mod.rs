@@ -4,8 +4,9 @@
 //!
 //! 1. it is started: `life` checks the options of `crate::setup` and calls the others, at the end
 //!    as well;
-//! 2. its file is made: `create`, by the plan of `layout`, with the space that `memory` allows and
-//!    the facts that `attributes` gathers; `core` is the session that this makes;
+//! 2. its file is made: `create`, by the plan of `layout`, with the space that `memory` allows, the
+//!    facts that `attributes` gathers and the clock of `other_copies` in this process; `core` is
+//!    the session that this makes, `off_note` says why there is none;
 //! 3. its types are described: `known` finds them, `registry` numbers and enables them, `schema`
 //!    writes them; `registration` brings those that come while the program runs;
 //! 4. its helper thread prepares rings and answers tools: `control`; `pin` keeps its code mapped;
@@ -23,6 +24,8 @@ mod core;
 mod create;
 mod layout;
 mod memory;
+mod off_note;
+mod other_copies;
 
 // 3. Types.
 mod known;

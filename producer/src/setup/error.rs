@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use ringmark_format::session::Clock;
+
 use crate::ring::RingFileError;
 use crate::ring::session_dir::DirError;
 
@@ -68,10 +70,13 @@ pub enum StartError {
         /// System and processor that the program was built for.
         found: String,
     },
-    /// Another copy of the library in this process has a session.
-    OtherCopy {
-        /// Its ring file.
-        path: PathBuf,
+    /// Another copy of the library in this process has a session with another clock, or one of the
+    /// two has the clock `none`: the records of a process are put in one order by their ticks.
+    OtherClock {
+        /// The clock of the session that runs.
+        running: Clock,
+        /// The clock of the session that was to start.
+        wanted: Clock,
     },
 }
 
@@ -117,10 +122,20 @@ impl fmt::Display for StartError {
                     "Ringmark traces on Linux with glibc on x86-64, found {found}"
                 )
             }
-            Self::OtherCopy { path } => write!(
+            Self::OtherClock {
+                running: Clock::None,
+                ..
+            } => write!(
                 f,
-                "another copy of the ringmark library in this process has the session {}",
-                path.display()
+                "clock: another copy of the ringmark library in this process has a session with \
+                 clock none, which no other session can be merged with"
+            ),
+            Self::OtherClock { running, wanted } => write!(
+                f,
+                "clock: found {}, expected {}, as another copy of the ringmark library in this \
+                 process has it",
+                wanted.name(),
+                running.name()
             ),
         }
     }

@@ -1,8 +1,9 @@
 //! Why a process is not traced: the notes that programs leave, and what keeps sessions from
 //! starting.
 //!
-//! A program that was configured to be traced and could not start a session leaves a note,
-//! `PID.off`, in the session directory. Nothing is printed into the program's own output.
+//! A program that was configured to be traced and could not start a session leaves a note in the
+//! session directory: `PID-COPY.off`, since each copy of the library in a process may leave one.
+//! (Older ones leave `PID.off`.) Nothing is printed into the program's own output.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -27,25 +28,22 @@ pub struct OffNote {
     pub written: SystemTime,
 }
 
-/// The notes of living processes in all session directories, by pid.
+/// The notes of living processes in all session directories, by pid. Where copies in a process have
+/// the same reason, one note stands for all.
 #[must_use]
 pub fn off_notes() -> Vec<OffNote> {
-    let directories = directories();
-    let mut notes: Vec<_> = directories
-        .iter()
-        .flat_map(|dir| in_directory(dir))
-        .collect();
-    notes.sort_by_key(|note| note.pid);
+    let mut notes = all();
+    notes.retain(|note| Path::new(&format!("/proc/{}", note.pid)).exists());
+    notes.sort_by(|a, b| (a.pid, &a.reason).cmp(&(b.pid, &b.reason)));
+    notes.dedup_by(|a, b| (a.pid, &a.reason) == (b.pid, &b.reason));
     notes
 }
 
-/// The note of one process, living or not: it may have ended just now.
+/// The latest note of one process, living or not: it may have ended just now.
 #[must_use]
 pub fn off_note(pid: u32) -> Option<OffNote> {
-    let mut places = directories()
-        .into_iter()
-        .map(|dir| dir.join(format!("{pid}.off")));
-    places.find_map(|path| read(&path))
+    let of_process = all().into_iter().filter(|note| note.pid == pid);
+    of_process.max_by_key(|note| note.written)
 }
 
 /// The note of a process that runs; a note older than the process belongs to an earlier one.
@@ -141,23 +139,18 @@ pub fn obstacle(directory: &Path) -> Option<String> {
 /// Least free space, in bytes, with which a session starts.
 const FREE_BYTES_MIN: u64 = 64 << 10;
 
-/// The notes of living processes in one directory.
-fn in_directory(directory: &Path) -> Vec<OffNote> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let notes = entries.filter_map(|entry| read(&entry.path()));
-    notes
-        .filter(|note| Path::new(&format!("/proc/{}", note.pid)).exists())
-        .collect()
+/// The notes in all session directories.
+fn all() -> Vec<OffNote> {
+    let entries = directories()
+        .into_iter()
+        .filter_map(|dir| fs::read_dir(dir).ok());
+    let notes = entries.flatten().flatten();
+    notes.filter_map(|entry| read(&entry.path())).collect()
 }
 
 /// The note in a file, if the file has the name of one.
 fn read(path: &Path) -> Option<OffNote> {
-    let pid = path
-        .file_name()?
-        .to_str()?
-        .strip_suffix(".off")?
-        .parse()
-        .ok()?;
+    let pid = pid_in_name(path.file_name()?.to_str()?)?;
     let about = fs::symlink_metadata(path).ok()?;
     if !about.is_file() {
         return None;
@@ -171,4 +164,32 @@ fn read(path: &Path) -> Option<OffNote> {
         reason,
         written,
     })
+}
+
+/// The process in the name of a note.
+fn pid_in_name(name: &str) -> Option<u32> {
+    let stem = name.strip_suffix(".off")?;
+    let (pid, copy) = stem.split_once('-').unwrap_or((stem, "0"));
+    let is_copy = !copy.is_empty() && copy.bytes().all(|digit| digit.is_ascii_hexdigit());
+    pid.parse().ok().filter(|_| is_copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pid_in_name;
+
+    #[test]
+    fn notes_of_copies_and_older_ones_name_their_process() {
+        assert_eq!(pid_in_name("4711-0badcafe.off"), Some(4711));
+        assert_eq!(pid_in_name("4711.off"), Some(4711));
+        for name in [
+            "4711-.off",
+            "4711-xyz.off",
+            "x.off",
+            ".off",
+            "4711-0badcafe.ring",
+        ] {
+            assert_eq!(pid_in_name(name), None, "{name}");
+        }
+    }
 }

@@ -322,7 +322,7 @@ fn remove_leftover(path: &Path) {
         .file_name()
         .map(|n| n.to_string_lossy())
         .unwrap_or_default();
-    let endings = [".starting", ".off", ".stream", ".stream.new"];
+    let endings = [session_dir::DRAFT_ENDING, ".off", ".stream", ".stream.new"];
     if !endings.iter().any(|ending| name.ends_with(ending)) {
         return;
     }

@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 
 /// File name ending of a ring file.
 pub const RING_FILE_ENDING: &str = ".ring";
+/// File name ending of a ring file that is being laid out.
+pub const DRAFT_ENDING: &str = ".starting";
 
 /// Why a session directory was refused. Each text names the path, what was found and what was
 /// expected; tracing is then off, and the program runs on.

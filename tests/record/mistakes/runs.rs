@@ -80,28 +80,6 @@ fn record_events(fixture: &Fixture, events: u32) {
 }
 
 #[test]
-fn what_was_not_recorded_is_said_and_no_success() {
-    let fixture = Fixture::new("mistakes-both");
-    // One session in a process: that of the preloaded tracer is there first.
-    for verb in ["run", "record"] {
-        let words = format!("{verb} --tracer graph --all-functions -o both.rmk -- {EMIT} 0 5");
-        let said = [
-            "the program's own events were NOT recorded, only its functions",
-            "another copy of the ringmark library",
-        ];
-        expect_told(
-            &fixture,
-            &[Mistake {
-                words: &words,
-                code: 1,
-                said: &said,
-                unsaid: &[],
-            }],
-        );
-    }
-}
-
-#[test]
 fn a_directory_for_dumps_is_made() {
     let fixture = Fixture::new("mistakes-deaths");
     let directory = fixture.path("deaths/of/today");

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ringmark_attach::{LoadError, Loaded, Options};
 use ringmark_function_tracer::sites::{in_file, names_sites};
+use ringmark_reader::notes::OffNote;
 use ringmark_reader::{Access, ReaderError, Session, find, notes};
 
 use super::preload;
@@ -15,6 +16,8 @@ use crate::output::{Failure, note, printable};
 
 /// How long the loaded shared object has to start.
 const START_WITHIN: Duration = Duration::from_secs(10);
+/// Times of files can be a tick of the kernel's clock older than the clock.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -26,6 +29,7 @@ pub(crate) fn load(pid: u32) -> Result<(), Failure> {
     if let Some(obstacle) = obstacle(pid) {
         return Err(obstacle);
     }
+    let begun = SystemTime::now() - CLOCK_STEP;
     require_sites(pid)?;
     let library = preload::library()?;
     let options = Options {
@@ -41,8 +45,9 @@ pub(crate) fn load(pid: u32) -> Result<(), Failure> {
     note(&about(pid, &loaded));
     let end = Instant::now() + START_WITHIN;
     while !answers(pid) {
-        if let Some(obstacle) = obstacle(pid) {
-            return Err(obstacle);
+        // Not the note of another copy of the library, from before.
+        if let Some(note) = notes::own_note(pid).filter(|note| note.written >= begun) {
+            return Err(is_off(pid, &note));
         }
         if Instant::now() >= end {
             let text =
@@ -54,21 +59,17 @@ pub(crate) fn load(pid: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why the function tracer cannot run in this process, if anything is known: it is loaded already
-/// and has said why it is off, or the process has its one session for events of its own.
+/// Why the function tracer cannot run in this process, if it is loaded and has said why it is off.
 pub(crate) fn obstacle(pid: u32) -> Option<Failure> {
-    let what = if is_loaded(pid) {
-        let note = notes::own_note(pid)?;
-        let reason = printable(&note.reason);
-        format!("the function tracer is loaded and off: {reason}")
-    } else if has_other_session(pid) {
-        "a process has one session, and here its own events have it: its functions cannot be traced, \
-         too. Start it without RINGMARK, then 'ringmark trace start' traces functions instead of events"
-            .to_owned()
-    } else {
-        return None;
-    };
-    Some(Failure::no_target(format!("pid {pid}: {what}")))
+    let note = is_loaded(pid).then(|| notes::own_note(pid))??;
+    Some(is_off(pid, &note))
+}
+
+fn is_off(pid: u32, note: &OffNote) -> Failure {
+    let reason = printable(&note.reason);
+    Failure::no_target(format!(
+        "pid {pid}: the function tracer is loaded and off: {reason}"
+    ))
 }
 
 /// Whether the function tracer is loaded and has not said that it is off.
@@ -79,16 +80,6 @@ pub(crate) fn is_starting(pid: u32) -> bool {
 fn is_loaded(pid: u32) -> bool {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
     maps.is_ok_and(|maps| maps.contains(preload::LIBRARY))
-}
-
-/// Whether a session of the process knows no tracers.
-fn has_other_session(pid: u32) -> bool {
-    let is_other = |place: &find::Found| {
-        let session = Session::open_found(place, Access::Control).ok()?;
-        Some(!session.process_ended() && matches!(knows_tracers(&session, START_WITHIN), Ok(false)))
-    };
-    let places = find::by_pid(pid).unwrap_or_default();
-    places.iter().any(|place| is_other(place) == Some(true))
 }
 
 /// Checks that the process has loaded an object whose functions can be traced. A process without

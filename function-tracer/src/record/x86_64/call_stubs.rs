@@ -61,7 +61,7 @@ core::arch::global_asm!(
     ".endm",
     // rsi: this thread's writer, if its clock is the TSC.
     ".macro ringmark_writer off",
-    "mov rsi, qword ptr [rip + ringmark_thread_block@gottpoff]",
+    "mov rsi, qword ptr [rip + ringmark_own_thread_block@gottpoff]",
     "mov rsi, qword ptr fs:[rsi]",
     "test rsi, rsi",
     "jz \\off",

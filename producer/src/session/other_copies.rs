@@ -1,0 +1,159 @@
+//! The sessions that other copies of the library have in this process.
+//!
+//! A process may hold several copies: its own, one in a shared object, the function tracer's. Each
+//! keeps a session file of its own, and the file is all that copies know of each other. Readers
+//! merge the sessions of a process by raw tick, so all of them need the same clock; a later one also
+//! takes over what ties the first one's ticks to time.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use ringmark_format::clock::Rate;
+use ringmark_format::session::{Clock, RING_FILE_MAGIC, SessionHeader};
+use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
+use ringmark_ring::identity::{self, Identity};
+use ringmark_ring::session_dir::{DRAFT_ENDING, RING_FILE_ENDING};
+use ringmark_ring::{ClockSample, clock};
+use zerocopy::FromBytes;
+
+use crate::setup::StartError;
+
+/// What ties the ticks of a session to time, as its header states it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimeBase {
+    pub(super) zero: ClockSample,
+    /// `CLOCK_REALTIME` at `zero`, in ns since 1970.
+    pub(super) real_zero_ns: u64,
+    pub(super) rate: Rate,
+}
+
+impl TimeBase {
+    /// That of the first session of a process: from `zero`, at the rate measured since.
+    pub(super) fn measured(clock: Clock, zero: ClockSample) -> Self {
+        let rate = match clock {
+            Clock::Tsc => clock::rate_between(zero, clock::sample(clock)).unwrap_or(UNKNOWN_RATE),
+            _ => Rate::IDENTITY,
+        };
+        let age = clock::ticks(clock).saturating_sub(zero.tick);
+        Self {
+            zero,
+            real_zero_ns: clock::realtime_ns().saturating_sub(rate.nanoseconds(age)),
+            rate,
+        }
+    }
+
+    fn of(header: &SessionHeader) -> Self {
+        Self {
+            zero: ClockSample {
+                tick: header.tick_zero,
+                mono_ns: header.mono_zero_ns,
+            },
+            real_zero_ns: header.real_zero_ns,
+            rate: Rate {
+                mult: header.tick_mult,
+                shift: header.tick_shift,
+            },
+        }
+    }
+}
+
+/// Nominal rate where none could be measured yet: one tick a nanosecond, until samples correct it.
+const UNKNOWN_RATE: Rate = Rate::IDENTITY;
+
+/// The time base of the first session in this process; `None`: there is no session yet.
+///
+/// # Errors
+/// It has another clock than `wanted`, or one of the two has none: their records could not be put
+/// in one order.
+pub(super) fn time_base(own: &Identity, wanted: Clock) -> Result<Option<TimeBase>, StartError> {
+    let Some(first) = first(own) else {
+        return Ok(None);
+    };
+    match Clock::from_u32(first.clock) {
+        Some(running) if running == wanted && running != Clock::None => {
+            Ok(Some(TimeBase::of(&first)))
+        }
+        running => Err(StartError::OtherClock {
+            running: running.unwrap_or(Clock::None),
+            wanted,
+        }),
+    }
+}
+
+/// The clock of the sessions in this process; `None`: there is no session.
+pub(super) fn clock_of_process() -> Option<Clock> {
+    first(&identity::own()).and_then(|header| Clock::from_u32(header.clock))
+}
+
+/// The header of the session that started first.
+fn first(own: &Identity) -> Option<SessionHeader> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let mut mapped = maps.lines().filter_map(mapped_from_start).peekable();
+    mapped.peek()?;
+    // Not by their names: a memfd has none, and files may have been removed.
+    let memory = File::open("/proc/self/mem").ok()?;
+    let headers = mapped.filter_map(|address| header_at(&memory, address));
+    let of_this_process = headers.filter(|header| {
+        header.pid == own.pid
+            && header.start_time == own.start_time
+            && header.pid_namespace == own.pid_namespace
+    });
+    of_this_process.min_by_key(|header| (header.mono_zero_ns, header.session))
+}
+
+/// The address at which a line of `/proc/self/maps` says that a ring file is mapped for writing from
+/// its start, as only its producer maps it. (A forked child maps none of its parent's any more.)
+fn mapped_from_start(line: &str) -> Option<u64> {
+    let mut fields = line.split_ascii_whitespace();
+    let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);
+    let path = line.get(line.find('/')?..)?;
+    let name = path.trim_end_matches(" (deleted)");
+    let is_ring = [RING_FILE_ENDING, DRAFT_ENDING]
+        .iter()
+        .any(|ending| name.ends_with(ending))
+        || name.starts_with("/memfd:ringmark");
+    let from_start = offset.bytes().all(|digit| digit == b'0');
+    if !is_ring || rights != "rw-s" || !from_start {
+        return None;
+    }
+    u64::from_str_radix(range.split('-').next()?, 16).ok()
+}
+
+/// The header that lies at an address of this process; `None`: there is none, or it cannot be read.
+fn header_at(memory: &File, address: u64) -> Option<SessionHeader> {
+    let mut bytes = [0; SessionHeader::BYTES];
+    memory.read_exact_at(&mut bytes, address).ok()?;
+    let header = SessionHeader::read_from_bytes(&bytes).ok()?;
+    let is_known = header.magic == RING_FILE_MAGIC
+        && header.endian == ENDIAN_MARK
+        && header.version_major == VERSION_MAJOR;
+    is_known.then_some(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_producer_maps_counts() {
+        let line = |rights: &str, offset: &str, path: &str| {
+            format!("7f00aa000000-7f00ab000000 {rights} {offset} 00:19 4711       {path}")
+        };
+        let named = "/dev/shm/ringmark-0/12-a1b2c3d4.ring";
+        let at = |line: &str| mapped_from_start(line);
+        assert_eq!(at(&line("rw-s", "00000000", named)), Some(0x7f00_aa00_0000));
+        let kinds = [
+            "/dev/shm/ringmark-0/12-a1b2c3d4.starting",
+            "/dev/shm/with space/12-a1b2c3d4.ring (deleted)",
+            "/memfd:ringmark.ring (deleted)",
+        ];
+        for path in kinds {
+            assert!(at(&line("rw-s", "00000000", path)).is_some(), "{path}");
+        }
+        // A reader's maps, the consumed words, another file.
+        assert_eq!(at(&line("r--s", "00000000", named)), None);
+        assert_eq!(at(&line("rw-s", "00004000", named)), None);
+        assert_eq!(at(&line("rw-s", "00000000", "/tmp/other")), None);
+        assert_eq!(at("7f00aa000000-7f00ab000000 rw-p 00000000 00:00 0"), None);
+    }
+}

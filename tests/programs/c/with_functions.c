@@ -1,0 +1,98 @@
+/* Events and functions of one program: THREADS ROUNDS LEAVES PAUSE_US.
+ *
+ * Each round of a thread calls work() once, which calls leaf() LEAVES times and emits one event
+ * between them. Before the first round each thread emits EARLY events, and the program waits for the
+ * end of a line of its input. PAUSE_US: how long a thread sleeps after 100 rounds. With -DSHARED it is
+ * a shared object that host_of_functions.c runs. OWN_SETTINGS: its session is started with them, or
+ * goes without. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RINGMARK_TARGET "with_functions"
+#include <ringmark.h>
+
+RINGMARK_EVENT(done, "work.done", (u64, n));
+RINGMARK_EVENT(early, "work.early", (u64, n));
+
+#define EARLY 8
+#define THREADS_MAX 64
+
+static atomic_int ready;
+static atomic_int go;
+static uint64_t rounds, leaves, pause_us;
+
+__attribute__((noinline, noclone)) static uint64_t leaf(uint64_t n) {
+    __asm__ volatile("" : "+r"(n));
+    return n + 1;
+}
+
+__attribute__((noinline, noclone)) static uint64_t work(uint64_t n) {
+    uint64_t sum = n;
+    for (uint64_t i = 0; i < leaves / 2; i++) {
+        sum = leaf(sum);
+    }
+    ringmark_event(done, n);
+    for (uint64_t i = leaves / 2; i < leaves; i++) {
+        sum = leaf(sum);
+    }
+    __asm__ volatile("" : "+r"(sum));
+    return sum;
+}
+
+static void *runs(void *unused) {
+    (void)unused;
+    for (uint64_t n = 0; n < EARLY; n++) {
+        ringmark_event(early, n);
+    }
+    atomic_fetch_add(&ready, 1);
+    while (!atomic_load(&go)) {
+        usleep(100);
+    }
+    for (uint64_t n = 0; n < rounds; n++) {
+        work(n);
+        if (pause_us != 0 && n % 100 == 99) {
+            usleep((useconds_t)pause_us);
+        }
+    }
+    return NULL;
+}
+
+int with_functions(int count, char **words);
+int with_functions(int count, char **words) {
+    const char *const own = getenv("OWN_SETTINGS");
+    if (own != NULL) {
+        setenv("RINGMARK", own, 1);
+    }
+    if (count != 5 || (ringmark_start_from_env() != 0 && own == NULL)) {
+        fprintf(stderr, "no session, or other arguments than THREADS ROUNDS LEAVES PAUSE_US\n");
+        return 3;
+    }
+    const int threads = atoi(words[1]);
+    rounds = strtoull(words[2], NULL, 10);
+    leaves = strtoull(words[3], NULL, 10);
+    pause_us = strtoull(words[4], NULL, 10);
+    pthread_t all[THREADS_MAX];
+    for (int i = 0; i < threads && i < THREADS_MAX; i++) {
+        pthread_create(&all[i], NULL, runs, NULL);
+    }
+    while (atomic_load(&ready) < threads) {
+        usleep(100);
+    }
+    puts("ready");
+    fflush(stdout);
+    for (int c = getchar(); c != '\n' && c != EOF; c = getchar()) {
+    }
+    atomic_store(&go, 1);
+    for (int i = 0; i < threads && i < THREADS_MAX; i++) {
+        pthread_join(all[i], NULL);
+    }
+    return 0;
+}
+
+#ifndef SHARED
+int main(int count, char **words) { return with_functions(count, words); }
+#endif
