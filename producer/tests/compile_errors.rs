@@ -57,7 +57,7 @@ fn refusals_name_the_limit_and_the_way_out() {
     let library = library();
     let most = format!("ringmark::event!(\"a\"{});", arguments(32));
     assert!(compile("most", &most, &library).0);
-    for (name, body, expected) in refused() {
+    for (name, body, expected) in refused().into_iter().chain(wrong_values()) {
         let (compiled, errors) = compile(name, &body, &library);
         assert!(!compiled, "{body} compiles");
         for text in expected {
@@ -116,6 +116,27 @@ fn refused() -> Vec<(&'static str, String, &'static [&'static str])> {
             "option_of_array",
             "ringmark::event!(\"a\", v = Some([1_u8]));".to_owned(),
             &["options of arrays are no arguments"],
+        ),
+    ]
+}
+
+/// Values that a counter or a flow cannot have.
+fn wrong_values() -> Vec<(&'static str, String, &'static [&'static str])> {
+    vec![
+        (
+            "counter_of_text",
+            "ringmark::counter!(\"depth\", \"deep\");".to_owned(),
+            &["the value of a counter is an integer or a float"],
+        ),
+        (
+            "flow_of_float",
+            "ringmark::flow!(\"job\", 1.5);".to_owned(),
+            &["the id of a flow is an integer"],
+        ),
+        (
+            "flow_of_array",
+            "ringmark::flow!(\"job\", [1_u8; 2]);".to_owned(),
+            &["the id of a flow is an integer"],
         ),
     ]
 }

@@ -5,13 +5,14 @@ use super::callsite::Callsite;
 use super::emit;
 use super::fields::Fields;
 use super::span::{self, SpanGuard};
-use crate::description::Now;
+use crate::description::{Kind, Now, Place, Shape};
 
 /// The ways in from a call site. Each evaluates `arguments` only if the type is enabled.
 pub trait Entry: Callsite + Sized {
     /// Emits an event that happened at `now`.
     #[inline(always)]
     fn emit<F: Fields>(self, now: Now, arguments: impl FnOnce() -> F) {
+        const { check_first(Self::SHAPE, F::PLACES) }
         emit::emit::<Self, F>(now, arguments);
     }
 
@@ -30,3 +31,21 @@ pub trait Entry: Callsite + Sized {
 }
 
 impl<C: Callsite> Entry for C {}
+
+/// Refuses, when the program is compiled, a counter or a flow whose first argument cannot be its
+/// value or its id.
+const fn check_first(shape: Shape, places: &[Place]) {
+    let Some(Place { kind, count, .. }) = places.first() else {
+        return;
+    };
+    let is_integer = *count == 0 && (*kind as u8) <= Kind::I128 as u8;
+    let is_float = *count == 0 && matches!(kind, Kind::F32 | Kind::F64);
+    match shape {
+        Shape::Counter => assert!(
+            is_integer || is_float,
+            "the value of a counter is an integer or a float"
+        ),
+        Shape::Flow => assert!(is_integer, "the id of a flow is an integer"),
+        _ => {}
+    }
+}

@@ -111,7 +111,7 @@ fn prepare_dir(dir: &Path, own_bytes: u64, notices: &mut Vec<String>) -> Result<
     session_dir::ensure(dir).map_err(StartError::Dir)?;
     let removed = clean::before_start(dir, own_bytes);
     if removed > 0 {
-        notices.push(format!("removed {removed} dead sessions to make room"));
+        notices.push(format!("dead sessions removed to make room: {removed}"));
     }
     Ok(())
 }

@@ -55,7 +55,32 @@ pub fn arrows(sources: &[Source], src: &str) -> Arrows {
     arrows
 }
 
+/// Every `use` of all names of another module of the crate, `use super::*`: it hides which files
+/// are imported.
+#[must_use]
+pub fn globs(sources: &[Source], src: &str) -> Vec<String> {
+    let all = Crate::new(sources, src);
+    let files = all.files.iter().flat_map(|file| {
+        let uses = file.uses.iter().filter(|used| all.is_glob(file, used));
+        uses.map(|used| {
+            let path = used.path.join("::");
+            format!(
+                "{}: `use {path}` hides what it imports: name the items",
+                file.path
+            )
+        })
+    });
+    files.collect()
+}
+
 impl Crate {
+    fn is_glob(&self, file: &File, used: &Use) -> bool {
+        let base = file.module_at(used.at);
+        let from = &used.path[..used.path.len().saturating_sub(1)];
+        let is_module = || matches!(self.resolve(file, &base, from, 0), Some((_, true)));
+        !used.is_export && used.name == "*" && is_module()
+    }
+
     fn new(sources: &[Source], src: &str) -> Self {
         let ours = sources.iter().filter(|source| {
             let below = source.path.strip_prefix(src);
@@ -306,6 +331,31 @@ mod tests {
         for kind in kinds {
             let files = [("lib", "mod a;\nmod b;"), ("a", kind), ("b", "")];
             assert_eq!(drawn(&files), ["a -> b"], "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_glob_of_a_module_is_found() {
+        let found = |a: &str| {
+            let files = [
+                ("lib", "mod a;\nmod b;"),
+                ("a", a),
+                ("b", "pub enum E { F }"),
+            ];
+            let files = files.map(|(path, text)| Source::new(&format!("x/src/{path}.rs"), text));
+            globs(&files, "x/src/").len()
+        };
+        for glob in ["use super::*;", "use crate::b::*;", "use crate::{b::*};"] {
+            assert_eq!(found(glob), 1, "{glob}");
+        }
+        let tests = "#[cfg(test)]\nmod tests { use super::*; }";
+        for other in [
+            "use crate::b::E::*;",
+            "use std::io::*;",
+            "pub use super::b::*;",
+            tests,
+        ] {
+            assert_eq!(found(other), 0, "{other}");
         }
     }
 

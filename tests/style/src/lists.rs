@@ -193,6 +193,10 @@ pub const OWNED: &[Owned<'_>] = &[
             "b\"RMKSTORE\"",
             "b\"RMREMOVE\"",
             "b\"RINGMARK\"",
+            // As texts, too; "RINGMARK" is also a variable of the environment.
+            "\"RMKB\"",
+            "\"RMKSTORE\"",
+            "\"RMREMOVE\"",
             "function_profile",
         ],
     ),

@@ -66,6 +66,7 @@ fn no_circle_of_files() {
     for package in packages().into_values() {
         let arrows = imports::arrows(sources, &format!("{}/src/", package.dir));
         findings.extend(circles::check(&arrows, CIRCLES));
+        findings.extend(imports::globs(sources, &format!("{}/src/", package.dir)));
     }
     report(findings);
 }
