@@ -12,8 +12,8 @@ use ringmark_format::schema::{self, Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, ending, function, layout_table, mailbox, page, record, removals, store,
-    stream,
+    block, clock, counters, ending, function, layout_table, mailbox, open_span, page, record,
+    removals, store, stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -205,7 +205,28 @@ fn magic(name: &str, value: &[u8]) -> Row {
     ]
 }
 
+fn open_span_singles() -> [Row; 8] {
+    [
+        single("open_span::FRAMES", open_span::FRAMES),
+        single("open_span::STACK_BYTES", open_span::STACK_BYTES),
+        single("open_span::KEPT_WORDS", open_span::KEPT_WORDS),
+        single("open_span::FREE", open_span::FREE),
+        single("open_span::ENDED", open_span::ENDED),
+        single("open_span::FILLED", open_span::FILLED),
+        single("open_span::LEXICAL", open_span::LEXICAL),
+        single("open_span::MOVING", open_span::MOVING),
+    ]
+}
+
 fn code_singles() -> Vec<Row> {
+    let mut singles = other_singles();
+    let place = singles.iter().position(|row| row[0] == "`page::BUSY`");
+    let place = place.expect("the numbers of pages");
+    singles.splice(place..place, open_span_singles());
+    singles
+}
+
+fn other_singles() -> Vec<Row> {
     vec![
         single("VERSION_MAJOR", ringmark_format::VERSION_MAJOR),
         single("VERSION_MINOR", ringmark_format::VERSION_MINOR),
@@ -300,6 +321,7 @@ fn no_public_constant_of_the_source_is_left_out() {
         "ending",
         "function",
         "mailbox",
+        "open_span",
         "page",
         "record",
         "removals",

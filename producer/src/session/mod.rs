@@ -49,9 +49,10 @@ mod sample;
 // 7. Forks and the end.
 mod exit_status;
 mod process;
+pub mod raw;
 
 pub use attach::attach_thread;
-pub(crate) use attach::reserve_slow;
+pub(crate) use attach::{attach_for_span, reserve_slow};
 pub use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;

@@ -13,6 +13,19 @@ impl Writer {
         match *self {}
     }
 
+    pub(crate) fn push_span(
+        &self,
+        _type_id: TypeId,
+        _words: u32,
+        _fill: impl FnOnce(&mut Reservation<'_>),
+    ) -> SpanPlace {
+        match *self {}
+    }
+
+    pub(crate) fn pop_span(&self, _place: SpanPlace) {
+        match *self {}
+    }
+
     pub(crate) fn reserve_or_now(
         &self,
         _type_id: TypeId,
@@ -31,6 +44,14 @@ impl Writer {
     ) -> Option<Reservation<'_>> {
         match *self {}
     }
+}
+
+/// Where an open span stands: nowhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SpanPlace;
+
+impl SpanPlace {
+    pub(crate) const NONE: Self = Self;
 }
 
 /// A reserved record: there is none.
@@ -95,13 +116,6 @@ pub(crate) mod clock {
             }
         }
     }
-}
-
-/// Reservations that cross a language boundary.
-pub(crate) mod reservation {
-    /// A reservation of generated code: there is none.
-    #[derive(Debug, Clone, Copy)]
-    pub enum RawReservation {}
 }
 
 /// What generated code knows of a writer: nothing.

@@ -20,8 +20,8 @@ pub fn set_handler(handler: Option<Handler>) {
     HANDLER.with(|h| *h.borrow_mut() = handler);
 }
 
-/// Between two steps.
-pub(crate) fn between() {
+/// Between two steps: of the writer, or of a test that fills a reservation word by word.
+pub fn between() {
     let handler = HANDLER.with(|h| h.borrow().clone());
     if let Some(handler) = handler {
         handler();

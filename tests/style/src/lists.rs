@@ -18,6 +18,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "producer/src/session/handler.rs",
     "producer/src/session/pin.rs",
     "producer/src/session/process.rs",
+    "producer/src/session/raw.rs",
     "producer/src/session/sample.rs",
     "producer/src/session/warm.rs",
     // The bridge from `tracing`: words that are there if counted, what a living span is.
@@ -36,8 +37,10 @@ pub const UNSAFE_FILES: &[&str] = &[
     "ring/src/protocol/writer.rs",
     "ring/src/protocol/writer/extended.rs",
     "ring/src/protocol/mailbox.rs",
+    "ring/src/protocol/open_spans.rs",
     "ring/src/protocol/own_rings.rs",
     "ring/src/protocol/page_words.rs",
+    "ring/src/protocol/raw_span.rs",
     "ring/src/protocol/reservation.rs",
     // What C calls, and the types that it defines.
     "c-api/src/lib.rs",
@@ -88,6 +91,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "ring/tests/any_order.rs",
     "ring/tests/heap/mod.rs",
     "ring/tests/loom_handover.rs",
+    "ring/tests/open_spans.rs",
     "ring/tests/models/mod.rs",
     // A bare write loop straight from a live map, to measure against; a producer made by hand.
     "benches/benches/record.rs",
