@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
 use ringmark_format::tracer_text::UNKNOWN_REQUEST;
 use ringmark_ring::mailbox::{Answer, Mailbox};
 use ringmark_ring::small_file;
@@ -16,7 +17,6 @@ use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 use super::core::Core;
 use super::registry;
 use super::warm::{self, futex_half};
-use crate::description::Level;
 use crate::setup::filter::{Directives, Pattern};
 
 /// Stack of the helper thread; only what is used takes memory.
@@ -249,13 +249,10 @@ fn end_as(status: i32) {
 
 /// Carries out a request.
 fn answer(core: &Core, request: &str) -> Answer {
-    let mut words = request.split_whitespace();
-    let result = match words.next() {
-        Some("ping") => Ok("pong".to_owned()),
-        Some("filter") => set_filter(core, words.next().unwrap_or("")),
-        Some("enable") => set_pattern(core, true, words),
-        Some("disable") => set_pattern(core, false, words),
-        other => answer_of_library(other.unwrap_or(""), request),
+    let result = match SessionRequest::parse(request) {
+        Ok(Some(known)) => do_request(core, known).map(|answer| answer.to_string()),
+        Ok(None) => answer_of_library(request),
+        Err(wrong) => Err(wrong.to_string()),
     };
     match result {
         Ok(text) => Answer { status: 0, text },
@@ -264,53 +261,42 @@ fn answer(core: &Core, request: &str) -> Answer {
 }
 
 /// Passes a request to the library that answers such requests.
-fn answer_of_library(word: &str, request: &str) -> Result<String, String> {
+fn answer_of_library(request: &str) -> Result<String, String> {
+    let word = request.split_whitespace().next().unwrap_or_default();
     let answer =
         registry::who_answers(word).ok_or_else(|| format!("{UNKNOWN_REQUEST} {word:?}"))?;
     answer(request)
 }
 
-fn set_filter(core: &Core, text: &str) -> Result<String, String> {
+fn do_request(core: &Core, request: SessionRequest<'_>) -> Result<SessionAnswer<'static>, String> {
+    match request {
+        SessionRequest::Ping => Ok(SessionAnswer::Pong),
+        SessionRequest::Filter(directives) => set_filter(core, directives),
+        SessionRequest::Switch(switch, types) => Ok(set_pattern(core, switch, types)),
+    }
+}
+
+fn set_filter(core: &Core, text: &str) -> Result<SessionAnswer<'static>, String> {
     let wrong = |found: &str| format!("filter: found {found:?}, expected LEVEL or TARGET=LEVEL");
     let directives = Directives::parse(text).map_err(|error| wrong(&error.found))?;
     let on = registry::apply_directives(core, directives);
     registry::tell();
-    Ok(format!("enabled={on}"))
+    Ok(SessionAnswer::Enabled(on as u64))
 }
 
-fn set_pattern<'a>(
-    core: &Core,
-    on: bool,
-    mut words: impl Iterator<Item = &'a str>,
-) -> Result<String, String> {
-    let name = words.next().ok_or("a pattern is missing")?.to_owned();
-    let mut pattern = Pattern {
-        on,
-        name,
-        level: None,
-        category: None,
+fn set_pattern(core: &Core, switch: Switch, types: TypePattern<'_>) -> SessionAnswer<'static> {
+    let pattern = Pattern {
+        on: switch == Switch::Enable,
+        name: types.name.to_owned(),
+        level: types.level,
+        category: types.category.map(str::to_owned),
     };
-    for word in words {
-        match word.split_once('=') {
-            Some(("level", level)) => pattern.level = Some(parse_level(level)?),
-            Some(("category", category)) => pattern.category = Some(category.to_owned()),
-            _ => return Err(format!("unknown option {word:?}")),
-        }
-    }
-    let name = pattern.name.clone();
     let matched = registry::apply_pattern(core, pattern);
     registry::tell();
-    if matched == 0 {
-        return Ok(format!("matched=0 closest={}", closest(&name).join(",")));
+    match matched {
+        0 => SessionAnswer::NoneMatches(closest(types.name)),
+        matched => SessionAnswer::Matched(matched as u64),
     }
-    Ok(format!("matched={matched}"))
-}
-
-fn parse_level(text: &str) -> Result<Level, String> {
-    let found = Level::ALL.iter().find(|level| level.name() == text);
-    found
-        .copied()
-        .ok_or_else(|| format!("level: found {text:?}, expected error, warn, info, debug or trace"))
 }
 
 /// Up to three names that share the longest beginning with `pattern`.
