@@ -5,6 +5,17 @@
 //! none of these belongs to a library in the process, such as the function tracer with its
 //! [`crate::tracer_text`].
 //!
+//! | request | what the session does | answer |
+//! | --- | --- | --- |
+//! | `ping` | nothing | `pong` |
+//! | `filter DIRECTIVES` | replaces its filter, forgets patterns | `enabled=N`, types that are enabled now |
+//! | `enable PATTERN [level=L] [category=C]` | enables the types that match | `matched=N`, types that match |
+//! | `disable PATTERN [level=L] [category=C]` | disables them | the same |
+//! | the last two, where no type matches | follows the pattern for later types | `matched=0 closest=NAME,NAME` |
+//!
+//! A request that cannot be understood changes nothing. Its answer has a status other than 0 and
+//! says why: [`WrongRequest`].
+//!
 //! Arguments are words: a pattern, a category or directives with white space in them cannot be
 //! written: a tool refuses them when its user gives them.
 
@@ -21,6 +32,15 @@ const PING: &str = "ping";
 const FILTER: &str = "filter";
 
 /// What a controller requests of a session.
+///
+/// ```
+/// use ringmark_format::session_text::{SessionRequest, Switch, TypePattern};
+///
+/// let pattern = TypePattern { name: "request.*", level: None, category: Some("noise") };
+/// let request = SessionRequest::Switch(Switch::Disable, pattern);
+/// assert_eq!(request.to_string(), "disable request.* category=noise");
+/// assert_eq!(SessionRequest::parse("disable request.* category=noise"), Ok(Some(request)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRequest<'a> {
     /// Shows that the process answers.
@@ -152,6 +172,13 @@ impl fmt::Display for WrongRequest {
 impl core::error::Error for WrongRequest {}
 
 /// What a session answers to a request that it has done.
+///
+/// ```
+/// use ringmark_format::session_text::SessionAnswer;
+///
+/// assert_eq!(SessionAnswer::parse("matched=3"), Some(SessionAnswer::Matched(3)));
+/// assert_eq!(SessionAnswer::NoneMatches(vec!["tick"]).to_string(), "matched=0 closest=tick");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionAnswer<'a> {
     /// To [`SessionRequest::Ping`].
