@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use ringmark_decoder::{BlockReader, Fault, Item};
-use ringmark_format::block::{BlockHeader, codec, kind};
+use ringmark_format::block::{BlockHeader, PageState, codec, kind};
 use ringmark_format::codec::{crc32, write};
 use ringmark_format::record::{BUSY, pack, pack_span};
 use ringmark_format::session::Mode;
@@ -245,7 +245,7 @@ fn pages_that_contradict_their_block_are_refused() {
         ringmark_format::PageNumber(7),
         96,
         4096,
-        false,
+        PageState::Open,
     );
     write::block(&mut bytes, header, &page.bytes).unwrap();
     assert!(matches!(

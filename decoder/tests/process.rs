@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use ringmark_decoder::{CallGraph, Calls, Dump, DumpBuilder, Output, Step};
 use ringmark_format::attribute::{self, tag};
+use ringmark_format::block::PageState;
 use ringmark_format::codec::write;
 use ringmark_format::function::{
     FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry, TracerEntry, TracerKind,
@@ -153,7 +154,7 @@ fn session(header: SessionHeader, rings: &[Ring<'_>]) -> Vec<u8> {
             PageNumber(page.header.generation - 1),
             page.bytes.len() as u32,
             page.page_bytes,
-            true,
+            PageState::Sealed,
         );
         write::block(&mut out, block, &page.bytes).unwrap();
     }

@@ -42,6 +42,36 @@ pub mod codec {
 
 /// Flag of [`BlockHeader::flags`]: the page is sealed, no record will be added.
 pub const SEALED: u8 = 1;
+
+/// Whether the page of a PAGE block will get more records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageState {
+    /// It is complete: the writer has opened the next one.
+    Sealed,
+    /// Its writer may add records; a later block has more of it.
+    Open,
+}
+
+impl PageState {
+    /// The flags of a PAGE block in this state.
+    #[must_use]
+    pub const fn flags(self) -> u8 {
+        match self {
+            Self::Sealed => SEALED,
+            Self::Open => 0,
+        }
+    }
+
+    /// The state that the flags of a PAGE block tell; other flags are ignored.
+    #[must_use]
+    pub const fn of_flags(flags: u8) -> Self {
+        match flags & SEALED {
+            0 => Self::Open,
+            _ => Self::Sealed,
+        }
+    }
+}
+
 /// Most bytes the content of a block may have, before and after its codec.
 pub const CONTENT_BYTES_MAX: u32 = 4 << 20;
 

@@ -36,6 +36,7 @@ pub mod record;
 pub mod removals;
 pub mod schema;
 pub mod session;
+pub mod session_text;
 pub mod slot;
 pub mod store;
 pub mod stream;

@@ -16,6 +16,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Every mode in the order of its number.
+    pub const ALL: [Self; 2] = [Self::Discard, Self::Overwrite];
+
     /// The former name of [`Self::Discard`].
     #[allow(
         non_upper_case_globals,
@@ -42,6 +45,14 @@ impl Mode {
             Self::Overwrite => "overwrite",
         }
     }
+
+    /// The mode of that name, or of the name that it has in settings of earlier versions:
+    /// `lossless` for [`Self::Discard`].
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = if name == "lossless" { "discard" } else { name };
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// What a tick is.
@@ -59,6 +70,9 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// Every clock in the order of its number.
+    pub const ALL: [Self; 4] = [Self::Tsc, Self::Monotonic, Self::Coarse, Self::None];
+
     /// The clock with this number, if there is one.
     #[must_use]
     pub const fn from_u32(value: u32) -> Option<Self> {
@@ -80,6 +94,12 @@ impl Clock {
             Self::Coarse => "coarse",
             Self::None => "none",
         }
+    }
+
+    /// The clock of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|clock| clock.name() == name)
     }
 }
 

@@ -2,7 +2,7 @@
 #![cfg(feature = "codec")]
 
 use proptest::prelude::*;
-use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, codec, kind};
+use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, PageState, codec, kind};
 use ringmark_format::block_at::{self, BlockFault, Blocks};
 use ringmark_format::codec::{crc32, write};
 use ringmark_format::{PageNumber, RingId, Uuid};
@@ -18,7 +18,14 @@ fn written() -> Vec<(u16, Vec<u8>, Vec<u8>)> {
         make(&mut block);
         (kind, block, content.clone())
     };
-    let page = write::page_header(SESSION, RingId(1), PageNumber(9), 205, 4096, true);
+    let page = write::page_header(
+        SESSION,
+        RingId(1),
+        PageNumber(9),
+        205,
+        4096,
+        PageState::Sealed,
+    );
     vec![
         made(kind::SESSION, &|out| {
             write::session(out, SESSION, &content).unwrap();

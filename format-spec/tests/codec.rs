@@ -2,7 +2,7 @@
 #![cfg(feature = "codec")]
 
 use proptest::prelude::*;
-use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, codec};
+use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, PageState, codec};
 use ringmark_format::codec::{CodecError, decode, encode, filter, write};
 use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, pack};
@@ -17,7 +17,14 @@ fn page(words: &[u64], page_bytes: u32, out: &mut Vec<u8>) {
         .iter()
         .for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()));
     let extent = bytes.len() as u32;
-    let header = write::page_header(SESSION, RingId(1), PageNumber(0), extent, page_bytes, false);
+    let header = write::page_header(
+        SESSION,
+        RingId(1),
+        PageNumber(0),
+        extent,
+        page_bytes,
+        PageState::Open,
+    );
     write::block(out, header, &bytes).unwrap();
 }
 

@@ -8,6 +8,15 @@
 //! In the parent a fork changes nothing. A fork that cannot take the lock of changes within a
 //! second goes on without it. Its child then may have sites in the middle of a change, all of which
 //! can be executed, and a list that does not say so.
+//!
+//! # Invariants
+//!
+//! 1. Both mutexes are initialised statically and never destroyed, and only the functions for
+//!    mutexes access them. They are initialised anew in a forked child only, while it has one
+//!    thread.
+//! 2. The value of an [`Operated`] is accessed by `with` only, under the lock of operations. A
+//!    second call on the same thread would wait for ever, and never reach the value.
+//! 3. The hooks of forks are part of this library, which is never unloaded.
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
@@ -16,7 +25,7 @@ use std::sync::Once;
 
 struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: a mutex may be used by several threads; only the functions for mutexes access it.
+// SAFETY: invariant 1: several threads may use a mutex.
 unsafe impl Sync for Lock {}
 
 static CHANGE: Lock = Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
@@ -36,7 +45,7 @@ pub(crate) fn change() -> Guard {
 /// has it as it was between two changes.
 pub(crate) struct Operated<T>(UnsafeCell<Option<T>>);
 
-// SAFETY: only `with` accesses the value, under the lock of operations; `T` may change threads.
+// SAFETY: invariant 2, and `T` may change threads.
 unsafe impl<T: Send> Sync for Operated<T> {}
 
 impl<T> Operated<T> {
@@ -49,8 +58,8 @@ impl<T> Operated<T> {
     /// `work` must not call this again.
     pub(crate) fn with<R>(&self, make: impl FnOnce() -> T, work: impl FnOnce(&mut T) -> R) -> R {
         let _guard = Guard::of(&OPERATION);
-        // SAFETY: the lock is held, and a second call on this thread would wait for it. In a forked
-        // child no thread holds it, and forks wait for every change of the value.
+        // SAFETY: invariant 2: the lock is held. In a forked child no thread holds it, and forks
+        // wait for every change of the value.
         let value = unsafe { &mut *self.0.get() };
         work(value.get_or_insert_with(make))
     }
@@ -59,7 +68,7 @@ impl<T> Operated<T> {
 impl Guard {
     fn of(lock: &'static Lock) -> Self {
         INSTALLED.call_once(|| {
-            // SAFETY: the handlers are part of this library, which is never unloaded.
+            // SAFETY: invariant 3.
             unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
         });
         lock.lock();
@@ -75,12 +84,12 @@ impl Drop for Guard {
 
 impl Lock {
     fn lock(&self) {
-        // SAFETY: statically initialised, never destroyed, and not held by this thread.
+        // SAFETY: invariant 1, and not held by this thread.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
     }
 
     fn unlock(&self) {
-        // SAFETY: this thread holds the lock.
+        // SAFETY: invariant 1, and this thread holds the lock.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 }
@@ -98,10 +107,10 @@ extern "C" fn before() {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the function writes `time`.
+    // SAFETY: the function writes `time`, a local.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
     time.tv_sec += SECONDS_MAX;
-    // SAFETY: as in `Lock::lock`; the function reads `time`.
+    // SAFETY: invariant 1, and not held by this thread; the function reads `time`, a local.
     let result = unsafe { libc::pthread_mutex_timedlock(CHANGE.0.get(), &raw const time) };
     IS_HELD.set(result == 0);
 }
@@ -116,7 +125,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     IS_HELD.set(false);
     for lock in [&CHANGE, &OPERATION] {
-        // SAFETY: no other thread exists that could use the lock.
+        // SAFETY: invariant 1: no other thread exists that could use the lock.
         unsafe { libc::pthread_mutex_init(lock.0.get(), ptr::null()) };
     }
 }

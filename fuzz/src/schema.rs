@@ -1,5 +1,6 @@
 //! A schema stream, with records of its types whose payload is the stream itself.
 
+use ringmark_format::block::PageState;
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use ringmark_format::record::pack;
@@ -35,7 +36,14 @@ fn dump(stream: &[u8], cut: usize) -> Option<Vec<u8>> {
     }
     let page = page(stream);
     let extent = page.len() as u32;
-    let about = write::page_header(SESSION, RingId(1), PageNumber(0), extent, PAGE_BYTES, false);
+    let about = write::page_header(
+        SESSION,
+        RingId(1),
+        PageNumber(0),
+        extent,
+        PAGE_BYTES,
+        PageState::Open,
+    );
     write::block(&mut out, about, &page).ok()?;
     Some(out)
 }

@@ -5,11 +5,16 @@
 //! the function's ("o"), so the entry is there as long as the function is; that takes the name of
 //! a symbol in the function, which a counter makes unique. The NOP may become a call, so the
 //! compiler is not told that the stack is left alone: below the stack pointer nothing is its own.
+//!
+//! # Invariants
+//!
+//! 1. The NOP changes nothing. The call that the function tracer may put in its place preserves all
+//!    registers but the flags, which the compiler is told.
 
 /// A place that the function tracer can make call its code.
 #[inline(always)]
 pub fn function_site() {
-    // SAFETY: a NOP. What it may become preserves all registers but the flags.
+    // SAFETY: invariant 1.
     unsafe {
         core::arch::asm!(
             "777:",

@@ -149,6 +149,37 @@ fn a_start_ends_with_its_tool() {
 }
 
 #[test]
+fn a_start_that_another_one_made_permanent_ends_without_stopping_it() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-takeover");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let program = start(&fixture, &program);
+    let pid = program.id().to_string();
+    let status = || ringmark(&fixture, &format!("trace status -p {pid}"), &[]).stdout_text();
+    let mut command = tool(&fixture);
+    command.args(["trace", "start", "-p", &pid, "--all-functions"]);
+    let holder = Running::start(&mut command).expect("it starts");
+    wait_until(SOON, "the start", || {
+        status().contains(" leased ").then_some(())
+    });
+    let detached = format!("trace start --all-functions --detach -p {pid}");
+    let _ = ringmark(&fixture, &detached, &[]).expect_code(0);
+    let said = holder.finish(SOON).expect_code(0).stderr_text();
+    assert!(said.contains("was started for good"), "{said}");
+    // Longer than the lease that the first one held.
+    std::thread::sleep(Duration::from_millis(3500));
+    let now = status();
+    assert!(now.contains(" on ") && !now.contains(" leased "), "{now}");
+    assert!(!now.contains("0 of 5 patch sites enabled"), "{now}");
+    let before = recorded(&fixture, &program);
+    wait_until(SOON, "more records", || {
+        (recorded(&fixture, &program) > before).then_some(())
+    });
+}
+
+#[test]
 fn each_tracer_sees_its_own_functions() {
     if !require_tools(&["gcc"]) {
         return;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ringmark_format::attribute::{self, tag};
-use ringmark_format::block::{codec, kind};
+use ringmark_format::block::{PageState, codec, kind};
 use ringmark_format::codec::write;
 use ringmark_format::counters::SlotCounters;
 use ringmark_format::schema::{Kind, Level, Shape};
@@ -98,7 +98,7 @@ fn page_block(session: Uuid, slot: u32, words: &[u64], out: &mut Vec<u8>) {
     page.bytes[..96].copy_from_slice(page.header.as_bytes());
     let extent = page.bytes.len() as u32;
     let ring = RingId(page.header.ring_id);
-    let header = write::page_header(session, ring, PageNumber(0), extent, 4096, false);
+    let header = write::page_header(session, ring, PageNumber(0), extent, 4096, PageState::Open);
     write::block(out, header, &page.bytes).unwrap();
 }
 
@@ -248,7 +248,14 @@ fn copies_of_a_large_page(bytes: usize) -> Vec<u8> {
     small.extend_from_slice(&[0; 8]);
     while out.len() < bytes {
         let extent = small.len() as u32;
-        let header = write::page_header(SESSION, RingId(5), PageNumber(0), extent, 1 << 20, false);
+        let header = write::page_header(
+            SESSION,
+            RingId(5),
+            PageNumber(0),
+            extent,
+            1 << 20,
+            PageState::Open,
+        );
         write::block(&mut out, header, &small).unwrap();
     }
     out

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use ringmark_format::stream::{self, Ack, Hello, Ping, Pong, STREAM_MAJOR, Welcome};
@@ -69,7 +69,14 @@ pub fn page(session: Uuid, number: u64) -> Vec<u8> {
     let mut content = header.as_bytes().to_vec();
     content.resize(PAGE, 0);
     let bytes = PAGE as u32;
-    let header = write::page_header(session, RingId(1), PageNumber(number), bytes, bytes, true);
+    let header = write::page_header(
+        session,
+        RingId(1),
+        PageNumber(number),
+        bytes,
+        bytes,
+        PageState::Sealed,
+    );
     let mut block = Vec::new();
     write::block(&mut block, header, &content).expect("a page");
     block

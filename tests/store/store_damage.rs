@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ringmark_collector::Figures;
 use ringmark_collector::store::Store;
-use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use ringmark_format::stream::{self, Resume, ResumeSlot};
@@ -129,7 +129,14 @@ fn page(slot: u32, number: u64, random: &mut Random) -> Vec<u8> {
     let mut content = header.as_bytes().to_vec();
     content.resize_with(bytes, || random.below(256) as u8);
     let page = PageNumber(number);
-    let header = write::page_header(SESSION, RingId(ring), page, bytes as u32, 4096, true);
+    let header = write::page_header(
+        SESSION,
+        RingId(ring),
+        page,
+        bytes as u32,
+        4096,
+        PageState::Sealed,
+    );
     let mut block = Vec::new();
     write::block(&mut block, header, &content).unwrap();
     block

@@ -13,7 +13,7 @@ use std::time::Duration;
 use ringmark_collector::Figures;
 use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
 use ringmark_decoder::{BlockReader, Item};
-use ringmark_format::block::{BlockHeader, kind};
+use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use ringmark_format::stream::{self, Ack};
@@ -55,7 +55,14 @@ fn page((session, slot, number): Name, random: &mut Random) -> Vec<u8> {
     let mut content = header.as_bytes().to_vec();
     content.resize_with(bytes, || random.below(256) as u8);
     let ring = RingId(u64::from(slot) + 1);
-    let header = write::page_header(session, ring, PageNumber(number), bytes as u32, 4096, true);
+    let header = write::page_header(
+        session,
+        ring,
+        PageNumber(number),
+        bytes as u32,
+        4096,
+        PageState::Sealed,
+    );
     let mut block = Vec::new();
     write::block(&mut block, header, &content).unwrap();
     block

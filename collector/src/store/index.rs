@@ -17,9 +17,9 @@ use super::store_directory::{create, remove_left};
 /// # Errors
 /// The segment cannot be read, or its index not be written.
 pub fn make(segment: &Path) -> io::Result<Option<Damage>> {
-    let (bytes, crc) = segment_end(segment)?;
+    let end = segment_end(segment)?;
     let name = segment.display().to_string();
-    let mut reader = BlockReader::new(&name, File::open(segment)?.take(bytes));
+    let mut reader = BlockReader::new(&name, File::open(segment)?.take(end.segment_bytes));
     let mut builder = IndexBuilder::default();
     while let Some(item) = reader.next_item() {
         let block = match item {
@@ -30,7 +30,7 @@ pub fn make(segment: &Path) -> io::Result<Option<Damage>> {
             return Ok(None);
         }
     }
-    let Some(index) = builder.finish(bytes, crc) else {
+    let Some(index) = builder.finish(end) else {
         return Ok(None);
     };
     let (new, place) = (segment.with_extension("idx.new"), index_of(segment));

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ringmark_decoder::store as files;
+use ringmark_decoder::store::{self as files, SegmentName};
 use ringmark_decoder::{BlockReader, Damage, Fault, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
@@ -119,8 +119,8 @@ fn segments(directory: &Path, uuid: Uuid) -> Result<Vec<NumberedSegment>, StoreE
     let mut found = Vec::new();
     for file in files {
         let path = file.map_err(io_at("read", directory))?.path();
-        if let Some((of, number)) = files::parse(&path)
-            && of == uuid
+        if let Some(SegmentName { session, number }) = files::parse(&path)
+            && session == uuid
         {
             // An empty one was cut back to nothing, or lost its content with the power.
             match path.metadata().map_err(io_at("stat", &path))?.len() {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_decoder::Stamper;
-use ringmark_decoder::store as files;
+use ringmark_decoder::store::{self as files, SegmentName};
 
 use super::error::{StoreError, io_at};
 use super::options::{Retention, StoreOptions};
@@ -183,7 +183,9 @@ impl Enforced {
         let host = segment.path.parent().and_then(Path::file_name);
         let host = host.unwrap_or_default().to_string_lossy();
         let of = match files::parse(&segment.path) {
-            Some((session, number)) => format!("segment {number} of session {session}"),
+            Some(SegmentName { session, number }) => {
+                format!("segment {number} of session {session}")
+            }
             None => segment.path.display().to_string(),
         };
         let [first, last] = [segment.times.first_ns, segment.times.last_ns].map(stamp);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{BlockHeader, SEALED, kind};
+use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
 use ringmark_format::page::PageHeader;
 use ringmark_format::store::IndexSlot;
@@ -339,7 +339,7 @@ impl StoredSession {
 
     /// Notes that a page is stored. An open page does not count: it will come again, sealed.
     pub(super) fn note_page(&mut self, header: &BlockHeader, slot: u32, before: Before) {
-        if header.flags & SEALED == 0 {
+        if PageState::of_flags(header.flags) == PageState::Open {
             return;
         }
         let positions = self.slots.entry(slot).or_default();

@@ -71,8 +71,8 @@ impl SessionDirectories {
     pub(super) fn of_segments(segments: &[PathBuf]) -> Self {
         let mut places = Self::default();
         for file in segments {
-            if let (Some((uuid, _)), Some(directory)) = (parse(file), file.parent()) {
-                places.insert(uuid, directory);
+            if let (Some(segment), Some(directory)) = (parse(file), file.parent()) {
+                places.insert(segment.session, directory);
             }
         }
         places
@@ -92,7 +92,7 @@ impl SessionDirectories {
     /// The directory of a session; `None`: it is not known, or its last segment was removed.
     pub(super) fn of(&mut self, session: Uuid) -> Option<Arc<Path>> {
         let directory = self.sessions.get(&session)?.clone();
-        let has_it = |file: fs::DirEntry| parse(&file.path()).is_some_and(|(of, _)| of == session);
+        let has_it = |file: fs::DirEntry| parse(&file.path()).is_some_and(|s| s.session == session);
         let mut files = fs::read_dir(&directory).into_iter().flatten().flatten();
         if files.any(has_it) {
             return Some(directory);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::store as files;
+use ringmark_decoder::store::{self as files, SegmentName};
 use ringmark_format::Uuid;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -211,13 +211,13 @@ impl Store {
 
     /// Whether a segment is being written, or holds what was not acknowledged.
     fn is_used(&self, segment: &Path) -> bool {
-        files::parse(segment).is_some_and(|(of, _)| self.ask(of, |s| s.has_use_for(segment)))
+        files::parse(segment).is_some_and(|name| self.ask(name.session, |s| s.has_use_for(segment)))
     }
 
     /// Removes a segment, unless it is still used; returns whether it was removed. A connection may
     /// ask for its session at any time, so the session cannot be found while this runs.
     fn remove(&self, segment: &Path) -> Result<bool, StoreError> {
-        let Some((uuid, _)) = files::parse(segment) else {
+        let Some(SegmentName { session: uuid, .. }) = files::parse(segment) else {
             return Ok(false);
         };
         let _alone = self.alone(uuid);
@@ -252,7 +252,7 @@ impl Store {
                 break;
             };
             // A segment that is written again will come again when it is closed.
-            let of = files::parse(&segment).map(|(uuid, _)| uuid);
+            let of = files::parse(&segment).map(|name| name.session);
             let is_written = of.is_some_and(|of| self.ask(of, |s| s.writes(&segment)));
             if is_written {
                 continue;

@@ -3,6 +3,7 @@
 //! A page can be decoded alone. It is walked once to be checked, which keeps the sound part and
 //! counts what is in it; every later walk goes over the sound part only.
 
+use ringmark_format::block::PageState;
 use ringmark_format::page::{PageHeader, valid_page_bytes};
 use ringmark_format::record::{self, Header};
 use ringmark_format::{PageNumber, RingId, TypeId};
@@ -322,7 +323,7 @@ impl Page {
             header,
             ring: RingId(of_block.ring_id),
             number: PageNumber(of_block.page_number),
-            sealed: of_block.flags & ringmark_format::block::SEALED != 0,
+            sealed: PageState::of_flags(of_block.flags) == PageState::Sealed,
             page_bytes: of_block.page_bytes,
             summary: Summary::default(),
             bytes: bytes.to_vec(),

@@ -43,13 +43,13 @@ impl Verification {
             out.push(b',');
         }
         out.extend_from_slice(b"\"lost_by_cause\":{");
-        for (i, (cause, count)) in self.lost_by_cause.iter().enumerate() {
+        for (i, lost) in self.lost_by_cause.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
-            escape::json(cause.as_bytes(), &mut out);
+            escape::json(lost.cause.as_bytes(), &mut out);
             out.push(b':');
-            json_unsigned(*count, &mut out);
+            json_unsigned(lost.events, &mut out);
         }
         out.extend_from_slice(b"},\"damage\":[");
         for (i, damage) in self.damage.iter().enumerate() {
@@ -89,8 +89,8 @@ impl fmt::Display for Verification {
         for (name, number) in self.numbers() {
             writeln!(lines, "{name}: {number}")?;
             if name == "lost" {
-                for (cause, count) in &self.lost_by_cause {
-                    writeln!(lines, "  {cause}: {count}")?;
+                for lost in &self.lost_by_cause {
+                    writeln!(lines, "  {}: {}", lost.cause, lost.events)?;
                 }
             }
         }

@@ -24,22 +24,31 @@ pub fn segment(directory: &Path, session: Uuid, number: u32) -> PathBuf {
     directory.join(format!("{session}.{number}{ENDING}"))
 }
 
+/// What the name of a file in a store tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentName {
+    /// The session whose blocks the file holds.
+    pub session: Uuid,
+    /// Place of the segment in its session, from 0.
+    pub number: u32,
+}
+
 /// Session and number of a segment by the name of its file; `None`: it is no segment.
 #[must_use]
-pub fn parse(file: &Path) -> Option<(Uuid, u32)> {
+pub fn parse(file: &Path) -> Option<SegmentName> {
     parse_with(file, ENDING)
 }
 
 /// Session and number of a file named `SESSION.N` and `ending`, spelled as a collector spells it;
 /// `None`: any other name.
 #[must_use]
-pub fn parse_with(file: &Path, ending: &str) -> Option<(Uuid, u32)> {
+pub fn parse_with(file: &Path, ending: &str) -> Option<SegmentName> {
     let name = file.file_name()?.to_str()?;
     let (uuid, number) = name.strip_suffix(ending)?.rsplit_once('.')?;
     let digits: String = uuid.chars().filter(|c| *c != '-').collect();
-    let uuid = Uuid(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes());
+    let session = Uuid(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes());
     let number: u32 = number.parse().ok()?;
-    (format!("{uuid}.{number}{ending}") == name).then_some((uuid, number))
+    (format!("{session}.{number}{ending}") == name).then_some(SegmentName { session, number })
 }
 
 /// Paths of all segments of the store at `root`, in the order of their names.
@@ -156,16 +165,17 @@ mod tests {
 
     #[test]
     fn a_segments_name_is_read_back() {
-        let uuid = Uuid([7; 16]);
-        let file = segment(Path::new("/a"), uuid, 12);
-        assert_eq!(parse(&file), Some((uuid, 12)));
+        let session = Uuid([7; 16]);
+        let file = segment(Path::new("/a"), session, 12);
+        let number = 12;
+        assert_eq!(parse(&file), Some(SegmentName { session, number }));
         assert_eq!(parse(Path::new("/a/store.id")), None);
         assert_eq!(parse(Path::new("/a/x.1.rmk")), None);
         for other in [".012.rmk", ".+12.rmk", ".12.rmk.rmk", "..12.rmk"] {
-            let name = format!("/a/{uuid}{other}");
+            let name = format!("/a/{session}{other}");
             assert_eq!(parse(Path::new(&name)), None, "{name}");
         }
-        let digits = uuid.to_string().replace('-', "");
+        let digits = session.to_string().replace('-', "");
         assert_eq!(parse(Path::new(&format!("/a/{digits}.12.rmk"))), None);
     }
 }

@@ -16,6 +16,15 @@ use crate::events::filter::Filter;
 use crate::trace_file::session::{Counters, SessionBlock};
 use crate::trace_file::time::SessionClock;
 
+/// How a segment ends: by this an index knows its segment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SegmentEnd {
+    /// Size of the segment in bytes.
+    pub segment_bytes: u64,
+    /// CRC-32 of its last [`INDEX_TAIL_BYTES`](ringmark_format::store::INDEX_TAIL_BYTES) bytes.
+    pub tail_crc: u32,
+}
+
 /// By how much a time may differ, in ns, when more of the session is read than one segment.
 const SLACK_NS: u64 = 1_000_000_000;
 
@@ -167,17 +176,17 @@ impl IndexBuilder {
         Some(())
     }
 
-    /// The index of a segment of `segment_bytes` bytes whose end has the CRC-32 `tail_crc`; see
-    /// [`segment_end`](crate::store::segment_end). `None`: it holds no session.
+    /// The index of a segment that ends like this; see
+    /// [`segment_end`](super::segment_end). `None`: it holds no session.
     #[must_use]
-    pub fn finish(self, segment_bytes: u64, tail_crc: u32) -> Option<SegmentIndex> {
+    pub fn finish(self, end: SegmentEnd) -> Option<SegmentIndex> {
         let (session, block) = self.session?;
         let mut clock = SessionClock::new(Some(&block.header), self.samples);
         clock.measured(&self.clocks, self.shares_clocks);
         let slots: Vec<_> = self.slots.into_values().collect();
         let mut about = Index {
-            segment_bytes,
-            tail_crc,
+            segment_bytes: end.segment_bytes,
+            tail_crc: end.tail_crc,
             slots: slots.len() as u32,
             first_ns: u64::MAX,
             last_ns: 0,

@@ -8,29 +8,32 @@ use ringmark_format::codec::crc32;
 use ringmark_format::store::INDEX_TAIL_BYTES;
 
 use super::files::index_of;
-use super::index::SegmentIndex;
+use super::index::{SegmentEnd, SegmentIndex};
 
 /// Reads the index of a segment. `None`: there is none, or the segment has changed since it was
 /// made.
 #[must_use]
 pub fn load_index(segment: &Path) -> Option<SegmentIndex> {
     let index = SegmentIndex::read(&fs::read(index_of(segment)).ok()?)?;
-    let (bytes, crc) = segment_end(segment).ok()?;
-    let speaks_of_it = index.about.segment_bytes == bytes && index.about.tail_crc == crc;
+    let end = segment_end(segment).ok()?;
+    let speaks_of_it =
+        index.about.segment_bytes == end.segment_bytes && index.about.tail_crc == end.tail_crc;
     speaks_of_it.then_some(index)
 }
 
-/// Size of a segment in bytes, and the CRC-32 of its last [`INDEX_TAIL_BYTES`] bytes: by these an
-/// index knows its segment.
+/// Reads how a segment ends.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn segment_end(segment: &Path) -> io::Result<(u64, u32)> {
+pub fn segment_end(segment: &Path) -> io::Result<SegmentEnd> {
     let mut file = File::open(segment)?;
     let bytes = file.metadata()?.len();
     let tail = bytes.min(INDEX_TAIL_BYTES.into());
     file.seek(SeekFrom::Start(bytes - tail))?;
     let mut end = Vec::with_capacity(tail as usize);
     file.take(tail).read_to_end(&mut end)?;
-    Ok((bytes, crc32(&end)))
+    Ok(SegmentEnd {
+        segment_bytes: bytes,
+        tail_crc: crc32(&end),
+    })
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use ringmark_format::Uuid;
 
+use crate::sums::call_figures::{CallCounts, CallTimes};
 use crate::sums::calls::{Call, Ended};
 use crate::trace_file::functions::Function;
 use crate::trace_file::session::Session;
@@ -50,6 +51,28 @@ impl FunctionTimes {
     #[must_use]
     pub fn is_timed(&self) -> bool {
         !self.durations.is_empty()
+    }
+
+    /// Number of calls, and of those without a record of their end.
+    #[must_use]
+    pub const fn call_counts(&self) -> CallCounts {
+        CallCounts {
+            all: self.calls,
+            without_end: self.no_end,
+        }
+    }
+
+    /// The times of its calls; `None`: no duration is known.
+    #[must_use]
+    pub fn times(&self) -> Option<CallTimes> {
+        self.is_timed().then(|| CallTimes {
+            total: self.total_ns,
+            own: self.self_ns,
+            mean: self.mean_ns(),
+            median: self.percentile_ns(50),
+            p99: self.percentile_ns(99),
+            longest: self.percentile_ns(100),
+        })
     }
 
     /// Mean duration of a call, in ns; 0: none is known.

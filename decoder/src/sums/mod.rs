@@ -1,10 +1,12 @@
 //! What many events say together.
 //!
-//! [`calls`] pairs function records, [`function_times`] sums the calls of each function,
-//! [`gathered`] reads what a profile summed in the program, and [`verify`] accounts for every
+//! [`calls`] pairs function records, [`function_times`] sums the calls of each function
+//! ([`call_figures`]: what a table says of them),
+//! [`profiled`] reads what a profile summed in the program, and [`verify`] accounts for every
 //! reservation.
 
+pub(crate) mod call_figures;
 pub(crate) mod calls;
 pub(crate) mod function_times;
-pub(crate) mod gathered;
+pub(crate) mod profiled;
 pub(crate) mod verify;

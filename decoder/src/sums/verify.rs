@@ -7,6 +7,15 @@ use crate::trace_file::dump::Dump;
 use crate::trace_file::loss::{self, Loss, Why};
 use crate::trace_file::session::{Session, Slot};
 
+/// The events that were lost for one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostByCause {
+    /// Name of the cause, as in `cat`.
+    pub cause: &'static str,
+    /// Number of events.
+    pub events: u64,
+}
+
 /// The account of a dump.
 ///
 /// `events + cancelled + uncommitted + reserved + overwritten + missing` are all reservations that
@@ -18,7 +27,7 @@ pub struct Verification {
     /// Events that were never written.
     pub lost: u64,
     /// The same by cause, causes in the order of first appearance.
-    pub lost_by_cause: Vec<(&'static str, u64)>,
+    pub lost_by_cause: Vec<LostByCause>,
     /// Events that were written and then replaced (overwrite mode).
     pub overwritten: u64,
     /// Events that were written and are not in this dump.
@@ -141,9 +150,10 @@ impl Verification {
             Why::Lost(_) => {
                 self.lost = self.lost.saturating_add(loss.count);
                 let cause = loss.why.cause();
-                match self.lost_by_cause.iter_mut().find(|(c, _)| *c == cause) {
-                    Some((_, sum)) => *sum = sum.saturating_add(loss.count),
-                    None => self.lost_by_cause.push((cause, loss.count)),
+                let events = loss.count;
+                match self.lost_by_cause.iter_mut().find(|l| l.cause == cause) {
+                    Some(known) => known.events = known.events.saturating_add(events),
+                    None => self.lost_by_cause.push(LostByCause { cause, events }),
                 }
             }
         }

@@ -3,6 +3,7 @@
 
 use ringmark_decoder::{Damage, Dump, DumpBuilder, JsonWriter, TextWriter};
 use ringmark_format::attribute::{self, tag};
+use ringmark_format::block::PageState;
 use ringmark_format::codec::write;
 use ringmark_format::counters::{CountersHeader, FINAL, SlotCounters};
 use ringmark_format::page::PageHeader;
@@ -166,13 +167,17 @@ impl PageOf {
 
     pub fn write(&mut self, sealed: bool, out: &mut Vec<u8>) {
         self.bytes[..PageHeader::BYTES].copy_from_slice(self.header.as_bytes());
+        let state = match sealed {
+            true => PageState::Sealed,
+            false => PageState::Open,
+        };
         let header = write::page_header(
             SESSION,
             RingId(self.header.ring_id),
             PageNumber(self.header.generation - 1),
             self.bytes.len() as u32,
             self.page_bytes,
-            sealed,
+            state,
         );
         write::block(out, header, &self.bytes).unwrap();
     }

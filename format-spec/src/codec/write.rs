@@ -5,7 +5,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::{CodecError, crc32, encode};
 use crate::align8;
-use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, SEALED, Window, codec, kind};
+use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind};
 use crate::block_at::header_crc;
 use crate::ending::Ending;
 use crate::{PageNumber, RingId, Uuid};
@@ -72,10 +72,10 @@ pub fn page_header(
     page: PageNumber,
     extent: u32,
     page_bytes: u32,
-    sealed: bool,
+    state: PageState,
 ) -> BlockHeader {
     BlockHeader {
-        flags: if sealed { SEALED } else { 0 },
+        flags: state.flags(),
         ring_id: ring.0,
         page_number: page.0,
         extent,

@@ -1,4 +1,9 @@
 //! The entry point that `ringmark trace start -p` calls after it loaded this object into a program.
+//!
+//! # Invariants
+//!
+//! 1. The caller promises that the text is null, or ends with a zero byte and stays until the
+//!    function returns.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
@@ -18,7 +23,7 @@ pub(crate) unsafe extern "C" fn ringmark_functions_start(requests: *const c_char
     let requests = if requests.is_null() {
         c""
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: invariant 1.
         unsafe { CStr::from_ptr(requests) }
     };
     let requests = requests.to_string_lossy().into_owned();

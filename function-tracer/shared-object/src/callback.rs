@@ -1,4 +1,11 @@
 //! Functions that programs call themselves; `include/ringmark_functions.h` describes them.
+//!
+//! # Invariants
+//!
+//! 1. The caller promises that a text is null, or ends with a zero byte and stays until the
+//!    function returns.
+//! 2. The caller promises that `answer` is null, or has room for `bytes` bytes and is used by no
+//!    other thread until the function returns.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +23,7 @@ pub(crate) unsafe extern "C" fn ringmark_functions_callback(
     name: *const c_char,
     function: Option<Entered>,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: invariant 1.
     let Some(name) = (unsafe { text(name) }) else {
         return -1;
     };
@@ -38,7 +45,7 @@ pub(crate) unsafe extern "C" fn ringmark_functions_request(
     answer: *mut c_char,
     bytes: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: invariant 1.
     let request = unsafe { text(request) }.unwrap_or_default();
     let work = || {
         control::install();
@@ -49,9 +56,9 @@ pub(crate) unsafe extern "C" fn ringmark_functions_request(
     let (Ok(text) | Err(text)) = &result;
     if !answer.is_null() && bytes > 0 {
         let length = text.len().min(bytes - 1);
-        // SAFETY: the caller's promise: `answer` has room for `bytes`.
+        // SAFETY: invariant 2.
         unsafe { answer.copy_from_nonoverlapping(text.as_ptr().cast(), length) };
-        // SAFETY: as above; `length` is less than `bytes`.
+        // SAFETY: invariant 2: `length` is less than `bytes`.
         unsafe { answer.wrapping_add(length).write(0) };
     }
     if result.is_ok() { 0 } else { -1 }
@@ -65,7 +72,7 @@ unsafe fn text(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: invariant 1.
     let text = unsafe { CStr::from_ptr(text) };
     Some(text.to_string_lossy().into_owned())
 }

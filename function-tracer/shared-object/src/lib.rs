@@ -1,5 +1,12 @@
 //! `libringmark_functions.so`: the function tracer for programs that were built without it, loaded
 //! by `LD_PRELOAD` or `dlopen`. Loading it does what `start` says. It is never unmapped.
+//!
+//! # Invariants
+//!
+//! 1. The caller promises that `visit` may be called with its `argument` on this thread until the
+//!    function returns.
+//! 2. The caller promises `count` numbers at `ids`, which stay until the function returns.
+//! 3. The caller promises that `target` is null, or code that keeps the rules for targets.
 
 mod attach;
 mod callback;
@@ -75,7 +82,7 @@ pub unsafe extern "C" fn ringmark_functions_list(visit: Visit, argument: *mut c_
                     .map_or(&b""[..], |function| &function.symbol);
                 let symbol = text(symbol);
                 let about = about(module, site, &symbol, &path);
-                // SAFETY: the caller's promise; the strings live until the function returns.
+                // SAFETY: invariant 1; the strings live until the function returns.
                 unsafe { visit(argument, &raw const about) };
             }
             for refused in &module.refused {
@@ -93,7 +100,7 @@ pub unsafe extern "C" fn ringmark_functions_list(visit: Visit, argument: *mut c_
                     module: path.as_ptr(),
                     reason: reason.as_ptr(),
                 };
-                // SAFETY: as for sites, above.
+                // SAFETY: invariant 1; the strings live until the function returns.
                 unsafe { visit(argument, &raw const about) };
             }
         })
@@ -131,9 +138,9 @@ pub unsafe extern "C" fn ringmark_functions_switch(
     if ids.is_null() {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: invariant 2.
     let ids = unsafe { std::slice::from_raw_parts(ids, count) };
-    // SAFETY: the caller's promise.
+    // SAFETY: invariant 3.
     let made = unsafe { Target::new(target as u64) };
     let target = (!target.is_null()).then_some(made);
     let targets = ids.iter().map(|id| SiteTarget {

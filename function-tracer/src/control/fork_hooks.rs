@@ -33,7 +33,7 @@ pub(super) fn install(threads: Threads) {
     static INSTALLED: Once = Once::new();
     with_engine(threads, |_| ());
     INSTALLED.call_once(|| {
-        // SAFETY: the hooks are part of this library, which is never unloaded.
+        // SAFETY: invariant 3 of `fork_locks`: the hooks are never unloaded.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
     });
 }

@@ -109,7 +109,7 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
 pub(super) fn write_at_exit() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler is part of this library, which is never unloaded.
+        // SAFETY: as invariant 3 of `fork_locks`: the handler is never unloaded.
         unsafe { libc::atexit(at_exit) };
     });
 }

@@ -3,6 +3,14 @@
 //! The loader lists its modules under a lock that `dlclose` needs before it unmaps one. So all code
 //! that reads or writes a module's memory runs inside such a listing. It does so only while the
 //! loader's counts are those of the list that it works from.
+//!
+//! # Invariants
+//!
+//! 1. While the loader calls back, what it says of a module is valid: the structure, the program
+//!    headers that it points to, and the name. The module stays mapped.
+//! 2. The argument of the callback is the `visit` of `iterate`, a local that nothing else uses
+//!    until the loader returns.
+//! 3. No panic passes through the loader: the callback catches it.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -134,7 +142,7 @@ fn iterate(visit: Visit<'_>) {
     let _no_fork = fork_locks::change();
     let mut visit = visit;
     let argument = (&raw mut visit).cast::<c_void>();
-    // SAFETY: the callback is handed `argument` while `visit` lives, and never unwinds.
+    // SAFETY: invariants 2 and 3: `argument` points to a local, and `callback` does not unwind.
     unsafe { libc::dl_iterate_phdr(Some(callback), argument) };
 }
 
@@ -143,9 +151,9 @@ unsafe extern "C" fn callback(
     _size: usize,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: `iterate` passes this, and nothing else uses it until the loader returns.
+    // SAFETY: invariant 2.
     let visit = unsafe { &mut *argument.cast::<Visit<'_>>() };
-    // SAFETY: the loader's argument is valid during the call.
+    // SAFETY: invariant 1.
     let info = unsafe { &*info };
     // Unwinding must not pass through the loader, whose lock would stay locked.
     let goes_on = catch_unwind(AssertUnwindSafe(|| visit(info)));
@@ -164,13 +172,13 @@ fn loaded(info: &libc::dl_phdr_info) -> Loaded {
     let headers = if info.dlpi_phdr.is_null() {
         &[]
     } else {
-        // SAFETY: the loader gives the module's program headers and how many there are.
+        // SAFETY: invariant 1: as many headers as it says.
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
     };
     let name = if info.dlpi_name.is_null() {
         c""
     } else {
-        // SAFETY: the loader gives a string.
+        // SAFETY: invariant 1: a text with its end.
         unsafe { CStr::from_ptr(info.dlpi_name) }
     };
     let of_type = |kind| headers.iter().filter(move |header| header.p_type == kind);

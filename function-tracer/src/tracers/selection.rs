@@ -54,7 +54,18 @@ pub struct PatternError {
     /// The pattern.
     pub found: String,
     /// What is wrong with it.
-    pub reason: String,
+    pub reason: PatternFault,
+}
+
+/// What is wrong with a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternFault {
+    /// It has neither a name nor a module.
+    #[error("expected a name, '*' is any text")]
+    NoName,
+    /// It is no regular expression; the text is that of the library for regular expressions.
+    #[error("{0}")]
+    Regex(String),
 }
 
 impl Pattern {
@@ -64,19 +75,19 @@ impl Pattern {
             Some((name, module)) if !module.is_empty() => (name, Some(module.to_owned())),
             _ => (text, None),
         };
-        let wrong = |reason: String| PatternError {
+        let wrong = |reason| PatternError {
             found: text.to_owned(),
             reason,
         };
         let name = match syntax {
             Syntax::Glob if name.is_empty() && module.is_none() => {
-                return Err(wrong("expected a name, '*' is any text".to_owned()));
+                return Err(wrong(PatternFault::NoName));
             }
             Syntax::Glob if name.is_empty() => Name::Glob("*".to_owned()),
             Syntax::Glob => Name::Glob(name.to_owned()),
             Syntax::Regex => {
-                let regex = regex_lite::Regex::new(name).map_err(|e| wrong(e.to_string()))?;
-                Name::Regex(regex)
+                let regex = regex_lite::Regex::new(name);
+                Name::Regex(regex.map_err(|e| wrong(PatternFault::Regex(e.to_string())))?)
             }
         };
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::selection::{Selection, Syntax, candidate};
+use super::selection::{PatternError, Selection, Syntax, candidate};
 use crate::record::trigger_actions::Actions;
 use crate::sites::{Module, SiteKind};
 
@@ -46,7 +46,21 @@ pub struct TriggerError {
     /// The trigger's text.
     pub found: String,
     /// What is wrong with it.
-    pub reason: String,
+    pub reason: TriggerFault,
+}
+
+/// What is wrong with a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TriggerFault {
+    /// It is not made of a function, a moment and an action.
+    #[error("expected FUNCTION:entry=ACTION or FUNCTION:exit=ACTION")]
+    Shape,
+    /// No action has this name.
+    #[error("expected start, stop or snapshot after '='")]
+    Action,
+    /// Its function is no pattern.
+    #[error(transparent)]
+    Function(PatternError),
 }
 
 impl Trigger {
@@ -56,11 +70,11 @@ impl Trigger {
     /// # Errors
     /// The text is not in that form.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, TriggerError> {
-        let wrong = |reason: &str| TriggerError {
+        let wrong = |reason| TriggerError {
             found: text.to_owned(),
-            reason: reason.to_owned(),
+            reason,
         };
-        let shape = || wrong("expected FUNCTION:entry=ACTION or FUNCTION:exit=ACTION");
+        let shape = || wrong(TriggerFault::Shape);
         let (front, action) = text.rsplit_once('=').ok_or_else(shape)?;
         let (function, moment) = front.rsplit_once(':').ok_or_else(shape)?;
         let moment = match moment {
@@ -72,11 +86,11 @@ impl Trigger {
             "start" => Action::Start,
             "stop" => Action::Stop,
             "snapshot" => Action::Snapshot,
-            _ => return Err(wrong("expected start, stop or snapshot after '='")),
+            _ => return Err(wrong(TriggerFault::Action)),
         };
         let mut functions = Selection::default();
         let wanted = functions.want(function, syntax);
-        wanted.map_err(|error| wrong(&error.to_string()))?;
+        wanted.map_err(|error| wrong(TriggerFault::Function(error)))?;
         Ok(Self {
             functions,
             moment,
@@ -162,6 +176,7 @@ pub(super) fn places(triggers: &[Trigger], tracer: u32, module: &Module) -> Trig
 
 #[cfg(test)]
 mod tests {
+    use super::super::selection::PatternFault;
     use super::*;
 
     #[test]
@@ -173,18 +188,25 @@ mod tests {
         assert_eq!(trigger.functions.text(), "ns::f(a = b)@lib*");
         assert_eq!(trigger.actions(3).snapshot, 8);
         assert_eq!(trigger.actions(3).start, 0);
-        for wrong in [
-            "f",
-            "f:entry",
-            "f=start",
-            "f:return=start",
-            "f:entry=go",
-            ":entry=start",
+        let no_name = TriggerFault::Function(PatternError {
+            found: String::new(),
+            reason: PatternFault::NoName,
+        });
+        for (wrong, reason) in [
+            ("f", TriggerFault::Shape),
+            ("f:entry", TriggerFault::Shape),
+            ("f=start", TriggerFault::Shape),
+            ("f:return=start", TriggerFault::Shape),
+            ("f:entry=go", TriggerFault::Action),
+            (":entry=start", no_name),
         ] {
             let error = parse(wrong).unwrap_err();
-            assert_eq!(error.found, wrong);
-            assert!(error.reason.contains("expected"), "{error}");
+            assert!(error.to_string().contains("expected"), "{error}");
+            let found = wrong.to_owned();
+            assert_eq!(error, TriggerError { found, reason });
         }
+        let nested = "trigger \":entry=start\": pattern \"\": expected a name, '*' is any text";
+        assert_eq!(parse(":entry=start").unwrap_err().to_string(), nested);
         assert!(Trigger::parse("(:entry=start", Syntax::Regex).is_err());
     }
 

@@ -272,7 +272,8 @@ fn own(core: &'static Core, index: u32) -> Result<&'static Writer, Cause> {
         tid,
         thread_name,
     };
-    // SAFETY: this thread holds the slot's claim, and no thread block points to the writer yet.
+    // SAFETY: invariant 8 of the writer: this thread holds the slot's claim, and no thread block
+    // points to the writer yet.
     unsafe { writer.attach(ring, core.clock as u32) };
     slot.publish_state(state::ACTIVE);
     Ok(writer)

@@ -1,5 +1,14 @@
 //! The helper thread: refills the pool of warm rings and answers requests. There is none with
 //! control off.
+//!
+//! # Invariants
+//!
+//! 1. All zero bytes are a value of the C types here: thread attributes and signal sets.
+//! 2. A pointer that a C function gets is to a local of its caller, initialised where the function
+//!    reads it, or null where that is allowed. No function here keeps one.
+//! 3. The word of a [`Helper`] is leaked: it is there for the helper thread as long as the process.
+//! 4. What is set of a thread (name, signals, policy) is set of the calling one.
+//! 5. The process is ended only after all its other threads ended, and as the first of them did.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -7,6 +16,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
 use ringmark_format::tracer_text::UNKNOWN_REQUEST;
 use ringmark_ring::mailbox::{Answer, Mailbox};
 use ringmark_ring::small_file;
@@ -16,7 +26,6 @@ use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 use super::core::Core;
 use super::registry;
 use super::warm::{self, futex_half};
-use crate::description::Level;
 use crate::setup::filter::{Directives, Pattern};
 
 /// Stack of the helper thread; only what is used takes memory.
@@ -69,32 +78,32 @@ impl Drop for Helper {
 /// Starts the thread without the standard library, whose threads first map a stack for signal
 /// handlers, and panic in sight of the program if they get none. Returns the error number, or 0.
 fn start_thread(word: &'static AtomicU32) -> i32 {
-    // SAFETY: all zero bytes are a place for attributes to be filled in.
+    // SAFETY: invariant 1.
     let mut attributes: libc::pthread_attr_t = unsafe { core::mem::zeroed() };
-    // SAFETY: as above.
+    // SAFETY: invariant 2: a local.
     match unsafe { libc::pthread_attr_init(&raw mut attributes) } {
         0 => {}
         error => return error,
     }
     let detached = libc::PTHREAD_CREATE_DETACHED;
-    // SAFETY: the attributes are initialised.
+    // SAFETY: invariant 2: the attributes are initialised.
     unsafe { libc::pthread_attr_setdetachstate(&raw mut attributes, detached) };
-    // SAFETY: as above.
+    // SAFETY: invariant 2: as above.
     unsafe { libc::pthread_attr_setstacksize(&raw mut attributes, STACK_BYTES) };
     let mut thread: libc::pthread_t = 0;
     let argument = ptr::from_ref(word).cast_mut().cast();
-    // SAFETY: attributes and thread are ours; the argument lives for ever.
+    // SAFETY: invariants 2 and 3: attributes and thread are locals; the argument lives for ever.
     let created =
         unsafe { libc::pthread_create(&raw mut thread, &raw const attributes, helper, argument) };
-    // SAFETY: the attributes are initialised.
+    // SAFETY: invariant 2: initialised, and not used again.
     unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
     created
 }
 
 extern "C" fn helper(word: *mut c_void) -> *mut c_void {
-    // SAFETY: the kernel copies the name.
+    // SAFETY: invariant 4: the name of this thread; the kernel copies it.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"ringmark".as_ptr()) };
-    // SAFETY: `start_thread` handed over a reference that lives for ever.
+    // SAFETY: invariant 3: `start_thread` handed over a reference that lives for ever.
     let word = unsafe { word.cast::<AtomicU32>().as_ref() };
     if let Some(core) = word.and_then(session_to_serve) {
         if core.options.guard {
@@ -124,13 +133,13 @@ fn session_to_serve(word: &AtomicU32) -> Option<&'static Core> {
 }
 
 fn block_signals() -> libc::sigset_t {
-    // SAFETY: all zero bytes are a valid signal set to be filled in.
+    // SAFETY: invariant 1.
     let mut all: libc::sigset_t = unsafe { core::mem::zeroed() };
-    // SAFETY: as above.
+    // SAFETY: invariant 1.
     let mut old: libc::sigset_t = unsafe { core::mem::zeroed() };
-    // SAFETY: `all` is a signal set of ours.
+    // SAFETY: invariant 2: a local.
     unsafe { libc::sigfillset(&raw mut all) };
-    // SAFETY: both sets are ours.
+    // SAFETY: invariants 2 and 4: both sets are locals; the mask is this thread's.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old) };
     old
 }
@@ -138,16 +147,16 @@ fn block_signals() -> libc::sigset_t {
 /// A fault whose signal is blocked ends the process, whatever handler there is: this thread touches
 /// the file, too, and needs the guard.
 fn let_faults_through() {
-    // SAFETY: all zero bytes are a valid, empty signal set.
+    // SAFETY: invariant 1.
     let mut faults: libc::sigset_t = unsafe { core::mem::zeroed() };
-    // SAFETY: the set is ours.
+    // SAFETY: invariant 2: a local.
     unsafe { libc::sigaddset(&raw mut faults, libc::SIGBUS) };
-    // SAFETY: as above; what was blocked before is of no interest.
+    // SAFETY: invariants 2 and 4; what was blocked before is of no interest.
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const faults, ptr::null_mut()) };
 }
 
 fn restore_signals(old: &libc::sigset_t) {
-    // SAFETY: `old` came from `block_signals`.
+    // SAFETY: invariants 2 and 4: `old` came from `block_signals`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, ptr::from_ref(old), ptr::null_mut()) };
 }
 
@@ -163,7 +172,7 @@ pub fn working() {
 /// A batch thread is never run in place of the thread that woke it.
 fn stay_behind() {
     let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: changes the calling thread's own policy; without permission nothing changes.
+    // SAFETY: invariant 4: its policy; without permission nothing changes.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
 }
 
@@ -238,24 +247,21 @@ fn end_as(status: i32) {
     let signal = status & 0x7F;
     if signal != 0 {
         let own = std::process::id() as libc::pid_t;
-        // SAFETY: what the process would have died of without us.
+        // SAFETY: invariant 5: by the signal that ended the first thread.
         unsafe { libc::kill(own, signal) };
     }
     if status != 0 {
-        // SAFETY: ends this thread, the last one, which holds nothing.
+        // SAFETY: invariant 5: this thread is the last one and holds nothing.
         unsafe { libc::syscall(libc::SYS_exit, status >> 8) };
     }
 }
 
 /// Carries out a request.
 fn answer(core: &Core, request: &str) -> Answer {
-    let mut words = request.split_whitespace();
-    let result = match words.next() {
-        Some("ping") => Ok("pong".to_owned()),
-        Some("filter") => set_filter(core, words.next().unwrap_or("")),
-        Some("enable") => set_pattern(core, true, words),
-        Some("disable") => set_pattern(core, false, words),
-        other => answer_of_library(other.unwrap_or(""), request),
+    let result = match SessionRequest::parse(request) {
+        Ok(Some(known)) => do_request(core, known).map(|answer| answer.to_string()),
+        Ok(None) => answer_of_library(request),
+        Err(wrong) => Err(wrong.to_string()),
     };
     match result {
         Ok(text) => Answer { status: 0, text },
@@ -264,53 +270,42 @@ fn answer(core: &Core, request: &str) -> Answer {
 }
 
 /// Passes a request to the library that answers such requests.
-fn answer_of_library(word: &str, request: &str) -> Result<String, String> {
+fn answer_of_library(request: &str) -> Result<String, String> {
+    let word = request.split_whitespace().next().unwrap_or_default();
     let answer =
         registry::who_answers(word).ok_or_else(|| format!("{UNKNOWN_REQUEST} {word:?}"))?;
     answer(request)
 }
 
-fn set_filter(core: &Core, text: &str) -> Result<String, String> {
+fn do_request(core: &Core, request: SessionRequest<'_>) -> Result<SessionAnswer<'static>, String> {
+    match request {
+        SessionRequest::Ping => Ok(SessionAnswer::Pong),
+        SessionRequest::Filter(directives) => set_filter(core, directives),
+        SessionRequest::Switch(switch, types) => Ok(set_pattern(core, switch, types)),
+    }
+}
+
+fn set_filter(core: &Core, text: &str) -> Result<SessionAnswer<'static>, String> {
     let wrong = |found: &str| format!("filter: found {found:?}, expected LEVEL or TARGET=LEVEL");
     let directives = Directives::parse(text).map_err(|error| wrong(&error.found))?;
     let on = registry::apply_directives(core, directives);
     registry::tell();
-    Ok(format!("enabled={on}"))
+    Ok(SessionAnswer::Enabled(on as u64))
 }
 
-fn set_pattern<'a>(
-    core: &Core,
-    on: bool,
-    mut words: impl Iterator<Item = &'a str>,
-) -> Result<String, String> {
-    let name = words.next().ok_or("a pattern is missing")?.to_owned();
-    let mut pattern = Pattern {
-        on,
-        name,
-        level: None,
-        category: None,
+fn set_pattern(core: &Core, switch: Switch, types: TypePattern<'_>) -> SessionAnswer<'static> {
+    let pattern = Pattern {
+        on: switch == Switch::Enable,
+        name: types.name.to_owned(),
+        level: types.level,
+        category: types.category.map(str::to_owned),
     };
-    for word in words {
-        match word.split_once('=') {
-            Some(("level", level)) => pattern.level = Some(parse_level(level)?),
-            Some(("category", category)) => pattern.category = Some(category.to_owned()),
-            _ => return Err(format!("unknown option {word:?}")),
-        }
-    }
-    let name = pattern.name.clone();
     let matched = registry::apply_pattern(core, pattern);
     registry::tell();
-    if matched == 0 {
-        return Ok(format!("matched=0 closest={}", closest(&name).join(",")));
+    match matched {
+        0 => SessionAnswer::NoneMatches(closest(types.name)),
+        matched => SessionAnswer::Matched(matched as u64),
     }
-    Ok(format!("matched={matched}"))
-}
-
-fn parse_level(text: &str) -> Result<Level, String> {
-    let found = Level::ALL.iter().find(|level| level.name() == text);
-    found
-        .copied()
-        .ok_or_else(|| format!("level: found {text:?}, expected error, warn, info, debug or trace"))
 }
 
 /// Up to three names that share the longest beginning with `pattern`.

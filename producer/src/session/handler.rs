@@ -5,6 +5,13 @@
 //! (sigaction(2), sigreturn(2)), and while it runs its signal is blocked, unless its action says
 //! `SA_NODEFER`. The false positive: code that leaves such an address on its stack while the signal
 //! is blocked for another reason.
+//!
+//! # Invariants
+//!
+//! 1. The system calls here ask and change nothing: without a new value the kernel only writes what
+//!    is set now into the local that it is given, of the size that it is told.
+//! 2. The words that are read lie between an address in a frame of the calling thread and the end
+//!    of its stack: they are aligned and mapped, and no other thread writes them.
 
 use ringmark_ring::raw;
 use rustix::fs::{Mode, OFlags};
@@ -63,7 +70,7 @@ fn blocked_signals() -> u64 {
     let mut set = 0_u64;
     let bytes = size_of::<u64>() as u64;
     let arguments = [libc::SIG_BLOCK as u64, 0, &raw mut set as u64, bytes];
-    // SAFETY: changes nothing; the kernel writes one word to the place it is given.
+    // SAFETY: invariant 1: one word.
     let _ = unsafe { raw::syscall(libc::SYS_rt_sigprocmask, arguments) };
     set
 }
@@ -77,7 +84,7 @@ fn action(signal: i32) -> Option<Action> {
     };
     let bytes = size_of::<u64>() as u64;
     let arguments = [signal as u64, 0, &raw mut action as u64, bytes];
-    // SAFETY: changes nothing; the kernel writes one action to the place it is given.
+    // SAFETY: invariant 1: one action.
     let done = unsafe { raw::syscall(libc::SYS_rt_sigaction, arguments) };
     (done == 0).then_some(action)
 }
@@ -90,7 +97,7 @@ fn stack_holds(wanted: &[usize; RESTORERS_MAX], start: *const usize) -> bool {
     };
     let words = ((end - start.addr()) / size_of::<usize>()).min(WORDS_MAX);
     (0..words).map(|n| start.wrapping_add(n)).any(|place| {
-        // SAFETY: an aligned word of this thread's stack, which is mapped up to `end`.
+        // SAFETY: invariant 2.
         let word = unsafe { place.read_volatile() };
         word != 0 && wanted.contains(&word)
     })

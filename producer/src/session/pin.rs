@@ -1,5 +1,15 @@
 //! Keeps the object that holds this code mapped: a host may close the plugin whose session it is,
 //! while the helper thread, the hooks of fork, of exit and of ending threads lead here.
+//!
+//! # Invariants
+//!
+//! 1. The linker or the loader puts an address into the table of addresses (GOT): that of the
+//!    function of this name, which has the type that C declares for it, or 0.
+//! 2. The loader writes an object's address and name into the [`libc::Dl_info`] that it is given.
+//!    The name is its own text, there as long as the object, which is the program or holds this
+//!    code.
+//! 3. The kernel writes the auxiliary vector before the process starts, and no code changes it.
+//! 4. The GNU C library that the program needs stays open as long as the program.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
@@ -14,7 +24,7 @@ type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
 macro_rules! of_loader {
     ($name:literal) => {{
         let address: usize;
-        // SAFETY: reads the address of a symbol, which the linker or the loader put there.
+        // SAFETY: invariant 1: reads an address, changes nothing.
         unsafe {
             core::arch::asm!(
                 concat!(".weak ", $name),
@@ -37,7 +47,7 @@ pub(crate) fn is_in_program() -> bool {
     let Some(find) = of_loader!("dladdr") else {
         return true;
     };
-    // SAFETY: the function of this name has this type.
+    // SAFETY: invariant 1.
     let find = unsafe { transmute::<usize, FindObject>(find) };
     let own = object_of(find, is_in_program as *const () as *const c_void);
     own.is_some_and(|own| program(find).is_some_and(|program| program.0 == own.0))
@@ -45,7 +55,7 @@ pub(crate) fn is_in_program() -> bool {
 
 /// The object of the program itself.
 fn program(find: FindObject) -> Option<(usize, &'static CStr)> {
-    // SAFETY: reads the auxiliary vector, which the kernel wrote at the process's start.
+    // SAFETY: invariant 3.
     let entry = unsafe { libc::getauxval(libc::AT_ENTRY) };
     object_of(find, ptr::without_provenance(entry as usize))
 }
@@ -54,17 +64,17 @@ fn program(find: FindObject) -> Option<(usize, &'static CStr)> {
 /// this is a static program, or its C library is another one.
 pub(super) fn of_glibc(name: &CStr) -> Option<usize> {
     let (open, symbol) = (of_loader!("dlopen")?, of_loader!("dlsym")?);
-    // SAFETY: the function of this name has this type.
+    // SAFETY: invariant 1.
     let open = unsafe { transmute::<usize, Open>(open) };
-    // SAFETY: as above.
+    // SAFETY: invariant 1.
     let symbol = unsafe { transmute::<usize, FindSymbol>(symbol) };
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
-    // SAFETY: a name; nothing is loaded.
+    // SAFETY: invariant 1; nothing is loaded.
     let library = unsafe { open(c"libc.so.6".as_ptr(), flags) };
     if library.is_null() {
         return None;
     }
-    // SAFETY: a library that is open, and stays so, as the program needs it.
+    // SAFETY: invariants 1 and 4.
     let address = unsafe { symbol(library, name.as_ptr()) };
     (!address.is_null()).then(|| address.addr())
 }
@@ -79,16 +89,16 @@ pub(crate) fn keep_mapped(address: *const c_void) {
     let (Some(find), Some(open)) = (of_loader!("dladdr"), of_loader!("dlopen")) else {
         return;
     };
-    // SAFETY: the function of this name has this type.
+    // SAFETY: invariant 1.
     let find = unsafe { transmute::<usize, FindObject>(find) };
-    // SAFETY: as above.
+    // SAFETY: invariant 1.
     let open = unsafe { transmute::<usize, Open>(open) };
     let Some((base, name)) = object_of(find, address) else {
         return;
     };
     if program(find).is_none_or(|program| program.0 != base) {
         let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-        // SAFETY: a name that the loader gave; nothing is loaded.
+        // SAFETY: invariant 2: a name that the loader gave; nothing is loaded.
         let _ = unsafe { open(name.as_ptr(), flags) };
     }
 }
@@ -96,14 +106,14 @@ pub(crate) fn keep_mapped(address: *const c_void) {
 /// Where the object begins in which this address lies, and its name.
 fn object_of(find: FindObject, address: *const c_void) -> Option<(usize, &'static CStr)> {
     let mut about = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: writes to the place that it is given.
+    // SAFETY: invariant 2: writes to the local that it is given.
     let found = unsafe { find(address, about.as_mut_ptr()) };
-    // SAFETY: all zeros are a valid one.
+    // SAFETY: invariant 2: filled in, or all zeros, which are a value of it.
     let about = unsafe { about.assume_init() };
     if found == 0 || about.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: the loader's own text, which is there as long as the object that asks for it.
+    // SAFETY: invariant 2: the loader's own text.
     let name = unsafe { CStr::from_ptr(about.dli_fname) };
     Some((about.dli_fbase.addr(), name))
 }

@@ -1,5 +1,16 @@
 //! Thread exit, process exit, fork: what the operating system tells the session. What lies above is
 //! called through [`Hooks`], which it hands in.
+//!
+//! # Invariants
+//!
+//! 1. A hook that the system is given is a function of this object, which `pin` keeps mapped until
+//!    the process ends.
+//! 2. The value of the key in `EXIT_KEY` is null, or a `&'static Writer` that `seal_at_thread_exit`
+//!    stored.
+//! 3. What a call writes fits into the local that it is given.
+//! 4. The words of a ring file are reached through atomics only, by this process at the same
+//!    address for ever: other memory may take the place of the mapping.
+//! 5. A thread's place for its `errno` is there as long as the thread, and only the thread uses it.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -76,7 +87,7 @@ pub(super) fn install_fork_hooks(hooks: &'static Hooks) {
     HOOKS.publish(hooks);
     // Everything that leads here from outside, such as threads and hooks, comes after this.
     pin::own_object();
-    // SAFETY: the handlers are functions of this program and live as long as it does.
+    // SAFETY: invariant 1.
     unsafe {
         libc::pthread_atfork(
             Some(before_fork),
@@ -94,7 +105,7 @@ pub(super) fn install_exit_hooks() {
         return;
     }
     let mut key = 0;
-    // SAFETY: `key` is a place for the new key; the destructor is a function of this program.
+    // SAFETY: invariants 1 and 3: `key` is a local.
     if unsafe { libc::pthread_key_create(&raw mut key, Some(on_thread_exit)) } == 0 {
         EXIT_KEY.store(key + 1, Relaxed);
     }
@@ -104,13 +115,13 @@ pub(super) fn install_exit_hooks() {
 /// Arranges for `writer`, and every ring that joins it, to be sealed when this thread ends.
 pub(super) fn seal_at_thread_exit(writer: &'static Writer) {
     if let Some(key) = EXIT_KEY.load(Relaxed).checked_sub(1) {
-        // SAFETY: the key was created; the value is only given back to `on_thread_exit`.
+        // SAFETY: invariant 2: the key was created.
         unsafe { libc::pthread_setspecific(key, ptr::from_ref(writer).cast()) };
     }
 }
 
 unsafe extern "C" fn on_thread_exit(value: *mut c_void) {
-    // SAFETY: the value was set from a `&'static Writer`.
+    // SAFETY: invariant 2.
     let Some(writer) = (unsafe { value.cast::<Writer>().as_ref() }) else {
         return;
     };
@@ -175,8 +186,8 @@ fn let_go_of_rings(parent: &Core) {
     let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let start = words.as_ptr().cast_mut().cast();
-    // SAFETY: replaces exactly our own mapping, which is reached only through atomics, by as much
-    // other memory. Where that fails, the parent's stays.
+    // SAFETY: invariant 4: replaces exactly our own mapping by as much other memory. Where that
+    // fails, the parent's stays.
     unsafe { libc::mmap(start, size_of_val(words), protection, flags, -1, 0) };
 }
 
@@ -252,18 +263,18 @@ pub(super) struct KeptErrno(libc::c_int);
 
 impl KeptErrno {
     pub(super) fn new() -> Self {
-        // SAFETY: takes nothing, changes nothing.
+        // SAFETY: invariant 5: takes nothing, changes nothing.
         let place = unsafe { libc::__errno_location() };
-        // SAFETY: a thread's place for its `errno` is always there.
+        // SAFETY: invariant 5.
         Self(unsafe { place.read() })
     }
 }
 
 impl Drop for KeptErrno {
     fn drop(&mut self) {
-        // SAFETY: takes nothing, changes nothing.
+        // SAFETY: invariant 5: takes nothing, changes nothing.
         let place = unsafe { libc::__errno_location() };
-        // SAFETY: as above.
+        // SAFETY: invariant 5.
         unsafe { place.write(self.0) };
     }
 }
@@ -283,8 +294,8 @@ pub(super) fn own_thread() -> (u32, [u8; 16]) {
     let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let mut name = [0_u8; 16];
     let arguments = [libc::PR_GET_NAME as u64, name.as_mut_ptr() as u64, 0, 0];
-    // SAFETY: PR_GET_NAME writes at most 16 bytes to the place it is given. Where a filter forbids
-    // it the thread has no name.
+    // SAFETY: invariant 3: PR_GET_NAME writes at most 16 bytes. Where a filter forbids it the
+    // thread has no name.
     let _ = unsafe { raw::syscall(libc::SYS_prctl, arguments) };
     (tid, name)
 }

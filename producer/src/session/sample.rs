@@ -150,7 +150,7 @@ fn private_writer(core: &Core) -> Option<Box<Writer>> {
         thread_name: [0; 16],
     };
     let writer = Box::new(Writer::new());
-    // SAFETY: no other thread knows the slot and the writer.
+    // SAFETY: invariant 8 of the writer: no other thread knows the slot and the writer.
     unsafe { writer.attach(ring, core.clock as u32) };
     Some(writer)
 }

@@ -1,5 +1,11 @@
 //! The pool of warm rings: allocated and touched ahead, they wait for threads. A thread that takes one
 //! asks for more, the helper thread makes them.
+//!
+//! # Invariants
+//!
+//! 1. The futex word of a mailbox is the low half of its request number: the first half of a
+//!    little-endian `u64`, which is aligned to 8, mapped as long as the mailbox, and only reached
+//!    through atomics.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -30,7 +36,7 @@ pub(super) fn was_used() -> bool {
 /// The low half of the request number: what asker and helper wait on.
 pub(super) fn futex_half<'m>(mailbox: &Mailbox<'m>) -> &'m AtomicU32 {
     let word: *const core::sync::atomic::AtomicU64 = mailbox.futex_word();
-    // SAFETY: the low half of a little-endian u64, aligned to 8, alive as long as the mapping.
+    // SAFETY: invariant 1.
     unsafe { &*word.cast() }
 }
 

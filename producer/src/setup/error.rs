@@ -23,6 +23,7 @@ pub(crate) const FREE_SPACE: &str = "a quarter of the filesystem's free space";
 /// assert!(matches!(&error, StartError::Filter { found } if found == "http=loud"));
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StartError {
     /// An option cannot be used.
     Option(OptionError),

@@ -285,18 +285,11 @@ impl Options {
 }
 
 fn parse_mode(value: &str) -> Result<Mode, OptionError> {
-    match value {
-        // `lossless` is the name of this mode in settings written for earlier versions.
-        "discard" | "lossless" => Ok(Mode::Discard),
-        "overwrite" => Ok(Mode::Overwrite),
-        _ => Err(wrong("mode", value, "discard or overwrite")),
-    }
+    Mode::parse(value).ok_or_else(|| wrong("mode", value, "discard or overwrite"))
 }
 
 fn parse_clock(value: &str) -> Result<Clock, OptionError> {
-    let all = [Clock::Tsc, Clock::Monotonic, Clock::Coarse, Clock::None];
-    let found = all.into_iter().find(|clock| clock.name() == value);
-    found.ok_or_else(|| wrong("clock", value, "tsc, monotonic, coarse or none"))
+    Clock::parse(value).ok_or_else(|| wrong("clock", value, "tsc, monotonic, coarse or none"))
 }
 
 fn parse_keep(value: &str) -> Result<Keep, OptionError> {

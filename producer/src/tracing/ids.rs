@@ -3,6 +3,10 @@
 //! An id says where its span's cell is. Cells lie in regions; a thread owns one region at a time
 //! and only it gives out the region's cells, so that taking one is a plain store. Any thread may
 //! count handles of any span, and gives the cell back by counting to 0.
+//!
+//! # Invariants
+//!
+//! 1. A cell's `metadata` is null, or stored by `take` from a `&'static Metadata`.
 
 use core::cell::Cell;
 use core::ptr;
@@ -173,7 +177,7 @@ fn cell(id: u64) -> Option<&'static SpanCell> {
 /// What a span of this module is. `None`: it is not from here, or shared.
 pub(super) fn metadata(id: u64) -> Option<&'static Metadata<'static>> {
     let metadata = cell(id)?.metadata.load(Relaxed);
-    // SAFETY: null, or stored by `take` from a reference that lives for ever.
+    // SAFETY: invariant 1.
     unsafe { metadata.as_ref() }
 }
 

@@ -1,5 +1,10 @@
 //! The values of one event, gathered on the stack: nothing is reserved while a `Debug`
 //! implementation of the program runs.
+//!
+//! # Invariants
+//!
+//! 1. The first `count` of the words were written.
+//! 2. The first `used` of the bytes for texts were written.
 
 use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
@@ -47,7 +52,7 @@ impl Values {
     #[inline(always)]
     pub(super) fn words(&self) -> &[u64] {
         let written = &self.words[..self.count];
-        // SAFETY: `count` words were written; MaybeUninit<u64> has the layout of u64.
+        // SAFETY: invariant 1, and MaybeUninit<u64> has the layout of u64.
         unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 
@@ -66,7 +71,7 @@ impl Values {
     #[inline(always)]
     pub(super) fn texts(&self) -> &[u8] {
         let written = &self.texts.bytes[..self.texts.used];
-        // SAFETY: `used` bytes were written; MaybeUninit<u8> has the layout of u8.
+        // SAFETY: invariant 2, and MaybeUninit<u8> has the layout of u8.
         unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 

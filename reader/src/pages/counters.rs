@@ -25,6 +25,16 @@ pub enum Finality {
     Final,
 }
 
+impl Finality {
+    /// Final counters where this holds, else interim ones.
+    pub(crate) const fn final_if(is_final: bool) -> Self {
+        match is_final {
+            true => Self::Final,
+            false => Self::Interim,
+        }
+    }
+}
+
 /// Content of a COUNTERS block.
 pub(crate) fn content(session: &Session, slots: &[SlotCounters], finality: Finality) -> Vec<u8> {
     let slots = &slots[..slots.len().min(SLOTS_MAX)];

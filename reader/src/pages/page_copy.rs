@@ -4,6 +4,7 @@
 //! it reuses any page. The functions of [`ringmark_ring::observe`] check the page's number before
 //! and after the copy; what changed is reported as not there.
 
+use ringmark_format::block::PageState;
 use ringmark_format::codec::{crc32, write};
 use ringmark_format::page::PageHeader;
 use ringmark_format::{PageNumber, RingId, Uuid};
@@ -70,13 +71,6 @@ pub(crate) enum Copying {
     Whole,
     /// Record by record, up to the first one that is not committed.
     Walked,
-}
-
-/// Whether a page will get more records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PageState {
-    Sealed,
-    Open,
 }
 
 /// Copies one page to the batch's page place.
@@ -160,7 +154,6 @@ pub(crate) fn push_page(
     let geometry = visit.there.geometry;
     let ring = page_header(batch, geometry).map_or(0, |header| header.ring_id);
     let (ring, number) = (RingId(ring), PageNumber(number));
-    let sealed = state == PageState::Sealed;
-    let header = write::page_header(visit.session, ring, number, 0, geometry.page_bytes, sealed);
+    let header = write::page_header(visit.session, ring, number, 0, geometry.page_bytes, state);
     batch.finish_page(header, copied.words);
 }

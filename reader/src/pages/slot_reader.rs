@@ -4,14 +4,15 @@
 //! look, and everything computed from it is bounded by geometry that was validated.
 
 use ringmark_format::PageNumber;
+use ringmark_format::block::PageState;
 use ringmark_format::slot::state;
 use ringmark_ring::observe::header;
 use ringmark_ring::{RingFile, SlotGeometry, SlotView};
 
 use crate::pages::batch::Batch;
 use crate::pages::page_copy::{
-    Copying, NotTaken, PageState, SlotPages, Visit, Walk, copy_page, events_through, is_as_walked,
-    page_sum, page_words, push_page,
+    Copying, NotTaken, SlotPages, Visit, Walk, copy_page, events_through, is_as_walked, page_sum,
+    page_words, push_page,
 };
 use crate::pages::positions::SlotPosition;
 use crate::pages::slot_progress::SlotProgress;

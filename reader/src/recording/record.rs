@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::counters::LastCounters;
-use crate::pages::drain::SessionDrain;
+use crate::pages::drain::{Finality, SessionDrain};
 use crate::recording::dump::Dump;
 use crate::sessions::leases::Gone;
 use crate::sessions::lifetime::Lifetime;
@@ -258,7 +258,7 @@ impl Recorder {
         if !self.full {
             self.pass(index)?;
         }
-        self.end_session(index, ended)
+        self.end_session(index, Finality::final_if(ended))
     }
 
     /// Figures now.
@@ -353,7 +353,7 @@ impl Recorder {
         let ended = self.has_ended(index);
         let pages = self.pass(index)?;
         if ended && !self.full && self.is_quiet(index, pages) {
-            self.end_session(index, true)?;
+            self.end_session(index, Finality::Final)?;
         }
         Ok(())
     }

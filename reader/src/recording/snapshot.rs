@@ -61,10 +61,7 @@ pub fn snapshot(
         }
         figures.pages += batch.pages();
     }
-    let finality = match ended && drain.is_drained() {
-        true => Finality::Final,
-        false => Finality::Interim,
-    };
+    let finality = Finality::final_if(ended && drain.is_drained());
     dump.add_counters(uuid, &drain.counters(finality, None)?)?;
     figures.pages_skipped = drain.pages_skipped();
     figures.lost = drain.lost();

@@ -1,6 +1,6 @@
 //! Positions of what is sent to a collector: in rings, and in files that wait on disk.
 
-use ringmark_format::block::{SEALED, kind};
+use ringmark_format::block::{PageState, kind};
 use ringmark_format::block_at::BlockAt;
 use ringmark_format::page::PageHeader;
 use zerocopy::FromBytes;
@@ -24,7 +24,8 @@ pub(super) struct SlotPage {
 /// The sealed page that a block holds; `None`: it holds an open page or no page.
 pub(super) fn page_of(block: &BlockAt<'_>) -> Option<SlotPage> {
     let header = &block.header;
-    let is_sealed = header.kind == kind::PAGE && header.flags & SEALED != 0;
+    let is_sealed =
+        header.kind == kind::PAGE && PageState::of_flags(header.flags) == PageState::Sealed;
     let (page, _) = PageHeader::read_from_prefix(block.stored()).ok()?;
     is_sealed.then_some(SlotPage {
         slot: page.slot,

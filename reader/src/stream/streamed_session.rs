@@ -248,10 +248,7 @@ impl StreamedSession {
         if let Some(mapped) = self.mapped.as_mut().filter(|_| passed.done) {
             let ended = mapped.drain.session().ended();
             mapped.drained = ended && mapped.drain.is_drained();
-            let finality = match mapped.drained {
-                true => Finality::Final,
-                false => Finality::Interim,
-            };
+            let finality = Finality::final_if(mapped.drained);
             let content = mapped.drain.counters(finality, None)?;
             out.send_counters(self.uuid, &content)?;
             out.note_sent(self.uuid, Release::pages(mapped.drain.taken()));

@@ -7,23 +7,22 @@
 //! answer.
 
 mod dialer;
+mod disk;
 mod exchange;
 mod finish;
+mod link;
+mod schedule;
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-
-use ringmark_format::Uuid;
+use std::time::Duration;
 
 use super::address::Address;
-use super::connection::{Connection, Introduction};
+use super::connection::Introduction;
 use super::credentials::Credentials;
 use super::in_flight::InFlight;
-use super::spill::{self, Spill, SpillDirectory, SpillOptions};
+use super::spill::{Spill, SpillOptions};
 use super::status::{self, StreamStatus};
-use super::streamed_session::{Spilled, Stage, StreamedSession};
+use super::streamed_session::{Stage, StreamedSession};
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::recording::dump::Codec;
@@ -33,11 +32,10 @@ use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::Session;
 use crate::sessions::uuid_owners::UuidOwners;
 use dialer::Dialer;
+use disk::Disk;
+use link::CollectorLink;
+use schedule::{SCAN_EVERY, Scan, Schedule};
 
-/// How often the streamer looks for new sessions.
-const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often the status of each session's stream is written.
-const STATUS_EVERY: Duration = Duration::from_secs(1);
 /// How long to wait for a collector that gave too little credit.
 const STALLED_WAIT: Duration = Duration::from_millis(2);
 
@@ -106,16 +104,8 @@ pub struct Streamer {
     open_ended: bool,
     owners: UuidOwners,
     sessions: Vec<StreamedSession>,
-    spill: Option<Arc<SpillDirectory>>,
-    /// What an earlier process left on disk, of sessions that were not found yet.
-    left_on_disk: HashMap<Uuid, Spill>,
-    /// The notice about a full spill was made.
-    is_spill_full: bool,
-    dialer: Dialer,
-    connection: Option<Connection>,
-    away_since: Instant,
-    /// The collector gave too little credit in the last round.
-    stalled: bool,
+    disk: Disk,
+    link: CollectorLink,
     in_flight: InFlight,
     batch: Batch,
     /// Buffer for packed pages.
@@ -124,13 +114,9 @@ pub struct Streamer {
     /// Figures of the sessions and connections that have ended.
     done: StreamFigures,
     notices: Vec<String>,
-    scanned_at: Option<Instant>,
-    status_at: Option<Instant>,
-    counted_at: Instant,
+    schedule: Schedule,
     /// The end was requested.
     leaving: bool,
-    /// When the collector announced that it will close.
-    parting: Option<Instant>,
 }
 
 impl Streamer {
@@ -143,42 +129,28 @@ impl Streamer {
     pub fn new(options: StreamOptions) -> Result<Self, ReaderError> {
         let mut finder = Finder::new(options.selection.clone());
         let first = finder.first()?;
-        let opened = options.spill.clone().map(spill::open).transpose()?;
-        let (spill, left_on_disk) = match opened {
-            Some(opened) => (Some(opened.directory), opened.sessions),
-            None => (None, HashMap::new()),
-        };
-        let notices = spill.as_ref().map_or_else(Vec::new, |s| s.notices.clone());
-        let now = Instant::now();
+        let disk = Disk::open(options.spill.clone())?;
         let mut streamer = Self {
             open_ended: options.selection.is_open_ended(),
-            dialer: Dialer::new(
+            link: CollectorLink::new(Dialer::new(
                 options.to.clone(),
                 options.introduction.clone(),
                 options.credentials.clone(),
                 options.retry,
-            ),
+            )),
             finder,
             owners: UuidOwners::default(),
             sessions: Vec::new(),
-            spill,
-            left_on_disk,
-            is_spill_full: false,
+            notices: disk.notices(),
+            disk,
             options,
-            connection: None,
-            away_since: now,
-            stalled: false,
             in_flight: InFlight::default(),
             batch: Batch::new(),
             scratch: Vec::new(),
             pace: Pace::new(),
             done: StreamFigures::default(),
-            notices,
-            scanned_at: None,
-            status_at: None,
-            counted_at: now,
+            schedule: Schedule::new(),
             leaving: false,
-            parting: None,
         };
         first
             .into_iter()
@@ -216,17 +188,14 @@ impl Streamer {
     pub fn figures(&self) -> StreamFigures {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let drains = || self.sessions.iter().filter_map(StreamedSession::drain);
-        let (sent, durable) = self
-            .connection
-            .as_ref()
-            .map_or((0, 0), |c| (c.sent(), c.durable()));
+        let (sent, durable) = (self.link.sent(), self.link.durable());
         let gone = self.finder.gone();
         let lags = self.sessions.iter().map(|session| self.lag(session));
         StreamFigures {
-            connected: self.connection.is_some(),
+            connected: self.link.connection.is_some(),
             sent: self.done.sent + sent,
             in_flight: sent - durable,
-            spilled: self.spill.as_ref().map_or(0, |spill| spill.used()),
+            spilled: self.disk.used(),
             lag: lags.max().unwrap_or_default(),
             sessions_open: self.sessions.len(),
             sessions_left_out: self.finder.left_out(),
@@ -243,15 +212,9 @@ impl Streamer {
     /// How long the oldest page of a session that is not durable has waited.
     fn lag(&self, session: &StreamedSession) -> Duration {
         let spilled = session.spill.as_ref().map_or(Duration::ZERO, Spill::age);
-        let away = self.away().unwrap_or_default();
+        let away = self.link.away().unwrap_or_default();
         let in_flight = self.in_flight.age(session.uuid);
         in_flight.max(spilled).max(away)
-    }
-
-    /// For how long there has been no collector; `None`: there is one.
-    fn away(&self) -> Option<Duration> {
-        let is_away = self.connection.is_none();
-        is_away.then(|| self.away_since.elapsed())
     }
 
     /// Notices for the user since the last call.
@@ -266,7 +229,7 @@ impl Streamer {
         if let Err(error) = self.exchange() {
             self.hang_up(&error);
         }
-        if let Some(away) = self.away() {
+        if let Some(away) = self.link.away() {
             let mut index = 0;
             while index < self.sessions.len() {
                 index += usize::from(self.spill_pages(index, Some(away)));
@@ -275,17 +238,16 @@ impl Streamer {
     }
 
     fn write_status(&mut self) {
-        if self.status_at.is_some_and(|at| at.elapsed() < STATUS_EVERY) {
+        if !self.schedule.is_status_due() {
             return;
         }
-        self.status_at = Some(Instant::now());
         for session in &self.sessions {
             let Some(drain) = session.drain() else {
                 continue;
             };
             let status = StreamStatus {
                 to: self.options.to.to_string(),
-                connected: self.connection.is_some(),
+                connected: self.link.connection.is_some(),
                 in_flight: self.in_flight.bytes(session.uuid),
                 spilled: session.spill.as_ref().map_or(0, Spill::bytes),
                 lag_ms: self.lag(session).as_millis() as u64,
@@ -299,10 +261,10 @@ impl Streamer {
     /// Begins to stream the sessions that have appeared; the first time also those of which only
     /// the spill is left.
     fn scan(&mut self) {
-        if self.scanned_at.is_some_and(|at| at.elapsed() < SCAN_EVERY) {
+        let scan = self.schedule.scan();
+        if scan == Scan::NotYet {
             return;
         }
-        let is_first = self.scanned_at.replace(Instant::now()).is_none();
         let found = self.finder.look();
         self.notices
             .extend(found.errors.iter().map(ToString::to_string));
@@ -311,8 +273,8 @@ impl Streamer {
             .sessions
             .into_iter()
             .for_each(|session| self.follow(session));
-        if is_first {
-            let left = std::mem::take(&mut self.left_on_disk).into_iter();
+        if scan == Scan::First {
+            let left = self.disk.take_left().into_iter();
             let sessions = left.map(|(uuid, spill)| StreamedSession::on_disk(uuid, Some(spill)));
             self.sessions.extend(sessions);
         }
@@ -326,10 +288,8 @@ impl Streamer {
             self.finder.forget(session.path());
             return;
         }
-        let new = || Some(Spill::new(self.spill.clone()?, uuid));
-        let spill = self.left_on_disk.remove(&uuid).or_else(new);
-        let mut session = StreamedSession::new(session, spill);
-        if self.options.zero_copy && self.spill.is_none() {
+        let mut session = StreamedSession::new(session, self.disk.spill_of(uuid));
+        if self.options.zero_copy && !self.disk.is_there() {
             session.send_by_reference();
         }
         self.sessions.push(session);
@@ -346,7 +306,9 @@ impl Streamer {
                 if !spilled.is_full {
                     self.pace.saw(spilled.fullest);
                 }
-                self.notice_full_spill(&spilled);
+                let options = self.options.spill.as_ref();
+                self.notices
+                    .extend(self.disk.notice_if_full(options, &spilled));
                 true
             }
             Err(error) => {
@@ -354,24 +316,6 @@ impl Streamer {
                 false
             }
         }
-    }
-
-    /// Makes a notice of a full spill, and no other before it was half empty again.
-    fn notice_full_spill(&mut self, spilled: &Spilled) {
-        let (Some(spill), Some(options)) = (&self.spill, &self.options.spill) else {
-            return;
-        };
-        let was_full = self.is_spill_full && spill.used() > options.bytes_max / 2;
-        self.is_spill_full = was_full || spilled.is_full;
-        if was_full || !spilled.is_full {
-            return;
-        }
-        let why = match &spilled.error {
-            Some(error) => error.to_string(),
-            None => format!("{}: the spill is full", options.directory.display()),
-        };
-        let text = format!("{why}; pages stay in their rings, what these cannot hold is counted");
-        self.notices.push(text);
     }
 
     /// Drops a session whose ring file failed.
@@ -387,11 +331,11 @@ impl Streamer {
     fn wait(&mut self) {
         let streams = |s: &StreamedSession| matches!(s.stage, Stage::Streaming | Stage::Ending);
         let is_idle = !self.sessions.iter().any(streams);
-        if let Some(connection) = &self.connection
-            && (is_idle || self.stalled)
+        if let Some(connection) = &self.link.connection
+            && (is_idle || self.link.is_stalled)
         {
             // Only the collector can change anything.
-            let most = if self.stalled {
+            let most = if self.link.is_stalled {
                 STALLED_WAIT
             } else {
                 SCAN_EVERY

@@ -218,6 +218,8 @@ pub const OWNED: &[Owned<'_>] = &[
             "untraceable",
         ],
     ),
+    ("format-spec/src/session.rs", &["lossless"]),
+    ("format-spec/src/session_text.rs", &["\"ping\"", "\"pong\""]),
 ];
 
 /// Where one of them is spelled all the same.

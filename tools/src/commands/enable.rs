@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use ringmark_format::schema::Level;
+use ringmark_format::session_text::{SessionAnswer, SessionRequest, Switch, TypePattern};
 use ringmark_reader::{Access, Session, control, find};
 
 use crate::input::rings;
@@ -46,7 +47,7 @@ struct Request {
     pattern: String,
     /// Only this level and more important ones
     #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
-    level: Option<&'static str>,
+    level: Option<Level>,
     /// Only this category
     #[arg(long, value_name = "CATEGORY", value_parser = parse_pattern)]
     category: Option<String>,
@@ -65,61 +66,58 @@ fn parse_pattern(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn parse_level(text: &str) -> Result<&'static str, String> {
+fn parse_level(text: &str) -> Result<Level, String> {
     let lower = text.to_ascii_lowercase();
-    let found = Level::ALL
-        .iter()
-        .map(|level| level.name())
-        .find(|name| *name == lower);
-    found.ok_or_else(|| format!("found {text:?}, expected error, warn, info, debug or trace"))
+    let found = Level::ALL.iter().find(|level| level.name() == lower);
+    found
+        .copied()
+        .ok_or_else(|| format!("found {text:?}, expected error, warn, info, debug or trace"))
 }
 
 impl EnableArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.request.send("enable")
+        self.request.send(Switch::Enable)
     }
 }
 
 impl DisableArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        self.request.send("disable")
+        self.request.send(Switch::Disable)
     }
 }
 
 impl Request {
-    fn send(&self, verb: &str) -> anyhow::Result<Exit> {
+    fn send(&self, switch: Switch) -> anyhow::Result<Exit> {
         let found = find::by_pid(self.pid)?;
         let Some(place) = found.first() else {
             return Err(Failure::no_target(format!("pid {}: has no session", self.pid)).into());
         };
         let session = Session::open_found(place, Access::Control)?;
-        let answer = control::request(&session, &self.text(verb), ANSWER_WITHIN)?;
+        let request = SessionRequest::Switch(switch, self.types()).to_string();
+        let answer = control::request(&session, &request, ANSWER_WITHIN)?;
         let text = printable(&answer.text);
         if answer.status != 0 {
             return Err(Failure::no_target(format!("pid {}: {text}", self.pid)).into());
         }
-        let words = || answer.text.split_whitespace();
-        let matched = words().find_map(|word| word.strip_prefix("matched=")?.parse().ok());
-        let matched: u64 = matched.unwrap_or(0);
-        if matched == 0 {
+        let Some(SessionAnswer::Matched(matched)) = SessionAnswer::parse(&answer.text) else {
             return Err(self.nothing_matches());
-        }
+        };
         let mut out = Sink::direct();
-        let now = if verb == "enable" { "on" } else { "off" };
+        let now = match switch {
+            Switch::Enable => "on",
+            Switch::Disable => "off",
+        };
         writeln!(out, "{} {now}", counted(matched, "event type"))?;
         out.finish()?;
         Ok(Exit::FINE)
     }
 
-    fn text(&self, verb: &str) -> String {
-        let mut text = format!("{verb} {}", self.pattern);
-        if let Some(level) = self.level {
-            text.push_str(&format!(" level={level}"));
+    fn types(&self) -> TypePattern<'_> {
+        TypePattern {
+            name: &self.pattern,
+            level: self.level,
+            category: self.category.as_deref(),
         }
-        if let Some(category) = &self.category {
-            text.push_str(&format!(" category={category}"));
-        }
-        text
     }
 
     /// The error of a pattern without types. It stays in force for types that are registered later.

@@ -42,6 +42,7 @@ const NO_END: &str = "its calls can be traced, its end is not seen: it may jump 
                       asks who called it (dlopen, dlsym), so its return address stays";
 
 /// A function, with the reason if it cannot be traced.
+#[derive(Debug)]
 struct Row {
     /// `on`, `off` or `no`; empty in a file.
     state: &'static str,
@@ -74,13 +75,13 @@ impl Args {
             let wanted = selection.want(pattern, Syntax::Glob);
             wanted.map_err(|error| Failure::usage(error.to_string()))?;
         }
-        let (rows, others) = match (self.pid, &file) {
-            (Some(pid), _) => (
-                of_process(pid)?,
-                of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.1),
-            ),
+        let Listed { rows, others } = match (self.pid, &file) {
+            (Some(pid), _) => Listed {
+                rows: of_process(pid)?,
+                others: of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.others),
+            },
             (None, Some(file)) => of_file(file)?,
-            (None, None) => (Vec::new(), Vec::new()),
+            (None, None) => Listed::default(),
         };
         let wanted = |row: &&Row| selection.is_empty() || wants(&selection, row);
         let found: Vec<_> = rows.iter().filter(wanted).collect();
@@ -184,8 +185,16 @@ fn of_untraceable(one: &Untraceable<'_>, module: &str) -> Row {
     }
 }
 
-/// Rows of a file, and the names of its functions without a patch site.
-fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
+/// The functions of a process or of a file.
+#[derive(Debug, Default)]
+struct Listed {
+    /// Those with a patch site, and those that cannot be traced with their reason.
+    rows: Vec<Row>,
+    /// Names of those without a patch site.
+    others: Vec<String>,
+}
+
+fn of_file(path: &Path) -> Result<Listed, Failure> {
     let InFile {
         functions,
         refused,
@@ -214,7 +223,10 @@ fn of_file(path: &Path) -> Result<(Vec<Row>, Vec<String>), Failure> {
         ..row(r.address, &r.symbol)
     });
     let others = others.iter().map(|symbol| demangled(symbol).into_owned());
-    Ok((functions.chain(refused).collect(), others.collect()))
+    Ok(Listed {
+        rows: functions.chain(refused).collect(),
+        others: others.collect(),
+    })
 }
 
 fn list(rows: &[&Row]) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringmark_decoder::{Dump, Filter, Gathered, Stats, TypeCount};
+use ringmark_decoder::{Dump, Filter, ProfiledFunction, Stats, TypeCount};
 
 use crate::output::units::{count, duration, size};
 use crate::output::{Table, json, printable};
@@ -34,7 +34,7 @@ pub(crate) fn rows(dump: &Dump, filter: &Filter) -> Vec<EventRow> {
     let types = Stats::collect(events).types.into_iter();
     for of_type in types.filter(|of_type| {
         let ty = of_type.ty;
-        ty.function.is_none() && !Gathered::is_event(&ty.name, &ty.target)
+        ty.function.is_none() && !ProfiledFunction::is_event(&ty.name, &ty.target)
     }) {
         let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
         rows.entry(key).or_default().add(&of_type);

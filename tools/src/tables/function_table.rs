@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ringmark_decoder::{Dump, FunctionTimes, NoEnd, Output, Profile, Step};
+use ringmark_decoder::{CallCounts, CallTimes, Dump, FunctionTimes, NoEnd, Output, Profile, Step};
 
 use super::calls::{self, CallOptions};
 use crate::output::units::{count, counted, duration};
@@ -73,15 +73,15 @@ pub(crate) fn headings(any_without_end: bool, others: &[&'static str]) -> Vec<&'
 /// Cells of one function under these headings: numbers of calls, then times in ns if they are known.
 pub(crate) fn cells(
     any_without_end: bool,
-    (calls, no_end): (u64, u64),
-    times: Option<[u64; 6]>,
+    calls: CallCounts,
+    times: Option<CallTimes>,
 ) -> Vec<String> {
-    let mut cells = vec![count(calls)];
+    let mut cells = vec![count(calls.all)];
     if any_without_end {
-        cells.push(count(no_end));
+        cells.push(count(calls.without_end));
     }
     match times {
-        Some(times) => cells.extend(times.map(duration)),
+        Some(times) => cells.extend(times.columns().map(duration)),
         None => cells.extend([const { "-" }; 6].map(str::to_owned)),
     }
     cells
@@ -102,7 +102,7 @@ pub(crate) fn table(functions: &[FunctionTimes]) -> Table {
     );
     let mut table = Table::new(&headings);
     for f in functions {
-        let mut cells = cells(any_without_end, (f.calls, f.no_end), times_of(f));
+        let mut cells = cells(any_without_end, f.call_counts(), f.times());
         cells.extend([text(&f.name), text(&f.module)]);
         table.row(cells);
     }
@@ -110,36 +110,21 @@ pub(crate) fn table(functions: &[FunctionTimes]) -> Table {
     table
 }
 
-/// Total, own, mean, median, 99th percentile and longest time in ns, if times are known.
-fn times_of(f: &FunctionTimes) -> Option<[u64; 6]> {
-    f.is_timed().then(|| {
-        [
-            f.total_ns,
-            f.self_ns,
-            f.mean_ns(),
-            f.percentile_ns(50),
-            f.percentile_ns(99),
-            f.percentile_ns(100),
-        ]
-    })
-}
-
 /// A function as a JSON object.
 pub(crate) fn as_json(f: &FunctionTimes) -> serde_json::Value {
-    let times = times_of(f);
-    let time = |place: usize| times.map(|times| times[place]);
+    let times = f.times();
     let fields = serde_json::json!({
         "name": String::from_utf8_lossy(&f.name),
         "module": String::from_utf8_lossy(&f.module),
         "calls": f.calls,
         "not_returned": f.not_returned,
         "no_end": f.no_end,
-        "total_ns": time(0),
-        "self_ns": time(1),
-        "mean_ns": time(2),
-        "p50_ns": time(3),
-        "p99_ns": time(4),
-        "max_ns": time(5),
+        "total_ns": times.map(|t| t.total),
+        "self_ns": times.map(|t| t.own),
+        "mean_ns": times.map(|t| t.mean),
+        "p50_ns": times.map(|t| t.median),
+        "p99_ns": times.map(|t| t.p99),
+        "max_ns": times.map(|t| t.longest),
     });
     json::object("function", fields)
 }

@@ -1,7 +1,7 @@
 //! The tables of profile tracers: their counts, asked of a process, or found as events in a trace.
 //! Both have the same values.
 
-use ringmark_decoder::{Dump, Gathered};
+use ringmark_decoder::{Dump, ProfiledFunction};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
@@ -14,14 +14,14 @@ use crate::tracing::tracer_session::TracerSession;
 #[derive(Debug)]
 pub(crate) struct TracerProfile {
     tracer: String,
-    functions: Vec<Gathered>,
+    functions: Vec<ProfiledFunction>,
     /// Number of calls that the process had no memory to count.
     pub(crate) uncounted: u64,
 }
 
 impl TracerProfile {
-    fn new(tracer: String, mut functions: Vec<Gathered>, uncounted: u64) -> Self {
-        functions.sort_by(|Gathered(a), Gathered(b)| {
+    fn new(tracer: String, mut functions: Vec<ProfiledFunction>, uncounted: u64) -> Self {
+        functions.sort_by(|ProfiledFunction(a), ProfiledFunction(b)| {
             (b.own, b.calls, &a.function).cmp(&(a.own, a.calls, &b.function))
         });
         Self {
@@ -42,7 +42,7 @@ impl TracerProfile {
             let lines = [RequestLine::Tracer(tracer), RequestLine::From(from)];
             let answer = session.ask(Verb::Profile, &lines)?;
             functions.extend(answer.lines().filter_map(|line| match line {
-                AnswerLine::Gathered(function) => Some(Gathered(function.into_owned())),
+                AnswerLine::Gathered(function) => Some(ProfiledFunction(function.into_owned())),
                 _ => None,
             }));
             let next = answer.count(Count::Next);
@@ -65,7 +65,7 @@ impl TracerProfile {
         );
         let mut table = Table::new(&headings);
         for f in &self.functions {
-            let mut cells = function_table::cells(any_without_end, f.calls(), f.times());
+            let mut cells = function_table::cells(any_without_end, f.call_counts(), f.times());
             cells.extend([&f.0.function, &f.0.module, &self.tracer[..]].map(printable));
             table.row(cells);
         }
@@ -75,14 +75,16 @@ impl TracerProfile {
 
     /// Number of calls without a known end.
     fn no_end(&self) -> u64 {
-        self.functions.iter().map(|f| f.calls().1).sum()
+        self.functions
+            .iter()
+            .map(|f| f.call_counts().without_end)
+            .sum()
     }
 
     /// A JSON object per function.
     pub(crate) fn as_json(&self) -> impl Iterator<Item = serde_json::Value> {
         self.functions.iter().map(|f| {
             let times = f.times();
-            let time = |place: usize| times.map(|times| times[place]);
             let fields = serde_json::json!({
                 "tracer": self.tracer,
                 "name": f.0.function,
@@ -91,13 +93,13 @@ impl TracerProfile {
                 "open": f.0.open,
                 "not_returned": f.0.unwound,
                 "no_end": f.0.calls.saturating_sub(f.timed()),
-                "total_ns": time(0),
-                "self_ns": time(1),
-                "mean_ns": time(2),
+                "total_ns": times.map(|t| t.total),
+                "self_ns": times.map(|t| t.own),
+                "mean_ns": times.map(|t| t.mean),
                 "min_ns": times.map(|_| f.0.min),
-                "p50_ns": time(3),
-                "p99_ns": time(4),
-                "max_ns": time(5),
+                "p50_ns": times.map(|t| t.median),
+                "p99_ns": times.map(|t| t.p99),
+                "max_ns": times.map(|t| t.longest),
                 "approximate": ["p50_ns", "p99_ns"],
                 "histogram": f.0.histogram.0,
             });

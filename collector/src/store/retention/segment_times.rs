@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use ringmark_decoder::store as files;
+use ringmark_decoder::store::{self as files, SegmentEnd};
 use ringmark_decoder::{BlockReader, IndexBuilder, Item, SegmentIndex, parse_timestamp};
 use ringmark_format::block::kind;
 use ringmark_format::stream::HostClock;
@@ -73,7 +73,9 @@ impl SegmentTimes {
                 let _ = builder.take(&block);
             }
         }
-        let events = builder.finish(0, 0).and_then(|index| Self::of(&index, now));
+        let events = builder
+            .finish(SegmentEnd::default())
+            .and_then(|index| Self::of(&index, now));
         let at = |first_ns, last_ns| Self {
             last_ns,
             first_ns,

@@ -49,15 +49,20 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes open pages, writes the last counters, and ends the recording of a session.
-    pub(super) fn end_session(&mut self, index: usize, ended: bool) -> Result<(), ReaderError> {
+    /// Takes open pages, writes the last counters, and ends the recording of a session. `wanted`
+    /// says whether the session has ended; its counters are final if all of it is recorded.
+    pub(super) fn end_session(
+        &mut self,
+        index: usize,
+        wanted: Finality,
+    ) -> Result<(), ReaderError> {
         self.move_pages(index, SessionDrain::fill_open)?;
         let recorded = &mut self.recorded[index];
         let drained = recorded.drain.is_drained() && !self.full;
         self.batch.clear(u64::MAX);
         let recount = self.full.then_some(&mut self.batch);
-        let finality = match ended && drained {
-            true => Finality::Final,
+        let finality = match drained {
+            true => wanted,
             false => Finality::Interim,
         };
         let content = recorded.drain.counters(finality, recount)?;

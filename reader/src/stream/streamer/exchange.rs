@@ -18,33 +18,27 @@ use crate::stream::outgoing::Outgoing;
 use crate::stream::status;
 use crate::stream::streamed_session::{PassError, Stage, StreamedSession};
 
-/// How often counters are sent.
-const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 /// How long a collector that will close may take to make durable what it has.
 const PART_WITHIN: Duration = Duration::from_secs(10);
 
 impl Streamer {
     /// Has the dialer make a connection, if there is none.
     pub(super) fn connect(&mut self) {
-        if self.connection.is_none()
-            && let Some(connection) = self.dialer.poll(&mut self.notices)
-        {
-            self.connection = Some(connection);
-            self.done.connections += 1;
-        }
+        let is_new = self.link.connect(&mut self.notices);
+        self.done.connections += u64::from(is_new);
     }
 
     /// One round: hears the collector, then has every session send what waits.
     pub(super) fn exchange(&mut self) -> io::Result<()> {
-        if self.connection.is_none() {
+        if self.link.connection.is_none() {
             return Ok(());
         }
         let heard = self.hear();
-        if let Some(since) = self.parting {
+        if let Some(since) = self.link.parting {
             return self.part(since, heard);
         }
         heard?;
-        if std::mem::take(&mut self.stalled) && !self.sessions.is_empty() {
+        if std::mem::take(&mut self.link.is_stalled) && !self.sessions.is_empty() {
             // Credit ran out in the last round: another session comes first in this one.
             self.sessions.rotate_left(1);
         }
@@ -60,12 +54,11 @@ impl Streamer {
             let drain = streaming.and_then(StreamedSession::drain);
             let fullest = drain.map(|drain| drain.fullest());
             self.pace.saw(fullest.unwrap_or_default());
-            self.stalled |= !passed.done;
+            self.link.is_stalled |= !passed.done;
             index += usize::from(passed.done || self.spill_pages(index, None));
             self.hear()?;
         }
-        if self.counted_at.elapsed() >= COUNTERS_EVERY {
-            self.counted_at = Instant::now();
+        if self.schedule.are_counters_due() {
             let mut index = 0;
             while index < self.sessions.len() {
                 index += usize::from(self.with(index, StreamedSession::count)?.is_some());
@@ -83,7 +76,7 @@ impl Streamer {
         index: usize,
         act: impl FnOnce(&mut StreamedSession, &mut Outgoing<'_>) -> Result<R, PassError>,
     ) -> io::Result<Option<R>> {
-        let Some(connection) = &mut self.connection else {
+        let Some(connection) = &mut self.link.connection else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let mut out = Outgoing {
@@ -107,7 +100,7 @@ impl Streamer {
 
     /// Acts on what the collector said since the last call.
     pub(super) fn hear(&mut self) -> io::Result<()> {
-        while let Some(connection) = &mut self.connection
+        while let Some(connection) = &mut self.link.connection
             && let Some(message) = connection.hear()?
         {
             match message {
@@ -121,9 +114,9 @@ impl Streamer {
                         session.resume(&slots, schema_bytes);
                     }
                 }
-                CollectorMessage::Drain if !self.leaving && self.parting.is_none() => {
+                CollectorMessage::Drain if !self.leaving && self.link.parting.is_none() => {
                     connection.say(kind::BYE)?;
-                    self.parting = Some(Instant::now());
+                    self.link.parting = Some(Instant::now());
                 }
                 CollectorMessage::Drain => {}
             }
@@ -138,7 +131,7 @@ impl Streamer {
         // What it said before it closed counts, even if reading more failed.
         self.release();
         let durable = |c: &Connection| c.durable() == c.sent();
-        if self.connection.as_ref().is_some_and(durable) || since.elapsed() > PART_WITHIN {
+        if self.link.connection.as_ref().is_some_and(durable) || since.elapsed() > PART_WITHIN {
             let text = "the collector asks to come back later";
             return Err(io::Error::other(text));
         }
@@ -147,13 +140,13 @@ impl Streamer {
         while index < self.sessions.len() {
             index += usize::from(self.spill_pages(index, None));
         }
-        self.stalled = true;
+        self.link.is_stalled = true;
         Ok(())
     }
 
     /// Releases what the collector has for good, and ends sessions that it has as a whole.
     fn release(&mut self) {
-        let durable = self.connection.as_ref().map_or(0, Connection::durable);
+        let durable = self.link.durable();
         while let Some(batch) = self.in_flight.next_durable(durable) {
             if let Some(session) = self.session(batch.session)
                 && let Err(error) = session.release(&batch.release)
@@ -197,14 +190,10 @@ impl Streamer {
 
     /// Ends the connection after an error, and has all sessions begin again on the next one.
     pub(super) fn hang_up(&mut self, error: &io::Error) {
-        if let Some(connection) = self.connection.take() {
-            self.done.sent += connection.sent();
-            self.away_since = Instant::now();
-        }
+        self.done.sent += self.link.close();
         if error.kind() == io::ErrorKind::PermissionDenied {
             self.distrust();
         }
-        (self.stalled, self.parting) = (false, None);
         self.in_flight = InFlight::default();
         self.sessions
             .iter_mut()
@@ -213,7 +202,7 @@ impl Streamer {
         if let Some(session) = refusal.and_then(|refusal| refusal.session) {
             self.part_with(session);
         }
-        self.dialer.try_later(error, &mut self.notices);
+        self.link.try_later(error, &mut self.notices);
     }
 
     /// Ends the stream of a session that the collector refused: one hostile session must not stop

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use ringmark_format::stream::kind;
 
-use super::{SCAN_EVERY, Streamer};
+use super::Streamer;
+use super::schedule::SCAN_EVERY;
 use crate::error::ReaderError;
 use crate::stream::streamed_session::StreamedSession;
 
@@ -25,7 +26,7 @@ impl Streamer {
         while !(self.sessions.is_empty() && said_bye) {
             let ended = self.leave().and_then(|()| {
                 if self.sessions.is_empty()
-                    && let Some(connection) = &mut self.connection
+                    && let Some(connection) = &mut self.link.connection
                 {
                     said_bye = true;
                     connection.say(kind::BYE)?;
@@ -35,13 +36,13 @@ impl Streamer {
             if let Err(error) = ended {
                 self.hang_up(&error);
             }
-            if self.sessions.is_empty() && self.connection.is_none() {
+            if self.sessions.is_empty() && self.link.connection.is_none() {
                 return Ok(());
             }
             if Instant::now() > deadline {
                 return Err(self.not_durable());
             }
-            match &self.connection {
+            match &self.link.connection {
                 Some(connection) => drop(connection.wait(SCAN_EVERY)),
                 None => thread::sleep(SCAN_EVERY),
             }
@@ -52,7 +53,7 @@ impl Streamer {
     /// One round towards the end.
     fn leave(&mut self) -> io::Result<()> {
         self.connect();
-        if self.connection.is_none() {
+        if self.link.connection.is_none() {
             return Ok(());
         }
         self.hear()?;

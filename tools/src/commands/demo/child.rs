@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ringmark::{Builder, Mode, Session, event};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::index::Job;
+use super::index::{Job, JobDone};
 use super::median::median;
 use crate::output::Exit;
 
@@ -125,7 +125,11 @@ impl JobArgs {
             time_max: self.seconds_max.map_or(Duration::MAX, Duration::from_secs),
             tally: tally.map(File::from),
         };
-        let (totals, passes, took) = job.run();
+        let JobDone {
+            totals,
+            passes,
+            took,
+        } = job.run();
         Ok(serde_json::json!({
             "files": totals.files,
             "directories": totals.directories,

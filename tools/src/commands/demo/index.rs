@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ringmark::{Encoder, Kind, Value, counter, event, span};
 use rustix::fs::OFlags;
 
-use super::queue::{Queue, Task};
+use super::queue::{Queue, TakenTask, Task};
 
 /// Names that are skipped wherever they stand.
 const SKIPPED: [&[u8]; 2] = [b".git", b"target"];
@@ -86,9 +86,18 @@ impl Value for PathText<'_> {
     }
 }
 
+/// A job that is over.
+#[derive(Debug)]
+pub(super) struct JobDone {
+    pub(super) totals: Totals,
+    /// How often the directory was read from its beginning to its end.
+    pub(super) passes: u64,
+    pub(super) took: Duration,
+}
+
 impl Job {
     /// Does the job.
-    pub(super) fn run(&self) -> (Totals, u64, Duration) {
+    pub(super) fn run(&self) -> JobDone {
         let start = Instant::now();
         let queue = Queue::new(self.files_max);
         let shared = Shared {
@@ -125,7 +134,11 @@ impl Job {
             }
             totals
         });
-        (totals, queue.passes(), start.elapsed())
+        JobDone {
+            totals,
+            passes: queue.passes(),
+            took: start.elapsed(),
+        }
     }
 }
 
@@ -163,8 +176,8 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn run(mut self) -> Totals {
-        while let Some((task, depth)) = self.shared.queue.take() {
-            counter!("index.queue", depth);
+        while let Some(TakenTask { task, waiting }) = self.shared.queue.take() {
+            counter!("index.queue", waiting);
             self.emitted();
             match task {
                 Task::Directory(path) => self.directory(&path),

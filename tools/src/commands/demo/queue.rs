@@ -11,6 +11,14 @@ pub(super) enum Task {
     File(PathBuf),
 }
 
+/// A task that a worker has taken from the queue.
+#[derive(Debug)]
+pub(super) struct TakenTask {
+    pub(super) task: Task,
+    /// Number of tasks that are still in the queue.
+    pub(super) waiting: usize,
+}
+
 /// Tasks in the order of their discovery. The job is over when none is left and no worker has one that
 /// could bring more.
 #[derive(Debug)]
@@ -48,8 +56,8 @@ impl Queue {
         }
     }
 
-    /// The next task, and the number of tasks after it. `None`: the job is over.
-    pub(super) fn take(&self) -> Option<(Task, usize)> {
+    /// The next task. `None`: the job is over.
+    pub(super) fn take(&self) -> Option<TakenTask> {
         let mut state = self.lock();
         loop {
             if state.over {
@@ -57,7 +65,10 @@ impl Queue {
             }
             if let Some(task) = state.tasks.pop_front() {
                 state.busy += 1;
-                return Some((task, state.tasks.len()));
+                return Some(TakenTask {
+                    task,
+                    waiting: state.tasks.len(),
+                });
             }
             state = self
                 .changed
@@ -121,17 +132,23 @@ mod tests {
         Task::File("file".into())
     }
 
+    /// Whether the next task is a directory, and how many wait after it.
+    fn taken(queue: &Queue) -> (bool, usize) {
+        let taken = queue.take().expect("a task");
+        (matches!(taken.task, Task::Directory(_)), taken.waiting)
+    }
+
     #[test]
     fn ends_after_the_last_task_of_the_last_pass() {
         let queue = Queue::new(u64::MAX);
-        assert!(matches!(queue.take(), Some((Task::Directory(_), 0))));
+        assert_eq!(taken(&queue), (true, 0));
         queue.add(vec![file(), file()]);
         queue.done(|| unreachable!("files are left"));
-        assert!(matches!(queue.take(), Some((Task::File(_), 1))));
+        assert_eq!(taken(&queue), (false, 1));
         queue.done(|| unreachable!("a file is left"));
         assert!(queue.take().is_some());
         queue.done(|| true);
-        assert!(matches!(queue.take(), Some((Task::Directory(_), 0))));
+        assert_eq!(taken(&queue), (true, 0));
         queue.done(|| false);
         assert!(queue.take().is_none());
         assert_eq!(queue.passes(), 2);
@@ -142,6 +159,6 @@ mod tests {
         let queue = Queue::new(2);
         queue.take();
         queue.add(vec![file(), file(), file()]);
-        assert!(matches!(queue.take(), Some((_, 1))));
+        assert_eq!(taken(&queue).1, 1);
     }
 }

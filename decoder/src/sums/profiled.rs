@@ -10,14 +10,15 @@ use ringmark_format::tracer_text::{self, ProfileEvent};
 
 use crate::events::event::{Event, Output};
 use crate::events::filter::Filter;
+use crate::sums::call_figures::{CallCounts, CallTimes};
 use crate::trace_file::dump::Dump;
 use crate::trace_file::value::Value;
 
 /// What a profile tracer has gathered of a function, with the sums that follow from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gathered(pub tracer_text::Gathered<'static>);
+pub struct ProfiledFunction(pub tracer_text::Gathered<'static>);
 
-impl Gathered {
+impl ProfiledFunction {
     /// Whether events of this name and target hold what was gathered.
     #[must_use]
     pub fn is_event(name: &[u8], target: &[u8]) -> bool {
@@ -49,27 +50,27 @@ impl Gathered {
         calls.fold(0, u64::saturating_add)
     }
 
-    /// Number of calls, and how many of them have no known end: still open, on another stack, or
-    /// too deep.
+    /// Number of calls, and of those without a known end: still open, on another stack, or too
+    /// deep.
     #[must_use]
-    pub fn calls(&self) -> (u64, u64) {
-        let calls = self.0.calls.saturating_add(self.0.open);
-        (calls, calls.saturating_sub(self.timed()))
+    pub fn call_counts(&self) -> CallCounts {
+        let all = self.0.calls.saturating_add(self.0.open);
+        CallCounts {
+            all,
+            without_end: all.saturating_sub(self.timed()),
+        }
     }
 
-    /// Total, own, mean, median, 99th percentile and longest duration, in ns; `None`: no duration
-    /// is known.
+    /// The times of its calls; `None`: no duration is known.
     #[must_use]
-    pub fn times(&self) -> Option<[u64; 6]> {
-        (self.timed() > 0).then(|| {
-            [
-                self.0.total,
-                self.0.own,
-                self.mean(),
-                self.percentile(50),
-                self.percentile(99),
-                self.0.max,
-            ]
+    pub fn times(&self) -> Option<CallTimes> {
+        (self.timed() > 0).then(|| CallTimes {
+            total: self.0.total,
+            own: self.0.own,
+            mean: self.mean(),
+            median: self.percentile(50),
+            p99: self.percentile(99),
+            longest: self.0.max,
         })
     }
 
@@ -99,25 +100,25 @@ impl Gathered {
 
 /// What one profile tracer of one session has gathered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GatheredByTracer {
+pub struct ProfiledByTracer {
     /// The session.
     pub session: Uuid,
     /// Name of the tracer.
     pub tracer: String,
     /// Its functions by module and name, each as its latest event says.
-    pub functions: Vec<Gathered>,
+    pub functions: Vec<ProfiledFunction>,
 }
 
 impl Dump {
     /// What profile tracers have gathered, by session and tracer. A function has several events if
     /// its tracer was stopped several times; the latest that passes `filter` counts.
     #[must_use]
-    pub fn gathered(&self, filter: &Filter) -> Vec<GatheredByTracer> {
+    pub fn gathered(&self, filter: &Filter) -> Vec<ProfiledByTracer> {
         let mut latest: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         self.events().for_each(|item| {
             if let Output::Event(event) = item
                 && filter.passes(&event)
-                && let Some((tracer, gathered)) = Gathered::read(&event)
+                && let Some((tracer, gathered)) = ProfiledFunction::read(&event)
             {
                 let function = (gathered.0.module.clone(), gathered.0.function.clone());
                 let tracer = latest.entry((event.session.uuid.0, tracer)).or_default();
@@ -125,7 +126,7 @@ impl Dump {
             }
         });
         let latest = latest.into_iter();
-        let tracers = latest.map(|((session, tracer), functions)| GatheredByTracer {
+        let tracers = latest.map(|((session, tracer), functions)| ProfiledByTracer {
             session: Uuid(session),
             tracer,
             functions: functions.into_values().collect(),
@@ -141,9 +142,13 @@ mod tests {
     #[test]
     fn what_is_read_off_a_histogram() {
         let line = "10 1 2 5000 4000 6000 100 3000 96:4,192:5,3072:1\tf(int, char)\tprogram";
-        let of = |line| Gathered(tracer_text::Gathered::parse(line).unwrap().into_owned());
+        let of = |line| ProfiledFunction(tracer_text::Gathered::parse(line).unwrap().into_owned());
         let found = of(line);
-        assert_eq!((found.calls(), found.mean()), ((11, 1), 600));
+        let counts = CallCounts {
+            all: 11,
+            without_end: 1,
+        };
+        assert_eq!((found.call_counts(), found.mean()), (counts, 600));
         assert_eq!(found.percentile(50), 192 + 192 / 5);
         assert_eq!(found.percentile(99), 3000, "not beyond the longest");
         assert_eq!(found.percentile(1), 120);

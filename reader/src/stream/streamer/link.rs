@@ -1,0 +1,72 @@
+//! The way to the collector: a connection, or the attempts to make one.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::dialer::Dialer;
+use crate::stream::connection::Connection;
+
+/// The connection to the collector, and what is known about its absence.
+pub(super) struct CollectorLink {
+    dialer: Dialer,
+    pub(super) connection: Option<Connection>,
+    /// Since when there has been no connection; of no meaning while there is one.
+    away_since: Instant,
+    /// The collector gave too little credit in the last round.
+    pub(super) is_stalled: bool,
+    /// When the collector announced that it will close.
+    pub(super) parting: Option<Instant>,
+}
+
+impl CollectorLink {
+    /// A link without a connection yet.
+    pub(super) fn new(dialer: Dialer) -> Self {
+        Self {
+            dialer,
+            connection: None,
+            away_since: Instant::now(),
+            is_stalled: false,
+            parting: None,
+        }
+    }
+
+    /// Has the dialer make a connection, if there is none. Returns whether one was made now.
+    pub(super) fn connect(&mut self, notices: &mut Vec<String>) -> bool {
+        if self.connection.is_some() {
+            return false;
+        }
+        self.connection = self.dialer.poll(notices);
+        self.connection.is_some()
+    }
+
+    /// For how long there has been no collector; `None`: there is one.
+    pub(super) fn away(&self) -> Option<Duration> {
+        let is_away = self.connection.is_none();
+        is_away.then(|| self.away_since.elapsed())
+    }
+
+    /// Bytes sent on this connection.
+    pub(super) fn sent(&self) -> u64 {
+        self.connection.as_ref().map_or(0, Connection::sent)
+    }
+
+    /// Bytes of them that are known to be durable.
+    pub(super) fn durable(&self) -> u64 {
+        self.connection.as_ref().map_or(0, Connection::durable)
+    }
+
+    /// Closes the connection and returns the bytes that were sent on it.
+    pub(super) fn close(&mut self) -> u64 {
+        (self.is_stalled, self.parting) = (false, None);
+        let Some(connection) = self.connection.take() else {
+            return 0;
+        };
+        self.away_since = Instant::now();
+        connection.sent()
+    }
+
+    /// Has the dialer wait before its next attempt, after this error.
+    pub(super) fn try_later(&mut self, error: &io::Error, notices: &mut Vec<String>) {
+        self.dialer.try_later(error, notices);
+    }
+}
