@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use ringmark_decoder::{Dump, FunctionTimes, NoEnd, Output, Profile, Step};
 
 use super::calls::{self, CallOptions};
+use super::json_row::{self, JsonRow};
+use crate::output::json::Head;
 use crate::output::units::{count, counted, duration};
 use crate::output::{Failure, Table, json, printable};
 
@@ -125,23 +127,27 @@ fn times_of(f: &FunctionTimes) -> Option<[u64; 6]> {
 }
 
 /// A function as a JSON object.
-pub(crate) fn as_json(f: &FunctionTimes) -> serde_json::Value {
+pub(crate) fn as_json(f: &FunctionTimes, head: &Head) -> serde_json::Value {
     let times = times_of(f);
     let time = |place: usize| times.map(|times| times[place]);
-    let fields = serde_json::json!({
-        "name": String::from_utf8_lossy(&f.name),
-        "module": String::from_utf8_lossy(&f.module),
-        "calls": f.calls,
-        "not_returned": f.not_returned,
-        "no_end": f.no_end,
-        "total_ns": time(0),
-        "self_ns": time(1),
-        "mean_ns": time(2),
-        "p50_ns": time(3),
-        "p99_ns": time(4),
-        "max_ns": time(5),
-    });
-    json::object("function", fields)
+    json_row::object(
+        head,
+        &JsonRow {
+            of: "function",
+            name: &String::from_utf8_lossy(&f.name),
+            target: &String::from_utf8_lossy(&f.module),
+            count: f.calls,
+            not_returned: Some(f.not_returned),
+            no_end: Some(f.no_end),
+            total_ns: time(0),
+            self_ns: time(1),
+            mean_ns: time(2),
+            p50_ns: time(3),
+            p99_ns: time(4),
+            max_ns: time(5),
+            ..JsonRow::default()
+        },
+    )
 }
 
 /// A function in two traces; one of them may lack it.
@@ -234,10 +240,13 @@ pub(crate) fn changes_table(changes: &[Change]) -> Table {
 pub(crate) fn change_as_json(c: &Change) -> serde_json::Value {
     let fields = serde_json::json!({
         "name": c.name,
-        "module": c.module,
-        "calls": c.calls,
-        "self_ns": ([0, 1].map(|side| c.known(c.self_ns, side))),
-        "mean_ns": ([0, 1].map(|side| c.known(c.mean_ns, side))),
+        "target": c.module,
+        "count_a": c.calls[0],
+        "count_b": c.calls[1],
+        "self_ns_a": c.known(c.self_ns, 0),
+        "self_ns_b": c.known(c.self_ns, 1),
+        "mean_ns_a": c.known(c.mean_ns, 0),
+        "mean_ns_b": c.known(c.mean_ns, 1),
     });
-    json::object("function_change", fields)
+    json::object("function_change", &Head::default(), fields)
 }

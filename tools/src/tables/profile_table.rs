@@ -7,7 +7,9 @@ use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
 use super::calls::CallOptions;
 use super::function_table;
-use crate::output::{Failure, Table, json, printable};
+use super::json_row::{self, JsonRow};
+use crate::output::json::Head;
+use crate::output::{Failure, Table, printable};
 use crate::tracing::tracer_session::TracerSession;
 
 /// The functions of one profile tracer, those with the most time of their own first.
@@ -79,29 +81,33 @@ impl TracerProfile {
     }
 
     /// A JSON object per function.
-    pub(crate) fn as_json(&self) -> impl Iterator<Item = serde_json::Value> {
+    pub(crate) fn as_json(&self, head: &Head) -> impl Iterator<Item = serde_json::Value> {
         self.functions.iter().map(|f| {
             let times = f.times();
             let time = |place: usize| times.map(|times| times[place]);
-            let fields = serde_json::json!({
-                "tracer": self.tracer,
-                "name": f.0.function,
-                "module": f.0.module,
-                "calls": f.0.calls,
-                "open": f.0.open,
-                "not_returned": f.0.unwound,
-                "no_end": f.0.calls.saturating_sub(f.timed()),
-                "total_ns": time(0),
-                "self_ns": time(1),
-                "mean_ns": time(2),
-                "min_ns": times.map(|_| f.0.min),
-                "p50_ns": time(3),
-                "p99_ns": time(4),
-                "max_ns": time(5),
-                "approximate": ["p50_ns", "p99_ns"],
-                "histogram": f.0.histogram.0,
-            });
-            json::object("function", fields)
+            json_row::object(
+                head,
+                &JsonRow {
+                    of: "profile",
+                    tracer: Some(&self.tracer),
+                    name: &f.0.function,
+                    target: &f.0.module,
+                    count: f.0.calls,
+                    payload_bytes: None,
+                    open: Some(f.0.open),
+                    not_returned: Some(f.0.unwound),
+                    no_end: Some(f.0.calls.saturating_sub(f.timed())),
+                    total_ns: time(0),
+                    self_ns: time(1),
+                    mean_ns: time(2),
+                    min_ns: times.map(|_| f.0.min),
+                    p50_ns: time(3),
+                    p99_ns: time(4),
+                    max_ns: time(5),
+                    approximate: &["p50_ns", "p99_ns"],
+                    histogram: Some(&f.0.histogram.0),
+                },
+            )
         })
     }
 }
