@@ -46,21 +46,21 @@ fn text_and_json_say_what_was_recorded() {
     assert_eq!(
         lines.next().unwrap(),
         concat!(
-            r#"{"v":1,"session":"07070707-0707-0707-0707-070707070707","ring":5,"seq":0,"#,
-            r#""ts":"2026-11-21T01:42:03.000000005Z","t_ns":5,"pid":4242,"tid":77,"comm":"worker","#,
-            r#""name":"tick","kind":"event","level":"info","target":"app::net","#,
-            r#""span":null,"parent":null,"args":{"n":1}}"#
+            r#"{"v":2,"session":"07070707-0707-0707-0707-070707070707","host":null,"#,
+            r#""service":null,"pid":4242,"ring":5,"tid":77,"thread":"worker","seq":0,"#,
+            r#""ts":"2026-11-21T01:42:03.000000005Z","ts_ns":"1795225323000000005","t_ns":5,"#,
+            r#""dur_ns":null,"kind":"event","name":"tick","target":"app::net","category":null,"#,
+            r#""level":"info","span":null,"parent":null,"flow":null,"trace":null,"#,
+            r#""args":{"n":1},"exact":null}"#
         )
     );
-    assert!(
-        lines
-            .next()
-            .unwrap()
-            .ends_with(r#""args":{"size":"1152921504606846976"}}"#)
-    );
+    assert!(lines.next().unwrap().ends_with(concat!(
+        r#""args":{"size":1152921504606846976},"#,
+        r#""exact":{"size":"1152921504606846976"}}"#
+    )));
     let third = lines.next().unwrap();
     assert!(
-        third.ends_with(r#""args":{"name":"a\"\u001bb","delta":-3}}"#),
+        third.ends_with(r#""args":{"name":"a\"\u001bb","delta":-3},"exact":null}"#),
         "{third}"
     );
     assert!(
@@ -183,7 +183,7 @@ fn losses_stand_where_they_happened() {
     let sum = dump.verify();
     assert_eq!((sum.events, sum.lost, sum.missing), (3, 14, 17));
     assert!(!sum.complete);
-    assert!(json(&dump).contains(r#""kind":"lost","level":null"#));
+    assert!(json(&dump).contains(r#""kind":"lost","name":null"#));
 }
 
 #[test]
@@ -318,7 +318,12 @@ fn spans_know_what_they_lie_in() {
     assert_eq!((all[3].2, all[3].3), (None, Some(15)));
     assert_eq!((all[5].0.as_slice(), all[5].1), (&b"request"[..], Some(9)));
     assert_eq!((all[6].1, all[8].1), (Some(9), None));
-    assert!(json(&dump).contains(r#""dur_ns":4,"args":{}"#));
+    let lines = json(&dump);
+    assert!(lines.contains(r#""dur_ns":4,"kind":"span","name":"work""#));
+    assert!(
+        lines.contains(r#""span":"0x0000000000000009","parent":"#),
+        "{lines}"
+    );
 }
 
 #[test]

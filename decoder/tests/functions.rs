@@ -154,8 +154,9 @@ fn lines_name_functions_and_callers() {
     let first = objects.lines().next().unwrap();
     assert!(
         first.ends_with(concat!(
-            r#""name":"pool::work(int)","kind":"function_entry","level":null,"target":"server","#,
-            r#""span":null,"parent":null,"args":{"cpu":1,"caller":"main+0x1c/0x40","arg1":7,"arg2":8}}"#
+            r#""kind":"function_entry","name":"pool::work(int)","target":"server","category":null,"#,
+            r#""level":null,"span":null,"parent":null,"flow":null,"trace":null,"#,
+            r#""args":{"cpu":1,"caller":"main+0x1c/0x40","arg1":7,"arg2":8},"exact":null}"#
         )),
         "{first}"
     );
@@ -312,8 +313,8 @@ fn steps<'d>(dump: &'d Dump, mut to: impl FnMut(&Output<'d>, &[Step<'d>], u32)) 
     }
 }
 
-fn call_lines(dump: &Dump, limits: CallLimits) -> String {
-    let (mut writer, mut lines) = (CallJsonWriter::new(limits), Vec::new());
+fn call_lines<'d>(dump: &'d Dump, mut writer: CallJsonWriter<'d>) -> String {
+    let mut lines = Vec::new();
     steps(dump, |item, steps, _| {
         let Output::Event(event) = item else { return };
         for step in steps {
@@ -325,9 +326,9 @@ fn call_lines(dump: &Dump, limits: CallLimits) -> String {
 }
 
 #[test]
-fn calls_are_objects_in_the_order_of_their_ends() {
+fn calls_are_objects_in_the_order_of_their_ends_and_were_in_version_1() {
     let dump = mixed_calls();
-    let lines = call_lines(&dump, CallLimits::default());
+    let lines = call_lines(&dump, CallJsonWriter::old(CallLimits::default()));
     let front = concat!(
         r#"{"v":1,"kind":"call","session":"07070707-0707-0707-0707-070707070707","pid":4242,"#,
         r#""tid":77,"name":"#
@@ -368,11 +369,22 @@ fn calls_are_objects_in_the_order_of_their_ends() {
         ),
     ];
     assert_eq!(found, expected.map(|(name, rest)| server(name, rest)));
+    let lines = call_lines(&dump, CallJsonWriter::new(CallLimits::default()));
+    let lines: Vec<_> = lines.lines().collect();
+    let unwound = concat!(
+        r#"{"v":2,"session":"07070707-0707-0707-0707-070707070707","host":null,"service":null,"#,
+        r#""pid":4242,"ring":5,"tid":77,"thread":"worker","ts":"2026-11-21T01:42:03.000000020Z","#,
+        r#""ts_ns":"1795225323000000020","t_ns":20,"dur_ns":30,"kind":"call","#,
+        r#""name":"pool::work(int)","target":"server","depth":1,"self_ns":28,"ended":"unwound"}"#
+    );
+    assert_eq!((lines.len(), lines[3]), (7, unwound));
+    let start = r#""ts":null,"ts_ns":null,"t_ns":null,"dur_ns":null,"#;
+    assert!(lines[0].contains(start), "{}", lines[0]);
     let short = CallLimits {
         depth: Some(2),
         min_ns: Some(31),
     };
-    let lines = call_lines(&dump, short);
+    let lines = call_lines(&dump, CallJsonWriter::new(short));
     assert_eq!(lines.lines().count(), 1, "{lines}");
     assert!(lines.contains(r#""name":"main""#), "{lines}");
 }

@@ -28,6 +28,7 @@ pub mod ending;
 pub mod function;
 pub mod glob;
 pub mod ids;
+pub mod json;
 pub mod mailbox;
 pub mod open_span;
 pub mod page;

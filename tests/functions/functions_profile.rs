@@ -9,6 +9,7 @@ use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{
     LIMIT, SITES, compile, expect_error, library, ringmark, start, tool,
 };
+use ringmark_tests::json_schema::checked;
 use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
 
 type Functions = BTreeMap<String, serde_json::Value>;
@@ -17,10 +18,9 @@ type Functions = BTreeMap<String, serde_json::Value>;
 fn report(fixture: &Fixture, words: &str, files: &[&Path]) -> Functions {
     let finished = ringmark(fixture, &format!("report --json {words}"), files);
     let text = finished.expect_code(0).stdout_text();
-    let objects = text
-        .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
-    let functions = objects.filter(|object| object["kind"] == "function");
+    let objects = checked(&text).into_iter();
+    let functions =
+        objects.filter(|object| object["of"] == "function" || object["of"] == "profile");
     let named =
         |object: serde_json::Value| (object["name"].as_str().expect("a name").into(), object);
     functions.map(named).collect()
@@ -35,7 +35,7 @@ fn number(object: &serde_json::Value, key: &str) -> u64 {
 fn calls_of(functions: &Functions) -> BTreeMap<String, u64> {
     let calls = functions
         .iter()
-        .map(|(name, f)| (name.clone(), number(f, "calls")));
+        .map(|(name, f)| (name.clone(), number(f, "count")));
     calls.filter(|(_, calls)| *calls > 0).collect()
 }
 
@@ -84,7 +84,7 @@ fn expect_sums(functions: &Functions, around: &str) {
         let counted: u64 = in_histogram
             .map(|pair| pair[1].as_u64().expect("calls"))
             .sum();
-        assert_eq!(counted, number(f, "calls"), "{name}");
+        assert_eq!(counted, number(f, "count"), "{name}");
     }
 }
 
@@ -127,7 +127,7 @@ fn counts_are_exact_and_times_add_up() {
     // Another tracer, which knows nothing of what is between its two functions.
     let some = of("some");
     assert_eq!(some.len(), 2);
-    assert!(some.iter().all(|(name, f)| number(f, "calls") == own[name]));
+    assert!(some.iter().all(|(name, f)| number(f, "count") == own[name]));
     expect_sums(&some, "worker");
     // Without a name both, and nothing else, for there are no records.
     let text = ringmark(&fixture, &format!("report -p {}", program.id()), &[]);
@@ -176,7 +176,7 @@ fn a_graph_tracer_on_the_same_functions_says_the_same() {
             let (a, b) = (number(f, key), number(other, key));
             // Records say when in ns, the profile adds up ticks; both take the same ones.
             let rounding =
-                2 * number(f, "calls") * (1 + u64::from(key == "self_ns")) + 2 + a / 1000;
+                2 * number(f, "count") * (1 + u64::from(key == "self_ns")) + 2 + a / 1000;
             assert!(
                 a.abs_diff(b) <= rounding,
                 "{name} {key}: {a}, {b} by records"
@@ -356,16 +356,16 @@ import collections, json, sys
 calls = [json.loads(line) for line in open(sys.argv[1])]
 count = collections.Counter((c["name"], c["depth"], c["ended"]) for c in calls)
 for key in sorted(count): print(*key, count[key])
-assert all(c["v"] == 1 and c["kind"] == "call" and c["module"] for c in calls)
+assert all(c["v"] == 2 and c["kind"] == "call" and c["target"] for c in calls)
 assert len({(c["session"], c["pid"], c["tid"]) for c in calls}) == 1
 inner = collections.Counter()
 for c in calls:
-    if c["duration_ns"] is None: assert c["self_ns"] is None; continue
-    inner[c["depth"]] += c["duration_ns"]
+    if c["dur_ns"] is None: assert c["self_ns"] is None; continue
+    inner[c["depth"]] += c["dur_ns"]
     below = inner.pop(c["depth"] + 1, 0)
-    assert c["self_ns"] == c["duration_ns"] - below or "all" not in sys.argv
-    assert c["self_ns"] <= c["duration_ns"]
-assert all(a["start_ns"] + a["duration_ns"] <= b["start_ns"] + b["duration_ns"]
+    assert c["self_ns"] == c["dur_ns"] - below or "all" not in sys.argv
+    assert c["self_ns"] <= c["dur_ns"]
+assert all(a["t_ns"] + a["dur_ns"] <= b["t_ns"] + b["dur_ns"]
            for a, b in zip(calls, calls[1:]))
 "#;
 
@@ -385,7 +385,9 @@ fn calls_as_json_are_all_there_and_add_up() {
     let json = fixture.path("calls.json");
     let read = |words: &str| {
         let text = ringmark(&fixture, &format!("graph --json {words}"), &[&dump]);
-        std::fs::write(&json, text.expect_code(0).stdout_text()).expect("a file");
+        let lines = text.expect_code(0).stdout_text();
+        assert!(!checked(&lines).is_empty());
+        std::fs::write(&json, lines).expect("a file");
         let share = if words.is_empty() { "all" } else { "some" };
         let mut python = Command::new("python3");
         python.args(["-c", READ_CALLS]).arg(&json).arg(share);

@@ -32,7 +32,7 @@ fn functions(fixture: &Fixture, dump: &str) -> BTreeMap<String, Value> {
     let lines = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let functions = lines.filter(|object| object["kind"] == "function");
+    let functions = lines.filter(|object| object["of"] == "function" || object["of"] == "profile");
     functions
         .map(|f| (f["name"].as_str().expect("a name").to_owned(), f))
         .collect()
@@ -73,7 +73,7 @@ fn calls_without_an_end_are_counted_and_shown() {
             } else {
                 0
             };
-            assert_eq!(number(f, "calls") + open, *calls, "{tracer} {name}");
+            assert_eq!(number(f, "count") + open, *calls, "{tracer} {name}");
             let expected = match (tracer, name.as_str()) {
                 ("function", _) => *calls,
                 (_, "deep") => number(f, "no_end"),

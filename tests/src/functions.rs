@@ -105,10 +105,11 @@ pub fn calls(fixture: &Fixture, words: &str, dump: &Path) -> BTreeMap<String, u6
     let objects = text
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
-    let functions = objects.filter(|object| object["kind"] == "function");
+    let functions =
+        objects.filter(|object| object["of"] == "function" || object["of"] == "profile");
     let pair = |object: serde_json::Value| {
         let name = object["name"].as_str().expect("a name").to_owned();
-        (name, object["calls"].as_u64().expect("a number"))
+        (name, object["count"].as_u64().expect("a number"))
     };
     functions.map(pair).collect()
 }

@@ -13,6 +13,7 @@ pub mod disk;
 pub mod faulty_recorder;
 pub mod fixture;
 pub mod functions;
+pub mod json_schema;
 pub mod open_store;
 pub mod preload_shim;
 pub mod process;

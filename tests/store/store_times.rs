@@ -151,7 +151,10 @@ fn count(command: &str, text: &str) -> u64 {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     match command {
-        "report" => lines.filter_map(|line| line["calls"].as_u64()).sum(),
+        "report" => {
+            let functions = lines.filter(|line| line["of"] == "function");
+            functions.filter_map(|line| line["count"].as_u64()).sum()
+        }
         "graph" => lines.filter(|line| line["ended"] == "returned").count() as u64,
         _ => lines.filter(|line| line.get("lost").is_none()).count() as u64,
     }

@@ -80,8 +80,8 @@ fn json_has_the_fields_of_the_contract() {
     let events = json_lines(&stage.run(&["cat", "a.rmk", "--json"]).expect_code(0));
     for event in &events {
         for key in [
-            "v", "session", "ring", "seq", "ts", "t_ns", "pid", "tid", "comm", "name", "kind",
-            "level", "target", "span", "parent", "args",
+            "v", "session", "host", "service", "ring", "seq", "ts", "ts_ns", "t_ns", "pid", "tid",
+            "thread", "name", "kind", "level", "target", "span", "parent", "args",
         ] {
             assert!(event.get(key).is_some(), "{key} is missing in {event}");
         }
@@ -91,8 +91,9 @@ fn json_has_the_fields_of_the_contract() {
         .find(|e| e["name"] == "emitter.detail")
         .unwrap();
     assert_eq!(
-        detail["args"]["big"], "18446744073709551610",
-        "beyond 2^53: a string"
+        (&detail["args"]["big"], &detail["exact"]["big"]),
+        (&(u64::MAX - 5).into(), &"18446744073709551610".into()),
+        "beyond 2^53: as text, too"
     );
     let verified = &json_lines(&stage.run(&["verify", "a.rmk", "--json"]).expect_code(0))[0];
     for key in [
@@ -101,8 +102,8 @@ fn json_has_the_fields_of_the_contract() {
         "overwritten",
         "pages",
         "damaged",
-        "first_ts",
-        "last_ts",
+        "first_ts_ns",
+        "last_ts_ns",
         "rings",
         "complete",
     ] {
@@ -330,16 +331,13 @@ fn report_counts_and_sums_up() {
     stage.record("a.rmk", &["2", "60", "0", "mix"]);
     let rows = json_lines(&stage.run(&["report", "a.rmk", "--json"]).expect_code(0));
     let work = rows.iter().find(|r| r["name"] == "emitter.work").unwrap();
-    assert_eq!(
-        (&work["events"], &work["kind"]),
-        (&20.into(), &"span".into())
-    );
+    assert_eq!((&work["count"], &work["of"]), (&20.into(), &"span".into()));
     let (total, max) = (
         work["total_ns"].as_u64().unwrap(),
         work["max_ns"].as_u64().unwrap(),
     );
     assert!(total >= max && max > 0, "{work}");
-    let events: u64 = rows.iter().map(|r| r["events"].as_u64().unwrap()).sum();
+    let events: u64 = rows.iter().map(|r| r["count"].as_u64().unwrap()).sum();
     assert_eq!(events, 120);
 }
 

@@ -2,9 +2,10 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::show::json_keys::{self, key, number};
 use crate::sums::verify::Verification;
 use crate::words::escape;
-use crate::words::number::json_unsigned;
+use crate::words::number::unsigned;
 use crate::words::timestamp::Stamper;
 
 impl Verification {
@@ -31,55 +32,62 @@ impl Verification {
         ]
     }
 
-    /// The account as one JSON object: the counts, `lost_by_cause`, `damage` (texts), `first_ts`
-    /// and `last_ts` (UTC, or null), `complete`.
+    /// The account as one JSON object, kind `verification`. `format-spec/JSON.md` describes it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut out = b"{".to_vec();
+        let mut out = Vec::new();
+        json_keys::no_head(&mut out);
+        key("kind", &mut out);
+        escape::json(b"verification", &mut out);
         for (name, number) in self.numbers() {
-            escape::json(name.as_bytes(), &mut out);
-            out.push(b':');
-            json_unsigned(number, &mut out);
-            out.push(b',');
+            key(name, &mut out);
+            unsigned(number, &mut out);
         }
-        out.extend_from_slice(b"\"lost_by_cause\":{");
-        for (i, lost) in self.lost_by_cause.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            escape::json(lost.cause.as_bytes(), &mut out);
-            out.push(b':');
-            json_unsigned(lost.events, &mut out);
+        for (name, n) in [
+            ("left_out", self.left_out),
+            ("incomplete_schemas", self.incomplete_schemas),
+            ("unknown_blocks", self.unknown_blocks),
+        ] {
+            key(name, &mut out);
+            unsigned(n, &mut out);
         }
-        out.extend_from_slice(b"},\"damage\":[");
-        for (i, damage) in self.damage.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            escape::json(damage.to_string().as_bytes(), &mut out);
+        key("clock_error_ns", &mut out);
+        number(self.clock_error_ns, &mut out);
+        for (name, ns) in [("first_ts_ns", self.first_ns), ("last_ts_ns", self.last_ns)] {
+            key(name, &mut out);
+            let digits = ns.map(|ns| ns.to_string()).unwrap_or_default();
+            json_keys::text(digits.as_bytes(), &mut out);
         }
-        out.push(b']');
-        for (name, ns) in [("first_ts", self.first_ns), ("last_ts", self.last_ns)] {
-            out.push(b',');
-            escape::json(name.as_bytes(), &mut out);
-            out.push(b':');
-            match ns {
-                Some(ns) => escape::json(Stamper::default().stamp(ns), &mut out),
-                None => out.extend_from_slice(b"null"),
-            }
-        }
-        out.extend_from_slice(b",\"clock_error_ns\":");
-        match self.clock_error_ns {
-            Some(ns) => json_unsigned(ns, &mut out),
-            None => out.extend_from_slice(b"null"),
-        }
-        let (left_out, schemas) = (self.left_out, self.incomplete_schemas);
-        let last = format!(",\"left_out\":{left_out},\"incomplete_schemas\":{schemas}");
-        let last = format!("{last},\"unknown_blocks\":{}", self.unknown_blocks);
-        let complete = format!("{last},\"complete\":{}}}", self.complete);
-        out.extend_from_slice(complete.as_bytes());
+        key("complete", &mut out);
+        out.extend_from_slice(self.complete.to_string().as_bytes());
+        key("lost_by_cause", &mut out);
+        let causes = self.lost_by_cause.iter();
+        list(causes, &mut out, |lost, out| {
+            out.extend_from_slice(b"{\"cause\":");
+            escape::json(lost.cause.as_bytes(), out);
+            key("count", out);
+            unsigned(lost.events, out);
+            out.push(b'}');
+        });
+        key("damage", &mut out);
+        list(self.damage.iter(), &mut out, |damage, out| {
+            escape::json(damage.to_string().as_bytes(), out);
+        });
+        out.push(b'}');
         String::from_utf8_lossy(&out).into_owned()
     }
+}
+
+/// Appends `[…]`, each item as `one` writes it.
+fn list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, one: impl Fn(T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (i, item) in items.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        one(item, out);
+    }
+    out.push(b']');
 }
 
 impl fmt::Display for Verification {

@@ -1,15 +1,18 @@
 //! Calls as JSON: one object per line, each where its call ends; calls that are still open come
-//! last.
+//! last. `format-spec/JSON.md` describes the objects.
 
 use std::collections::HashMap;
 
+use crate::blocks::page::Page;
 use crate::events::event::Event;
-use crate::show::json::VERSION;
+use crate::show::call_line::{Begun, Took};
+use crate::show::json::thread;
+use crate::show::json_keys::{head, key, no_times, number, text, times, wall_ns};
+use crate::show::version_1;
 use crate::sums::calls::{Call, Ended, Step};
-use crate::trace_file::functions::Function;
-use crate::trace_file::session::Session;
 use crate::words::escape;
-use crate::words::number::{json_unsigned, unsigned};
+use crate::words::number::unsigned;
+use crate::words::timestamp::Stamper;
 
 /// Which calls are shown.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,27 +32,12 @@ impl CallLimits {
     }
 }
 
-/// The beginning of a call.
-#[derive(Debug, Clone, Copy)]
-struct Begun<'d> {
-    session: &'d Session,
-    function: &'d Function,
-    tid: u32,
-    depth: u32,
-    start_ns: Option<u64>,
-}
-
-/// The times of a call whose beginning and end are known, in ns.
-#[derive(Debug, Clone, Copy)]
-struct Took {
-    duration_ns: u64,
-    self_ns: u64,
-}
-
 /// Writes calls as JSON lines, in the order in which they end.
 #[derive(Debug)]
 pub struct CallJsonWriter<'d> {
     limits: CallLimits,
+    /// Appends the object of a call.
+    object: fn(&Begun<'_>, Option<Took>, &str, &mut Vec<u8>),
     /// Open calls of each thread, by [`Event::thread`], the innermost last.
     open: HashMap<u32, Vec<Begun<'d>>>,
 }
@@ -60,7 +48,18 @@ impl<'d> CallJsonWriter<'d> {
     pub fn new(limits: CallLimits) -> Self {
         Self {
             limits,
+            object,
             open: HashMap::new(),
+        }
+    }
+
+    /// The same of JSON version 1, for readers that are not moved yet. The next release has no such
+    /// writer.
+    #[must_use]
+    pub fn old(limits: CallLimits) -> Self {
+        Self {
+            object: version_1::calls::object,
+            ..Self::new(limits)
         }
     }
 
@@ -78,7 +77,7 @@ impl<'d> CallJsonWriter<'d> {
                 let begun = Begun {
                     session: event.session,
                     function,
-                    tid: event.tid(),
+                    page: event.page,
                     depth,
                     start_ns: Some(event.t_ns),
                 };
@@ -89,20 +88,21 @@ impl<'d> CallJsonWriter<'d> {
                 }
             }
             Step::Left(call) => {
-                if call.entered_ns.is_some() {
-                    self.open.get_mut(&key).and_then(Vec::pop);
-                }
-                self.ended(event, &call, out);
+                let open = self.open.get_mut(&key);
+                let entry = open.filter(|_| call.entered_ns.is_some());
+                let entry = entry.and_then(Vec::pop);
+                self.ended(entry.map_or(event.page, |begun| begun.page), &call, out);
             }
-            Step::Whole(call) => self.ended(event, &call, out),
+            Step::Whole(call) => self.ended(event.page, &call, out),
         }
     }
 
-    fn ended(&self, event: &Event<'d>, call: &Call<'d>, out: &mut Vec<u8>) {
+    /// Appends the line of a call that has ended; `page` has the first record of it.
+    fn ended(&self, page: &'d Page, call: &Call<'d>, out: &mut Vec<u8>) {
         let begun = Begun {
             session: call.session,
             function: call.function,
-            tid: event.tid(),
+            page,
             depth: call.depth,
             start_ns: call.entered_ns,
         };
@@ -121,7 +121,7 @@ impl<'d> CallJsonWriter<'d> {
     /// Appends the calls that have not ended, in the order of their beginning.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let mut open: Vec<_> = self.open.drain().flat_map(|(_, calls)| calls).collect();
-        open.sort_by_key(|begun| (begun.start_ns, begun.tid, begun.depth));
+        open.sort_by_key(|begun| (begun.start_ns, begun.tid(), begun.depth));
         for begun in &open {
             self.line(begun, None, "open", out);
         }
@@ -130,7 +130,7 @@ impl<'d> CallJsonWriter<'d> {
     fn line(&self, begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &mut Vec<u8>) {
         let duration_ns = took.map(|took| took.duration_ns);
         if self.limits.allow(begun.depth, duration_ns) {
-            object(begun, took, ended, out);
+            (self.object)(begun, took, ended, out);
             out.push(b'\n');
         }
     }
@@ -138,44 +138,29 @@ impl<'d> CallJsonWriter<'d> {
 
 fn object(begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &mut Vec<u8>) {
     let (session, function) = (begun.session, begun.function);
-    let front = format!(
-        "{{\"v\":{VERSION},\"kind\":\"call\",\"session\":\"{}\"",
-        session.uuid
-    );
-    out.extend_from_slice(front.as_bytes());
-    number("pid", session.pid().into(), out);
-    number("tid", begun.tid.into(), out);
-    key("name", out);
-    escape::json(&function.name, out);
-    key("module", out);
-    match session.schema.functions().module(function.module) {
-        Some(module) => escape::json(module.file_name(), out),
-        None => out.extend_from_slice(b"null"),
+    head(session, out);
+    thread(Some(begun.page.ring.0), session, Some(begun.page), out);
+    match begun.start_ns {
+        Some(t_ns) => {
+            let wall = wall_ns(session, session.clock.wall_ns(t_ns));
+            times(&mut Stamper::default(), wall, t_ns, out);
+        }
+        None => no_times(out),
     }
-    number("depth", begun.depth.into(), out);
-    time("start_ns", begun.start_ns, out);
-    time("duration_ns", took.map(|took| took.duration_ns), out);
-    time("self_ns", took.map(|took| took.self_ns), out);
+    key("dur_ns", out);
+    number(took.map(|took| took.duration_ns), out);
+    key("kind", out);
+    escape::json(b"call", out);
+    key("name", out);
+    text(&function.name, out);
+    key("target", out);
+    let module = session.schema.functions().module(function.module);
+    text(module.map_or(&[], |module| module.file_name()), out);
+    key("depth", out);
+    unsigned(begun.depth.into(), out);
+    key("self_ns", out);
+    number(took.map(|took| took.self_ns), out);
     key("ended", out);
     escape::json(ended.as_bytes(), out);
     out.push(b'}');
-}
-
-fn key(name: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-fn number(name: &str, n: u64, out: &mut Vec<u8>) {
-    key(name, out);
-    unsigned(n, out);
-}
-
-fn time(name: &str, ns: Option<u64>, out: &mut Vec<u8>) {
-    key(name, out);
-    match ns {
-        Some(ns) => json_unsigned(ns, out),
-        None => out.extend_from_slice(b"null"),
-    }
 }

@@ -1,4 +1,4 @@
-//! Function records as text and JSON.
+//! Function records as text.
 //!
 //! An entry with a known caller is a line of the classic form
 //! `CPU 1: comm:tid function+0x0/0x40 <-- parent+0x1c/0x90`.
@@ -9,7 +9,7 @@ use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse, Functions};
 use crate::trace_file::session::Session;
 use crate::words::escape;
-use crate::words::number::{json_unsigned, unsigned};
+use crate::words::number::unsigned;
 
 /// Appends what follows the timestamp in a line of text.
 pub(crate) fn text(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
@@ -64,7 +64,8 @@ fn place(function: &Function, offset: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("+{offset:#x}/{:#x}", function.bytes).as_bytes());
 }
 
-fn caller(functions: &Functions, address: u64, out: &mut Vec<u8>) {
+/// Appends a space and the place that a call came from, as exactly as it is known.
+pub(crate) fn caller(functions: &Functions, address: u64, out: &mut Vec<u8>) {
     if let Some(function) = functions.function_at(address) {
         return place(function, address - function.address, out);
     }
@@ -75,35 +76,5 @@ fn caller(functions: &Functions, address: u64, out: &mut Vec<u8>) {
             out.extend_from_slice(format!("+{:#x}", address - module.base).as_bytes());
         }
         None => out.extend_from_slice(format!(" {address:#x}").as_bytes()),
-    }
-}
-
-/// Appends what stands between the braces of the JSON key `args`.
-pub(crate) fn json_args(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
-    let words = FunctionWords::read(meaning, event.payload);
-    let key = |key: &str, out: &mut Vec<u8>| {
-        if out.last() != Some(&b'{') {
-            out.push(b',');
-        }
-        escape::json(key.as_bytes(), out);
-        out.push(b':');
-    };
-    if let Some(cpu) = words.cpu {
-        key("cpu", out);
-        unsigned(cpu.into(), out);
-    }
-    if words.caller != 0 {
-        let mut name = Vec::new();
-        caller(event.session.schema.functions(), words.caller, &mut name);
-        key("caller", out);
-        escape::json(name.trim_ascii_start(), out);
-    }
-    for (number, value) in words.arguments().enumerate() {
-        key(&format!("arg{}", number + 1), out);
-        json_unsigned(value, out);
-    }
-    if let Some(value) = words.result {
-        key("result", out);
-        json_unsigned(value, out);
     }
 }

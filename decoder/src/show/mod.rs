@@ -3,7 +3,11 @@
 mod account;
 pub(crate) mod call_graph;
 pub(crate) mod call_json;
+mod call_line;
 pub(crate) mod function_line;
 pub(crate) mod json;
+mod json_args;
+mod json_keys;
 mod shared;
 pub(crate) mod text;
+pub(crate) mod version_1;

@@ -60,6 +60,18 @@ impl Session {
         found.map(|(_, value)| value.as_slice())
     }
 
+    /// Name of the host that the process ran on, as found; empty if not known.
+    #[must_use]
+    pub fn host(&self) -> &[u8] {
+        self.attribute(tag::HOST).unwrap_or_default()
+    }
+
+    /// Name of the service that the process belongs to, as found; empty if it has none.
+    #[must_use]
+    pub fn service(&self) -> &[u8] {
+        self.attribute(tag::SERVICE_NAME).unwrap_or_default()
+    }
+
     /// Process id in the process's own pid namespace; 0 if not known.
     #[must_use]
     pub fn pid(&self) -> u32 {

@@ -1,7 +1,6 @@
 //! Numbers to decimal text, into a byte buffer.
 //!
-//! JSON readers keep numbers as IEEE 754 doubles, which are exact up to 2^53 only. Larger integers
-//! are written as strings.
+//! Some readers of JSON keep numbers as IEEE 754 doubles, which are exact up to 2^53 only.
 
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
@@ -14,7 +13,7 @@ const PAIRS: [[u8; 2]; 100] = {
 };
 
 /// Largest magnitude up to which every reader of JSON keeps integers exact.
-const EXACT_MAX: u64 = 1 << 53;
+pub(crate) const EXACT_MAX: u64 = 1 << 53;
 
 /// Appends `n` in decimal.
 #[inline]

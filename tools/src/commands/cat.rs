@@ -56,7 +56,7 @@ impl Args {
         if self.pid.is_some() {
             notices::tell_schema(&dump);
         }
-        let mut out = if self.form.json {
+        let mut out = if self.form.json.is_on() {
             Sink::direct()
         } else {
             Sink::paged()

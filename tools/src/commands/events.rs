@@ -11,6 +11,7 @@ use ringmark_reader::Tap;
 
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
+use crate::output::json::{Head, JsonOption};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 
 /// List event types with level, target, category, fields, and whether they are on
@@ -22,15 +23,15 @@ pub(crate) struct Args {
     /// A process that runs, instead of trace files
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Print one JSON object per event type
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 /// One event type. Whether it is on is known for running processes only.
 struct Row {
+    head: Head,
     on: Option<bool>,
-    level: &'static str,
+    level: Option<&'static str>,
     kind: &'static str,
     name: String,
     target: String,
@@ -46,14 +47,14 @@ impl Args {
             None => of_files(&self.files)?,
         };
         rows.sort_by(|a, b| (&a.target, &a.name).cmp(&(&b.target, &b.name)));
-        let mut out = if self.json {
+        let mut out = if self.json.is_on() {
             Sink::direct()
         } else {
             Sink::paged()
         };
-        if self.json {
+        if self.json.is_on() {
             rows.iter()
-                .try_for_each(|row| writeln!(out, "{}", as_json(row)))?;
+                .try_for_each(|row| writeln!(out, "{}", self.json.form(as_json(row))))?;
         } else {
             table(&rows).write(&mut out, Style::detect())?;
         }
@@ -92,10 +93,10 @@ fn is_on(tap: &Tap, id: u32) -> bool {
 
 fn rows(session: &Session, on: impl Fn(&EventType) -> Option<bool>) -> Vec<Row> {
     let known = session.schema.types().iter().filter(|ty| ty.known);
-    known.map(|ty| row(ty, on(ty))).collect()
+    known.map(|ty| row(session, ty, on(ty))).collect()
 }
 
-fn row(ty: &EventType, on: Option<bool>) -> Row {
+fn row(session: &Session, ty: &EventType, on: Option<bool>) -> Row {
     let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
     let fields = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
     let place = if ty.file.is_empty() {
@@ -104,8 +105,9 @@ fn row(ty: &EventType, on: Option<bool>) -> Row {
         format!("{}:{}", text(&ty.file), ty.line)
     };
     Row {
+        head: Head::of(session),
         on,
-        level: ty.level.map_or("-", Level::name),
+        level: ty.level.map(Level::name),
         kind: ty.kind(),
         name: text(&ty.name),
         target: text(&ty.target),
@@ -137,7 +139,7 @@ fn table(rows: &[Row]) -> Table {
         };
         table.row(vec![
             on.to_owned(),
-            row.level.to_owned(),
+            row.level.unwrap_or("-").to_owned(),
             row.kind.to_owned(),
             row.name.clone(),
             row.target.clone(),
@@ -149,14 +151,16 @@ fn table(rows: &[Row]) -> Table {
 }
 
 fn as_json(row: &Row) -> serde_json::Value {
+    let known = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let fields = json!({
+        "of": row.kind,
         "on": row.on,
         "level": row.level,
-        "name": row.name,
-        "target": row.target,
-        "category": row.category,
+        "name": known(&row.name),
+        "target": known(&row.target),
+        "category": known(&row.category),
         "fields": row.fields,
-        "place": row.place,
+        "place": known(&row.place),
     });
-    json::object(row.kind, fields)
+    json::object("event_type", &row.head, fields)
 }

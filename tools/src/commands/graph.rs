@@ -8,6 +8,7 @@ use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Dump, Output};
 
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
+use crate::output::json::{JsonOption, JsonVersion};
 use crate::output::units::{parse_min_time, whole_ns};
 use crate::output::{Exit, Failure, Sink, Style};
 use crate::tables::calls::{self, CallOptions};
@@ -20,10 +21,9 @@ between the calls as comments. If there are several threads, each line says
 whose it is.
 
 --json prints a line per call where it ends, and calls that are still open
-last: session, pid, tid, name, module, depth (calls around it), start_ns (since
-the session's start), duration_ns and self_ns (null where an end is not known),
-and ended: returned, unwound (exception, longjmp, end of thread), unseen (the
-end was not recorded) or open.
+last. t_ns is where it began, dur_ns and self_ns are null where an end is not
+known, depth counts the calls around it, and ended is returned, unwound
+(exception, longjmp, end of thread), unseen (the end was not recorded) or open.
 
 A call that began before --from shows only its end, one that ends after --to
 only its beginning.
@@ -49,9 +49,8 @@ pub(crate) struct Args {
     /// Only calls that took at least this long, such as 100us
     #[arg(short = 't', long, value_name = "TIME", alias = "min-us", value_parser = parse_min_time)]
     min_time: Option<Duration>,
-    /// Print one JSON object per call
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 impl Args {
@@ -65,10 +64,12 @@ impl Args {
                         or record with 'ringmark run --kind graph -- CMD'";
             return Err(Failure::unreadable(what).into());
         }
-        if self.json {
-            self.write_json(&dump)?;
-        } else {
-            self.write_text(&dump)?;
+        match self.json.version() {
+            Some(JsonVersion::Current) => {
+                self.write_json(&dump, CallJsonWriter::new(self.limits()))?;
+            }
+            Some(JsonVersion::Old) => self.write_json(&dump, CallJsonWriter::old(self.limits()))?,
+            None => self.write_text(&dump)?,
         }
         let found = dump.verify();
         Ok(Exit::lost_if(found.lost > 0 || !found.damage.is_empty()))
@@ -92,9 +93,8 @@ impl Args {
         Ok(out.finish()?)
     }
 
-    fn write_json(&self, dump: &Dump) -> anyhow::Result<()> {
+    fn write_json<'d>(&self, dump: &'d Dump, mut writer: CallJsonWriter<'d>) -> anyhow::Result<()> {
         let mut out = Sink::direct();
-        let mut writer = CallJsonWriter::new(self.limits());
         let (mut lines, mut written) = (Vec::new(), Ok(()));
         calls::walk(dump, &self.calls, |item, steps, _| {
             let Output::Event(event) = item else { return };

@@ -11,6 +11,7 @@ use ringmark_reader::{
 use serde_json::json;
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
+use crate::output::json::{Head, JsonOption};
 use crate::output::units::{count, size};
 use crate::output::{Exit, Sink, Style, Table, json, note, printable};
 
@@ -22,9 +23,8 @@ namespace, that follows in parentheses; '?' stands for a number that is not
 known. Below the table stands what was removed, to make room, before it was
 read.")]
 pub(crate) struct Args {
-    /// Print one JSON object per session
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 impl Args {
@@ -33,15 +33,12 @@ impl Args {
         let notes = notes::off_notes();
         let gone = clean::gone();
         let mut out = Sink::direct();
-        if self.json {
-            sessions
-                .iter()
-                .try_for_each(|listed| writeln!(out, "{}", as_json(listed)))?;
-            for off in &notes {
-                writeln!(out, "{}", off_as_json(off))?;
+        if self.json.is_on() {
+            let objects = sessions.iter().map(as_json);
+            let objects = objects.chain(notes.iter().map(off_as_json));
+            for object in objects.chain(gone.iter().map(gone_as_json)) {
+                writeln!(out, "{}", self.json.form(object))?;
             }
-            gone.iter()
-                .try_for_each(|gone| writeln!(out, "{}", gone_as_json(gone)))?;
         } else {
             write_table(&mut out, &sessions, &notes)?;
             gone.iter()
@@ -204,9 +201,14 @@ fn lost_by_cause(info: &SessionInfo) -> Vec<u64> {
 
 /// A process that is not traced, with its reason.
 fn off_as_json(off: &notes::OffNote) -> serde_json::Value {
+    let head = Head {
+        pid: Some(off.pid),
+        ..Head::default()
+    };
     json::object(
         "process",
-        json!({"state": "off", "pid": off.pid, "reason": off.reason}),
+        &head,
+        json!({"state": "off", "reason": off.reason}),
     )
 }
 
@@ -218,7 +220,7 @@ fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
             "pid_in_namespace": removed.pid,
             "events": removed.events,
             "at_least": removed.inexact != 0,
-            "removed_ns": removed.removed_ns,
+            "removed_ts_ns": json::ts_ns(Some(removed.removed_ns)),
         })
     });
     let fields = json!({
@@ -228,23 +230,16 @@ fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
         "events": directory.gone.events,
         "at_least": directory.gone.at_least,
         "starts_refused": directory.gone.starts_refused,
-        "changed_ns": directory.changed_ns,
+        "changed_ts_ns": json::ts_ns(Some(directory.changed_ns)),
         "last": last.collect::<Vec<_>>(),
     });
-    json::object("removals", fields)
+    json::object("removals", &Head::default(), fields)
 }
 
 fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
-    let lost: serde_json::Map<_, _> = Cause::ALL
-        .iter()
-        .zip(lost_by_cause(info))
-        .filter(|(_, lost)| *lost > 0)
-        .map(|(cause, lost)| (cause.name().to_owned(), lost.into()))
-        .collect();
+    let names = Cause::ALL.iter().map(|cause| cause.name());
     let fields = json!({
-        "session": info.uuid.to_string(),
         "path": info.path.display().to_string(),
-        "pid": pid_here,
         "pid_in_namespace": info.pid,
         "state": state(info),
         "mode": info.mode.name(),
@@ -253,11 +248,12 @@ fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
         "fill_percent": fill_percent(info),
         "allocated_bytes": info.allocated_bytes,
         "lost": info.lost_total(),
-        "lost_by_cause": lost,
+        "lost_by_cause": json::by_cause(names.zip(lost_by_cause(info))),
         "name": info.name,
+        "started_ts_ns": json::ts_ns(Some(info.started_real_ns)),
         "schema_incomplete": info.schema_incomplete,
         "notices": attributes(info, tag::NOTICE).collect::<Vec<_>>(),
         "tags": attributes(info, tag::TAG).collect::<Vec<_>>(),
     });
-    json::object("session", fields)
+    json::object("session", &Head::of_info(info, *pid_here), fields)
 }

@@ -7,9 +7,10 @@ use ringmark_decoder::{Dump, FunctionTimes};
 
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
+use crate::output::json::{Head, JsonOption};
 use crate::output::{Exit, Failure, Sink, Style, columns, note};
 use crate::tables::calls::CallOptions;
-use crate::tables::event_table::{self, EventRow};
+use crate::tables::event_table;
 use crate::tables::function_table;
 use crate::tables::profile_table::{self, TracerProfile};
 use crate::tracing::tracer_session::TracerSession;
@@ -42,9 +43,8 @@ pub(crate) struct Args {
     /// Compare the functions with those of this trace file, in the same span of time
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
-    /// Print one JSON object per function and per event type
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOption,
     /// Print names at full length, even on a narrower terminal
     #[arg(long)]
     wide: bool,
@@ -68,7 +68,7 @@ impl Args {
             Some(dump) => function_table::times(dump, &self.calls)?,
             None => Vec::new(),
         };
-        let mut out = if self.json {
+        let mut out = if self.json.is_on() {
             Sink::direct()
         } else {
             Sink::paged()
@@ -133,13 +133,25 @@ impl Args {
                 Failure::unreadable("--diff: neither trace file has function records").into(),
             );
         }
-        if self.json {
-            let mut lines = changes.iter().map(function_table::change_as_json);
+        if self.json.is_on() {
+            let lines = changes.iter().map(function_table::change_as_json);
+            let mut lines = lines.map(|line| self.json.form(line));
             return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
         }
         let mut table = function_table::changes_table(&changes);
         table.fit(self.columns());
         Ok(table.write(out, Style::detect())?)
+    }
+
+    /// Whose figures the rows are.
+    fn head(&self, found: &Reported) -> Head {
+        match &found.dump {
+            Some(dump) => Head::of_all(&dump.sessions),
+            None => Head {
+                pid: self.pid,
+                ..Head::default()
+            },
+        }
     }
 
     fn columns(&self) -> Option<usize> {
@@ -158,12 +170,14 @@ impl Args {
             .as_ref()
             .map(|dump| event_table::rows(dump, &filter));
         let rows = rows.unwrap_or_default();
-        if self.json {
-            let lines = functions.iter().map(function_table::as_json);
-            let profiles = found.profiles.iter().flat_map(TracerProfile::as_json);
-            let mut lines = lines
-                .chain(profiles)
-                .chain(rows.iter().map(EventRow::as_json));
+        if self.json.is_on() {
+            let head = self.head(found);
+            let lines = functions.iter().map(|f| function_table::as_json(f, &head));
+            let profiles = found.profiles.iter();
+            let profiles = profiles.flat_map(|profile| profile.as_json(&head));
+            let rows = rows.iter().map(|row| row.as_json(&head));
+            let lines = lines.chain(profiles).chain(rows);
+            let mut lines = lines.map(|line| self.json.form(line));
             return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
         }
         let mut tables = Vec::new();

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
+use crate::output::json::{Head, JsonOption};
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::event_table;
@@ -31,9 +32,8 @@ pub(crate) struct Args {
     /// How long to count for the rates of a process
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
-    /// Print one JSON object per ring of a process, or per session of trace files
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 impl Args {
@@ -56,10 +56,12 @@ impl Args {
             let info = SessionInfo::of(&session);
             let rings = rings(&info, &before, &after, seconds);
             let stream = StreamStatus::of(&session);
-            if self.json {
-                rings
-                    .iter()
-                    .try_for_each(|ring| writeln!(out, "{}", ring.json(&info, stream.as_ref())))?;
+            if self.json.is_on() {
+                let head = Head::of_info(&info, Some(pid));
+                for ring in &rings {
+                    let object = ring.json(&head, stream.as_ref());
+                    writeln!(out, "{}", self.json.form(object))?;
+                }
             } else {
                 write_rings(&mut out, &info, &rings)?;
                 if let Some(stream) = &stream {
@@ -74,19 +76,19 @@ impl Args {
     fn trace_files(&self) -> anyhow::Result<Exit> {
         let dump = trace_files::read(&self.files)?;
         let found = dump.verify();
-        let mut out = if self.json {
+        let mut out = if self.json.is_on() {
             Sink::direct()
         } else {
             Sink::paged()
         };
         for session in &dump.sessions {
-            if self.json {
-                writeln!(out, "{}", session_json(session))?;
+            if self.json.is_on() {
+                writeln!(out, "{}", self.json.form(session_json(session)))?;
             } else {
                 write_session(&mut out, session)?;
             }
         }
-        if !self.json {
+        if !self.json.is_on() {
             write!(out, "{found}")?;
             writeln!(out)?;
             let rows = event_table::rows(&dump, &Filter::new());
@@ -221,7 +223,7 @@ fn write_stream(out: &mut Sink, stream: &StreamStatus) -> anyhow::Result<()> {
 }
 
 impl RingRow {
-    fn json(&self, info: &SessionInfo, stream: Option<&StreamStatus>) -> serde_json::Value {
+    fn json(&self, head: &Head, stream: Option<&StreamStatus>) -> serde_json::Value {
         let stream = stream.map(|stream| {
             json!({
                 "to": stream.to,
@@ -234,7 +236,6 @@ impl RingRow {
         });
         let fields = json!({
             "stream": stream,
-            "session": info.uuid.to_string(),
             "tid": self.tid,
             "thread": self.thread,
             "ring_bytes": u64::from(self.pages) * u64::from(self.page_bytes),
@@ -244,7 +245,7 @@ impl RingRow {
             "lost": self.lost,
             "window_s": self.window_s,
         });
-        json::object("ring", fields)
+        json::object("ring", head, fields)
     }
 }
 
@@ -314,25 +315,32 @@ fn write_session(out: &mut Sink, session: &Session) -> anyhow::Result<()> {
 }
 
 fn session_json(session: &Session) -> serde_json::Value {
-    let mut object = serde_json::Map::new();
-    for (name, text) in facts(session) {
-        object.insert(name.replace(' ', "_"), text.into());
-    }
-    // Numbers where a person reads texts.
-    if let Some(ns) = duration_ns(session) {
-        object.remove("duration");
-        object.insert("duration_ns".to_owned(), ns.into());
-    }
-    if let Some(header) = session.header {
-        object.insert("pid".to_owned(), header.pid.into());
-    }
-    let pages: usize = session.slots.iter().map(|s| s.pages.len()).sum();
-    let events = session
-        .slots
-        .iter()
-        .flat_map(|s| &s.pages)
-        .map(|p| p.summary.events);
-    object.insert("pages".to_owned(), pages.into());
-    object.insert("events".to_owned(), events.sum::<u64>().into());
-    json::object("recorded_session", object.into())
+    let known = |tag| text(session, tag);
+    let notices = session.attributes.iter().filter(|(t, _)| *t == tag::NOTICE);
+    let notices = notices.map(|(_, notice)| String::from_utf8_lossy(notice).into_owned());
+    let header = session.header;
+    let mode = header.and_then(|header| Mode::from_u32(header.mode));
+    let clock = header.and_then(|header| Clock::from_u32(header.clock));
+    let wall_ns = |t_ns: u64| header.map(|_| session.clock.wall_ns(t_ns));
+    let from = header.and_then(|header| Some(session.window?.saturating_sub(header.mono_zero_ns)));
+    let pages = session.slots.iter().flat_map(|slot| &slot.pages);
+    let fields = json!({
+        "process": known(tag::PROCESS_NAME),
+        "version": known(tag::SERVICE_VERSION),
+        "kernel": known(tag::KERNEL),
+        "container": known(tag::CONTAINER_ID),
+        "executable": known(tag::EXECUTABLE),
+        "command_line": known(tag::COMMAND_LINE),
+        "notices": notices.collect::<Vec<_>>(),
+        "mode": mode.map(Mode::name),
+        "clock": clock.map(Clock::name),
+        "schema_incomplete": session.schema_incomplete(),
+        "start_ts_ns": json::ts_ns(header.map(|header| header.real_zero_ns)),
+        "from_ts_ns": json::ts_ns(from.and_then(wall_ns)),
+        "end_ts_ns": json::ts_ns(duration_ns(session).and_then(wall_ns)),
+        "dur_ns": duration_ns(session),
+        "pages": pages.clone().count(),
+        "events": pages.map(|page| page.summary.events).sum::<u64>(),
+    });
+    json::object("recorded_session", &Head::of(session), fields)
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::input::trace_files::{self, Files};
+use crate::output::json::JsonOption;
 use crate::output::{Exit, Sink};
 
 /// Check that trace files are whole, and say what was lost
@@ -17,9 +18,8 @@ store's segments. You can look at them, and delete them.")]
 pub(crate) struct Args {
     #[command(flatten)]
     files: Files,
-    /// Print one line of JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOption,
 }
 
 impl Args {
@@ -27,8 +27,9 @@ impl Args {
         let mut found = self.files.read_quietly()?.verify();
         found.cut_off = trace_files::cut_off(&self.files.files)?;
         let mut out = Sink::direct();
-        if self.json {
-            writeln!(out, "{}", found.to_json())?;
+        if self.json.is_on() {
+            let object = serde_json::from_str(&found.to_json())?;
+            writeln!(out, "{}", self.json.form(object))?;
         } else {
             write!(out, "{found}")?;
         }

@@ -1,9 +1,12 @@
 //! The lines of `cat`: events as text or JSON, under the time that a person asked for.
 
 use clap::ValueEnum;
-use ringmark_decoder::{Dump, Filter, JsonWriter, Output, Session, TIMESTAMP_BYTES, TextWriter};
+use ringmark_decoder::{
+    Dump, Filter, JsonWriter, OldJsonWriter, Output, Session, TIMESTAMP_BYTES, TextWriter,
+};
 
 use super::Style;
+use super::json::{JsonOption, JsonVersion};
 
 /// Stands where the time of an event is not known.
 const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";
@@ -12,11 +15,10 @@ const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Form {
     /// Time that each line begins with
-    #[arg(long, value_enum, default_value_t = Time::Wall)]
+    #[arg(long, value_enum, default_value_t = Time::Wall, conflicts_with = "json")]
     time: Time,
-    /// Print one JSON object per line
-    #[arg(long, conflicts_with = "time")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 /// Times that a line can begin with.
@@ -30,10 +32,11 @@ enum Time {
     Delta,
 }
 
-/// The decoder's writer of one of the two forms. It borrows what it writes.
+/// The decoder's writer of one of the forms. It borrows what it writes.
 pub(crate) enum Writer<'d> {
     Text(TextWriter<'d>),
     Json(JsonWriter<'d>),
+    OldJson(OldJsonWriter<'d>),
 }
 
 /// Turns events and losses into lines, as many as are wanted.
@@ -67,10 +70,10 @@ impl<'a> Printer<'a> {
 
     /// A writer of the form that the options ask for.
     pub(crate) fn writer<'d>(&self) -> Writer<'d> {
-        if self.form.json {
-            Writer::Json(JsonWriter::new())
-        } else {
-            Writer::Text(TextWriter::new())
+        match self.form.json.version() {
+            Some(JsonVersion::Current) => Writer::Json(JsonWriter::new()),
+            Some(JsonVersion::Old) => Writer::OldJson(OldJsonWriter::new()),
+            None => Writer::Text(TextWriter::new()),
         }
     }
 
@@ -105,6 +108,7 @@ impl<'a> Printer<'a> {
         self.left = self.left.map(|left| left - 1);
         match writer {
             Writer::Json(writer) => writer.write(item, out),
+            Writer::OldJson(writer) => writer.write(item, out),
             Writer::Text(writer) => {
                 let from = out.len();
                 writer.write(item, out);

@@ -1,13 +1,137 @@
-//! The envelope of all JSON objects that commands print: version and kind.
+//! JSON objects that commands print: the option `--json`, and what every object begins with.
 
-use ringmark_decoder::JSON_VERSION;
+use clap::ValueEnum;
+use ringmark_decoder::Session;
+use ringmark_format::attribute::tag;
+use ringmark_format::json::VERSION;
+use ringmark_reader::SessionInfo;
 use serde_json::Value;
 
-/// The object `fields` with `v`, the version of the dialect, and `kind`, what it describes.
-pub(crate) fn object(kind: &str, mut fields: Value) -> Value {
+use super::json_v1;
+
+/// The option of every command that can print JSON.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct JsonOption {
+    /// Print JSON, one object per line; --json=1 gives the form of the release before
+    #[arg(
+        long,
+        value_enum,
+        value_name = "VERSION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2",
+        hide_possible_values = true
+    )]
+    json: Option<JsonVersion>,
+}
+
+/// Versions of the objects that can be printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JsonVersion {
+    /// As before, for one release.
+    #[value(name = "1")]
+    Old,
+    /// As `format-spec/JSON.md` describes.
+    #[value(name = "2")]
+    Current,
+}
+
+impl JsonOption {
+    /// The version to print; `None`: text.
+    pub(crate) fn version(self) -> Option<JsonVersion> {
+        self.json
+    }
+
+    /// Whether JSON is printed.
+    pub(crate) fn is_on(self) -> bool {
+        self.json.is_some()
+    }
+
+    /// An object that [`object`] made, as the version to print has it.
+    pub(crate) fn form(self, object: Value) -> Value {
+        match self.json {
+            Some(JsonVersion::Old) => json_v1::form(object),
+            _ => object,
+        }
+    }
+}
+
+/// Whose facts an object holds. What is not known, or differs between those it sums up, is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) session: Option<String>,
+    pub(crate) host: Option<String>,
+    pub(crate) service: Option<String>,
+    pub(crate) pid: Option<u32>,
+}
+
+impl Head {
+    /// The head of what belongs to one recorded session.
+    pub(crate) fn of(session: &Session) -> Self {
+        Self {
+            session: Some(session.uuid.to_string()),
+            host: text(session.host()),
+            service: text(session.service()),
+            pid: Some(session.pid()).filter(|pid| *pid != 0),
+        }
+    }
+
+    /// The head of what belongs to one session on this machine; its process has number `pid` here.
+    pub(crate) fn of_info(info: &SessionInfo, pid: Option<u32>) -> Self {
+        let attribute = |tag| {
+            let found = info.attributes.iter().find(|a| a.tag == tag);
+            found.and_then(|a| text(&a.value))
+        };
+        Self {
+            session: Some(info.uuid.to_string()),
+            host: attribute(tag::HOST),
+            service: attribute(tag::SERVICE_NAME),
+            pid,
+        }
+    }
+
+    /// The head of what sums up all these sessions: what they have in common.
+    pub(crate) fn of_all(sessions: &[Session]) -> Self {
+        let mut heads = sessions.iter().map(Self::of);
+        let first = heads.next().unwrap_or_default();
+        heads.fold(first, |all, one| Self {
+            session: all.session.filter(|_| false),
+            host: all.host.filter(|host| one.host.as_ref() == Some(host)),
+            service: all
+                .service
+                .filter(|service| one.service.as_ref() == Some(service)),
+            pid: all.pid.filter(|pid| one.pid == Some(*pid)),
+        })
+    }
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The object `fields` with what every object has: `v`, `kind`, and whose facts it holds.
+pub(crate) fn object(kind: &str, head: &Head, mut fields: Value) -> Value {
     if let Value::Object(fields) = &mut fields {
-        fields.insert("v".to_owned(), JSON_VERSION.into());
-        fields.insert("kind".to_owned(), kind.into());
+        let mut add = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+        add("v", VERSION.into());
+        add("kind", kind.into());
+        add("session", head.session.clone().into());
+        add("host", head.host.clone().into());
+        add("service", head.service.clone().into());
+        add("pid", head.pid.into());
     }
     fields
+}
+
+/// A moment as an object has it: ns since 1970, as digits.
+pub(crate) fn ts_ns(ns: Option<u64>) -> Value {
+    ns.map(|ns| ns.to_string()).into()
+}
+
+/// Counts by their cause, those of 0 left out.
+pub(crate) fn by_cause<'c>(counts: impl Iterator<Item = (&'c str, u64)>) -> Value {
+    let found = counts.filter(|(_, count)| *count > 0);
+    found
+        .map(|(cause, count)| serde_json::json!({"cause": cause, "count": count}))
+        .collect()
 }

@@ -5,6 +5,7 @@ pub(crate) mod event_lines;
 mod failure;
 pub(crate) mod file;
 pub(crate) mod json;
+mod json_v1;
 pub(crate) mod progress;
 pub(crate) mod repeats;
 mod sink;

@@ -7,6 +7,7 @@ use ringmark_reader::ReaderError;
 use ringmark_reader::record::{Ended, Progress, Recorder};
 
 use super::descriptors;
+use crate::output::json::Head;
 use crate::output::units::{count, counted, size};
 use crate::output::{Exit, json, note, text};
 
@@ -118,6 +119,7 @@ pub(crate) fn write_status(
     let progress = &outcome.progress;
     let status = json::object(
         "recording",
+        &Head::default(),
         serde_json::json!({
             "complete": trouble.is_empty(),
             "command": outcome.command.map(|exit| exit.0),

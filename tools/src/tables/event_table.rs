@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use ringmark_decoder::{Dump, Filter, ProfiledFunction, Stats, TypeCount};
 
+use super::json_row::{self, JsonRow};
+use crate::output::json::Head;
 use crate::output::units::{count, duration, size};
-use crate::output::{Table, json, printable};
+use crate::output::{Table, printable};
 
 /// Events of one name, target and kind, over all sessions.
 #[derive(Debug, Default)]
@@ -63,17 +65,21 @@ impl EventRow {
     }
 
     /// The row as a JSON object.
-    pub(crate) fn as_json(&self) -> serde_json::Value {
-        let fields = serde_json::json!({
-            "name": self.name,
-            "target": self.target,
-            "events": self.events,
-            "payload_bytes": self.payload_bytes,
-            "total_ns": self.took.map(|took| took.total_ns),
-            "mean_ns": self.mean_ns(),
-            "max_ns": self.took.map(|took| took.max_ns),
-        });
-        json::object(self.kind, fields)
+    pub(crate) fn as_json(&self, head: &Head) -> serde_json::Value {
+        json_row::object(
+            head,
+            &JsonRow {
+                of: self.kind,
+                name: &self.name,
+                target: &self.target,
+                count: self.events,
+                payload_bytes: Some(self.payload_bytes),
+                total_ns: self.took.map(|took| took.total_ns),
+                mean_ns: self.mean_ns(),
+                max_ns: self.took.map(|took| took.max_ns),
+                ..JsonRow::default()
+            },
+        )
     }
 }
 

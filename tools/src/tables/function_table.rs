@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use ringmark_decoder::{CallCounts, CallTimes, Dump, FunctionTimes, NoEnd, Output, Profile, Step};
 
 use super::calls::{self, CallOptions};
+use super::json_row::{self, JsonRow};
+use crate::output::json::Head;
 use crate::output::units::{count, counted, duration};
 use crate::output::{Failure, Table, json, printable};
 
@@ -111,22 +113,26 @@ pub(crate) fn table(functions: &[FunctionTimes]) -> Table {
 }
 
 /// A function as a JSON object.
-pub(crate) fn as_json(f: &FunctionTimes) -> serde_json::Value {
+pub(crate) fn as_json(f: &FunctionTimes, head: &Head) -> serde_json::Value {
     let times = f.times();
-    let fields = serde_json::json!({
-        "name": String::from_utf8_lossy(&f.name),
-        "module": String::from_utf8_lossy(&f.module),
-        "calls": f.calls,
-        "not_returned": f.not_returned,
-        "no_end": f.no_end,
-        "total_ns": times.map(|t| t.total),
-        "self_ns": times.map(|t| t.own),
-        "mean_ns": times.map(|t| t.mean),
-        "p50_ns": times.map(|t| t.median),
-        "p99_ns": times.map(|t| t.p99),
-        "max_ns": times.map(|t| t.longest),
-    });
-    json::object("function", fields)
+    json_row::object(
+        head,
+        &JsonRow {
+            of: "function",
+            name: &String::from_utf8_lossy(&f.name),
+            target: &String::from_utf8_lossy(&f.module),
+            count: f.calls,
+            not_returned: Some(f.not_returned),
+            no_end: Some(f.no_end),
+            total_ns: times.map(|t| t.total),
+            self_ns: times.map(|t| t.own),
+            mean_ns: times.map(|t| t.mean),
+            p50_ns: times.map(|t| t.median),
+            p99_ns: times.map(|t| t.p99),
+            max_ns: times.map(|t| t.longest),
+            ..JsonRow::default()
+        },
+    )
 }
 
 /// A function in two traces; one of them may lack it.
@@ -219,10 +225,13 @@ pub(crate) fn changes_table(changes: &[Change]) -> Table {
 pub(crate) fn change_as_json(c: &Change) -> serde_json::Value {
     let fields = serde_json::json!({
         "name": c.name,
-        "module": c.module,
-        "calls": c.calls,
-        "self_ns": ([0, 1].map(|side| c.known(c.self_ns, side))),
-        "mean_ns": ([0, 1].map(|side| c.known(c.mean_ns, side))),
+        "target": c.module,
+        "count_a": c.calls[0],
+        "count_b": c.calls[1],
+        "self_ns_a": c.known(c.self_ns, 0),
+        "self_ns_b": c.known(c.self_ns, 1),
+        "mean_ns_a": c.known(c.mean_ns, 0),
+        "mean_ns_b": c.known(c.mean_ns, 1),
     });
-    json::object("function_change", fields)
+    json::object("function_change", &Head::default(), fields)
 }

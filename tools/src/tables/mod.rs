@@ -3,4 +3,5 @@
 pub(crate) mod calls;
 pub(crate) mod event_table;
 pub(crate) mod function_table;
+mod json_row;
 pub(crate) mod profile_table;

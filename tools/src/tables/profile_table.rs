@@ -7,7 +7,9 @@ use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
 use super::calls::CallOptions;
 use super::function_table;
-use crate::output::{Failure, Table, json, printable};
+use super::json_row::{self, JsonRow};
+use crate::output::json::Head;
+use crate::output::{Failure, Table, printable};
 use crate::tracing::tracer_session::TracerSession;
 
 /// The functions of one profile tracer, those with the most time of their own first.
@@ -82,28 +84,32 @@ impl TracerProfile {
     }
 
     /// A JSON object per function.
-    pub(crate) fn as_json(&self) -> impl Iterator<Item = serde_json::Value> {
+    pub(crate) fn as_json(&self, head: &Head) -> impl Iterator<Item = serde_json::Value> {
         self.functions.iter().map(|f| {
             let times = f.times();
-            let fields = serde_json::json!({
-                "tracer": self.tracer,
-                "name": f.0.function,
-                "module": f.0.module,
-                "calls": f.0.calls,
-                "open": f.0.open,
-                "not_returned": f.0.unwound,
-                "no_end": f.0.calls.saturating_sub(f.timed()),
-                "total_ns": times.map(|t| t.total),
-                "self_ns": times.map(|t| t.own),
-                "mean_ns": times.map(|t| t.mean),
-                "min_ns": times.map(|_| f.0.min),
-                "p50_ns": times.map(|t| t.median),
-                "p99_ns": times.map(|t| t.p99),
-                "max_ns": times.map(|t| t.longest),
-                "approximate": ["p50_ns", "p99_ns"],
-                "histogram": f.0.histogram.0,
-            });
-            json::object("function", fields)
+            json_row::object(
+                head,
+                &JsonRow {
+                    of: "profile",
+                    tracer: Some(&self.tracer),
+                    name: &f.0.function,
+                    target: &f.0.module,
+                    count: f.0.calls,
+                    payload_bytes: None,
+                    open: Some(f.0.open),
+                    not_returned: Some(f.0.unwound),
+                    no_end: Some(f.0.calls.saturating_sub(f.timed())),
+                    total_ns: times.map(|t| t.total),
+                    self_ns: times.map(|t| t.own),
+                    mean_ns: times.map(|t| t.mean),
+                    min_ns: times.map(|_| f.0.min),
+                    p50_ns: times.map(|t| t.median),
+                    p99_ns: times.map(|t| t.p99),
+                    max_ns: times.map(|t| t.longest),
+                    approximate: &["p50_ns", "p99_ns"],
+                    histogram: Some(&f.0.histogram.0),
+                },
+            )
         })
     }
 }

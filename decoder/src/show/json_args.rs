@@ -1,0 +1,292 @@
+//! The arguments of an event as JSON: the keys `args` and `exact`.
+//!
+//! An argument has one type, which its declaration decides and its value does not. What that type
+//! cannot say without loss stands in `exact` once more, as text.
+
+use ringmark_format::schema::semantic;
+
+use crate::events::event::Event;
+use crate::show::function_line;
+use crate::show::json_keys::id_bytes;
+use crate::trace_file::field::Field;
+use crate::trace_file::function_words::FunctionWords;
+use crate::trace_file::functions::FunctionUse;
+use crate::trace_file::schema::EventType;
+use crate::trace_file::value::Value;
+use crate::words::escape;
+use crate::words::number::{EXACT_MAX, signed, unsigned};
+
+/// The arguments that events of one type show.
+#[derive(Debug)]
+pub(super) struct ArgKeys {
+    args: Vec<ArgKey>,
+    /// Place of the field with the flow id.
+    flow: Option<usize>,
+    /// Place of the field with the trace id.
+    trace: Option<usize>,
+}
+
+/// An argument: what stands before its value, escaped.
+#[derive(Debug)]
+struct ArgKey {
+    /// The field's place in its type.
+    place: usize,
+    /// `"name":`.
+    key: Vec<u8>,
+    /// Whether the value is an address, which is shown as an id is.
+    is_address: bool,
+}
+
+impl ArgKeys {
+    /// The arguments of `ty`. A name that another argument has already gets `#2`, or the next free
+    /// number, at its end.
+    #[cold]
+    pub(super) fn new(ty: &EventType) -> Self {
+        let with = |meaning: u32| {
+            let mut fields = ty.fields.iter();
+            fields.position(|f| f.semantic == Some(meaning) && f.count == 0 && !f.optional)
+        };
+        let (flow, trace) = (with(semantic::FLOW), with(semantic::TRACE_ID));
+        let mut args: Vec<ArgKey> = Vec::new();
+        for (place, field) in ty.fields.iter().enumerate() {
+            if ty.shows(place) && ![flow, trace].contains(&Some(place)) {
+                let is_free = |key: &Vec<u8>| args.iter().all(|other| other.key != *key);
+                let numbered = |n: usize| match n {
+                    1 => key_of(&field.name),
+                    n => key_of(&[&field.name[..], format!("#{n}").as_bytes()].concat()),
+                };
+                let Some(key) = (1..).map(numbered).find(is_free) else {
+                    continue;
+                };
+                let is_address = field.semantic == Some(semantic::ADDRESS);
+                args.push(ArgKey {
+                    place,
+                    key,
+                    is_address,
+                });
+            }
+        }
+        Self { args, flow, trace }
+    }
+
+    /// Appends `"flow":…,"trace":…`: the ids that tie the event to others.
+    #[inline]
+    pub(super) fn ids(&self, event: &Event<'_>, out: &mut Vec<u8>) {
+        if self.flow.is_none() && self.trace.is_none() {
+            return out.extend_from_slice(NO_IDS);
+        }
+        for (key, place) in [
+            (&b",\"flow\":"[..], self.flow),
+            (b",\"trace\":", self.trace),
+        ] {
+            out.extend_from_slice(key);
+            let field = place.and_then(|place| event.ty.fields.get(place));
+            match field.map(|field| field.value(event.payload)) {
+                Some(Value::U64(id)) => id_bytes(&id.to_be_bytes(), out),
+                Some(Value::U128(id)) => id_bytes(&id.to_be_bytes(), out),
+                Some(Value::Bytes(id)) if !id.is_empty() => id_bytes(id, out),
+                _ => out.extend_from_slice(b"null"),
+            }
+        }
+    }
+}
+
+/// The ids of an event that is tied to no other.
+pub(super) const NO_IDS: &[u8] = b",\"flow\":null,\"trace\":null";
+
+fn key_of(name: &[u8]) -> Vec<u8> {
+    let mut key = Vec::new();
+    escape::json(name, &mut key);
+    key.push(b':');
+    key
+}
+
+/// Writes arguments. `exact` is memory that is used again for the next event.
+pub(super) struct ArgsWriter<'o> {
+    out: &'o mut Vec<u8>,
+    exact: &'o mut Vec<u8>,
+    /// Bytes of text that may still be written: no more than the payload has.
+    budget: usize,
+}
+
+/// Appends `,"args":{…},"exact":…`. `keys` are those of the event's type; function records have
+/// none.
+#[inline]
+pub(super) fn write(
+    event: &Event<'_>,
+    keys: Option<&ArgKeys>,
+    exact: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b",\"args\":{");
+    exact.clear();
+    let budget = event.payload.len();
+    let mut writer = ArgsWriter { out, exact, budget };
+    match (event.ty.function, keys) {
+        (Some(meaning), _) => writer.function(event, meaning),
+        (None, _) if !event.ty.known && !event.payload.is_empty() => writer.raw(event.payload),
+        (None, Some(keys)) => writer.fields(event, keys),
+        (None, None) => {}
+    }
+    if exact.is_empty() {
+        out.extend_from_slice(b"},\"exact\":null");
+    } else {
+        out.extend_from_slice(b"},\"exact\":{");
+        out.extend_from_slice(exact);
+        out.push(b'}');
+    }
+}
+
+impl ArgsWriter<'_> {
+    fn raw(&mut self, payload: &[u8]) {
+        self.out.extend_from_slice(b"\"raw\":\"");
+        escape::hex(payload, self.out);
+        self.out.push(b'"');
+    }
+
+    #[inline]
+    fn fields(&mut self, event: &Event<'_>, keys: &ArgKeys) {
+        for arg in &keys.args {
+            let Some(field) = event.ty.fields.get(arg.place) else {
+                continue;
+            };
+            self.key(&arg.key);
+            self.field(arg, field, event.payload);
+        }
+    }
+
+    #[inline]
+    fn key(&mut self, key: &[u8]) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(key);
+    }
+
+    #[inline]
+    fn field(&mut self, arg: &ArgKey, field: &Field, payload: &[u8]) {
+        match field.value(payload) {
+            Value::U64(address) if arg.is_address => id_bytes(&address.to_be_bytes(), self.out),
+            Value::U64(n) if n <= EXACT_MAX => unsigned(n, self.out),
+            array @ Value::Array(..) => self.array(&arg.key, array),
+            value => {
+                if let Some(exact) = self.scalar(value) {
+                    self.exactly(&arg.key, &exact);
+                }
+            }
+        }
+    }
+
+    fn array(&mut self, key: &[u8], array: Value<'_>) {
+        let (mut exact, mut is_exact) = (Vec::new(), true);
+        self.out.push(b'[');
+        for (i, item) in array.items().enumerate() {
+            if i > 0 {
+                self.out.push(b',');
+                exact.push(b' ');
+            }
+            let from = self.out.len();
+            match self.scalar(item) {
+                Some(text) => {
+                    is_exact = false;
+                    exact.extend_from_slice(&text);
+                }
+                None => exact.extend_from_slice(&self.out[from..]),
+            }
+        }
+        self.out.push(b']');
+        if !is_exact {
+            self.exactly(key, &exact);
+        }
+    }
+
+    /// Appends one value; returns it as text if some reader would not keep it as it is.
+    fn scalar(&mut self, value: Value<'_>) -> Option<Vec<u8>> {
+        let out = &mut *self.out;
+        let from = out.len();
+        let as_written = |out: &Vec<u8>| Some(out[from..].to_vec());
+        match value.within(&mut self.budget) {
+            Value::U64(n) => {
+                unsigned(n, out);
+                return (n > EXACT_MAX).then(|| as_written(out)).flatten();
+            }
+            Value::I64(n) => {
+                signed(n, out);
+                return (n.unsigned_abs() > EXACT_MAX)
+                    .then(|| as_written(out))
+                    .flatten();
+            }
+            Value::Str(text) => {
+                escape::json(text, out);
+                return std::str::from_utf8(text).is_err().then(|| hex(text));
+            }
+            Value::Bytes(bytes) => {
+                out.push(b'"');
+                escape::hex(bytes, out);
+                out.push(b'"');
+            }
+            Value::Bool(b) => out.extend_from_slice(if b { b"true" } else { b"false" }),
+            Value::Char(c) => {
+                let mut buffer = [0; 4];
+                escape::json(c.encode_utf8(&mut buffer).as_bytes(), out);
+            }
+            Value::F32(n) => return float(n.is_finite(), &format!("{n:?}"), out),
+            Value::F64(n) => return float(n.is_finite(), &format!("{n:?}"), out),
+            Value::U128(n) => out.extend_from_slice(format!("\"{n}\"").as_bytes()),
+            Value::I128(n) => out.extend_from_slice(format!("\"{n}\"").as_bytes()),
+            Value::None | Value::Missing | Value::Array(..) => out.extend_from_slice(b"null"),
+        }
+        None
+    }
+
+    /// Notes the exact text of an argument. `key` is `"name":`.
+    #[cold]
+    fn exactly(&mut self, key: &[u8], text: &[u8]) {
+        if !self.exact.is_empty() {
+            self.exact.push(b',');
+        }
+        self.exact.extend_from_slice(key);
+        escape::json(text, self.exact);
+    }
+
+    /// The words of a function record.
+    fn function(&mut self, event: &Event<'_>, meaning: FunctionUse) {
+        let words = FunctionWords::read(meaning, event.payload);
+        if let Some(cpu) = words.cpu {
+            self.key(b"\"cpu\":");
+            unsigned(cpu.into(), self.out);
+        }
+        if words.caller != 0 {
+            let mut name = Vec::new();
+            function_line::caller(event.session.schema.functions(), words.caller, &mut name);
+            self.key(b"\"caller\":");
+            escape::json(name.trim_ascii_start(), self.out);
+        }
+        let arguments = words.arguments().enumerate();
+        let arguments = arguments.map(|(i, value)| (format!("arg{}", i + 1), value));
+        let result = words.result.map(|value| ("result".to_owned(), value));
+        for (name, value) in arguments.chain(result) {
+            let key = key_of(name.as_bytes());
+            self.key(&key);
+            if let Some(exact) = self.scalar(Value::U64(value)) {
+                self.exactly(&key, &exact);
+            }
+        }
+    }
+}
+
+/// Appends a number that is marked as one that may have a fraction; null if it is not finite.
+fn float(is_finite: bool, text: &str, out: &mut Vec<u8>) -> Option<Vec<u8>> {
+    if is_finite {
+        out.extend_from_slice(text.as_bytes());
+        return None;
+    }
+    out.extend_from_slice(b"null");
+    Some(text.as_bytes().to_vec())
+}
+
+fn hex(bytes: &[u8]) -> Vec<u8> {
+    let mut digits = Vec::with_capacity(2 * bytes.len());
+    escape::hex(bytes, &mut digits);
+    digits
+}
