@@ -5,15 +5,14 @@
 //! merge the sessions of a process by raw tick, so all of them need the same clock; a later one also
 //! takes over what ties the first one's ticks to time.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use ringmark_format::clock::Rate;
 use ringmark_format::session::{Clock, RING_FILE_MAGIC, SessionHeader};
 use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
 use ringmark_ring::identity::{self, Identity};
-use ringmark_ring::session_dir::{DRAFT_ENDING, RING_FILE_ENDING};
-use ringmark_ring::{ClockSample, clock};
+use ringmark_ring::{ClockSample, clock, own_maps};
 use zerocopy::FromBytes;
 
 use crate::setup::StartError;
@@ -87,36 +86,21 @@ pub(super) fn clock_of_process() -> Option<Clock> {
 
 /// The header of the session that started first.
 fn first(own: &Identity) -> Option<SessionHeader> {
-    let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let mut mapped = maps.lines().filter_map(mapped_from_start).peekable();
-    mapped.peek()?;
+    let mapped = own_maps::produced();
+    if mapped.is_empty() {
+        return None;
+    }
     // Not by their names: a memfd has none, and files may have been removed.
     let memory = File::open("/proc/self/mem").ok()?;
-    let headers = mapped.filter_map(|address| header_at(&memory, address));
+    let headers = mapped
+        .into_iter()
+        .filter_map(|address| header_at(&memory, address));
     let of_this_process = headers.filter(|header| {
         header.pid == own.pid
             && header.start_time == own.start_time
             && header.pid_namespace == own.pid_namespace
     });
     of_this_process.min_by_key(|header| (header.mono_zero_ns, header.session))
-}
-
-/// The address at which a line of `/proc/self/maps` says that a ring file is mapped for writing from
-/// its start, as only its producer maps it. (A forked child maps none of its parent's any more.)
-fn mapped_from_start(line: &str) -> Option<u64> {
-    let mut fields = line.split_ascii_whitespace();
-    let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);
-    let path = line.get(line.find('/')?..)?;
-    let name = path.trim_end_matches(" (deleted)");
-    let is_ring = [RING_FILE_ENDING, DRAFT_ENDING]
-        .iter()
-        .any(|ending| name.ends_with(ending))
-        || name.starts_with("/memfd:ringmark");
-    let from_start = offset.bytes().all(|digit| digit == b'0');
-    if !is_ring || rights != "rw-s" || !from_start {
-        return None;
-    }
-    u64::from_str_radix(range.split('-').next()?, 16).ok()
 }
 
 /// The header that lies at an address of this process; `None`: there is none, or it cannot be read.
@@ -128,32 +112,4 @@ fn header_at(memory: &File, address: u64) -> Option<SessionHeader> {
         && header.endian == ENDIAN_MARK
         && header.version_major == VERSION_MAJOR;
     is_known.then_some(header)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_a_producer_maps_counts() {
-        let line = |rights: &str, offset: &str, path: &str| {
-            format!("7f00aa000000-7f00ab000000 {rights} {offset} 00:19 4711       {path}")
-        };
-        let named = "/dev/shm/ringmark-0/12-a1b2c3d4.ring";
-        let at = |line: &str| mapped_from_start(line);
-        assert_eq!(at(&line("rw-s", "00000000", named)), Some(0x7f00_aa00_0000));
-        let kinds = [
-            "/dev/shm/ringmark-0/12-a1b2c3d4.starting",
-            "/dev/shm/with space/12-a1b2c3d4.ring (deleted)",
-            "/memfd:ringmark.ring (deleted)",
-        ];
-        for path in kinds {
-            assert!(at(&line("rw-s", "00000000", path)).is_some(), "{path}");
-        }
-        // A reader's maps, the consumed words, another file.
-        assert_eq!(at(&line("r--s", "00000000", named)), None);
-        assert_eq!(at(&line("rw-s", "00004000", named)), None);
-        assert_eq!(at(&line("rw-s", "00000000", "/tmp/other")), None);
-        assert_eq!(at("7f00aa000000-7f00ab000000 rw-p 00000000 00:00 0"), None);
-    }
 }

@@ -51,6 +51,7 @@ pub mod guard;
 pub mod identity;
 pub mod lock;
 pub mod mapping;
+pub mod own_maps;
 pub mod process_end;
 pub mod raw;
 mod remains;
