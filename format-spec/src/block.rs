@@ -26,6 +26,8 @@ pub mod kind {
     pub const WINDOW: u16 = 8;
     /// How the session ended.
     pub const ENDING: u16 = 9;
+    /// The spans that a thread had open when its session was copied.
+    pub const OPEN_SPANS: u16 = 10;
 }
 
 /// How a block's content is stored.

@@ -68,13 +68,15 @@ macro_rules! layout {
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 33] {
+pub fn layout_table() -> [StructLayout; 36] {
     [
         crate::session::SessionHeader::LAYOUT,
         crate::session::SessionState::LAYOUT,
         crate::session::Extent::LAYOUT,
         crate::mailbox::MailboxHeader::LAYOUT,
         crate::slot::Slot::LAYOUT,
+        crate::open_span::StackHeader::LAYOUT,
+        crate::open_span::Frame::LAYOUT,
         crate::page::PageHeader::LAYOUT,
         crate::schema::EntryHeader::LAYOUT,
         crate::schema::EventEntry::LAYOUT,
@@ -87,6 +89,7 @@ pub fn layout_table() -> [StructLayout; 33] {
         crate::block::BlockHeader::LAYOUT,
         crate::block::Window::LAYOUT,
         crate::ending::EndingBlock::LAYOUT,
+        crate::open_span::OpenSpans::LAYOUT,
         crate::counters::CountersHeader::LAYOUT,
         crate::counters::SlotCounters::LAYOUT,
         crate::stream::HostClock::LAYOUT,

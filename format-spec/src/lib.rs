@@ -29,6 +29,7 @@ pub mod function;
 pub mod glob;
 pub mod ids;
 pub mod mailbox;
+pub mod open_span;
 pub mod page;
 pub mod panics;
 pub mod record;
@@ -46,7 +47,7 @@ pub use layout::{FieldLayout, StructLayout, layout_table};
 /// Major version of the format. A reader refuses a newer major by name.
 pub const VERSION_MAJOR: u16 = 1;
 /// Minor version of the format. A reader accepts a newer minor and skips what it does not know.
-pub const VERSION_MINOR: u16 = 0;
+pub const VERSION_MINOR: u16 = 1;
 /// Written as a native integer; reads as `0x0D0C_0B0A` on a machine of the other byte order.
 pub const ENDIAN_MARK: u32 = 0x0A0B_0C0D;
 

@@ -33,8 +33,10 @@ layout! {
         72 lost: [u64; CAUSES],
         /// Reservations up to the seal of the last ended claim.
         136 events_sealed: u64,
+        /// Offset of the stack of open spans in the file; 0: there is none.
+        144 stack_offset: u64,
         /// Zero.
-        144 reserved: [u64; 14],
+        152 reserved: [u64; 13],
     }
 }
 

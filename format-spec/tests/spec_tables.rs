@@ -12,8 +12,8 @@ use ringmark_format::schema::{self, Kind, Level, Shape};
 use ringmark_format::session;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::{
-    block, clock, counters, ending, function, layout_table, mailbox, page, record, removals, store,
-    stream,
+    block, clock, counters, ending, function, layout_table, mailbox, open_span, page, record,
+    removals, store, stream,
 };
 use spec_text::{Row, named_tables, public_constants, table_after};
 
@@ -222,6 +222,14 @@ fn code_singles() -> Vec<Row> {
         single("mailbox::TEXT_BYTES_MAX", mailbox::TEXT_BYTES_MAX as u64),
         single("mailbox::ANSWER_OFFSET", mailbox::ANSWER_OFFSET as u64),
         single("schema::OPTIONAL", schema::OPTIONAL),
+        single("open_span::FRAMES", open_span::FRAMES),
+        single("open_span::STACK_BYTES", open_span::STACK_BYTES),
+        single("open_span::KEPT_WORDS", open_span::KEPT_WORDS),
+        single("open_span::FREE", open_span::FREE),
+        single("open_span::ENDED", open_span::ENDED),
+        single("open_span::FILLED", open_span::FILLED),
+        single("open_span::LEXICAL", open_span::LEXICAL),
+        single("open_span::MOVING", open_span::MOVING),
         single("page::BUSY", page::BUSY),
         single("page::FIRST_OF_CLAIM", page::FIRST_OF_CLAIM),
         single("page::PAGE_BYTES_MIN", page::PAGE_BYTES_MIN),
@@ -300,6 +308,7 @@ fn no_public_constant_of_the_source_is_left_out() {
         "ending",
         "function",
         "mailbox",
+        "open_span",
         "page",
         "record",
         "removals",

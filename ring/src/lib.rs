@@ -39,6 +39,10 @@
 //! | `[O2]` | claim: `ring_id`, Release | `[O3]` | a claim's ring id over the owner before it |
 //! | `[O3]` | owner: load `ring_id`, Acquire | `[O2]` | a claim's ring id over the owner before it |
 //! | `[O4]` | owner: fence(Acquire) before `ring_id` is loaded again | `[O1]` | an owner mixed of two claims |
+//! | `[F1]` | push: fence(Release) between the claim of a frame and its words | `[F4]` | a copied frame mixes two spans |
+//! | `[F2]` | push: a frame's head after its words, Release; pop: after the record | `[F3]` | a frame is read before its words; an ended span before its record |
+//! | `[F3]` | copy: a frame's head before its words, Acquire | `[F2]` | a frame is read before its words; an ended span before its record |
+//! | `[F4]` | copy: fence(Acquire) before the head is loaded again | `[F1]` | a copied frame mixes two spans |
 //! | `[S1]` | schema length, Release | `[S2]` | a reader parses schema bytes that are not there yet |
 //! | `[S2]` | schema length, Acquire | `[S1]` | a reader parses schema bytes that are not there yet |
 //! | `[M1]` | mailbox sequence number, Release | `[M2]` | a request or an answer is read before its text |
@@ -68,14 +72,16 @@ pub use protocol::steps;
 pub use protocol::{
     clock_sample::ClockSample,
     observe::{PageCopy, PageRead},
+    raw_span::{RawEnd, RawSpan},
     reservation::Reservation,
     schema_log::{SchemaExhausted, SchemaLog},
     slot::{Owner, SlotGeometry, SlotView},
+    span_stack::{SpanPlace, SpanStack, StackCopy},
     writer::Writer,
 };
 pub use protocol::{
     control_lock, directory, lease, mailbox, observe, order, published_static, reservation,
-    schema_log, single_instruction, slot, sync, writer,
+    schema_log, single_instruction, slot, span_stack, sync, writer,
 };
 #[cfg(not(loom))]
 pub use system::{

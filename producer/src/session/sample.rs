@@ -141,6 +141,7 @@ fn private_writer(core: &Core) -> Option<Box<Writer>> {
     let ring = Ring {
         pages: zeroed(geometry.ring_bytes() as usize / 8),
         geometry,
+        stack: None,
         slot: SlotView::new(zeroed(SLOT_WORDS), zeroed(1).first()?)?,
         slot_index: 0,
         mode: Mode::Overwrite,

@@ -209,6 +209,7 @@ impl Producer {
         let ring = Ring {
             pages: self.ring.pages(geometry).unwrap(),
             geometry,
+            stack: None,
             slot,
             slot_index: index,
             mode: self.layout.mode,

@@ -13,8 +13,8 @@
 //!   [`single_instruction`] the updates that no signal handler can split.
 //! - A page: `page_words` is what the writer does to its words, [`observe`] how a reader copies it.
 //! - A ring: [`slot`] is its entry in the directory, `counts` and `full_ring` are private to its
-//!   writer, [`writer`] and [`reservation`] put records in, `own_rings` links the rings of one
-//!   thread.
+//!   writer, [`writer`] and [`reservation`] put records in, `open_spans` puts spans on the
+//!   stack of their thread ([`span_stack`]), `own_rings` links the rings of one thread.
 //! - A session: [`directory`] hands out slots, [`schema_log`] carries the schema, [`mailbox`] the
 //!   requests of a controller.
 //! - The control path inside the producer: [`control_lock`], [`lease`], [`published_static`]. They
@@ -123,16 +123,19 @@ mod full_ring;
 pub mod lease;
 pub mod mailbox;
 pub mod observe;
+mod open_spans;
 pub mod order;
 mod own_rings;
 mod page_words;
 #[doc(hidden)]
 pub mod planted;
 pub mod published_static;
+pub mod raw_span;
 pub mod reservation;
 pub mod schema_log;
 pub mod single_instruction;
 pub mod slot;
+pub mod span_stack;
 #[cfg(steps)]
 pub mod steps;
 pub mod sync;

@@ -69,6 +69,8 @@ orderings! {
     mail_acquire = "M2" Acquire; // [M2] pairs with [M1]
     owner_release = "O2" Release; // [O2] pairs with [O3]
     owner_acquire = "O3" Acquire; // [O3] pairs with [O2]
+    frame_release = "F2" Release; // [F2] pairs with [F3]
+    frame_acquire = "F3" Acquire; // [F3] pairs with [F2]
     lock_acquire = "L1" Acquire; // [L1] pairs with [L2]
     lock_release = "L2" Release; // [L2] pairs with [L1]
     current_acquire = "L3" Acquire; // [L3] pairs with [L4]
@@ -108,5 +110,24 @@ pub(crate) fn owner_fence() {
 pub(crate) fn owner_recheck_fence() {
     if !weakened("O4") {
         crate::protocol::sync::fence(Ordering::Acquire); // [O4] pairs with [O1]
+    }
+}
+
+/// After a frame of the stack of open spans was claimed, before it is filled: its head was FREE, and
+/// a reader that sees a new word of it sees that its head is no longer the old one.
+#[inline(always)]
+pub(crate) fn frame_fence() {
+    #[cfg(steps)]
+    crate::protocol::steps::between();
+    if !weakened("F1") {
+        crate::protocol::sync::fence(Ordering::Release); // [F1] pairs with [F4]
+    }
+}
+
+/// After a frame was copied, before its head is loaded again.
+#[inline(always)]
+pub(crate) fn frame_recheck_fence() {
+    if !weakened("F4") {
+        crate::protocol::sync::fence(Ordering::Acquire); // [F4] pairs with [F1]
     }
 }

@@ -31,6 +31,8 @@ impl Writer {
     /// only: the links are private to it.
     pub fn join(&'static self, other: &'static Self) {
         debug_assert!(!ptr::eq(self, other) && other.next_own().is_none());
+        // Spans that are open in this thread end there, whichever ring is current by then.
+        other.stack.store(self.stack.load(Relaxed), Relaxed);
         let after = self.next_own().unwrap_or(self);
         other.next.store(ptr::from_ref(after).cast_mut(), Relaxed);
         self.next.store(ptr::from_ref(other).cast_mut(), Relaxed);

@@ -26,6 +26,8 @@ pub(crate) enum Bug {
     BumpAndBusyApart,
     /// A handler switches the page although the context that it interrupted holds a reservation.
     PageSwitchedUnderReservation,
+    /// A frame of the stack of open spans is filled before the depth counts it.
+    FrameBeforeDepth,
 }
 
 #[cfg(planted)]
@@ -41,6 +43,7 @@ pub fn plant(name: &str) -> bool {
         "count-and-commit-apart" => Bug::CountAndCommitApart,
         "bump-and-busy-apart" => Bug::BumpAndBusyApart,
         "page-switched-under-reservation" => Bug::PageSwitchedUnderReservation,
+        "frame-before-depth" => Bug::FrameBeforeDepth,
         _ => return false,
     };
     PLANTED.store(bug as u64, core::sync::atomic::Ordering::Relaxed);
@@ -85,4 +88,10 @@ pub(crate) fn commit_before_payload(header: &AtomicU64, commit: u64) {
     if is(Bug::CommitBeforePayload) {
         header.store(commit, Relaxed);
     }
+}
+
+/// [`Bug::FrameBeforeDepth`]: the depth as it is, which is not raised yet. `None`: it is not planted.
+#[inline(always)]
+pub(crate) fn depth_before_claim(depth: &AtomicU64) -> Option<u64> {
+    is(Bug::FrameBeforeDepth).then(|| depth.load(Relaxed))
 }

@@ -134,6 +134,23 @@ impl<'w> Reservation<'w> {
         }
     }
 
+    /// The words of a frame in the stack of open spans, to be filled like a payload. It is never
+    /// committed: the frame's own head publishes them.
+    #[inline(always)]
+    pub(crate) fn in_frame(
+        writer: &'w Writer,
+        words: &[AtomicU64],
+    ) -> core::mem::ManuallyDrop<Self> {
+        core::mem::ManuallyDrop::new(Self {
+            writer,
+            header: core::ptr::null(),
+            payload: words.as_ptr(),
+            commit: 0,
+            payload_words: words.len() as u64,
+            words: 0,
+        })
+    }
+
     /// The same record after a TIME_EXTEND at `header`, whose commit commits both: to readers
     /// they appear at once, or as one BUSY or CANCELLED span.
     pub(crate) fn behind_extension(mut self, header: &AtomicU64) -> Self {
@@ -154,7 +171,8 @@ impl<'w> Reservation<'w> {
     #[inline(always)]
     pub fn set_word(&mut self, index: usize, value: u64) {
         if (index as u64) < self.payload_words {
-            // SAFETY: invariant 3: `payload_words` words from `payload` on belong to this record.
+            // SAFETY: invariant 3: `payload_words` words from `payload` on belong to this record,
+            // or to this frame (invariant 3 of the stack of open spans).
             let word = unsafe { &*self.payload.wrapping_add(index) };
             word.store(value, Relaxed);
         }

@@ -18,6 +18,8 @@
 //!    references to atomics. Another process may change them at any time, as atomics allow.
 //! 2. It uses no stack and leaves the direction flag clear, as it found it.
 
+use core::sync::atomic::Ordering;
+
 use crate::protocol::sync::AtomicU64;
 
 /// If `word` is 0, makes it `new` and returns 0; else changes nothing and returns what it is.
@@ -92,6 +94,73 @@ pub fn increment_shared(word: &AtomicU64) {
     increment(word);
     #[cfg(loom)]
     word.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// Takes 1 from such a word: as [`increment_shared`].
+#[inline(always)]
+pub fn decrement_shared(word: &AtomicU64) {
+    #[cfg(steps)]
+    crate::protocol::steps::between();
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    // SAFETY: reasons 1 and 2: the instruction reads and writes exactly these 8 bytes.
+    unsafe {
+        core::arch::asm!("dec qword ptr [{word}]", word = in(reg) word.as_ptr(), options(nostack));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+    word.fetch_sub(1, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// Adds `more` to a word that other threads and processes may read, and no other one writes;
+/// returns what it was. Whole for signals on this thread.
+#[inline(always)]
+pub fn add_shared(word: &AtomicU64, more: u64) -> u64 {
+    #[cfg(steps)]
+    crate::protocol::steps::between();
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    {
+        let was: u64;
+        // SAFETY: reasons 1 and 2: the instruction reads and writes exactly these 8 bytes.
+        unsafe {
+            core::arch::asm!(
+                "xadd qword ptr [{word}], {more}",
+                word = in(reg) word.as_ptr(),
+                more = inout(reg) more => was,
+                options(nostack),
+            );
+        }
+        was
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+    word.fetch_add(more, core::sync::atomic::Ordering::Relaxed)
+}
+
+/// If `word` is `expected`, makes it `new`; returns what it was. As [`mark_if_empty`], but what was
+/// stored before it is published by it, as `order` says: on x86-64 every store does that.
+#[inline(always)]
+pub fn replace(word: &AtomicU64, expected: u64, new: u64, order: Ordering) -> u64 {
+    #[cfg(steps)]
+    crate::protocol::steps::between();
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    {
+        let found: u64;
+        // SAFETY: reasons 1 and 2: the instruction reads and writes exactly these 8 bytes.
+        unsafe {
+            core::arch::asm!(
+                "cmpxchg qword ptr [{word}], {new}",
+                word = in(reg) word.as_ptr(),
+                new = in(reg) new,
+                inout("rax") expected => found,
+                options(nostack),
+            );
+        }
+        let _ = order;
+        found
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+    {
+        word.compare_exchange(expected, new, order, Ordering::Relaxed)
+            .unwrap_or_else(|found| found)
+    }
 }
 
 /// Zeroes words that other threads and processes may read. One string instruction: four times

@@ -154,6 +154,13 @@ impl<'m> SlotView<'m> {
         }
     }
 
+    /// Where the slot's stack of open spans lies in the file, in bytes; 0: there is none. Not yet
+    /// validated: [`RingFile::span_stack`](crate::RingFile::span_stack) does it.
+    #[must_use]
+    pub fn stack_offset(&self) -> u64 {
+        self.words[word!(stack_offset)].load(Relaxed)
+    }
+
     /// Thread id of the owner, alone: [`SlotView::owner`] reads it together with the ring id.
     #[must_use]
     pub fn tid(&self) -> u32 {
@@ -246,6 +253,11 @@ impl<'m> SlotView<'m> {
         self.words[word!(pages_offset)].store(geometry.pages_offset, Relaxed);
         let sizes = u64::from(geometry.page_bytes) | u64::from(geometry.pages) << 32;
         self.words[word!(page_bytes)].store(sizes, Relaxed);
+    }
+
+    /// Writes where the stack of open spans lies: as [`SlotView::set_geometry`].
+    pub fn set_stack_offset(&self, offset: u64) {
+        self.words[word!(stack_offset)].store(offset, Relaxed);
     }
 
     /// Writes the owner of a new claim. The slot is CLAIMING.

@@ -8,6 +8,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::protocol::reservation::Reservation;
+
 type Handler = Rc<dyn Fn()>;
 
 thread_local! {
@@ -26,4 +28,10 @@ pub(crate) fn between() {
     if let Some(handler) = handler {
         handler();
     }
+}
+
+/// Sets a word of a frame, and is a step: a handler may come between two words of it.
+pub fn set_word(to: &mut Reservation<'_>, index: usize, value: u64) {
+    to.set_word(index, value);
+    between();
 }

@@ -66,6 +66,7 @@ use crate::protocol::planted;
 use crate::protocol::reservation::Reservation;
 use crate::protocol::single_instruction;
 use crate::protocol::slot::{SlotGeometry, SlotView};
+use crate::protocol::span_stack::{self, SpanStack};
 use crate::protocol::sync::AtomicU64;
 
 mod extended;
@@ -95,6 +96,8 @@ pub struct Ring {
     pub pages: &'static [AtomicU64],
     /// Geometry, validated; `pages` has exactly its size.
     pub geometry: SlotGeometry,
+    /// The slot's stack of open spans, if the session has room for one.
+    pub stack: Option<&'static SpanStack>,
     /// The slot: *produced*, *consumed* and the counts of lost events.
     pub slot: SlotView<'static>,
     /// Index of the slot in the directory, for page headers.
@@ -128,6 +131,8 @@ pub struct Writer {
     tick_base: Private,
     /// Number of the session's clock; 0: not attached.
     clock: Private,
+    /// The stack of open spans of the thread, that of its first ring; null: there is none.
+    pub(crate) stack: AtomicPtr<SpanStack>,
     /// The slot's *produced*, which only this writer changes: number of the next page.
     produced: Private,
     /// Nested losses in a row; see [`ABANDONED_AFTER`].
@@ -159,6 +164,7 @@ impl Writer {
             end: AtomicPtr::new(core::ptr::null_mut()),
             tick_base: Private::new(0),
             clock: Private::new(0),
+            stack: AtomicPtr::new(core::ptr::null_mut()),
             produced: Private::new(0),
             nested_lost: Private::new(0),
             attached: Private::new(0),
@@ -184,6 +190,9 @@ impl Writer {
             !self.is_attached(),
             "invariant 8: the last owner has sealed it"
         );
+        ring.stack.inspect(|stack| span_stack::clear(stack));
+        let stack = ring.stack.map_or(core::ptr::null(), core::ptr::from_ref);
+        self.stack.store(stack.cast_mut(), Relaxed);
         let place = self.ring.get();
         // SAFETY: invariant 8, which the caller promises: no other use of this writer.
         unsafe { place.write(MaybeUninit::new(ring)) };

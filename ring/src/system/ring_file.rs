@@ -25,6 +25,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use ringmark_format::counters::CAUSES;
 use ringmark_format::mailbox::MAILBOX_BYTES;
+use ringmark_format::open_span::STACK_BYTES;
 use ringmark_format::session::{
     SCHEMA_INCOMPLETE, SessionHeader, SessionState, exit_status, phase,
 };
@@ -37,6 +38,7 @@ use crate::protocol::mailbox::Mailbox;
 use crate::protocol::order;
 use crate::protocol::schema_log::{STATE_WORDS, SchemaLog};
 use crate::protocol::slot::{SLOT_WORDS, SlotGeometry, SlotView};
+use crate::protocol::span_stack::SpanStack;
 use crate::protocol::sync::AtomicU64;
 use crate::system::mapping::{MapError, Mapping};
 
@@ -191,6 +193,14 @@ impl RingFile {
             return None;
         }
         self.map.words(geometry.pages_offset, geometry.ring_bytes())
+    }
+
+    /// The stack of open spans of a slot; `None`: it has none, or not in this file.
+    #[must_use]
+    pub fn span_stack(&self, slot: SlotView<'_>) -> Option<&SpanStack> {
+        let offset = slot.stack_offset();
+        let words = || self.map.words(offset, STACK_BYTES)?.first_chunk();
+        (offset != 0 && offset.is_multiple_of(64)).then(words)?
     }
 
     /// One word of [`SessionState`], by the byte offset of its field there.

@@ -14,8 +14,11 @@ use ringmark_format::slot::state;
 use ringmark_format::{PageNumber, RingId, TypeId};
 use ringmark_ring::observe::{self, HEADER_WORDS};
 use ringmark_ring::slot::SLOT_WORDS;
+use ringmark_ring::span_stack::STACK_WORDS;
 use ringmark_ring::writer::Ring;
-use ringmark_ring::{ClockSample, PageCopy, PageRead, Reservation, SlotGeometry, SlotView, Writer};
+use ringmark_ring::{
+    ClockSample, PageCopy, PageRead, Reservation, SlotGeometry, SlotView, SpanStack, Writer,
+};
 
 /// Ring id of the claim.
 const RING_ID: u64 = 7;
@@ -37,6 +40,7 @@ pub struct HeapRing {
     pub writer: &'static Writer,
     pub slot: SlotView<'static>,
     pub pages: &'static [AtomicU64],
+    pub stack: &'static SpanStack,
     shape: Shape,
     words: &'static [AtomicU64],
     place: *mut Writer,
@@ -45,7 +49,7 @@ pub struct HeapRing {
 impl HeapRing {
     /// A ring in which nothing was recorded.
     pub fn new(mode: Mode, shape: Shape) -> Self {
-        let count = shape.pages * shape.page_words + SLOT_WORDS + 1;
+        let count = shape.pages * shape.page_words + SLOT_WORDS + 1 + STACK_WORDS;
         let words: Box<[AtomicU64]> = (0..count).map(|_| AtomicU64::new(0)).collect();
         let place = Box::into_raw(Box::new(Writer::new()));
         Self::in_memory(mode, shape, Box::leak(words), place)
@@ -68,6 +72,7 @@ impl HeapRing {
     ) -> Self {
         let (pages, rest) = words.split_at(shape.pages * shape.page_words);
         let slot = SlotView::new(rest, &rest[SLOT_WORDS]).unwrap();
+        let stack = rest[SLOT_WORDS + 1..].first_chunk().unwrap();
         let geometry = SlotGeometry {
             pages_offset: 0,
             page_bytes: shape.page_words as u32 * 8,
@@ -82,6 +87,7 @@ impl HeapRing {
         let ring = Ring {
             pages,
             geometry,
+            stack: Some(stack),
             slot,
             slot_index: 0,
             mode,
@@ -95,6 +101,7 @@ impl HeapRing {
             writer,
             slot,
             pages,
+            stack,
             shape,
             words,
             place,

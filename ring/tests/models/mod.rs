@@ -16,6 +16,7 @@ use ringmark_format::slot::state;
 use ringmark_format::{RingId, TypeId};
 use ringmark_ring::observe::HEADER_WORDS;
 use ringmark_ring::slot::SLOT_WORDS;
+use ringmark_ring::span_stack::{STACK_WORDS, SpanStack};
 use ringmark_ring::writer::Ring;
 use ringmark_ring::{ClockSample, PageCopy, SlotGeometry, SlotView, Writer, order};
 
@@ -66,6 +67,8 @@ pub struct Model {
     pub slot: SlotView<'static>,
     /// All pages.
     pub pages: &'static [AtomicU64],
+    /// The stack of open spans.
+    pub stack: &'static SpanStack,
     /// One cell per page: loom reports who touches it without being ordered after the other.
     /// Atomics alone cannot show that a page was overwritten while its consumer still read it.
     pub shadow: [UnsafeCell<()>; PAGES],
@@ -105,6 +108,7 @@ impl Model {
         slot.set_owner(RingId(RING_ID), 42, [0; 16]);
         slot.publish_state(state::ACTIVE);
         let pages = memory.words(PAGES * PAGE_WORDS);
+        let stack = memory.words(STACK_WORDS).first_chunk().unwrap();
         let writer_place = Box::into_raw(Box::new(Writer::new()));
         // SAFETY: freed in `drop` only.
         let writer: &'static Writer = unsafe { &*writer_place };
@@ -112,6 +116,7 @@ impl Model {
             writer,
             slot,
             pages,
+            stack,
             mode,
             shadow: [UnsafeCell::new(()), UnsafeCell::new(())],
             writer_place,
@@ -126,6 +131,7 @@ impl Model {
         let ring = Ring {
             pages: self.pages,
             geometry: geometry(),
+            stack: Some(self.stack),
             slot: self.slot,
             slot_index: 0,
             mode: self.mode,

@@ -6,6 +6,7 @@ use super::owners::{Exception, Owned};
 /// commit, and keep what needs it as small as it can be. A file that needs it no longer must go.
 pub const UNSAFE_FILES: &[&str] = &[
     // The thread block, its memory that a fork wipes, and the sites that the linker collected.
+    "producer/src/event/raw_span.rs",
     "producer/src/function_site.rs",
     "producer/src/sites.rs",
     "producer/src/thread_block.rs",
@@ -36,8 +37,10 @@ pub const UNSAFE_FILES: &[&str] = &[
     "ring/src/protocol/writer.rs",
     "ring/src/protocol/writer/extended.rs",
     "ring/src/protocol/mailbox.rs",
+    "ring/src/protocol/open_spans.rs",
     "ring/src/protocol/own_rings.rs",
     "ring/src/protocol/page_words.rs",
+    "ring/src/protocol/raw_span.rs",
     "ring/src/protocol/reservation.rs",
     // What C calls, and the types that it defines.
     "c-api/src/lib.rs",
@@ -88,6 +91,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "ring/tests/any_order.rs",
     "ring/tests/heap/mod.rs",
     "ring/tests/loom_handover.rs",
+    "ring/tests/open_spans.rs",
     "ring/tests/models/mod.rs",
     // A bare write loop straight from a live map, to measure against; a producer made by hand.
     "benches/benches/record.rs",

@@ -26,6 +26,7 @@ use crate::protocol::clock_sample::ClockSample;
 use crate::protocol::observe::HEADER_WORDS;
 use crate::protocol::page_words;
 use crate::protocol::single_instruction;
+use crate::protocol::span_stack;
 
 impl Writer {
     /// Invariant 2: the page may be switched, because the only reservation under way is the
@@ -116,6 +117,8 @@ impl Writer {
         self.close_page();
         ring.slot.set_events_sealed(self.counts.records());
         let slot = ring.slot;
+        self.stack.store(core::ptr::null_mut(), Relaxed);
+        ring.stack.inspect(|stack| span_stack::clear(stack));
         self.clock.store(0, Relaxed);
         self.attached.store(0, Relaxed);
         slot.publish_state(state::SEALED);

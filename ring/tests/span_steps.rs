@@ -1,0 +1,234 @@
+//! A signal handler at every step of a push and of a pop, and handlers in it: what a reader is
+//! shown is what is open, but for the operations under way. Run with `--cfg steps`; with
+//! `--cfg planted` as well, the order that fills a frame before it is counted is caught.
+#![cfg(steps)]
+
+mod heap;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use heap::{HeapRing, Shape};
+use ringmark_format::TypeId;
+use ringmark_format::open_span::{FRAMES, Head};
+use ringmark_format::session::Mode;
+use ringmark_ring::span_stack::{DEPTH, OVER};
+use ringmark_ring::{SpanPlace, StackCopy, steps};
+
+/// What the handlers of a schedule do.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// Spans that are open before.
+    below: u32,
+    /// How the main context ends its two spans: as they nest, or the lower one first.
+    is_nested: bool,
+    handler: Handler,
+    /// Steps at which a handler comes; the second one may lie in the first handler.
+    first: u32,
+    second: u32,
+}
+
+/// What a handler does with its spans.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Handler {
+    /// Begins two, and ends them in their order, or the lower one first.
+    Nests,
+    EndsOutOfOrder,
+    /// Begins one that ends later, in the main context.
+    LeavesOne,
+    /// Ends a span of the context that it interrupted, if one is open there.
+    EndsAnothers,
+}
+
+const HANDLERS: [Handler; 4] = [
+    Handler::Nests,
+    Handler::EndsOutOfOrder,
+    Handler::LeavesOne,
+    Handler::EndsAnothers,
+];
+
+struct Tracer {
+    ring: HeapRing,
+    plan: Plan,
+    next: Cell<u32>,
+    step: Cell<u32>,
+    looks: Cell<bool>,
+    /// Spans that are open, or whose begin or end is under way.
+    open: RefCell<Vec<(u32, SpanPlace)>>,
+    under_way: RefCell<BTreeSet<u32>>,
+    wrong: RefCell<Option<String>>,
+}
+
+impl Tracer {
+    fn begin(&self) -> u32 {
+        let i = self.next.replace(self.next.get() + 1);
+        self.under_way.borrow_mut().insert(i);
+        let place = self.ring.writer.push_span(TypeId(16 + i), 2, |to| {
+            steps::set_word(to, 0, u64::from(i));
+            steps::set_word(to, 1, u64::from(i) << 32);
+            steps::set_word(to, 2, !u64::from(i));
+        });
+        self.open.borrow_mut().push((i, place));
+        self.under_way.borrow_mut().remove(&i);
+        i
+    }
+
+    fn end(&self, i: u32) {
+        let at = self.open.borrow().iter().position(|(open, _)| *open == i);
+        let Some(at) = at else { return };
+        let (_, place) = self.open.borrow_mut().remove(at);
+        self.under_way.borrow_mut().insert(i);
+        self.ring.writer.pop_span(place);
+        self.under_way.borrow_mut().remove(&i);
+    }
+
+    /// What is shown is what is open, but for what is under way.
+    fn check(&self) {
+        let copy = StackCopy::of(self.ring.stack);
+        let under_way = self.under_way.borrow();
+        let open = self.open.borrow();
+        let mut shown = BTreeSet::new();
+        for frame in copy.frames() {
+            let i = Head::unpack(frame[0]).map_or(0, |head| head.type_id.0 - 16);
+            let expected = [u64::from(i), u64::from(i) << 32, !u64::from(i)];
+            if frame[1..4] != expected || !shown.insert(i) {
+                self.found(format!("torn or twice: {frame:x?}"));
+            }
+            let is_open = open.iter().any(|(open, _)| *open == i);
+            if !is_open && !under_way.contains(&i) {
+                self.found(format!("{i} is shown, and has ended"));
+            }
+        }
+        let hidden = open.iter().filter(|(i, _)| !shown.contains(i));
+        let hidden: Vec<_> = hidden.map(|(i, place)| (*i, place.frame)).collect();
+        if let Some(missing) = hidden.iter().find(|(_, frame)| *frame <= FRAMES) {
+            self.found(format!("{missing:?} is open, and not shown"));
+        }
+        let over = hidden.len() as u64..=hidden.len() as u64 + under_way.len() as u64;
+        if !over.contains(&copy.over) {
+            self.found(format!("{} beyond, {hidden:?} are", copy.over));
+        }
+    }
+
+    fn found(&self, what: String) {
+        self.wrong.borrow_mut().get_or_insert(what);
+    }
+
+    fn between_steps(&self) {
+        // A copy has steps of its own.
+        if self.looks.replace(true) {
+            return;
+        }
+        let step = self.step.replace(self.step.get() + 1);
+        self.check();
+        self.looks.set(false);
+        if step == self.plan.first || step == self.plan.second {
+            self.handle();
+        }
+    }
+
+    fn handle(&self) {
+        let interrupted = self.open.borrow().last().map(|(i, _)| *i);
+        match self.plan.handler {
+            Handler::Nests => {
+                let spans = [self.begin(), self.begin()];
+                spans.into_iter().rev().for_each(|i| self.end(i));
+            }
+            Handler::EndsOutOfOrder => {
+                let spans = [self.begin(), self.begin()];
+                spans.into_iter().for_each(|i| self.end(i));
+            }
+            Handler::LeavesOne => {
+                self.begin();
+            }
+            Handler::EndsAnothers => interrupted.into_iter().for_each(|i| self.end(i)),
+        }
+    }
+}
+
+/// Runs one schedule; returns how many steps there were, or what was wrong.
+fn run(plan: Plan) -> Result<u32, String> {
+    let ring = HeapRing::new(
+        Mode::Overwrite,
+        Shape {
+            page_words: 16,
+            pages: 2,
+        },
+    );
+    let tracer = Rc::new(Tracer {
+        ring,
+        plan,
+        next: Cell::new(1),
+        step: Cell::new(0),
+        looks: Cell::new(false),
+        open: RefCell::default(),
+        under_way: RefCell::default(),
+        wrong: RefCell::default(),
+    });
+    for _ in 0..plan.below {
+        tracer.begin();
+    }
+    let handled = tracer.clone();
+    steps::set_handler(Some(Rc::new(move || handled.between_steps())));
+    let (a, b) = (tracer.begin(), tracer.begin());
+    let order = if plan.is_nested { [b, a] } else { [a, b] };
+    order.into_iter().for_each(|i| tracer.end(i));
+    steps::set_handler(None);
+    tracer.check();
+    let left: Vec<u32> = tracer.open.borrow().iter().map(|(i, _)| *i).collect();
+    left.into_iter().for_each(|i| tracer.end(i));
+    tracer.check();
+    let stack = tracer.ring.stack;
+    let [depth, over] =
+        [DEPTH, OVER].map(|at| stack[at].load(std::sync::atomic::Ordering::Relaxed));
+    if (depth as u32, over) != (0, 0) {
+        tracer.found(format!(
+            "left behind: depth {}, {over} beyond",
+            depth as u32
+        ));
+    }
+    match tracer.wrong.take() {
+        Some(what) => Err(format!("{plan:?}: {what}")),
+        None => Ok(tracer.step.get()),
+    }
+}
+
+/// All schedules; the first one that goes wrong is the error.
+fn all() -> Result<u64, String> {
+    let mut schedules = 0;
+    for below in [0, 1, FRAMES - 2, FRAMES - 1, FRAMES, FRAMES + 1] {
+        for (handler, is_nested) in HANDLERS.into_iter().flat_map(|h| [(h, true), (h, false)]) {
+            let plan = |first, second| Plan {
+                below,
+                is_nested,
+                handler,
+                first,
+                second,
+            };
+            let mut first = 0;
+            while run(plan(first, u32::MAX))? > first {
+                for second in first + 1..first + 24 {
+                    run(plan(first, second))?;
+                    schedules += 1;
+                }
+                first += 1;
+            }
+        }
+    }
+    Ok(schedules)
+}
+
+#[test]
+#[cfg(not(planted))]
+fn a_handler_at_every_step() {
+    println!("{} schedules", all().unwrap());
+}
+
+#[test]
+#[cfg(planted)]
+fn a_frame_that_is_filled_before_it_is_counted_is_caught() {
+    println!("{} schedules", all().unwrap());
+    assert!(ringmark_ring::planted::plant("frame-before-depth"));
+    println!("{}", all().expect_err("it went unnoticed"));
+}
