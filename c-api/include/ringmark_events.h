@@ -13,12 +13,6 @@ struct ringmark_bytes {
     size_t bytes;
 };
 
-/* A running span; all zero: it is off. */
-struct ringmark_span {
-    uint32_t id;
-    uint64_t start;
-};
-
 /* ---- Kinds: argument, place in the payload, bytes behind the fixed part ----------------------- */
 
 #define RINGMARK_PLAIN_(kind, type)                                                                    \
@@ -33,7 +27,15 @@ struct ringmark_span {
         (void)length;                                                                                  \
         (void)behind;                                                                                  \
         __atomic_store((type *)(void *)(payload + offset), &value, __ATOMIC_RELAXED);                  \
+    }                                                                                                  \
+    RINGMARK_INLINE_ void ringmark_keep_##kind##_(unsigned char *payload, size_t offset, type value,   \
+                                                  uint64_t length, uint64_t *behind) {                 \
+        if (offset + sizeof(type) <= RINGMARK_FRAME_END_) {                                            \
+            ringmark_put_##kind##_(payload, offset, value, length, behind);                            \
+        }                                                                                              \
     }
+/* Where a frame ends, counted as a payload is: a tick, then what it keeps. */
+#define RINGMARK_FRAME_END_ (8 + 8 * RINGMARK_FRAME_KEEPS)
 RINGMARK_PLAIN_(u8, uint8_t)
 RINGMARK_PLAIN_(u16, uint16_t)
 RINGMARK_PLAIN_(u32, uint32_t)
@@ -62,6 +64,20 @@ RINGMARK_INLINE_ void ringmark_put_behind_(unsigned char *payload, size_t offset
     *behind += (length + 7) / 8 * 8;
 }
 
+/* The same in a frame: what goes beyond it is left out, and the place says so. */
+RINGMARK_INLINE_ void ringmark_keep_behind_(unsigned char *payload, size_t offset, const void *from, uint64_t length,
+                                            uint64_t *behind) {
+    if (offset + 8 <= RINGMARK_FRAME_END_) {
+        const uint64_t place = *behind | length << 32;
+        RINGMARK_STORE_(*(uint64_t *)(void *)(payload + offset), place);
+    }
+    if (length != 0 && *behind < RINGMARK_FRAME_END_) {
+        const uint64_t room = RINGMARK_FRAME_END_ - *behind;
+        __builtin_memcpy(payload + *behind, from, length < room ? length : room);
+    }
+    *behind += (length + 7) / 8 * 8;
+}
+
 typedef const char *ringmark_arg_str_;
 typedef uint64_t ringmark_place_str_;
 RINGMARK_INLINE_ uint64_t ringmark_length_str_(const char *value) {
@@ -70,6 +86,10 @@ RINGMARK_INLINE_ uint64_t ringmark_length_str_(const char *value) {
 RINGMARK_INLINE_ void ringmark_put_str_(unsigned char *payload, size_t offset, const char *value, uint64_t length,
                                         uint64_t *behind) {
     ringmark_put_behind_(payload, offset, value, length, behind);
+}
+RINGMARK_INLINE_ void ringmark_keep_str_(unsigned char *payload, size_t offset, const char *value, uint64_t length,
+                                         uint64_t *behind) {
+    ringmark_keep_behind_(payload, offset, value, length, behind);
 }
 
 typedef struct ringmark_bytes ringmark_arg_bytes_;
@@ -80,6 +100,10 @@ RINGMARK_INLINE_ uint64_t ringmark_length_bytes_(struct ringmark_bytes value) {
 RINGMARK_INLINE_ void ringmark_put_bytes_(unsigned char *payload, size_t offset, struct ringmark_bytes value,
                                           uint64_t length, uint64_t *behind) {
     ringmark_put_behind_(payload, offset, value.at, length, behind);
+}
+RINGMARK_INLINE_ void ringmark_keep_bytes_(unsigned char *payload, size_t offset, struct ringmark_bytes value,
+                                           uint64_t length, uint64_t *behind) {
+    ringmark_keep_behind_(payload, offset, value.at, length, behind);
 }
 
 #define RINGMARK_KIND_u8 RINGMARK_KIND_U8
@@ -146,6 +170,10 @@ RINGMARK_INLINE_ void ringmark_put_bytes_(unsigned char *payload, size_t offset,
 #define RINGMARK_PUT_I_(ident, kind, name)                                                             \
     ringmark_put_##kind##_(ringmark_payload_, RINGMARK_OFFSET_(ident, name), name,                     \
                            ringmark_length_of_##name, &ringmark_behind_);
+#define RINGMARK_SHOW_(ident, field) RINGMARK_CALL_(RINGMARK_SHOW_I_, ident, RINGMARK_BARE_ field)
+#define RINGMARK_SHOW_I_(ident, kind, name)                                                            \
+    ringmark_keep_##kind##_(ringmark_payload_, RINGMARK_OFFSET_(ident, name), name,                    \
+                            ringmark_length_of_##name, &ringmark_behind_);
 #define RINGMARK_FIELD_(ident, field) RINGMARK_CALL_(RINGMARK_FIELD_I_, ident, 0, RINGMARK_BARE_ field)
 #define RINGMARK_VALUE_(ident, field)                                                                  \
     RINGMARK_CALL_(RINGMARK_FIELD_I_, ident, RINGMARK_SEMANTIC_COUNTER, RINGMARK_BARE_ field)
@@ -235,7 +263,18 @@ RINGMARK_INLINE_ void ringmark_put_bytes_(unsigned char *payload, size_t offset,
         uint32_t ringmark_id_ RINGMARK_EACH_(RINGMARK_PARAMETER_, ident, __VA_ARGS__)) {               \
         struct ringmark_scope_##ident ringmark_it_;                                                    \
         RINGMARK_EACH_(RINGMARK_KEEP_, ident, __VA_ARGS__)                                             \
-        ringmark_it_.ringmark_span_ = ringmark_begin_(ringmark_id_);                                   \
+        RINGMARK_EACH_(RINGMARK_LENGTH_, ident, __VA_ARGS__)                                           \
+        ringmark_it_.ringmark_span_ = ringmark_claim_(ringmark_id_, RINGMARK_FRAME_HEAD | RINGMARK_FRAME_LEXICAL); \
+        if (RINGMARK_LIKELY_(ringmark_has_frame_(&ringmark_it_.ringmark_span_))) {                     \
+            unsigned char *const ringmark_payload_ = ringmark_frame_(&ringmark_it_.ringmark_span_);    \
+            uint64_t ringmark_behind_ = RINGMARK_FIXED_BYTES_(ident);                                  \
+            (void)ringmark_payload_;                                                                   \
+            (void)ringmark_behind_;                                                                    \
+            RINGMARK_EACH_(RINGMARK_SHOW_, ident, __VA_ARGS__)                                         \
+            ringmark_show_(&ringmark_it_.ringmark_span_,                                               \
+                           RINGMARK_FIXED_BYTES_(ident) / 8 -                                          \
+                               1 RINGMARK_EACH_(RINGMARK_WORDS_, ident, __VA_ARGS__));                 \
+        }                                                                                              \
         return ringmark_it_;                                                                           \
     }                                                                                                  \
     RINGMARK_INLINE_ struct ringmark_scope_##ident ringmark_stay_##ident(void) {                       \
@@ -247,13 +286,17 @@ RINGMARK_INLINE_ void ringmark_put_bytes_(unsigned char *payload, size_t offset,
         if (ringmark_it_->ringmark_span_.id != 0) {                                                    \
             ringmark_record_##ident(ringmark_it_->ringmark_span_.id, ringmark_it_->ringmark_span_.start \
                                         RINGMARK_EACH_(RINGMARK_GIVEN_, ident, __VA_ARGS__));          \
+            ringmark_pop_(&ringmark_it_->ringmark_span_, 1);                                           \
         }                                                                                              \
     }                                                                                                  \
     RINGMARK_ASSERT_(1, "")
 #define RINGMARK_DURATION_ {"duration", 0, RINGMARK_KIND_U64, RINGMARK_SEMANTIC_DURATION, 0},
 
 RINGMARK_INLINE_ struct ringmark_span ringmark_begin_(uint32_t id) {
-    const struct ringmark_span it = {id, id != 0 ? ringmark_ticks() : 0};
+    struct ringmark_span it = ringmark_claim_(id, RINGMARK_FRAME_HEAD);
+    if (RINGMARK_LIKELY_(ringmark_has_frame_(&it))) {
+        ringmark_show_(&it, 0); /* Its arguments come with its end. */
+    }
     return it;
 }
 
@@ -287,12 +330,14 @@ RINGMARK_INLINE_ struct ringmark_span ringmark_begin_(uint32_t id) {
     do {                                                                                               \
         if ((span).id != 0) {                                                                          \
             ringmark_record_##ident((span).id, (span).start);                                          \
+            ringmark_pop_(&(span), 0);                                                                 \
         }                                                                                              \
     } while (0)
 #define RINGMARK_END_N(ident, span, ...)                                                               \
     do {                                                                                               \
         if ((span).id != 0) {                                                                          \
             ringmark_record_##ident((span).id, (span).start, __VA_ARGS__);                             \
+            ringmark_pop_(&(span), 0);                                                                 \
         }                                                                                              \
     } while (0)
 /* A span to the end of the block, however that is left (in C++ also by an exception):

@@ -3,16 +3,17 @@
 
 use core::fmt::Write;
 
-use ringmark::__private::{PAYLOAD_WORDS_MAX, RawReservation, writer_offsets};
+use ringmark::__private::{PAYLOAD_WORDS_MAX, RawReservation, RawSpan, span_stack, writer_offsets};
 use ringmark::client::{Shape, TypeState};
 use ringmark::{Clock, Kind, Level};
+use ringmark_format::open_span::{self, Head};
 use ringmark_format::schema::semantic;
 use ringmark_format::{TypeId, record};
 
 /// A constant of the C header: name, value, what it is.
 type Constant = (&'static str, u64, &'static str);
 
-const WRITER: [Constant; 7] = [
+const WRITER: [Constant; 8] = [
     (
         "WRITER_BEGUN",
         writer_offsets::BEGUN as u64,
@@ -47,6 +48,55 @@ const WRITER: [Constant; 7] = [
         "WRITER_CLOCK",
         writer_offsets::CLOCK as u64,
         "u64: number of the clock",
+    ),
+    (
+        "WRITER_STACK",
+        writer_offsets::STACK as u64,
+        "pointer: the thread's stack of open spans; null: there is none",
+    ),
+];
+
+const SPANS: [Constant; 7] = [
+    (
+        "FRAMES",
+        open_span::FRAMES as u64,
+        "frames of a stack of open spans",
+    ),
+    (
+        "FRAME_WORDS",
+        span_stack::FRAME_WORDS as u64,
+        "words of a frame, and of what is in front of the first",
+    ),
+    (
+        "FRAME_KEEPS",
+        open_span::KEPT_WORDS as u64,
+        "payload words that a frame holds after the tick",
+    ),
+    (
+        "FRAME_HEAD",
+        Head {
+            type_id: TypeId(0),
+            words: 0,
+            serial: 0,
+            lexical: false,
+        }
+        .pack(),
+        "head of a frame, without type, words and serial number",
+    ),
+    (
+        "FRAME_LEXICAL",
+        open_span::LEXICAL,
+        "bit of a head: the span ends with its block",
+    ),
+    (
+        "FRAME_ENDED",
+        open_span::ENDED,
+        "head of a span that ended below others",
+    ),
+    (
+        "SPAN_CLAIM",
+        span_stack::CLAIM,
+        "what a begin adds to a stack's first word: a serial number, a frame",
     ),
 ];
 
@@ -111,7 +161,7 @@ const SEMANTICS: [Constant; 2] = [
 ];
 
 /// Sizes of what the library reads in a program: see `types.rs`.
-fn sizes() -> [Constant; 3] {
+fn sizes() -> [Constant; 4] {
     let [type_bytes, field_bytes] = crate::types::sizes();
     let reservation_bytes = size_of::<RawReservation>() as u64;
     [
@@ -120,13 +170,18 @@ fn sizes() -> [Constant; 3] {
             reservation_bytes,
             "struct ringmark_reservation",
         ),
+        (
+            "SPAN_BYTES",
+            size_of::<RawSpan>() as u64,
+            "struct ringmark_span",
+        ),
         ("TYPE_BYTES", type_bytes, "struct ringmark_type"),
         ("FIELD_BYTES", field_bytes, "struct ringmark_field"),
     ]
 }
 
 fn plain() -> impl Iterator<Item = Constant> {
-    let all = WRITER.iter().chain(&RECORD).chain(&SEMANTICS);
+    let all = WRITER.iter().chain(&RECORD).chain(&SPANS).chain(&SEMANTICS);
     all.copied().chain(sizes())
 }
 

@@ -3,7 +3,10 @@
 
 use core::ptr;
 
-use ringmark::__private::{RawReservation, reserve_words_extended};
+use ringmark::__private::{
+    RawReservation, RawSpan, attach_for_raw_span, count_raw_span_over, end_raw_span,
+    reserve_words_extended,
+};
 use ringmark::client::{Now, reserve_words};
 use ringmark_format::TypeId;
 
@@ -107,4 +110,30 @@ pub(crate) unsafe extern "C" fn ringmark_cancel_call(of: *const RawReservation) 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ringmark_ticks_slow() -> u64 {
     caught(0, ringmark::ticks)
+}
+
+/// Gets a ring for a thread that begins a span as the first thing it records. Returns its writer;
+/// null: there is none.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ringmark_attach_slow() -> *const core::ffi::c_void {
+    let writer = caught(None, attach_for_raw_span);
+    writer.map_or(ptr::null(), |writer| ptr::from_ref(writer).cast())
+}
+
+/// Counts a span of this thread beyond the frames of its stack: it has claimed a frame that is not there.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn ringmark_over_slow() {
+    count_raw_span_over();
+}
+
+/// Takes a span off the stack of open spans, where the inline path could not; `how`: as `RawEnd`.
+///
+/// # Safety
+/// `span` must be one that the inline path began in this process, or in one that forked it.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn ringmark_pop_slow(span: *const RawSpan, how: u32) {
+    // SAFETY: the caller's span.
+    let span = unsafe { span.read() };
+    // SAFETY: as the caller says.
+    unsafe { end_raw_span(&span, how) };
 }

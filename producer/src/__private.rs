@@ -4,10 +4,12 @@
 pub use crate::ring::reservation::RawReservation;
 pub use crate::ring::writer::PAYLOAD_WORDS_MAX;
 pub use crate::ring::writer::offsets as writer_offsets;
+pub use crate::ring::{RawSpan, span_stack};
 
 pub use crate::event::callsite::Callsite;
 pub use crate::event::emit::reserve_words_extended;
 pub use crate::event::entry::Entry;
+pub use crate::event::raw_span::{attach_for_raw_span, count_raw_span_over, end_raw_span};
 pub use crate::event::snapshot::Snapshot;
 pub use crate::event::text::Text;
 #[cfg(feature = "functions")]

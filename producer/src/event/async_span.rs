@@ -9,8 +9,10 @@ use pin_project_lite::pin_project;
 use super::callsite::{self, Callsite};
 use super::emit;
 use super::fields::Fields;
-use super::span_records;
+use super::{span, span_records};
 use crate::description::Now;
+use crate::ring::SpanPlace;
+use crate::session;
 
 /// A span that may move between threads, closed when it is dropped; made by
 /// [`async_span!`](crate::async_span!).
@@ -34,6 +36,8 @@ use crate::description::Now;
 pub struct AsyncSpan {
     /// 0: its type was disabled.
     id: u64,
+    /// Its event type, for the stack of the threads that enter it.
+    type_id: u32,
 }
 
 /// Makes a span if its type is enabled; only then are the arguments evaluated. They begin with the
@@ -48,13 +52,13 @@ pub(crate) fn make<C: Callsite, F: Fields>(arguments: impl FnOnce(u64, u64) -> F
     let id = span_records::fresh_id();
     let fields = arguments(id, span_records::current());
     emit::record(type_id, Now::Clock, None, &fields);
-    AsyncSpan { id }
+    AsyncSpan { id, type_id }
 }
 
 impl AsyncSpan {
     /// A span that records nothing.
     pub const fn none() -> Self {
-        Self { id: 0 }
+        Self { id: 0, type_id: 0 }
     }
 
     /// The span's id, unique in this process; `None` if its type was disabled when it was made.
@@ -74,15 +78,18 @@ impl AsyncSpan {
     /// `await`: use [`InSpan`] there.
     #[inline]
     pub fn enter(&self) -> Entered<'_> {
-        let outer = if self.id == 0 {
-            0
+        let (outer, place) = if self.id == 0 {
+            (0, SpanPlace::NONE)
         } else {
-            span_records::enter(self.id);
-            span_records::set_current(self.id)
+            let now = session::now();
+            span_records::enter_at(now, self.id);
+            let place = span::push_entered(self.type_id, now, self.id);
+            (span_records::set_current(self.id), place)
         };
         Entered {
             id: self.id,
             outer,
+            place,
             span: PhantomData,
         }
     }
@@ -117,6 +124,7 @@ impl Drop for AsyncSpan {
 pub struct Entered<'s> {
     id: u64,
     outer: u64,
+    place: SpanPlace,
     span: PhantomData<(&'s AsyncSpan, *const ())>,
 }
 
@@ -126,6 +134,7 @@ impl Drop for Entered<'_> {
         if self.id != 0 {
             span_records::set_current(self.outer);
             span_records::exit(self.id);
+            span::pop(self.place);
         }
     }
 }

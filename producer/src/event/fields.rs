@@ -1,6 +1,7 @@
 //! The arguments of one event: a tuple of values with places computed at compile time.
 
 use crate::ring::Reservation;
+use ringmark_format::open_span;
 
 use super::value::{Encoder, Value, alignment};
 use crate::description::Place;
@@ -34,6 +35,16 @@ pub(crate) fn write<F: Fields>(reservation: &mut Reservation<'_>, before: Option
         encoder.bits(0, word);
     }
     fields.encode(&mut encoder, first);
+    encoder.finish();
+}
+
+/// Writes what a frame of the stack of open spans holds: `start`, then as much of `fields` as fits.
+#[inline(always)]
+pub(crate) fn write_frame<F: Fields>(frame: &mut Reservation<'_>, start: u64, fields: &F) {
+    let end = 8 + 8 * open_span::KEPT_WORDS as usize;
+    let mut encoder = Encoder::cut(frame, 8 + F::BYTES, end);
+    encoder.bits(0, start);
+    fields.encode(&mut encoder, 8);
     encoder.finish();
 }
 

@@ -1,12 +1,15 @@
-//! Spans: one record when the span ends, with its duration; its start is not needed earlier.
+//! Spans: one record when the span ends, with its duration. Until then the span stands in the stack
+//! of open spans of its thread, where readers see it.
 
 use core::marker::PhantomData;
 
 use super::callsite::{self, Callsite};
 use super::emit;
-use super::fields::Fields;
+use super::fields::{self, Fields};
 use crate::description::Now;
-use crate::session;
+use crate::ring::SpanPlace;
+use crate::{session, thread_block};
+use ringmark_format::{TypeId, open_span};
 
 /// A running span: it ends, and is recorded with its duration, when it is dropped. Made by
 /// [`span!`](crate::span!).
@@ -32,6 +35,7 @@ pub struct SpanGuard<F: Fields> {
 struct Running<F> {
     id: u32,
     start: u64,
+    place: SpanPlace,
     fields: F,
 }
 
@@ -44,9 +48,14 @@ pub(crate) fn begin<C: Callsite, F: Fields>(arguments: impl FnOnce() -> F) -> Sp
         None
     } else {
         let fields = arguments();
+        if thread_block::writer().is_none() {
+            session::attach_for_span();
+        }
+        let start = session::now();
         Some(Running {
             id,
-            start: session::now(),
+            start,
+            place: push(id, start, &fields),
             fields,
         })
     };
@@ -56,13 +65,49 @@ pub(crate) fn begin<C: Callsite, F: Fields>(arguments: impl FnOnce() -> F) -> Sp
     }
 }
 
+/// Puts a span on the stack of its thread, with the arguments that fit.
+#[inline(always)]
+fn push<F: Fields>(id: u32, start: u64, fields: &F) -> SpanPlace {
+    let Some(writer) = thread_block::writer() else {
+        return SpanPlace::NONE;
+    };
+    let words = fields::payload_words(8, fields) - 1;
+    let words = words.min(open_span::KEPT_WORDS.into()) as u32;
+    writer.push_span(TypeId(id), words, |frame| {
+        fields::write_frame(frame, start, fields);
+    })
+}
+
+/// Puts a span that may change threads on the stack of the one that enters it, with its id.
+#[inline(always)]
+pub(crate) fn push_entered(type_id: u32, now: u64, id: u64) -> SpanPlace {
+    let Some(writer) = thread_block::writer() else {
+        return SpanPlace::NONE;
+    };
+    writer.push_span(TypeId(type_id), 1, |frame| {
+        frame.set_word(0, now);
+        frame.set_word(1, id);
+    })
+}
+
+/// Takes a span off the stack again, after its record.
+#[inline(always)]
+pub(crate) fn pop(place: SpanPlace) {
+    if let Some(writer) = thread_block::writer() {
+        writer.pop_span(place);
+    }
+}
+
 impl<F: Fields> SpanGuard<F> {
     /// Ends the span without a record.
     pub fn cancel(mut self) {
-        self.running = None;
+        if let Some(running) = self.running.take() {
+            pop(running.place);
+        }
     }
 
-    /// Replaces the arguments, for values that are known only at the end.
+    /// Replaces the arguments, for values that are known only at the end. While the span is open,
+    /// readers see those of its begin.
     #[inline]
     pub fn set(&mut self, fields: F) {
         if let Some(running) = &mut self.running {
@@ -78,6 +123,7 @@ impl<F: Fields> Drop for SpanGuard<F> {
             let end = session::now();
             let ticks = end.wrapping_sub(running.start);
             emit::record(running.id, Now::At(end), Some(ticks), &running.fields);
+            pop(running.place);
         }
     }
 }

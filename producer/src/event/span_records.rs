@@ -69,12 +69,6 @@ shared_types! {
     Follows SpanFollows "span.follows" ["span_id", "follows_id"];
 }
 
-/// This thread enters a span.
-#[inline]
-pub(crate) fn enter(id: u64) {
-    emit::emit::<Enter, _>(Now::Clock, || (id,));
-}
-
 /// This thread leaves a span.
 #[inline]
 pub(crate) fn exit(id: u64) {
@@ -87,8 +81,7 @@ pub(crate) fn close(id: u64) {
     emit::emit::<Close, _>(Now::Clock, || (id,));
 }
 
-/// As [`enter`], at a tick that the caller holds.
-#[cfg(feature = "tracing")]
+/// This thread enters a span, at a tick that the caller holds.
 #[inline]
 pub(crate) fn enter_at(ticks: u64, id: u64) {
     emit::emit::<Enter, _>(Now::At(ticks), || (id,));

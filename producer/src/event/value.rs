@@ -111,6 +111,8 @@ pub struct Encoder<'e, 'w> {
     word: usize,
     bits: u64,
     dynamic: usize,
+    /// Bytes beyond are left out; `None`: there is room for all.
+    end: Option<usize>,
 }
 
 impl<'e, 'w> Encoder<'e, 'w> {
@@ -122,6 +124,16 @@ impl<'e, 'w> Encoder<'e, 'w> {
             word: 0,
             bits: 0,
             dynamic: align8(fixed_bytes),
+            end: None,
+        }
+    }
+
+    /// An encoder into a place of `end` bytes, which may be too small.
+    #[inline(always)]
+    pub(crate) fn cut(to: &'e mut Reservation<'w>, fixed_bytes: usize, end: usize) -> Self {
+        Self {
+            end: Some(end),
+            ..Self::new(to, fixed_bytes)
         }
     }
 
@@ -140,7 +152,11 @@ impl<'e, 'w> Encoder<'e, 'w> {
     #[inline(always)]
     pub fn dynamic(&mut self, offset: usize, bytes: &[u8]) {
         self.bits(offset, self.dynamic as u64 | (bytes.len() as u64) << 32);
-        self.to.set_bytes(self.dynamic / 8, bytes);
+        let kept = match self.end {
+            None => bytes,
+            Some(end) => &bytes[..bytes.len().min(end.saturating_sub(self.dynamic))],
+        };
+        self.to.set_bytes(self.dynamic / 8, kept);
         self.dynamic += align8(bytes.len());
     }
 

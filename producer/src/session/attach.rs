@@ -32,6 +32,23 @@ pub fn attach_thread() -> bool {
     session_of_this_process().is_some_and(|core| writer_of_thread(core).is_ok())
 }
 
+/// Gets a ring for a thread that begins a span as the first thing it records: its stack of open
+/// spans lies there. Where there is none, the span's record will be counted as lost.
+#[cold]
+#[inline(never)]
+pub(crate) fn attach_for_span() {
+    if let Some(core) = session_of_this_process()
+        && known_to_have_no_ring().is_none()
+    {
+        let _ = writer_of_thread(core);
+    }
+}
+
+/// Whether a session runs that is this process's own: no child of a raw clone has one.
+pub(crate) fn is_of_this_process() -> bool {
+    Core::current().is_some_and(|core| core.wiped.is_ours())
+}
+
 /// The one way off the straight line: an old page, and what is less simple.
 ///
 /// `ticks` is what the straight line has read of the clock, or 0.
@@ -247,6 +264,7 @@ fn own(core: &'static Core, index: u32) -> Result<&'static Writer, Cause> {
     let ring = Ring {
         pages,
         geometry,
+        stack: core.file.span_stack(slot),
         slot,
         slot_index: index,
         mode,

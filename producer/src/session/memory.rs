@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::fs::File;
 use std::path::Path;
 
+use ringmark_format::open_span::STACK_BYTES;
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN};
 use ringmark_format::session::SessionState;
 use ringmark_format::slot::state;
@@ -130,7 +131,8 @@ pub(super) fn has_room_ahead(core: &Core) -> bool {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))
         .load(Relaxed);
-    taken.saturating_add(2 * u64::from(core.options.ring_bytes)) <= core.half
+    let ring = u64::from(core.options.ring_bytes) + STACK_BYTES;
+    taken.saturating_add(2 * ring) <= core.half
 }
 
 /// Gives the memory of rings that wait for threads back, when the process ends: a session that stays
@@ -142,27 +144,30 @@ pub(super) fn give_warm_rings_back(core: &Core) {
             core.file
                 .map()
                 .give_back(ring.pages_offset, ring.ring_bytes());
+            core.file.map().give_back(slot.stack_offset(), STACK_BYTES);
             slot.publish_state(state::FREE);
         }
     }
 }
 
-/// Takes a ring: of the wanted size while half of the session is free, then smaller and smaller
-/// ones, so that a late thread gets little rather than nothing.
-pub(crate) fn take_ring(core: &Core) -> Option<SlotGeometry> {
+/// Takes a ring, and in front of it a stack of open spans, whose offset comes second: a ring of the
+/// wanted size while half of the session is free, then smaller and smaller ones, so that a late
+/// thread gets little rather than nothing.
+pub(crate) fn take_ring(core: &Core) -> Option<(SlotGeometry, u64)> {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))
         .load(Relaxed);
     let left = core.cap.saturating_sub(taken);
     let wanted = u64::from(core.options.ring_bytes);
-    let mut bytes = if taken.saturating_add(wanted) <= core.half {
+    let mut bytes = if taken.saturating_add(wanted + STACK_BYTES) <= core.half {
         wanted
     } else {
         shrunk(wanted, left)
     };
     while bytes >= RING_BYTES_MIN {
-        if let Some(offset) = take(core, bytes) {
-            return Some(geometry(offset, bytes, core.options.page_bytes));
+        if let Some(stack) = take(core, STACK_BYTES + bytes) {
+            let pages = stack + STACK_BYTES;
+            return Some((geometry(pages, bytes, core.options.page_bytes), stack));
         }
         bytes = floor_to_page(bytes / 2);
     }

@@ -51,7 +51,7 @@ mod exit_status;
 mod process;
 
 pub use attach::attach_thread;
-pub(crate) use attach::reserve_slow;
+pub(crate) use attach::{attach_for_span, is_of_this_process, reserve_slow};
 pub use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;

@@ -52,14 +52,17 @@ pub(super) fn refill(core: &Core) {
     add(core, core.options.warm.saturating_sub(count_warm(core)));
 }
 
-/// Sets up a slot that was never used: memory, geometry. It is CLAIMING, the caller's.
+/// Sets up a slot that was never used: memory, geometry, stack of open spans. It is CLAIMING, the caller's.
 pub(super) fn new_slot(core: &Core) -> Result<u32, Cause> {
     let directory = core.file.directory();
     if !directory.has_room() {
         return Err(Cause::NoRing);
     }
-    let geometry = memory::take_ring(core).ok_or(Cause::NoMemory)?;
-    directory.add(geometry).ok_or(Cause::NoRing)
+    let (geometry, stack) = memory::take_ring(core).ok_or(Cause::NoMemory)?;
+    let index = directory.add(geometry).ok_or(Cause::NoRing)?;
+    let slot = core.file.slot(index);
+    slot.inspect(|slot| slot.set_stack_offset(stack));
+    Ok(index)
 }
 
 /// Makes one more ring that waits for a thread. `false`: there is no room.

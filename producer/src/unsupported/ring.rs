@@ -13,6 +13,23 @@ impl Writer {
         match *self {}
     }
 
+    pub(crate) fn push_span(
+        &self,
+        _type_id: TypeId,
+        _words: u32,
+        _fill: impl FnOnce(&mut Reservation<'_>),
+    ) -> SpanPlace {
+        match *self {}
+    }
+
+    pub(crate) fn pop_span(&self, _place: SpanPlace) {
+        match *self {}
+    }
+
+    pub(crate) fn count_span_over(&self) {
+        match *self {}
+    }
+
     pub(crate) fn reserve_or_now(
         &self,
         _type_id: TypeId,
@@ -32,6 +49,38 @@ impl Writer {
         match *self {}
     }
 }
+
+/// Where an open span stands: nowhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SpanPlace;
+
+impl SpanPlace {
+    pub(crate) const NONE: Self = Self;
+}
+
+/// A span of generated code: there is none.
+#[derive(Debug, Clone, Copy)]
+pub enum RawSpan {}
+
+/// How such a span ends: it does not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawEnd;
+
+impl RawEnd {
+    pub(crate) const fn from_u32(_number: u32) -> Self {
+        Self
+    }
+}
+
+impl RawSpan {
+    /// Ends the span.
+    pub(crate) fn end(&self, _how: RawEnd, _writer: Option<&Writer>, _is_ours: bool) {
+        match *self {}
+    }
+}
+
+/// What generated code knows of a stack of open spans: nothing.
+pub(crate) mod span_stack {}
 
 /// A reserved record: there is none.
 pub struct Reservation<'w> {

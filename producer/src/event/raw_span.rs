@@ -1,0 +1,28 @@
+//! Spans of C code, where its inline path cannot go on.
+
+use crate::ring::{RawEnd, RawSpan, Writer};
+use crate::{session, thread_block};
+
+/// The writer of a thread that begins a span as the first thing it records; `None`: it gets none.
+#[cold]
+pub fn attach_for_raw_span() -> Option<&'static Writer> {
+    session::attach_for_span();
+    thread_block::writer()
+}
+
+/// Counts a span that has claimed a frame beyond the last one.
+#[cold]
+pub fn count_raw_span_over() {
+    thread_block::writer().inspect(|writer| writer.count_span_over());
+}
+
+/// Ends a span in the stack of open spans; `how`: a number of [`RawEnd`].
+///
+/// # Safety
+/// As [`RawSpan::end`].
+#[cold]
+pub unsafe fn end_raw_span(span: &RawSpan, how: u32) {
+    let how = RawEnd::from_u32(how);
+    // SAFETY: as the caller promises.
+    unsafe { span.end(how, thread_block::writer(), session::is_of_this_process()) };
+}
