@@ -205,7 +205,28 @@ fn magic(name: &str, value: &[u8]) -> Row {
     ]
 }
 
+fn open_span_singles() -> [Row; 8] {
+    [
+        single("open_span::FRAMES", open_span::FRAMES),
+        single("open_span::STACK_BYTES", open_span::STACK_BYTES),
+        single("open_span::KEPT_WORDS", open_span::KEPT_WORDS),
+        single("open_span::FREE", open_span::FREE),
+        single("open_span::ENDED", open_span::ENDED),
+        single("open_span::FILLED", open_span::FILLED),
+        single("open_span::LEXICAL", open_span::LEXICAL),
+        single("open_span::MOVING", open_span::MOVING),
+    ]
+}
+
 fn code_singles() -> Vec<Row> {
+    let mut singles = other_singles();
+    let place = singles.iter().position(|row| row[0] == "`page::BUSY`");
+    let place = place.expect("the numbers of pages");
+    singles.splice(place..place, open_span_singles());
+    singles
+}
+
+fn other_singles() -> Vec<Row> {
     vec![
         single("VERSION_MAJOR", ringmark_format::VERSION_MAJOR),
         single("VERSION_MINOR", ringmark_format::VERSION_MINOR),
@@ -222,14 +243,6 @@ fn code_singles() -> Vec<Row> {
         single("mailbox::TEXT_BYTES_MAX", mailbox::TEXT_BYTES_MAX as u64),
         single("mailbox::ANSWER_OFFSET", mailbox::ANSWER_OFFSET as u64),
         single("schema::OPTIONAL", schema::OPTIONAL),
-        single("open_span::FRAMES", open_span::FRAMES),
-        single("open_span::STACK_BYTES", open_span::STACK_BYTES),
-        single("open_span::KEPT_WORDS", open_span::KEPT_WORDS),
-        single("open_span::FREE", open_span::FREE),
-        single("open_span::ENDED", open_span::ENDED),
-        single("open_span::FILLED", open_span::FILLED),
-        single("open_span::LEXICAL", open_span::LEXICAL),
-        single("open_span::MOVING", open_span::MOVING),
         single("page::BUSY", page::BUSY),
         single("page::FIRST_OF_CLAIM", page::FIRST_OF_CLAIM),
         single("page::PAGE_BYTES_MIN", page::PAGE_BYTES_MIN),

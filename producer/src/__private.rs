@@ -9,9 +9,10 @@ pub use crate::ring::{RawSpan, span_stack};
 pub use crate::event::callsite::Callsite;
 pub use crate::event::emit::reserve_words_extended;
 pub use crate::event::entry::Entry;
-pub use crate::event::raw_span::{attach_for_raw_span, count_raw_span_over, end_raw_span};
 pub use crate::event::snapshot::Snapshot;
 pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
 pub use crate::platform::function_site::function_site;
-pub use crate::session::{without_trace, working};
+pub use crate::session::{
+    attach_for_raw_span, count_raw_span_over, end_raw_span, without_trace, working,
+};

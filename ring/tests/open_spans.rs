@@ -114,7 +114,7 @@ fn nothing_leaks_in_any_order() {
         if open.len() < target + choice % 3 {
             open.push((i, begin(&ring, i % 1_000_000)));
         } else {
-            let at = if choice % 4 == 0 {
+            let at = if choice.is_multiple_of(4) {
                 choice % open.len()
             } else {
                 open.len() - 1

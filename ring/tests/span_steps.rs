@@ -65,9 +65,10 @@ impl Tracer {
         let i = self.next.replace(self.next.get() + 1);
         self.under_way.borrow_mut().insert(i);
         let place = self.ring.writer.push_span(TypeId(16 + i), 2, |to| {
-            steps::set_word(to, 0, u64::from(i));
-            steps::set_word(to, 1, u64::from(i) << 32);
-            steps::set_word(to, 2, !u64::from(i));
+            for (index, word) in words(i).into_iter().enumerate() {
+                to.set_word(index, word);
+                steps::between();
+            }
         });
         self.open.borrow_mut().push((i, place));
         self.under_way.borrow_mut().remove(&i);
@@ -91,8 +92,7 @@ impl Tracer {
         let mut shown = BTreeSet::new();
         for frame in copy.frames() {
             let i = Head::unpack(frame[0]).map_or(0, |head| head.type_id.0 - 16);
-            let expected = [u64::from(i), u64::from(i) << 32, !u64::from(i)];
-            if frame[1..4] != expected || !shown.insert(i) {
+            if frame[1..4] != words(i) || !shown.insert(i) {
                 self.found(format!("torn or twice: {frame:x?}"));
             }
             let is_open = open.iter().any(|(open, _)| *open == i);
@@ -145,6 +145,12 @@ impl Tracer {
             Handler::EndsAnothers => interrupted.into_iter().for_each(|i| self.end(i)),
         }
     }
+}
+
+/// What the frame of span `i` holds.
+fn words(i: u32) -> [u64; 3] {
+    let i = u64::from(i);
+    [i, i << 32, !i]
 }
 
 /// Runs one schedule; returns how many steps there were, or what was wrong.

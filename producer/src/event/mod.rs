@@ -26,7 +26,6 @@ pub(crate) mod value;
 pub(crate) mod emit;
 
 pub(crate) mod async_span;
-pub(crate) mod raw_span;
 pub(crate) mod span;
 pub(crate) mod span_records;
 

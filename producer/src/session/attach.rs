@@ -45,7 +45,7 @@ pub(crate) fn attach_for_span() {
 }
 
 /// Whether a session runs that is this process's own: no child of a raw clone has one.
-pub(crate) fn is_of_this_process() -> bool {
+pub(super) fn is_of_this_process() -> bool {
     Core::current().is_some_and(|core| core.wiped.is_ours())
 }
 

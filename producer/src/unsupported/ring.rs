@@ -26,10 +26,6 @@ impl Writer {
         match *self {}
     }
 
-    pub(crate) fn count_span_over(&self) {
-        match *self {}
-    }
-
     pub(crate) fn reserve_or_now(
         &self,
         _type_id: TypeId,
@@ -62,25 +58,8 @@ impl SpanPlace {
 #[derive(Debug, Clone, Copy)]
 pub enum RawSpan {}
 
-/// How such a span ends: it does not.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RawEnd;
-
-impl RawEnd {
-    pub(crate) const fn from_u32(_number: u32) -> Self {
-        Self
-    }
-}
-
-impl RawSpan {
-    /// Ends the span.
-    pub(crate) fn end(&self, _how: RawEnd, _writer: Option<&Writer>, _is_ours: bool) {
-        match *self {}
-    }
-}
-
 /// What generated code knows of a stack of open spans: nothing.
-pub(crate) mod span_stack {}
+pub mod span_stack {}
 
 /// A reserved record: there is none.
 pub struct Reservation<'w> {

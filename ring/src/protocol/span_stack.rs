@@ -4,6 +4,25 @@
 //! program that hangs, or was killed, sees what was under way. The bytes stand in
 //! [`ringmark_format::open_span`].
 //!
+//! ```text
+//!  header     frame 1    frame 2    frame 3                    frame 63
+//! ┌──────────┬──────────┬──────────┬──────────┬─ ─ ─ ─ ─ ─ ─ ─┬──────────┐
+//! │ serial 9 │ filled   │ ENDED    │ filled   │                │ FREE     │
+//! │ depth 3  │ request  │          │ db.query │ FREE           │          │
+//! │ over 0   │ since, … │          │ since, … │                │          │
+//! └──────────┴──────────┴──────────┴──────────┴─ ─ ─ ─ ─ ─ ─ ─┴──────────┘
+//! ```
+//!
+//! # Life of a frame
+//!
+//! ```text
+//!         claim           head is stored            its span ends: on top
+//!  FREE ─────────▶ FREE ─────────────────▶ filled ─────────────────────────▶ FREE
+//!  above the depth  below it                  │                               ▲
+//!                                             └──────▶ ENDED ─────────────────┘
+//!                                        below others          it is on top
+//! ```
+//!
 //! # A copy
 //!
 //! The head is loaded before the words (`[F3]`) and after them (`[F4]`). Heads carry the serial
@@ -237,9 +256,9 @@ impl StackCopy {
             && stack[OVER].load(Relaxed) == self.over
             && (1..=in_use).all(|frame| now(frame) == heads[frame as usize - 1]);
         if !is_same {
-            let count = core::mem::take(&mut self.count);
-            for at in 0..count {
-                if now(kept[at]) == self.frames[at][0] {
+            let copied = core::mem::take(&mut self.count);
+            for (at, frame) in kept.into_iter().enumerate().take(copied) {
+                if now(frame) == self.frames[at][0] {
                     self.frames[self.count] = self.frames[at];
                     self.count += 1;
                 }

@@ -8,8 +8,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::protocol::reservation::Reservation;
-
 type Handler = Rc<dyn Fn()>;
 
 thread_local! {
@@ -22,16 +20,10 @@ pub fn set_handler(handler: Option<Handler>) {
     HANDLER.with(|h| *h.borrow_mut() = handler);
 }
 
-/// Between two steps.
-pub(crate) fn between() {
+/// Between two steps: of the writer, or of a test that fills a reservation word by word.
+pub fn between() {
     let handler = HANDLER.with(|h| h.borrow().clone());
     if let Some(handler) = handler {
         handler();
     }
-}
-
-/// Sets a word of a frame, and is a step: a handler may come between two words of it.
-pub fn set_word(to: &mut Reservation<'_>, index: usize, value: u64) {
-    to.set_word(index, value);
-    between();
 }

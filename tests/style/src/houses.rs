@@ -74,6 +74,7 @@ pub const FLOORS: &[House<'_>] = &[
             "registry",
             "warm",
             "attach",
+            "raw_span",
             "control",
             "create",
             "off_note",

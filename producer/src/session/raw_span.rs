@@ -1,12 +1,14 @@
 //! Spans of C code, where its inline path cannot go on.
 
-use crate::ring::{RawEnd, RawSpan, Writer};
-use crate::{session, thread_block};
+use ringmark_ring::{RawEnd, RawSpan, Writer};
+
+use super::attach;
+use crate::thread_block;
 
 /// The writer of a thread that begins a span as the first thing it records; `None`: it gets none.
 #[cold]
 pub fn attach_for_raw_span() -> Option<&'static Writer> {
-    session::attach_for_span();
+    attach::attach_for_span();
     thread_block::writer()
 }
 
@@ -24,5 +26,5 @@ pub fn count_raw_span_over() {
 pub unsafe fn end_raw_span(span: &RawSpan, how: u32) {
     let how = RawEnd::from_u32(how);
     // SAFETY: as the caller promises.
-    unsafe { span.end(how, thread_block::writer(), session::is_of_this_process()) };
+    unsafe { span.end(how, thread_block::writer(), attach::is_of_this_process()) };
 }
