@@ -3,7 +3,8 @@
 
 use core::fmt::Write;
 
-use ringmark::__private::{PAYLOAD_WORDS_MAX, RawReservation, RawSpan, span_stack, writer_offsets};
+use ringmark::__private::raw::{RawReservation, RawSpan, span_stack};
+use ringmark::__private::{PAYLOAD_WORDS_MAX, writer_offsets};
 use ringmark::client::{Shape, TypeState};
 use ringmark::{Clock, Kind, Level};
 use ringmark_format::open_span::{self, Head};

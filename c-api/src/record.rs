@@ -3,10 +3,8 @@
 
 use core::ptr;
 
-use ringmark::__private::{
-    RawReservation, RawSpan, attach_for_raw_span, count_raw_span_over, end_raw_span,
-    reserve_words_extended,
-};
+use ringmark::__private::raw::{self, RawReservation, RawSpan};
+use ringmark::__private::reserve_words_extended;
 use ringmark::client::{Now, reserve_words};
 use ringmark_format::TypeId;
 
@@ -116,14 +114,14 @@ pub(crate) extern "C" fn ringmark_ticks_slow() -> u64 {
 /// null: there is none.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ringmark_attach_slow() -> *const core::ffi::c_void {
-    let writer = caught(None, attach_for_raw_span);
+    let writer = caught(None, raw::attach_for_span);
     writer.map_or(ptr::null(), |writer| ptr::from_ref(writer).cast())
 }
 
 /// Counts a span of this thread beyond the frames of its stack: it has claimed a frame that is not there.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn ringmark_over_slow() {
-    count_raw_span_over();
+    raw::count_over();
 }
 
 /// Takes a span off the stack of open spans, where the inline path could not; `how`: as `RawEnd`.
@@ -135,5 +133,5 @@ pub(crate) unsafe extern "C" fn ringmark_pop_slow(span: *const RawSpan, how: u32
     // SAFETY: the caller's span.
     let span = unsafe { span.read() };
     // SAFETY: as the caller says.
-    unsafe { end_raw_span(&span, how) };
+    unsafe { raw::end(&span, how) };
 }

@@ -1,10 +1,8 @@
 //! What the macros, and Ringmark's own crates for C and for functions, need of this crate. No part
 //! of the public interface: any release may change or remove it.
 
-pub use crate::ring::reservation::RawReservation;
 pub use crate::ring::writer::PAYLOAD_WORDS_MAX;
 pub use crate::ring::writer::offsets as writer_offsets;
-pub use crate::ring::{RawSpan, span_stack};
 
 pub use crate::event::callsite::Callsite;
 pub use crate::event::emit::reserve_words_extended;
@@ -13,6 +11,4 @@ pub use crate::event::snapshot::Snapshot;
 pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
 pub use crate::platform::function_site::function_site;
-pub use crate::session::{
-    attach_for_raw_span, count_raw_span_over, end_raw_span, without_trace, working,
-};
+pub use crate::session::{raw, without_trace, working};

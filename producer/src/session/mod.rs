@@ -49,7 +49,7 @@ mod sample;
 // 7. Forks and the end.
 mod exit_status;
 mod process;
-mod raw_span;
+pub mod raw;
 
 pub use attach::attach_thread;
 pub(crate) use attach::{attach_for_span, reserve_slow};
@@ -60,7 +60,6 @@ pub(crate) use core::now;
 pub use life::Session;
 pub(crate) use life::{start, start_from_env};
 pub(crate) use pin::{is_in_program, keep_mapped};
-pub use raw_span::{attach_for_raw_span, count_raw_span_over, end_raw_span};
 #[cfg(feature = "tracing")]
 pub(crate) use registration::register_once;
 pub(crate) use registration::{is_first, register_dynamic};

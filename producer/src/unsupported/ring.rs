@@ -54,13 +54,6 @@ impl SpanPlace {
     pub(crate) const NONE: Self = Self;
 }
 
-/// A span of generated code: there is none.
-#[derive(Debug, Clone, Copy)]
-pub enum RawSpan {}
-
-/// What generated code knows of a stack of open spans: nothing.
-pub mod span_stack {}
-
 /// A reserved record: there is none.
 pub struct Reservation<'w> {
     none: Infallible,
@@ -123,13 +116,6 @@ pub(crate) mod clock {
             }
         }
     }
-}
-
-/// Reservations that cross a language boundary.
-pub(crate) mod reservation {
-    /// A reservation of generated code: there is none.
-    #[derive(Debug, Clone, Copy)]
-    pub enum RawReservation {}
 }
 
 /// What generated code knows of a writer: nothing.

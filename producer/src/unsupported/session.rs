@@ -8,7 +8,7 @@ use std::path::Path;
 use ringmark_format::session::Clock;
 use ringmark_format::{TypeId, Uuid};
 
-use super::ring::{RawSpan, Reservation};
+use super::ring::Reservation;
 use crate::description::{Description, Now};
 use crate::setup::{Options, StartError};
 
@@ -212,11 +212,5 @@ pub(crate) fn is_in_program() -> bool {
     true
 }
 
-/// Gets no ring for a span of C code.
-pub fn attach_for_raw_span() {}
-
-/// Counts no span.
-pub fn count_raw_span_over() {}
-
-/// Ends no span.
-pub fn end_raw_span(_span: &RawSpan, _how: u32) {}
+/// Records and spans of C code: there are none.
+pub mod raw {}

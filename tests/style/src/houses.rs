@@ -74,7 +74,7 @@ pub const FLOORS: &[House<'_>] = &[
             "registry",
             "warm",
             "attach",
-            "raw_span",
+            "raw",
             "control",
             "create",
             "off_note",

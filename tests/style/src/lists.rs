@@ -18,7 +18,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "producer/src/session/handler.rs",
     "producer/src/session/pin.rs",
     "producer/src/session/process.rs",
-    "producer/src/session/raw_span.rs",
+    "producer/src/session/raw.rs",
     "producer/src/session/sample.rs",
     "producer/src/session/warm.rs",
     // The bridge from `tracing`: words that are there if counted, what a living span is.
