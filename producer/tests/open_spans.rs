@@ -75,7 +75,7 @@ fn arguments(path: &Path) {
         24 | 14 << 32,
         3,
         u64::from_le_bytes(*b"nightly "),
-        0x74_726F_706D_69,
+        0x7472_6F70_6D69,
     ];
     assert_eq!(words(path), [expected]);
     drop(short);
