@@ -1,5 +1,17 @@
 //! A running span of code that is not Rust: the header of C begins it inline, and ends it here
 //! where its end is not the common case.
+//!
+//! | what the header found | what it has done | [`RawEnd`] |
+//! | --- | --- | --- |
+//! | another thread, or no ring | nothing | Begun, Lexical |
+//! | the span is beyond the frames | nothing | Begun, Lexical |
+//! | others lie above it, or it has ended before | nothing | Begun, Lexical |
+//! | a handler has left a span above it in between | its head is FREE | Freed |
+//! | the span below it has ended | head and depth are its own no more | Popped |
+//!
+//! Unlike a guard of Rust, a span of C may end twice, on another thread, or in a block that
+//! `longjmp` leaves. So its head is compared before anything is stored: a head that is another
+//! one, or FREE, is another span's or none.
 
 use crate::protocol::span_stack::{SpanPlace, SpanStack, end_elsewhere};
 use crate::protocol::writer::Writer;

@@ -194,6 +194,10 @@ pub(crate) fn clear(stack: &SpanStack) {
 const TRIES: u32 = 16;
 
 /// A copy of a stack: the spans that its thread has open.
+///
+/// A copy of a thread that runs is tried again until depth and heads are the same before and after:
+/// then it is what was open at one moment. Where the thread is faster than every try, the frames
+/// that did not change during the last one are kept, and the copy says that it is moving.
 #[derive(Debug, Clone)]
 pub struct StackCopy {
     frames: [[u64; FRAME_WORDS]; FRAMES as usize],
