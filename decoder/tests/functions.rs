@@ -326,7 +326,7 @@ fn call_lines<'d>(dump: &'d Dump, mut writer: CallJsonWriter<'d>) -> String {
 }
 
 #[test]
-fn calls_are_objects_in_the_order_of_their_ends_and_were_in_version_1() {
+fn calls_of_version_1_are_objects_in_the_order_of_their_ends() {
     let dump = mixed_calls();
     let lines = call_lines(&dump, CallJsonWriter::old(CallLimits::default()));
     let front = concat!(
@@ -369,6 +369,11 @@ fn calls_are_objects_in_the_order_of_their_ends_and_were_in_version_1() {
         ),
     ];
     assert_eq!(found, expected.map(|(name, rest)| server(name, rest)));
+}
+
+#[test]
+fn calls_are_objects_with_the_keys_of_events() {
+    let dump = mixed_calls();
     let lines = call_lines(&dump, CallJsonWriter::new(CallLimits::default()));
     let lines: Vec<_> = lines.lines().collect();
     let unwound = concat!(

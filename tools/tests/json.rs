@@ -16,6 +16,22 @@ fn objects(stage: &Stage, arguments: &str) -> Vec<Value> {
     checked(&stage.run(&arguments).stdout_text())
 }
 
+/// Kinds of objects that the commands of this test print.
+const KINDS: [&str; 12] = [
+    "counter",
+    "event",
+    "event_type",
+    "flow",
+    "lost",
+    "recorded_session",
+    "recording",
+    "ring",
+    "row",
+    "session",
+    "span",
+    "verification",
+];
+
 #[test]
 fn what_commands_print_is_as_the_schema_says() {
     let stage = Stage::new("json-schema");
@@ -54,21 +70,7 @@ fn what_commands_print_is_as_the_schema_says() {
     see(objects(&stage, "verify damaged.rmk --json"));
     see(objects(&stage, "list --json"));
     see(checked(&fs::read_to_string(stage.path("status")).unwrap()));
-    let expected = [
-        "counter",
-        "event",
-        "event_type",
-        "flow",
-        "lost",
-        "recorded_session",
-        "recording",
-        "ring",
-        "row",
-        "session",
-        "span",
-        "verification",
-    ];
-    assert_eq!(seen, expected.map(str::to_owned).into());
+    assert_eq!(seen, KINDS.map(str::to_owned).into());
     // Who and where: in each line, and not null.
     for event in &events {
         assert!(
