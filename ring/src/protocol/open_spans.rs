@@ -16,6 +16,15 @@
 //! becomes FREE, and the depth is lowered by a compare-exchange from the value that was looked at.
 //! It fails if a handler has left a span above: the serial number is another one. A span that is
 //! not the topmost becomes ENDED, and goes when it is on top.
+//!
+//! # The states of a frame
+//!
+//! | head | place | state |
+//! | --- | --- | --- |
+//! | FREE | above the depth | no span has it |
+//! | FREE | within the depth | claimed and not filled yet, or ended and not given back yet |
+//! | a type and a serial number | within the depth | an open span, which readers show |
+//! | ENDED | within the depth | ended below a span that is still open |
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
