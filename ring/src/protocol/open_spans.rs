@@ -25,6 +25,9 @@
 //! | FREE | within the depth | claimed and not filled yet, or ended and not given back yet |
 //! | a type and a serial number | within the depth | an open span, which readers show |
 //! | ENDED | within the depth | ended below a span that is still open |
+//!
+//! Only the thread and its signal handlers change a frame, with one exception: a span of C code
+//! that ends on another thread. That thread exchanges the head it knows for ENDED, or does nothing.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -55,7 +58,7 @@ impl Writer {
     ///
     /// `fill` writes what the frame holds, through a reservation of `1 + words` words: the tick of
     /// the begin, then what the record's payload begins with after the duration. `words` is at most
-    /// [`open_span::KEPT_WORDS`].
+    /// [`KEPT_WORDS`](ringmark_format::open_span::KEPT_WORDS).
     #[inline(always)]
     pub fn push_span(
         &self,
