@@ -139,9 +139,9 @@ impl Args {
 
 fn summary(figures: &StreamFigures) -> String {
     format!(
-        "{} done, {} pages, {} sent, {} lost",
+        "{} done, {}, {} sent, {} lost",
         counted(figures.sessions_done as u64, "session"),
-        count(figures.pages),
+        counted(figures.pages, "page"),
         size(figures.sent),
         count(figures.lost)
     )

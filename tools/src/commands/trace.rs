@@ -37,15 +37,15 @@ enum Action {
     /// Show the function tracers of a process
     #[command(alias = "tracers")]
     Status(OneTracer),
-    /// Name the functions that a tracer is for
+    /// Name the functions that a function tracer traces
     Filter(PatternArgs),
-    /// Name the functions that a tracer leaves out
+    /// Name the functions that a function tracer leaves out
     Notrace(PatternArgs),
-    /// Start and stop a tracer where functions are entered or left, or take a snapshot there
+    /// Have functions start and stop a function tracer, or ask for a snapshot
     Trigger(trigger::TriggerArgs),
-    /// Change what a tracer records of a call
+    /// Change what a function tracer records of a call
     Set(SetArgs),
-    /// Remove a tracer for good
+    /// Remove a function tracer for good
     Remove(StopArgs),
 }
 

@@ -14,7 +14,8 @@ Exit code 0: fine; 1: events are lost, damaged or missing; 3: no trace file.
 'complete' is yes if every event of every session is in the file or counted. A
 file that was cut off, or that holds sessions which go on, is not complete.
 'cut_off' counts copies (*.damaged) of what a collector cut off the ends of a
-store's segments. You can look at them, and delete them.")]
+store's segments. You can look at them, and delete them. 'unknown_blocks' counts
+what a newer version wrote and this one cannot read.")]
 pub(crate) struct Args {
     #[command(flatten)]
     files: Files,

@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(super) struct StartArgs {
     #[command(flatten)]
     of: OneTracer,
-    /// Make a tracer of this kind, unless the process has one of that name
+    /// Make a function tracer of this kind, unless the process has one of that name
     #[arg(long, value_name = "KIND", requires = "tracer", value_parser = kinds())]
     kind: Option<TracerKind>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(super) struct StartArgs {
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// End at once and leave the tracer on
+    /// End at once and leave the function tracer on
     #[arg(long, conflicts_with = "time")]
     detach: bool,
 }
