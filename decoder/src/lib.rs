@@ -57,6 +57,7 @@ pub use store::{IndexBuilder, SegmentIndex};
 pub use sums::call_figures::{CallCounts, CallTimes};
 pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
+pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};
 pub use sums::verify::{LostByCause, Verification};
 pub use trace_file::dump::{Dump, DumpBuilder};

@@ -24,6 +24,9 @@ pub const LEXICAL: u64 = 1 << 62;
 /// were open throughout; others may be missing.
 pub const MOVING: u32 = 1;
 
+/// `tick` of [`OpenSpans`] where the session had ended: its process was dead, or had closed it.
+pub const ENDED_SESSION: u64 = u64::MAX;
+
 const TYPE_SHIFT: u32 = 32;
 const WORDS_SHIFT: u32 = 56;
 
@@ -58,7 +61,7 @@ layout! {
     pub struct OpenSpans: 64 {
         /// Ring id of the thread's claim; 0: no thread had a span open.
         0 ring_id: u64,
-        /// Tick at which all stacks of the session were copied.
+        /// Tick at which all stacks of the session were copied; [`ENDED_SESSION`] after its end.
         8 tick: u64,
         /// Spans that are open beyond the frames.
         16 over: u64,

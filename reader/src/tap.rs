@@ -5,6 +5,7 @@ use ringmark_format::codec::write;
 use crate::error::ReaderError;
 use crate::pages::batch::{Batch, fits};
 use crate::pages::drain::{Fill, FillPass, Finality, SchemaPiece, SessionDrain};
+use crate::pages::open_spans;
 use crate::sessions::session::Session;
 
 /// Takes out of a session what is new in it, poll by poll. Nothing is released: a recorder can run
@@ -77,6 +78,14 @@ impl Tap {
             self.drain.schema_written(bytes.len());
         }
         blocks
+    }
+
+    /// OPEN_SPANS blocks as of now. Taken before the pages, and read after them, they lack no span
+    /// that the pages lack.
+    #[must_use]
+    pub fn open_spans(&self) -> Vec<u8> {
+        let session = self.drain.session();
+        open_spans::blocks(session, session.ended())
     }
 
     /// A COUNTERS block as of now.

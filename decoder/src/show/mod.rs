@@ -8,6 +8,7 @@ pub(crate) mod function_line;
 pub(crate) mod json;
 mod json_args;
 mod json_keys;
+mod open_spans;
 mod shared;
 pub(crate) mod text;
 pub(crate) mod version_1;

@@ -228,7 +228,7 @@ fn args(event: &Event<'_>, fields: &[FieldPieces], out: &mut Vec<u8>) {
 /// Appends one value. `budget`: bytes of text and byte strings that may still be shown of this
 /// payload. Without it a hostile payload could show the same bytes many times.
 #[inline]
-fn value(field: &Field, value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
+pub(super) fn value(field: &Field, value: Value<'_>, budget: &mut usize, out: &mut Vec<u8>) {
     match value {
         Value::U64(n) if field.base == 10 && field.labels.is_empty() => unsigned(n, out),
         Value::Array(..) => {

@@ -8,5 +8,6 @@
 pub(crate) mod call_figures;
 pub(crate) mod calls;
 pub(crate) mod function_times;
+pub(crate) mod open_spans;
 pub(crate) mod profiled;
 pub(crate) mod verify;

@@ -18,6 +18,7 @@ use crate::blocks::block_reader::{Block, BlockReader, Item, page_id};
 use crate::blocks::damage::{Damage, Fault, PageId};
 use crate::blocks::join::{Joined, join};
 use crate::blocks::page::Page;
+use crate::trace_file::open_spans::OpenStacks;
 use crate::trace_file::process::{self, ClockParts};
 use crate::trace_file::schema::{Pieces, Schema};
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
@@ -110,6 +111,7 @@ struct Partial {
     samples: Vec<Sample>,
     host_clocks: Vec<HostClock>,
     left_out: Vec<IndexSlot>,
+    open_spans: OpenStacks,
     /// From the latest WINDOW block after the latest SESSION block.
     window: Option<u64>,
     /// Whether something was read without a window before it.
@@ -207,6 +209,7 @@ impl DumpBuilder {
                 self.dump.repeated += u64::from(joined == Some(Joined::Repeated));
             }
             kind::WINDOW => self.session(uuid, place).take_window(block.content)?,
+            kind::OPEN_SPANS => self.session(uuid, place).open_spans.take(block.content)?,
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
             _ => self.dump.unknown_blocks += 1,
         }
@@ -227,6 +230,7 @@ impl DumpBuilder {
                 samples: Vec::new(),
                 host_clocks: Vec::new(),
                 left_out: Vec::new(),
+                open_spans: OpenStacks::default(),
                 window: None,
                 is_whole: false,
                 shares_clocks: false,
@@ -322,6 +326,7 @@ impl Partial {
             slots,
             counters: self.counters,
             left_out: self.left_out,
+            open_stacks: self.open_spans.finish(),
             window: self.window.filter(|_| !self.is_whole),
             process: number,
             number,

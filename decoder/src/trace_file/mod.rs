@@ -14,6 +14,7 @@ pub(crate) mod function_words;
 pub(crate) mod functions;
 mod host_clock;
 pub(crate) mod loss;
+pub(crate) mod open_spans;
 #[cfg(feature = "bytemuck")]
 pub(crate) mod plain;
 mod process;

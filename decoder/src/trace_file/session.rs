@@ -12,6 +12,7 @@ use zerocopy::FromBytes;
 
 use crate::blocks::damage::Fault;
 use crate::blocks::page::Page;
+use crate::trace_file::open_spans::OpenStack;
 use crate::trace_file::schema::Schema;
 use crate::trace_file::time::SessionClock;
 
@@ -35,6 +36,8 @@ pub struct Session {
     pub slots: Vec<Slot>,
     /// Slots of segments that were not read, by slot and position.
     pub(crate) left_out: Vec<IndexSlot>,
+    /// The stacks of open spans that were copied last, by slot.
+    pub(crate) open_stacks: Vec<OpenStack>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.
     pub window: Option<u64>,
     /// Its latest counters; `None`: no COUNTERS block was read.

@@ -8,6 +8,7 @@ use crate::align8;
 use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind};
 use crate::block_at::header_crc;
 use crate::ending::Ending;
+use crate::open_span::{Frame, OpenSpans};
 use crate::{PageNumber, RingId, Uuid};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
@@ -138,6 +139,21 @@ pub fn ending(out: &mut Vec<u8>, session: Uuid, ending: Ending) -> Result<(), Co
         header(kind::ENDING, session),
         ending.block().as_bytes(),
     )
+}
+
+/// Appends an OPEN_SPANS block: the stack of one thread, with its open frames.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn open_spans(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    stack: &OpenSpans,
+    frames: &[Frame],
+) -> Result<(), CodecError> {
+    let mut content = stack.as_bytes().to_vec();
+    content.extend_from_slice(frames.as_bytes());
+    block(out, header(kind::OPEN_SPANS, session), &content)
 }
 
 /// Appends a CONTAINER block: the complete blocks in `raw` under `codec`.

@@ -7,11 +7,13 @@
 //! them.
 //!
 //! Around it: [`slot_progress`] and [`positions`] say how far a slot was taken, [`schema`] reads
-//! the event types that the pages need, [`counters`] makes the content of COUNTERS blocks.
+//! the event types that the pages need, [`counters`] makes the content of COUNTERS blocks,
+//! [`open_spans`] that of OPEN_SPANS blocks.
 
 pub mod batch;
 pub(crate) mod counters;
 pub mod drain;
+pub(crate) mod open_spans;
 pub(crate) mod page_copy;
 pub(crate) mod pass;
 pub(crate) mod positions;

@@ -221,6 +221,18 @@ impl Dump {
         self.output.write_blocks(&block)
     }
 
+    /// Writes OPEN_SPANS blocks, after the last pages of their session. A dump that is bounded and
+    /// has no room for them goes without: `ending` are the bytes that have to follow.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub(crate) fn add_open_spans(&mut self, blocks: &[u8], ending: u64) -> Result<(), ReaderError> {
+        if blocks.is_empty() || self.room(ending).bytes < blocks.len() as u64 {
+            return Ok(());
+        }
+        self.output.write_blocks(blocks)
+    }
+
     /// Leaves a session out of the preambles of further files: it has ended.
     pub fn forget_session(&mut self, session: Uuid) {
         self.preambles.retain(|p| p.session != session);

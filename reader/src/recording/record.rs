@@ -14,6 +14,7 @@ use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::counters::LastCounters;
 use crate::pages::drain::{Finality, SessionDrain};
+use crate::pages::open_spans;
 use crate::recording::dump::Dump;
 use crate::sessions::leases::Gone;
 use crate::sessions::lifetime::Lifetime;
@@ -255,10 +256,11 @@ impl Recorder {
     fn finish_session(&mut self, index: usize) -> Result<(), ReaderError> {
         self.recorded[index].drain.session().check_size()?;
         let ended = self.has_ended(index);
+        let open_spans = open_spans::blocks(self.recorded[index].drain.session(), ended);
         if !self.full {
             self.pass(index)?;
         }
-        self.end_session(index, Finality::final_if(ended))
+        self.end_session(index, Finality::final_if(ended), &open_spans)
     }
 
     /// Figures now.
@@ -353,7 +355,8 @@ impl Recorder {
         let ended = self.has_ended(index);
         let pages = self.pass(index)?;
         if ended && !self.full && self.is_quiet(index, pages) {
-            self.end_session(index, Finality::Final)?;
+            let open_spans = open_spans::blocks(self.recorded[index].drain.session(), true);
+            self.end_session(index, Finality::Final, &open_spans)?;
         }
         Ok(())
     }

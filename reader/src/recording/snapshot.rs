@@ -10,6 +10,7 @@ use ringmark_format::session::Clock;
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::drain::{Fill, FillPass, Finality, SchemaPiece, SessionDrain};
+use crate::pages::open_spans;
 use crate::recording::dump::Dump;
 use crate::sessions::session::Session;
 
@@ -27,7 +28,7 @@ pub struct SnapshotFigures {
 }
 
 /// Writes what is in the rings of `session` now into `dump`: sealed pages, then open ones, then the
-/// counters. With `last`, only pages with events of that time before now are copied, and a WINDOW
+/// spans that were open before that, then the counters. With `last`, only pages with events of that time before now are copied, and a WINDOW
 /// block has decoders show only those events.
 ///
 /// # Errors
@@ -52,6 +53,7 @@ pub fn snapshot(
         drain.keep_since(since);
         dump.add_window(uuid, since)?;
     }
+    let open_spans = open_spans::blocks(drain.session(), ended);
     let mut batch = Batch::new();
     let mut figures = SnapshotFigures::default();
     let passes: [FillPass; 2] = [SessionDrain::fill, SessionDrain::fill_open];
@@ -62,6 +64,7 @@ pub fn snapshot(
         figures.pages += batch.pages();
     }
     let finality = Finality::final_if(ended && drain.is_drained());
+    dump.add_open_spans(&open_spans, 0)?;
     dump.add_counters(uuid, &drain.counters(finality, None)?)?;
     figures.pages_skipped = drain.pages_skipped();
     figures.lost = drain.lost();

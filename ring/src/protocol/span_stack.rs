@@ -228,6 +228,12 @@ impl StackCopy {
         copy
     }
 
+    /// Whether a span was ever begun in this stack.
+    #[must_use]
+    pub fn is_used(stack: &SpanStack) -> bool {
+        stack[DEPTH].load(Relaxed) != 0
+    }
+
     /// The frames, the outermost span first: head, tick, payload words. All are filled and whole.
     #[must_use]
     pub fn frames(&self) -> &[[u64; FRAME_WORDS]] {

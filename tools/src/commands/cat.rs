@@ -9,6 +9,7 @@ use crate::input::{follow, notices, rings, trace_files};
 use crate::options::event_filter::FilterOptions;
 use crate::output::event_lines::{Form, Printer};
 use crate::output::file::DEFAULT_FILE;
+use crate::output::open_spans;
 use crate::output::{Exit, Failure, Sink, note};
 
 /// Bytes of lines that are gathered before they are written.
@@ -18,7 +19,8 @@ const LINES_BYTES: usize = 60 << 10;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Several trace files are read together: their events are merged by time,
-repeated pages are dropped.
+repeated pages are dropped. Spans that were open at the end follow the
+events, where no filter and no -n asks for less: 'open: THREAD NAME SINCE'.
 
 Examples:
   ringmark cat run.rmk --name 'request.*' --where status=500
@@ -64,6 +66,10 @@ impl Args {
         let mut printer = Printer::new(&filter, self.form, self.lines);
         printer.learn_origin(&dump);
         print(&dump, &mut printer, &mut out)?;
+        // What has no record yet, unless less was asked for.
+        if filter.is_empty() && !printer.is_done() && !self.form.json.is_on() {
+            out.write_all(open_spans::text(&dump).as_bytes())?;
+        }
         out.finish()?;
         if printer.events() == 0 && !printer.is_done() && !filter.is_empty() {
             note(&self.filter.closest(&dump));

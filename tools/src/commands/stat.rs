@@ -16,6 +16,7 @@ use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::json::{Head, JsonOption};
+use crate::output::open_spans;
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::event_table;
@@ -68,6 +69,9 @@ impl Args {
                     write_stream(&mut out, stream)?;
                 }
             }
+        }
+        if !self.json.is_on() {
+            out.write_all(open_spans::text(&after).as_bytes())?;
         }
         out.finish()?;
         Ok(Exit::FINE)

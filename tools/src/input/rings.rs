@@ -22,7 +22,9 @@ pub(crate) fn taps(pid: u32) -> anyhow::Result<Vec<Tap>> {
 pub(crate) fn snapshot(pid: u32) -> anyhow::Result<Dump> {
     let mut builder = DumpBuilder::new();
     for mut tap in taps(pid)? {
+        let open_spans = tap.open_spans();
         let mut blocks = tap.poll()?;
+        blocks.extend(open_spans);
         blocks.extend(tap.counters()?);
         let name = format!("pid {pid}");
         builder

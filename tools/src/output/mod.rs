@@ -6,6 +6,7 @@ mod failure;
 pub(crate) mod file;
 pub(crate) mod json;
 mod json_v1;
+pub(crate) mod open_spans;
 pub(crate) mod progress;
 pub(crate) mod repeats;
 mod sink;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::Recorder;
 use crate::error::ReaderError;
 use crate::pages::drain::{Finality, SessionDrain};
+use crate::recording::dump::block_bytes;
 use crate::sessions::session::{RemovalScope, Session};
 
 /// How often counters are written while sessions run: a killed recorder leaves none older.
@@ -51,10 +52,12 @@ impl Recorder {
 
     /// Takes open pages, writes the last counters, and ends the recording of a session. `wanted`
     /// says whether the session has ended; its counters are final if all of it is recorded.
+    /// `open_spans`: blocks that were made before its last pages were taken.
     pub(super) fn end_session(
         &mut self,
         index: usize,
         wanted: Finality,
+        open_spans: &[u8],
     ) -> Result<(), ReaderError> {
         self.move_pages(index, SessionDrain::fill_open)?;
         let recorded = &mut self.recorded[index];
@@ -67,6 +70,8 @@ impl Recorder {
         };
         let content = recorded.drain.counters(finality, recount)?;
         let uuid = recorded.drain.session().uuid();
+        let ending = block_bytes(content.len()) as u64;
+        self.dump.add_open_spans(open_spans, ending)?;
         self.dump.add_counters(uuid, &content)?;
         let drain = self.close_session(index);
         if finality == Finality::Final {

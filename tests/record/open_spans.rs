@@ -1,0 +1,179 @@
+//! Promise: what a thread is in is shown, with its start and the arguments that fit, live, in a trace
+//! file and after `kill -9`; a span is open or recorded, never neither.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringmark_decoder::{Dump, Kept, Output, Value};
+use ringmark_tests::delivery::number;
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::recording::{decode, snapshot};
+use ringmark_tests::{Running, is_long, ringmark, run, wait_until};
+
+const IN_SPANS: &str = env!("CARGO_BIN_EXE_in_spans");
+
+fn tool(fixture: &Fixture, arguments: &[&str]) -> String {
+    let mut command = ringmark();
+    command
+        .env("RINGMARK_DIR", fixture.sessions())
+        .args(arguments);
+    let done = run(&mut command, SOON).expect("the tool");
+    done.expect_code(0).stdout_text()
+}
+
+fn start(fixture: &Fixture, mode: &str, what: &str) -> Running {
+    let mut command = fixture.program(IN_SPANS, mode);
+    let ready = fixture.path("ready");
+    let _ = std::fs::remove_file(&ready);
+    command.arg(what).arg(&ready);
+    let program = Running::start(&mut command).expect("a program");
+    wait_until(SOON, "a program in its spans", || {
+        ready.exists().then_some(())
+    });
+    program
+}
+
+/// What each line about an open span says, without how long it has been open.
+fn open_lines(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.starts_with("open: "));
+    let words = lines.map(|line| {
+        let (front, rest) = line.split_once("] ").expect("a thread");
+        let front = front.split('[').next().unwrap_or_default().to_owned();
+        let indent = rest.len() - rest.trim_start().len();
+        let mut words: Vec<_> = rest.split_whitespace().collect();
+        if words.first() != Some(&"+") {
+            words.drain(1..3);
+        }
+        format!("{front} {:indent$}{}", "", words.join(" "))
+    });
+    words.collect()
+}
+
+/// Deeper ones than 16 stand below each other.
+fn indent(depth: usize) -> usize {
+    2 * depth.min(16)
+}
+
+/// The lines that must be there: of three threads, one with more spans than there is room for.
+fn expected() -> Vec<String> {
+    let mut lines = vec![
+        "open: in_spans nightly job=\"import\"".to_owned(),
+        "open: worker-1 http.handle worker=1 path=\"/a/path/that/is/too/long/for/the\"…".to_owned(),
+        "open: worker-1   db.query rows=4".to_owned(),
+    ];
+    lines.extend((0..61).map(|n| format!("open: worker-1 {:1$}deep n={n}", "", indent(n + 2))));
+    lines.push(format!("open: worker-1 {:1$}+ 9 deeper", "", indent(63)));
+    lines.push("open: worker-2 request".to_owned());
+    lines
+}
+
+fn check(text: &str) {
+    let mut lines = open_lines(text);
+    for line in &mut lines {
+        // The id of a span that may change threads stands in no argument.
+        *line = line.replace(" id=…", "");
+    }
+    lines.sort_by_key(|line| line.split_whitespace().nth(1).map(str::to_owned));
+    assert_eq!(lines, expected(), "{text}");
+}
+
+#[test]
+fn living_recorded_and_dead() {
+    for mode in ["mode=overwrite", "mode=discard"] {
+        let fixture = Fixture::new("open-spans");
+        let mut program = start(&fixture, mode, "hold");
+        let pid = program.id().to_string();
+        check(&tool(&fixture, &["cat", "-p", &pid]));
+        check(&tool(&fixture, &["stat", "-p", &pid, "--interval", "10ms"]));
+        let file = fixture.path("now.rmk").to_string_lossy().into_owned();
+        if mode == "mode=overwrite" {
+            tool(&fixture, &["snapshot", "-p", &pid, "-o", &file]);
+            check(&tool(&fixture, &["cat", &file]));
+        }
+        let _ = program.child().kill();
+        let _ = program.child().wait();
+        check(&tool(&fixture, &["cat", "-p", &pid]));
+        tool(&fixture, &["record", "-p", &pid, "-o", &file]);
+        check(&tool(&fixture, &["cat", &file]));
+        // A filter asks for events.
+        assert!(open_lines(&tool(&fixture, &["cat", &file, "--name", "accepted"])).is_empty());
+    }
+}
+
+/// Numbers of a span: its own, and the one inside it.
+type Numbers = (u64, Option<u64>);
+
+fn killed(fixture: &Fixture, after: Duration) -> Dump {
+    let mut program = start(fixture, "mode=overwrite,ring=64K", "churn");
+    std::thread::sleep(after);
+    let _ = program.child().kill();
+    let _ = program.child().wait();
+    let ring_file = fixture.ring_file();
+    let path: PathBuf = fixture.path("killed.rmk");
+    let dump = snapshot(&ring_file, &path);
+    let _ = std::fs::remove_file(ring_file);
+    drop(dump);
+    decode(&[path])
+}
+
+#[test]
+fn a_span_is_open_or_recorded_whenever_the_program_is_killed() {
+    let kills = if is_long() { 1000 } else { 20 };
+    let fixture = Fixture::new("open-killed");
+    let (mut shown, mut inner) = (0, 0);
+    for kill in 0..kills {
+        let dump = killed(&fixture, Duration::from_micros(200 + 37 * kill % 3000));
+        let open = open_numbers(&dump);
+        shown += usize::from(!open.is_empty());
+        inner += usize::from(open.len() > 1);
+        let (recorded, marks) = recorded(&dump);
+        for mark in &marks {
+            assert!(
+                recorded.contains(mark) || open.contains(mark),
+                "{mark:?} is neither open nor recorded: {open:?}"
+            );
+        }
+        for span in &open {
+            assert!(!recorded.contains(span), "{span:?} is recorded, and shown");
+        }
+        assert!(
+            open.len() <= 2 && open.iter().all(|span| span.0 == open[0].0),
+            "{open:?}"
+        );
+    }
+    println!("{kills} kills: {shown} in a span, {inner} in two");
+    assert!(shown > kills as usize / 2 && inner > 0);
+}
+
+fn open_numbers(dump: &Dump) -> Vec<Numbers> {
+    let threads = dump.open_spans();
+    let spans = threads.iter().flat_map(|thread| &thread.spans);
+    let numbers = spans.map(|span| {
+        let value = |name: &[u8]| {
+            let mut args = span.args();
+            args.find_map(|(field, kept)| match kept {
+                Kept::Whole(Value::U64(n)) if field.name == name => Some(n),
+                _ => None,
+            })
+        };
+        (value(b"n").expect("a number"), value(b"m"))
+    });
+    numbers.collect()
+}
+
+/// Spans that are recorded, and those inside which something is recorded. In overwrite mode the
+/// oldest are gone, marks before spans: only marks after the first span count.
+fn recorded(dump: &Dump) -> (HashSet<Numbers>, HashSet<Numbers>) {
+    let (mut spans, mut marks) = (HashSet::new(), HashSet::new());
+    for item in dump.events() {
+        let Output::Event(event) = item else { continue };
+        let numbers = (number(&event, "n").expect("n"), number(&event, "m"));
+        if event.name().starts_with(b"in.") {
+            marks.insert(numbers);
+        } else {
+            spans.insert(numbers);
+        }
+    }
+    (spans, marks)
+}
