@@ -56,6 +56,7 @@ pub use show::version_1::events::OldJsonWriter;
 pub use store::{IndexBuilder, SegmentIndex};
 pub use sums::call_figures::{CallCounts, CallTimes};
 pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};
+pub use sums::endings::{PanicRecord, SessionEnd};
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};

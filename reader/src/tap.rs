@@ -88,6 +88,16 @@ impl Tap {
         open_spans::blocks(session, session.ended())
     }
 
+    /// An ENDING block, or nothing while the session goes on.
+    #[must_use]
+    pub fn ending(&self) -> Vec<u8> {
+        let mut block = Vec::new();
+        if let Some(ending) = self.session().ending() {
+            fits(write::ending(&mut block, self.session().uuid(), ending));
+        }
+        block
+    }
+
     /// A COUNTERS block as of now.
     ///
     /// # Errors

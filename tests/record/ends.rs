@@ -1,6 +1,9 @@
 //! Promise: every end of a program but a clean one leaves its evidence, and what is told of how it
 //! ended is true or "not known".
 
+#[path = "ends/watched.rs"]
+mod watched;
+
 use std::process::Command;
 
 use ringmark_decoder::{Dump, Output, Value};

@@ -377,7 +377,7 @@ fn deaths_leave_dumps() {
         (entry.metadata().ok()?.len() > 2000).then(|| entry.path().display().to_string())
     });
     watch.signal(Signal::INT).unwrap();
-    expect(watch.finish(LIMIT), 0, " died: ");
+    expect(watch.finish(LIMIT), 0, ": ended by SIGKILL: ");
     assert_eq!(verified(&stage, &[&dump])["events"], 10);
 }
 

@@ -73,6 +73,10 @@ impl Verification {
         list(self.damage.iter(), &mut out, |damage, out| {
             escape::json(damage.to_string().as_bytes(), out);
         });
+        key("endings", &mut out);
+        list(self.endings.iter(), &mut out, |end, out| {
+            out.extend_from_slice(end.to_json().as_bytes());
+        });
         out.push(b'}');
         String::from_utf8_lossy(&out).into_owned()
     }
@@ -129,6 +133,9 @@ impl fmt::Display for Verification {
                 lines,
                 "unknown_blocks: {number}: a newer version wrote them, and reads them"
             )?;
+        }
+        for end in &self.endings {
+            writeln!(lines, "ended: {end}")?;
         }
         let complete = if self.complete { "yes" } else { "no" };
         writeln!(lines, "complete: {complete}")?;

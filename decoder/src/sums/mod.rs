@@ -2,11 +2,12 @@
 //!
 //! [`calls`] pairs function records, [`function_times`] sums the calls of each function
 //! ([`call_figures`]: what a table says of them),
-//! [`profiled`] reads what a profile summed in the program, and [`verify`] accounts for every
-//! reservation.
+//! [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
+//! ended, and [`verify`] accounts for every reservation.
 
 pub(crate) mod call_figures;
 pub(crate) mod calls;
+pub(crate) mod endings;
 pub(crate) mod function_times;
 pub(crate) mod open_spans;
 pub(crate) mod profiled;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::blocks::damage::Damage;
+use crate::sums::endings::SessionEnd;
 use crate::trace_file::dump::Dump;
 use crate::trace_file::loss::{self, Loss, Why};
 use crate::trace_file::session::{Session, Slot};
@@ -76,6 +77,8 @@ pub struct Verification {
     /// Number of blocks of kinds that this version does not know. A newer version wrote them; they
     /// are no damage.
     pub unknown_blocks: u64,
+    /// How the sessions ended that are known to have ended.
+    pub endings: Vec<SessionEnd>,
     /// Whether nothing is damaged or missing and every session's final counters are here: every
     /// event is delivered or counted.
     pub complete: bool,
@@ -92,6 +95,7 @@ impl Dump {
             removed_segments: self.removed_segments,
             unknown_blocks: self.unknown_blocks,
             damage: self.damage.clone(),
+            endings: self.endings(),
             ..Verification::default()
         };
         let mut all_final = !self.sessions.is_empty();

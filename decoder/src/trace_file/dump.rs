@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ringmark_format::block::{Window, kind};
 use ringmark_format::clock::Sample;
+use ringmark_format::ending::{Ending, EndingBlock};
 use ringmark_format::store::IndexSlot;
 use ringmark_format::stream::HostClock;
 use ringmark_format::{PageNumber, RingId, SlotIndex, Uuid};
@@ -112,6 +113,7 @@ struct Partial {
     host_clocks: Vec<HostClock>,
     left_out: Vec<IndexSlot>,
     open_spans: OpenStacks,
+    ending: Option<Ending>,
     /// From the latest WINDOW block after the latest SESSION block.
     window: Option<u64>,
     /// Whether something was read without a window before it.
@@ -210,6 +212,7 @@ impl DumpBuilder {
             }
             kind::WINDOW => self.session(uuid, place).take_window(block.content)?,
             kind::OPEN_SPANS => self.session(uuid, place).open_spans.take(block.content)?,
+            kind::ENDING => self.session(uuid, place).take_ending(block.content)?,
             kind::HOST_CLOCK => self.session(uuid, place).take_clock(block.content)?,
             _ => self.dump.unknown_blocks += 1,
         }
@@ -231,6 +234,7 @@ impl DumpBuilder {
                 host_clocks: Vec::new(),
                 left_out: Vec::new(),
                 open_spans: OpenStacks::default(),
+                ending: None,
                 window: None,
                 is_whole: false,
                 shares_clocks: false,
@@ -275,6 +279,21 @@ impl Partial {
             expected: Window::BYTES as u64,
         })?;
         self.window = Some(new.from_mono_ns);
+        Ok(())
+    }
+
+    /// A known end counts before one that is not, the later before the earlier.
+    fn take_ending(&mut self, content: &[u8]) -> Result<(), Fault> {
+        let (new, _) = EndingBlock::read_from_prefix(content).map_err(|_| Fault::Value {
+            what: "size of an ENDING block",
+            found: content.len() as u64,
+            expected: EndingBlock::BYTES as u64,
+        })?;
+        let is_known = |ending: &Option<Ending>| ending.is_some_and(Ending::is_known);
+        let new = Ending::of_block(&new);
+        if new.is_some() && (is_known(&new) || !is_known(&self.ending)) {
+            self.ending = new;
+        }
         Ok(())
     }
 
@@ -325,6 +344,7 @@ impl Partial {
             clock: SessionClock::new(None, Vec::new()),
             slots,
             counters: self.counters,
+            ending: self.ending,
             left_out: self.left_out,
             open_stacks: self.open_spans.finish(),
             window: self.window.filter(|_| !self.is_whole),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::clock::Sample;
 use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCounters};
+use ringmark_format::ending::Ending;
 use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
 use ringmark_format::store::IndexSlot;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
@@ -45,6 +46,8 @@ pub struct Session {
     /// Number of its process among those of the dump. Several copies of the library in one process
     /// have a session each, and the same number.
     pub process: usize,
+    /// How it ended; `None`: it goes on, or nothing read says.
+    pub ending: Option<Ending>,
     /// Its place in the sessions of its dump.
     pub(crate) number: usize,
     /// The first session in the dump whose clock and zero it shares; its own number: it shares none.

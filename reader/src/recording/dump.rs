@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use ringmark_format::block::{BlockHeader, codec};
 use ringmark_format::codec::write;
+use ringmark_format::ending::Ending;
 use ringmark_format::{Uuid, align8};
 
 use crate::error::ReaderError;
@@ -209,6 +210,16 @@ impl Dump {
             preamble.blocks.extend_from_slice(&block);
         }
         Ok(())
+    }
+
+    /// Writes an ENDING block, before the last COUNTERS block of the session.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_ending(&mut self, session: Uuid, ending: Ending) -> Result<(), ReaderError> {
+        let mut block = Vec::new();
+        fits(write::ending(&mut block, session, ending));
+        self.output.write_blocks(&block)
     }
 
     /// Writes a COUNTERS block.

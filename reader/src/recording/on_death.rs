@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use ringmark_format::ending::{Ending, signal_name};
 use ringmark_ring::session_dir;
 
 use crate::error::ReaderError;
@@ -40,11 +41,23 @@ pub enum Event {
         pid: u32,
         /// Number of pages in it.
         pages: u64,
+        /// How it ended.
+        ending: Ending,
     },
-    /// A session was closed cleanly: no dump of it is written.
+    /// A process ended cleanly: no dump of it is wanted.
     Closed(PathBuf),
     /// A session could not be opened, or its dump not be written; the watch goes on.
     Failed(ReaderError),
+}
+
+/// After which ends a dump is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ends {
+    /// After every end but a clean one: not after exit status 0.
+    #[default]
+    Crash,
+    /// After every end.
+    All,
 }
 
 /// Holds every session it finds and dumps those whose process dies.
@@ -52,6 +65,7 @@ pub enum Event {
 pub struct DeathWatch {
     directory: PathBuf,
     codec: Codec,
+    ends: Ends,
     held: Vec<Session>,
     /// Ring files that need no further look: held, dead, or refused.
     seen: HashSet<Found>,
@@ -68,6 +82,7 @@ impl DeathWatch {
         Self {
             directory: directory.to_owned(),
             codec,
+            ends: Ends::default(),
             held: Vec::new(),
             seen: HashSet::new(),
             changes: DirectoryChanges::default(),
@@ -75,6 +90,11 @@ impl DeathWatch {
             roots_scanned_at: None,
             events: Vec::new(),
         }
+    }
+
+    /// Sets after which ends a dump is written.
+    pub fn set_ends(&mut self, ends: Ends) {
+        self.ends = ends;
     }
 
     /// Watches until `stop` is set and passes what happens to `each`. Sessions that still live at
@@ -117,7 +137,7 @@ impl DeathWatch {
         }
         let mut index = 0;
         while index < self.held.len() {
-            if self.held[index].has_ended_by_now() {
+            if self.held[index].has_died_by_now() {
                 let session = self.held.swap_remove(index);
                 self.let_go(session);
             } else {
@@ -149,23 +169,35 @@ impl DeathWatch {
         self.held.iter().any(|held| held.file_id() == file)
     }
 
-    /// Dumps a session that has ended, unless it was closed cleanly.
+    /// Dumps a session whose process has ended in a way that is wanted.
     fn let_go(&mut self, session: Session) {
-        if session.ring().has_said_bye() {
+        let ending = session.ending().unwrap_or(Ending::Untold);
+        if self.ends == Ends::Crash && ending.is_clean() {
             self.events.push(Event::Closed(session.path().to_owned()));
             return;
         }
         let pid = session.pid();
-        let path = self.directory.join(dump_name(&session));
+        let path = self.free_path(&session, ending);
         let event = match write_dump(session, &path, self.codec) {
             Ok(pages) => Event::Dumped {
                 dump: path,
                 pid,
                 pages,
+                ending,
             },
             Err(error) => Event::Failed(error),
         };
         self.events.push(event);
+    }
+
+    /// Where the dump of a session goes: a file that is there is another one's evidence.
+    fn free_path(&self, session: &Session, ending: Ending) -> PathBuf {
+        let path = self.directory.join(dump_name(session, ending));
+        if !path.exists() {
+            return path;
+        }
+        let uuid = session.uuid().to_string();
+        path.with_extension(format!("{}.rmk", &uuid[..8]))
     }
 }
 
@@ -186,10 +218,11 @@ fn due(last: &mut Option<Instant>, every: Duration) -> bool {
     due
 }
 
-/// File name of a session's dump: `<service or process>-<pid>-<first 8 digits of the uuid>.rmk`.
-/// The name comes from the traced process, so only harmless characters of it are kept.
+/// File name of a session's dump, such as `shop-812-SIGSEGV.rmk` or `shop-812-exit-1.rmk`: service
+/// or process, pid, end. The name comes from the traced process, so only harmless characters of it
+/// are kept.
 #[must_use]
-pub fn dump_name(session: &Session) -> String {
+pub fn dump_name(session: &Session, ending: Ending) -> String {
     let harmless = |c: char| {
         if c.is_ascii_alphanumeric() || "._-".contains(c) {
             c
@@ -200,6 +233,12 @@ pub fn dump_name(session: &Session) -> String {
     let name: String = session.name().chars().take(64).map(harmless).collect();
     let name = name.trim_start_matches('.');
     let name = if name.is_empty() { "session" } else { name };
-    let uuid = session.uuid().to_string();
-    format!("{name}-{}-{}.rmk", session.pid(), &uuid[..8])
+    let end = match (ending.status(), ending.signal()) {
+        (Some(status), _) => format!("exit-{status}"),
+        (None, Some(signal)) => {
+            signal_name(signal).map_or_else(|| format!("signal-{signal}"), str::to_owned)
+        }
+        (None, None) => ending.word().to_owned(),
+    };
+    format!("{name}-{}-{end}.rmk", session.pid())
 }

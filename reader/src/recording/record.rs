@@ -10,6 +10,8 @@ mod pages;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use ringmark_format::ending::Ending;
+
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::pages::counters::LastCounters;
@@ -92,6 +94,17 @@ pub struct Progress {
     pub fill_percent: u32,
 }
 
+/// How a session ended that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionEnd {
+    /// Service name, or the name of the process.
+    pub name: String,
+    /// Process id in the process's own pid namespace.
+    pub pid: u32,
+    /// How it ended.
+    pub ending: Ending,
+}
+
 /// One session being recorded.
 #[derive(Debug)]
 struct RecordedSession {
@@ -119,6 +132,10 @@ pub struct Recorder {
     /// Figures of the sessions that have ended.
     done: Progress,
     notices: Vec<String>,
+    /// What the caller knows of the ends of processes, by their pids.
+    ends_known: Vec<(u32, Ending)>,
+    /// How sessions ended, since they were asked for.
+    ends: Vec<SessionEnd>,
     scanned_at: Option<Instant>,
     counted_at: Instant,
     /// When a full disk is tried again.
@@ -153,6 +170,8 @@ impl Recorder {
             pace: Pace::new(),
             done: Progress::default(),
             notices: Vec::new(),
+            ends_known: Vec::new(),
+            ends: Vec::new(),
             scanned_at: None,
             counted_at: Instant::now(),
             retry_at: None,

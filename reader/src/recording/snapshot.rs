@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use ringmark_format::ending::Ending;
 use ringmark_format::session::Clock;
 
 use crate::error::ReaderError;
@@ -23,6 +24,8 @@ pub struct SnapshotFigures {
     pub pages_skipped: u64,
     /// Events that the program lost since the session started.
     pub lost: u64,
+    /// How the session ended; `None`: it has not.
+    pub ending: Option<Ending>,
     /// Time from the call to the last byte handed to the output.
     pub took: Duration,
 }
@@ -65,6 +68,10 @@ pub fn snapshot(
     }
     let finality = Finality::final_if(ended && drain.is_drained());
     dump.add_open_spans(&open_spans, 0)?;
+    if let Some(ending) = drain.session().ending().filter(|_| ended) {
+        dump.add_ending(uuid, ending)?;
+        figures.ending = Some(ending);
+    }
     dump.add_counters(uuid, &drain.counters(finality, None)?)?;
     figures.pages_skipped = drain.pages_skipped();
     figures.lost = drain.lost();

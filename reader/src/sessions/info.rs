@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ringmark_format::Uuid;
 use ringmark_format::counters::CAUSES;
+use ringmark_format::ending::Ending;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_format::slot::state;
 
@@ -24,6 +25,8 @@ pub struct SessionInfo {
     pub alive: bool,
     /// Whether the session was closed, or its process has begun a regular exit.
     pub closed: bool,
+    /// How the session ended; `None`: it has not.
+    pub ending: Option<Ending>,
     /// Service name, or the name of the process without one.
     pub name: String,
     /// Mode of the session.
@@ -103,6 +106,7 @@ impl SessionInfo {
             pid_is_ours: header.pid_namespace == identity::own_pid_namespace(),
             alive: session.liveness() == Liveness::Alive,
             closed: ring.has_said_bye(),
+            ending: session.ending(),
             name: session.name(),
             mode: geometry.mode,
             clock: geometry.clock,

@@ -393,7 +393,7 @@ fn watch_process(ring: &RingFile) -> Option<OwnedFd> {
     // Asked after the pidfd was opened: from then on the pid cannot pass to another process without
     // the pidfd reporting an end.
     let alive = identity::liveness(header, ring.file()) == Liveness::Alive;
-    alive.then_some(pidfd)
+    (alive || identity::is_unreaped(header)).then_some(pidfd)
 }
 
 /// As [`Session::shares_clocks`]. The time namespace of a process that is gone or out of sight

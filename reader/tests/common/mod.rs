@@ -12,6 +12,7 @@ use ringmark_format::attribute::{self, tag};
 use ringmark_format::block::{BLOCK_MAGIC, BlockHeader, SEALED, Window, kind};
 use ringmark_format::codec;
 use ringmark_format::counters::{CountersHeader, SlotCounters};
+use ringmark_format::ending::EndingBlock;
 use ringmark_format::mailbox::MAILBOX_BYTES;
 use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, Header};
@@ -332,6 +333,7 @@ impl Decoded {
             }
             // The pages are whole all the same.
             kind::WINDOW => assert_eq!(content.len(), Window::BYTES),
+            kind::ENDING => assert_eq!(content.len(), EndingBlock::BYTES),
             other => panic!("kind {other}"),
         }
     }

@@ -201,6 +201,14 @@ fn device_text(device: u64) -> String {
     format!("{major:02x}:{minor:02x}")
 }
 
+/// Whether the process of a header is dead and its parent has not waited for it: the pid is still
+/// its own.
+#[must_use]
+pub fn is_unreaped(header: &SessionHeader) -> bool {
+    let who = header.pid.to_string();
+    is_zombie(&who) && start_time(&who) == Some(header.start_time)
+}
+
 /// Whether process `who` is dead, and its parent has not waited for it.
 #[must_use]
 pub fn is_zombie(who: &str) -> bool {

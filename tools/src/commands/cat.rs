@@ -7,6 +7,7 @@ use ringmark_decoder::{Dump, Filter};
 
 use crate::input::{follow, notices, rings, trace_files};
 use crate::options::event_filter::FilterOptions;
+use crate::output::endings;
 use crate::output::event_lines::{Form, Printer};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::open_spans;
@@ -71,6 +72,7 @@ impl Args {
             out.write_all(open_spans::text(&dump).as_bytes())?;
         }
         out.finish()?;
+        endings::tell(&dump);
         if printer.events() == 0 && !printer.is_done() && !filter.is_empty() {
             note(&self.filter.closest(&dump));
         }

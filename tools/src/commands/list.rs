@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::output::json::{Head, JsonOption};
 use crate::output::units::{count, size};
-use crate::output::{Exit, Sink, Style, Table, json, note, printable};
+use crate::output::{Exit, Sink, Style, Table, endings, json, note, printable};
 
 /// List sessions, living and dead, and why processes are not traced
 #[derive(Debug, clap::Args)]
@@ -25,6 +25,9 @@ read.")]
 pub(crate) struct Args {
     #[command(flatten)]
     json: JsonOption,
+    /// Say below the table how each session ended
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 impl Args {
@@ -40,7 +43,7 @@ impl Args {
                 writeln!(out, "{}", self.json.form(object))?;
             }
         } else {
-            write_table(&mut out, &sessions, &notes)?;
+            write_table(&mut out, &sessions, &notes, self.verbose)?;
             gone.iter()
                 .try_for_each(|gone| writeln!(out, "{}", printable(&gone.to_string())))?;
         }
@@ -83,6 +86,7 @@ fn write_table(
     out: &mut Sink,
     sessions: &[Listed],
     notes: &[notes::OffNote],
+    verbose: bool,
 ) -> anyhow::Result<()> {
     if sessions.is_empty() && notes.is_empty() {
         for directory in find::directories() {
@@ -115,6 +119,9 @@ fn write_table(
     }
     table.write(out, style)?;
     for listed in sessions {
+        if let Some(ending) = listed.info.ending.filter(|_| verbose) {
+            writeln!(out, "{}: {ending}", pids(listed))?;
+        }
         for text in notices(&listed.info) {
             writeln!(out, "{}: {}", pids(listed), printable(&text))?;
         }
@@ -242,6 +249,7 @@ fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
         "path": info.path.display().to_string(),
         "pid_in_namespace": info.pid,
         "state": state(info),
+        "ending": info.ending.map(endings::as_json),
         "mode": info.mode.name(),
         "clock": info.clock.name(),
         "rings": info.rings.len(),

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ringmark_reader::{Access, ReaderError, Selection, Session, find};
+use clap::ValueEnum;
+use ringmark_reader::{Access, ReaderError, Selection, Session, find, on_death};
 
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::{Exit, Failure};
@@ -26,7 +27,10 @@ Ctrl-C once finishes the trace file, twice ends now.
 Examples:
   ringmark record -o run.rmk -- ./server --port 80
   ringmark record -p 812 --rotate 64M --keep 10
-  ringmark record --all --on-death /var/lib/ringmark")]
+  ringmark record --all --on-death /var/lib/ringmark
+
+Files of --on-death are named by process, pid and end: shop-812-SIGSEGV.rmk,
+shop-812-exit-1.rmk.")]
 pub(crate) struct Args {
     /// Trace file to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
@@ -35,15 +39,36 @@ pub(crate) struct Args {
     target: Target,
     #[command(flatten)]
     file: FileOptions,
-    /// Write a trace file of a session into DIR when its process dies
+    /// Write a trace file of a session into DIR when its process ends badly: see --ends
     #[arg(long, value_name = "DIR", requires = "all", conflicts_with = "output")]
     on_death: Option<PathBuf>,
+    /// After which ends --on-death writes one
+    #[arg(long, value_enum, default_value_t = Ends::Crash, requires = "on_death")]
+    ends: Ends,
     /// Write to FILE how the recording went, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
     // Last: its heading stands above all options that follow.
     #[command(flatten)]
     functions: FunctionOptions,
+}
+
+/// The ends after which a trace file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ends {
+    /// Every end but exit status 0: a signal, another status, a panic, an end that is not known
+    Crash,
+    /// Every end
+    All,
+}
+
+impl From<Ends> for on_death::Ends {
+    fn from(ends: Ends) -> Self {
+        match ends {
+            Ends::Crash => Self::Crash,
+            Ends::All => Self::All,
+        }
+    }
 }
 
 /// Options that say what to record.
@@ -64,11 +89,12 @@ struct Target {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         if let Some(directory) = &self.on_death {
-            return deaths::watch(directory, self.file.codec());
+            return deaths::watch(directory, self.file.codec(), self.ends.into());
         }
         let result = self.record();
         if let Ok(outcome) = &result {
             outcome.tell(&self.output);
+            outcome.tell_ends(&self.output);
         }
         write_status(self.status_file.as_ref(), &result)?;
         Ok(result?.exit())

@@ -54,6 +54,7 @@ impl Args {
         if outcome.progress.sessions_done > 0 && !is_standard(&self.output) {
             self.summary()?;
         }
+        outcome.tell_ends(&self.output);
         Ok(outcome.exit())
     }
 

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ringmark_format::tracer_text::{AnswerLine, Verb};
+use ringmark_reader::record::SessionEnd;
 use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, snapshot};
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::output::file::{DEFAULT_FILE, destination};
 use crate::output::units::{count, counted, duration, parse_duration, size};
-use crate::output::{Exit, Failure, note, printable};
+use crate::output::{Exit, Failure, endings, note, printable};
 use crate::recording::signals::Signals;
 use crate::tracing::tracer_session::TracerSession;
 
@@ -57,7 +58,12 @@ impl Args {
             if incomplete {
                 note(&format!("pid {pid}: {SCHEMA_INCOMPLETE}"));
             }
+            let name = session.name();
             let figures = snapshot(session, self.last, &mut dump)?;
+            if let Some(ending) = figures.ending.filter(|ending| !ending.is_clean()) {
+                let end = SessionEnd { name, pid, ending };
+                note(&printable(&endings::line(&end)));
+            }
             sum.pages += figures.pages;
             sum.pages_skipped = sum.pages_skipped.saturating_add(figures.pages_skipped);
             sum.lost = sum.lost.saturating_add(figures.lost);

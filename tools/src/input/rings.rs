@@ -25,6 +25,7 @@ pub(crate) fn snapshot(pid: u32) -> anyhow::Result<Dump> {
         let open_spans = tap.open_spans();
         let mut blocks = tap.poll()?;
         blocks.extend(open_spans);
+        blocks.extend(tap.ending());
         blocks.extend(tap.counters()?);
         let name = format!("pid {pid}");
         builder

@@ -3,12 +3,15 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
+use ringmark_format::ending::Ending;
 use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Destination, Dump, Selection, notes};
 
@@ -97,15 +100,23 @@ fn record_until_end(
     display.clear();
     let outcome = Outcome::of(&mut recorder, ended);
     let mut outcome = outcome.unwrap_or_else(|error| Outcome::failed(&error));
-    outcome.command = Some(wait(&mut traced, signals)?);
+    let status = wait(&mut traced, signals)?;
+    outcome.command = Some(exit_code(status));
+    outcome.command_end =
+        ending(Some(status)).map(|ending| (traced.name().to_owned(), traced.pid(), ending));
     Ok(outcome)
 }
 
+/// How a program ended, by what waiting for it gave.
+fn ending(status: Option<ExitStatus>) -> Option<Ending> {
+    Ending::of_wait_status(status?.into_raw())
+}
+
 /// Waits for a program that goes on although its recording has ended.
-fn wait(traced: &mut TracedProgram, signals: &Signals) -> anyhow::Result<Exit> {
+fn wait(traced: &mut TracedProgram, signals: &Signals) -> anyhow::Result<ExitStatus> {
     loop {
         if let Some(status) = traced.try_wait().context("waiting for the program")? {
-            return Ok(exit_code(status));
+            return Ok(status);
         }
         if let Some(signal) = signals.received() {
             traced.forward(signal);
@@ -151,12 +162,16 @@ impl<'a> Watch<'a> {
     }
 
     /// Whether the program and all its traced descendants have ended.
-    fn is_over(&mut self, recorder: &Recorder) -> bool {
+    fn is_over(&mut self, recorder: &mut Recorder) -> bool {
         if let Some(signal) = self.signals.received() {
             self.traced.forward(signal);
         }
-        if self.ended_at.is_none() && !matches!(self.traced.try_wait(), Ok(None)) {
-            self.ended_at = Some(Instant::now());
+        if self.ended_at.is_none() {
+            let waited = self.traced.try_wait();
+            if let Some(ending) = waited.as_ref().ok().and_then(|status| ending(*status)) {
+                recorder.know_ending(self.traced.pid(), ending);
+            }
+            self.ended_at = (!matches!(waited, Ok(None))).then(Instant::now);
         }
         let Some(ended_at) = self.ended_at else {
             return false;

@@ -5,22 +5,25 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use anyhow::Context;
-use ringmark_reader::{Codec, DeathWatch, on_death};
+use ringmark_reader::on_death::{self, Ends};
+use ringmark_reader::{Codec, DeathWatch};
 
 use super::signals::Signals;
 use crate::output::units::count;
-use crate::output::{Exit, Failure, note, printable};
+use crate::output::{Exit, Failure, endings, note, printable};
 
 /// Holds all sessions until Ctrl-C, and writes a trace file into `directory` for each one whose
 /// process dies.
 ///
 /// # Errors
 /// The directory is not there and cannot be made.
-pub(crate) fn watch(directory: &Path, codec: Codec) -> anyhow::Result<Exit> {
+pub(crate) fn watch(directory: &Path, codec: Codec, ends: Ends) -> anyhow::Result<Exit> {
     make_directory(directory)?;
     let signals = Signals::watch().context("watching signals")?;
     let mut failed = false;
-    DeathWatch::new(directory, codec).run(&signals.stop, |event| {
+    let mut watch = DeathWatch::new(directory, codec);
+    watch.set_ends(ends);
+    watch.run(&signals.stop, |event| {
         failed |= matches!(event, on_death::Event::Failed(_));
         if let Some(text) = event_text(&event) {
             note(&printable(&text));
@@ -51,8 +54,14 @@ fn make_directory(directory: &Path) -> anyhow::Result<()> {
 fn event_text(event: &on_death::Event) -> Option<String> {
     match event {
         on_death::Event::Holding(path) => Some(format!("holding {}", path.display())),
-        on_death::Event::Dumped { dump, pid, pages } => Some(format!(
-            "pid {pid} died: {}, {} pages",
+        on_death::Event::Dumped {
+            dump,
+            pid,
+            pages,
+            ending,
+        } => Some(format!(
+            "pid {pid}: {}: {}, {} pages",
+            endings::words_in(dump, *ending),
             dump.display(),
             count(*pages)
         )),

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use ringmark_format::ending::Ending;
 use ringmark_reader::ReaderError;
-use ringmark_reader::record::{Ended, Progress, Recorder};
+use ringmark_reader::record::{Ended, Progress, Recorder, SessionEnd};
 
 use super::descriptors;
 use crate::output::json::Head;
 use crate::output::units::{count, counted, size};
-use crate::output::{Exit, json, note, text};
+use crate::output::{Exit, endings, json, note, text};
 
 /// What came of a recording.
 #[derive(Debug, Default)]
@@ -24,6 +25,10 @@ pub(crate) struct Outcome {
     pub(crate) not_recorded: bool,
     /// Exit code of the traced program, if one was started.
     pub(crate) command: Option<Exit>,
+    /// How the sessions ended that were recorded to their end.
+    pub(crate) ends: Vec<SessionEnd>,
+    /// Name, pid and end of the program, if one was started.
+    pub(crate) command_end: Option<(String, u32, Ending)>,
 }
 
 impl Outcome {
@@ -50,6 +55,8 @@ impl Outcome {
             trouble,
             not_recorded: false,
             command: None,
+            ends: recorder.take_ends(),
+            command_end: None,
         })
     }
 
@@ -70,6 +77,15 @@ impl Outcome {
             Some(_) => Exit::LOST,
             None => Exit::lost_if(self.incomplete || self.progress.lost > 0),
         }
+    }
+
+    /// Prints each end that was not clean.
+    pub(crate) fn tell_ends(&self, output: &Path) {
+        let command = self
+            .command_end
+            .as_ref()
+            .filter(|_| self.progress.sessions_done > 0);
+        endings::tell_recorded(&self.ends, command, output);
     }
 
     /// Prints how it went on standard error, in a line or two.
@@ -123,6 +139,7 @@ pub(crate) fn write_status(
         serde_json::json!({
             "complete": trouble.is_empty(),
             "command": outcome.command.map(|exit| exit.0),
+            "command_ending": outcome.command_end.as_ref().map(|(.., ending)| endings::as_json(*ending)),
             "sessions": progress.sessions_done,
             "pages": progress.pages,
             "bytes": progress.bytes,

@@ -4,12 +4,16 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Recorder;
+use ringmark_format::ending::Ending;
+
+use super::{Recorder, SessionEnd};
 use crate::error::ReaderError;
 use crate::pages::drain::{Finality, SessionDrain};
 use crate::recording::dump::block_bytes;
 use crate::sessions::session::{RemovalScope, Session};
 
+/// Most ends of sessions that wait to be asked for.
+const ENDS_MAX: usize = 1000;
 /// How often counters are written while sessions run: a killed recorder leaves none older.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 /// How long to wait before a full disk is tried again.
@@ -69,9 +73,16 @@ impl Recorder {
             false => Finality::Interim,
         };
         let content = recorded.drain.counters(finality, recount)?;
-        let uuid = recorded.drain.session().uuid();
-        let ending = block_bytes(content.len()) as u64;
-        self.dump.add_open_spans(open_spans, ending)?;
+        let session = recorded.drain.session();
+        let uuid = session.uuid();
+        if let Some(ending) = session.ending().filter(|_| ended) {
+            let end = session_end(session, ending, &self.ends_known);
+            self.dump.add_ending(uuid, end.ending)?;
+            self.ends.truncate(ENDS_MAX - 1);
+            self.ends.push(end);
+        }
+        let after = block_bytes(content.len()) as u64;
+        self.dump.add_open_spans(open_spans, after)?;
         self.dump.add_counters(uuid, &content)?;
         let drain = self.close_session(index);
         if finality == Finality::Final {
@@ -82,6 +93,17 @@ impl Recorder {
         }
         self.remove_drained();
         Ok(())
+    }
+
+    /// Tells how a process of ours ended, by its pid here, where the kernel may not: before Linux
+    /// 6.15 it told only its parent, which is the caller.
+    pub fn know_ending(&mut self, pid: u32, ending: Ending) {
+        self.ends_known.push((pid, ending));
+    }
+
+    /// How the sessions ended that did since the last call; the first thousand of them.
+    pub fn take_ends(&mut self) -> Vec<SessionEnd> {
+        std::mem::take(&mut self.ends)
     }
 
     /// Removes the ring files of drained sessions of which no other one of the process is recorded.
@@ -137,5 +159,19 @@ impl Recorder {
             }
         }
         Ok(())
+    }
+}
+
+/// The end of a session, which a caller may know better.
+fn session_end(session: &Session, found: Ending, known: &[(u32, Ending)]) -> SessionEnd {
+    let is_here = |(pid, _): &&(u32, Ending)| session.pid_here() == Some(*pid);
+    // What a wait has given cannot be asked for again.
+    let known = known.iter().find(is_here);
+    let known = known.map(|(_, ending)| session.with_memory(*ending));
+    let is_open = matches!(found, Ending::Exited(_) | Ending::Gone | Ending::Untold);
+    SessionEnd {
+        name: session.name(),
+        pid: session.pid(),
+        ending: known.filter(|_| is_open).unwrap_or(found),
     }
 }

@@ -4,6 +4,7 @@
 //! written, and a batch only after the schema of its records.
 
 use ringmark_format::counters::{CountersHeader, SlotCounters};
+use ringmark_format::ending::EndingBlock;
 
 use super::Recorder;
 use crate::error::ReaderError;
@@ -78,9 +79,10 @@ impl Recorder {
         Ok(())
     }
 
-    /// Bytes of the COUNTERS blocks that must fit after the last page of a file.
+    /// Bytes of the blocks that must fit after the last page of a file: counters and ends.
     fn ending_bytes(&self) -> u64 {
-        let bytes = |slots: usize| block_bytes(CountersHeader::BYTES + slots * SlotCounters::BYTES);
+        let counters = |slots| block_bytes(CountersHeader::BYTES + slots * SlotCounters::BYTES);
+        let bytes = |slots: usize| counters(slots) + block_bytes(EndingBlock::BYTES);
         let recorded = self.recorded.iter();
         recorded.map(|r| bytes(r.drain.slots()) as u64).sum()
     }

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 use ringmark_format::ending::Ending;
+use ringmark_ring::process_end::MemoryKills;
 use ringmark_ring::{identity, process_end};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -33,16 +34,27 @@ impl Session {
             Some(_) => Ending::Untold,
             None => Ending::Gone,
         });
-        let is_sigkill = ending.signal() == Some(9);
-        let memory_short = || self.kills.as_ref().is_some_and(|kills| kills.have_grown());
-        Some(match ending {
-            Ending::Killed { signal, core, .. } if is_sigkill && memory_short() => Ending::Killed {
+        Some(self.with_memory(ending))
+    }
+
+    /// The end of the session's process, told apart by what its control group has counted since the
+    /// session was opened: one SIGKILL is like another.
+    pub(crate) fn with_memory(&self, ending: Ending) -> Ending {
+        const SIGKILL: u8 = 9;
+        match ending {
+            Ending::Killed { signal, core, .. } if signal == SIGKILL => Ending::Killed {
                 signal,
                 core,
-                memory: true,
+                memory: self.kills.as_ref().is_some_and(MemoryKills::have_grown),
             },
             _ => ending,
-        })
+        }
+    }
+
+    /// Whether the process is known to be dead, as of the last wait for ends: no system call for one
+    /// that can be seen. A session that was closed goes on until then.
+    pub(crate) fn has_died_by_now(&self) -> bool {
+        self.is_known_dead() || self.pidfd.is_none() && self.process_ended()
     }
 
     /// Whether the process is there, be it as another program.
