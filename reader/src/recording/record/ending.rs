@@ -75,7 +75,7 @@ impl Recorder {
         let content = recorded.drain.counters(finality, recount)?;
         let session = recorded.drain.session();
         let uuid = session.uuid();
-        if let Some(ending) = session.ending().filter(|_| ended) {
+        if let Some(ending) = session.ending().filter(|_| wanted == Finality::Final) {
             let end = session_end(session, ending, &self.ends_known);
             self.dump.add_ending(uuid, end.ending)?;
             self.ends.truncate(ENDS_MAX - 1);
