@@ -139,7 +139,6 @@ pub(crate) fn write_status(
         serde_json::json!({
             "complete": trouble.is_empty(),
             "command": outcome.command.map(|exit| exit.0),
-            "command_ending": outcome.command_end.as_ref().map(|(.., ending)| endings::as_json(*ending)),
             "sessions": progress.sessions_done,
             "pages": progress.pages,
             "bytes": progress.bytes,
