@@ -190,12 +190,14 @@ impl Crate {
         }
         let file = &self.files[at];
         let (name, behind) = rest.split_first()?;
-        let mut named = file.uses.iter().filter(|used| used.name == *name);
+        // What a module in braces uses is known there only.
+        let uses = || file.uses.iter().filter(|u| file.module_at(u.at) == *here);
+        let mut named = uses().filter(|used| used.name == *name);
         let found = named.find_map(|used| {
             let path: Vec<_> = used.path.iter().chain(behind).cloned().collect();
             self.resolve(file, here, &path, hops + 1)
         });
-        let mut globs = file.uses.iter().filter(|used| used.name == "*");
+        let mut globs = uses().filter(|used| used.name == "*");
         found.or_else(|| {
             globs.find_map(|used| {
                 let from = &used.path[..used.path.len() - 1];
@@ -394,6 +396,17 @@ mod tests {
         let b = "pub const X: u8 = 0;\nfn f() { crate::a::kind::K; }";
         let files = [("lib", "mod a;\nmod b;"), ("a", a), ("b", b)];
         assert_eq!(drawn(&files), ["a -> b", "b -> a"]);
+    }
+
+    #[test]
+    fn what_a_module_in_braces_uses_is_no_export_of_its_file() {
+        let a = "pub struct X;\nmod inner { use super::X;\nfn f(x: X) {} }";
+        let files = [
+            ("lib", "mod a;\nmod b;"),
+            ("a", a),
+            ("b", "use crate::a::X;"),
+        ];
+        assert_eq!(drawn(&files), ["b -> a"]);
     }
 
     #[test]
