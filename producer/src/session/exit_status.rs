@@ -3,6 +3,12 @@
 //! The GNU C library gives it to the functions of `on_exit`. A program may define a function of that
 //! name for itself, so the library's own is asked for. Where it has none, as a library that stands in
 //! for it may, the status stays unknown.
+//!
+//! # Invariants
+//!
+//! 1. What is registered here is a function of this object, which `pin` keeps mapped until the
+//!    process ends. Its argument is null and not read.
+//! 2. A function that `pin` finds in the GNU C library has the type that the library declares.
 
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
@@ -24,7 +30,7 @@ type OnExit = unsafe extern "C" fn(extern "C" fn(c_int, *mut c_void), *mut c_voi
 pub(super) fn at_exit(function: &'static AtExit) {
     AT_EXIT.publish(function);
     if !with_status() {
-        // SAFETY: a function of this program, which lives as long as it does.
+        // SAFETY: invariant 1.
         unsafe { libc::atexit(without_status) };
     }
 }
@@ -32,9 +38,9 @@ pub(super) fn at_exit(function: &'static AtExit) {
 /// Registers with the GNU C library. Returns whether it could.
 fn with_status() -> bool {
     if let Some(on_exit) = pin::of_glibc(c"on_exit") {
-        // SAFETY: the function of this name in that library has this type.
+        // SAFETY: invariant 2.
         let on_exit = unsafe { transmute::<usize, OnExit>(on_exit) };
-        // SAFETY: a function of this program, which lives as long as it does.
+        // SAFETY: invariant 1.
         return unsafe { on_exit(status_first, ptr::null_mut()) } == 0;
     }
     in_static_program()
@@ -54,7 +60,7 @@ fn in_static_program() -> bool {
     if pin::has_loader() {
         return false;
     }
-    // SAFETY: a function of this program, which lives as long as it does.
+    // SAFETY: invariant 1.
     unsafe { __cxa_atexit(status_last, ptr::null_mut(), ptr::null_mut()) == 0 }
 }
 
