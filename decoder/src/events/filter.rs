@@ -4,6 +4,9 @@ use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
 use crate::events::event::{Event, Lost, Output};
+use crate::events::span::Span;
+use crate::trace_file::field::Field;
+use crate::trace_file::schema::EventType;
 use crate::trace_file::value::Value;
 use crate::words::timestamp;
 
@@ -193,9 +196,33 @@ impl Filter {
     pub fn passes(&self, event: &Event<'_>) -> bool {
         self.time_passes(event.t_ns, event.wall_ns())
             && (self.tids.is_empty() || self.tids.contains(&event.tid()))
-            && self.level_passes(event)
-            && self.name_passes(event)
+            && self.level_passes(event.level())
+            && self.name_passes(event.target(), event.name())
             && self.conditions.iter().all(|c| c.passes(event))
+    }
+
+    /// Whether this span passes every part. Time and thread are those of its end; a condition may
+    /// name `took`, `busy`, `idle` and `polls`, unless a field has that name.
+    #[must_use]
+    pub fn passes_span(&self, span: &Span<'_>) -> bool {
+        let end = &span.end;
+        self.time_passes(end.t_ns, end.wall_ns())
+            && (self.tids.is_empty() || self.tids.contains(&end.tid()))
+            && self.level_passes(span.ty.level)
+            && self.name_passes(&span.ty.target, &span.ty.name)
+            && self.conditions.iter().all(|c| c.passes_span(span))
+    }
+
+    /// Whether spans of this type can pass that the trace does not hold whole: conditions and a
+    /// time ask for what such a span does not have.
+    #[must_use]
+    pub fn passes_cut(&self, ty: Option<&EventType>) -> bool {
+        let asks = self.has_time() || !self.tids.is_empty() || !self.conditions.is_empty();
+        !asks
+            && match ty {
+                Some(ty) => self.level_passes(ty.level) && self.name_passes(&ty.target, &ty.name),
+                None => self.names.is_empty() && self.level.is_none(),
+            }
     }
 
     /// Whether this loss passes. Only time and thread count for a loss; a loss whose thread is not
@@ -229,17 +256,17 @@ impl Filter {
             && self.to.is_none_or(|m| m.is_after(t_ns, wall_ns))
     }
 
-    fn level_passes(&self, event: &Event<'_>) -> bool {
+    fn level_passes(&self, level: Option<Level>) -> bool {
         self.level
-            .is_none_or(|wanted| event.level().is_none_or(|level| level <= wanted))
+            .is_none_or(|wanted| level.is_none_or(|level| level <= wanted))
     }
 
-    fn name_passes(&self, event: &Event<'_>) -> bool {
+    fn name_passes(&self, target: &[u8], name: &[u8]) -> bool {
         let matches = |pattern: &String| {
             if !pattern.contains("::") {
-                return glob(pattern.as_bytes(), event.name());
+                return glob(pattern.as_bytes(), name);
             }
-            let full = [event.target(), b"::", event.name()].concat();
+            let full = [target, b"::", name].concat();
             glob(pattern.as_bytes(), &full)
         };
         self.names.is_empty() || self.names.iter().any(matches)
@@ -291,13 +318,35 @@ impl Condition {
     }
 
     fn passes(&self, event: &Event<'_>) -> bool {
-        let named = |name: &[u8]| name == self.field.as_bytes();
         let mut fields = event.ty.fields.iter();
-        let Some(field) = fields.find(|f| named(&f.name)) else {
-            let took = event.duration_ns().filter(|_| self.field == "took");
-            return took.is_some_and(|ns| self.compare(Value::U64(ns)));
+        let field = fields.find(|field| field.name == self.field.as_bytes());
+        match field {
+            Some(field) => self.holds(field, field.value(event.payload)),
+            None if self.field == "took" => {
+                let took = event.duration_ns();
+                took.is_some_and(|ns| self.compare(Value::U64(ns)))
+            }
+            None => false,
+        }
+    }
+
+    fn passes_span(&self, span: &Span<'_>) -> bool {
+        let args = span.args();
+        let named = |(field, _): &&(&Field, _)| field.name == self.field.as_bytes();
+        if let Some((field, value)) = args.iter().find(named) {
+            return self.holds(field, *value);
+        }
+        let number = match (self.field.as_str(), &span.entered) {
+            ("took", _) => Some(span.total_ns),
+            ("busy", Some(entered)) => Some(entered.busy_ns),
+            ("idle", Some(entered)) => Some(entered.idle_ns),
+            ("polls", Some(entered)) => Some(entered.polls),
+            _ => None,
         };
-        let value = field.value(event.payload);
+        number.is_some_and(|number| self.compare(Value::U64(number)))
+    }
+
+    fn holds(&self, field: &Field, value: Value<'_>) -> bool {
         if let Value::U64(number) = value
             && field.label(number).is_some_and(|l| self.text_is(l))
         {

@@ -4,10 +4,11 @@
 //! The form is stable, so that scripts can split it; everything that comes from the program is
 //! escaped.
 
-use ringmark_format::schema::Level;
+use ringmark_format::schema::{Kind, Level, Shape};
 
 use crate::blocks::page::Page;
 use crate::events::event::{Event, Lost, Output};
+use crate::events::span::Span;
 use crate::show::function_line;
 use crate::show::shared::{PerSession, PerType};
 use crate::trace_file::field::Field;
@@ -25,6 +26,10 @@ struct TypePieces {
     front: Vec<u8>,
     /// The fields that lines show.
     fields: Vec<FieldPieces>,
+    /// What stands at the end: ` (file:line)` of an event that is called by its message.
+    back: Vec<u8>,
+    /// Place of the field that is shown in place of a name.
+    message: Option<usize>,
 }
 
 /// What stands around the value of a field, escaped.
@@ -41,12 +46,41 @@ impl TypePieces {
     #[cold]
     fn new(ty: &EventType) -> Self {
         let mut front = Vec::new();
-        push_front(ty.level, &ty.target, &ty.name, &mut front);
+        let message = message(ty);
+        let name = message.map_or(ty.name.as_slice(), |_| &[]);
+        push_front(ty.level, &ty.target, name, &mut front);
+        let mut fields = FieldPieces::of(ty);
+        fields.retain(|field| Some(field.place) != message);
         Self {
             front,
-            fields: FieldPieces::of(ty),
+            fields,
+            back: message.map_or_else(Vec::new, |_| place_in_source(ty)),
+            message,
         }
     }
+}
+
+/// The place of the field `message`, if the event has no other name than its place in the source:
+/// so `tracing` calls an event that was given none, and `log` all of them.
+fn message(ty: &EventType) -> Option<usize> {
+    let is_place = ty.name.starts_with(b"event ") || ty.name == b"log event";
+    let mut fields = ty.fields.iter();
+    let place = fields.position(|field| field.name == b"message")?;
+    let is_text = ty.fields[place].kind == Some(Kind::Str) && ty.fields[place].count == 0;
+    (is_place && is_text && ty.shape == Some(Shape::Instant)).then_some(place)
+}
+
+/// ` (file:line)`, or nothing if the file is not known.
+fn place_in_source(ty: &EventType) -> Vec<u8> {
+    let mut text = Vec::new();
+    if !ty.file.is_empty() {
+        text.extend_from_slice(b" (");
+        escape::text(&ty.file, &mut text);
+        text.push(b':');
+        unsigned(ty.line.into(), &mut text);
+        text.push(b')');
+    }
+    text
 }
 
 impl FieldPieces {
@@ -127,10 +161,51 @@ impl<'a> TextWriter<'a> {
             None => out.extend_from_slice(&pieces.front),
             Some(_) => push_front(event.level(), event.target(), event.name(), out),
         }
+        let mut budget = event.payload.len();
+        if let Some(field) = pieces.message.and_then(|place| event.ty.fields.get(place))
+            && let Value::Str(text) = field.value(event.payload).within(&mut budget)
+        {
+            escape::text(text, out);
+        }
         if event.span.is_some() || event.ty.duration.is_some() {
             span_part(event, out);
         }
-        args(event, &pieces.fields, out);
+        args(event, &pieces.fields, budget, out);
+        out.extend_from_slice(&pieces.back);
+        out.push(b'\n');
+    }
+
+    /// Appends the line of a span at its end, with its line feed.
+    pub fn span(&mut self, span: &Span<'a>, out: &mut Vec<u8>) {
+        let end = &span.end;
+        if !self.page.is_some_and(|page| std::ptr::eq(page, end.page)) {
+            self.begin_page(end.session, end.page);
+        }
+        out.extend_from_slice(self.stamper.stamp(end.wall_ns()));
+        out.extend_from_slice(&self.thread);
+        push_front(span.ty.level, &span.ty.target, &span.ty.name, out);
+        span_head("span", (span.id, span.parent, Some(span.total_ns)), out);
+        if let Some(entered) = &span.entered {
+            // Where records are lost these are what is known at least.
+            let is = if entered.is_whole { "=" } else { ">=" };
+            for (key, number, unit) in [
+                (" busy", entered.busy_ns, "ns"),
+                (" idle", entered.idle_ns, "ns"),
+                (" polls", entered.polls, ""),
+            ] {
+                let is = if key == " idle" && !entered.is_whole {
+                    "<="
+                } else {
+                    is
+                };
+                out.extend_from_slice(key.as_bytes());
+                out.extend_from_slice(is.as_bytes());
+                unsigned(number, out);
+                out.extend_from_slice(unit.as_bytes());
+            }
+        }
+        out.push(b'}');
+        span_args(span, out);
         out.push(b'\n');
     }
 
@@ -184,38 +259,62 @@ pub fn event_text(event: &Event<'_>, out: &mut Vec<u8>) {
     if event.span.is_some() || event.ty.duration.is_some() {
         span_part(event, out);
     }
-    args(event, &FieldPieces::of(event.ty), out);
+    args(event, &FieldPieces::of(event.ty), event.payload.len(), out);
+}
+
+/// Appends ` key=value …`: the fields of a span, as its line has them.
+pub fn span_args(span: &Span<'_>, out: &mut Vec<u8>) {
+    let mut budget = span.payload_bytes();
+    if !span.ty.known && budget > 0 {
+        out.extend_from_slice(b" raw=");
+        span.parts.iter().for_each(|part| escape::hex(&part.1, out));
+        return;
+    }
+    for (field, found) in span.args() {
+        out.push(b' ');
+        escape::text(&field.name, out);
+        out.push(b'=');
+        value(field, found, &mut budget, out);
+        escape::text(&field.unit, out);
+    }
 }
 
 /// Appends kind, ids and duration of an event of a span: `{span span=1 parent=2 took=3ns}`.
 #[cold]
 fn span_part(event: &Event<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b" {");
-    out.extend_from_slice(event.ty.kind().as_bytes());
-    if let Some(span) = event.span {
-        out.extend_from_slice(b" span=");
-        unsigned(span, out);
-    }
-    if let Some(parent) = event.parent {
-        out.extend_from_slice(b" parent=");
-        unsigned(parent, out);
-    }
-    if let Some(ns) = event.duration_ns() {
-        out.extend_from_slice(b" took=");
-        unsigned(ns, out);
-        out.extend_from_slice(b"ns");
-    }
+    let ids = (event.span, event.parent, event.duration_ns());
+    span_head(event.ty.kind(), ids, out);
     out.push(b'}');
 }
 
+/// Appends the front of such a part, without the brace at its end.
+fn span_head(
+    kind: &str,
+    (span, parent, took): (Option<u64>, Option<u64>, Option<u64>),
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b" {");
+    out.extend_from_slice(kind.as_bytes());
+    for (key, number, unit) in [
+        (" span=", span, ""),
+        (" parent=", parent, ""),
+        (" took=", took, "ns"),
+    ] {
+        if let Some(number) = number {
+            out.extend_from_slice(key.as_bytes());
+            unsigned(number, out);
+            out.extend_from_slice(unit.as_bytes());
+        }
+    }
+}
+
 #[inline]
-fn args(event: &Event<'_>, fields: &[FieldPieces], out: &mut Vec<u8>) {
+fn args(event: &Event<'_>, fields: &[FieldPieces], mut budget: usize, out: &mut Vec<u8>) {
     if !event.ty.known && !event.payload.is_empty() {
         out.extend_from_slice(b" raw=");
         escape::hex(event.payload, out);
         return;
     }
-    let mut budget = event.payload.len();
     for pieces in fields {
         if let Some(field) = event.ty.fields.get(pieces.place) {
             out.extend_from_slice(&pieces.key);

@@ -3,12 +3,15 @@
 //! [`calls`] pairs function records, [`function_times`] sums the calls of each function
 //! ([`call_figures`]: what a table says of them),
 //! [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
-//! ended, and [`verify`] accounts for every reservation.
+//! ended, and [`verify`] accounts for every reservation. [`span_times`] sums the spans of each
+//! name, whose durations [`durations`] keeps.
 
 pub(crate) mod call_figures;
 pub(crate) mod calls;
+pub(crate) mod durations;
 pub(crate) mod endings;
 pub(crate) mod function_times;
 pub(crate) mod open_spans;
 pub(crate) mod profiled;
+pub(crate) mod span_times;
 pub(crate) mod verify;

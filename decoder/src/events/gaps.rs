@@ -1,0 +1,94 @@
+//! The times in which records are missing: what a span that lasts through one does not know.
+
+use std::collections::HashMap;
+
+use ringmark_format::Uuid;
+
+use crate::trace_file::dump::Dump;
+use crate::trace_file::loss;
+use crate::trace_file::session::{Session, Slot};
+
+/// Intervals of ticks, both ends included, sorted and apart.
+#[derive(Debug, Default)]
+struct Intervals(Vec<(u64, u64)>);
+
+impl Intervals {
+    /// Sorts the intervals and joins those that touch.
+    fn settle(&mut self) {
+        self.0.sort_unstable();
+        let mut joined: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in self.0.drain(..) {
+            match joined.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => joined.push((from, to)),
+            }
+        }
+        self.0 = joined;
+    }
+
+    fn touch(&self, from: u64, to: u64) -> bool {
+        let place = self.0.partition_point(|interval| interval.1 < from);
+        self.0.get(place).is_some_and(|interval| interval.0 <= to)
+    }
+}
+
+/// Where the records of a dump have gaps, by session and by ring.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    sessions: HashMap<Uuid, Intervals>,
+    rings: HashMap<(Uuid, u64), Intervals>,
+}
+
+impl Gaps {
+    /// The gaps of all sessions. A loss lies between the pages around it; one with no page around
+    /// it may be at any time.
+    pub(crate) fn of(dump: &Dump) -> Self {
+        let mut gaps = Self::default();
+        for session in &dump.sessions {
+            for slot in &session.slots {
+                gaps.add_slot(session, slot);
+            }
+            if !loss::of_session(session).is_empty() {
+                gaps.add(session, None, (0, u64::MAX));
+            }
+        }
+        gaps.sessions.values_mut().for_each(Intervals::settle);
+        gaps.rings.values_mut().for_each(Intervals::settle);
+        gaps
+    }
+
+    fn add_slot(&mut self, session: &Session, slot: &Slot) {
+        let losses = loss::of_slot(session, slot);
+        for (before, _) in &losses.items {
+            let (next, last) = (slot.pages.get(*before), before.checked_sub(1));
+            let last = last.and_then(|place| slot.pages.get(place));
+            let from = last.and_then(|page| page.summary.ticks).map_or(0, |t| t.1);
+            let to = next.map_or(u64::MAX, |page| page.header.tick_base);
+            let rings = [last, next].into_iter().flatten().map(|page| page.ring.0);
+            for ring in rings {
+                self.add(session, Some(ring), (from, to));
+            }
+        }
+    }
+
+    fn add(&mut self, session: &Session, ring: Option<u64>, interval: (u64, u64)) {
+        let all = self.sessions.entry(session.uuid).or_default();
+        all.0.push(interval);
+        if let Some(ring) = ring {
+            let of_ring = self.rings.entry((session.uuid, ring)).or_default();
+            of_ring.0.push(interval);
+        }
+    }
+
+    /// Whether any ring of the session has a gap from one tick to the other.
+    pub(crate) fn in_session(&self, session: Uuid, from: u64, to: u64) -> bool {
+        let gaps = self.sessions.get(&session);
+        gaps.is_some_and(|gaps| gaps.touch(from, to))
+    }
+
+    /// Whether this ring has a gap from one tick to the other.
+    pub(crate) fn in_ring(&self, session: Uuid, ring: u64, from: u64, to: u64) -> bool {
+        let gaps = self.rings.get(&(session, ring));
+        gaps.is_some_and(|gaps| gaps.touch(from, to))
+    }
+}

@@ -1,0 +1,104 @@
+//! A span that has ended, as one thing, however many records it has.
+//!
+//! A native span is one record at its end. A span of `tracing`, or one of a future, has records of
+//! its own for being made, entered, left and closed; [`crate::SpanPairs`] puts them together.
+
+use std::borrow::Cow;
+
+use crate::events::event::Event;
+use crate::trace_file::field::Field;
+use crate::trace_file::schema::EventType;
+use crate::trace_file::value::Value;
+
+/// A span with its beginning and its end. All times are in ns.
+#[derive(Debug, Clone)]
+pub struct Span<'a> {
+    /// The record of its end, which says when and on which thread it ended.
+    pub end: Event<'a>,
+    /// The type that made it, which has its name, target and level.
+    pub ty: &'a EventType,
+    /// Its id; `None`: a native span without one.
+    pub id: Option<u64>,
+    /// The id of the span around it; `None`: there is none, or it is not known.
+    pub parent: Option<u64>,
+    /// When it began, since the session's start.
+    pub start_ns: u64,
+    /// From its beginning to its end.
+    pub total_ns: u64,
+    /// When threads were in it; `None`: a native span, which its thread does not leave.
+    pub entered: Option<Entered>,
+    /// Time in it without the spans that its thread was in inside it; `None`: not known, because
+    /// records were lost while it lasted. Only [`crate::SpanPairs::whole`] and spans of several
+    /// records have it.
+    pub self_ns: Option<u64>,
+    /// The record that made it, then those with fields that were recorded later, the latest last.
+    pub(crate) parts: Vec<(&'a EventType, Cow<'a, [u8]>)>,
+}
+
+/// How much of its time a span was entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entered {
+    /// Sum of the intervals in which a thread was in it. Threads count on their own, so it may be
+    /// more than the total.
+    pub busy_ns: u64,
+    /// Time in which no thread was in it.
+    pub idle_ns: u64,
+    /// How often it was entered; the polls of a future.
+    pub polls: u64,
+    /// Whether no record of the session is lost from its beginning to its end. If any is, a thread
+    /// may have entered or left it unseen, and the other numbers are those of the records here.
+    pub is_whole: bool,
+}
+
+impl<'a> Span<'a> {
+    /// The native span that this record ends; `None`: the event is something else.
+    #[must_use]
+    pub fn of_event(event: &Event<'a>) -> Option<Self> {
+        if event.ty.function.is_some() {
+            return None;
+        }
+        let total_ns = event.duration_ns()?;
+        Some(Self {
+            end: *event,
+            ty: event.ty,
+            id: event.span,
+            parent: event.parent,
+            start_ns: event.start_ns(),
+            total_ns,
+            entered: None,
+            self_ns: None,
+            parts: vec![(event.ty, Cow::Borrowed(event.payload))],
+        })
+    }
+
+    /// When it began, in ns since 1970; UTC.
+    #[must_use]
+    pub fn start_wall_ns(&self) -> u64 {
+        self.end.session.clock.wall_ns(self.start_ns)
+    }
+
+    /// Its fields with their values: those that it was made with, then those recorded later. A
+    /// field that was recorded again has its last value. Fields that carry structure are left out.
+    #[must_use]
+    pub fn args(&self) -> Vec<(&'a Field, Value<'_>)> {
+        let mut args: Vec<(&'a Field, Value<'_>)> = Vec::new();
+        for (ty, payload) in &self.parts {
+            let shown = ty.fields.iter().enumerate().filter(|(i, _)| ty.shows(*i));
+            for (_, field) in shown {
+                let value = field.value(payload);
+                match args.iter_mut().find(|(known, _)| known.name == field.name) {
+                    // A site whose fields come in many kinds fills absent ones with empty texts.
+                    Some(_) if value == Value::Str(b"") => {}
+                    Some(place) => *place = (field, value),
+                    None => args.push((field, value)),
+                }
+            }
+        }
+        args
+    }
+
+    /// Bytes of all its records, which bound what a line shows of them.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        self.parts.iter().map(|(_, payload)| payload.len()).sum()
+    }
+}
