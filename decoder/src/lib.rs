@@ -43,6 +43,7 @@ mod words;
 pub use blocks::block_reader::{Block, BlockReader, Item};
 pub use blocks::damage::{Damage, Fault, PageId, looks_like};
 pub use blocks::page::{Page, Summary};
+pub use events::call_took::CallTook;
 pub use events::event::{Event, Lost, Output};
 pub use events::filter::{Filter, FilterError};
 pub use events::follow::Follower;

@@ -194,11 +194,24 @@ impl Filter {
     /// Whether this event passes every part.
     #[must_use]
     pub fn passes(&self, event: &Event<'_>) -> bool {
+        self.passes_after(event, event.duration_ns())
+    }
+
+    /// As [`Self::passes`], for an event that ends something that took this many ns: the end of a
+    /// call that was entered earlier.
+    #[must_use]
+    pub fn passes_after(&self, event: &Event<'_>, took_ns: Option<u64>) -> bool {
         self.time_passes(event.t_ns, event.wall_ns())
             && (self.tids.is_empty() || self.tids.contains(&event.tid()))
             && self.level_passes(event.level())
             && self.name_passes(event.target(), event.name())
-            && self.conditions.iter().all(|c| c.passes(event))
+            && self.conditions.iter().all(|c| c.passes(event, took_ns))
+    }
+
+    /// Whether a condition asks for the duration of a span or a call.
+    #[must_use]
+    pub fn asks_duration(&self) -> bool {
+        self.conditions.iter().any(|c| c.field == "took")
     }
 
     /// Whether this span passes every part. Time and thread are those of its end; a condition may
@@ -317,16 +330,15 @@ impl Condition {
         })
     }
 
-    fn passes(&self, event: &Event<'_>) -> bool {
+    fn passes(&self, event: &Event<'_>, took_ns: Option<u64>) -> bool {
         let mut fields = event.ty.fields.iter();
         let field = fields.find(|field| field.name == self.field.as_bytes());
         match field {
             Some(field) => self.holds(field, field.value(event.payload)),
-            None if self.field == "took" => {
-                let took = event.duration_ns();
+            None => {
+                let took = took_ns.filter(|_| self.field == "took");
                 took.is_some_and(|ns| self.compare(Value::U64(ns)))
             }
-            None => false,
         }
     }
 

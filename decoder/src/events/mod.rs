@@ -4,8 +4,10 @@
 //! give. [`filter`] and [`follow`] choose among events; [`stats`] counts them.
 //!
 //! [`span`] is a span with beginning and end. [`span_pairs`] makes it of several records, keeping
-//! each [`open_span`]; [`gaps`] says where records are missing.
+//! each [`open_span`]; [`gaps`] says where records are missing. [`call_took`]
+//! knows the durations of calls that have two records.
 
+pub(crate) mod call_took;
 pub(crate) mod cursor;
 pub(crate) mod event;
 pub(crate) mod filter;

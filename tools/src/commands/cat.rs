@@ -23,8 +23,14 @@ Several trace files are read together: their events are merged by time,
 repeated pages are dropped. Spans that were open at the end follow the
 events, where no filter and no -n asks for less: 'open: THREAD NAME SINCE'.
 
+A span has one line, at its end: took is from beginning to end, busy the time
+in which threads were in it, idle the rest, polls how often it was entered.
+--raw shows the records that say so. A --where may name all four, and a unit:
+took>20ms.
+
 Examples:
   ringmark cat run.rmk --name 'request.*' --where status=500
+  ringmark cat run.rmk --where 'took>20ms'
   ringmark cat -p 812 --follow --level warn
   ringmark cat run.rmk --json | jq .args")]
 pub(crate) struct Args {
@@ -66,6 +72,7 @@ impl Args {
         };
         let mut printer = Printer::new(&filter, self.form, self.lines);
         printer.learn_origin(&dump);
+        printer.learn_gaps(&dump);
         print(&dump, &mut printer, &mut out)?;
         // What has no record yet, unless less was asked for.
         if filter.is_empty() && !printer.is_done() && !self.form.json.is_on() {
@@ -75,6 +82,9 @@ impl Args {
         endings::tell(&dump);
         if printer.events() == 0 && !printer.is_done() && !filter.is_empty() {
             note(&self.filter.closest(&dump));
+        }
+        if let Some(text) = printer.cut_spans(&dump) {
+            note(&text);
         }
         Ok(self.exit(&dump))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringmark_decoder::{Dump, Event, Filter, FilterError, Output};
+use ringmark_decoder::{Dump, Event, Filter, FilterError, Output, Paired, SpanPairs};
 
 use crate::output::units::counted;
 use crate::output::{Failure, printable};
@@ -94,7 +94,7 @@ impl FilterOptions {
             ..Self::default()
         };
         if let Some(wanted) = self.name.first()
-            && only_names.passed(dump).is_empty()
+            && only_names.passed(dump).0 == 0
         {
             let names = closest(dump, wanted);
             return format!("--name {wanted:?} matches nothing shown; {names}");
@@ -103,23 +103,15 @@ impl FilterOptions {
             conditions: Vec::new(),
             ..self.clone()
         };
-        let left = without_conditions.passed(dump);
-        if left.is_empty() || self.conditions.is_empty() {
+        let (left, fields) = without_conditions.passed(dump);
+        if left == 0 || self.conditions.is_empty() {
             return "the filter matches nothing".to_owned();
         }
-        let names = left.iter().flat_map(|event| {
-            let took = event.duration_ns().is_some().then(|| "took".to_owned());
-            // The duration as it is stored has a name of its own.
-            let fields = event.ty.fields.iter();
-            let fields = fields.filter(|f| event.duration_ns().is_none() || f.name != b"duration");
-            fields.map(|f| printable_bytes(&f.name)).chain(took)
-        });
-        let fields: BTreeSet<_> = names.collect();
         let fields: Vec<_> = fields.into_iter().take(FIELDS_SHOWN).collect();
         format!(
             "--where {} holds for none of the {} that the other options let pass; fields there: {}",
             self.conditions.join(", "),
-            counted(left.len() as u64, "event"),
+            counted(left, "event"),
             if fields.is_empty() {
                 "none".to_owned()
             } else {
@@ -128,18 +120,42 @@ impl FilterOptions {
         )
     }
 
-    /// The events that pass.
-    fn passed<'d>(&self, dump: &'d Dump) -> Vec<Event<'d>> {
+    /// How many events and spans pass, and the names of what a condition may ask of them.
+    fn passed(&self, dump: &Dump) -> (u64, BTreeSet<String>) {
+        let (mut passed, mut fields) = (0, BTreeSet::new());
         let Ok(filter) = self.try_build() else {
-            return Vec::new();
+            return (passed, fields);
         };
-        let mut passed = Vec::new();
-        dump.events().for_each(|item| match item {
-            Output::Event(event) if filter.passes(&event) => passed.push(event),
+        let mut pairs = SpanPairs::new(dump);
+        dump.events().for_each(|item| match pairs.take(&item) {
+            Paired::Ended(span) if filter.passes_span(&span) => {
+                passed += 1;
+                let args = span.args().into_iter();
+                fields.extend(args.map(|(field, _)| printable_bytes(&field.name)));
+                fields.extend(["took", "busy", "idle", "polls"].map(str::to_owned));
+            }
+            Paired::Alone => {
+                if let Output::Event(event) = item
+                    && filter.passes(&event)
+                {
+                    passed += 1;
+                    fields.extend(names_of(&event));
+                }
+            }
             _ => {}
         });
-        passed
+        (passed, fields)
     }
+}
+
+/// The names of what a condition may ask of an event. The duration as it is stored has a name of
+/// its own.
+fn names_of(event: &Event<'_>) -> impl Iterator<Item = String> {
+    let has_duration = event.duration_ns().is_some();
+    let took = has_duration.then(|| "took".to_owned());
+    let fields = event.ty.fields.iter();
+    let fields = fields.filter(move |f| !has_duration || f.name != b"duration");
+    fields.map(|f| printable_bytes(&f.name)).chain(took)
 }
 
 /// Most fields that a notice names.

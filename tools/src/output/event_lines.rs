@@ -2,11 +2,12 @@
 
 use clap::ValueEnum;
 use ringmark_decoder::{
-    Dump, Filter, JsonWriter, OldJsonWriter, Output, Session, TIMESTAMP_BYTES, TextWriter,
+    CallTook, Dump, Filter, JsonWriter, OldJsonWriter, Output, Paired, Session, Span, SpanPairs,
+    TIMESTAMP_BYTES, TextWriter,
 };
 
-use super::Style;
 use super::json::{JsonOption, JsonVersion};
+use super::{Style, spans};
 
 /// Stands where the time of an event is not known.
 const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";
@@ -19,6 +20,9 @@ pub(crate) struct Form {
     time: Time,
     #[command(flatten)]
     pub(crate) json: JsonOption,
+    /// Print each record of a span of `tracing` or of a future, in place of one line at its end
+    #[arg(long)]
+    raw: bool,
 }
 
 /// Times that a line can begin with.
@@ -49,8 +53,12 @@ pub(crate) struct Printer<'a> {
     last_ns: Option<u64>,
     /// ns since 1970 that relative times count from; 0 until it is known.
     origin_ns: u64,
-    /// Events printed so far.
+    /// Events and spans printed so far.
     events: u64,
+    /// The spans that are open; `None`: each record is printed as it is.
+    pairs: Option<SpanPairs>,
+    /// The calls that are open, if the filter asks how long they take.
+    calls: Option<CallTook>,
 }
 
 impl<'a> Printer<'a> {
@@ -65,7 +73,25 @@ impl<'a> Printer<'a> {
             last_ns: None,
             origin_ns: 0,
             events: 0,
+            pairs: (!form.raw && !form.json.is_on()).then(SpanPairs::default),
+            calls: filter.asks_duration().then(CallTook::default),
         }
+    }
+
+    /// Learns where a dump that is printed as a whole has gaps.
+    pub(crate) fn learn_gaps(&mut self, dump: &Dump) {
+        if let Some(pairs) = &mut self.pairs {
+            *pairs = SpanPairs::new(dump);
+        }
+    }
+
+    /// Notice about the spans that could pass and have no line, because the dump, which was printed
+    /// to its end, does not hold them whole; `None`: there are none.
+    pub(crate) fn cut_spans(&self, dump: &Dump) -> Option<String> {
+        let pairs = self.pairs.as_ref().filter(|_| !self.is_done())?;
+        let mut cut = pairs.cut(dump);
+        cut.retain(|of_type| self.filter.passes_cut(of_type.ty));
+        spans::notice(&cut, pairs.left_out())
     }
 
     /// A writer of the form that the options ask for.
@@ -82,7 +108,7 @@ impl<'a> Printer<'a> {
         self.left == Some(0)
     }
 
-    /// Number of events printed so far, losses not counted.
+    /// Number of events and spans printed so far, losses not counted.
     pub(crate) fn events(&self) -> u64 {
         self.events
     }
@@ -94,14 +120,23 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Appends the line of an item that passes the filter.
+    /// Appends the line of an item that passes the filter. The records of a span that goes on have
+    /// none; the one that closes it has the span's.
     pub(crate) fn line<'d>(
         &mut self,
         writer: &mut Writer<'d>,
         item: &Output<'d>,
         out: &mut Vec<u8>,
     ) {
-        if self.is_done() || !self.filter.passes_item(item) {
+        if self.is_done() {
+            return;
+        }
+        match self.pairs.as_mut().map(|pairs| pairs.take(item)) {
+            Some(Paired::Part) => return,
+            Some(Paired::Ended(span)) => return self.span(writer, &span, out),
+            Some(Paired::Alone) | None => {}
+        }
+        if !self.passes(item) {
             return;
         }
         self.events += u64::from(matches!(item, Output::Event(_)));
@@ -112,18 +147,41 @@ impl<'a> Printer<'a> {
             Writer::Text(writer) => {
                 let from = out.len();
                 writer.write(item, out);
-                self.restamp(item, from, out);
+                let (wall_ns, session) = match item {
+                    Output::Event(event) => (event.wall_ns(), event.session),
+                    Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
+                };
+                self.restamp(wall_ns, session, from, out);
                 self.colour(item, from, out);
             }
         }
     }
 
+    fn passes(&mut self, item: &Output<'_>) -> bool {
+        match (&mut self.calls, item) {
+            (Some(calls), Output::Event(event)) => {
+                let took_ns = calls.take(event);
+                self.filter.passes_after(event, took_ns)
+            }
+            _ => self.filter.passes_item(item),
+        }
+    }
+
+    /// Appends the line of a span that has ended, if it passes.
+    fn span<'d>(&mut self, writer: &mut Writer<'d>, span: &Span<'d>, out: &mut Vec<u8>) {
+        let Writer::Text(writer) = writer else { return };
+        if !self.filter.passes_span(span) {
+            return;
+        }
+        self.events += 1;
+        self.left = self.left.map(|left| left - 1);
+        let from = out.len();
+        writer.span(span, out);
+        self.restamp(span.end.wall_ns(), span.end.session, from, out);
+    }
+
     /// Replaces the wall clock's time, which every line of text begins with.
-    fn restamp(&mut self, item: &Output<'_>, from: usize, out: &mut Vec<u8>) {
-        let (wall_ns, session) = match item {
-            Output::Event(event) => (event.wall_ns(), event.session),
-            Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
-        };
+    fn restamp(&mut self, wall_ns: u64, session: &Session, from: usize, out: &mut Vec<u8>) {
         let before = match self.form.time {
             Time::Wall if has_dates(session) => return,
             Time::Wall => {

@@ -11,6 +11,7 @@ pub(crate) mod open_spans;
 pub(crate) mod progress;
 pub(crate) mod repeats;
 mod sink;
+pub(crate) mod spans;
 mod table;
 mod terminal;
 pub(crate) mod units;
