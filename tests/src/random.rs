@@ -18,6 +18,12 @@ impl Random {
         Self(seed | 1)
     }
 
+    /// Seeded by this number.
+    #[must_use]
+    pub const fn from_seed(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
     /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
