@@ -14,7 +14,7 @@ use tracing::{Instrument, Span, field::Empty, info, info_span};
 
 /// How long the slow ones take; all others take a small part of it.
 const SLOW: Duration = Duration::from_secs(3);
-/// Of this many orders or jobs one is slow, or cancelled.
+/// Orders and jobs among which one is slow, or cancelled.
 const ORDERS_PER_SLOW: u64 = 700;
 const ORDERS_PER_CANCELLED: u64 = 40;
 const JOBS_PER_SLOW: u64 = 1100;
@@ -48,7 +48,7 @@ async fn serve(order: Order, number: u64) {
         Order::Cancelled => sleep(20 * SLOW).await,
         Order::Blocking => {
             let span = info_span!("resize", number);
-            let work = move || span.in_scope(|| thread::yield_now());
+            let work = move || span.in_scope(thread::yield_now);
             tokio::task::spawn_blocking(work).await.expect("a thread");
         }
     }

@@ -107,7 +107,9 @@ fn check(ring: &str, has_outer: bool) {
 
 fn check_tools(fixture: &Fixture, path: &Path, beats: usize, events: usize) {
     let path = path.to_string_lossy();
-    let lines = tool(fixture, &["cat", "--raw", &path]).expect_code(0).stdout_text();
+    let lines = tool(fixture, &["cat", "--raw", &path])
+        .expect_code(0)
+        .stdout_text();
     assert_eq!(
         lines.lines().filter(|l| l.contains("beats.beat")).count(),
         beats

@@ -1,4 +1,4 @@
-//! What is said of spans that a trace does not hold from beginning to end.
+//! The notice about spans that a trace does not hold from beginning to end.
 
 use std::collections::BTreeMap;
 
