@@ -59,6 +59,7 @@ pub use show::version_1::events::OldJsonWriter;
 pub use store::{IndexBuilder, SegmentIndex};
 pub use sums::call_figures::{CallCounts, CallTimes};
 pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};
+pub use sums::cover::Cover;
 pub use sums::durations::Durations;
 pub use sums::endings::{PanicRecord, SessionEnd};
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};

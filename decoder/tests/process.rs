@@ -377,3 +377,40 @@ fn a_span_of_one_session_holds_events_of_another() {
         ]
     );
 }
+
+#[test]
+fn what_each_session_covers_is_told() {
+    let mut late = header(2);
+    late.mode = Mode::Overwrite as u32;
+    let events = session(
+        header(1),
+        &[ring(&[(0, EVENT, &[0]), (4_000, EVENT, &[1])])],
+    );
+    // The first 90 reservations of the slot are gone.
+    let uuid = Uuid(late.session);
+    let mut functions = session(late, &[]);
+    let mut page = PageOf::new(3, 90);
+    page.header.tick_base = TICK_ZERO + 3_000;
+    page.header.tid = TID;
+    page.event(0, ty(0, false), EMPTY);
+    page.event(900, ty(0, true), EMPTY).close();
+    page.bytes[..page.header.as_bytes().len()].copy_from_slice(page.header.as_bytes());
+    let block = write::page_header(
+        uuid,
+        RingId(5),
+        PageNumber(3),
+        page.bytes.len() as u32,
+        4096,
+        true,
+    );
+    write::block(&mut functions, block, &page.bytes).unwrap();
+    let dump = dump(&[events, functions]);
+    let covers = dump.covers();
+    let told = |n: usize| {
+        let cover = &covers[n];
+        (cover.from_ns, cover.to_ns, cover.overwritten)
+    };
+    assert_eq!(covers.len(), 2);
+    assert_eq!(told(0), (0, 2_000, 0));
+    assert_eq!(told(1), (1_500, 1_950, 90));
+}

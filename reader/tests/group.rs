@@ -13,9 +13,10 @@ use common::{Decoded, Dir, Layout, Producer, emit};
 use ringmark_format::session::{Mode, phase};
 use ringmark_reader::{
     Access, Destination, Dump, Durability, Ended, ReaderError, RecordOptions, Recorder, Selection,
-    Session, find,
+    Session, control, find,
 };
 use ringmark_ring::identity;
+use ringmark_ring::mailbox::Answer;
 
 /// Runs `test` in a new process, with a session directory; a test of the name `name` calls this.
 fn inside(name: &str, test: fn(&Dir, &Dir)) {
@@ -130,4 +131,34 @@ fn all_sessions_are_held_or_none() {
         assert_eq!(recorder.progress().sessions_refused, 0);
         assert_eq!(recorder.take_notices(), Vec::<String>::new());
     });
+}
+
+#[test]
+fn a_request_goes_to_all_and_one_that_is_silent_is_named() {
+    let dir = Dir::new("request");
+    let producers = ["a", "b", "silent"];
+    let producers = producers.map(|name| Producer::new(&dir, name, Layout::new(Mode::Discard)));
+    let open = |p: &Producer| Session::open(&p.path, Access::Control).unwrap();
+    let sessions: Vec<_> = producers.iter().map(open).collect();
+    let mailboxes = producers.each_ref().map(|p| p.ring.mailbox().unwrap());
+    mailboxes.iter().for_each(|mailbox| mailbox.open());
+    let answers = std::thread::scope(|scope| {
+        for (number, mailbox) in mailboxes[..2].iter().enumerate() {
+            scope.spawn(move || {
+                while mailbox.requested() == 0 {
+                    std::thread::yield_now();
+                }
+                assert!(mailbox.take(1));
+                let text = format!("{number} {}", mailbox.request_text());
+                mailbox.answer(1, &Answer { status: 0, text });
+            });
+        }
+        control::request_all(&sessions, "enable *", Duration::from_millis(500))
+    });
+    let texts: Vec<_> = answers
+        .into_iter()
+        .map(|answer| answer.map_or_else(|error| error.to_string(), |answer| answer.text))
+        .collect();
+    assert_eq!(texts[..2], ["0 enable *", "1 enable *"]);
+    assert!(texts[2].contains("silent.ring: no answer"), "{texts:?}");
 }

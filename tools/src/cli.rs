@@ -13,7 +13,8 @@ use crate::output::{Exit, note};
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine, 1 done but events were lost or damaged, 2 usage, 3 input
 unreadable, 4 target not there or not permitted. 'run' and 'record -- CMD' exit
-with CMD's status (128 + signal; 126 not executable, 127 not found).
+with CMD's status (128 + signal; 126 not executable, 127 not found); where that
+is 0, with 1 if something was lost, refused or left out.
 FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
 
 /// Records what traced programs do, and shows it

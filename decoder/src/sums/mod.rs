@@ -4,10 +4,11 @@
 //! ([`call_figures`]: what a table says of them),
 //! [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
 //! ended, and [`verify`] accounts for every reservation. [`span_times`] sums the spans of each
-//! name, whose durations [`durations`] keeps.
+//! name, whose durations [`durations`] keeps. [`cover`] says which part of the time is here.
 
 pub(crate) mod call_figures;
 pub(crate) mod calls;
+pub(crate) mod cover;
 pub(crate) mod durations;
 pub(crate) mod endings;
 pub(crate) mod function_times;

@@ -61,6 +61,26 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
     answer
 }
 
+/// Sends one request to all these sessions of a process, and returns what each said, in their order.
+/// They are asked one after the other: no two mailboxes are held at a time, so two controllers never
+/// wait for each other. Where there are several, an error names the ring file.
+#[must_use]
+pub fn request_all(
+    sessions: &[Session],
+    text: &str,
+    limit: Duration,
+) -> Vec<Result<Answer, ReaderError>> {
+    let ask = |session: &Session| match request(session, text, limit) {
+        Err(ReaderError::Control { pid, reason }) if sessions.len() > 1 => {
+            let file = session.path().file_name().unwrap_or_default();
+            let reason = format!("{}: {reason}", file.to_string_lossy());
+            Err(ReaderError::Control { pid, reason })
+        }
+        other => other,
+    };
+    sessions.iter().map(ask).collect()
+}
+
 /// The mailbox, mapped to be written.
 struct MappedMailbox {
     map: Mapping,

@@ -10,7 +10,7 @@ use ringmark_reader::{Access, Session, control, find};
 use crate::input::rings;
 use crate::options::event_filter;
 use crate::output::units::counted;
-use crate::output::{Exit, Failure, Sink, printable};
+use crate::output::{Exit, Failure, Sink, note, printable, text};
 
 /// How long a process has for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
@@ -88,20 +88,36 @@ impl DisableArgs {
 
 impl Request {
     fn send(&self, switch: Switch) -> anyhow::Result<Exit> {
+        let open = |place| Session::open_found(place, Access::Control);
         let found = find::by_pid(self.pid)?;
-        let Some(place) = found.first() else {
-            return Err(Failure::no_target(format!("pid {}: has no session", self.pid)).into());
-        };
-        let session = Session::open_found(place, Access::Control)?;
+        let sessions: Vec<_> = found.iter().map(open).collect::<Result<_, _>>()?;
         let request = SessionRequest::Switch(switch, self.types()).to_string();
-        let answer = control::request(&session, &request, ANSWER_WITHIN)?;
-        let text = printable(&answer.text);
-        if answer.status != 0 {
-            return Err(Failure::no_target(format!("pid {}: {text}", self.pid)).into());
+        let (mut matched, mut trouble, mut has_answered) = (0_u64, Vec::new(), false);
+        for answer in control::request_all(&sessions, &request, ANSWER_WITHIN) {
+            match answer {
+                Ok(answer) if answer.status == 0 => {
+                    if let Some(SessionAnswer::Matched(n)) = SessionAnswer::parse(&answer.text) {
+                        matched = matched.saturating_add(n);
+                    }
+                    has_answered = true;
+                }
+                Ok(answer) => {
+                    let text = format!("pid {}: {}", self.pid, printable(&answer.text));
+                    trouble.push(Failure::no_target(text).into());
+                }
+                Err(error) => trouble.push(anyhow::Error::from(error)),
+            }
         }
-        let Some(SessionAnswer::Matched(matched)) = SessionAnswer::parse(&answer.text) else {
+        // A session without control has no say; one that answers speaks for its own types.
+        if !has_answered && !trouble.is_empty() {
+            return Err(trouble.swap_remove(0));
+        }
+        for error in &trouble {
+            note(&printable(&text(error)));
+        }
+        if matched == 0 {
             return Err(self.nothing_matches());
-        };
+        }
         let mut out = Sink::direct();
         let now = match switch {
             Switch::Enable => "on",
@@ -109,7 +125,7 @@ impl Request {
         };
         writeln!(out, "{} {now}", counted(matched, "event type"))?;
         out.finish()?;
-        Ok(Exit::FINE)
+        Ok(Exit::lost_if(!trouble.is_empty()))
     }
 
     fn types(&self) -> TypePattern<'_> {

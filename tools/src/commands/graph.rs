@@ -12,6 +12,7 @@ use crate::output::json::{JsonOption, JsonVersion};
 use crate::output::units::{parse_min_time, whole_ns};
 use crate::output::{Exit, Failure, Sink, Style};
 use crate::tables::calls::{self, CallOptions};
+use crate::tables::cover;
 
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]
@@ -89,6 +90,9 @@ impl Args {
         })?;
         graph.hide(self.limits());
         let mut out = Sink::paged();
+        for line in cover::lines(dump) {
+            writeln!(out, "# {line}")?;
+        }
         write_graph(&graph, &mut out, Style::detect())?;
         Ok(out.finish()?)
     }

@@ -1,10 +1,12 @@
 //! `list`: sessions, living and dead, and why a process is not traced.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
+use ringmark_format::session::ProcessId;
 use ringmark_reader::{
     Access, DirectoryGone, ReaderError, Session, SessionInfo, clean, find, notes,
 };
@@ -62,6 +64,8 @@ impl Args {
 /// A session, and the number of its process here.
 struct Listed {
     info: SessionInfo,
+    /// Its process; `None`: not to be told from a later one of the same pid.
+    process: Option<ProcessId>,
     pid_here: Option<u32>,
 }
 
@@ -73,6 +77,7 @@ fn sessions() -> (Vec<Listed>, Vec<ReaderError>) {
             Ok(session) => sessions.push(Listed {
                 pid_here: session.pid_here(),
                 info: SessionInfo::of(&session),
+                process: session.header().process(),
             }),
             Err(error) if error.is_starting() => {}
             Err(error) => errors.push(error),
@@ -118,6 +123,9 @@ fn write_table(
         ]);
     }
     table.write(out, style)?;
+    for line in groups(sessions) {
+        writeln!(out, "{line}")?;
+    }
     for listed in sessions {
         if let Some(ending) = listed.info.ending.filter(|_| verbose) {
             writeln!(out, "{}: {ending}", pids(listed))?;
@@ -127,6 +135,29 @@ fn write_table(
         }
     }
     Ok(())
+}
+
+/// A line for each process that has several sessions: how many, and what they take together.
+fn groups(sessions: &[Listed]) -> Vec<String> {
+    let mut places = HashMap::new();
+    let mut groups: Vec<(&Listed, u64, u64)> = Vec::new();
+    for listed in sessions {
+        let Some(process) = listed.process else {
+            continue;
+        };
+        let place = *places.entry(process).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((listed, 0, 0));
+        }
+        let (_, number, bytes) = &mut groups[place];
+        *number += 1;
+        *bytes = bytes.saturating_add(listed.info.allocated_bytes);
+    }
+    let several = groups.iter().filter(|(_, number, _)| *number > 1);
+    let line = |(listed, number, bytes): &(&Listed, u64, u64)| {
+        format!("{}: {number} sessions, {}", pids(listed), size(*bytes))
+    };
+    several.map(line).collect()
 }
 
 /// Text that says whose sessions are listed: root sees those of all users.
@@ -153,7 +184,7 @@ fn row(listed: &Listed) -> Vec<String> {
 }
 
 /// The number of the process here, and the one in its own pid namespace if that differs.
-fn pids(Listed { info, pid_here }: &Listed) -> String {
+fn pids(Listed { info, pid_here, .. }: &Listed) -> String {
     match *pid_here {
         Some(here) if here == info.pid => here.to_string(),
         Some(here) => format!("{here} ({})", info.pid),
@@ -243,7 +274,7 @@ fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
     json::object("removals", &Head::default(), fields)
 }
 
-fn as_json(Listed { info, pid_here }: &Listed) -> serde_json::Value {
+fn as_json(Listed { info, pid_here, .. }: &Listed) -> serde_json::Value {
     let names = Cause::ALL.iter().map(|cause| cause.name());
     let fields = json!({
         "path": info.path.display().to_string(),

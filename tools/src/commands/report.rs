@@ -10,6 +10,7 @@ use crate::output::file::DEFAULT_FILE;
 use crate::output::json::{Head, JsonOption};
 use crate::output::{Exit, Failure, Sink, Style, columns, note};
 use crate::tables::calls::CallOptions;
+use crate::tables::cover;
 use crate::tables::event_table;
 use crate::tables::function_table;
 use crate::tables::profile_table::{self, TracerProfile};
@@ -179,6 +180,9 @@ impl Args {
             let lines = lines.chain(profiles).chain(rows);
             let mut lines = lines.map(|line| self.json.form(line));
             return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
+        }
+        for line in found.dump.iter().flat_map(cover::lines) {
+            writeln!(out, "{line}")?;
         }
         let mut tables = Vec::new();
         if !functions.is_empty() {

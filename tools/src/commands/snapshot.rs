@@ -1,7 +1,7 @@
 //! `snapshot`: writes a validated copy of living sessions, without disturbing them.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringmark_format::tracer_text::{AnswerLine, Verb};
 use ringmark_reader::record::SessionEnd;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         // Held open from here on: a process that ends now leaves its session to us.
-        let sessions = self.sessions()?;
+        let mut sessions = self.sessions()?;
         if let Some(pid) = self.pid.filter(|_| self.on_trigger) {
             match wait_for_trigger(pid) {
                 Err(_) if sessions.iter().all(Session::ended) => note(&format!(
@@ -49,17 +49,24 @@ impl Args {
                 )),
                 waited => waited?,
             }
+            // The process may have started more of them since.
+            let known: Vec<_> = sessions.iter().map(Session::uuid).collect();
+            let now = self.sessions().unwrap_or_default().into_iter();
+            sessions.extend(now.filter(|session| !known.contains(&session.uuid())));
         }
         let to = destination(&self.output)?;
         let mut dump = Dump::create(&to, Durability::System)?;
         let (mut sum, number) = (SnapshotFigures::default(), sessions.len());
+        let begun = Instant::now();
         for session in sessions {
             let (pid, incomplete) = (session.header().pid, session.ring().schema_incomplete());
             if incomplete {
                 note(&format!("pid {pid}: {SCHEMA_INCOMPLETE}"));
             }
             let name = session.name();
-            let figures = snapshot(session, self.last, &mut dump)?;
+            // From one moment on in all of them.
+            let last = self.last.map(|last| last.saturating_add(begun.elapsed()));
+            let figures = snapshot(session, last, &mut dump)?;
             if let Some(ending) = figures.ending.filter(|ending| !ending.is_clean()) {
                 let end = SessionEnd { name, pid, ending };
                 note(&printable(&endings::line(&end)));

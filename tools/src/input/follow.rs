@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ringmark_decoder::{Follower, Output, Why};
@@ -23,7 +23,10 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 /// Bytes of a growing file that are read at a time.
 const PIECE_BYTES: u64 = 64 << 20;
 
-/// Follows the rings of a process until it ends, or Ctrl-C.
+/// How often sessions that a process has started since are looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Follows the rings of a process, in all its sessions, until they have ended, or Ctrl-C.
 ///
 /// # Errors
 /// It is not there, not traced, or we may not look.
@@ -31,12 +34,22 @@ pub(crate) fn process(pid: u32, printer: &mut Printer<'_>) -> anyhow::Result<Exi
     let signals = Signals::watch()?;
     let mut taps = rings::taps(pid)?;
     let mut show = Show::new(format!("pid {pid}"), printer);
+    let mut looked = Instant::now();
     loop {
         let stop = signals.received().is_some();
-        let ended = taps.iter().all(|tap| tap.session().ended());
-        for tap in &mut taps {
-            show.blocks(&tap.poll()?)?;
+        if looked.elapsed() >= LOOK_EVERY {
+            looked = Instant::now();
+            let known: Vec<_> = taps.iter().map(|tap| tap.session().uuid()).collect();
+            let new = rings::taps(pid).unwrap_or_default().into_iter();
+            taps.extend(new.filter(|tap| !known.contains(&tap.session().uuid())));
         }
+        let ended = taps.iter().all(|tap| tap.session().ended());
+        // In one piece, so that the sessions are merged.
+        let mut news = Vec::new();
+        for tap in &mut taps {
+            news.extend(tap.poll()?);
+        }
+        show.blocks(&news)?;
         if stop || ended || show.printer.is_done() {
             return Ok(Exit::lost_if(show.is_lossy));
         }

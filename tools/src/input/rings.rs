@@ -5,7 +5,7 @@ use ringmark_reader::{Access, Session, Tap, find};
 
 use crate::output::Failure;
 
-/// Taps on the sessions of a process, those that are alive first.
+/// Taps on all sessions of a process, the first to start first.
 ///
 /// # Errors
 /// The process has no session, or we may not look.
@@ -15,7 +15,7 @@ pub(crate) fn taps(pid: u32) -> anyhow::Result<Vec<Tap>> {
     Ok(sessions.iter().map(open).collect::<Result<_, _>>()?)
 }
 
-/// A copy of what the rings of a process hold now.
+/// A copy of what the rings of a process hold now, in all its sessions.
 ///
 /// # Errors
 /// As [`taps`].

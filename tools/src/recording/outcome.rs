@@ -50,7 +50,11 @@ impl Outcome {
             trouble.push(format!("{} lost", counted(progress.lost, "event")));
         }
         Ok(Self {
-            incomplete: is_full || is_cut || left_out > 0 || !progress.gone.is_nothing(),
+            incomplete: is_full
+                || is_cut
+                || left_out > 0
+                || progress.sessions_refused > 0
+                || !progress.gone.is_nothing(),
             progress,
             trouble,
             not_recorded: false,
@@ -69,13 +73,13 @@ impl Outcome {
         }
     }
 
-    /// Exit code: the traced program's, if one was started. If that is 0, it does not hide that
-    /// part of the program was not recorded.
+    /// Exit code: the traced program's, if one was started and its code is not 0. Else whether
+    /// something was lost, refused or left out.
     pub(crate) fn exit(&self) -> Exit {
+        let is_partial = self.incomplete || self.not_recorded || self.progress.lost > 0;
         match self.command {
-            Some(exit) if exit != Exit::FINE || !self.not_recorded => exit,
-            Some(_) => Exit::LOST,
-            None => Exit::lost_if(self.incomplete || self.progress.lost > 0),
+            Some(exit) if exit != Exit::FINE => exit,
+            _ => Exit::lost_if(is_partial),
         }
     }
 

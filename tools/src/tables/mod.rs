@@ -1,6 +1,7 @@
 //! What commands show as tables, and as JSON with the same figures: calls and functions.
 
 pub(crate) mod calls;
+pub(crate) mod cover;
 pub(crate) mod event_table;
 pub(crate) mod function_table;
 mod json_row;

@@ -1,0 +1,79 @@
+//! The lines above a table or graph: what part of the time it covers, and what is not there.
+
+use std::collections::BTreeMap;
+
+use ringmark_decoder::{Cover, Dump};
+
+use crate::output::printable;
+use crate::output::units::{count, counted, duration};
+
+/// Processes whose cover is shown one by one.
+const PROCESSES_SHOWN: usize = 8;
+
+/// A line for each session: its part of the time. Sessions of one process may hold different parts.
+pub(crate) fn lines(dump: &Dump) -> Vec<String> {
+    let mut processes: BTreeMap<usize, Vec<Cover<'_>>> = BTreeMap::new();
+    for cover in dump.covers() {
+        let process = processes.entry(cover.session.process).or_default();
+        process.push(cover);
+    }
+    let several = processes.len() > 1;
+    let mut lines = Vec::new();
+    for covers in processes.values().take(PROCESSES_SHOWN) {
+        let name = match (several, covers.first()) {
+            (true, Some(cover)) => name(cover),
+            _ => String::new(),
+        };
+        lines.extend(
+            of_process(covers)
+                .iter()
+                .map(|line| format!("{name}{line}")),
+        );
+    }
+    if processes.len() > PROCESSES_SHOWN {
+        let others = processes.len() - PROCESSES_SHOWN;
+        lines.push(format!(
+            "and others: {} processes more",
+            count(others as u64)
+        ));
+    }
+    lines
+}
+
+fn name(cover: &Cover<'_>) -> String {
+    let name = String::from_utf8_lossy(cover.session.process_name());
+    format!("{} [{}]: ", printable(&name), cover.session.pid())
+}
+
+fn of_process(covers: &[Cover<'_>]) -> Vec<String> {
+    let from = covers.iter().map(|cover| cover.from_ns).min().unwrap_or(0);
+    let to = covers.iter().map(|cover| cover.to_ns).max().unwrap_or(0);
+    // Differences that no one sees in the figures are not told.
+    let slack = to.saturating_sub(from) / 50;
+    let line = |cover: &Cover<'_>| {
+        let what = match (covers.len(), cover.has_functions()) {
+            (1, _) => "covers",
+            (_, true) => "functions cover",
+            (_, false) => "events cover",
+        };
+        let is_late = cover.from_ns > from + slack;
+        let is_early = cover.to_ns + slack < to;
+        let part = match (is_late, is_early) {
+            (true, false) => "only the last ",
+            (false, true) => "only the first ",
+            (true, true) => "only ",
+            (false, false) if cover.overwritten > 0 => "the last ",
+            (false, false) => "",
+        };
+        let mut line = format!("{what} {part}{}", duration(cover.length_ns()));
+        if cover.overwritten > 0 {
+            let events = counted(cover.overwritten, "event");
+            line += &format!("; {events} before were overwritten");
+        }
+        if cover.lost > 0 {
+            line += &format!("; {} lost", count(cover.lost));
+        }
+        line
+    };
+    covers.iter().map(line).collect()
+}
