@@ -401,7 +401,7 @@ fn what_each_session_covers_is_told() {
         PageNumber(3),
         page.bytes.len() as u32,
         4096,
-        true,
+        PageState::Sealed,
     );
     write::block(&mut functions, block, &page.bytes).unwrap();
     let dump = dump(&[events, functions]);
