@@ -263,7 +263,7 @@ impl Session {
 
     /// Starts a session for a copy of this library that was loaded into a running process: with the
     /// options of the environment or else the default ones, no prepared rings, and the clock of the
-    /// sessions that the process has. A failure leaves a note, as that of [`start_from_env`].
+    /// sessions that the process has. A failure leaves a note, as that of [`start_from_env`](crate::start_from_env).
     #[must_use]
     pub fn start_in_running_process() -> Option<Self> {
         let wanted = std::env::var("RINGMARK").unwrap_or_default();
