@@ -185,6 +185,9 @@ fn types(value: &Value) -> Vec<String> {
         let name = name.rsplit('/').next().unwrap();
         return types(&schema()["$defs"][name]);
     }
+    if let Some(several) = value["anyOf"].as_array() {
+        return several.iter().flat_map(types).collect();
+    }
     let type_of = |value: &Value| match value {
         Value::String(_) => "string",
         Value::Number(_) => "integer",

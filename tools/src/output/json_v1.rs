@@ -13,7 +13,7 @@ pub(super) fn form(object: Value) -> Value {
     let kind = old.get("kind").and_then(Value::as_str).unwrap_or_default();
     match kind.to_owned().as_str() {
         "session" => {
-            drop_keys(&mut old, &["host", "service", "started_ts_ns"]);
+            drop_keys(&mut old, &["host", "service", "started_ts_ns", "ending"]);
             causes_by_name(&mut old);
         }
         "process" => drop_keys(&mut old, &["session", "host", "service"]),
@@ -169,6 +169,7 @@ fn function_change(old: &mut Map<String, Value>) {
 }
 
 fn verification(old: &mut Map<String, Value>) {
+    drop_keys(old, &["endings"]);
     drop_keys(old, &["session", "host", "service", "pid"]);
     drop_keys(old, &["unknown_blocks"]);
     causes_by_name(old);
