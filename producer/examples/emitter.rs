@@ -3,6 +3,9 @@
 //!
 //! `emitter [THREADS [EVENTS [DELAY_US]]] [mix] [hold=MS]`: EVENTS per thread, DELAY_US after each
 //! one. `mix`: several types with strings, spans and counters; `hold`: lives on for that time.
+//! `emitter turns`: for each number on standard input a span, an event and a flow with it, then the
+//! number on standard output.
+use std::io::{self, BufRead};
 use std::thread;
 use std::time::Duration;
 
@@ -66,9 +69,25 @@ fn work(options: &Options, thread: u64) -> (i32, u64) {
     (tid, options.events)
 }
 
+/// Emits what each line of standard input asks for, until that ends.
+fn take_turns() {
+    let numbers = io::stdin().lock().lines().map_while(Result::ok);
+    for n in numbers.filter_map(|line| line.parse::<u64>().ok()) {
+        let turn = span!("emitter.turn", n = n);
+        event!("emitter.place", n = n);
+        drop(turn);
+        flow!("emitter.large", u64::MAX - n, hash = u64::MAX - 2 * n);
+        println!("{n}");
+    }
+}
+
 fn main() {
+    if std::env::args().nth(1).is_some_and(|word| word == "turns") {
+        let _session = ringmark::start_from_env();
+        return take_turns();
+    }
     let Some(options) = options() else {
-        eprintln!("usage: emitter [THREADS [EVENTS [DELAY_US]]] [mix] [hold=MS]");
+        eprintln!("usage: emitter [THREADS [EVENTS [DELAY_US]]] [mix] [hold=MS] | turns");
         std::process::exit(2);
     };
     let session = ringmark::start_from_env().map(|session: Session| session.uuid().to_string());
