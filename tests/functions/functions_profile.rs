@@ -121,7 +121,7 @@ fn counts_are_exact_and_times_add_up() {
     expect_ends(&all, &own);
     let mut ended = all.clone();
     let main = ended.remove("main").expect("the call that has not ended");
-    assert_eq!(number(&main, "calls"), 0);
+    assert_eq!(number(&main, "count"), 0);
     assert!(main["total_ns"].is_null(), "{main}");
     expect_sums(&ended, "worker");
     // Another tracer, which knows nothing of what is between its two functions.
@@ -161,7 +161,7 @@ fn a_graph_tracer_on_the_same_functions_says_the_same() {
     profile.remove("main");
     // There it is a call without an end.
     let main = graph.remove("main").expect("the call that has not ended");
-    assert_eq!((number(&main, "calls"), number(&main, "no_end")), (1, 1));
+    assert_eq!((number(&main, "count"), number(&main, "no_end")), (1, 1));
     assert_eq!(calls_of(&profile), own);
     assert_eq!(calls_of(&profile), calls_of(&graph));
     expect_sums(&profile, "worker");

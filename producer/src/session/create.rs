@@ -89,7 +89,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
         clock,
         rate: time.rate,
         cap: file_bytes,
-        half: regions.end + cap / 2,
+        half: regions.end + memory::half(cap, u64::from(options.ring_bytes)),
         inode,
         options,
     };

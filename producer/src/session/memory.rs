@@ -125,6 +125,13 @@ pub(super) fn inode(file: &File) -> Option<(u64, u64)> {
     Some((about.st_dev, about.st_ino))
 }
 
+/// Bytes of a session of `cap` bytes in which rings have the wanted size: half of it, and the stacks in
+/// front of these rings.
+pub(super) fn half(cap: u64, ring_bytes: u64) -> u64 {
+    let half = cap / 2;
+    half + half / ring_bytes.max(1) * STACK_BYTES
+}
+
 /// Whether a ring may be made ahead of time: only while another one of the wanted size fits beside
 /// it, so that no thread gets a smaller ring for the sake of one that is not used.
 pub(super) fn has_room_ahead(core: &Core) -> bool {

@@ -112,7 +112,7 @@ int main(int count, char **words) {
     spans();
     by_hand();
     large_ones();
-    if (ringmark_register(1, NULL, NULL) != 1) { /* Another version's header. */
+    if (ringmark_register_types(1, &ringmark_thread_block, NULL, NULL) != 1) { /* Another version's header. */
         return 5;
     }
     printf("evaluated %d\n", evaluated);
