@@ -20,8 +20,8 @@ const DISCARD: &str = "mode=discard,keep=always,ring=8M,session=64M";
 
 /// What `values.c` records, up to its large ones.
 const VALUES: &str = r#"
-numbers event info {"a":255,"b":-128,"c":65535,"d":-32768,"e":4294967295,"f":-2147483648,"g":"18446744073709551615","h":"-9223372036854775808"}
-packed event info {"a":1,"b":"72623859790382856","c":2,"d":3,"e":4,"no":false,"yes":true}
+numbers event info {"a":255,"b":-128,"c":65535,"d":-32768,"e":4294967295,"f":-2147483648,"g":18446744073709551615,"h":-9223372036854775808}
+packed event info {"a":1,"b":72623859790382856,"c":2,"d":3,"e":4,"no":false,"yes":true}
 floats event info {"large":6.02214076e+23,"last":0.25,"small":-1.5}
 texts event info {"between":77,"empty":"","first":"eight ch","last":"ä and more than eight","null":"","raw":"00ff"}
 none event info {}
