@@ -9,7 +9,7 @@ use ringmark_benches::streaming::{
     COPYING, Place, Reached, Sender, Way, fill, race, send_loop, sendfile_loop, stream, tls_loop,
 };
 use ringmark_benches::{child_argument, finish, percentiles, print_bar, print_rows};
-use ringmark_collector::store::Sync::{Cache, Disk};
+use ringmark_collector::store::SyncMode::{Cache, Disk};
 use ringmark_reader::Codec;
 
 const ROUNDS: usize = 7;

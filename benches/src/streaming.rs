@@ -8,7 +8,7 @@ mod sent;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use ringmark_collector::store::Sync;
+use ringmark_collector::store::SyncMode;
 use ringmark_reader::stream::{Address, Introduction, StreamOptions, Streamer};
 use ringmark_reader::{Codec, Selection};
 
@@ -31,7 +31,7 @@ pub struct Sender {
 impl Sender {
     /// Sends to a collector with this store.
     pub fn to(
-        sync: Sync,
+        sync: SyncMode,
         name: &'static str,
         send: impl Fn(&Reached, &Place) -> Sent + 'static,
     ) -> Self {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::host_name::safe;
-use crate::lock::lock;
+use crate::mutex::lock;
 
 /// Most hosts with figures of their own: further ones are counted together, under an empty name.
 const HOSTS_MAX: usize = 4096;

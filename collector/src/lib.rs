@@ -25,13 +25,13 @@ mod host_name;
 mod hosts;
 mod incoming_block;
 mod listen;
-mod lock;
 mod messages;
+mod mutex;
 mod peer;
 mod server;
-pub mod store;
 #[doc(hidden)]
-pub mod trial;
+pub mod socketless_collector;
+pub mod store;
 mod unix_socket;
 
 pub use figures::Figures;

@@ -29,9 +29,9 @@ use crate::figures::Figures;
 use crate::host_name::{NameTooLong, fits};
 use crate::hosts::Presence;
 use crate::listen::AcceptedStream;
-use crate::lock::lock;
 use crate::messages::{self, Introduction};
-use crate::store::{SharedSession, Sync, make_durable};
+use crate::mutex::lock;
+use crate::store::{SharedSession, SyncMode, make_durable};
 use acks::{Acks, WINDOW};
 use connection::{BUFFER, Connection, SILENT};
 use sessions::{Sessions, is_stored};
@@ -287,8 +287,8 @@ impl Peer {
         }
         let touched = self.acks.take_touched();
         match self.context.store.sync() {
-            Sync::Cache => self.acknowledge(self.acks.received()).await,
-            Sync::Disk => {
+            SyncMode::Cache => self.acknowledge(self.acks.received()).await,
+            SyncMode::Disk => {
                 let sessions = self.sessions.of(&touched);
                 let sync = move || sessions.iter().try_for_each(make_durable);
                 self.acks.begin(spawn_blocking(sync));
@@ -324,7 +324,7 @@ impl Peer {
 
     /// Makes all that is stored of a session durable, over whichever connection it came.
     async fn sync_session(&mut self, session: SharedSession) -> Result<(), ConnectionEnd> {
-        if self.context.store.sync() == Sync::Cache {
+        if self.context.store.sync() == SyncMode::Cache {
             return Ok(());
         }
         let synced = spawn_blocking(move || make_durable(&session)).await;

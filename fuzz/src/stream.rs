@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use ringmark_collector::socketless_collector::SocketlessCollector;
 use ringmark_collector::store::index;
-use ringmark_collector::trial::Trial;
 use ringmark_decoder::store::{dumps_below, load_index};
 use ringmark_decoder::{BlockReader, Item};
 
 use crate::repair::repaired;
 
-static TRIAL: OnceLock<Trial> = OnceLock::new();
+static COLLECTOR: OnceLock<SocketlessCollector> = OnceLock::new();
 
 /// Says the input as it is, and with its checksums made right; twice: the second time most is there.
 pub fn run(input: &[u8]) {
@@ -21,8 +21,8 @@ pub fn run(input: &[u8]) {
         repaired(input, false),
         repaired(input, true),
     ] {
-        converse(said.clone(), &root);
-        converse(said, &root);
+        send(said.clone(), &root);
+        send(said, &root);
         let _ = fs::remove_dir_all(&root);
     }
 }
@@ -40,9 +40,9 @@ fn root() -> PathBuf {
     parent.join(format!("ringmark-fuzz-{}-{digits}", std::process::id()))
 }
 
-fn converse(said: Vec<u8>, root: &Path) {
-    let trial = TRIAL.get_or_init(|| Trial::new().expect("a runtime"));
-    let refused = trial.converse(said, root).expect("a store");
+fn send(said: Vec<u8>, root: &Path) {
+    let collector = COLLECTOR.get_or_init(|| SocketlessCollector::new().expect("a runtime"));
+    let refused = collector.receive(said, root).expect("a store");
     assert!(refused.is_none_or(|why| !why.is_empty()));
     for segment in dumps_below(root).expect("a store") {
         let mut reader = BlockReader::new("a segment", File::open(&segment).expect("a segment"));

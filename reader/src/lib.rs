@@ -36,7 +36,7 @@ pub use recording::{dump, on_death, output, record};
 pub use ringmark_ring::guard;
 pub use sessions::file_id::FileId;
 pub use sessions::info::SessionInfo;
-pub use sessions::leases::{DirectoryGone, Gone};
+pub use sessions::leases::{DirectoryRemovals, Removals};
 pub use sessions::selection::Selection;
 pub use sessions::session::{Access, Session};
 pub use sessions::{clean, control, find, info, notes, selection, session};

@@ -9,7 +9,7 @@ use common::child::{Child, live_as_child, start_child};
 use common::{Decoded, Dir, Layout, Producer, emit};
 use ringmark_format::TypeId;
 use ringmark_format::session::Mode;
-use ringmark_reader::on_death::Event;
+use ringmark_reader::on_death::WatchReport;
 use ringmark_reader::{
     Access, Batch, Codec, DeathWatch, Destination, Dump, Durability, Ended, Fill, RecordOptions,
     Recorder, Selection, Session, SessionDrain, control, find, snapshot,
@@ -68,17 +68,20 @@ fn a_dead_process_is_dumped_even_if_its_file_is_gone() {
     unsafe { std::env::set_var("RINGMARK_DIR", &dir.0) };
     let mut process = start_child(&dir, Mode::Overwrite);
     let mut watch = DeathWatch::new(&dumps.0, Codec::Lz4);
-    let events = watch.poll();
-    assert!(matches!(&events[..], [Event::Holding(_), ..]), "{events:?}");
+    let reports = watch.poll();
+    assert!(
+        matches!(&reports[..], [WatchReport::Holding(_), ..]),
+        "{reports:?}"
+    );
     std::fs::remove_file(child_ring(&dir)).unwrap();
     process.kill();
     let end = Instant::now() + Duration::from_secs(5);
     let dump = loop {
         assert!(Instant::now() < end, "the death was not noticed");
-        if let Some(Event::Dumped { dump, .. }) = watch
+        if let Some(WatchReport::Dumped { dump, .. }) = watch
             .poll()
             .into_iter()
-            .find(|e| matches!(e, Event::Dumped { .. }))
+            .find(|e| matches!(e, WatchReport::Dumped { .. }))
         {
             break dump;
         }

@@ -85,8 +85,8 @@ pub use protocol::{
 };
 #[cfg(not(loom))]
 pub use system::{
-    all_lease, clean, clock, guard, identity, lock, mapping, own_maps, process_end, raw, removals,
-    ring_file, session_dir, small_file,
+    all_lease, clean, clock, file_lock, guard, identity, mapping, own_maps, process_end, raw,
+    removals, ring_file, session_dir, small_file,
 };
 #[cfg(not(loom))]
 pub use system::{

@@ -6,7 +6,7 @@ mod heap;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use heap::{COLD_EXTENDS, Found, HeapRing, Request, Shape, base_at, word};
+use heap::{COLD_EXTENDS, FoundRecord, HeapRing, Request, Shape, base_at, word};
 use ringmark_format::record::{self, Header};
 use ringmark_format::session::Mode;
 use ringmark_ring::observe::HEADER_WORDS;
@@ -122,7 +122,7 @@ impl Tracer {
             let page = self.ring.copy_sealed(self.next);
             let page = page.unwrap_or_else(|| panic!("page {} is not there", self.next));
             for found in page.records() {
-                assert_ne!(found, Found::Open, "in sealed page {}", self.next);
+                assert_ne!(found, FoundRecord::Open, "in sealed page {}", self.next);
             }
             assert!(page.is_closed(), "sealed page {} is open", self.next);
             self.next += 1;

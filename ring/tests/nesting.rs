@@ -8,7 +8,7 @@ mod heap;
 
 use std::cell::RefCell;
 
-use heap::{ALL_WAYS, Found, HeapRing, Request, Shape, base_at, word};
+use heap::{ALL_WAYS, FoundRecord, HeapRing, Request, Shape, base_at, word};
 use ringmark_format::counters::{CAUSES, Cause};
 use ringmark_format::session::Mode;
 use ringmark_ring::observe::HEADER_WORDS;
@@ -248,12 +248,12 @@ impl Tracer {
 
 impl Reserved {
     /// Whether this is what became of it.
-    fn is(&self, found: Found<'_>) -> bool {
+    fn is(&self, found: FoundRecord<'_>) -> bool {
         let (number, payload, now) = self.event;
         match found {
-            Found::Open => self.fate == Fate::Open,
-            Found::Cancelled => self.fate == Fate::Cancelled,
-            Found::Committed(event) => {
+            FoundRecord::Open => self.fate == Fate::Open,
+            FoundRecord::Cancelled => self.fate == Fate::Cancelled,
+            FoundRecord::Committed(event) => {
                 let words = (0..payload).map(|i| word(number, i));
                 self.fate == Fate::Committed
                     && (event.type_id, event.tick) == (16 + number, now)

@@ -7,7 +7,7 @@ mod heap;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;
 
-use heap::{ALL_WAYS, Found, HeapRing, Request, Shape, Way, base_at};
+use heap::{ALL_WAYS, FoundRecord, HeapRing, Request, Shape, Way, base_at};
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
 use ringmark_format::record::{self, Header};
@@ -77,7 +77,7 @@ impl Heap {
     fn events_of(&self, number: u64) -> usize {
         let page = self.copy(number).unwrap();
         for found in page.records() {
-            let Found::Committed(event) = found else {
+            let FoundRecord::Committed(event) = found else {
                 panic!("{found:?} in page {number}");
             };
             let number = event.payload[0];

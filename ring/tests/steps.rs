@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use heap::{ALL_WAYS, Found, HeapRing, Request, Shape, base_at, word};
+use heap::{ALL_WAYS, FoundRecord, HeapRing, Request, Shape, base_at, word};
 use ringmark_format::counters::CAUSES;
 use ringmark_format::session::Mode;
 use ringmark_ring::observe::HEADER_WORDS;
@@ -195,8 +195,8 @@ impl Tracer {
         };
         for found in page.records() {
             let event = match found {
-                Found::Open if !at_rest => continue,
-                Found::Committed(event) => event,
+                FoundRecord::Open if !at_rest => continue,
+                FoundRecord::Committed(event) => event,
                 other => panic!("{other:?} in page {number}: {:?}", self.plan),
             };
             let number = event.type_id - 16;

@@ -30,14 +30,14 @@ fn run_deep(fixture: &Fixture, ringmark: &str, arguments: &str) -> [u64; 3] {
 
 /// What is there of main's and of the handlers' events, and what was lost, by cause.
 #[derive(Debug, Default)]
-struct Found {
+struct EventCounts {
     main: u64,
     handlers: u64,
     other: u64,
     lost: BTreeMap<&'static str, u64>,
 }
 
-impl Found {
+impl EventCounts {
     /// In each ring, the numbers of main's events grow, and so do those of its handlers.
     fn of(dump: &Dump) -> Self {
         let (mut found, mut last) = (Self::default(), BTreeMap::new());
@@ -84,7 +84,7 @@ fn twenty_thousand_handlers_a_second_interrupt_everything() {
         let ringmark = format!("mode=discard,page={page},ring=1M,session=16M");
         let (main, handlers) = run(&fixture, &ringmark, &format!("{how} {time}"));
         let _ = stop_recorder(recorder, SOON);
-        let found = Found::of(&decode(&[dump]));
+        let found = EventCounts::of(&decode(&[dump]));
         println!("{how}, {page}: main {main}, handlers {handlers}: {found:?}");
         assert!(
             handlers > time,
@@ -112,7 +112,7 @@ fn an_overwriting_ring_stays_whole_under_handlers() {
     let fixture = Fixture::new("overwrite");
     let ringmark = "mode=overwrite,page=4K,ring=256K,session=8M,keep=always";
     let (main, handlers) = run(&fixture, ringmark, "timer 1000");
-    let found = Found::of(&read(&[fixture.ring_file()]));
+    let found = EventCounts::of(&read(&[fixture.ring_file()]));
     println!("main {main}, handlers {handlers}: {found:?}");
     assert_eq!(
         found.main + found.handlers + found.lost_in_all(),
@@ -131,7 +131,7 @@ fn handlers_interrupt_each_other_also_on_an_alternate_stack() {
         let fixture = Fixture::new("nested");
         let ringmark = format!("mode={mode},page=4K,ring=8M,session=32M,keep=always");
         let [main, handlers, depth] = run_deep(&fixture, &ringmark, &format!("{how} {time}"));
-        let found = Found::of(&read(&[fixture.ring_file()]));
+        let found = EventCounts::of(&read(&[fixture.ring_file()]));
         println!("{how}, {mode}: main {main}, handlers {handlers}, {depth} deep: {found:?}");
         assert_eq!(
             found.main + found.handlers + found.lost_in_all(),
@@ -148,7 +148,7 @@ fn the_first_event_of_a_thread_may_be_its_handlers() {
             let fixture = Fixture::new("first");
             let ringmark = format!("mode=discard,ring=64K,page=4K,session=4M{more}");
             let (_, handlers) = run(&fixture, &ringmark, how);
-            let found = Found::of(&read(&[fixture.ring_file()]));
+            let found = EventCounts::of(&read(&[fixture.ring_file()]));
             assert_eq!(found.handlers + found.lost_in_all(), handlers, "{found:?}");
             assert_eq!(found.handlers, 20 * each, "{found:?}");
         }
@@ -161,7 +161,7 @@ fn a_reservation_left_behind_costs_one_ring_and_few_events() {
     let ringmark = "mode=discard,ring=4M,page=4K,session=64M";
     let (main, _) = run(&fixture, ringmark, "forget");
     let dump = read(&[fixture.ring_file()]);
-    let found = Found::of(&dump);
+    let found = EventCounts::of(&dump);
     println!("main {main}: {found:?}");
     assert_eq!(found.main + found.lost_in_all(), main);
     assert_eq!(found.lost_in_all(), found.lost("nested"));
@@ -177,7 +177,7 @@ fn handlers_that_give_rings_up_lose_nothing_in_silence() {
         let ringmark = "mode=discard,ring=256K,session=64M";
         let (main, handlers) = run(&fixture, ringmark, "storm 700");
         let dump = read(&[fixture.ring_file()]);
-        let found = Found::of(&dump);
+        let found = EventCounts::of(&dump);
         let held = found.main + found.handlers + dump.verify().uncommitted;
         assert_eq!(held + found.lost_in_all(), main + handlers, "{found:?}");
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
 use ringmark_collector::{Collector, CollectorOptions, Figures};
 use ringmark_decoder::Dump;
 use ringmark_decoder::store::dumps_below;
@@ -149,7 +149,7 @@ pub fn options(listen: Address, root: &Path) -> CollectorOptions {
         listen: vec![listen],
         store: StoreOptions {
             root: root.to_owned(),
-            sync: Sync::Cache,
+            sync: SyncMode::Cache,
             segment_bytes: 1 << 30,
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
@@ -21,7 +21,7 @@ pub const SESSION: Uuid = Uuid([9; 16]);
 
 /// A block of a segment.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct StoredBlock {
     /// Its header.
     pub header: BlockHeader,
     /// Its content.
@@ -35,13 +35,13 @@ pub struct Found {
 /// # Panics
 /// When it cannot be read.
 #[must_use]
-pub fn blocks(path: &Path) -> (Vec<Found>, usize) {
+pub fn blocks(path: &Path) -> (Vec<StoredBlock>, usize) {
     let bytes = fs::read(path).unwrap();
     let mut reader = BlockReader::new("a segment", bytes.as_slice());
     let (mut found, mut damaged) = (Vec::new(), 0);
     while let Some(item) = reader.next_item() {
         match item {
-            Item::Block(block) => found.push(Found {
+            Item::Block(block) => found.push(StoredBlock {
                 header: block.header,
                 content: block.content.to_vec(),
                 at: block.offset,
@@ -87,7 +87,7 @@ impl OpenStore {
     pub fn at(root: &Path, segment_bytes: u64) -> Self {
         let options = StoreOptions {
             root: root.to_owned(),
-            sync: Sync::Cache,
+            sync: SyncMode::Cache,
             segment_bytes,
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),

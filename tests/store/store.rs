@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Now, Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Now, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::Stamper;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
@@ -55,7 +55,7 @@ impl Filled {
     fn options(&self, retention: Retention) -> StoreOptions {
         StoreOptions {
             root: self.store.clone(),
-            sync: Sync::Cache,
+            sync: SyncMode::Cache,
             segment_bytes: 24 << 10,
             segment_age: Duration::from_secs(3600),
             retention,

@@ -18,7 +18,7 @@ use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
 use ringmark_tests::collecting::{Collecting, options, segments, stream as streamed};
 use ringmark_tests::fixture::{Fixture, SOON};
-use ringmark_tests::open_store::{Found, OpenStore, SESSION, blocks, flip, pages};
+use ringmark_tests::open_store::{OpenStore, SESSION, StoredBlock, blocks, flip, pages};
 use ringmark_tests::random::Random;
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, block};
 use ringmark_tests::{binary, is_long, run};
@@ -28,7 +28,7 @@ const EMIT: &str = env!("CARGO_BIN_EXE_emit");
 const HOST: &str = "here";
 
 /// What the next collector says is there, to a streamer that says no more.
-fn resumed(socket: &Path, session: &Found) -> BTreeMap<u32, u64> {
+fn resumed(socket: &Path, session: &StoredBlock) -> BTreeMap<u32, u64> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     runtime.block_on(async {
@@ -77,7 +77,7 @@ fn a_bit_that_turned_costs_its_page() {
     let segment = segments(&store).remove(0);
     let bytes = fs::metadata(&segment).unwrap().len();
     let (all, _) = blocks(&segment);
-    let is_page = |found: &&Found| found.header.kind == kind::PAGE && found.at > bytes / 10;
+    let is_page = |found: &&StoredBlock| found.header.kind == kind::PAGE && found.at > bytes / 10;
     let hit = all.iter().find(is_page).unwrap();
     flip(&segment, hit.at + 1000, 0x10);
     let damaged = fs::read(&segment).unwrap();
@@ -152,8 +152,9 @@ fn of_slot(pages: std::ops::Range<u64>) -> Vec<Vec<u8>> {
 fn spoil(root: &Path, number: u64) -> PathBuf {
     let path = segments(root).pop().unwrap();
     let (all, _) = blocks(&path);
-    let is_it =
-        |found: &&Found| found.header.kind == kind::PAGE && found.header.page_number == number;
+    let is_it = |found: &&StoredBlock| {
+        found.header.kind == kind::PAGE && found.header.page_number == number
+    };
     flip(&path, all.iter().find(is_it).unwrap().at + 300, 1);
     path
 }
@@ -374,6 +375,6 @@ fn what_is_cut_off_is_kept() {
 }
 
 /// Number of the page that a block is.
-fn all_page(found: &Found) -> usize {
+fn all_page(found: &StoredBlock) -> usize {
     found.header.page_number as usize
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::{BlockReader, Item};
 use ringmark_format::block::{BlockHeader, PageState, kind};
 use ringmark_format::codec::write;
@@ -225,7 +225,7 @@ fn restore(disk: &Disk, root: &Path) {
 fn options(root: &Path) -> StoreOptions {
     StoreOptions {
         root: root.to_owned(),
-        sync: Sync::Cache,
+        sync: SyncMode::Cache,
         segment_bytes: SEGMENT,
         segment_age: Duration::from_secs(3600),
         retention: Retention::default(),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::Output;
 use ringmark_format::Uuid;
 use ringmark_format::block::BlockHeader;
@@ -213,7 +213,7 @@ fn sessions_that_come_back() {
     let fixture = Fixture::new("back");
     let options = StoreOptions {
         root: fixture.path("store"),
-        sync: Sync::Cache,
+        sync: SyncMode::Cache,
         segment_bytes: 1 << 20,
         segment_age: Duration::from_secs(3600),
         retention: Retention {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringmark_collector::Figures;
-use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
 use ringmark_decoder::Stamper;
 use ringmark_format::store::INDEX_TAIL_BYTES;
 use ringmark_reader::Codec;
@@ -73,7 +73,7 @@ impl Scene {
     fn make_indexes(&self) {
         let options = StoreOptions {
             root: self.store.clone(),
-            sync: Sync::Cache,
+            sync: SyncMode::Cache,
             segment_bytes: SEGMENT,
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),

@@ -17,7 +17,7 @@ use ringmark_tests::collecting::{
 };
 use ringmark_tests::delivery::Delivery;
 use ringmark_tests::fixture::{Fixture, SOON};
-use ringmark_tests::open_store::{Found, blocks};
+use ringmark_tests::open_store::{StoredBlock, blocks};
 use ringmark_tests::recording::decode;
 use ringmark_tests::scripted_streamer::{ScriptedStreamer, block, page};
 use ringmark_tests::store_contents::{ended_session, events, expected, sealed};
@@ -222,7 +222,7 @@ fn what_a_later_version_says_is_passed_over() {
     assert_eq!(sealed(&segments(&root)), (2, 2));
     assert_eq!(collecting.figure("skipped_blocks_total"), 4 + 1 + 4 + 1);
     let (stored, damaged) = blocks(&segments(&root)[0]);
-    let is_known = |found: &Found| found.header.kind <= kind::INDEX && found.header.kind > 0;
+    let is_known = |found: &StoredBlock| found.header.kind <= kind::INDEX && found.header.kind > 0;
     assert!(damaged == 0 && stored.iter().all(is_known), "{stored:?}");
 }
 

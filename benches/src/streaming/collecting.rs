@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
 use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::{Address, Credentials};
 use tokio::runtime::Runtime;
@@ -26,7 +26,7 @@ pub(super) struct Collecting {
 }
 
 impl Collecting {
-    pub(super) fn start(root: &Path, sync: Sync, credentials: Credentials) -> Self {
+    pub(super) fn start(root: &Path, sync: SyncMode, credentials: Credentials) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");

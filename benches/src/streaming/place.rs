@@ -8,7 +8,7 @@ use std::thread;
 
 use ringmark::event;
 use ringmark_collector::certs::{self, Validity};
-use ringmark_collector::store::Sync;
+use ringmark_collector::store::SyncMode;
 use ringmark_reader::stream::Credentials;
 use ringmark_reader::{Destination, Dump, Durability, RecordOptions, Recorder, Selection};
 
@@ -125,10 +125,10 @@ impl Place {
     }
 
     /// Has the blocks sent to a new collector, which stores in memory or on a synced disk.
-    pub(super) fn collect(&self, sync: Sync, send: impl FnOnce(&Reached) -> Sent) -> Sent {
+    pub(super) fn collect(&self, sync: SyncMode, send: impl FnOnce(&Reached) -> Sent) -> Sent {
         let root = match sync {
-            Sync::Cache => self.memory.join("store"),
-            Sync::Disk => self.disk.join("store"),
+            SyncMode::Cache => self.memory.join("store"),
+            SyncMode::Disk => self.disk.join("store"),
         };
         let collecting = Collecting::start(&root, sync, self.collector.clone());
         let sent = send(&collecting.at);

@@ -12,7 +12,7 @@ use super::acks::Acks;
 use crate::connection_context::ConnectionContext;
 use crate::connection_end::ConnectionEnd;
 use crate::figures::Figures;
-use crate::lock::lock;
+use crate::mutex::lock;
 use crate::store::SharedSession;
 
 /// Most sessions that one connection may announce.

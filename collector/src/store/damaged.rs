@@ -15,7 +15,7 @@ use super::context::StoreContext;
 use super::error::{StoreError, io_at};
 use super::store_directory::create;
 use crate::figures::Figures;
-use crate::lock::lock;
+use crate::mutex::lock;
 
 impl StoreContext {
     /// Reports and counts damage in a segment that stays as it is, once for each segment.

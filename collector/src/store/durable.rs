@@ -4,7 +4,7 @@ use super::context::SyncHandles;
 use super::error::StoreError;
 use super::session::SharedSession;
 use crate::figures::Figures;
-use crate::lock::lock;
+use crate::mutex::lock;
 
 /// Makes everything durable that was added to a session before the call. More can be added while it
 /// runs. One thread syncs a session at a time: a second one would find nothing left to sync, and

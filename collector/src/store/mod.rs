@@ -37,7 +37,7 @@ mod unsynced;
 pub use durable::make_durable;
 pub use error::{NotAStore, SessionFault, StoreError};
 pub use known_session::KnownSession;
-pub use options::{Retention, StoreOptions, Sync};
+pub use options::{Retention, StoreOptions, SyncMode};
 pub use retention::Now;
 pub use session::{SharedSession, StoredSession};
 pub use sessions::Store;

@@ -7,7 +7,7 @@ use super::store_directory::DirectoryOptions;
 
 /// When what was received counts as durable, and is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sync {
+pub enum SyncMode {
     /// When it is on the disk: it survives a power loss.
     #[default]
     Disk,
@@ -21,7 +21,7 @@ pub struct StoreOptions {
     /// Its directory.
     pub root: PathBuf,
     /// When data counts as durable.
-    pub sync: Sync,
+    pub sync: SyncMode,
     /// Size in bytes at which a segment is closed.
     pub segment_bytes: u64,
     /// Age at which a segment is closed.

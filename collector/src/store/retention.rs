@@ -240,7 +240,7 @@ mod tests {
             }
             let options = StoreOptions {
                 root: root.clone(),
-                sync: crate::store::Sync::Cache,
+                sync: crate::store::SyncMode::Cache,
                 segment_bytes: 1 << 20,
                 segment_age: Duration::from_secs(1),
                 retention,

@@ -14,7 +14,7 @@ use ringmark_format::{Uuid, align8};
 use zerocopy::IntoBytes;
 
 use super::error::{StoreError, io_at};
-use super::options::Sync;
+use super::options::SyncMode;
 use super::session_directories;
 use super::store_directory::{DirectoryOptions, remove_left};
 
@@ -29,10 +29,10 @@ pub(super) enum Naming {
 
 impl Naming {
     /// How a store that syncs so names its segments.
-    pub(super) fn under(sync: Sync) -> Self {
+    pub(super) fn under(sync: SyncMode) -> Self {
         match sync {
-            Sync::Disk => Self::WhenDurable,
-            Sync::Cache => Self::AtOnce,
+            SyncMode::Disk => Self::WhenDurable,
+            SyncMode::Cache => Self::AtOnce,
         }
     }
 }

@@ -21,14 +21,14 @@ use super::budget::{Charge, SLOT_BYTES};
 use super::context::{StoreContext, SyncHandles};
 use super::error::{SessionFault, StoreError, io_at};
 use super::known_session::KnownSession;
-use super::options::Sync;
+use super::options::SyncMode;
 use super::positions::{Before, HOLE_BYTES, PagePlace, Positions, STEP_MAX};
 use super::segment::{ClosedSegment, Naming, Segment, preamble};
 use super::unsynced::Unsynced;
 use crate::figures::Figures;
 use crate::host_clock::ClockHistory;
 use crate::host_name::safe;
-use crate::lock::lock;
+use crate::mutex::lock;
 
 /// Most schema bytes of one session: they are kept in memory, as every segment begins with them.
 const SCHEMA_BYTES_MAX: usize = 8 << 20;
@@ -417,7 +417,7 @@ impl StoredSession {
     }
 
     fn is_synced(&self) -> bool {
-        self.context.options.sync == Sync::Disk
+        self.context.options.sync == SyncMode::Disk
     }
 
     /// Has the next sync include a file, which has `bytes_before` bytes now, in a store that syncs.

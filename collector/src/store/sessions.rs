@@ -18,13 +18,13 @@ use super::context::StoreContext;
 use super::error::{StoreError, io_at};
 use super::identity::Identity;
 use super::known_session::check_content;
-use super::options::{StoreOptions, Sync};
+use super::options::{StoreOptions, SyncMode};
 use super::retention::{Now, RetentionState};
 use super::session::{SharedSession, StoredSession};
 use super::session_directories::{self, SessionDirectories};
 use super::{damaged, index, recover};
 use crate::figures::Figures;
-use crate::lock::lock;
+use crate::mutex::lock;
 
 /// How long one care of the store makes indexes; the rest is left to the next.
 const INDEX_FOR: Duration = Duration::from_secs(2);
@@ -95,7 +95,7 @@ impl Store {
 
     /// When data counts as durable.
     #[must_use]
-    pub fn sync(&self) -> Sync {
+    pub fn sync(&self) -> SyncMode {
         self.context.options.sync
     }
 

@@ -72,7 +72,7 @@ struct Container {
 
 /// What a step of the reader finds: a checked block, damage with the page that it concerns, or
 /// the end of the input.
-enum Found {
+enum Scanned {
     Block(BlockHeader),
     Damage(Fault, Option<PageId>),
     End,
@@ -121,24 +121,24 @@ impl<R: Read> BlockReader<R> {
         loop {
             if self.container.is_some() {
                 match self.step_container() {
-                    Found::Block(header) => return self.container_block(header),
-                    Found::Damage(fault, page) => {
+                    Scanned::Block(header) => return self.container_block(header),
+                    Scanned::Damage(fault, page) => {
                         let container = self.container.take()?;
                         let (block, offset) = (container.number, container.offset);
                         return Some(self.damage_at(block, offset, page, fault));
                     }
-                    Found::End => self.container = None,
+                    Scanned::End => self.container = None,
                 }
                 continue;
             }
             let offset = self.window.offset() + self.taken as u64;
             match self.step() {
-                Found::End => return None,
-                Found::Damage(fault, page) => {
+                Scanned::End => return None,
+                Scanned::Damage(fault, page) => {
                     return Some(self.damage_at(self.block, offset, page, fault));
                 }
-                Found::Block(_) if self.container.is_some() => {}
-                Found::Block(header) => return self.plain_block(header),
+                Scanned::Block(_) if self.container.is_some() => {}
+                Scanned::Block(header) => return self.plain_block(header),
             }
         }
     }
@@ -170,10 +170,10 @@ impl<R: Read> BlockReader<R> {
     }
 
     /// Moves to the next block of the input, or finds out why there is none.
-    fn step(&mut self) -> Found {
+    fn step(&mut self) -> Scanned {
         self.window.skip(std::mem::take(&mut self.taken));
         if self.done {
-            return Found::End;
+            return Scanned::End;
         }
         let there = match self.window.fill(BlockHeader::BYTES) {
             Ok(there) => there,
@@ -183,7 +183,7 @@ impl<R: Read> BlockReader<R> {
             return self.search();
         }
         if there == 0 && self.window.offset() > 0 {
-            return Found::End;
+            return Scanned::End;
         }
         match self.header_here(there) {
             Ok(header) => self.content_here(&header),
@@ -212,7 +212,7 @@ impl<R: Read> BlockReader<R> {
 
     /// Waits for the content of a checked header and checks it too. A container is decoded here;
     /// its blocks come with the next steps.
-    fn content_here(&mut self, header: &BlockHeader) -> Found {
+    fn content_here(&mut self, header: &BlockHeader) -> Scanned {
         let stored = header.stored_bytes as usize;
         let whole = header.whole_bytes();
         let there = match self.window.fill(whole) {
@@ -247,29 +247,29 @@ impl<R: Read> BlockReader<R> {
         self.taken = whole;
         self.block += 1;
         self.valid += 1;
-        Found::Block(*header)
+        Scanned::Block(*header)
     }
 
     /// Ends the reading: nothing more can be had.
-    fn stop(&mut self, fault: Fault) -> Found {
+    fn stop(&mut self, fault: Fault) -> Scanned {
         self.done = true;
-        Found::Damage(fault, None)
+        Scanned::Damage(fault, None)
     }
 
     /// The header here is wrong: the search goes on one byte after it.
-    fn lose(&mut self, fault: Fault) -> Found {
+    fn lose(&mut self, fault: Fault) -> Scanned {
         if matches!(fault, Fault::Empty) {
             return self.stop(fault);
         }
         self.lost_since = Some(self.window.offset());
         self.expected_at = self.window.offset();
         self.taken = 1;
-        Found::Damage(fault, None)
+        Scanned::Damage(fault, None)
     }
 
     /// The content here is wrong. Its length may be wrong too (bytes missing in the middle of a
     /// file), so the search begins inside it, unless that was done too often.
-    fn lose_content(&mut self, fault: Fault, header: &BlockHeader, whole: usize) -> Found {
+    fn lose_content(&mut self, fault: Fault, header: &BlockHeader, whole: usize) -> Scanned {
         let start = self.window.offset();
         self.expected_at = start + whole as u64;
         let budget = start + RESCAN_FREE_BYTES;
@@ -281,12 +281,12 @@ impl<R: Read> BlockReader<R> {
             self.taken = whole;
         }
         let page = page_id(header);
-        Found::Damage(fault, page)
+        Scanned::Damage(fault, page)
     }
 
     /// Goes to the next place where a valid header stands. The window moves from magic to magic,
     /// so that the search takes time linear in the bytes that it passes.
-    fn search(&mut self) -> Found {
+    fn search(&mut self) -> Scanned {
         loop {
             let there = match self.window.fill(BlockHeader::BYTES) {
                 Ok(there) => there,
@@ -294,10 +294,10 @@ impl<R: Read> BlockReader<R> {
             };
             if there < BlockHeader::BYTES {
                 self.window.skip(there);
-                return self.found_again(Found::End);
+                return self.found_again(Scanned::End);
             }
             if let Ok(header) = self.header_here(there) {
-                return self.found_again(Found::Block(header));
+                return self.found_again(Scanned::Block(header));
             }
             let bytes = self.window.bytes();
             let next = find_magic(&bytes[1..]).map_or(bytes.len() - 3, |at| at + 1);
@@ -307,18 +307,18 @@ impl<R: Read> BlockReader<R> {
 
     /// Ends a search. The bytes that were skipped are reported, unless they are just the damaged
     /// block, which was reported before.
-    fn found_again(&mut self, found: Found) -> Found {
+    fn found_again(&mut self, found: Scanned) -> Scanned {
         let since = self.lost_since.take().unwrap_or(0);
         self.block += 1;
-        self.done |= matches!(found, Found::End);
+        self.done |= matches!(found, Scanned::End);
         let here = self.window.offset();
         let bytes = here - since;
         let only_the_block = here == self.expected_at;
         let at_the_end = self.done && here <= self.expected_at;
         if only_the_block || at_the_end || (self.valid == 0 && self.done) {
-            return if self.done { Found::End } else { self.step() };
+            return if self.done { Scanned::End } else { self.step() };
         }
-        Found::Damage(Fault::Skipped { bytes }, None)
+        Scanned::Damage(Fault::Skipped { bytes }, None)
     }
 
     fn container_block(&self, header: BlockHeader) -> Option<Item<'_>> {
@@ -334,21 +334,21 @@ impl<R: Read> BlockReader<R> {
 
     /// Moves to the next block of the container. Its content passed a CRC, so damage in it is
     /// the writer's: the container's rest is given up.
-    fn step_container(&mut self) -> Found {
+    fn step_container(&mut self) -> Scanned {
         let Some(container) = &mut self.container else {
-            return Found::End;
+            return Scanned::End;
         };
         container.at += std::mem::take(&mut container.taken);
         let rest = container.raw.get(container.at..).unwrap_or_default();
         if rest.is_empty() {
-            return Found::End;
+            return Scanned::End;
         }
         match inner_block(rest) {
             Ok(header) => {
                 container.taken = header.whole_bytes();
-                Found::Block(header)
+                Scanned::Block(header)
             }
-            Err((fault, page)) => Found::Damage(fault, page),
+            Err((fault, page)) => Scanned::Damage(fault, page),
         }
     }
 }

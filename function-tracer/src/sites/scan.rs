@@ -184,7 +184,7 @@ impl From<Reason> for NoSite {
     }
 }
 
-type Found = Result<Believed, NoSite>;
+type Judged = Result<Believed, NoSite>;
 
 /// Decides which entries of a module are sites.
 struct EntryCheck<'a> {
@@ -194,7 +194,7 @@ struct EntryCheck<'a> {
 }
 
 impl EntryCheck<'_> {
-    fn at(&self, entry: &TableEntry) -> Found {
+    fn at(&self, entry: &TableEntry) -> Judged {
         let segments = self.module.segments.iter();
         let text = segments
             .filter(|segment| segment.is_executable)
@@ -321,9 +321,9 @@ impl Module {
 
     /// Separates sites from refused entries. `false`: every entry leads outside the module, because
     /// the loader has not relocated the table yet.
-    fn take(&mut self, found: Vec<(&TableEntry, Found)>, next: u32, parts: &Parts) -> bool {
+    fn take(&mut self, found: Vec<(&TableEntry, Judged)>, next: u32, parts: &Parts) -> bool {
         let outside =
-            |found: &Found| matches!(found, Err(no) if matches!(no.reason, Reason::Outside));
+            |found: &Judged| matches!(found, Err(no) if matches!(no.reason, Reason::Outside));
         let is_ready = found.is_empty() || !found.iter().all(|(_, found)| outside(found));
         let (mut believed, mut refused_exits) = (Vec::new(), Vec::new());
         for (entry, found) in found {

@@ -17,7 +17,7 @@ use crate::recording::output::Durability;
 use crate::recording::snapshot::snapshot;
 use crate::sessions::directory_changes::DirectoryChanges;
 use crate::sessions::find;
-use crate::sessions::found::Found;
+use crate::sessions::found_session::FoundSession;
 use crate::sessions::pace::Pace;
 use crate::sessions::session::{Access, Session, wait_for_end};
 
@@ -28,9 +28,9 @@ const SCAN_ROOTS_EVERY: Duration = Duration::from_millis(500);
 /// Most sessions that are held open at a time.
 const HELD_MAX: usize = 4096;
 
-/// What a watch did.
+/// What a watch reports.
 #[derive(Debug)]
-pub enum Event {
+pub enum WatchReport {
     /// It has mapped a session and holds it from now on.
     Holding(PathBuf),
     /// A process died and its dump was written.
@@ -68,11 +68,11 @@ pub struct DeathWatch {
     ends: Ends,
     held: Vec<Session>,
     /// Ring files that need no further look: held, dead, or refused.
-    seen: HashSet<Found>,
+    seen: HashSet<FoundSession>,
     changes: DirectoryChanges,
     scanned_at: Option<Instant>,
     roots_scanned_at: Option<Instant>,
-    events: Vec<Event>,
+    reports: Vec<WatchReport>,
 }
 
 impl DeathWatch {
@@ -88,7 +88,7 @@ impl DeathWatch {
             changes: DirectoryChanges::default(),
             scanned_at: None,
             roots_scanned_at: None,
-            events: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
@@ -99,20 +99,20 @@ impl DeathWatch {
 
     /// Watches until `stop` is set and passes what happens to `each`. Sessions that still live at
     /// the end get no dump.
-    pub fn run(&mut self, stop: &AtomicBool, mut each: impl FnMut(Event)) {
+    pub fn run(&mut self, stop: &AtomicBool, mut each: impl FnMut(WatchReport)) {
         let mut pace = Pace::new();
         while !stop.load(Ordering::Relaxed) {
             self.step();
-            self.events.drain(..).for_each(&mut each);
+            self.reports.drain(..).for_each(&mut each);
             pace.wait(self.held.iter());
         }
     }
 
     /// Looks for new sessions and for deaths once; returns what happened.
-    pub fn poll(&mut self) -> Vec<Event> {
+    pub fn poll(&mut self) -> Vec<WatchReport> {
         wait_for_end(self.held.iter(), Duration::ZERO);
         self.step();
-        std::mem::take(&mut self.events)
+        std::mem::take(&mut self.reports)
     }
 
     /// Number of sessions held.
@@ -146,7 +146,7 @@ impl DeathWatch {
         }
     }
 
-    fn hold(&mut self, place: Found) {
+    fn hold(&mut self, place: FoundSession) {
         if self.held.len() >= HELD_MAX || self.seen.contains(&place) {
             return;
         }
@@ -154,11 +154,11 @@ impl DeathWatch {
             // Dead before it was seen: `record` and `snapshot` are for those.
             Ok(session) if session.ended() || self.holds(&session) => {}
             Ok(session) => {
-                self.events.push(Event::Holding(place.path.clone()));
+                self.reports.push(WatchReport::Holding(place.path.clone()));
                 self.held.push(session);
             }
             Err(error) if error.is_starting() => return self.changes.look_again(),
-            Err(error) => self.events.push(Event::Failed(error)),
+            Err(error) => self.reports.push(WatchReport::Failed(error)),
         }
         self.seen.insert(place);
     }
@@ -173,21 +173,22 @@ impl DeathWatch {
     fn let_go(&mut self, session: Session) {
         let ending = session.ending().unwrap_or(Ending::Untold);
         if self.ends == Ends::Crash && ending.is_clean() {
-            self.events.push(Event::Closed(session.path().to_owned()));
+            self.reports
+                .push(WatchReport::Closed(session.path().to_owned()));
             return;
         }
         let pid = session.pid();
         let path = self.free_path(&session, ending);
-        let event = match write_dump(session, &path, self.codec) {
-            Ok(pages) => Event::Dumped {
+        let report = match write_dump(session, &path, self.codec) {
+            Ok(pages) => WatchReport::Dumped {
                 dump: path,
                 pid,
                 pages,
                 ending,
             },
-            Err(error) => Event::Failed(error),
+            Err(error) => WatchReport::Failed(error),
         };
-        self.events.push(event);
+        self.reports.push(report);
     }
 
     /// Where the dump of a session goes: a file that is there is another one's evidence.

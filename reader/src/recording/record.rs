@@ -18,7 +18,7 @@ use crate::pages::counters::LastCounters;
 use crate::pages::drain::{Finality, SessionDrain};
 use crate::pages::open_spans;
 use crate::recording::dump::Dump;
-use crate::sessions::leases::Gone;
+use crate::sessions::leases::Removals;
 use crate::sessions::lifetime::Lifetime;
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
@@ -84,10 +84,10 @@ pub struct Progress {
     pub sessions_left_out: usize,
     /// Sessions of the selected processes that another recorder has.
     pub sessions_refused: usize,
-    /// Events that the programs lost since their sessions started, and those of `gone`.
+    /// Events that the programs lost since their sessions started, and those of `removals`.
     pub lost: u64,
     /// Sessions that were removed before they could be read.
-    pub gone: Gone,
+    pub removals: Removals,
     /// Pages that were overwritten before they could be copied.
     pub pages_skipped: u64,
     /// The part of the fullest ring that the last pass found sealed, in percent.
@@ -267,7 +267,7 @@ impl Recorder {
             }
         }
         self.remove_drained();
-        self.finder.count_gone();
+        self.finder.count_removals();
         self.notices.extend(self.finder.notices());
         self.dump.finish()
     }
@@ -290,15 +290,15 @@ impl Recorder {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let lost = sum(&mut drains().map(SessionDrain::lost));
         let skipped = sum(&mut drains().map(SessionDrain::pages_skipped));
-        let gone = self.finder.gone();
+        let removals = self.finder.removals();
         Progress {
             bytes: self.dump.bytes(),
             files: self.dump.files(),
             sessions_open: self.recorded.len(),
             sessions_left_out: self.finder.left_out(),
             sessions_refused: self.finder.refused(),
-            lost: (self.done.lost.saturating_add(lost)).saturating_add(gone.events),
-            gone,
+            lost: (self.done.lost.saturating_add(lost)).saturating_add(removals.events),
+            removals,
             pages_skipped: self.done.pages_skipped.saturating_add(skipped),
             fill_percent: drains()
                 .map(|drain| drain.fullest().percent())

@@ -8,13 +8,13 @@ use ringmark_ring::session_dir;
 
 use crate::error::ReaderError;
 use crate::sessions::directories::directories;
-use crate::sessions::leases::DirectoryGone;
+use crate::sessions::leases::DirectoryRemovals;
 
 /// For each session directory, what was ever removed there before it was read.
 #[must_use]
-pub fn gone() -> Vec<DirectoryGone> {
+pub fn removals() -> Vec<DirectoryRemovals> {
     let places = directories().into_iter();
-    places.filter_map(DirectoryGone::of).collect()
+    places.filter_map(DirectoryRemovals::of).collect()
 }
 
 /// What a removal of dead sessions did.

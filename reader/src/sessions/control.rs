@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ringmark_format::mailbox::MAILBOX_BYTES;
 use ringmark_ring::mailbox::{Answer, Mailbox, Withdrawal};
 use ringmark_ring::ring_file::SYSTEM_PAGE;
-use ringmark_ring::{Mapping, lock};
+use ringmark_ring::{Mapping, file_lock};
 
 use crate::error::ReaderError;
 use crate::sessions::session::Session;
@@ -57,7 +57,7 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
     exchange.take_lock(offset)?;
     let answer = exchange.run(text);
     // An error here changes nothing: the lock also ends with the open file.
-    let _ = lock::release_exclusive(session.ring().file(), offset);
+    let _ = file_lock::release_exclusive(session.ring().file(), offset);
     answer
 }
 
@@ -130,7 +130,7 @@ struct SeenProgress {
 
 impl Exchange<'_> {
     fn take_lock(&self, offset: u64) -> Result<(), ReaderError> {
-        let look = || lock::hold_exclusive(self.session.ring().file(), offset).ok();
+        let look = || file_lock::hold_exclusive(self.session.ring().file(), offset).ok();
         let taken = self.until(look)?;
         taken.ok_or_else(|| self.late("another controller holds its mailbox"))
     }

@@ -1,6 +1,6 @@
 //! Finds ring files: in session directories, and among the files that a process maps.
 //!
-//! Nothing found is trusted: [`Found`] carries what must be true of the file, and opening checks
+//! Nothing found is trusted: [`FoundSession`] carries what must be true of the file, and opening checks
 //! it.
 
 use std::fs;
@@ -16,7 +16,7 @@ use crate::error::{ReaderError, io_at};
 pub use crate::sessions::directories::directories;
 use crate::sessions::directories::{named_directories, uid_in_name, users_directories};
 use crate::sessions::file_id::FileId;
-pub use crate::sessions::found::Found;
+pub use crate::sessions::found_session::FoundSession;
 use crate::sessions::notes;
 use crate::sessions::pids::processes;
 use crate::sessions::session::{Access, Session};
@@ -26,7 +26,7 @@ use crate::sessions::session::{Access, Session};
 ///
 /// # Errors
 /// The directory is not safe (see [`session_dir::check`]) or cannot be read.
-pub fn in_directory(directory: &Path) -> Result<Vec<Found>, ReaderError> {
+pub fn in_directory(directory: &Path) -> Result<Vec<FoundSession>, ReaderError> {
     let about = match fs::symlink_metadata(directory) {
         Ok(about) => about,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -36,7 +36,7 @@ pub fn in_directory(directory: &Path) -> Result<Vec<Found>, ReaderError> {
     let files = session_dir::ring_files(directory).map_err(io_at("read", directory))?;
     let found = files.into_iter();
     Ok(found
-        .map(|path| Found::in_directory(path, about.uid()))
+        .map(|path| FoundSession::in_directory(path, about.uid()))
         .collect())
 }
 
@@ -71,7 +71,7 @@ fn wrong_with(path: &Path) -> Option<ReaderError> {
 
 /// The ring files in all [`directories`], without those that are [`refused`].
 #[must_use]
-pub fn all() -> Vec<Found> {
+pub fn all() -> Vec<FoundSession> {
     look().files
 }
 
@@ -79,7 +79,7 @@ pub fn all() -> Vec<Found> {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// The ring files.
-    pub(crate) files: Vec<Found>,
+    pub(crate) files: Vec<FoundSession>,
     /// Why a directory could not be read.
     pub(crate) errors: Vec<ReaderError>,
 }
@@ -102,7 +102,7 @@ pub(crate) fn look() -> Listing {
 ///
 /// # Errors
 /// There is none. The error says whether the process exists, and whether we may look into it.
-pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
+pub fn by_pid(pid: u32) -> Result<Vec<FoundSession>, ReaderError> {
     let mut found = of_pid_in_directories(pid);
     let seen = in_process(pid);
     found.add_mapped(pid, seen.iter().flatten());
@@ -129,14 +129,14 @@ pub fn by_pid(pid: u32) -> Result<Vec<Found>, ReaderError> {
 /// A ring file whose session names a pid.
 #[derive(Debug)]
 struct FileOfPid {
-    place: Found,
+    place: FoundSession,
     file: FileId,
     process: Option<ProcessId>,
     started_ns: u64,
 }
 
 impl FileOfPid {
-    fn new(place: Found, session: &Session) -> Self {
+    fn new(place: FoundSession, session: &Session) -> Self {
         let header = session.header();
         Self {
             place,
@@ -158,7 +158,7 @@ impl FilesOfPid {
     /// Adds the sessions of the process with the number `pid` here among the files that it maps. A
     /// process may also map the files of others, to read them, and a file can claim to be any
     /// process's.
-    fn add_mapped<'a>(&mut self, pid: u32, places: impl Iterator<Item = &'a Found>) {
+    fn add_mapped<'a>(&mut self, pid: u32, places: impl Iterator<Item = &'a FoundSession>) {
         let mut unopened = Vec::new();
         for place in places {
             let Ok(session) = Session::open_found(place, Access::Observe) else {
@@ -185,7 +185,7 @@ impl FilesOfPid {
 
     /// Those of one process: next to a live session, a dead one belonged to an earlier process of
     /// the same number.
-    fn of_one_process(self) -> Vec<Found> {
+    fn of_one_process(self) -> Vec<FoundSession> {
         let mut files = self.live;
         if files.is_empty() {
             files = self.dead;
@@ -222,9 +222,9 @@ fn of_pid_in_directories(pid: u32) -> FilesOfPid {
 ///
 /// # Errors
 /// `/proc/PID/maps` cannot be read.
-pub fn in_process(pid: u32) -> io::Result<Vec<Found>> {
+pub fn in_process(pid: u32) -> io::Result<Vec<FoundSession>> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundSession> = Vec::new();
     for mapped in maps.lines().filter_map(mapped_ring) {
         let place = place_of(pid, &mapped);
         if let Some(place) = place.filter(|p| !found.contains(p)) {
@@ -254,11 +254,11 @@ fn mapped_ring(line: &str) -> Option<MappedFile> {
 }
 
 /// Where a mapped ring file can be opened: its name, else a descriptor of it, else the mapping.
-fn place_of(pid: u32, mapped: &MappedFile) -> Option<Found> {
+fn place_of(pid: u32, mapped: &MappedFile) -> Option<FoundSession> {
     let named = PathBuf::from(format!("/proc/{pid}/root{}", mapped.path));
     let is_it = |path: &Path| fs::metadata(path).is_ok_and(|m| m.ino() == mapped.inode);
     if is_it(&named) {
-        return Some(Found::at(&named));
+        return Some(FoundSession::at(&named));
     }
     let through = PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.range));
     let mut descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
@@ -266,13 +266,13 @@ fn place_of(pid: u32, mapped: &MappedFile) -> Option<Found> {
         .find(|fd| is_it(&fd.path()))
         .map(|fd| fd.path())
         .or_else(|| is_it(&through).then_some(through))?;
-    Some(Found::descriptor(path))
+    Some(FoundSession::descriptor(path))
 }
 
 /// The ring files in the `/dev/shm` of other mount namespaces, each looked into through one of its
 /// processes. Only root may.
 #[must_use]
-pub fn in_other_mounts() -> Vec<Found> {
+pub fn in_other_mounts() -> Vec<FoundSession> {
     let mut mounts = std::collections::HashSet::new();
     mounts.extend(mount_namespace("self"));
     let mut found = Vec::new();

@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 8;
 
 /// Sessions that were removed before they could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Gone {
+pub struct Removals {
     /// Number of such sessions.
     pub sessions: u64,
     /// Events in them, including those that they counted as lost.
@@ -34,7 +34,7 @@ pub struct Gone {
     pub starts_refused: u64,
 }
 
-impl Gone {
+impl Removals {
     /// What was added to a record of removals between two readings.
     fn between(before: &Record, now: &Record) -> Self {
         let refused = now.counts.refused.saturating_sub(before.counts.refused);
@@ -80,7 +80,7 @@ struct LeasedDirectory {
 pub(crate) struct Leases {
     directories: Vec<LeasedDirectory>,
     /// What was counted in directories that no longer exist.
-    past: Gone,
+    past: Removals,
     counted_at: Option<Instant>,
     notices: Vec<String>,
 }
@@ -102,7 +102,9 @@ impl Leases {
             .partition(|place| ids.contains(&Some(place.id)));
         self.directories = stay;
         for place in gone {
-            self.past = self.past.and(Gone::between(&place.before, &place.reported));
+            self.past = self
+                .past
+                .and(Removals::between(&place.before, &place.reported));
         }
         for (dir, id) in directories.iter().zip(ids) {
             let Some(id) = id.filter(|id| !self.directories.iter().any(|p| p.id == *id)) else {
@@ -148,7 +150,7 @@ impl Leases {
         self.counted_at = Some(Instant::now());
         for place in &mut self.directories {
             let now = Record::of(&place.path);
-            let news = Gone::between(&place.reported, &now);
+            let news = Removals::between(&place.reported, &now);
             if !news.is_nothing() {
                 let named: Vec<_> = now.since(place.reported.sessions()).collect();
                 self.notices.push(text(&place.path, &news, &named));
@@ -158,12 +160,12 @@ impl Leases {
     }
 
     /// What was removed since the leases were taken, as of the last [`Leases::count`].
-    pub(crate) fn gone(&self) -> Gone {
-        let of_place = |place: &LeasedDirectory| Gone::between(&place.before, &place.reported);
+    pub(crate) fn removals(&self) -> Removals {
+        let of_place = |place: &LeasedDirectory| Removals::between(&place.before, &place.reported);
         self.directories
             .iter()
             .map(of_place)
-            .fold(self.past, Gone::and)
+            .fold(self.past, Removals::and)
     }
 
     pub(crate) fn take_notices(&mut self) -> Vec<String> {
@@ -193,11 +195,11 @@ fn id_of(dir: &Path) -> Option<FileId> {
 }
 
 /// One line that reports what was removed in a directory.
-fn text(dir: &Path, gone: &Gone, named: &[&Removed]) -> String {
+fn text(dir: &Path, removals: &Removals, named: &[&Removed]) -> String {
     let mut parts = Vec::new();
-    if gone.sessions > 0 {
-        let least = if gone.at_least { "at least " } else { "" };
-        let (sessions, events) = (gone.sessions, gone.events);
+    if removals.sessions > 0 {
+        let least = if removals.at_least { "at least " } else { "" };
+        let (sessions, events) = (removals.sessions, removals.events);
         let mut text = format!(
             "sessions removed before they were read: {sessions}, events in them: {least}{events}"
         );
@@ -216,8 +218,8 @@ fn text(dir: &Path, gone: &Gone, named: &[&Removed]) -> String {
         }
         parts.push(text);
     }
-    if gone.starts_refused > 0 {
-        let starts = gone.starts_refused;
+    if removals.starts_refused > 0 {
+        let starts = removals.starts_refused;
         parts.push(format!("programs not traced for want of room: {starts}"));
     }
     format!("{}: {}", dir.display(), parts.join("; "))
@@ -225,34 +227,34 @@ fn text(dir: &Path, gone: &Gone, named: &[&Removed]) -> String {
 
 /// What was ever removed in one session directory before it was read.
 #[derive(Debug, Clone)]
-pub struct DirectoryGone {
+pub struct DirectoryRemovals {
     /// The directory.
     pub directory: PathBuf,
     /// How much was removed.
-    pub gone: Gone,
+    pub removals: Removals,
     /// When the last removal was, in ns since 1970.
     pub changed_ns: u64,
     /// The sessions that were removed last, oldest first.
     pub last: Vec<Removed>,
 }
 
-impl DirectoryGone {
+impl DirectoryRemovals {
     pub(crate) fn of(directory: PathBuf) -> Option<Self> {
         session_dir::check(&directory).ok()?;
         let now = Record::of(&directory);
-        let gone = Gone::between(&Record::of_nothing(), &now);
+        let removals = Removals::between(&Record::of_nothing(), &now);
         let last = now.since(0).copied().collect();
-        (!gone.is_nothing()).then_some(Self {
+        (!removals.is_nothing()).then_some(Self {
             directory,
-            gone,
+            removals,
             changed_ns: now.counts.changed_ns,
             last,
         })
     }
 }
 
-impl std::fmt::Display for DirectoryGone {
+impl std::fmt::Display for DirectoryRemovals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&text(&self.directory, &self.gone, &[]))
+        f.write_str(&text(&self.directory, &self.removals, &[]))
     }
 }

@@ -17,7 +17,7 @@ pub(crate) mod directories;
 pub(crate) mod directory_changes;
 pub(crate) mod file_id;
 pub mod find;
-pub(crate) mod found;
+pub(crate) mod found_session;
 pub mod info;
 pub(crate) mod leases;
 pub(crate) mod lifetime;

@@ -12,8 +12,8 @@ use crate::sessions::directories::directories;
 use crate::sessions::directory_changes::DirectoryChanges;
 use crate::sessions::file_id::FileId;
 use crate::sessions::find;
-use crate::sessions::found::Found;
-use crate::sessions::leases::{self, Gone, Leases};
+use crate::sessions::found_session::FoundSession;
+use crate::sessions::leases::{self, Leases, Removals};
 use crate::sessions::session::{Access, Session};
 
 /// How often a session is tried again that another recorder holds, or that could not be opened
@@ -63,15 +63,15 @@ pub(crate) struct Finder {
     selection: Selection,
     /// Ring files that need no further look: taken, refused or not selected; with the process of
     /// those that were not selected.
-    seen: HashMap<Found, Option<ProcessId>>,
+    seen: HashMap<FoundSession, Option<ProcessId>>,
     /// Sessions that were taken: one file may be found by several paths.
     taken: HashMap<SessionFile, PathBuf>,
     group: Group,
     changes: DirectoryChanges,
     /// Sessions that could not be opened yet and will be tried again.
-    postponed: HashMap<Found, Postponed>,
+    postponed: HashMap<FoundSession, Postponed>,
     /// Selected sessions that another recorder held when they were met, and holds still.
-    refused: HashSet<Found>,
+    refused: HashSet<FoundSession>,
     /// Directories could not be read because descriptors or memory were short, and the caller has
     /// the error.
     is_short: bool,
@@ -102,7 +102,7 @@ impl Group {
     }
 
     /// The ring files that the processes map. One that is gone is forgotten.
-    fn mapped(&mut self) -> Vec<Found> {
+    fn mapped(&mut self) -> Vec<FoundSession> {
         let mut found = Vec::new();
         self.pids.retain(|pid| match find::in_process(*pid) {
             Ok(mapped) => {
@@ -158,7 +158,7 @@ impl Finder {
     pub(crate) fn first(&mut self) -> Result<Vec<Session>, ReaderError> {
         let places = match &self.selection {
             Selection::Pid(pid) => find::by_pid(*pid)?,
-            Selection::Path(path) => vec![Found::at(path)],
+            Selection::Path(path) => vec![FoundSession::at(path)],
             Selection::Tag(_) => return Ok(Vec::new()),
             Selection::All => {
                 if let Some(leases) = &mut self.leases {
@@ -196,7 +196,7 @@ impl Finder {
             leases.update(&directories());
         }
         let listing = find::look();
-        let mut places: HashSet<Found> = listing.files.into_iter().collect();
+        let mut places: HashSet<FoundSession> = listing.files.into_iter().collect();
         if maps_are_due {
             places.extend(self.group.mapped());
         }
@@ -233,12 +233,15 @@ impl Finder {
     }
 
     /// Sessions that were removed before they could be read, since the start of a selection of all.
-    pub(crate) fn gone(&self) -> Gone {
-        self.leases.as_ref().map(Leases::gone).unwrap_or_default()
+    pub(crate) fn removals(&self) -> Removals {
+        self.leases
+            .as_ref()
+            .map(Leases::removals)
+            .unwrap_or_default()
     }
 
-    /// Brings [`Finder::gone`] up to date.
-    pub(crate) fn count_gone(&mut self) {
+    /// Brings [`Finder::removals`] up to date.
+    pub(crate) fn count_removals(&mut self) {
         self.leases.iter_mut().for_each(Leases::count);
     }
 
@@ -278,7 +281,7 @@ impl Finder {
         self.group.mapped_at = None;
     }
 
-    fn look_at(&mut self, place: Found, new: &mut NewSessions) {
+    fn look_at(&mut self, place: FoundSession, new: &mut NewSessions) {
         let mut passed_over = None;
         match self.open_wanted(&place) {
             Ok(Opened::Wanted(session)) => {
@@ -332,7 +335,7 @@ impl Finder {
 
     /// Opens a session if it is selected. It is observed first, so that only a selected one is
     /// locked.
-    fn open_wanted(&self, place: &Found) -> Result<Opened, ReaderError> {
+    fn open_wanted(&self, place: &FoundSession) -> Result<Opened, ReaderError> {
         let wanted = |session| Opened::Wanted(Box::new(session));
         if self.selection == Selection::All {
             return Session::open_found(place, Access::Consume).map(wanted);

@@ -18,13 +18,13 @@ use ringmark_format::session::{Clock, Mode, SessionHeader, phase};
 use ringmark_ring::identity::{self, Liveness};
 use ringmark_ring::process_end::MemoryKills;
 use ringmark_ring::session_dir::OpenFor;
-use ringmark_ring::{RingFile, RingFileError, clock, lock};
+use ringmark_ring::{RingFile, RingFileError, clock, file_lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::{ReaderError, io_at};
 use crate::sessions::file_id::{FileId, same_file};
-use crate::sessions::found::Found;
+use crate::sessions::found_session::FoundSession;
 use crate::sessions::pids::{self, holder_of};
 
 /// What a session is opened for.
@@ -71,14 +71,14 @@ impl Session {
     /// The file is not there, is another user's, is no ring file, is still being set up, or is
     /// consumed by another recorder.
     pub fn open(path: &Path, access: Access) -> Result<Self, ReaderError> {
-        Self::open_found(&Found::at(path), access)
+        Self::open_found(&FoundSession::at(path), access)
     }
 
     /// Opens a session that [`crate::sessions::find`] found.
     ///
     /// # Errors
     /// As [`Session::open`].
-    pub fn open_found(found: &Found, access: Access) -> Result<Self, ReaderError> {
+    pub fn open_found(found: &FoundSession, access: Access) -> Result<Self, ReaderError> {
         let file = found.open(match access {
             Access::Observe => OpenFor::Reading,
             Access::Consume | Access::Control => OpenFor::Writing,
@@ -119,12 +119,12 @@ impl Session {
         }
         let (file, at) = (self.ring.file(), self.header().consumed_offset);
         if !self.consumes() {
-            return match lock::hold_shared(file, at) {
-                Err(error) if lock::is_taken(&error) => Err(self.busy(None)),
+            return match file_lock::hold_shared(file, at) {
+                Err(error) if file_lock::is_taken(&error) => Err(self.busy(None)),
                 _ => Ok(()),
             };
         }
-        let hold = || lock::hold_exclusive(file, at);
+        let hold = || file_lock::hold_exclusive(file, at);
         let Err(_) = hold() else { return Ok(()) };
         let holder = holder_of(file);
         // The holder was gone before it could be named: for example a process that the last

@@ -26,7 +26,7 @@ use super::streamed_session::{Stage, StreamedSession};
 use crate::error::ReaderError;
 use crate::pages::batch::Batch;
 use crate::recording::dump::Codec;
-use crate::sessions::leases::Gone;
+use crate::sessions::leases::Removals;
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::Session;
@@ -88,10 +88,10 @@ pub struct StreamFigures {
     pub sessions_done: usize,
     /// Sessions that could not be opened because descriptors or memory were short.
     pub sessions_left_out: usize,
-    /// Events that the programs lost since their sessions started, and those of `gone`.
+    /// Events that the programs lost since their sessions started, and those of `removals`.
     pub lost: u64,
     /// Sessions that were removed before they could be read.
-    pub gone: Gone,
+    pub removals: Removals,
     /// Pages that were overwritten before they could be sent.
     pub pages_skipped: u64,
 }
@@ -178,7 +178,7 @@ impl Streamer {
             self.wait();
         }
         let finished = self.finish();
-        self.finder.count_gone();
+        self.finder.count_removals();
         self.notices.extend(self.finder.notices());
         finished
     }
@@ -189,7 +189,7 @@ impl Streamer {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let drains = || self.sessions.iter().filter_map(StreamedSession::drain);
         let (sent, durable) = (self.link.sent(), self.link.durable());
-        let gone = self.finder.gone();
+        let removals = self.finder.removals();
         let lags = self.sessions.iter().map(|session| self.lag(session));
         StreamFigures {
             connected: self.link.connection.is_some(),
@@ -201,8 +201,8 @@ impl Streamer {
             sessions_left_out: self.finder.left_out(),
             lost: sum(&mut drains()
                 .map(|d| d.lost())
-                .chain([self.done.lost, gone.events])),
-            gone,
+                .chain([self.done.lost, removals.events])),
+            removals,
             pages_skipped: sum(&mut drains().map(|d| d.pages_skipped()))
                 .saturating_add(self.done.pages_skipped),
             ..self.done.clone()

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::system::lock;
+use crate::system::file_lock;
 
 /// Byte of the directory that is locked.
 const BYTE: u64 = 0;
@@ -30,14 +30,14 @@ impl AllLease {
     /// The error of `open` or `fcntl`; a link in place of the directory is one.
     pub fn take(dir: &Path) -> io::Result<Self> {
         let file = open(dir)?;
-        lock::hold_shared(&file, BYTE)?;
+        file_lock::hold_shared(&file, BYTE)?;
         Ok(Self(file))
     }
 
     /// Whether other processes hold it, too: each session is consumed by one of them only.
     #[must_use]
     pub fn is_shared(&self) -> bool {
-        lock::is_held_by_other_file(&self.0, BYTE)
+        file_lock::is_held_by_other_file(&self.0, BYTE)
     }
 }
 
@@ -45,7 +45,7 @@ impl AllLease {
 /// cannot be opened.
 #[must_use]
 pub fn is_held(dir: &Path) -> bool {
-    open(dir).is_ok_and(|file| lock::holder(&file, BYTE).is_some())
+    open(dir).is_ok_and(|file| file_lock::holder(&file, BYTE).is_some())
 }
 
 fn open(dir: &Path) -> io::Result<File> {

@@ -31,7 +31,7 @@ use crate::system::remains::Remains;
 use crate::system::removals::{NoRemover, Remover};
 use crate::system::ring_file::Geometry;
 use crate::system::session_dir::{self, OpenFor, RING_FILE_ENDING};
-use crate::system::{all_lease, clock, lock};
+use crate::system::{all_lease, clock, file_lock};
 
 /// Bytes that the dead sessions of one user may keep in a session directory when no consumer comes
 /// for them: 64 MiB. A quarter of the file system, where that is less.
@@ -164,7 +164,7 @@ fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
         return false;
     };
     // Held until it is gone: no consumer begins to read it in between.
-    if lock::hold_exclusive(&file, geometry.header.consumed_offset).is_err() {
+    if file_lock::hold_exclusive(&file, geometry.header.consumed_offset).is_err() {
         return false;
     }
     let remains = Remains::of(&file, &geometry);

@@ -107,12 +107,12 @@ pub fn liveness(header: &SessionHeader, file: &File) -> Liveness {
         return alive_if(lock_is_held(file));
     }
     if header.pid_namespace != own_pid_namespace() {
-        let holds = crate::system::lock::holder(file, LIFE_BYTE)
+        let holds = crate::system::file_lock::holder(file, LIFE_BYTE)
             .is_some_and(|pid| pid == 0 || has_pid_there(&pid.to_string(), header));
         return alive_if(holds || is_mapped_elsewhere(header, file));
     }
-    let holds =
-        crate::system::lock::holder(file, LIFE_BYTE).is_some_and(|pid| pid as u32 == header.pid);
+    let holds = crate::system::file_lock::holder(file, LIFE_BYTE)
+        .is_some_and(|pid| pid as u32 == header.pid);
     if header.start_time == 0 {
         return alive_if(holds);
     }
@@ -228,20 +228,20 @@ const LIFE_BYTE: u64 = 0;
 /// given back by the kernel at death and at `exec`. `false`: the file system has no locks, and
 /// observers go by the map alone.
 pub fn hold_lock(file: &File) -> bool {
-    crate::system::lock::hold_record(file, LIFE_BYTE).is_ok()
+    crate::system::file_lock::hold_record(file, LIFE_BYTE).is_ok()
 }
 
 /// The other process that holds the record lock, by its pid in this pid namespace; `None` also
 /// where it is out of sight.
 #[must_use]
 pub fn lock_holder(file: &File) -> Option<i32> {
-    crate::system::lock::holder(file, LIFE_BYTE).filter(|pid| *pid > 0)
+    crate::system::file_lock::holder(file, LIFE_BYTE).filter(|pid| *pid > 0)
 }
 
 /// Whether another process holds the record lock, in sight or not.
 #[must_use]
 pub fn lock_is_held(file: &File) -> bool {
-    crate::system::lock::holder(file, LIFE_BYTE).is_some()
+    crate::system::file_lock::holder(file, LIFE_BYTE).is_some()
 }
 
 /// The 16 bytes of a uuid in text; zero for what is not one.

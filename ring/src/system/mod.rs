@@ -47,9 +47,9 @@
 pub mod all_lease;
 pub mod clean;
 pub mod clock;
+pub mod file_lock;
 pub mod guard;
 pub mod identity;
-pub mod lock;
 pub mod mapping;
 pub mod own_maps;
 pub mod process_end;

@@ -28,7 +28,7 @@ use ringmark_format::removals::{
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::system::session_dir::OpenFor;
-use crate::system::{clock, lock, session_dir};
+use crate::system::{clock, file_lock, session_dir};
 
 /// Name of the file in a session directory.
 pub const FILE_NAME: &str = "removals";
@@ -244,7 +244,7 @@ impl Remover {
                 Err(error) if is_no_space(&error) => return Ok(remover(None)),
                 Err(error) => return Err(unusable(error)),
             };
-            lock::hold_exclusive(&file, LOCK_BYTE).map_err(|_| NoRemover::Busy)?;
+            file_lock::hold_exclusive(&file, LOCK_BYTE).map_err(|_| NoRemover::Busy)?;
             match state(&file).map_err(unusable)? {
                 State::Fine => return Ok(remover(Some(file))),
                 State::Later(version) => {
@@ -277,7 +277,7 @@ impl Remover {
         if self.file.is_none() {
             self.file = open(&self.dir)
                 .ok()
-                .filter(|file| lock::hold_exclusive(file, LOCK_BYTE).is_ok());
+                .filter(|file| file_lock::hold_exclusive(file, LOCK_BYTE).is_ok());
         }
         let Some(file) = &self.file else { return };
         let is_new = file.metadata().is_ok_and(|about| about.len() == 0);

@@ -248,7 +248,7 @@ impl Copied {
 
 /// A record of a copied page.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Found<'c> {
+pub enum FoundRecord<'c> {
     /// Reserved, and neither committed nor cancelled.
     Open,
     Cancelled,
@@ -279,16 +279,16 @@ impl Records<'_> {
 }
 
 impl<'c> Iterator for Records<'c> {
-    type Item = Found<'c>;
+    type Item = FoundRecord<'c>;
 
-    fn next(&mut self) -> Option<Found<'c>> {
+    fn next(&mut self) -> Option<FoundRecord<'c>> {
         let words = &self.page.words[..self.page.kept.words];
         let mut base = self.page.tick_base();
         loop {
             let (found, length) = match record::unpack(*words.get(self.at)?) {
                 Header::Pad => return None,
-                Header::Busy(length) => (Found::Open, length),
-                Header::Cancelled(length) => (Found::Cancelled, length),
+                Header::Busy(length) => (FoundRecord::Open, length),
+                Header::Cancelled(length) => (FoundRecord::Cancelled, length),
                 Header::Record { type_id, .. } if type_id.0 == record::TIME_EXTEND => {
                     base = words[self.at + 1];
                     self.at += 2;
@@ -304,7 +304,7 @@ impl<'c> Iterator for Records<'c> {
                         tick: base + u64::from(ticks),
                         payload: &words[self.at + 1..][..payload as usize],
                     };
-                    (Found::Committed(event), 1 + payload)
+                    (FoundRecord::Committed(event), 1 + payload)
                 }
                 other => panic!("{other:?} at word {}", self.at),
             };

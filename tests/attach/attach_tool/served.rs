@@ -18,15 +18,15 @@ const THREADS: usize = 5;
 
 /// Calls by function and the number of their request, and what is said to be lost.
 #[derive(Debug, Default)]
-struct Found {
+struct TracedCalls {
     calls: BTreeMap<String, BTreeMap<u32, u32>>,
     lost: u64,
     others: BTreeSet<String>,
 }
 
-fn found_in(dump: &std::path::Path) -> Found {
+fn found_in(dump: &std::path::Path) -> TracedCalls {
     let dump = decode(&[dump.to_owned()]);
-    let mut found = Found::default();
+    let mut found = TracedCalls::default();
     for item in dump.events() {
         match item {
             Output::Lost(lost) => found.lost += lost.loss.count,
@@ -49,7 +49,7 @@ fn found_in(dump: &std::path::Path) -> Found {
     found
 }
 
-impl Found {
+impl TracedCalls {
     /// How many calls of the requests between start and stop are not there. `mix_round` is called
     /// with a number of its own.
     fn missing(&self, within: &[Answered]) -> u64 {
@@ -150,7 +150,7 @@ struct Times {
 }
 
 /// Requests between start and stop were recorded, each once, but for counted losses.
-fn expect_calls_of(all: &[Answered], found: &Found, times: &Times) {
+fn expect_calls_of(all: &[Answered], found: &TracedCalls, times: &Times) {
     let Times {
         begun,
         attached,

@@ -147,7 +147,7 @@ pub const FLOORS: &[House<'_>] = &[
         "collector/src/",
         &[
             "clock",
-            "lock",
+            "mutex",
             "host_name",
             "hosts",
             "figures",
@@ -163,7 +163,7 @@ pub const FLOORS: &[House<'_>] = &[
             "listen",
             "peer",
             "server",
-            "trial",
+            "socketless_collector",
         ],
     ),
     (

@@ -18,7 +18,7 @@ type Module = Vec<String>;
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 /// A file by its number, and whether the whole module is meant.
-type Found = (usize, bool);
+type Resolved = (usize, bool);
 
 /// How many re-exports a name is followed through.
 const HOPS_MAX: usize = 8;
@@ -143,7 +143,13 @@ impl Crate {
 
     /// The file that defines what `path` names in module `base` of `file`, and whether it names
     /// the module as a whole. `None` for paths that lead out of the crate.
-    fn resolve(&self, file: &File, base: &Module, path: &[String], hops: usize) -> Option<Found> {
+    fn resolve(
+        &self,
+        file: &File,
+        base: &Module,
+        path: &[String],
+        hops: usize,
+    ) -> Option<Resolved> {
         let mut here = base.clone();
         let mut rest = path;
         while let Some((first, behind)) = rest.split_first() {
@@ -163,7 +169,7 @@ impl Crate {
         self.descend(here, rest, hops)
     }
 
-    fn descend(&self, mut here: Module, rest: &[String], hops: usize) -> Option<Found> {
+    fn descend(&self, mut here: Module, rest: &[String], hops: usize) -> Option<Resolved> {
         for (done, name) in rest.iter().enumerate() {
             let child = joined(&here, name);
             if self.by_module.contains_key(&child) {
@@ -184,7 +190,7 @@ impl Crate {
     }
 
     /// The file that `rest` leads to through a `use` of file `at`, if it has one of that name.
-    fn exported(&self, at: usize, here: &Module, rest: &[String], hops: usize) -> Option<Found> {
+    fn exported(&self, at: usize, here: &Module, rest: &[String], hops: usize) -> Option<Resolved> {
         if hops == HOPS_MAX {
             return None;
         }

@@ -32,7 +32,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "ring/src/system/clock.rs",
     "ring/src/protocol/single_instruction.rs",
     "ring/src/system/guard.rs",
-    "ring/src/system/lock.rs",
+    "ring/src/system/file_lock.rs",
     "ring/src/system/mapping.rs",
     "ring/src/protocol/control_lock.rs",
     "ring/src/protocol/published_static.rs",

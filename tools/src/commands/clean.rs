@@ -38,8 +38,8 @@ impl Args {
             counted(removed.len() as u64, "dead session"),
             size(bytes)
         )?;
-        for gone in clean::gone() {
-            writeln!(out, "{}", printable(&gone.to_string()))?;
+        for directory in clean::removals() {
+            writeln!(out, "{}", printable(&directory.to_string()))?;
         }
         out.finish()?;
         refused

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, Sync};
+use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
 use ringmark_collector::{Collector, CollectorOptions};
 use ringmark_reader::stream::Address;
 
@@ -124,8 +124,8 @@ impl Args {
             store: StoreOptions {
                 root: self.store,
                 sync: match self.sync {
-                    When::Disk => Sync::Disk,
-                    When::Cache => Sync::Cache,
+                    When::Disk => SyncMode::Disk,
+                    When::Cache => SyncMode::Cache,
                 },
                 segment_bytes: self.segment_size,
                 segment_age: self.segment_age,

@@ -8,7 +8,7 @@ use ringmark_format::attribute::tag;
 use ringmark_format::counters::Cause;
 use ringmark_format::session::ProcessId;
 use ringmark_reader::{
-    Access, DirectoryGone, ReaderError, Session, SessionInfo, clean, find, notes,
+    Access, DirectoryRemovals, ReaderError, Session, SessionInfo, clean, find, notes,
 };
 use serde_json::json;
 
@@ -36,18 +36,19 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let (sessions, errors) = sessions();
         let notes = notes::off_notes();
-        let gone = clean::gone();
+        let removals = clean::removals();
         let mut out = Sink::direct();
         if self.json.is_on() {
             let objects = sessions.iter().map(as_json);
             let objects = objects.chain(notes.iter().map(off_as_json));
-            for object in objects.chain(gone.iter().map(gone_as_json)) {
+            for object in objects.chain(removals.iter().map(removals_as_json)) {
                 writeln!(out, "{}", self.json.form(object))?;
             }
         } else {
             write_table(&mut out, &sessions, &notes, self.verbose)?;
-            gone.iter()
-                .try_for_each(|gone| writeln!(out, "{}", printable(&gone.to_string())))?;
+            removals
+                .iter()
+                .try_for_each(|directory| writeln!(out, "{}", printable(&directory.to_string())))?;
         }
         out.finish()?;
         let refused = find::refused();
@@ -251,7 +252,7 @@ fn off_as_json(off: &notes::OffNote) -> serde_json::Value {
 }
 
 /// What was removed in a directory before it was read.
-fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
+fn removals_as_json(directory: &DirectoryRemovals) -> serde_json::Value {
     let last = directory.last.iter().map(|removed| {
         json!({
             "session": Uuid(removed.session).to_string(),
@@ -264,10 +265,10 @@ fn gone_as_json(directory: &DirectoryGone) -> serde_json::Value {
     let fields = json!({
         "state": "removed",
         "directory": directory.directory.display().to_string(),
-        "sessions": directory.gone.sessions,
-        "events": directory.gone.events,
-        "at_least": directory.gone.at_least,
-        "starts_refused": directory.gone.starts_refused,
+        "sessions": directory.removals.sessions,
+        "events": directory.removals.events,
+        "at_least": directory.removals.at_least,
+        "starts_refused": directory.removals.starts_refused,
         "changed_ts_ns": json::ts_ns(Some(directory.changed_ns)),
         "last": last.collect::<Vec<_>>(),
     });

@@ -104,7 +104,7 @@ impl Args {
             note(&text);
         }
         Ok(Exit::lost_if(
-            figures.lost > 0 || figures.sessions_left_out > 0 || !figures.gone.is_nothing(),
+            figures.lost > 0 || figures.sessions_left_out > 0 || !figures.removals.is_nothing(),
         ))
     }
 

@@ -23,9 +23,9 @@ pub(crate) fn watch(directory: &Path, codec: Codec, ends: Ends) -> anyhow::Resul
     let mut failed = false;
     let mut watch = DeathWatch::new(directory, codec);
     watch.set_ends(ends);
-    watch.run(&signals.stop, |event| {
-        failed |= matches!(event, on_death::Event::Failed(_));
-        if let Some(text) = event_text(&event) {
+    watch.run(&signals.stop, |report| {
+        failed |= matches!(report, on_death::WatchReport::Failed(_));
+        if let Some(text) = report_text(&report) {
             note(&printable(&text));
         }
     });
@@ -51,10 +51,10 @@ fn make_directory(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn event_text(event: &on_death::Event) -> Option<String> {
-    match event {
-        on_death::Event::Holding(path) => Some(format!("holding {}", path.display())),
-        on_death::Event::Dumped {
+fn report_text(report: &on_death::WatchReport) -> Option<String> {
+    match report {
+        on_death::WatchReport::Holding(path) => Some(format!("holding {}", path.display())),
+        on_death::WatchReport::Dumped {
             dump,
             pid,
             pages,
@@ -65,7 +65,7 @@ fn event_text(event: &on_death::Event) -> Option<String> {
             dump.display(),
             count(*pages)
         )),
-        on_death::Event::Closed(_) => None,
-        on_death::Event::Failed(error) => Some(error.to_string()),
+        on_death::WatchReport::Closed(_) => None,
+        on_death::WatchReport::Failed(error) => Some(error.to_string()),
     }
 }

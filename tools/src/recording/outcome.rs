@@ -54,7 +54,7 @@ impl Outcome {
                 || is_cut
                 || left_out > 0
                 || progress.sessions_refused > 0
-                || !progress.gone.is_nothing(),
+                || !progress.removals.is_nothing(),
             progress,
             trouble,
             not_recorded: false,

@@ -122,7 +122,7 @@ fn about(pid: u32, loaded: &Loaded) -> String {
 
 /// Whether a session of the process has tracers.
 fn answers(pid: u32) -> bool {
-    let knows = |place: &find::Found| -> Result<bool, ReaderError> {
+    let knows = |place: &find::FoundSession| -> Result<bool, ReaderError> {
         let session = Session::open_found(place, Access::Control)?;
         knows_tracers(&session, START_WITHIN)
     };

@@ -81,7 +81,7 @@ impl TracerSession {
         trouble.map_or(Ok(None), |error| Err(error.into()))
     }
 
-    fn at(pid: u32, place: &find::Found) -> Result<Option<Self>, ReaderError> {
+    fn at(pid: u32, place: &find::FoundSession) -> Result<Option<Self>, ReaderError> {
         let session = Session::open_found(place, Access::Control)?;
         let knows = knows_tracers(&session, ANSWER_WITHIN)?;
         Ok(knows.then_some(Self { pid, session }))

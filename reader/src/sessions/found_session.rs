@@ -14,7 +14,7 @@ use crate::error::{ReaderError, io_at};
 
 /// A place where a ring file can be opened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Found {
+pub struct FoundSession {
     /// Path of the file, or of a descriptor in `/proc`.
     pub path: PathBuf,
     /// The path is a link in `/proc` that has to be followed; any other link is refused.
@@ -23,7 +23,7 @@ pub struct Found {
     owner: Option<u32>,
 }
 
-impl Found {
+impl FoundSession {
     /// The ring file at `path`. A link there will be refused.
     #[must_use]
     pub fn at(path: &Path) -> Self {

@@ -13,16 +13,16 @@ use crate::connection_context::ConnectionContext;
 use crate::figures::Figures;
 use crate::listen::AcceptedStream;
 use crate::peer::Peer;
-use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, Sync};
+use crate::store::{DirectoryOptions, Retention, Store, StoreOptions, SyncMode};
 
-/// Runs conversations, one after the other.
+/// Receives what streamers sent, one after the other.
 #[derive(Debug)]
-pub struct Trial {
+pub struct SocketlessCollector {
     runtime: Runtime,
 }
 
-impl Trial {
-    /// A runtime for conversations.
+impl SocketlessCollector {
+    /// A collector with a runtime of its own.
     ///
     /// # Errors
     /// The runtime does not start.
@@ -36,11 +36,11 @@ impl Trial {
     ///
     /// # Errors
     /// The store cannot be opened.
-    pub fn converse(&self, sent: Vec<u8>, root: &Path) -> io::Result<Option<String>> {
+    pub fn receive(&self, sent: Vec<u8>, root: &Path) -> io::Result<Option<String>> {
         let figures = Arc::new(Figures::default());
         let options = StoreOptions {
             root: root.to_owned(),
-            sync: Sync::Disk,
+            sync: SyncMode::Disk,
             segment_bytes: 64 << 10,
             segment_age: Duration::from_secs(3600),
             retention: Retention::default(),
