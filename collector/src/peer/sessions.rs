@@ -23,7 +23,13 @@ const SESSIONS_MAX: usize = 4096;
 pub(super) fn is_stored(kind: u16) -> bool {
     matches!(
         kind,
-        kind::SCHEMA | kind::PAGE | kind::COUNTERS | kind::HOST_CLOCK | kind::INDEX
+        kind::SCHEMA
+            | kind::PAGE
+            | kind::COUNTERS
+            | kind::HOST_CLOCK
+            | kind::INDEX
+            | kind::ENDING
+            | kind::OPEN_SPANS
     )
 }
 

@@ -228,7 +228,7 @@ impl StoredSession {
         match header.kind {
             kind::SCHEMA => self.add_schema(header.page_number, content, block),
             kind::PAGE => self.add_page(header, content, block),
-            kind::COUNTERS => self.append(block).map(|()| true),
+            kind::COUNTERS | kind::ENDING | kind::OPEN_SPANS => self.append(block).map(|()| true),
             // Clocks are measured here, indexes made here; a streamer's own are not stored.
             _ => Ok(false),
         }

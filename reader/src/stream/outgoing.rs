@@ -62,6 +62,11 @@ impl Outgoing<'_> {
         Ok(())
     }
 
+    /// Sends OPEN_SPANS and ENDING blocks, one by one: each waits for credit of its own.
+    pub(super) fn send_last_words(&mut self, blocks: &[u8]) -> io::Result<()> {
+        Blocks::new(blocks).try_for_each(|block| self.connection.send(block.bytes))
+    }
+
     /// Sends COUNTERS.
     pub(super) fn send_counters(&mut self, uuid: Uuid, content: &[u8]) -> io::Result<()> {
         let mut block = Vec::new();

@@ -138,6 +138,7 @@ impl StreamedSession {
         if let Some(mapped) = &mut self.mapped {
             mapped.drain.rewind();
             (mapped.drained, mapped.rewound) = (false, false);
+            mapped.open_spans = None;
             mapped.counters = LastCounters::default();
             mapped.passed_at = None;
         }
@@ -242,13 +243,17 @@ impl StreamedSession {
         Ok(passed)
     }
 
-    /// Sends open pages, then the last counters.
+    /// Sends open pages, then what else stands at the end of a session, the last counters at last.
     fn end(&mut self, out: &mut Outgoing<'_>) -> Result<Passed, PassError> {
+        if let Some(mapped) = &mut self.mapped {
+            mapped.copy_open_spans();
+        }
         let passed = self.pass(SessionDrain::fill_open, out)?;
         if let Some(mapped) = self.mapped.as_mut().filter(|_| passed.done) {
             let ended = mapped.drain.session().ended();
             mapped.drained = ended && mapped.drain.is_drained();
             let finality = Finality::final_if(mapped.drained);
+            out.send_last_words(&mapped.take_last_words(ended))?;
             let content = mapped.drain.counters(finality, None)?;
             out.send_counters(self.uuid, &content)?;
             out.note_sent(self.uuid, Release::pages(mapped.drain.taken()));

@@ -4,8 +4,12 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ringmark_format::codec::write;
+
+use crate::pages::batch::fits;
 use crate::pages::counters::LastCounters;
 use crate::pages::drain::SessionDrain;
+use crate::pages::open_spans;
 use crate::sessions::lifetime::Lifetime;
 use crate::share::Share1024;
 
@@ -22,6 +26,8 @@ pub(super) struct MappedSession {
     pub(super) drain: SessionDrain,
     pub(super) lifetime: Lifetime,
     pub(super) counters: LastCounters,
+    /// OPEN_SPANS blocks, copied before its last pages are taken; `None`: not copied yet.
+    pub(super) open_spans: Option<Vec<u8>>,
     /// It was read to its end, and nothing of it is missing in what was sent.
     pub(super) drained: bool,
     /// The ring file, if its pages may be sent by reference.
@@ -42,6 +48,7 @@ impl MappedSession {
             drain,
             lifetime: Lifetime::new(),
             counters: LastCounters::default(),
+            open_spans: None,
             drained: false,
             by_reference: None,
             rewound: false,
@@ -56,5 +63,22 @@ impl MappedSession {
             .is_some_and(|at| at.elapsed() < PACKED_WITHIN)
             && self.drain.waiting_bytes() < PACKED_BYTES
             && self.drain.fullest() < CROWDED
+    }
+    /// Copies the stacks of open spans, once. A span that ends later is in the last pages, so it
+    /// must come before they are taken.
+    pub(super) fn copy_open_spans(&mut self) {
+        let session = self.drain.session();
+        self.open_spans
+            .get_or_insert_with(|| open_spans::blocks(session, session.ended()));
+    }
+
+    /// What stands after the last pages: OPEN_SPANS blocks, and how the session ended if it has.
+    pub(super) fn take_last_words(&mut self, ended: bool) -> Vec<u8> {
+        let mut blocks = self.open_spans.take().unwrap_or_default();
+        let session = self.drain.session();
+        if let Some(ending) = session.ending().filter(|_| ended) {
+            fits(write::ending(&mut blocks, session.uuid(), ending));
+        }
+        blocks
     }
 }
