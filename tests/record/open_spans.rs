@@ -13,13 +13,15 @@ use ringmark_tests::{Running, is_long, ringmark, run, wait_until};
 
 const IN_SPANS: &str = env!("CARGO_BIN_EXE_in_spans");
 
+/// What a command says, on standard output and then on standard error.
 fn tool(fixture: &Fixture, arguments: &[&str]) -> String {
     let mut command = ringmark();
     command
         .env("RINGMARK_DIR", fixture.sessions())
         .args(arguments);
     let done = run(&mut command, SOON).expect("the tool");
-    done.expect_code(0).stdout_text()
+    let done = done.expect_code(0);
+    done.stdout_text() + &done.stderr_text()
 }
 
 fn start(fixture: &Fixture, mode: &str, what: &str) -> Running {
@@ -34,48 +36,58 @@ fn start(fixture: &Fixture, mode: &str, what: &str) -> Running {
     program
 }
 
-/// What each line about an open span says, without how long it has been open.
-fn open_lines(text: &str) -> Vec<String> {
-    let lines = text.lines().filter(|line| line.starts_with("open: "));
-    let words = lines.map(|line| {
-        let (front, rest) = line.split_once("] ").expect("a thread");
-        let front = front.split('[').next().unwrap_or_default().to_owned();
-        let indent = rest.len() - rest.trim_start().len();
-        let mut words: Vec<_> = rest.split_whitespace().collect();
-        if words.first() != Some(&"+") {
-            words.drain(1..3);
+/// What is said about each thread: its name and its open spans, without how long they have been
+/// open.
+fn said(text: &str) -> Vec<Vec<String>> {
+    let mut threads: Vec<Vec<String>> = Vec::new();
+    for line in text.lines() {
+        assert!(
+            !line.starts_with("  ") || line.chars().count() <= 80,
+            "{line}"
+        );
+        match line.strip_prefix("  open ") {
+            Some(span) => {
+                let words: String = span.chars().skip(14).collect();
+                let last = threads.last_mut().expect("a thread before its spans");
+                last.push(words.trim_end().to_owned());
+            }
+            None if line.ends_with(']') && !line.contains(' ') => {
+                let name = line.split('[').next().unwrap_or_default();
+                threads.push(vec![name.to_owned()]);
+            }
+            None => {}
         }
-        format!("{front} {:indent$}{}", "", words.join(" "))
-    });
-    words.collect()
-}
-
-/// Deeper ones than 16 stand below each other.
-fn indent(depth: usize) -> usize {
-    2 * depth.min(16)
-}
-
-/// The lines that must be there: of three threads, one with more spans than there is room for.
-fn expected() -> Vec<String> {
-    let mut lines = vec![
-        "open: in_spans nightly job=\"import\"".to_owned(),
-        "open: worker-1 http.handle worker=1 path=\"/a/path/that/is/too/long/for/the\"…".to_owned(),
-        "open: worker-1   db.query rows=4".to_owned(),
-    ];
-    lines.extend((0..61).map(|n| format!("open: worker-1 {:1$}deep n={n}", "", indent(n + 2))));
-    lines.push(format!("open: worker-1 {:1$}+ 9 deeper", "", indent(63)));
-    lines.push("open: worker-2 request".to_owned());
-    lines
-}
-
-fn check(text: &str) {
-    let mut lines = open_lines(text);
-    for line in &mut lines {
-        // The id of a span that may change threads stands in no argument.
-        *line = line.replace(" id=…", "");
     }
-    lines.sort_by_key(|line| line.split_whitespace().nth(1).map(str::to_owned));
-    assert_eq!(lines, expected(), "{text}");
+    threads.retain(|thread| thread.len() > 1);
+    threads.sort();
+    threads
+}
+
+/// What commands must say about three threads, one with more spans than there is room for. `all`: as
+/// `cat` says it; others leave out those in the middle.
+fn expected(all: bool) -> Vec<Vec<String>> {
+    let mut deep: Vec<_> = (0..61)
+        .map(|n: usize| format!("{:1$}deep n={n}", "", 2 * (n + 2).min(8)))
+        .collect();
+    if !all {
+        deep.splice(2..55, ["        + 53 between".to_owned()]);
+    }
+    let long = "http.handle worker=1 path=\"/a/path/that/is/too/long/for/th…".to_owned();
+    let mut worker = vec!["worker-1".to_owned(), long, "  db.query rows=4".to_owned()];
+    worker.extend(deep);
+    worker.push(format!("{:16}+ 9 deeper", ""));
+    let rest = [
+        vec!["in_spans", "nightly job=\"import\""],
+        vec!["worker-2", "request id=7"],
+    ];
+    let rest = rest.map(|thread| thread.into_iter().map(str::to_owned).collect());
+    let mut threads: Vec<_> = rest.into_iter().chain([worker]).collect();
+    threads.sort();
+    threads
+}
+
+fn check(text: &str, all: bool) {
+    assert_eq!(said(text), expected(all), "{text}");
 }
 
 #[test]
@@ -84,20 +96,30 @@ fn living_recorded_and_dead() {
         let fixture = Fixture::new("open-spans");
         let mut program = start(&fixture, mode, "hold");
         let pid = program.id().to_string();
-        check(&tool(&fixture, &["cat", "-p", &pid]));
-        check(&tool(&fixture, &["stat", "-p", &pid, "--interval", "10ms"]));
+        check(&tool(&fixture, &["cat", "-p", &pid]), true);
+        check(
+            &tool(&fixture, &["stat", "-p", &pid, "--interval", "10ms"]),
+            false,
+        );
+        check(&tool(&fixture, &["list", "-v"]), false);
         let file = fixture.path("now.rmk").to_string_lossy().into_owned();
         if mode == "mode=overwrite" {
-            tool(&fixture, &["snapshot", "-p", &pid, "-o", &file]);
-            check(&tool(&fixture, &["cat", &file]));
+            check(
+                &tool(&fixture, &["snapshot", "-p", &pid, "-o", &file]),
+                false,
+            );
+            check(&tool(&fixture, &["cat", &file]), true);
         }
         let _ = program.child().kill();
         let _ = program.child().wait();
-        check(&tool(&fixture, &["cat", "-p", &pid]));
-        tool(&fixture, &["record", "-p", &pid, "-o", &file]);
-        check(&tool(&fixture, &["cat", &file]));
+        check(&tool(&fixture, &["cat", "-p", &pid]), true);
+        check(&tool(&fixture, &["list", "-v"]), false);
+        check(&tool(&fixture, &["record", "-p", &pid, "-o", &file]), false);
+        check(&tool(&fixture, &["cat", &file]), true);
+        check(&tool(&fixture, &["stat", &file]), false);
+        check(&tool(&fixture, &["verify", &file]), false);
         // A filter asks for events.
-        assert!(open_lines(&tool(&fixture, &["cat", &file, "--name", "accepted"])).is_empty());
+        assert!(said(&tool(&fixture, &["cat", &file, "--name", "accepted"])).is_empty());
     }
 }
 

@@ -54,14 +54,20 @@ impl TypePieces {
 }
 
 /// Appends `,"kind":…,"name":…,"target":…,"category":…,"level":…`.
-fn push_names(
+fn push_names(ty: &EventType, names: (&[u8], &[u8]), level: Option<Level>, out: &mut Vec<u8>) {
+    push_names_of(ty.kind(), ty, names, level, out);
+}
+
+/// The same for an object of this kind.
+pub(super) fn push_names_of(
+    kind: &str,
     ty: &EventType,
     (name, target): (&[u8], &[u8]),
     level: Option<Level>,
     out: &mut Vec<u8>,
 ) {
     key("kind", out);
-    escape::json(ty.kind().as_bytes(), out);
+    escape::json(kind.as_bytes(), out);
     key("name", out);
     text(name, out);
     key("target", out);
@@ -132,7 +138,7 @@ impl<'a> JsonWriter<'a> {
         id(event.parent, out);
         let keys = pieces.map(|pieces| &pieces.args);
         match keys {
-            Some(keys) => keys.ids(event, out),
+            Some(keys) => keys.ids(event.ty, event.payload, out),
             None => out.extend_from_slice(NO_IDS),
         }
         json_args::write(event, keys, &mut self.exact, out);

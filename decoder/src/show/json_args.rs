@@ -71,7 +71,7 @@ impl ArgKeys {
 
     /// Appends `"flow":…,"trace":…`: the ids that tie the event to others.
     #[inline]
-    pub(super) fn ids(&self, event: &Event<'_>, out: &mut Vec<u8>) {
+    pub(super) fn ids(&self, ty: &EventType, payload: &[u8], out: &mut Vec<u8>) {
         if self.flow.is_none() && self.trace.is_none() {
             return out.extend_from_slice(NO_IDS);
         }
@@ -80,8 +80,8 @@ impl ArgKeys {
             (b",\"trace\":", self.trace),
         ] {
             out.extend_from_slice(key);
-            let field = place.and_then(|place| event.ty.fields.get(place));
-            match field.map(|field| field.value(event.payload)) {
+            let field = place.and_then(|place| ty.fields.get(place));
+            match field.map(|field| field.value(payload)) {
                 Some(Value::U64(id)) => id_bytes(&id.to_be_bytes(), out),
                 Some(Value::U128(id)) => id_bytes(&id.to_be_bytes(), out),
                 Some(Value::Bytes(id)) if !id.is_empty() => id_bytes(id, out),
@@ -118,16 +118,32 @@ pub(super) fn write(
     exact: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
+    write_with(event.payload.len(), exact, out, |writer| {
+        match (event.ty.function, keys) {
+            (Some(meaning), _) => writer.function(event, meaning),
+            (None, Some(keys)) => writer.described(event.ty, event.payload, keys),
+            (None, None) => {}
+        }
+    });
+}
+
+/// The same of a payload alone, which is no function's.
+pub(super) fn write_payload(ty: &EventType, payload: &[u8], keys: &ArgKeys, out: &mut Vec<u8>) {
+    write_with(payload.len(), &mut Vec::new(), out, |writer| {
+        writer.described(ty, payload, keys);
+    });
+}
+
+#[inline]
+fn write_with(
+    budget: usize,
+    exact: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+    args: impl FnOnce(&mut ArgsWriter<'_>),
+) {
     out.extend_from_slice(b",\"args\":{");
     exact.clear();
-    let budget = event.payload.len();
-    let mut writer = ArgsWriter { out, exact, budget };
-    match (event.ty.function, keys) {
-        (Some(meaning), _) => writer.function(event, meaning),
-        (None, _) if !event.ty.known && !event.payload.is_empty() => writer.raw(event.payload),
-        (None, Some(keys)) => writer.fields(event, keys),
-        (None, None) => {}
-    }
+    args(&mut ArgsWriter { out, exact, budget });
     if exact.is_empty() {
         out.extend_from_slice(b"},\"exact\":null");
     } else {
@@ -145,13 +161,16 @@ impl ArgsWriter<'_> {
     }
 
     #[inline]
-    fn fields(&mut self, event: &Event<'_>, keys: &ArgKeys) {
+    fn described(&mut self, ty: &EventType, payload: &[u8], keys: &ArgKeys) {
+        if !ty.known && !payload.is_empty() {
+            return self.raw(payload);
+        }
         for arg in &keys.args {
-            let Some(field) = event.ty.fields.get(arg.place) else {
+            let Some(field) = ty.fields.get(arg.place) else {
                 continue;
             };
             self.key(&arg.key);
-            self.field(arg, field, event.payload);
+            self.field(arg, field, payload);
         }
     }
 

@@ -9,6 +9,7 @@ pub(crate) mod json;
 mod json_args;
 mod json_keys;
 mod open_spans;
+mod open_spans_json;
 mod shared;
 pub(crate) mod text;
 pub(crate) mod version_1;

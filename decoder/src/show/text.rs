@@ -262,6 +262,30 @@ pub fn event_text(event: &Event<'_>, out: &mut Vec<u8>) {
     args(event, &FieldPieces::of(event.ty), event.payload.len(), out);
 }
 
+/// An event as a person calls it, without ids: its name, which is its message if it has no other,
+/// and ` key=value …`.
+#[must_use]
+pub fn event_words(event: &Event<'_>) -> (Vec<u8>, Vec<u8>) {
+    let (mut name, mut values) = (Vec::new(), Vec::new());
+    if event.ty.function.is_some() {
+        escape::text(event.name(), &mut name);
+        return (name, values);
+    }
+    let mut budget = event.payload.len();
+    let mut fields = FieldPieces::of(event.ty);
+    let message = message(event.ty);
+    let field = message.and_then(|place| event.ty.fields.get(place));
+    match field.map(|field| field.value(event.payload).within(&mut budget)) {
+        Some(Value::Str(text)) => {
+            escape::text(text, &mut name);
+            fields.retain(|field| Some(field.place) != message);
+        }
+        _ => escape::text(event.name(), &mut name),
+    }
+    args(event, &fields, budget, &mut values);
+    (name, values)
+}
+
 /// Appends ` key=value …`: the fields of a span, as its line has them.
 pub fn span_args(span: &Span<'_>, out: &mut Vec<u8>) {
     let mut budget = span.payload_bytes();

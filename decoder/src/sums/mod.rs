@@ -3,7 +3,7 @@
 //! [`calls`] pairs function records, [`function_times`] sums the calls of each function
 //! ([`call_figures`]: what a table says of them),
 //! [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
-//! ended, and [`verify`] accounts for every reservation. [`span_times`] sums the spans of each
+//! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`] accounts for every reservation. [`span_times`] sums the spans of each
 //! name, whose durations [`durations`] keeps. [`cover`] says which part of the time is here.
 
 pub(crate) mod call_figures;
@@ -12,6 +12,7 @@ pub(crate) mod cover;
 pub(crate) mod durations;
 pub(crate) mod endings;
 pub(crate) mod function_times;
+pub(crate) mod last_words;
 pub(crate) mod open_spans;
 pub(crate) mod profiled;
 pub(crate) mod span_times;

@@ -4,11 +4,12 @@
 //! A frame in the stack of a thread is an open span, unless its record is here as well: then the
 //! program was stopped between the record and the end in the stack, or the pages were copied later.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ringmark_format::open_span::{ENDED_SESSION, Frame, Head, MOVING};
 use ringmark_format::schema::{Kind, Shape};
 use ringmark_format::session::Clock;
+use ringmark_format::{RingId, TypeId};
 
 use crate::blocks::page::{Page, Record, Reservation};
 use crate::trace_file::dump::Dump;
@@ -24,6 +25,8 @@ use crate::trace_file::value::Value;
 pub struct OpenThread<'a> {
     /// Its session.
     pub session: &'a Session,
+    /// Its ring.
+    pub ring: RingId,
     /// Its thread id, in its process's own pid namespace.
     pub tid: u32,
     /// Name of the thread when it attached, at most 16 bytes, or empty.
@@ -52,7 +55,7 @@ pub struct OpenSpan<'a> {
     /// Id of a span that may change threads.
     pub span: Option<u64>,
     /// The beginning of its payload, as its type describes it.
-    payload: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
     /// Places of fields that were cut.
     cut: Vec<usize>,
 }
@@ -66,6 +69,17 @@ pub enum Kept<'a> {
     Cut(Value<'a>),
     /// Nothing: there was no room for it, or it is only known at the end.
     Not,
+}
+
+impl OpenThread<'_> {
+    /// Name of the thread, or of its process where it has none.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        match self.comm {
+            [] => self.session.process_name(),
+            name => name,
+        }
+    }
 }
 
 impl OpenSpan<'_> {
@@ -98,7 +112,7 @@ fn open_in(session: &Session) -> Vec<OpenThread<'_>> {
     if session.open_stacks.is_empty() {
         return Vec::new();
     }
-    let finished = finished(session);
+    let known = Known::of(session);
     let last = session.slots.iter().flat_map(|slot| &slot.pages);
     let last = last
         .filter_map(|page| page.summary.ticks)
@@ -106,7 +120,7 @@ fn open_in(session: &Session) -> Vec<OpenThread<'_>> {
     let last = last.max().unwrap_or(0);
     let threads = session.open_stacks.iter();
     threads
-        .map(|stack| open_of(session, stack, &finished, last))
+        .map(|stack| open_of(session, stack, &known, last))
         .filter(|thread| !thread.spans.is_empty() || thread.deeper > 0)
         .collect()
 }
@@ -114,7 +128,7 @@ fn open_in(session: &Session) -> Vec<OpenThread<'_>> {
 fn open_of<'a>(
     session: &'a Session,
     stack: &'a OpenStack,
-    finished: &HashSet<Key>,
+    known: &Known,
     last: u64,
 ) -> OpenThread<'a> {
     let header = &stack.header;
@@ -126,7 +140,9 @@ fn open_of<'a>(
     let is_open = |frame: &&Frame| {
         Head::unpack(frame.head).is_some_and(|head| {
             let shape = session.schema.find(head.type_id).and_then(|ty| ty.shape);
-            !finished.contains(&key(header.tid, head, shape, frame))
+            !known
+                .finished
+                .contains(&key(header.tid, head, shape, frame))
         })
     };
     let frames = stack.frames.iter().filter(is_open);
@@ -134,24 +150,31 @@ fn open_of<'a>(
     let end = name.iter().position(|byte| *byte == 0);
     OpenThread {
         session,
+        ring: RingId(header.ring_id),
         tid: header.tid,
         comm: &name[..end.unwrap_or(name.len())],
         spans: frames
-            .filter_map(|frame| open_span(session, frame, now))
+            .filter_map(|frame| open_span(session, frame, known, now))
             .collect(),
         deeper: header.over,
         moving: header.flags & MOVING != 0,
     }
 }
 
-fn open_span<'a>(session: &'a Session, frame: &Frame, now: u64) -> Option<OpenSpan<'a>> {
+fn open_span<'a>(
+    session: &'a Session,
+    frame: &Frame,
+    known: &Known,
+    now: u64,
+) -> Option<OpenSpan<'a>> {
     let head = Head::unpack(frame.head)?;
     let ty = session.schema.find(head.type_id)?;
-    let kept = frame.payload.iter().take(head.words as usize);
-    let kept = kept.flat_map(|word| word.to_le_bytes());
-    // The duration comes with the end.
-    let lead = if ty.shape == Some(Shape::Span) { 8 } else { 0 };
-    let mut payload: Vec<u8> = std::iter::repeat_n(0, lead).chain(kept).collect();
+    let made = known.made.get(&frame.payload[0]).and_then(Option::as_ref);
+    // The same span may have been made with values of other types.
+    let (ty, mut payload) = match made.filter(|_| ty.shape == Some(Shape::SpanNew)) {
+        Some((made, payload)) => (session.schema.find(*made)?, payload.clone()),
+        None => (ty, kept(ty, head, frame)),
+    };
     let cut = cut_texts(ty, &mut payload);
     let span = ty
         .span_id
@@ -204,61 +227,91 @@ fn key(tid: u32, head: Head, shape: Option<Shape>, frame: &Frame) -> Key {
     (tid, head.type_id.0, frame.tick, id)
 }
 
-/// Spans that have ended.
-fn finished(session: &Session) -> HashSet<Key> {
-    let mut found = HashSet::new();
-    // The ticks of these clocks repeat: another span of the type may have begun at the same one.
-    let clock = session
-        .header
-        .and_then(|header| Clock::from_u32(header.clock));
-    if matches!(clock, Some(Clock::Coarse | Clock::None)) {
-        return found;
-    }
-    for page in session.slots.iter().flat_map(|slot| &slot.pages) {
-        let mut walk = page.walk();
-        while let Some(step) = walk.step() {
-            if let Reservation::Event(record) = step {
-                finish(session, page, &record, &mut found);
-            }
-        }
-    }
-    found
+/// The beginning of a payload, as a frame has it.
+fn kept(ty: &EventType, head: Head, frame: &Frame) -> Vec<u8> {
+    let kept = frame.payload.iter().take(head.words as usize);
+    let kept = kept.flat_map(|word| word.to_le_bytes());
+    // The duration comes with the end.
+    let lead = if ty.shape == Some(Shape::Span) { 8 } else { 0 };
+    std::iter::repeat_n(0, lead).chain(kept).collect()
 }
 
-fn finish(session: &Session, page: &Page, record: &Record<'_>, found: &mut HashSet<Key>) {
-    let Some(ty) = session.schema.find(record.type_id) else {
-        return;
-    };
-    let tid = page.header.tid;
-    let of_thread = |stack: &&OpenStack| stack.header.tid == tid;
-    let stacks = session.open_stacks.iter().filter(of_thread);
-    match ty.shape {
-        Some(Shape::Span) => {
-            let Some(ticks) = duration_ticks(ty, record.payload) else {
-                return;
-            };
-            let start = record.tick.wrapping_sub(ticks);
-            let mut frames = stacks.flat_map(|stack| &stack.frames);
-            if frames.any(|frame| frame.tick == start) {
-                found.insert((tid, record.type_id.0, start, 0));
-            }
+/// What the pages say about the spans that stand in frames.
+#[derive(Debug, Default)]
+struct Known {
+    /// Those that have ended.
+    finished: HashSet<Key>,
+    /// Those that may change threads, by id, with type and payload of the record that made them: a
+    /// frame has no room for it.
+    made: HashMap<u64, Option<(TypeId, Vec<u8>)>>,
+}
+
+impl Known {
+    fn of(session: &Session) -> Self {
+        let mut known = Self::default();
+        for frame in session.open_stacks.iter().flat_map(|stack| &stack.frames) {
+            known.made.insert(frame.payload[0], None);
         }
-        // Left after it was entered.
-        Some(Shape::SpanExit) => {
-            let id = ty
-                .span_id
-                .and_then(|place| ty.fields[place].number(record.payload));
-            for frame in stacks.flat_map(|stack| &stack.frames) {
-                if let Some(head) = Head::unpack(frame.head)
-                    && let Some(entered) = session.schema.find(head.type_id)
-                    && entered.shape == Some(Shape::SpanNew)
-                    && Some(frame.payload[0]) == id
-                    && frame.tick <= record.tick
-                {
-                    found.insert(key(tid, head, entered.shape, frame));
+        for page in session.slots.iter().flat_map(|slot| &slot.pages) {
+            let mut walk = page.walk();
+            while let Some(step) = walk.step() {
+                if let Reservation::Event(record) = step {
+                    known.take(session, page, &record);
                 }
             }
         }
-        _ => {}
+        // The ticks of these clocks repeat: another span of the type may have begun at the same one.
+        let clock = session
+            .header
+            .and_then(|header| Clock::from_u32(header.clock));
+        if matches!(clock, Some(Clock::Coarse | Clock::None)) {
+            known.finished.clear();
+        }
+        known
+    }
+
+    fn take(&mut self, session: &Session, page: &Page, record: &Record<'_>) {
+        let Some(ty) = session.schema.find(record.type_id) else {
+            return;
+        };
+        let tid = page.header.tid;
+        let of_thread = |stack: &&OpenStack| stack.header.tid == tid;
+        let stacks = session.open_stacks.iter().filter(of_thread);
+        let span = || {
+            ty.span_id
+                .and_then(|place| ty.fields[place].number(record.payload))
+        };
+        match ty.shape {
+            Some(Shape::Span) => {
+                let Some(ticks) = duration_ticks(ty, record.payload) else {
+                    return;
+                };
+                let start = record.tick.wrapping_sub(ticks);
+                let mut frames = stacks.flat_map(|stack| &stack.frames);
+                if frames.any(|frame| frame.tick == start) {
+                    self.finished.insert((tid, record.type_id.0, start, 0));
+                }
+            }
+            Some(Shape::SpanNew) => {
+                if let Some(made) = span().and_then(|id| self.made.get_mut(&id)) {
+                    *made = Some((record.type_id, record.payload.to_vec()));
+                }
+            }
+            // Left after it was entered.
+            Some(Shape::SpanExit) => {
+                let id = span();
+                for frame in stacks.flat_map(|stack| &stack.frames) {
+                    if let Some(head) = Head::unpack(frame.head)
+                        && let Some(entered) = session.schema.find(head.type_id)
+                        && entered.shape == Some(Shape::SpanNew)
+                        && Some(frame.payload[0]) == id
+                        && frame.tick <= record.tick
+                    {
+                        self.finished.insert(key(tid, head, entered.shape, frame));
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 }

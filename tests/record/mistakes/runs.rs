@@ -2,11 +2,9 @@
 //! has a session of its own.
 
 use std::fs;
-use std::process::Command;
 
-use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::tool;
-use ringmark_tests::{Running, wait_until};
 
 use super::{Mistake, expect_told};
 
@@ -79,22 +77,27 @@ fn record_events(fixture: &Fixture, events: u32) {
     expect_told(fixture, &[fine]);
 }
 
+/// A mistake in the name of the directory is told, and what to do if there is none.
 #[test]
-fn a_directory_for_dumps_is_made() {
+fn a_directory_for_trace_files_of_the_dead_is_there() {
     let fixture = Fixture::new("mistakes-deaths");
-    let directory = fixture.path("deaths/of/today");
-    let mut command: Command = tool(&fixture);
-    command
-        .args(["record", "--all", "--on-death"])
-        .arg(&directory);
-    let recorder = Running::start(&mut command).expect("ringmark starts");
-    wait_until(SOON, "the directory", || directory.is_dir().then_some(()));
-    let finished = recorder.interrupt_after(std::time::Duration::ZERO, SOON);
-    let finished = finished.expect_code(0);
-    assert!(
-        finished
-            .stderr_text()
-            .contains("today: made, for trace files"),
-        "{finished:?}"
-    );
+    fs::write(fixture.path("file"), "").expect("a file");
+    let is_refused = |words, said: &'static [&'static str]| Mistake {
+        words,
+        code: 2,
+        said,
+        unsaid: &["holding"],
+    };
+    let mistakes = [
+        is_refused(
+            "record --all --on-death deaths/today",
+            &["deaths/today: is not there", "mkdir -p deaths/today"],
+        ),
+        is_refused(
+            "record --all --on-death file",
+            &["file: is no directory, expected one"],
+        ),
+    ];
+    expect_told(&fixture, &mistakes);
+    assert!(!fixture.path("deaths").exists());
 }

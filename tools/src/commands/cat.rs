@@ -10,7 +10,8 @@ use crate::options::event_filter::FilterOptions;
 use crate::output::endings;
 use crate::output::event_lines::{Form, Printer};
 use crate::output::file::DEFAULT_FILE;
-use crate::output::open_spans;
+use crate::output::json::JsonVersion;
+use crate::output::last_words::{self, Show};
 use crate::output::{Exit, Failure, Sink, note};
 
 /// Bytes of lines that are gathered before they are written.
@@ -21,7 +22,8 @@ const LINES_BYTES: usize = 60 << 10;
 #[command(after_help = "\
 Several trace files are read together: their events are merged by time,
 repeated pages are dropped. Spans that were open at the end follow the
-events, where no filter and no -n asks for less: 'open: THREAD NAME SINCE'.
+events, by thread, where no filter and no -n asks for less; in JSON the bad ends
+of sessions do, too.
 
 A span has one line, at its end: took is from beginning to end, busy the time
 in which threads were in it, idle the rest, polls how often it was entered.
@@ -75,8 +77,12 @@ impl Args {
         printer.learn_gaps(&dump);
         print(&dump, &mut printer, &mut out)?;
         // What has no record yet, unless less was asked for.
-        if filter.is_empty() && !printer.is_done() && !self.form.json.is_on() {
-            out.write_all(open_spans::text(&dump).as_bytes())?;
+        if filter.is_empty() && !printer.is_done() {
+            match self.form.json.version() {
+                None => out.write_all(last_words::text(&dump, Show::Open).as_bytes())?,
+                Some(JsonVersion::Current) => out.write_all(&last_words::objects(&dump)?)?,
+                Some(JsonVersion::Old) => {}
+            }
         }
         out.finish()?;
         endings::tell(&dump);

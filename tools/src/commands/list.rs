@@ -13,7 +13,9 @@ use ringmark_reader::{
 use serde_json::json;
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
+use crate::input::rings;
 use crate::output::json::{Head, JsonOption};
+use crate::output::last_words::{self, Show};
 use crate::output::units::{count, size};
 use crate::output::{Exit, Sink, Style, Table, endings, json, note, printable};
 
@@ -27,14 +29,14 @@ read.")]
 pub(crate) struct Args {
     #[command(flatten)]
     json: JsonOption,
-    /// Say below the table how each session ended
+    /// Say below the table how each session ended, and what its threads did last and have open
     #[arg(short, long)]
     verbose: bool,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let (sessions, errors) = sessions();
+        let (sessions, errors) = sessions(self.verbose && !self.json.is_on());
         let notes = notes::off_notes();
         let removals = clean::removals();
         let mut out = Sink::direct();
@@ -68,10 +70,13 @@ struct Listed {
     /// Its process; `None`: not to be told from a later one of the same pid.
     process: Option<ProcessId>,
     pid_here: Option<u32>,
+    /// What its threads did last and have open, if that is wanted and there is any.
+    last_words: String,
 }
 
 /// All sessions that can be opened, those that are alive first, and the errors of the others.
-fn sessions() -> (Vec<Listed>, Vec<ReaderError>) {
+/// `verbose`: with their last words.
+fn sessions(verbose: bool) -> (Vec<Listed>, Vec<ReaderError>) {
     let (mut sessions, mut errors) = (Vec::new(), Vec::new());
     for found in find::all() {
         match Session::open_found(&found, Access::Observe) {
@@ -79,6 +84,7 @@ fn sessions() -> (Vec<Listed>, Vec<ReaderError>) {
                 pid_here: session.pid_here(),
                 info: SessionInfo::of(&session),
                 process: session.header().process(),
+                last_words: last_words_of(session, verbose),
             }),
             Err(error) if error.is_starting() => {}
             Err(error) => errors.push(error),
@@ -86,6 +92,13 @@ fn sessions() -> (Vec<Listed>, Vec<ReaderError>) {
     }
     sessions.sort_by_key(|listed| (!listed.info.alive, listed.info.started_real_ns));
     (sessions, errors)
+}
+
+/// What the threads of a session did last and have open. A session that cannot be read has its line
+/// in the table all the same.
+fn last_words_of(session: Session, is_wanted: bool) -> String {
+    let dump = is_wanted.then(|| rings::of_session(session).ok()).flatten();
+    dump.map_or_else(String::new, |dump| last_words::text(&dump, Show::Short))
 }
 
 fn write_table(
@@ -133,6 +146,9 @@ fn write_table(
         }
         for text in notices(&listed.info) {
             writeln!(out, "{}: {}", pids(listed), printable(&text))?;
+        }
+        if !listed.last_words.is_empty() {
+            write!(out, "{}: {}", pids(listed), listed.last_words)?;
         }
     }
     Ok(())

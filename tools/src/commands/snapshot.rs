@@ -57,6 +57,7 @@ impl Args {
         let to = destination(&self.output)?;
         let mut dump = Dump::create(&to, Durability::System)?;
         let (mut sum, number) = (SnapshotFigures::default(), sessions.len());
+        let mut tells = self.pid.is_some();
         let begun = Instant::now();
         for session in sessions {
             let (pid, incomplete) = (session.header().pid, session.ring().schema_incomplete());
@@ -68,6 +69,7 @@ impl Args {
             let last = self.last.map(|last| last.saturating_add(begun.elapsed()));
             let figures = snapshot(session, last, &mut dump)?;
             if let Some(ending) = figures.ending.filter(|ending| !ending.is_clean()) {
+                tells = true;
                 let end = SessionEnd { name, pid, ending };
                 note(&printable(&endings::line(&end)));
             }
@@ -86,6 +88,9 @@ impl Args {
             count(sum.lost),
             duration(sum.took.as_nanos() as u64)
         ));
+        if tells {
+            endings::read_again(&self.output).tell_last_words(&self.output);
+        }
         Ok(Exit::lost_if(sum.lost > 0))
     }
 

@@ -16,7 +16,7 @@ use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
 use crate::output::json::{Head, JsonOption};
-use crate::output::open_spans;
+use crate::output::last_words::{self, Show};
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::event_table;
@@ -71,7 +71,7 @@ impl Args {
             }
         }
         if !self.json.is_on() {
-            out.write_all(open_spans::text(&after).as_bytes())?;
+            out.write_all(last_words::text(&after, Show::Threads).as_bytes())?;
         }
         out.finish()?;
         Ok(Exit::FINE)
@@ -97,6 +97,7 @@ impl Args {
             writeln!(out)?;
             let rows = event_table::rows(&dump, &Filter::new());
             event_table::table(&rows).write(&mut out, Style::detect())?;
+            out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;
         }
         out.finish()?;
         Ok(Exit::lost_if(!found.is_clean()))

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crate::input::trace_files::{self, Files};
 use crate::output::json::JsonOption;
+use crate::output::last_words::{self, Show};
 use crate::output::{Exit, Sink};
 
 /// Check that trace files are whole, and say what was lost
@@ -25,7 +26,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut found = self.files.read_quietly()?.verify();
+        let dump = self.files.read_quietly()?;
+        let mut found = dump.verify();
         found.cut_off = trace_files::cut_off(&self.files.files)?;
         let mut out = Sink::direct();
         if self.json.is_on() {
@@ -33,6 +35,7 @@ impl Args {
             writeln!(out, "{}", self.json.form(object))?;
         } else {
             write!(out, "{found}")?;
+            out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;
         }
         out.finish()?;
         Ok(Exit::lost_if(!found.is_clean()))

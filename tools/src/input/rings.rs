@@ -21,16 +21,29 @@ pub(crate) fn taps(pid: u32) -> anyhow::Result<Vec<Tap>> {
 /// As [`taps`].
 pub(crate) fn snapshot(pid: u32) -> anyhow::Result<Dump> {
     let mut builder = DumpBuilder::new();
-    for mut tap in taps(pid)? {
-        let open_spans = tap.open_spans();
-        let mut blocks = tap.poll()?;
-        blocks.extend(open_spans);
-        blocks.extend(tap.ending());
-        blocks.extend(tap.counters()?);
-        let name = format!("pid {pid}");
-        builder
-            .read(&name, blocks.as_slice())
-            .map_err(|damage| Failure::unreadable(damage.to_string()))?;
+    for tap in taps(pid)? {
+        read(tap, &format!("pid {pid}"), &mut builder)?;
     }
     Ok(builder.finish())
+}
+
+/// The same of one session.
+///
+/// # Errors
+/// Its ring file was truncated, or is not ours to understand.
+pub(crate) fn of_session(session: Session) -> anyhow::Result<Dump> {
+    let mut builder = DumpBuilder::new();
+    let name = session.path().display().to_string();
+    read(Tap::new(session), &name, &mut builder)?;
+    Ok(builder.finish())
+}
+
+fn read(mut tap: Tap, name: &str, builder: &mut DumpBuilder) -> anyhow::Result<()> {
+    let open_spans = tap.open_spans();
+    let mut blocks = tap.poll()?;
+    blocks.extend(open_spans);
+    blocks.extend(tap.ending());
+    blocks.extend(tap.counters()?);
+    let read = builder.read(name, blocks.as_slice());
+    Ok(read.map_err(|damage| Failure::unreadable(damage.to_string()))?)
 }

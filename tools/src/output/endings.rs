@@ -9,35 +9,36 @@ use ringmark_reader::record;
 use serde_json::{Value, json};
 
 use super::file::is_standard;
+use super::last_words::{self, Show};
 use super::units::count;
-use super::{note, printable};
+use super::{note, note_lines, printable};
 
 /// Most ends that are told one by one.
 const ENDS_SHOWN: usize = 10;
-/// Most bytes of a trace file that is read again only to name a panic.
+/// Most bytes of a trace file that is read again to say how it ends.
 const READ_AGAIN_MAX: u64 = 64 << 20;
 
 /// Prints each end that was not clean: a signal, a status, an end that is not known.
 pub(crate) fn tell(dump: &Dump) {
-    let ends = dump.endings();
-    let unclean = ends.iter().filter(|end| !end.ending.is_clean());
-    tell_lines(unclean.map(SessionEnd::to_string).collect());
+    tell_lines(unclean_ends(dump));
 }
 
-/// The same of sessions that were recorded just now into `output`, which may hold the panic that
-/// ended one of them. `command` is the program that was started, with its pid.
+/// The same of sessions that were recorded just now into `output`, with what their threads did last
+/// and the panic that ended one of them, if that is there. `command` is the program that was
+/// started, with its pid.
 pub(crate) fn tell_recorded(
     ends: &[record::SessionEnd],
     command: Option<&(String, u32, Ending)>,
     output: &Path,
 ) {
-    let mut lines: Vec<String> = match panics_in(ends, output) {
-        Some(dump) => {
-            let ends = dump.endings().into_iter();
-            let unclean = ends.filter(|end| !end.ending.is_clean());
-            unclean.map(|end| end.to_string()).collect()
-        }
-        None => ends
+    let is_unclean = ends.iter().any(|end| !end.ending.is_clean());
+    let found = match is_unclean {
+        true => read_again(output),
+        false => ReadAgain::Not,
+    };
+    let mut lines: Vec<String> = match &found {
+        ReadAgain::Read(dump) => unclean_ends(dump),
+        _ => ends
             .iter()
             .filter(|end| !end.ending.is_clean())
             .map(line)
@@ -50,33 +51,61 @@ pub(crate) fn tell_recorded(
         lines.push(format!("{name}[{pid}]: {ending}"));
     }
     tell_lines(lines);
+    found.tell_last_words(output);
 }
 
 /// The end of the session in a trace file of one process, with the panic that is in it.
-pub(crate) fn words_in(file: &Path, ending: Ending) -> String {
-    let dump = SessionEnd::is_like_panic(ending).then(|| read_again(file));
-    let ends = dump.flatten().map(|dump| dump.endings());
-    let with_panic = ends.into_iter().flatten().find(|end| end.panic.is_some());
-    with_panic.map_or_else(|| ending.to_string(), |end| end.words())
+pub(crate) fn words_in(found: &ReadAgain, ending: Ending) -> String {
+    let ends = match found {
+        ReadAgain::Read(dump) => dump.endings(),
+        _ => Vec::new(),
+    };
+    let with_panic = ends.iter().find(|end| end.panic.is_some());
+    with_panic.map_or_else(|| ending.to_string(), SessionEnd::words)
 }
 
-/// The trace file, if one of these sessions may have ended by a panic that is in it.
-fn panics_in(ends: &[record::SessionEnd], output: &Path) -> Option<Dump> {
-    let may_be = ends.iter().any(|end| SessionEnd::is_like_panic(end.ending));
-    if !may_be || is_standard(output) {
-        return None;
-    }
-    read_again(output)
+/// A trace file that was written just now, and read again to say what is in it.
+pub(crate) enum ReadAgain {
+    /// What is in it.
+    Read(Dump),
+    /// It is too large.
+    Large,
+    /// It was not written to a file of its own, cannot be read, or need not be.
+    Not,
 }
 
-fn read_again(path: &Path) -> Option<Dump> {
-    let file = File::open(path).ok()?;
-    if file.metadata().ok()?.len() > READ_AGAIN_MAX {
-        return None;
+/// Reads a trace file that was written just now.
+pub(crate) fn read_again(path: &Path) -> ReadAgain {
+    let read = || {
+        let file = File::open(path).ok().filter(|_| !is_standard(path))?;
+        if file.metadata().ok()?.len() > READ_AGAIN_MAX {
+            return Some(ReadAgain::Large);
+        }
+        let mut builder = DumpBuilder::new();
+        builder.read(&path.display().to_string(), file).ok()?;
+        Some(ReadAgain::Read(builder.finish()))
+    };
+    read().unwrap_or(ReadAgain::Not)
+}
+
+impl ReadAgain {
+    /// Prints what threads did last and have open, or how to see it.
+    pub(crate) fn tell_last_words(&self, path: &Path) {
+        match self {
+            Self::Read(dump) => note_lines(&last_words::text(dump, Show::Short)),
+            Self::Large => note(&format!(
+                "'ringmark stat {}' shows what its threads did last",
+                printable(&path.display().to_string())
+            )),
+            Self::Not => {}
+        }
     }
-    let mut builder = DumpBuilder::new();
-    builder.read(&path.display().to_string(), file).ok()?;
-    Some(builder.finish())
+}
+
+fn unclean_ends(dump: &Dump) -> Vec<String> {
+    let ends = dump.endings().into_iter();
+    let unclean = ends.filter(|end| !end.ending.is_clean());
+    unclean.map(|end| end.to_string()).collect()
 }
 
 /// The line of a session that ended: its name, its pid, its end.

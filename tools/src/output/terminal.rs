@@ -24,3 +24,9 @@ pub(crate) fn note(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "ringmark: {text}");
 }
+
+/// Prints whole lines on standard error, as they are.
+pub(crate) fn note_lines(lines: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(lines.as_bytes());
+}

@@ -1,7 +1,5 @@
 //! `record --on-death`: a trace file for each process that dies.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -16,56 +14,57 @@ use crate::output::{Exit, Failure, endings, note, printable};
 /// process dies.
 ///
 /// # Errors
-/// The directory is not there and cannot be made.
+/// The directory is not there.
 pub(crate) fn watch(directory: &Path, codec: Codec, ends: Ends) -> anyhow::Result<Exit> {
-    make_directory(directory)?;
+    check_directory(directory)?;
     let signals = Signals::watch().context("watching signals")?;
     let mut failed = false;
     let mut watch = DeathWatch::new(directory, codec);
     watch.set_ends(ends);
     watch.run(&signals.stop, |report| {
         failed |= matches!(report, on_death::WatchReport::Failed(_));
-        if let Some(text) = report_text(&report) {
-            note(&printable(&text));
-        }
+        tell(&report);
     });
     Ok(Exit::lost_if(failed))
 }
 
-/// Makes the directory for its owner alone: trace files hold what programs did.
-fn make_directory(directory: &Path) -> anyhow::Result<()> {
+/// Refuses what is no directory. One that is missing is not made: a mistake in its name would hide
+/// the trace files.
+fn check_directory(directory: &Path) -> anyhow::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
     let shown = directory.display();
-    if directory.exists() {
-        let text = format!("{shown}: is no directory, expected one for trace files");
-        return Err(Failure::usage(text).into());
-    }
-    let made = DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory);
-    made.map_err(|error| Failure::usage(format!("{shown}: cannot be made: {error}")))?;
-    note(&format!("{shown}: made, for trace files"));
-    Ok(())
+    let text = match directory.exists() {
+        true => format!("{shown}: is no directory, expected one for trace files"),
+        false => {
+            format!("{shown}: is not there, expected a directory for trace files: mkdir -p {shown}")
+        }
+    };
+    Err(Failure::usage(text).into())
 }
 
-fn report_text(report: &on_death::WatchReport) -> Option<String> {
+fn tell(report: &on_death::WatchReport) {
     match report {
-        on_death::WatchReport::Holding(path) => Some(format!("holding {}", path.display())),
+        on_death::WatchReport::Holding(path) => {
+            note(&printable(&format!("holding {}", path.display())))
+        }
         on_death::WatchReport::Dumped {
             dump,
             pid,
             pages,
             ending,
-        } => Some(format!(
-            "pid {pid}: {}: {}, {} pages",
-            endings::words_in(dump, *ending),
-            dump.display(),
-            count(*pages)
-        )),
-        on_death::WatchReport::Closed(_) => None,
-        on_death::WatchReport::Failed(error) => Some(error.to_string()),
+        } => {
+            let found = endings::read_again(dump);
+            note(&printable(&format!(
+                "pid {pid}: {}: {}, {} pages",
+                endings::words_in(&found, *ending),
+                dump.display(),
+                count(*pages)
+            )));
+            found.tell_last_words(dump);
+        }
+        on_death::WatchReport::Closed(_) => {}
+        on_death::WatchReport::Failed(error) => note(&printable(&error.to_string())),
     }
 }

@@ -1,0 +1,249 @@
+//! What each thread did last, and what it is in.
+//!
+//! Only the end of each ring is read, from its last page back, and only the last claim of its slot: a
+//! thread whose slot another one has taken since did nothing at the end. A thread with rings in
+//! several sessions of its process is one thread. Where pages are missing, or the last thing that a
+//! thread did was lost, what is shown is the last that is known.
+//!
+//! Times count back from one moment for all threads of a process. While it runs, that is the moment
+//! of the copy. When it has ended, its end is not recorded: then it is the last event of any thread.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ringmark_format::schema::Shape;
+
+use crate::blocks::page::{Page, Reservation};
+use crate::events::event::Event;
+use crate::sums::open_spans::OpenThread;
+use crate::trace_file::dump::Dump;
+use crate::trace_file::schema::EventType;
+use crate::trace_file::session::{Session, Slot};
+
+/// Most events of a thread.
+const EVENTS_MAX: usize = 3;
+/// Most pages of a ring that are looked through for them, the last one first.
+const PAGES_MAX: usize = 8;
+
+/// A thread, with what it did last.
+#[derive(Debug)]
+pub struct LastWords<'a> {
+    /// The session of what it did last.
+    pub session: &'a Session,
+    /// Its thread id, in its process's own pid namespace; 0: not known.
+    pub tid: u32,
+    /// Name of the thread when it attached, at most 16 bytes, or empty.
+    pub comm: &'a [u8],
+    /// Its last events, the latest one last: at most three. Records that only tell of entering and
+    /// leaving a span, or of its fields, are left out.
+    pub events: Vec<Event<'a>>,
+    /// The spans that it has open, by session.
+    pub open: Vec<OpenThread<'a>>,
+    /// When it did what it did last, in ns since the session's start.
+    pub last_ns: u64,
+    /// What times are counted back from: the moment of the copy, or the last event of a process that
+    /// has ended, in ns since the session's start.
+    pub until_ns: u64,
+}
+
+impl Dump {
+    /// What the last thread of each ring did last, the latest thread first; threads of whose rings
+    /// nothing is here are missing.
+    ///
+    /// ```
+    /// use ringmark_decoder::DumpBuilder;
+    ///
+    /// let dump = DumpBuilder::new().finish();
+    /// for thread in dump.last_words() {
+    ///     println!("{} events of {}", thread.events.len(), thread.tid);
+    /// }
+    /// ```
+    #[must_use]
+    pub fn last_words(&self) -> Vec<LastWords<'_>> {
+        let mut threads: BTreeMap<(usize, u32), LastWords<'_>> = BTreeMap::new();
+        for session in &self.sessions {
+            let until_ns = self.until_ns(session.process);
+            for slot in &session.slots {
+                let events = last_events(session, slot);
+                let Some(page) = slot.pages.last().filter(|_| !events.is_empty()) else {
+                    continue;
+                };
+                let key = key(session, page.header.tid, slot.index.0);
+                let thread = threads.entry(key).or_insert_with(|| {
+                    let (tid, comm) = (page.header.tid, page.thread_name());
+                    LastWords::new(session, tid, comm, until_ns)
+                });
+                thread.events.extend(events);
+            }
+        }
+        for open in self.open_spans() {
+            let key = key(open.session, open.tid, 0);
+            let until_ns = self.until_ns(open.session.process);
+            let new = || LastWords::new(open.session, open.tid, open.comm, until_ns);
+            let thread = threads.entry(key).or_insert_with(new);
+            thread.open.push(open);
+        }
+        let mut threads: Vec<_> = threads.into_values().map(LastWords::finish).collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.last_ns));
+        name_ended(&mut threads);
+        threads
+    }
+
+    /// What the times of a process are counted back from.
+    fn until_ns(&self, process: usize) -> u64 {
+        let sessions = self.sessions.iter().filter(|s| s.process == process);
+        let ends = sessions.map(|session| {
+            let pages = session.slots.iter().flat_map(|slot| &slot.pages);
+            let ticks = pages.filter_map(|page| page.summary.ticks);
+            let frames = session.open_stacks.iter().flat_map(|stack| &stack.frames);
+            let counted = session.counters.as_ref().map(|c| c.header.sample_tick);
+            let now = counted.filter(|_| session.ending.is_none());
+            let ticks = ticks.map(|(_, last)| last);
+            let ticks = ticks.chain(frames.map(|frame| frame.tick)).chain(now);
+            session.clock.t_ns(ticks.max().unwrap_or(0))
+        });
+        ends.max().unwrap_or(0)
+    }
+}
+
+/// A thread within its dump. One whose id is not known is of one ring alone.
+fn key(session: &Session, tid: u32, slot: u32) -> (usize, u32) {
+    match tid {
+        0 => (usize::MAX - session.number, slot),
+        _ => (session.process, tid),
+    }
+}
+
+impl<'a> LastWords<'a> {
+    /// Name of the thread, or of its process where it has none.
+    #[must_use]
+    pub fn name(&self) -> &'a [u8] {
+        match self.comm {
+            [] => self.session.process_name(),
+            name => name,
+        }
+    }
+
+    fn new(session: &'a Session, tid: u32, comm: &'a [u8], until_ns: u64) -> Self {
+        Self {
+            session,
+            tid,
+            comm,
+            events: Vec::new(),
+            open: Vec::new(),
+            last_ns: 0,
+            until_ns,
+        }
+    }
+
+    /// Keeps the latest events, of whichever ring.
+    fn finish(mut self) -> Self {
+        self.events.sort_by_key(|event| (event.t_ns, event.seq));
+        let before = self.events.len().saturating_sub(EVENTS_MAX);
+        self.events.drain(..before);
+        let open = self.open.iter().flat_map(|thread| &thread.spans);
+        let begun = open.map(|span| span.since_ns);
+        let last = self.events.last().map(|event| event.t_ns);
+        self.last_ns = begun.chain(last).max().unwrap_or(0);
+        self
+    }
+}
+
+/// The last events of the thread that wrote to a slot last.
+fn last_events<'a>(session: &'a Session, slot: &'a Slot) -> Vec<Event<'a>> {
+    let Some(ring) = slot.pages.last().map(|page| page.ring) else {
+        return Vec::new();
+    };
+    let pages = slot.pages.iter().rev();
+    let pages = pages.take_while(|page| page.ring == ring).take(PAGES_MAX);
+    let mut found = Vec::new();
+    for page in pages {
+        let mut events = last_of_page(session, page);
+        events.append(&mut found);
+        found = events;
+        if found.len() >= EVENTS_MAX {
+            break;
+        }
+    }
+    found
+}
+
+fn last_of_page<'a>(session: &'a Session, page: &'a Page) -> Vec<Event<'a>> {
+    let mut events: Vec<Event<'a>> = Vec::new();
+    let mut walk = page.walk();
+    while let Some(step) = walk.step() {
+        let Reservation::Event(record) = step else {
+            continue;
+        };
+        let Some(ty) = session.schema.find(record.type_id).filter(|ty| says(ty)) else {
+            continue;
+        };
+        // Twice as many: records may step back in time.
+        if events.len() == 2 * EVENTS_MAX {
+            events.remove(0);
+        }
+        events.push(Event {
+            session,
+            page,
+            ty,
+            payload: record.payload,
+            seq: page.header.first_event.wrapping_add(record.index),
+            tick: record.tick,
+            t_ns: session.clock.t_ns(record.tick),
+            span: None,
+            parent: None,
+            span_type: None,
+        });
+    }
+    events
+}
+
+/// Whether a person is told of an event of this type: it is no bookkeeping of a span.
+fn says(ty: &EventType) -> bool {
+    let is_bookkeeping = matches!(
+        ty.shape,
+        Some(Shape::SpanEnter | Shape::SpanExit | Shape::SpanRecord | Shape::SpanFollows)
+    );
+    !is_bookkeeping
+}
+
+/// Finds the types of the spans whose end is among the events: such a record has only the id.
+fn name_ended(threads: &mut [LastWords<'_>]) {
+    let mut wanted: HashMap<(usize, u64), Option<&EventType>> = HashMap::new();
+    let ended = threads.iter().flat_map(|thread| &thread.events);
+    wanted.extend(ended.filter_map(|event| Some((ended_span(event)?, None))));
+    let mut sessions: Vec<_> = threads.iter().map(|thread| thread.session).collect();
+    sessions.dedup_by_key(|session| session.number);
+    for session in sessions {
+        let is_wanted = wanted.keys().any(|(number, _)| *number == session.number);
+        let pages = session.slots.iter().flat_map(|slot| &slot.pages);
+        for page in pages.filter(|_| is_wanted) {
+            let mut walk = page.walk();
+            while let Some(step) = walk.step() {
+                if let Reservation::Event(record) = step
+                    && let Some(ty) = session.schema.find(record.type_id)
+                    && ty.shape == Some(Shape::SpanNew)
+                    && let Some(id) = span_id(ty, record.payload)
+                    && let Some(made) = wanted.get_mut(&(session.number, id))
+                {
+                    *made = Some(ty);
+                }
+            }
+        }
+    }
+    for event in threads.iter_mut().flat_map(|thread| &mut thread.events) {
+        if let Some(span) = ended_span(event) {
+            event.span = Some(span.1);
+            event.span_type = wanted.get(&span).copied().flatten();
+        }
+    }
+}
+
+/// The span that an event ends, by session and id, if it only names it by its id.
+fn ended_span(event: &Event<'_>) -> Option<(usize, u64)> {
+    let id = span_id(event.ty, event.payload)?;
+    (event.ty.shape == Some(Shape::SpanClose)).then_some((event.session.number, id))
+}
+
+fn span_id(ty: &EventType, payload: &[u8]) -> Option<u64> {
+    ty.fields[ty.span_id?].number(payload)
+}
