@@ -1,5 +1,6 @@
 //! What a starting program removes of the dead while a reader comes for all sessions: those that
-//! were read to their end, the oldest first, beyond the cap. Others stay, however old they are.
+//! were read to their end, the oldest first, beyond the cap. Others stay, however old they are. The
+//! sessions of one process go together.
 
 mod common;
 
@@ -10,16 +11,19 @@ use std::time::{Duration, SystemTime};
 
 use common::{Dir, Layout, Producer, emit};
 use ringmark_format::session::Mode;
-use ringmark_reader::{Destination, Dump, Durability, Ended, RecordOptions, Recorder, Selection};
+use ringmark_reader::{
+    Access, Destination, Dump, Durability, Ended, RecordOptions, Recorder, Selection, Session,
+};
 use ringmark_ring::all_lease::AllLease;
-use ringmark_ring::clean;
+use ringmark_ring::{clean, identity};
 
 /// Pages of each ring: a session takes 3/16 of the cap, so seven exceed it.
 const PAGES: u32 = (clean::DEAD_BYTES_MAX * 3 / 16 / 4096 / common::SLOTS as u64) as u32;
 
-/// A dead session with events.
-fn dead(dir: &Dir, name: &str) -> Producer {
+/// A dead session with events, of the `process`th of several processes.
+fn dead(dir: &Dir, name: &str, process: u64) -> Producer {
     let mut layout = Layout::new(Mode::Discard).dead();
+    layout.start_time += process;
     layout.pages = PAGES;
     let producer = Producer::new(dir, name, layout);
     let writer = producer.writer(0);
@@ -58,7 +62,7 @@ fn names(sessions: &[Producer]) -> Vec<PathBuf> {
 
 /// The oldest session is unread, the six after it are read.
 fn one_unread_and_six_read(dir: &Dir) -> Vec<Producer> {
-    let sessions: Vec<_> = (0..7).map(|n| dead(dir, &format!("dead{n}"))).collect();
+    let sessions: Vec<_> = (0..7).map(|n| dead(dir, &format!("dead{n}"), n)).collect();
     sessions[1..].iter().for_each(|session| read(dir, session));
     make_old(&sessions);
     sessions
@@ -84,4 +88,59 @@ fn without_such_a_reader_the_oldest_go_read_or_not() {
     assert_eq!(clean::before_start(&dir.0, 1 << 20), 5);
     let left = [&sessions[5], &sessions[6]].map(|session| session.path.clone());
     assert_eq!(names(&sessions), left);
+}
+
+/// Sessions of these processes, in the order of age.
+fn of_processes(dir: &Dir, processes: &[u64]) -> Vec<Producer> {
+    let numbered = processes.iter().zip(0..);
+    let sessions = numbered.map(|(process, n): (_, u32)| dead(dir, &format!("of{n}"), *process));
+    let sessions: Vec<_> = sessions.collect();
+    make_old(&sessions);
+    sessions
+}
+
+fn paths(sessions: &[&Producer]) -> Vec<PathBuf> {
+    sessions
+        .iter()
+        .map(|session| session.path.clone())
+        .collect()
+}
+
+#[test]
+fn the_sessions_of_a_process_go_together() {
+    let dir = Dir::new("dead-room-together");
+    // The first process has the oldest and the youngest one.
+    let sessions = of_processes(&dir, &[0, 1, 1, 2, 2, 3, 0]);
+    // 21/16 of the cap: five of 3/16 go, and with the last of them its process's other one.
+    assert_eq!(clean::before_start(&dir.0, 1 << 20), 6);
+    assert_eq!(names(&sessions), paths(&[&sessions[5]]));
+    // By hand, too: with the one that is left there is room for half of a process, which is none.
+    let sessions = of_processes(&dir, &[0, 1, 1]);
+    let one = clean::dead_sessions(&dir.0)[0].bytes;
+    assert_eq!(clean::remove_beyond(&dir.0, 2 * one).unwrap().len(), 3);
+    assert_eq!(names(&sessions), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_process_of_which_one_session_is_read_stays_whole() {
+    let dir = Dir::new("dead-room-read");
+    let sessions = of_processes(&dir, &[0, 0, 1]);
+    let session = Session::open(&sessions[1].path, Access::Consume).expect("a session");
+    assert_eq!(clean::remove_beyond(&dir.0, 0).unwrap().len(), 1);
+    assert_eq!(names(&sessions), paths(&[&sessions[0], &sessions[1]]));
+    drop(session);
+    assert_eq!(clean::remove_beyond(&dir.0, 0).unwrap().len(), 2);
+}
+
+#[test]
+fn a_process_with_a_living_session_stays_whole() {
+    let dir = Dir::new("dead-room-living");
+    let living = Producer::new(&dir, "living", Layout::new(Mode::Discard));
+    assert!(identity::hold_lock(living.ring.file()));
+    // No process holds or maps the copy.
+    let copy = living.path.with_file_name("copy.ring");
+    let _ = std::fs::copy(&living.path, &copy).expect("a copy");
+    let other = dead(&dir, "other", 0);
+    assert_eq!(clean::remove_beyond(&dir.0, 0).unwrap().len(), 1);
+    assert!(living.path.exists() && copy.exists() && !other.path.exists());
 }

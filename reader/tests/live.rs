@@ -243,10 +243,12 @@ fn cleaning_removes_dead_sessions_oldest_first_and_never_live_ones() {
     use ringmark_reader::clean::{Removal, remove_dead_in};
     let dir = Dir::new("clean");
     let alive = Producer::new(&dir, "alive", Layout::new(Mode::Discard));
-    let dead: Vec<_> = (0..3)
+    let dead: Vec<_> = (0..3_u32)
         .map(|i| {
             std::thread::sleep(Duration::from_millis(1100 * u64::from(i > 0)));
-            Producer::new(&dir, &format!("dead{i}"), Layout::new(Mode::Discard).dead())
+            let mut layout = Layout::new(Mode::Discard).dead();
+            layout.start_time += u64::from(i);
+            Producer::new(&dir, &format!("dead{i}"), layout)
         })
         .collect();
     let one = std::fs::metadata(&dead[2].path).unwrap().len();

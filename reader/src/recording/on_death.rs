@@ -1,4 +1,4 @@
-//! Waits while processes run and writes a dump of each one that dies.
+//! Waits while processes run and writes a dump of each one that dies: one for all its sessions.
 //!
 //! Every session is mapped as soon as it is found and dumped from the mapping: when the process is
 //! dead, its ring file may be unlinked and its mount gone.
@@ -13,6 +13,7 @@ use ringmark_ring::session_dir;
 
 use crate::error::ReaderError;
 use crate::recording::dump::{Codec, Destination, Dump};
+use crate::recording::held::{Held, HeldProcess};
 use crate::recording::output::Durability;
 use crate::recording::snapshot::snapshot;
 use crate::sessions::directory_changes::DirectoryChanges;
@@ -25,8 +26,6 @@ use crate::sessions::session::{Access, Session, wait_for_end};
 const SCAN_EVERY: Duration = Duration::from_millis(20);
 /// How often root reads the session directories in the mounts of other processes.
 const SCAN_ROOTS_EVERY: Duration = Duration::from_millis(500);
-/// Most sessions that are held open at a time.
-const HELD_MAX: usize = 4096;
 
 /// What a watch reports.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ pub struct DeathWatch {
     directory: PathBuf,
     codec: Codec,
     ends: Ends,
-    held: Vec<Session>,
+    held: Held,
     /// Ring files that need no further look: held, dead, or refused.
     seen: HashSet<FoundSession>,
     changes: DirectoryChanges,
@@ -83,7 +82,7 @@ impl DeathWatch {
             directory: directory.to_owned(),
             codec,
             ends: Ends::default(),
-            held: Vec::new(),
+            held: Held::default(),
             seen: HashSet::new(),
             changes: DirectoryChanges::default(),
             scanned_at: None,
@@ -104,18 +103,18 @@ impl DeathWatch {
         while !stop.load(Ordering::Relaxed) {
             self.step();
             self.reports.drain(..).for_each(&mut each);
-            pace.wait(self.held.iter());
+            pace.wait(self.held.sessions());
         }
     }
 
     /// Looks for new sessions and for deaths once; returns what happened.
     pub fn poll(&mut self) -> Vec<WatchReport> {
-        wait_for_end(self.held.iter(), Duration::ZERO);
+        wait_for_end(self.held.sessions(), Duration::ZERO);
         self.step();
         std::mem::take(&mut self.reports)
     }
 
-    /// Number of sessions held.
+    /// Number of processes held.
     #[must_use]
     pub fn holding(&self) -> usize {
         self.held.len()
@@ -135,27 +134,21 @@ impl DeathWatch {
                 .into_iter()
                 .for_each(|place| self.hold(place));
         }
-        let mut index = 0;
-        while index < self.held.len() {
-            if self.held[index].has_died_by_now() {
-                let session = self.held.swap_remove(index);
-                self.let_go(session);
-            } else {
-                index += 1;
-            }
+        for process in self.held.take_dead() {
+            self.let_go(process);
         }
     }
 
     fn hold(&mut self, place: FoundSession) {
-        if self.held.len() >= HELD_MAX || self.seen.contains(&place) {
+        if self.held.is_full() || self.seen.contains(&place) {
             return;
         }
         match Session::open_found(&place, Access::Observe) {
             // Dead before it was seen: `record` and `snapshot` are for those.
-            Ok(session) if session.ended() || self.holds(&session) => {}
+            Ok(session) if session.ended() || self.held.holds(&session) => {}
             Ok(session) => {
                 self.reports.push(WatchReport::Holding(place.path.clone()));
-                self.held.push(session);
+                self.held.add(session);
             }
             Err(error) if error.is_starting() => return self.changes.look_again(),
             Err(error) => self.reports.push(WatchReport::Failed(error)),
@@ -163,35 +156,30 @@ impl DeathWatch {
         self.seen.insert(place);
     }
 
-    /// Whether this session is held already, be it through another path.
-    fn holds(&self, session: &Session) -> bool {
-        let file = session.file_id();
-        self.held.iter().any(|held| held.file_id() == file)
-    }
-
-    /// Dumps a session whose process has ended in a way that is wanted.
-    fn let_go(&mut self, session: Session) {
-        let ending = session.ending().unwrap_or(Ending::Untold);
+    /// Dumps a process that has ended in a way that is wanted.
+    fn let_go(&mut self, process: HeldProcess) {
+        let ending = process.ending();
+        let Some(first) = process.sessions.first() else {
+            return;
+        };
         if self.ends == Ends::Crash && ending.is_clean() {
             self.reports
-                .push(WatchReport::Closed(session.path().to_owned()));
+                .push(WatchReport::Closed(first.path().to_owned()));
             return;
         }
-        let pid = session.pid();
-        let path = self.free_path(&session, ending);
-        let report = match write_dump(session, &path, self.codec) {
-            Ok(pages) => WatchReport::Dumped {
+        let (pid, path) = (first.pid(), self.free_path(first, ending));
+        match self.write_dump(process, &path) {
+            Ok(pages) => self.reports.push(WatchReport::Dumped {
                 dump: path,
                 pid,
                 pages,
                 ending,
-            },
-            Err(error) => WatchReport::Failed(error),
-        };
-        self.reports.push(report);
+            }),
+            Err(error) => self.reports.push(WatchReport::Failed(error)),
+        }
     }
 
-    /// Where the dump of a session goes: a file that is there is another one's evidence.
+    /// Where the dump of a process goes: a file that is there is another one's evidence.
     fn free_path(&self, session: &Session, ending: Ending) -> PathBuf {
         let path = self.directory.join(dump_name(session, ending));
         if !path.exists() {
@@ -200,14 +188,26 @@ impl DeathWatch {
         let uuid = session.uuid().to_string();
         path.with_extension(format!("{}.rmk", &uuid[..8]))
     }
-}
 
-fn write_dump(session: Session, path: &Path, codec: Codec) -> Result<u64, ReaderError> {
-    let mut dump = Dump::create(&Destination::File(path.to_owned()), Durability::System)?;
-    dump.set_codec(codec);
-    let figures = snapshot(session, None, &mut dump)?;
-    dump.finish()?;
-    Ok(figures.pages)
+    /// Writes all sessions of a process into one dump; returns the number of pages. One that was
+    /// truncated does not cost the others.
+    fn write_dump(&mut self, process: HeldProcess, path: &Path) -> Result<u64, ReaderError> {
+        let mut dump = Dump::create(&Destination::File(path.to_owned()), Durability::System)?;
+        dump.set_codec(self.codec);
+        let (mut pages, mut left) = (0, process.sessions.len());
+        for session in process.sessions {
+            left -= 1;
+            match snapshot(session, None, &mut dump) {
+                Ok(figures) => pages += figures.pages,
+                Err(error @ ReaderError::Truncated { .. }) if left > 0 || pages > 0 => {
+                    self.reports.push(WatchReport::Failed(error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        dump.finish()?;
+        Ok(pages)
+    }
 }
 
 /// Whether `every` has passed since `last`, which then becomes now.
@@ -219,7 +219,7 @@ fn due(last: &mut Option<Instant>, every: Duration) -> bool {
     due
 }
 
-/// File name of a session's dump, such as `shop-812-SIGSEGV.rmk` or `shop-812-exit-1.rmk`: service
+/// File name of the dump of a session's process, such as `shop-812-SIGSEGV.rmk` or `shop-812-exit-1.rmk`: service
 /// or process, pid, end. The name comes from the traced process, so only harmless characters of it
 /// are kept.
 #[must_use]

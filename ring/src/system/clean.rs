@@ -9,14 +9,30 @@
 //! | the start found no room | [`make_room`] | the oldest, until there is room |
 //! | a person asks | [`remove_beyond`] | the oldest, beyond what the person wants to keep |
 //!
+//! # What belongs together
+//!
+//! A process that holds several copies of the library has a session of each. They are one trace: half
+//! of it shows calls without their events, or events without their calls, and looks like all of it.
+//! So what is removed is a process, with all its sessions in the directory:
+//!
+//! - It is dead when all of them are. They have one pid and one start time, so they die at once; but
+//!   where that cannot be seen, each has a life lock of its own.
+//! - It is as old as its first session.
+//! - It is awaited if one of its sessions is, and read to the end when all of them are.
+//! - The consumer's locks of all are taken first. Where one is held by a reader, all stay.
+//!
+//! Its bytes count once against the cap: a second copy that starts finds what the first one has left.
+//!
 //! # What is never done
 //!
 //! - Removing a living session: [`crate::identity::liveness`] decides, and doubts are for *alive*.
+//! - Removing a part of a process: its sessions go together, when all of them are dead.
 //! - Removing under a reader: the consumer's lock is taken first, and kept until the file is gone.
 //! - Removing without counting: what was left unread is in the directory's record before the file
 //!   goes ([`crate::removals`]). If the record cannot be used, nothing is removed.
 //! - Removing another user's file, or one that is no ring file.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -24,7 +40,7 @@ use std::path::{Path, PathBuf};
 
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::removals::{Removed, removal};
-use ringmark_format::session::SessionHeader;
+use ringmark_format::session::{ProcessId, SessionHeader};
 
 use crate::system::identity::{self, Liveness};
 use crate::system::remains::Remains;
@@ -50,7 +66,12 @@ pub struct DeadSession {
     /// A recorder started its program and comes for it (tag `run=…`), unless that was killed: an
     /// hour after the start it is no longer awaited.
     pub is_awaited: bool,
+    /// Its process; `None`: not to be told from a later one of the same pid.
+    process: Option<ProcessId>,
 }
+
+/// The dead sessions of one process: they are one trace, and go together.
+type Group = Vec<DeadSession>;
 
 /// Dead sessions in `dir`, in no order. Left out are files that are no ring files, that belong to
 /// another user than the directory, or that cannot be opened.
@@ -60,13 +81,71 @@ pub fn dead_sessions(dir: &Path) -> Vec<DeadSession> {
     let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
         return Vec::new();
     };
-    let dead = files
-        .into_iter()
-        .filter_map(|path| dead_session(path, owner));
-    dead.collect()
+    dead_among(files, owner)
 }
 
-fn dead_session(path: PathBuf, owner: u32) -> Option<DeadSession> {
+/// What a look at a ring file found.
+enum Looked {
+    /// A living session of this process.
+    Alive(Option<ProcessId>),
+    /// A dead one.
+    Dead(DeadSession),
+}
+
+/// The dead sessions among these files. A process with a living one is not dead.
+fn dead_among(files: Vec<PathBuf>, owner: u32) -> Vec<DeadSession> {
+    let (mut dead, mut living) = (Vec::new(), BTreeSet::new());
+    for path in files {
+        match look_at(path, owner) {
+            Some(Looked::Dead(session)) => dead.push(session),
+            Some(Looked::Alive(process)) => living.extend(process),
+            None => {}
+        }
+    }
+    dead.retain(|session| {
+        session
+            .process
+            .is_none_or(|process| !living.contains(&process))
+    });
+    dead
+}
+
+/// The sessions by process, the oldest process first, and in each the oldest session.
+///
+/// A session whose process cannot be told from a later one of the same pid is alone: it could be
+/// any process's.
+fn grouped(dead: Vec<DeadSession>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places = BTreeMap::new();
+    for session in dead {
+        let next = groups.len();
+        let place = session
+            .process
+            .map_or(next, |process| *places.entry(process).or_insert(next));
+        match groups.get_mut(place) {
+            Some(group) => group.push(session),
+            None => groups.push(vec![session]),
+        }
+    }
+    for group in &mut groups {
+        group.sort_by(|a, b| age(a).cmp(&age(b)));
+    }
+    groups.sort_by(|a, b| a.first().map(age).cmp(&b.first().map(age)));
+    groups
+}
+
+/// Sorts by age; the path decides between equals, so that the order is always the same.
+fn age(session: &DeadSession) -> (i128, &Path) {
+    (session.changed_ns, &session.path)
+}
+
+/// What the removal of all of them would free.
+fn bytes_of(groups: &[Group]) -> u64 {
+    groups.iter().flatten().map(|session| session.bytes).sum()
+}
+
+/// Opens a file and asks whether its session lives. `None`: it is no session of this owner.
+fn look_at(path: PathBuf, owner: u32) -> Option<Looked> {
     let file = session_dir::open(&path, OpenFor::Writing).ok()?;
     let about = file.metadata().ok()?;
     if about.uid() != owner {
@@ -75,13 +154,17 @@ fn dead_session(path: PathBuf, owner: u32) -> Option<DeadSession> {
     let header = crate::system::ring_file::read_geometry(&file)
         .map(|g: Geometry| g.header)
         .ok()?;
-    let dead = identity::liveness(&header, &file) == Liveness::Dead;
-    dead.then(|| DeadSession {
+    let process = header.process();
+    if identity::liveness(&header, &file) != Liveness::Dead {
+        return Some(Looked::Alive(process));
+    }
+    Some(Looked::Dead(DeadSession {
         is_awaited: is_awaited(&header, &file, about.mtime()),
         path,
         bytes: about.blocks() * 512,
         changed_ns: i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec()),
-    })
+        process,
+    }))
 }
 
 /// A recorder that has not come by then was killed.
@@ -113,22 +196,17 @@ pub struct Uncounted {
 /// # Errors
 /// The record of removals cannot be used: nothing was removed.
 pub fn remove_beyond(dir: &Path, keep_bytes: u64) -> Result<Vec<DeadSession>, Uncounted> {
-    let mut dead = dead_sessions(dir);
-    sort_oldest_first(&mut dead);
-    let kept: u64 = dead.iter().map(|d| d.bytes).sum();
+    let dead = grouped(dead_sessions(dir));
+    let kept = bytes_of(&dead);
     remove_while(dir, dead, removal::BY_HAND, |removed| {
         kept - removed > keep_bytes
     })
 }
 
-fn sort_oldest_first(dead: &mut [DeadSession]) {
-    dead.sort_by(|a, b| (a.changed_ns, &a.path).cmp(&(b.changed_ns, &b.path)));
-}
-
-/// Removes sessions from the first on for as long as `goes_on` with the bytes removed so far.
+/// Removes groups from the first on for as long as `goes_on` with the bytes removed so far.
 fn remove_while(
     dir: &Path,
-    dead: Vec<DeadSession>,
+    dead: Vec<Group>,
     cause: u64,
     goes_on: impl Fn(u64) -> bool,
 ) -> Result<Vec<DeadSession>, Uncounted> {
@@ -141,11 +219,11 @@ fn remove_while(
         Err(NoRemover::Busy) => return Ok(removed),
         Err(NoRemover::Unusable { path, source }) => return Err(Uncounted { path, source }),
     };
-    for session in dead {
+    for group in dead {
         if !goes_on(bytes) {
             break;
         }
-        if remove(&session, cause, &mut remover) {
+        for session in remove(group, cause, &mut remover) {
             bytes += session.bytes;
             removed.push(session);
         }
@@ -154,20 +232,34 @@ fn remove_while(
     Ok(removed)
 }
 
-/// Removes a session, and counts before what was unread in it. `false`: a consumer reads it, and
-/// removing it would free nothing as long as that has it open.
-fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
-    let Ok(file) = session_dir::open(&session.path, OpenFor::Writing) else {
-        return false;
-    };
-    let Ok(geometry) = crate::system::ring_file::read_geometry(&file) else {
-        return false;
-    };
-    // Held until it is gone: no consumer begins to read it in between.
-    if file_lock::hold_exclusive(&file, geometry.header.consumed_offset).is_err() {
-        return false;
-    }
-    let remains = Remains::of(&file, &geometry);
+/// Removes the sessions of a process, and counts before what was unread in them; returns the removed.
+/// If a consumer reads one, all stay: removing that one would free nothing as long as the consumer
+/// has it open.
+fn remove(group: Group, cause: u64, remover: &mut Remover) -> Vec<DeadSession> {
+    let held: Option<Vec<_>> = group.iter().map(hold).collect();
+    let held = held.unwrap_or_default();
+    let with_file = group.into_iter().zip(&held);
+    let removed = with_file.filter(|(session, (file, geometry))| {
+        count_unread(file, geometry, cause, remover);
+        fs::remove_file(&session.path).is_ok()
+    });
+    removed.map(|(session, _)| session).collect()
+}
+
+/// Opens a session of a process that is to be removed.
+///
+/// Takes the consumer's lock, which is held until the file is dropped: no consumer
+/// begins to read it in between.
+fn hold(session: &DeadSession) -> Option<(fs::File, Geometry)> {
+    let file = session_dir::open(&session.path, OpenFor::Writing).ok()?;
+    let geometry = crate::system::ring_file::read_geometry(&file).ok()?;
+    file_lock::hold_exclusive(&file, geometry.header.consumed_offset).ok()?;
+    Some((file, geometry))
+}
+
+/// Counts what was unread in a session.
+fn count_unread(file: &fs::File, geometry: &Geometry, cause: u64, remover: &mut Remover) {
+    let remains = Remains::of(file, geometry);
     if !remains.is_nothing() {
         remover.count(Removed {
             session: geometry.header.session,
@@ -179,7 +271,6 @@ fn remove(session: &DeadSession, cause: u64, remover: &mut Remover) -> bool {
             inexact: remains.inexact.into(),
         });
     }
-    fs::remove_file(&session.path).is_ok()
 }
 
 /// Room of the file system that holds a session directory, in bytes.
@@ -229,19 +320,25 @@ pub fn before_start(dir: &Path, own_bytes: u64) -> usize {
         return 0;
     }
     let mut dead = oldest_dead(dir, files);
-    dead.retain(|session| !session.is_awaited);
-    let kept: u64 = dead.iter().map(|d| d.bytes).sum();
+    dead.retain(|group| !is_group_awaited(group));
+    let kept = bytes_of(&dead);
     let is_beyond = |removed| kept - removed > cap / 2;
     let count = |removed: Result<Vec<_>, Uncounted>| removed.unwrap_or_default();
     if !is_held {
         return count(remove_while(dir, dead, removal::CAP, is_beyond)).len();
     }
-    let (done, others) = dead.into_iter().partition(has_nothing_left);
+    let is_done = |group: &Group| group.iter().all(has_nothing_left);
+    let (done, others) = dead.into_iter().partition(is_done);
     let done: Vec<DeadSession> = count(remove_while(dir, done, removal::CAP, is_beyond));
     let bytes: u64 = done.iter().map(|d| d.bytes).sum();
     let lacking = (room.all / 2).saturating_sub(room.free.saturating_add(bytes));
     let goes_on = |removed| is_beyond(bytes + removed) && removed < lacking;
     done.len() + count(remove_while(dir, others, removal::CAP, goes_on)).len()
+}
+
+/// Whether a recorder comes for one of them: it takes them all.
+fn is_group_awaited(group: &Group) -> bool {
+    group.iter().any(|session| session.is_awaited)
 }
 
 /// Whether all events of a session were read, and it lost none.
@@ -259,7 +356,7 @@ fn has_nothing_left(session: &DeadSession) -> bool {
 pub fn make_room(dir: &Path, own_bytes: u64) -> usize {
     let files = session_dir::entries(dir).unwrap_or_default();
     let mut dead = oldest_dead(dir, files);
-    dead.sort_by_key(|session| session.is_awaited);
+    dead.sort_by_key(is_group_awaited);
     let room = Room::of(dir);
     let wanted = own_bytes.saturating_mul(4).min(room.all / 2);
     let goes_on = |removed: u64| room.free.saturating_add(removed) < wanted;
@@ -281,34 +378,50 @@ fn allocated(path: &Path) -> u64 {
 /// Most files that a starting program looks into.
 const LOOKED_INTO_MAX: usize = 256;
 
-/// Dead sessions among these files, oldest first. Looks into [`LOOKED_INTO_MAX`] files at most:
-/// those that are most likely dead, by the pid in the name, and the oldest of these.
-fn oldest_dead(dir: &Path, mut files: Vec<PathBuf>) -> Vec<DeadSession> {
+/// Dead processes among these files, oldest first. Looks into [`LOOKED_INTO_MAX`] files at most: those
+/// that are most likely dead, by the pid in the name, and the oldest of these.
+fn oldest_dead(dir: &Path, mut files: Vec<PathBuf>) -> Vec<Group> {
     let Ok(owner) = fs::symlink_metadata(dir).map(|about| about.uid()) else {
         return Vec::new();
     };
     files.retain(|path| path.to_string_lossy().ends_with(RING_FILE_ENDING));
-    files.sort_by_cached_key(|path| {
+    let mut first_changes = BTreeMap::new();
+    for path in &files {
         let changed = fs::symlink_metadata(path).map(|about| (about.mtime(), about.mtime_nsec()));
-        (pid_is_there(path), changed.unwrap_or_default())
+        let changed = changed.unwrap_or_default();
+        let first = first_changes.entry(pid_in_name(path)).or_insert(changed);
+        *first = changed.min(*first);
+    }
+    files.sort_by_cached_key(|path| {
+        let pid = pid_in_name(path);
+        (pid_is_there(path), first_changes.get(&pid).copied(), pid)
     });
-    files.truncate(LOOKED_INTO_MAX);
-    let dead = files
-        .into_iter()
-        .filter_map(|path| dead_session(path, owner));
-    let mut dead: Vec<_> = dead.collect();
-    sort_oldest_first(&mut dead);
-    dead
+    cut_between_pids(&mut files, LOOKED_INTO_MAX);
+    grouped(dead_among(files, owner))
+}
+
+/// Shortens the files to this number, and then to the last place where the pid in the names changes:
+/// the rest of a process would look like all of it.
+fn cut_between_pids(files: &mut Vec<PathBuf>, most: usize) {
+    let Some(cut) = files.get(most).map(|path| pid_in_name(path)) else {
+        return;
+    };
+    files.truncate(most);
+    let kept = files.iter().rposition(|path| pid_in_name(path) != cut);
+    // One process alone has more files: any of them are better than none.
+    files.truncate(kept.map_or(most, |last| last + 1));
+}
+
+/// The pid that starts a file's name; empty: there is none.
+fn pid_in_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.chars().take_while(char::is_ascii_digit).collect()
 }
 
 /// Whether there is a process with the number that starts a file's name. A hint: in another pid
 /// namespace it says nothing.
 fn pid_is_there(path: &Path) -> bool {
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy())
-        .unwrap_or_default();
-    let pid: String = name.chars().take_while(char::is_ascii_digit).collect();
+    let pid = pid_in_name(path);
     !pid.is_empty() && Path::new("/proc").join(pid).exists()
 }
 
