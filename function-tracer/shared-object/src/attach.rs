@@ -12,34 +12,35 @@ use std::thread;
 use ringmark::Session;
 use ringmark_function_tracer::{Threads, control};
 
-/// Starts a session of this object's own, unless it has one, and the function tracers of `requests`, which are
-/// written as in `RINGMARK_TRACE`. It does so on a thread of its own, because the calling thread
+/// Starts a session of this object's own, unless it has one, and answers requests from then on.
+/// `settings` change the options that the environment gives the session; they are written as in
+/// `RINGMARK`, and may be empty. The work is done on a thread of its own, because the calling thread
 /// may be stopped anywhere. Returns 0, or -1 if no thread could be started.
 ///
 /// # Safety
-/// `requests` must be null or a string.
+/// `settings` must be null or a string.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ringmark_functions_start(requests: *const c_char) -> c_int {
-    let requests = if requests.is_null() {
+pub(crate) unsafe extern "C" fn ringmark_functions_start(settings: *const c_char) -> c_int {
+    let settings = if settings.is_null() {
         c""
     } else {
         // SAFETY: invariant 1.
-        unsafe { CStr::from_ptr(requests) }
+        unsafe { CStr::from_ptr(settings) }
     };
-    let requests = requests.to_string_lossy().into_owned();
+    let settings = settings.to_string_lossy().into_owned();
     let work = move || {
         // The program goes on without tracing, whatever happens here.
-        let _ = catch_unwind(|| begin(&requests));
+        let _ = catch_unwind(|| begin(&settings));
     };
     let name = "ringmark-attach".to_owned();
     let thread = thread::Builder::new().name(name).spawn(work);
     if thread.is_ok() { 0 } else { -1 }
 }
 
-fn begin(requests: &str) {
-    let running = Session::current().or_else(Session::start_in_running_process);
-    if running.is_some() {
-        // An error has no receiver here; later requests come by the mailbox and are answered.
-        let _ = control::install_and_start(Threads::Running, requests);
+fn begin(settings: &str) {
+    let start = || Session::start_in_running_process(settings);
+    if Session::current().or_else(start).is_some() {
+        // No request comes with it that could be refused.
+        let _ = control::install_and_start(Threads::Running, "");
     }
 }

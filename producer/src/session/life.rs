@@ -262,20 +262,23 @@ impl Session {
     }
 
     /// Starts a session for a copy of this library that was loaded into a running process: with the
-    /// options of the environment or else the default ones, no prepared rings, and the clock of the
-    /// sessions that the process has. A failure leaves a note, as that of [`start_from_env`](crate::start_from_env).
+    /// options of the environment or else the default ones, changed as `settings` says, which is
+    /// empty or `key=value,…`. It has no prepared rings, and the clock of the sessions that the
+    /// process has. A failure leaves a note, as that of [`start_from_env`](crate::start_from_env).
     #[must_use]
-    pub fn start_in_running_process() -> Option<Self> {
+    pub fn start_in_running_process(settings: &str) -> Option<Self> {
         let wanted = std::env::var("RINGMARK").unwrap_or_default();
         let options = Options::parse(&wanted).ok().flatten().unwrap_or_default();
         let clock = other_copies::clock_of_process().unwrap_or(options.clock);
         // The threads run already: each makes its ring at its first record.
-        let options = Options {
+        let own = |options: Options| Options {
             clock,
             warm: 0,
             ..with_env(options)
         };
-        start(options).inspect_err(off_note::leave).ok()
+        let options = options.with(settings).map_err(StartError::Option);
+        let started = options.and_then(|options| start(own(options)));
+        started.inspect_err(off_note::leave).ok()
     }
 
     /// Path of the ring file; for an anonymous file a name that cannot be opened.

@@ -178,20 +178,23 @@ impl Options {
     /// # Errors
     /// The first key or value that cannot be used.
     pub fn parse(text: &str) -> Result<Option<Self>, OptionError> {
-        let mut options = Self::default();
         match text.trim() {
-            "" | "0" => return Ok(None),
-            "1" => return Ok(Some(options)),
-            _ => {}
+            "" | "0" => Ok(None),
+            "1" => Ok(Some(Self::default())),
+            text => Self::default().with(text).map(Some),
         }
+    }
+
+    /// These options, changed as `key=value,…` says.
+    pub(crate) fn with(mut self, text: &str) -> Result<Self, OptionError> {
         for pair in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
             let (key, value) = pair
                 .split_once('=')
                 .ok_or_else(|| wrong("RINGMARK", pair, "1, 0, or key=value pairs"))?;
-            options.set(key, value)?;
+            self.set(key, value)?;
         }
-        options.check()?;
-        Ok(Some(options))
+        self.check()?;
+        Ok(self)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {

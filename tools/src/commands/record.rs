@@ -2,16 +2,22 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use ringmark_reader::{Access, ReaderError, Selection, Session, find, on_death};
 
-use crate::output::file::{DEFAULT_FILE, destination};
+use crate::input::trace_files;
+use crate::output::file::{DEFAULT_FILE, destination, is_standard};
+use crate::output::units::parse_duration;
 use crate::output::{Exit, Failure};
+use crate::recording::attached::Attached;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::trace_file::FileOptions;
 use crate::recording::{command, deaths, sessions};
-use crate::tracing::preload::FunctionOptions;
+use crate::tables::summary;
+use crate::tracing::preload::{FunctionOptions, Wanted};
+use crate::tracing::rings::{Rings, parse_ring};
 
 /// Record programs to a trace file while they run
 #[derive(Debug, clap::Args)]
@@ -22,10 +28,15 @@ RINGMARK=mode=discard,ring=1M,session=64M,keep=always unless RINGMARK is set to
 more than 1. What it leaves is kept until it is recorded, unless RINGMARK says
 keep=….
 
+With -p PID and --kind, the function tracer is loaded into the process if need be,
+and its functions are traced while this command runs, killed or not. Then a
+summary is printed, as 'run' does.
+
 Ctrl-C once finishes the trace file, twice ends now.
 
 Examples:
   ringmark record -o run.rmk -- ./server --port 80
+  ringmark record -p 812 --kind graph --for 1s
   ringmark record -p 812 --rotate 64M --keep 10
   ringmark record --all --on-death /var/lib/ringmark
 
@@ -45,9 +56,21 @@ pub(crate) struct Args {
     /// After which ends --on-death writes one
     #[arg(long, value_enum, default_value_t = Ends::Crash, requires = "on_death")]
     ends: Ends,
+    /// End after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(conflicts_with_all = ["command", "on_death"])]
+    time: Option<Duration>,
     /// Write to FILE how the recording went, as one line of JSON
     #[arg(long, value_name = "FILE")]
     status_file: Option<PathBuf>,
+    /// Print names at full length, even on a narrower terminal
+    #[arg(long, requires = "kind")]
+    wide: bool,
+    /// Size of each thread's ring, such as 16M, where --kind loads the function tracer; without it
+    /// 4M. All rings together take up to 16 times that
+    #[arg(long, value_name = "SIZE", value_parser = parse_ring)]
+    #[arg(requires = "kind", conflicts_with = "command")]
+    ring: Option<u32>,
     // Last: its heading stands above all options that follow.
     #[command(flatten)]
     functions: FunctionOptions,
@@ -94,6 +117,9 @@ impl Args {
         let result = self.record();
         if let Ok(outcome) = &result {
             outcome.tell(&self.output);
+            if outcome.progress.sessions_done > 0 {
+                self.summary()?;
+            }
             outcome.tell_ends(&self.output);
         }
         write_status(self.status_file.as_ref(), &result)?;
@@ -101,21 +127,21 @@ impl Args {
     }
 
     fn record(&self) -> anyhow::Result<Outcome> {
-        let preload = self.functions.preload()?;
-        if preload.is_some() && self.target.command.is_empty() {
-            let text =
-                "--kind: expected -- CMD; 'ringmark trace start -p PID' is for processes that run";
-            return Err(Failure::usage(text).into());
-        }
-        match self.target.pid {
-            Some(pid) => {
+        match (self.target.pid, self.functions.wanted()?) {
+            (Some(pid), Some(wanted)) => self.attached(pid, &wanted),
+            (Some(pid), None) => {
                 check(pid)?;
                 self.sessions(Selection::Pid(pid))
             }
-            None if self.target.all => self.sessions(Selection::All),
-            None => {
-                let preload = preload.as_ref();
-                command::record(&self.target.command, &self.output, &self.file, preload)
+            (None, Some(_)) if self.target.all => {
+                let text = "--kind: expected -p PID or -- CMD, found --all";
+                Err(Failure::usage(text).into())
+            }
+            (None, _) if self.target.all => self.sessions(Selection::All),
+            (None, _) => {
+                let preload = self.functions.preload()?;
+                let (command, preload) = (&self.target.command, preload.as_ref());
+                command::record(command, &self.output, &self.file, preload)
             }
         }
     }
@@ -123,7 +149,29 @@ impl Args {
     fn sessions(&self, selection: Selection) -> anyhow::Result<Outcome> {
         let to = destination(&self.output)?;
         let file = self.file.create(&to)?;
-        sessions::record(selection, file, self.file.record_options())
+        sessions::record(selection, file, self.file.record_options(), self.time)
+    }
+
+    /// Records a process with its functions.
+    fn attached(&self, pid: u32, wanted: &Wanted<'_>) -> anyhow::Result<Outcome> {
+        let to = destination(&self.output)?;
+        match check(pid) {
+            // It has no events of its own.
+            Err(ReaderError::NotTraced { .. }) => {}
+            checked => checked?,
+        }
+        let attached = Attached::load(pid, wanted, Rings::recorded(self.ring))?;
+        let file = self.file.create(&to)?;
+        attached.record(file, self.file.record_options(), self.time)
+    }
+
+    /// Prints what functions were recorded and how long they took, where that was asked for.
+    fn summary(&self) -> anyhow::Result<()> {
+        if self.functions.kind.is_none() || self.target.pid.is_none() || is_standard(&self.output) {
+            return Ok(());
+        }
+        let dump = trace_files::read(std::slice::from_ref(&self.output))?;
+        summary::print(&dump, self.wide, true)
     }
 }
 

@@ -1,21 +1,15 @@
 //! `run`: records a program, then prints a short summary.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
-use ringmark_decoder::Filter;
-
 use crate::input::trace_files;
+use crate::output::Exit;
 use crate::output::file::{DEFAULT_FILE, is_standard};
-use crate::output::units::{count, counted, duration};
-use crate::output::{Exit, Style, columns, note};
 use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::trace_file::FileOptions;
-use crate::tables::calls::CallOptions;
-use crate::tables::profile_table::{self, TracerProfile};
-use crate::tables::{event_table, function_table};
+use crate::tables::summary;
 use crate::tracing::preload::FunctionOptions;
 
 /// Record a program until it ends, then show a short summary
@@ -65,42 +59,6 @@ impl Args {
 
     fn summary(&self) -> anyhow::Result<()> {
         let dump = trace_files::read(std::slice::from_ref(&self.output))?;
-        let found = dump.verify();
-        let took = found.last_ns.unwrap_or(0) - found.first_ns.unwrap_or(0);
-        let mut out = io::stderr().lock();
-        writeln!(
-            out,
-            "{} in {}, {}; {} lost, {} missing",
-            counted(found.events, "event"),
-            duration(took),
-            counted(found.rings, "ring"),
-            count(found.lost),
-            count(found.missing)
-        )?;
-        let functions = function_table::times(&dump, &CallOptions::default())?;
-        let mut tables = Vec::new();
-        if !functions.is_empty() {
-            tables.push(function_table::table(&functions));
-        }
-        let profiles = profile_table::in_dump(&dump, &CallOptions::default())?;
-        tables.extend(profiles.iter().map(TracerProfile::table));
-        for table in &mut tables {
-            table.fit(columns(io::stderr()).filter(|_| !self.wide));
-            table.write(&mut out, Style::none())?;
-        }
-        if functions.is_empty() && profiles.is_empty() && self.functions.kind.is_some() {
-            drop(out);
-            note(
-                "no call of a function was recorded: does --filter match functions that are called, and does a trigger, if there is one, start the tracer? 'ringmark functions FILE' lists functions that can be traced",
-            );
-            out = io::stderr().lock();
-        }
-        let rows = event_table::rows(&dump, &Filter::new());
-        if (functions.is_empty() && profiles.is_empty()) || !rows.is_empty() {
-            let mut table = event_table::table(&rows);
-            table.fit(columns(io::stderr()).filter(|_| !self.wide));
-            table.write(&mut out, Style::none())?;
-        }
-        Ok(())
+        summary::print(&dump, self.wide, self.functions.kind.is_some())
     }
 }

@@ -1,6 +1,5 @@
 //! `trace`: the function tracers of a running process.
 
-mod budget;
 mod change;
 mod start;
 mod status;

@@ -2,9 +2,10 @@
 //! a terminal, and what is told afterwards.
 //!
 //! `command` starts a [`traced_program`] and records it with its descendants; `sessions` records
-//! what runs already; `deaths` waits for processes that die. `trace_file` says how the file is
+//! what runs already, `attached` a process with its functions; `deaths` waits for processes that die. `trace_file` says how the file is
 //! written, `outcome` what came of it.
 
+pub(crate) mod attached;
 pub(crate) mod command;
 pub(crate) mod deaths;
 pub(crate) mod descriptors;

@@ -73,6 +73,23 @@ impl Outcome {
         }
     }
 
+    /// Adds what went wrong beside the recording.
+    pub(super) fn fail(&mut self, error: &anyhow::Error) {
+        self.trouble.push(text(error));
+        self.not_recorded = true;
+    }
+
+    /// Adds that pages are missing: a ring in overwrite mode was filled faster than it was read.
+    pub(super) fn tell_skipped(&mut self) {
+        let pages = self.progress.pages_skipped;
+        if pages > 0 {
+            let pages = counted(pages, "page");
+            self.trouble
+                .push(format!("{pages} overwritten before they could be read"));
+            self.not_recorded = true;
+        }
+    }
+
     /// Exit code: the traced program's, if one was started and its code is not 0. Else whether
     /// something was lost, refused or left out.
     pub(crate) fn exit(&self) -> Exit {

@@ -1,5 +1,8 @@
 //! Recordings of sessions that are there already, and of those that come.
 
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
 use anyhow::Context;
 use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Dump, Selection, SessionInfo};
@@ -11,7 +14,7 @@ use crate::output::note;
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, size};
 
-/// Records a selection until its sessions end, or Ctrl-C.
+/// Records a selection until its sessions end, `time` has passed, or Ctrl-C.
 ///
 /// # Errors
 /// The sessions are not there, or the trace file cannot be written.
@@ -19,12 +22,19 @@ pub(crate) fn record(
     selection: Selection,
     file: Dump,
     options: RecordOptions,
+    time: Option<Duration>,
 ) -> anyhow::Result<Outcome> {
     descriptors::take_all();
     let signals = Signals::watch().context("watching signals")?;
     let mut recorder = Recorder::new(selection, file, options)?;
     let mut display = Display::new(true);
-    let ended = recorder.run_with(&signals.stop, |recorder| display.show(recorder));
+    let begun = Instant::now();
+    let ended = recorder.run_with(&signals.stop, |recorder| {
+        display.show(recorder);
+        if time.is_some_and(|time| begun.elapsed() >= time) {
+            signals.stop.store(true, Ordering::Relaxed);
+        }
+    });
     display.clear();
     Outcome::of(&mut recorder, ended)
 }

@@ -6,3 +6,4 @@ pub(crate) mod event_table;
 pub(crate) mod function_table;
 mod json_row;
 pub(crate) mod profile_table;
+pub(crate) mod summary;

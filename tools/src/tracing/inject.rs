@@ -1,5 +1,6 @@
 //! Loads the function tracer into a process that runs without it.
 
+use std::ffi::CStr;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -21,11 +22,12 @@ const CLOCK_STEP: Duration = Duration::from_millis(20);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Loads the shared object into the process, which then has a session that answers `trace`.
+/// Loads the shared object into the process, which then has a session that answers `trace`, with these
+/// settings: see `ringmark_functions_start`.
 ///
 /// # Errors
 /// Why it was not loaded; the process is then as it was.
-pub(crate) fn load(pid: u32) -> Result<(), Failure> {
+pub(crate) fn load(pid: u32, settings: &CStr) -> Result<(), Failure> {
     if let Some(obstacle) = obstacle(pid) {
         return Err(obstacle);
     }
@@ -33,7 +35,7 @@ pub(crate) fn load(pid: u32) -> Result<(), Failure> {
     require_sites(pid)?;
     let library = preload::library()?;
     let options = Options {
-        call: Some((c"ringmark_functions_start", c"")),
+        call: Some((c"ringmark_functions_start", settings)),
         ..Options::default()
     };
     let failed = |error: LoadError| Failure::no_target(printable(&error.to_string()));

@@ -48,6 +48,20 @@ impl FunctionOptions {
     /// # Errors
     /// The options contradict each other, or the shared object is not there.
     pub(crate) fn preload(&self) -> Result<Option<Preload>, Failure> {
+        let Some(wanted) = self.wanted()? else {
+            return Ok(None);
+        };
+        let lines = wanted.lines();
+        let request = lines.iter().map(|line| format!("{line}\n")).collect();
+        let library = library()?;
+        Ok(Some(Preload { library, request }))
+    }
+
+    /// What is to be traced, if functions are.
+    ///
+    /// # Errors
+    /// The options contradict each other, or a pattern is wrong.
+    pub(crate) fn wanted(&self) -> Result<Option<Wanted<'_>>, Failure> {
         let Some(kind) = &self.kind else {
             if self.names.is_empty() && self.detail.is_empty() && self.triggers.is_empty() {
                 return Ok(None);
@@ -59,13 +73,36 @@ impl FunctionOptions {
         let names = self.names.or_all();
         names.check()?;
         self.triggers.check(names.syntax)?;
-        let mut lines = vec![RequestLine::Tracer(kind)];
-        lines.extend(names.lines());
-        lines.extend(self.triggers.lines(names.syntax));
-        lines.extend(self.detail.lines());
-        let request = lines.iter().map(|line| format!("{line}\n")).collect();
-        let library = library()?;
-        Ok(Some(Preload { library, request }))
+        Ok(Some(Wanted {
+            kind,
+            names,
+            options: self,
+        }))
+    }
+}
+
+/// A function tracer that is wanted, and what it is to trace.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Its kind, which is its name, too.
+    pub(crate) kind: &'a str,
+    names: FunctionNames,
+    options: &'a FunctionOptions,
+}
+
+impl Wanted<'_> {
+    /// The functions, as lines of a request.
+    pub(crate) fn name_lines(&self) -> Vec<RequestLine<'_>> {
+        self.names.lines()
+    }
+
+    /// As lines of a start.
+    pub(crate) fn lines(&self) -> Vec<RequestLine<'_>> {
+        let mut lines = vec![RequestLine::Tracer(self.kind)];
+        lines.extend(self.names.lines());
+        lines.extend(self.options.triggers.lines(self.names.syntax));
+        lines.extend(self.options.detail.lines());
+        lines
     }
 }
 

@@ -7,6 +7,7 @@ use ringmark_format::tracer_text::{
 };
 use ringmark_reader::{ReaderError, Session, control};
 
+use crate::output::units::{count, counted};
 use crate::output::{note, printable};
 
 /// Text of an answer.
@@ -66,6 +67,18 @@ impl Answer {
     /// A number in it; 0 if it is not there.
     pub(crate) fn count(&self, wanted: Count) -> u64 {
         tracer_text::count(&self.0, wanted).unwrap_or(0)
+    }
+
+    /// How many functions it says were matched and changed, as a line.
+    pub(crate) fn summary(&self) -> String {
+        let number = |wanted| self.count(wanted);
+        format!(
+            "{} matched, {} changed, {} enabled; {} refused",
+            counted(number(Count::Matched), "function"),
+            counted(number(Count::Patched), "patch site"),
+            count(number(Count::Open)),
+            count(number(Count::Refused))
+        )
     }
 
     /// Prints on standard error what was refused.

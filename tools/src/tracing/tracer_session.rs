@@ -8,6 +8,7 @@ use ringmark_reader::{Access, ReaderError, Session, find};
 
 use super::inject;
 use super::requests::{self, Answer, knows_tracers};
+use super::rings::Rings;
 use crate::output::{Failure, printable};
 
 /// How long a process has for its answer.
@@ -46,15 +47,17 @@ impl TracerSession {
         Ok(found.ok_or_else(missing)?)
     }
 
-    /// Finds it, after loading the shared object into a process that has none.
+    /// Finds it, after loading the shared object into a process that has none. `rings`: what its
+    /// session is to be like.
     ///
     /// # Errors
-    /// As [`TracerSession::find`], or the object cannot be loaded.
-    pub(crate) fn find_or_load(pid: u32) -> anyhow::Result<Self> {
+    /// As [`TracerSession::find`], the object cannot be loaded, or the session is there and not so.
+    pub(crate) fn find_or_load(pid: u32, rings: Rings) -> anyhow::Result<Self> {
         if let Some(session) = Self::of(pid)? {
+            rings.check(pid, session.session.header())?;
             return Ok(session);
         }
-        inject::load(pid)?;
+        inject::load(pid, &rings.settings())?;
         let missing =
             || Failure::no_target(format!("pid {pid}: still without the function tracer"));
         Ok(Self::of(pid)?.ok_or_else(missing)?)

@@ -30,7 +30,7 @@ pub(super) fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<Main
     let skip = [OsString::from("--skip"), absolute(output)?.into()];
     let job = jobs.start(Trace::Record, None, &skip)?;
     let selection = Selection::Path(job.session()?);
-    let outcome = sessions::record(selection, dump, RecordOptions::default())?;
+    let outcome = sessions::record(selection, dump, RecordOptions::default(), None)?;
     outcome.trouble.iter().for_each(|text| note(text));
     let report = job.report()?;
     Ok(MainJob {

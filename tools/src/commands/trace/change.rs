@@ -2,9 +2,8 @@
 
 use std::io::Write;
 
-use ringmark_format::tracer_text::{Count, RequestLine, Verb};
+use ringmark_format::tracer_text::{RequestLine, Verb};
 
-use crate::output::units::{count, counted};
 use crate::output::{Exit, Sink};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
@@ -31,16 +30,8 @@ pub(super) fn change(
 /// # Errors
 /// Standard output cannot be written.
 pub(super) fn print(answer: &Answer) -> anyhow::Result<()> {
-    let number = |wanted| answer.count(wanted);
     let mut out = Sink::direct();
-    writeln!(
-        out,
-        "{} matched, {} changed, {} enabled; {} refused",
-        counted(number(Count::Matched), "function"),
-        counted(number(Count::Patched), "patch site"),
-        count(number(Count::Open)),
-        count(number(Count::Refused))
-    )?;
+    writeln!(out, "{}", answer.summary())?;
     out.finish()?;
     answer.tell_refusals();
     Ok(())

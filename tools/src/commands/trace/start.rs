@@ -1,28 +1,22 @@
 //! `trace start`: a tracer is on as long as this command runs.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ringmark_format::function::TracerKind;
-use ringmark_format::tracer_text::{AnswerLine, Count, LeaseState, RequestLine, Verb};
+use ringmark_format::tracer_text::{Count, RequestLine, Verb};
 
-use super::{budget, change};
+use super::change;
 use crate::output::units::parse_duration;
-use crate::output::{Exit, Failure, note};
+use crate::output::{Exit, Failure};
 use crate::recording::signals::Signals;
+use crate::tracing::lease;
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::{CallDetail, FunctionNames};
 use crate::tracing::requests::Answer;
+use crate::tracing::rings::{Rings, parse_ring};
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::triggers::Triggers;
-
-/// How long a start holds unless it is renewed.
-const LEASE: Duration = Duration::from_secs(3);
-/// How often it is renewed.
-const RENEW_EVERY: Duration = Duration::from_secs(1);
-/// How often signals, the end of the process and the time are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct StartArgs {
@@ -37,20 +31,16 @@ pub(super) struct StartArgs {
     triggers: Triggers,
     #[command(flatten)]
     detail: CallDetail,
+    /// Size of each thread's ring, such as 4M, where this command loads the function tracer; all rings
+    /// together take up to 16 times that
+    #[arg(long, value_name = "SIZE", value_parser = parse_ring)]
+    ring: Option<u32>,
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
     /// End at once and leave the function tracer on
     #[arg(long, conflicts_with = "time")]
     detach: bool,
-}
-
-/// How a start was held.
-struct Held {
-    /// Functions that the budget switched off, as far as they were told.
-    told: usize,
-    /// No other command has started the tracer for good: it is ours to stop.
-    is_ours: bool,
 }
 
 /// Parses a kind by its name.
@@ -70,7 +60,7 @@ impl StartArgs {
             // Nothing is loaded for a start that would be refused.
             self.names.require()?;
         }
-        let session = TracerSession::find_or_load(self.of.pid)?;
+        let session = TracerSession::find_or_load(self.of.pid, Rings::kept(self.ring))?;
         if self.names.is_empty() {
             self.require_functions(&session)?;
         }
@@ -78,11 +68,10 @@ impl StartArgs {
         lines.extend(self.detail.lines());
         lines.extend(self.triggers.lines(self.names.syntax));
         lines.extend(self.kind.map(RequestLine::Kind));
-        let lease = RequestLine::LeaseMs(LEASE.as_millis() as u64);
         // Before the start: from then on a signal must find us ready.
         let signals = Signals::watch()?;
         if !self.detach {
-            lines.push(lease);
+            lines.push(lease::line());
         }
         let answer = session.ask(Verb::Start, &lines)?;
         if answer.count(Count::Matched) == 0 {
@@ -93,12 +82,11 @@ impl StartArgs {
         if self.detach {
             return Ok(Exit::FINE);
         }
-        let renewal = self.of.lines_with(&[lease]);
-        let held = self.hold(&session, &renewal, &signals)?;
-        if held.is_ours && !session.has_ended() {
-            let answer = session.ask(Verb::Stop, &self.of.lines())?;
-            budget::tell_given_up(&answer, held.told);
-        }
+        let begun = Instant::now();
+        let is_over = || {
+            signals.received().is_some() || self.time.is_some_and(|time| begun.elapsed() >= time)
+        };
+        lease::hold(&session, &self.of, is_over)?;
         Ok(Exit::FINE)
     }
 
@@ -113,52 +101,6 @@ impl StartArgs {
             None if tracers.is_empty() => Ok(()),
             _ => Ok(self.names.require()?),
         }
-    }
-
-    /// Renews the start until it is to end.
-    fn hold(
-        &self,
-        session: &TracerSession,
-        renewal: &[RequestLine<'_>],
-        signals: &Signals,
-    ) -> anyhow::Result<Held> {
-        let begun = Instant::now();
-        let mut renewed = begun;
-        let mut held = Held {
-            told: 0,
-            is_ours: true,
-        };
-        let is_over = || self.time.is_some_and(|time| begun.elapsed() >= time);
-        while signals.received().is_none() && !is_over() {
-            thread::sleep(LOOK_EVERY);
-            if session.has_ended() {
-                note(&format!("pid {} has ended", self.of.pid));
-                break;
-            }
-            if renewed.elapsed() < RENEW_EVERY {
-                continue;
-            }
-            renewed = Instant::now();
-            let answer = session.ask(Verb::Renew, renewal)?;
-            held.told += budget::tell_given_up(&answer, held.told);
-            let state = answer.lines().find_map(|line| match line {
-                AnswerLine::State(state) => Some(state),
-                _ => None,
-            });
-            match state {
-                Some(LeaseState::Off) => {
-                    note(&format!("{} was stopped", self.of.name()));
-                    break;
-                }
-                Some(LeaseState::Detached) => {
-                    note(&format!("{} was started for good", self.of.name()));
-                    held.is_ours = false;
-                    break;
-                }
-                Some(LeaseState::On) | None => {}
-            }
-        }
-        Ok(held)
     }
 
     fn nothing_matches(&self, session: &TracerSession) -> anyhow::Error {

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use ringmark_format::tracer_text::{AnswerLine, Count, TracerLine, Verb};
 
-use super::budget::budgets;
 use crate::output::units::{count, counted};
 use crate::output::{Exit, Failure, Sink, Style, Table, printable};
+use crate::tracing::budget::budgets;
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;

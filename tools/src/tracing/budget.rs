@@ -2,11 +2,11 @@
 
 use ringmark_format::tracer_text::{AnswerLine, GivenUp, TracerLine};
 
+use super::requests::Answer;
 use crate::output::{note, printable};
-use crate::tracing::requests::Answer;
 
 /// Prints which functions a budget switched off, without the first `told`; returns their number.
-pub(super) fn tell_given_up(answer: &Answer, told: usize) -> usize {
+pub(crate) fn tell_given_up(answer: &Answer, told: usize) -> usize {
     let tell = |one| note(&format!("switched off for its cost: {}", shown(&one)));
     given_up(answer).skip(told).map(tell).count()
 }
@@ -29,7 +29,7 @@ fn percent(ppm: u64) -> String {
 }
 
 /// Lines for `trace status`: budget and cost of each tracer that has one, and what it switched off.
-pub(super) fn budgets(answer: &Answer, lines: &[TracerLine<'_>]) -> Vec<String> {
+pub(crate) fn budgets(answer: &Answer, lines: &[TracerLine<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     for line in lines {
         if let Some(budget) = line.budget_ppm {
