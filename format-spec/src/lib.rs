@@ -42,6 +42,7 @@ pub mod slot;
 pub mod store;
 pub mod stream;
 pub mod tracer_text;
+pub mod waits;
 
 pub use ids::{PageNumber, RingId, SlotIndex, TypeId, Uuid};
 pub use layout::{FieldLayout, StructLayout, layout_table};

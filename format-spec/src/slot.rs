@@ -35,8 +35,12 @@ layout! {
         136 events_sealed: u64,
         /// Offset of the stack of open spans in the file; 0: there is none.
         144 stack_offset: u64,
+        /// Times that a thread waited for room in the ring.
+        152 waits: u64,
+        /// How long it waited in all, in nanoseconds.
+        160 waited_ns: u64,
         /// Zero.
-        152 reserved: [u64; 13],
+        168 reserved: [u64; 11],
     }
 }
 

@@ -1,16 +1,21 @@
 //! Pairs function records into calls, thread by thread.
 //!
 //! Each thread has a stack of open calls. An entry pushes a call; an exit ends the innermost call
-//! of its function and, as unseen, the calls inside that one, whose exits were lost.
+//! of its function and, as unseen, the calls inside that one, whose exits were lost. A loss makes the
+//! calls that are open unsure: they may have ended in it, so they are no recursion.
 
 use std::collections::HashMap;
 
 use ringmark_format::schema::Shape;
+use ringmark_format::waits;
 
-use crate::events::event::Event;
+use crate::events::event::{Event, Lost};
 use crate::trace_file::functions::Function;
 use crate::trace_file::session::Session;
 use crate::trace_file::spans::duration_ticks;
+
+/// Most pieces of time that wait for the call around them, in each thread.
+const WHOLE_MAX: usize = 1 << 16;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,12 +41,14 @@ pub struct Call<'a> {
     pub entered_ns: Option<u64>,
     /// Time at which it was left, in ns since the session's start.
     pub left_ns: u64,
-    /// Time in calls of traced functions inside it, in ns.
+    /// Time in calls of traced functions inside it, in ns, and in waits for a reader.
     pub children_ns: u64,
     /// Number of open calls around it.
     pub depth: u32,
-    /// Whether a call of the same function is open further out.
+    /// Whether a call of the same function is open further out, for certain.
     pub recursive: bool,
+    /// Whether records of its thread were lost while it was open.
+    pub unsure: bool,
     /// How it ended.
     pub ended: Ended,
 }
@@ -87,8 +94,10 @@ pub struct OpenCall<'a> {
     pub entered_ns: u64,
     /// Tick of its entry.
     pub entered_tick: u64,
-    /// Time in ended calls of traced functions inside it, in ns.
+    /// Time in ended calls of traced functions inside it, in ns, and in waits for a reader.
     pub children_ns: u64,
+    /// Whether records of its thread were lost since: it may have ended.
+    pub unsure: bool,
 }
 
 impl OpenCall<'_> {
@@ -132,6 +141,9 @@ impl<'a> Calls<'a> {
     /// calls of its thread. Events that are no function records mean none.
     pub fn take(&mut self, event: &Event<'a>, mut to: impl FnMut(Step<'a>)) {
         let Some(meaning) = event.ty.function else {
+            if event.category() == waits::CATEGORY.as_bytes() {
+                self.threads.entry(event.thread()).or_default().wait(event);
+            }
             return;
         };
         let session = event.session;
@@ -170,8 +182,22 @@ impl<'a> Calls<'a> {
                     entered_ns: event.t_ns,
                     entered_tick: event.tick,
                     children_ns: 0,
+                    unsure: false,
                 });
             }
+        }
+    }
+
+    /// Takes a loss: which calls of its thread have ended since is not known.
+    pub fn lose(&mut self, lost: &Lost<'a>) {
+        let thread = lost.page.map(|page| page.thread);
+        for (number, calls) in &mut self.threads {
+            if thread.is_some_and(|thread| thread != *number) {
+                continue;
+            }
+            let open = calls.open.iter_mut();
+            open.filter(|call| std::ptr::eq(call.session, lost.session))
+                .for_each(|call| call.unsure = true);
         }
     }
 
@@ -207,7 +233,7 @@ impl<'a> Thread<'a> {
         while let Some((_, inner)) = self.whole.pop_if(|(began, _)| *began >= start) {
             children_ns = children_ns.saturating_add(inner);
         }
-        self.whole.push((start, duration));
+        self.add_whole(start, duration);
         if let Some(around) = self.open.last_mut() {
             around.children_ns = around
                 .children_ns
@@ -221,10 +247,42 @@ impl<'a> Thread<'a> {
             left_ns: event.t_ns,
             children_ns,
             depth: self.open.len() as u32,
-            recursive: self.open.iter().any(|o| o.is_of(event.session, id)),
+            recursive: is_open(&self.open, event.session, id),
+            unsure: false,
             ended: Ended::Returned,
         }
     }
+
+    /// A wait of the thread: no time of the call that it was in.
+    fn wait(&mut self, event: &Event<'a>) {
+        let start = event.start_ns();
+        let duration = event.t_ns.saturating_sub(start);
+        let ticks = duration_ticks(event.ty, event.payload).unwrap_or(0);
+        let start_tick = event.tick.saturating_sub(ticks);
+        self.add_whole(start, duration);
+        let mut open = self.open.iter_mut();
+        if let Some(around) = open.rfind(|call| call.entered_tick <= start_tick) {
+            around.children_ns = around.children_ns.saturating_add(duration);
+        }
+    }
+
+    /// Keeps a piece of time for the call around it, of which there may be none. When there are very
+    /// many, two that follow each other become one.
+    fn add_whole(&mut self, start: u64, duration: u64) {
+        if self.whole.len() >= WHOLE_MAX {
+            let sum = |pair: &[(u64, u64)]| {
+                let durations = pair.iter().map(|piece| piece.1);
+                (pair[0].0, durations.fold(0, u64::saturating_add))
+            };
+            self.whole = self.whole.chunks(2).map(sum).collect();
+        }
+        self.whole.push((start, duration));
+    }
+}
+
+/// Whether a call of this function is open for certain.
+fn is_open(open: &[OpenCall<'_>], session: &Session, id: u32) -> bool {
+    open.iter().any(|o| !o.unsure && o.is_of(session, id))
 }
 
 /// Ends the innermost open call of this function, and the calls inside it, whose ends were not
@@ -247,6 +305,7 @@ fn leave<'a>(
             children_ns: 0,
             depth: open.len() as u32,
             recursive: false,
+            unsure: false,
             ended,
         }));
         return;
@@ -275,7 +334,8 @@ fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<
         left_ns: now,
         children_ns: last.children_ns,
         depth: open.len() as u32,
-        recursive: open.iter().any(|o| o.is_of(last.session, last.id)),
+        recursive: is_open(open, last.session, last.id),
+        unsure: last.unsure,
         ended,
     };
     if let Some(around) = open.last_mut() {

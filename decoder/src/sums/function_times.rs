@@ -37,6 +37,11 @@ impl FunctionTimes {
     fn add(&mut self, call: &Call<'_>) {
         self.calls += 1;
         self.not_returned += u64::from(call.ended != Ended::Returned);
+        if call.unsure && call.ended == Ended::Unseen {
+            // Its end was lost, and what ended it here came later.
+            self.no_end += 1;
+            return;
+        }
         let Some(ns) = call.duration_ns() else { return };
         self.durations.push(ns);
         self.self_ns = self

@@ -126,6 +126,9 @@ pub(crate) fn walk<'d>(
     let mut calls = Calls::new(options.tracers(dump)?);
     let mut steps = Vec::new();
     dump.events().for_each(|item| {
+        if let Output::Lost(lost) = &item {
+            calls.lose(lost);
+        }
         if !filter.passes_item(&item) {
             return;
         }
