@@ -36,6 +36,22 @@ pub struct Field {
     pub redacted: bool,
 }
 
+impl Field {
+    /// First field of a finished span.
+    pub(crate) const DURATION: Self = Self {
+        name: "duration",
+        place: Place {
+            kind: Kind::U64,
+            count: 0,
+            offset: 0,
+            optional: false,
+        },
+        semantic: semantic::DURATION,
+        unit: "ticks",
+        redacted: false,
+    };
+}
+
 /// Kind of a field's value, and its place in the payload.
 ///
 /// ```

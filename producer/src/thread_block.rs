@@ -28,6 +28,7 @@ struct ThreadBlock {
     writer: *const Writer,
     phase: u64,
     failure: u64,
+    never_waits: u64,
 }
 
 /// State of a thread's attachment to its ring.
@@ -143,6 +144,27 @@ pub(crate) fn set_failure(failure: u64) {
     let place = failure_word();
     // SAFETY: stores the third word (invariants 1, 3 and 4).
     unsafe { place.write_volatile(failure) };
+}
+
+/// Where this thread keeps whether it may wait for room in a full ring.
+fn never_waits_word() -> *mut u64 {
+    block()
+        .cast::<u64>()
+        .wrapping_add(offset_of!(ThreadBlock, never_waits) / 8)
+}
+
+/// Whether this thread must not wait for room in a full ring.
+pub(crate) fn never_waits() -> bool {
+    let place = never_waits_word();
+    // SAFETY: loads the fourth word of this thread's block (invariants 1, 3 and 4).
+    unsafe { place.read_volatile() != 0 }
+}
+
+/// From now on this thread does not wait for room in a full ring.
+pub(crate) fn never_wait() {
+    let place = never_waits_word();
+    // SAFETY: stores the fourth word (invariants 1, 3 and 4).
+    unsafe { place.write_volatile(1) };
 }
 
 /// State of this thread's attachment.

@@ -112,6 +112,12 @@ fn task_path(tid: u32) -> [u8; 32] {
     path
 }
 
+/// Whether the node with this first place holds this address.
+pub(super) fn holds(first: u64, address: u64) -> bool {
+    let start = first - FRONT as u64;
+    (start..start + NODE_BYTES as u64).contains(&address)
+}
+
 /// All nodes, the newest first.
 fn all() -> impl Iterator<Item = &'static Node> {
     let mut next = NODES.load(Acquire);

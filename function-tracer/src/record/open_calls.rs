@@ -26,6 +26,8 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
+use ringmark::__private::Stack;
+
 use super::thread_memory::{OpenCall, Table};
 use super::x86_64::{has_shadow_stack, return_address};
 use super::{nodes, own_stack, profile_tables};
@@ -84,6 +86,16 @@ impl Block {
     /// Address of the first place of the thread's node; 0: it has no node.
     pub(super) fn first_place(&self) -> u64 {
         self.first.load(Relaxed)
+    }
+
+    /// The program's stack around a frame at `address`, for a caller on the second stack. Unknown
+    /// where the frame itself is on a second stack: a handler has interrupted the slow way there.
+    pub(crate) fn stack_around(&self, address: u64) -> Stack {
+        let first = self.first.load(Relaxed);
+        match first != 0 && nodes::holds(first, address) {
+            true => Stack::Unknown,
+            false => Stack::Around(address as usize),
+        }
     }
 
     /// The innermost open call, or a sentinel. Places that are taken and not filled are passed

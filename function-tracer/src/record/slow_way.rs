@@ -15,7 +15,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use ringmark::client::{Now, reserve_words};
+use ringmark::__private::reserve_words_from;
+use ringmark::client::Now;
 use ringmark_format::TypeId;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};
 use ringmark_format::record::FUNCTION_BIT;
@@ -43,16 +44,17 @@ pub(crate) const PROFILED: u32 = 1 << 28;
 /// The bits of a type.
 const TYPE_MASK: u32 = (1 << 24) - 1;
 
-/// Writes one record.
-fn record(type_id: u32, payload: &[u64]) {
-    record_at(type_id, payload, Now::Clock);
+/// Writes one record, for a stub whose frame is at `frame`.
+fn record(frame: u64, type_id: u32, payload: &[u64]) {
+    record_at(frame, type_id, payload, Now::Clock);
 }
 
 /// Writes one record with the time of `now`, or counts the call as unwritten.
-fn record_at(type_id: u32, payload: &[u64], now: Now) {
+fn record_at(frame: u64, type_id: u32, payload: &[u64], now: Now) {
     let words = payload.len() as u64;
     let type_id = TypeId(type_id & TYPE_MASK);
-    if let Some(mut reservation) = reserve_words(type_id, words, now) {
+    let stack = block().stack_around(frame);
+    if let Some(mut reservation) = reserve_words_from(stack, type_id, words, now) {
         for (place, word) in payload.iter().enumerate() {
             reservation.set_word(place, *word);
         }
@@ -74,6 +76,8 @@ struct Entered<'p> {
 
 /// The end of a call.
 struct Ended {
+    /// An address in the frame that ended.
+    slot: u64,
     /// With [`LOOSE_BIT`] if the call did not return.
     type_word: u32,
     /// Tick of the entry.
@@ -127,9 +131,9 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         words[0] = caller_word(caller);
         words[1..].copy_from_slice(&frame.arguments());
         let words = &words[..1 + usize::from(plan.arguments.min(6))];
-        record_at(type_word | loose, words, now);
+        record_at(slot, type_word | loose, words, now);
     } else {
-        record_at(type_word | loose, &[], now);
+        record_at(slot, type_word | loose, &[], now);
     }
 }
 
@@ -236,6 +240,7 @@ fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
 
 /// Closes a call, counts it and records its end, unless a handler has done so.
 fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
+    let slot = call.slot.load(Relaxed);
     let type_word = call.type_word.load(Relaxed) as u32;
     let entered = call.tick.load(Relaxed);
     let number = type_word & LAST_NUMBER;
@@ -249,6 +254,7 @@ fn finish(block: &Block, call: &OpenCall, loose: u32, result: Option<u64>) {
     });
     if is_mine {
         let ended = Ended {
+            slot,
             type_word: type_word | loose,
             entered,
             now: plan.now(tick),
@@ -273,11 +279,11 @@ fn record_end(plan: &CallPlan, call: &Ended) {
         (Some(min), _) => {
             let took = ringmark::ticks().saturating_sub(call.entered);
             if took >= min {
-                record(type_id, &[took]);
+                record(call.slot, type_id, &[took]);
             }
         }
-        (None, Some(result)) => record_at(type_id, &[result], call.now),
-        (None, None) => record_at(type_id, &[], call.now),
+        (None, Some(result)) => record_at(call.slot, type_id, &[result], call.now),
+        (None, None) => record_at(call.slot, type_id, &[], call.now),
     }
 }
 
@@ -335,14 +341,16 @@ fn leave_by_site(slot: u64, result: Option<u64>) {
 
 /// Writes the record of a call that a stub has opened or closed.
 pub(crate) extern "C" fn record_only(type_word: &u64) {
-    record(*type_word as u32, &[]);
+    let frame = core::ptr::from_ref(type_word) as u64;
+    record(frame, *type_word as u32, &[]);
 }
 
 /// Writes the record of an entry with its caller that a stub could not write. The return is not
 /// recorded.
 pub(crate) extern "C" fn record_caller(frame: &EntryFrame) {
     let caller = real_caller(block(), frame.slot_address(), frame.return_address());
-    record(frame.type_word() | LOOSE_BIT, &[caller_word(caller)]);
+    let type_word = frame.type_word() | LOOSE_BIT;
+    record(frame.slot_address(), type_word, &[caller_word(caller)]);
 }
 
 impl CallPlan {

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::fields::Fields;
-use crate::description::{Description, EventType, Field, Kind, Place, Shape, TypeState, semantic};
+use crate::description::{Description, EventType, Field, Shape, TypeState, semantic};
 use crate::sites::{self, DescribeSite};
 
 /// One place in the program that emits.
@@ -48,7 +48,7 @@ impl<C: Callsite, F: Fields> DescribeSite for Site<C, F> {
         let before = bytes_before(C::SHAPE);
         let mut described = Vec::with_capacity(1 + C::FIELDS.len());
         if before != 0 {
-            described.push(DURATION);
+            described.push(Field::DURATION);
         }
         for (i, (name, place)) in C::FIELDS.iter().zip(F::PLACES).enumerate() {
             let mut place = *place;
@@ -74,20 +74,6 @@ impl<C: Callsite, F: Fields> DescribeSite for Site<C, F> {
 pub(crate) fn register<C: Callsite, F: Fields>() {
     Site::<C, F>::describe(&mut |description| crate::session::register_dynamic(&description));
 }
-
-/// First field of a finished span.
-const DURATION: Field = Field {
-    name: "duration",
-    place: Place {
-        kind: Kind::U64,
-        count: 0,
-        offset: 0,
-        optional: false,
-    },
-    semantic: semantic::DURATION,
-    unit: "ticks",
-    redacted: false,
-};
 
 /// Puts the call site into the linker section, from where a session reads its description.
 #[inline(always)]

@@ -6,6 +6,7 @@ use ringmark_format::TypeId;
 use super::callsite::{self, Callsite};
 use super::fields::{self, Fields};
 use crate::description::Now;
+use crate::session::Stack;
 use crate::{session, thread_block};
 
 /// Emits an event if its type is enabled; only then are the arguments evaluated.
@@ -79,6 +80,33 @@ pub fn reserve_words(
     payload_words: u64,
     now: Now,
 ) -> Option<Reservation<'static>> {
+    reserve_words_or(type_id, payload_words, now, |read| {
+        session::reserve_slow(type_id, payload_words, now, read)
+    })
+}
+
+/// As [`reserve_words`], for code that may have left the program's stack for one of its own.
+#[inline(always)]
+#[must_use]
+pub fn reserve_words_from(
+    stack: Stack,
+    type_id: TypeId,
+    payload_words: u64,
+    now: Now,
+) -> Option<Reservation<'static>> {
+    reserve_words_or(type_id, payload_words, now, |read| {
+        session::reserve_slow_from(stack, type_id, payload_words, now, read)
+    })
+}
+
+/// The straight line, then `slow` with what it has read of the clock.
+#[inline(always)]
+fn reserve_words_or(
+    type_id: TypeId,
+    payload_words: u64,
+    now: Now,
+    slow: impl FnOnce(u64) -> Option<Reservation<'static>>,
+) -> Option<Reservation<'static>> {
     let mut read = 0;
     if let Some(writer) = thread_block::writer() {
         let ticks = match now {
@@ -89,5 +117,5 @@ pub fn reserve_words(
             return Some(reservation);
         }
     }
-    session::reserve_slow(type_id, payload_words, now, read)
+    slow(read)
 }

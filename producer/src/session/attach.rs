@@ -13,6 +13,7 @@ use ringmark_ring::{Reservation, SlotGeometry, Writer, clock};
 
 use super::core::Core;
 use super::process::KeptErrno;
+use super::waits::{self, Stack, Wanted};
 use super::{process, retry, warm};
 use crate::description::Now;
 use crate::thread_block::{self, Phase};
@@ -60,23 +61,42 @@ pub(crate) fn reserve_slow(
     now: Now,
     ticks: u64,
 ) -> Option<Reservation<'static>> {
+    reserve_slow_from(Stack::Current, type_id, words, now, ticks)
+}
+
+/// As [`reserve_slow`], for a caller that may have left the program's stack.
+#[cold]
+#[inline(never)]
+pub(crate) fn reserve_slow_from(
+    stack: Stack,
+    type_id: TypeId,
+    words: u64,
+    now: Now,
+    ticks: u64,
+) -> Option<Reservation<'static>> {
     if ticks != 0
         && let Some(writer) = thread_block::writer()
         && let Some(reservation) = writer.reserve_extended(type_id, words, ticks)
     {
         return Some(reservation);
     }
-    reserve_slower(type_id, words, now, ticks)
+    reserve_slower(stack, type_id, words, now, ticks)
 }
 
 /// A full page, no ring yet, a forked child, a clock that was not read.
 #[inline(never)]
 fn reserve_slower(
+    stack: Stack,
     type_id: TypeId,
     words: u64,
     now: Now,
     ticks: u64,
 ) -> Option<Reservation<'static>> {
+    let wanted = |ticks| Wanted {
+        type_id,
+        words,
+        ticks,
+    };
     if let Some(writer) = thread_block::writer()
         && writer.is_attached()
         && let Some(core) = Core::current()
@@ -86,7 +106,7 @@ fn reserve_slower(
             Now::Clock => ticks,
             Now::At(ticks) => ticks,
         };
-        return reserve_in(core, writer, type_id, words, ticks);
+        return reserve_in(core, writer, stack, &wanted(ticks));
     }
     let core = session_of_this_process()?;
     if let Some(cause) = known_to_have_no_ring() {
@@ -98,7 +118,7 @@ fn reserve_slower(
         Now::Clock => clock::ticks(core.clock),
     };
     match writer_of_thread(core) {
-        Ok(writer) => reserve_in(core, writer, type_id, words, ticks),
+        Ok(writer) => reserve_in(core, writer, stack, &wanted(ticks)),
         Err(cause) => {
             core.count_lost(cause);
             None
@@ -109,12 +129,15 @@ fn reserve_slower(
 fn reserve_in(
     core: &'static Core,
     writer: &'static Writer,
-    type_id: TypeId,
-    words: u64,
-    ticks: u64,
+    stack: Stack,
+    wanted: &Wanted,
 ) -> Option<Reservation<'static>> {
     let base = |now| core.page_base(now);
-    match writer.reserve_cold(type_id, words, ticks, &base) {
+    let reserved = match core.options.wait.is_zero() {
+        true => writer.reserve_cold(wanted.type_id, wanted.words, wanted.ticks, &base),
+        false => waits::reserve(core, writer, stack, wanted),
+    };
+    match reserved {
         Ok(reservation) => Some(reservation),
         Err(Cause::Nested) if writer.looks_abandoned() => {
             change_ring(core, writer);

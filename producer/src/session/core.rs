@@ -10,6 +10,7 @@ use ringmark_ring::published_static::Published;
 use ringmark_ring::{ClockSample, RingFile, clock};
 
 use super::super::wiped::Wiped;
+use super::wait_marks::WaitMarks;
 use crate::setup::Options;
 
 /// A running session. Lives until the process ends.
@@ -25,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) half: u64,
     /// Device and number of the file.
     pub(crate) inode: (u64, u64),
+    /// What its threads know of waits for room together.
+    pub(super) waits: WaitMarks,
 }
 
 /// The session of this process.

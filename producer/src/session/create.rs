@@ -19,6 +19,7 @@ use super::layout::{self, Facts, Regions};
 use super::memory;
 use super::other_copies::{self, TimeBase};
 use super::process;
+use super::wait_marks::WaitMarks;
 use crate::setup::Options;
 use crate::setup::StartError;
 
@@ -92,6 +93,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
         half: regions.end + memory::half(cap, u64::from(options.ring_bytes)),
         inode,
         options,
+        waits: WaitMarks::default(),
     };
     Ok((core, helper))
 }

@@ -43,6 +43,17 @@ pub(super) fn is_running() -> bool {
     restorers[0] != 0 && stack_holds(&restorers, restorers.as_ptr_range().end)
 }
 
+/// As [`is_running`], where this library's code runs on a stack of its own: `frame` is an address in a
+/// frame of the calling thread on the stack that it left for it.
+pub(super) fn is_running_around(frame: usize) -> bool {
+    let mut restorers = [0; RESTORERS_MAX];
+    if !find_restorers(&mut restorers) {
+        return true;
+    }
+    let frame = frame.next_multiple_of(size_of::<usize>()) as *const usize;
+    restorers[0] != 0 && stack_holds(&restorers, frame)
+}
+
 /// Where the handlers return to that may run now; `false`: there are too many places.
 #[inline(never)]
 fn find_restorers(restorers: &mut [usize; RESTORERS_MAX]) -> bool {

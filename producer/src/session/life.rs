@@ -14,7 +14,7 @@ use ringmark_ring::control_lock::ControlLock;
 use super::control::Helper;
 use super::core::Core;
 use super::process::{ForkLock, Hooks};
-use super::{attach, create, memory, off_note, other_copies, process, registry, warm};
+use super::{attach, create, memory, off_note, other_copies, process, registry, wait_record, warm};
 use crate::setup::StartError;
 use crate::setup::filter::Directives;
 use crate::setup::{Fork, Keep, Options};
@@ -101,6 +101,9 @@ fn start_core(options: Options) -> Result<&'static Core, StartError> {
     let directives = parse_filter(&options.filter)?;
     // Before the lock: a child forked while this thread starts must not inherit it as taken.
     install_fork_hooks();
+    if !options.wait.is_zero() {
+        wait_record::describe(registry::register);
+    }
     let control = CONTROL.lock();
     if control.closed {
         return Err(StartError::Closed);
@@ -134,7 +137,7 @@ fn same_options(running: &Options, wanted: &Options) -> Result<(), StartError> {
         () if running.clock != wanted.clock => differs("clock"),
         () if running.filter != wanted.filter => differs("filter"),
         () if running != wanted => {
-            differs("keep, control, warm, fork, memfd, guard, panic or tags")
+            differs("keep, control, warm, wait, fork, memfd, guard, panic or tags")
         }
         () => Ok(()),
     }

@@ -11,7 +11,9 @@
 //!    writes them; `registration` brings those that come while the program runs;
 //! 4. its helper thread prepares rings and answers tools: `control`; `pin` keeps its code mapped;
 //! 5. its threads get rings: `warm` holds those that wait, `attach` hands them out at the first
-//!    event, `retry` says when to try again, `handler` what a signal handler may do;
+//!    event, `retry` says when to try again, `handler` what a signal handler may do, `waits` whether
+//!    one waits for room in a full ring, which `wait_record` tells of
+//!    with what `wait_marks` and `own_files` know;
 //! 6. it is asked what was written: `sample`;
 //! 7. its process forks and ends: `process`; with which status: `exit_status`.
 
@@ -40,7 +42,11 @@ mod pin;
 // 5. Threads.
 mod attach;
 mod handler;
+mod own_files;
 mod retry;
+mod wait_marks;
+mod wait_record;
+mod waits;
 mod warm;
 
 // 6. What was written.
@@ -52,7 +58,7 @@ mod process;
 pub mod raw;
 
 pub use attach::attach_thread;
-pub(crate) use attach::{attach_for_span, reserve_slow};
+pub(crate) use attach::{attach_for_span, reserve_slow, reserve_slow_from};
 pub use control::working;
 #[cfg(feature = "tracing")]
 pub(crate) use core::count_nested;
@@ -67,3 +73,4 @@ pub(crate) use registry::{answer_requests, append_written};
 #[cfg(feature = "tracing")]
 pub(crate) use registry::{is_wanted, level_max, listen};
 pub use sample::{RingCounts, without_trace};
+pub use waits::Stack;

@@ -256,6 +256,20 @@ pub(super) fn may_attach(core: &Core) -> bool {
     EXIT_KEY.load(Relaxed) <= FIRST_KEY_THAT_ALLOCATES || !handler::is_running()
 }
 
+/// Whether the calling thread is between the hooks of a fork, and holds the locks for that time.
+pub(super) fn is_forking() -> bool {
+    FORKING.load(Relaxed) == thread_block::address()
+}
+
+/// Whether the calling thread is scheduled ahead of ordinary ones, or that cannot be asked.
+pub(super) fn is_real_time() -> bool {
+    // SAFETY: asks for the policy of the calling thread.
+    let policy = unsafe { raw::syscall(libc::SYS_sched_getscheduler, [0; 4]) };
+    let policy = policy & !i64::from(libc::SCHED_RESET_ON_FORK);
+    let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
+    !ordinary.map(i64::from).contains(&policy)
+}
+
 /// Gives `errno` back as it was: an event may stand between a call and the look at its error. Asks
 /// the C library where that is, so a function of the program must not call back into this one
 /// while it does.

@@ -1,11 +1,16 @@
 //! Options of a session, as code sets them and as `RINGMARK` holds them.
 
 use std::fmt;
+use std::time::Duration;
 
 use ringmark_format::page::{PAGE_BYTES_MIN, PAGES_MIN, valid_page_bytes};
 use ringmark_format::session::{Clock, Mode};
 
 use super::filter::Directives;
+
+/// Shortest and longest time that a thread may be told to wait.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What happens to the ring file at a clean exit.
 ///
@@ -84,6 +89,9 @@ pub struct Options {
     /// Rings that are prepared before threads need them. Each costs about 0.1 ms at the start, and
     /// spares a thread that work at its first event.
     pub warm: u32,
+    /// How long a thread may wait for room in a full ring instead of losing its event. Discard mode
+    /// only, and only while a reader takes the session's pages. Zero: no thread ever waits.
+    pub wait: Duration,
     /// What a forked child does.
     pub fork: Fork,
     /// An anonymous file instead of a named one. No other process can truncate it. It is gone
@@ -112,6 +120,7 @@ impl Default for Options {
             keep: Keep::Crash,
             control: true,
             warm: 4,
+            wait: Duration::ZERO,
             fork: Fork::Follow,
             memfd: false,
             guard: false,
@@ -216,10 +225,11 @@ impl Options {
             "page" => self.page_bytes = parse_bytes(key, value)?,
             "ring" => self.ring_bytes = parse_bytes(key, value)?,
             "session" => self.session_bytes = Some(parse_bytes(key, value)?),
+            "wait" => self.wait = parse_wait(value)?,
             "warm" => self.warm = value.parse().map_err(|_| wrong(key, value, "a number"))?,
             _ => {
-                let known = "mode, ring, session, page, clock, keep, control, warm, fork, memfd, \
-                     guard or panic";
+                let known = "mode, ring, session, page, clock, keep, control, warm, wait, \
+                     fork, memfd, guard or panic";
                 return Err(wrong("RINGMARK", key, known));
             }
         }
@@ -283,6 +293,14 @@ impl Options {
         if session_bytes > 1 << 40 {
             return Err(wrong("session", session_bytes, "at most 1T"));
         }
+        if !self.wait.is_zero() && self.mode == Mode::Overwrite {
+            let found = format!("{}ms", self.wait.as_millis());
+            return Err(wrong(
+                "wait",
+                found,
+                "mode=discard: overwrite mode never waits",
+            ));
+        }
         Ok(())
     }
 }
@@ -310,6 +328,19 @@ fn parse_switch(key: &str, value: &str) -> Result<bool, OptionError> {
         "off" | "0" | "false" => Ok(false),
         _ => Err(wrong(key, value, "on or off")),
     }
+}
+
+/// A duration with its unit, or `off`.
+fn parse_wait(value: &str) -> Result<Duration, OptionError> {
+    let digits = |unit| value.strip_suffix(unit).and_then(|n: &str| n.parse().ok());
+    let found = match value {
+        "off" | "0" => Some(Duration::ZERO),
+        _ => digits("ms")
+            .map(Duration::from_millis)
+            .or_else(|| digits("s").map(Duration::from_secs))
+            .filter(|wait| (WAIT_MIN..=WAIT_MAX).contains(wait)),
+    };
+    found.ok_or_else(|| wrong("wait", value, "off, or a time from 1ms to 10s"))
 }
 
 /// Bytes with an optional unit K, M or G (powers of 1024).

@@ -385,6 +385,18 @@ impl SessionDrain {
         lost.fold(0, u64::saturating_add)
     }
 
+    /// How often the program's threads waited for room since the session started, and how many
+    /// nanoseconds in all.
+    #[must_use]
+    pub fn waits(&self) -> (u64, u64) {
+        let ring = self.session.ring();
+        let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
+        slots.fold((0, 0), |sum: (u64, u64), slot| {
+            let (times, ns) = slot.waits();
+            (sum.0.saturating_add(times), sum.1.saturating_add(ns))
+        })
+    }
+
     /// Whether every slot was seen and at most its newest page was not taken.
     #[must_use]
     pub fn is_drained(&self) -> bool {

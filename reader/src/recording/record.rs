@@ -86,6 +86,11 @@ pub struct Progress {
     pub sessions_refused: usize,
     /// Events that the programs lost since their sessions started, and those of `removals`.
     pub lost: u64,
+    /// Times that threads of the programs waited for room in their rings, as far as their sessions
+    /// have ended.
+    pub waits: u64,
+    /// How long they waited, in ns.
+    pub waited_ns: u64,
     /// Sessions that were removed before they could be read.
     pub removals: Removals,
     /// Pages that were overwritten before they could be copied.

@@ -59,6 +59,11 @@ impl FullRing {
         self.consumed.store(word.cast_mut(), Relaxed);
     }
 
+    /// Whether the ring is known to be full as long as *consumed* is `consumed`.
+    pub(crate) fn holds(&self, consumed: u64) -> bool {
+        !self.consumed.load(Relaxed).is_null() && self.seen.load(Relaxed) == consumed
+    }
+
     /// Forgets it: a page is about to be opened, or the ring gets another owner.
     pub(crate) fn forget(&self) {
         self.consumed.store(ptr::null_mut(), Relaxed);

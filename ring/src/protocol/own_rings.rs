@@ -72,7 +72,7 @@ impl Writer {
         }
     }
 
-    fn others(&'static self) -> impl Iterator<Item = &'static Self> {
+    pub(crate) fn others(&'static self) -> impl Iterator<Item = &'static Self> {
         let is_other = move |writer: &&'static Self| !ptr::eq(*writer, self);
         let next = self.next_own().filter(is_other);
         core::iter::successors(next, move |writer| writer.next_own().filter(is_other))

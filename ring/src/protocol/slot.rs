@@ -6,7 +6,7 @@
 //! | geometry | the claiming thread, first claim only | state |
 //! | owner: ring id, thread id, name, first page | the claiming thread | ring id (`[O2]`), and state |
 //! | *produced* | the writer | itself (`[W4]`) |
-//! | lost, by cause | the writer | nothing: each count stands alone |
+//! | lost, by cause; waits and their time | the writer | nothing: each count stands alone |
 //! | events at the seal | the writer | state |
 //! | *consumed* | the consumer | itself (`[C1]`) |
 //!
@@ -222,6 +222,13 @@ impl<'m> SlotView<'m> {
         self.lost().iter().fold(0, |sum, n| sum.wrapping_add(*n))
     }
 
+    /// How often a thread waited for room in this slot's ring, and how many nanoseconds in all.
+    #[must_use]
+    pub fn waits(&self) -> (u64, u64) {
+        let times = self.words[word!(waits)].load(Relaxed);
+        (times, self.words[word!(waited_ns)].load(Relaxed))
+    }
+
     /// Records reserved in this slot up to the seal of the last ended claim. Together with
     /// `first_event` of the last page it gives the number of records in that page.
     #[must_use]
@@ -288,6 +295,12 @@ impl<'m> SlotView<'m> {
     /// one instruction without a bus lock, so those of two threads would overwrite each other.
     pub fn count_lost(&self, cause: Cause) {
         crate::protocol::single_instruction::increment_shared(self.lost_word(cause));
+    }
+
+    /// Counts one wait for room. Called by the owner thread, outside signal handlers.
+    pub fn count_wait(&self, ns: u64) {
+        crate::protocol::single_instruction::increment_shared(&self.words[word!(waits)]);
+        crate::protocol::single_instruction::add_shared(&self.words[word!(waited_ns)], ns);
     }
 
     /// Where events lost for a cause are counted.

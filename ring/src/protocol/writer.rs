@@ -72,6 +72,7 @@ use crate::protocol::sync::AtomicU64;
 mod extended;
 pub mod offsets;
 mod page_switch;
+mod waits;
 
 /// Nested losses in a row after which the thread goes on in another ring: see `own_rings`.
 ///
@@ -142,6 +143,8 @@ pub struct Writer {
     /// The next ring of the same thread; see `own_rings`.
     pub(crate) next: AtomicPtr<Writer>,
     full: FullRing,
+    /// A wait for room that no record tells of yet: ticks of its beginning (0: none) and its end.
+    untold_wait: [Private; 2],
     ring: UnsafeCell<MaybeUninit<Ring>>,
 }
 
@@ -170,6 +173,7 @@ impl Writer {
             attached: Private::new(0),
             next: AtomicPtr::new(core::ptr::null_mut()),
             full: FullRing::new(),
+            untold_wait: [const { Private::new(0) }; 2],
             ring: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -201,6 +205,7 @@ impl Writer {
         self.nested_lost.store(0, Relaxed);
         self.next.store(core::ptr::null_mut(), Relaxed);
         self.full.forget();
+        self.untold_wait[0].store(0, Relaxed);
         self.attached.store(1, Relaxed);
     }
 
@@ -307,6 +312,18 @@ impl Writer {
         now: u64,
         base: &dyn Fn(u64) -> ClockSample,
     ) -> Result<Reservation<'_>, Cause> {
+        self.reserve_or_lose(type_id, payload_words, now, base, |_| true)
+    }
+
+    /// As [`Writer::reserve_cold`], but only losses that `is_lost` says are counted.
+    fn reserve_or_lose(
+        &self,
+        type_id: TypeId,
+        payload_words: u64,
+        now: u64,
+        base: &dyn Fn(u64) -> ClockSample,
+        is_lost: impl Fn(Cause) -> bool,
+    ) -> Result<Reservation<'_>, Cause> {
         let Some(ring) = self.ring() else {
             return Err(Cause::NoRing);
         };
@@ -317,7 +334,9 @@ impl Writer {
         self.counts.begin();
         let reserved = self.reserve_or_switch(ring, type_id, payload_words, now, base);
         if let Err(cause) = reserved {
-            ring.slot.count_lost(cause);
+            if is_lost(cause) {
+                ring.slot.count_lost(cause);
+            }
             self.counts.end();
         }
         reserved

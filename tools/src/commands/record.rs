@@ -13,6 +13,7 @@ use crate::output::units::parse_duration;
 use crate::output::{Exit, Failure};
 use crate::recording::attached::Attached;
 use crate::recording::outcome::{Outcome, write_status};
+use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
 use crate::recording::{command, deaths, sessions};
 use crate::tables::summary;
@@ -71,6 +72,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_ring)]
     #[arg(requires = "kind", conflicts_with = "command")]
     ring: Option<u32>,
+    #[command(flatten)]
+    program: ProgramOptions,
     // Last: its heading stands above all options that follow.
     #[command(flatten)]
     functions: FunctionOptions,
@@ -127,6 +130,12 @@ impl Args {
     }
 
     fn record(&self) -> anyhow::Result<Outcome> {
+        if let Some(option) = self.program.first()
+            && self.target.command.is_empty()
+        {
+            let text = format!("{option}: expected -- CMD, which is started with it");
+            return Err(Failure::usage(text).into());
+        }
         match (self.target.pid, self.functions.wanted()?) {
             (Some(pid), Some(wanted)) => self.attached(pid, &wanted),
             (Some(pid), None) => {
@@ -141,7 +150,7 @@ impl Args {
             (None, _) => {
                 let preload = self.functions.preload()?;
                 let (command, preload) = (&self.target.command, preload.as_ref());
-                command::record(command, &self.output, &self.file, preload)
+                command::record(command, &self.output, &self.file, &self.program, preload)
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::output::Exit;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
+use crate::recording::settings::ProgramOptions;
 use crate::recording::trace_file::FileOptions;
 use crate::tables::summary;
 use crate::tracing::preload::FunctionOptions;
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     /// Print names at full length, even on a narrower terminal
     #[arg(long)]
     wide: bool,
+    #[command(flatten)]
+    program: ProgramOptions,
     /// The program with its arguments
     #[arg(last = true, value_name = "CMD", required = true)]
     command: Vec<OsString>,
@@ -54,7 +57,8 @@ impl Args {
 
     fn record(&self) -> anyhow::Result<Outcome> {
         let (preload, file) = (self.functions.preload()?, FileOptions::default());
-        command::record(&self.command, &self.output, &file, preload.as_ref())
+        let preload = preload.as_ref();
+        command::record(&self.command, &self.output, &file, &self.program, preload)
     }
 
     fn summary(&self) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use ringmark_reader::{Destination, Dump, Selection, notes};
 
 use super::outcome::Outcome;
 use super::sessions::Display;
-use super::settings;
+use super::settings::{self, ProgramOptions};
 use super::signals::Signals;
 use super::trace_file::FileOptions;
 use super::traced_program::{TracedProgram, check_program, exit_code};
@@ -43,9 +43,10 @@ pub(crate) fn record(
     command: &[OsString],
     output: &Path,
     file: &FileOptions,
+    program: &ProgramOptions,
     preload: Option<&Preload>,
 ) -> anyhow::Result<Outcome> {
-    settings::check()?;
+    program.check()?;
     check_program(command)?;
     if let (Some(_), Some(program)) = (preload, command.first()) {
         Preload::tell_of(program);
@@ -58,7 +59,7 @@ pub(crate) fn record(
     let file = file.create(&to)?;
     let signals = Signals::watch()?;
     let begun = SystemTime::now() - CLOCK_STEP;
-    let traced = TracedProgram::start(command, to == Destination::Stdout, preload)?;
+    let traced = TracedProgram::start(command, to == Destination::Stdout, program, preload)?;
     let pid = traced.pid();
     let mut outcome = record_until_end(traced, &signals, file, options)?;
     // Not one that an earlier process of this number left.

@@ -9,7 +9,7 @@ use ringmark_reader::record::{Ended, Progress, Recorder, SessionEnd};
 
 use super::descriptors;
 use crate::output::json::Head;
-use crate::output::units::{count, counted, size};
+use crate::output::units::{count, counted, duration, size};
 use crate::output::{Exit, endings, json, note, text};
 
 /// What came of a recording.
@@ -123,6 +123,13 @@ impl Outcome {
                 output.display()
             ));
         }
+        if progress.waits > 0 {
+            note(&format!(
+                "the program waited for the recorder {}, {} in all",
+                counted(progress.waits, "time"),
+                duration(progress.waited_ns)
+            ));
+        }
         if progress.sessions_done > 0 {
             note(&format!(
                 "{}: {}, {}, {}, {} lost",
@@ -164,6 +171,8 @@ pub(crate) fn write_status(
             "pages": progress.pages,
             "bytes": progress.bytes,
             "lost": progress.lost,
+            "waits": progress.waits,
+            "waited_ns": progress.waited_ns,
             "trouble": trouble,
         }),
     );

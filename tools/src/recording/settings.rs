@@ -15,30 +15,59 @@ fn given() -> Option<OsString> {
     std::env::var_os("RINGMARK").filter(|v| !v.is_empty())
 }
 
-/// Checks `RINGMARK`, before a program is started with it.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn check() -> Result<(), Failure> {
-    let given = given().unwrap_or_default();
-    let Some(text) = given.to_str() else {
-        return Err(Failure::usage("RINGMARK: is not UTF-8"));
-    };
-    match ringmark::Options::parse(text) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::usage(format!("RINGMARK={text}: {error}"))),
-    }
+/// Options of a program that is started to be traced.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ProgramOptions {
+    /// Let a thread of CMD whose ring is full wait for the recorder, at most this long at a time,
+    /// instead of losing events: from 1ms to 10s. It never waits in a signal handler, with a real-time
+    /// policy, or while the recorder is gone
+    #[arg(long, value_name = "TIME")]
+    wait: Option<String>,
 }
 
-/// What the program finds in `RINGMARK`. `keep=always` is added to settings without `keep`: a
-/// program that ends before it is found would leave nothing.
-pub(super) fn for_program(functions_are_traced: bool) -> OsString {
-    let given = given().unwrap_or_default();
-    match given.to_str().map(str::trim) {
-        Some("" | "1") if functions_are_traced => WANTED_FOR_FUNCTIONS.into(),
-        Some("" | "1") => WANTED.into(),
-        Some(text) if kept_by_us() && text != "0" => format!("{text},keep=always").into(),
-        _ => given,
+impl ProgramOptions {
+    /// The option that sets it, where one does.
+    pub(crate) fn first(&self) -> Option<&'static str> {
+        self.wait.is_some().then_some("--wait")
+    }
+
+    /// Checks the options and `RINGMARK`, before a program is started with them.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let given = given().unwrap_or_default();
+        let Some(text) = given.to_str() else {
+            return Err(Failure::usage("RINGMARK: is not UTF-8"));
+        };
+        if let Err(error) = ringmark::Options::parse(text) {
+            return Err(Failure::usage(format!("RINGMARK={text}: {error}")));
+        }
+        if self.wait.is_none() {
+            return Ok(());
+        }
+        let all = self.for_program(false);
+        match ringmark::Options::parse(&all.to_string_lossy()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Failure::usage(format!("--{error}"))),
+        }
+    }
+
+    /// What the program finds in `RINGMARK`. `keep=always` is added to settings without `keep`: a
+    /// program that ends before it is found would leave nothing.
+    pub(super) fn for_program(&self, functions_are_traced: bool) -> OsString {
+        let given = given().unwrap_or_default();
+        let mut all = match given.to_str().map(str::trim) {
+            Some("" | "1") if functions_are_traced => WANTED_FOR_FUNCTIONS.into(),
+            Some("" | "1") => WANTED.into(),
+            Some("0") => return given,
+            Some(text) if kept_by_us() => format!("{text},keep=always").into(),
+            _ => given,
+        };
+        if let Some(wait) = &self.wait {
+            all.push(format!(",wait={wait}"));
+        }
+        all
     }
 }
 

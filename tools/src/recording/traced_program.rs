@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 
-use super::settings;
+use super::settings::ProgramOptions;
 use crate::output::{Exit, Failure};
 use crate::tracing::preload::Preload;
 
@@ -32,6 +32,7 @@ impl TracedProgram {
     pub(super) fn start(
         command: &[OsString],
         to_stderr: bool,
+        options: &ProgramOptions,
         preload: Option<&Preload>,
     ) -> Result<Self, Failure> {
         let Some((program, arguments)) = command.split_first() else {
@@ -42,7 +43,7 @@ impl TracedProgram {
         let mut command = Command::new(program);
         command
             .args(arguments)
-            .env("RINGMARK", settings::for_program(preload.is_some()));
+            .env("RINGMARK", options.for_program(preload.is_some()));
         command.env("RINGMARK_TAGS", tags_with(&tag));
         command.envs(preload.map(Preload::variables).into_iter().flatten());
         if to_stderr {

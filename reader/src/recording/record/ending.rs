@@ -138,6 +138,9 @@ impl Recorder {
         let skipped = recorded.drain.pages_skipped();
         self.done.lost = self.done.lost.saturating_add(recorded.drain.lost());
         self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
+        let (waits, waited_ns) = recorded.drain.waits();
+        self.done.waits = self.done.waits.saturating_add(waits);
+        self.done.waited_ns = self.done.waited_ns.saturating_add(waited_ns);
         self.dump.forget_session(recorded.drain.session().uuid());
         recorded.drain
     }

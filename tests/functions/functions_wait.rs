@@ -1,0 +1,236 @@
+//! Promise: with `--wait`, a thread whose ring is full waits for the recorder as long as it reads,
+//! and loses nothing; whatever becomes of the recorder, each thread is held up for 1.1 s at most, and
+//! what must never wait does not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use ringmark_reader::{Access, Session};
+use ringmark_ring::lock;
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::functions::{SITES, calls, compile, expect_error, tool};
+use ringmark_tests::{Running, require_tools, run, wait_until};
+use rustix::process::Signal;
+
+const LONG: Duration = Duration::from_secs(120);
+/// The longest that a thread may be held up in all.
+const HOLD: Duration = Duration::from_millis(1100);
+/// Rings that are full at once.
+const SMALL: &str = "mode=discard,ring=256K,session=16M";
+
+/// A program that is recorded with `--wait 1s`, and has not begun its work.
+struct Recorded {
+    fixture: Fixture,
+    recorder: Running,
+    session: Session,
+    dump: PathBuf,
+}
+
+impl Recorded {
+    /// Starts `waits MODE N`; `None`: there is no compiler.
+    fn start(mode: &str, n: u64) -> Option<Self> {
+        if !require_tools(&["gcc"]) {
+            return None;
+        }
+        let fixture = Fixture::new("fn-wait");
+        let program = compile(&fixture, "waits.c", "waits", &format!("{SITES} -pthread"));
+        let (dump, go) = (fixture.path("run.rmk"), fixture.path("go"));
+        let mut command = tool(&fixture);
+        command.env("RINGMARK", SMALL);
+        command.args(["record", "--kind", "graph", "--wait", "1s", "-o"]);
+        command.arg(&dump).arg("--").arg(program).arg(go);
+        command.args([mode, &n.to_string()]);
+        let recorder = Running::start(&mut command).expect("it starts");
+        let session = Session::open(&fixture.ring_file(), Access::Observe).expect("a session");
+        let at = session.header().consumed_offset;
+        wait_until(SOON, "the recorder", || {
+            lock::is_held_by_other_file(session.ring().file(), at).then_some(())
+        });
+        Some(Self {
+            fixture,
+            recorder,
+            session,
+            dump,
+        })
+    }
+
+    fn go(&self) {
+        fs::write(self.fixture.path("go"), "").expect("a file");
+    }
+
+    /// Waits until the program has ended, by itself, though the recorder does not.
+    fn wait_for_program(&self) {
+        let path = format!("/proc/{}/stat", self.session.pid());
+        wait_until(LONG, "the end of the program", || {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let state = text.rsplit_once(") ").map_or("gone", |(_, rest)| rest);
+            (state == "gone" || state.starts_with('Z')).then_some(())
+        });
+    }
+
+    /// How often threads waited, and how long in each slot.
+    fn waits(&self) -> (u64, Vec<Duration>) {
+        let ring = self.session.ring();
+        let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
+        let waits: Vec<_> = slots.map(|slot| slot.waits()).collect();
+        let times = waits.iter().map(|(times, _)| times).sum();
+        (
+            times,
+            waits
+                .iter()
+                .map(|(_, ns)| Duration::from_nanos(*ns))
+                .collect(),
+        )
+    }
+
+    fn expect_held_at_most(&self, hold: Duration) -> u64 {
+        let (times, held) = self.waits();
+        println!("{times} waits: {held:?}");
+        assert!(held.iter().all(|held| *held <= hold), "{held:?}");
+        times
+    }
+}
+
+/// The program while its recorder is stopped; the number of its waits.
+fn beside_a_stopped_recorder(mode: &str, n: u64) -> Option<(Recorded, u64)> {
+    let recorded = Recorded::start(mode, n)?;
+    recorded.recorder.signal(Signal::STOP).expect("it runs");
+    recorded.go();
+    recorded.wait_for_program();
+    let times = recorded.expect_held_at_most(HOLD);
+    Some((recorded, times))
+}
+
+#[test]
+fn a_stopped_recorder_holds_a_thread_up_once() {
+    let Some((recorded, times)) = beside_a_stopped_recorder("one", 3_000_000) else {
+        return;
+    };
+    assert_eq!(times, 1, "a second wait, or none");
+    let (_, held) = recorded.waits();
+    let longest = held.iter().max().expect("a ring");
+    assert!(
+        *longest >= Duration::from_secs(1),
+        "{longest:?}: no wait to the end"
+    );
+    recorded
+        .recorder
+        .signal(Signal::CONT)
+        .expect("it is stopped");
+    let finished = recorded.recorder.finish(LONG);
+    expect_error(
+        finished,
+        1,
+        "the program waited for the recorder 1 time, 1.0",
+    );
+    let found = calls(&recorded.fixture, "", &recorded.dump);
+    assert!(
+        found["leaf"] > 1000 && found["leaf"] < 3_000_000,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn five_hundred_short_threads_are_not_held_up_one_after_the_other() {
+    let Some((_recorded, times)) = beside_a_stopped_recorder("short", 50_000) else {
+        return;
+    };
+    // Those that ran when the first wait came to its end.
+    assert!((1..=5).contains(&times), "{times} waits");
+}
+
+#[test]
+fn a_lock_that_a_waiting_thread_holds_is_given_back() {
+    let Some((_recorded, times)) = beside_a_stopped_recorder("malloc", 500_000) else {
+        return;
+    };
+    assert!((1..=4).contains(&times), "{times} waits");
+}
+
+#[test]
+fn a_real_time_thread_never_waits() {
+    let Some((recorded, times)) = beside_a_stopped_recorder("real-time", 1_000_000) else {
+        return;
+    };
+    assert_eq!(times, 0);
+    recorded
+        .recorder
+        .signal(Signal::CONT)
+        .expect("it is stopped");
+    let _ = recorded.recorder.finish(LONG);
+}
+
+#[test]
+fn a_signal_handler_never_waits_and_does_not_make_its_thread_wait_longer() {
+    let Some((_recorded, times)) = beside_a_stopped_recorder("handler", 1_000_000) else {
+        return;
+    };
+    assert_eq!(times, 1, "of the thread itself");
+}
+
+#[test]
+fn a_recorder_that_is_killed_is_not_waited_for() {
+    let Some(recorded) = Recorded::start("one", 3_000_000) else {
+        return;
+    };
+    recorded.recorder.signal(Signal::STOP).expect("it runs");
+    recorded.go();
+    wait_until(SOON, "a full ring", || {
+        let ring = recorded.session.ring();
+        let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
+        let mut full = slots.filter(|slot| slot.produced() >= 4);
+        full.next().map(drop)
+    });
+    recorded.recorder.signal(Signal::KILL).expect("it is there");
+    recorded.wait_for_program();
+    assert!(recorded.expect_held_at_most(HOLD) <= 1);
+}
+
+/// The recorder stands still most of the time; the threads wait instead of losing calls.
+#[test]
+fn a_slow_recorder_gets_every_call() {
+    let Some(recorded) = Recorded::start("one", 2_000_000) else {
+        return;
+    };
+    recorded.go();
+    let stat = PathBuf::from(format!("/proc/{}", recorded.session.pid()));
+    for _ in 0..20 {
+        recorded.recorder.signal(Signal::STOP).expect("it runs");
+        thread::sleep(Duration::from_millis(30));
+        recorded
+            .recorder
+            .signal(Signal::CONT)
+            .expect("it is stopped");
+        thread::sleep(Duration::from_millis(10));
+        if !Path::new(&stat).exists() {
+            break;
+        }
+    }
+    let (times, _) = recorded.waits();
+    assert!(times > 0, "it never had to wait");
+    let finished = recorded.recorder.finish(LONG).expect_code(0);
+    assert!(
+        finished.stderr_text().contains(", 0 lost"),
+        "{}",
+        finished.stderr_text()
+    );
+    let found = calls(&recorded.fixture, "", &recorded.dump);
+    assert_eq!(found.get("leaf"), Some(&2_000_000), "{found:?}");
+}
+
+#[test]
+fn what_cannot_wait_is_refused() {
+    let fixture = Fixture::new("fn-wait-no");
+    let refused = |settings: &str, words: &str, text: &str| {
+        let mut command: Command = tool(&fixture);
+        command.env("RINGMARK", settings).args(words.split(' '));
+        expect_error(run(&mut command, LONG).expect("it starts"), 2, text);
+    };
+    let overwrite = "overwrite mode never waits";
+    refused("mode=overwrite", "run --wait 1s -- true", overwrite);
+    refused("1", "run --wait 20s -- true", "a time from 1ms to 10s");
+    refused("1", "record --wait 1s --all", "--wait: expected -- CMD");
+}
