@@ -14,21 +14,17 @@ use crate::mutex::lock;
 /// What `fsync` said. The system reports a failed write once and may then drop the data. So the
 /// session is given up: it will be found again in its files, with only what was durable before.
 pub fn make_durable(session: &SharedSession) -> Result<(), StoreError> {
-    let SyncHandles { turn, context } = lock(session).sync_handles();
+    let SyncHandles { turn, context } = lock(session).segments.sync_handles();
     let _turn = lock(&turn);
-    let mut unsynced = lock(session).take_unsynced()?;
+    let unsynced = lock(session).segments.take_unsynced()?;
     if unsynced.is_empty() {
         return Ok(());
     }
     let synced = unsynced.sync(&context.options.root);
     if synced.is_err() {
         let mut session = lock(session);
-        // Both what this sync took and what came since.
-        unsynced.append(std::mem::take(&mut session.unsynced));
-        session.unsynced = unsynced;
-        session.has_failed = true;
         // If this fails, it is tried again before the session is found again.
-        let _ = session.give_up();
+        let _ = session.segments.fail(unsynced);
         return synced;
     }
     Figures::add(&context.figures.syncs_total, 1);

@@ -6,9 +6,10 @@
 //! is made from it when it is closed.
 //!
 //! The way of a block: `sessions` (the [`Store`]) finds its session, in memory or in its files
-//! (`recover`). The `session` checks the block against what is there (`positions` says which pages
-//! are) and appends it to the present `segment`, which is begun where `session_directories` says.
-//! `unsynced` remembers what `durable` has to sync before it may be acknowledged.
+//! (`recover`). The `session` checks the block against its `session_contents` (`positions` says which
+//! pages are there) and appends it to its `segments`: to the present `segment`, which is begun where
+//! `session_directories` says. `unsynced` remembers what `durable` has to sync before it may be
+//! acknowledged.
 //!
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
 //! oldest; `damaged`, what is not blocks. The ground: `store_directory` and `identity`, the
@@ -28,7 +29,9 @@ mod positions;
 mod recover;
 mod retention;
 mod segment;
+mod segments;
 mod session;
+mod session_contents;
 mod session_directories;
 mod sessions;
 mod store_directory;

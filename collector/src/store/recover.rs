@@ -49,7 +49,10 @@ pub(super) fn session(
             false => None,
         };
         if let Some(index) = index {
-            index.slots.iter().for_each(|slot| session.have_until(slot));
+            index
+                .slots
+                .iter()
+                .for_each(|slot| session.contents.have_until(slot));
         } else {
             let found = read(&path, &mut session)?;
             if is_last && found.can_be_written() {
@@ -60,13 +63,13 @@ pub(super) fn session(
                 context.damaged(&path, &damage.text);
             }
         }
-        session.number = number + 1;
-        session.note_closed(File::open(&path).map_err(io_at("open", &path))?);
+        let file = File::open(&path).map_err(io_at("open", &path))?;
+        session.segments.note_closed(number, file);
     }
-    if session.content.is_empty() {
-        session.content = content.to_vec();
+    if session.contents.session().is_empty() {
+        session.contents.set_session(content);
     }
-    session.charge_all()?;
+    session.contents.charge_all()?;
     Ok(Some(session).filter(StoredSession::is_stored))
 }
 
@@ -87,8 +90,8 @@ fn go_on(
     if !is_begun {
         return fs::remove_file(path).map_err(io_at("remove", path));
     }
-    session.number = number + 1;
-    session.go_on_with(Segment::resume(path, found.bytes)?);
+    let segment = Segment::resume(path, found.bytes)?;
+    session.segments.go_on_with(number, segment);
     Ok(())
 }
 
@@ -166,7 +169,7 @@ impl SegmentContent {
 
     /// Whether it can be read alone: it has SESSION, and all schema known so far.
     fn begins_with_all(&self, session: &StoredSession) -> bool {
-        let is_whole = self.has_session && self.schema_bytes == session.schema.len();
+        let is_whole = self.has_session && self.schema_bytes == session.contents.schema().len();
         is_whole || self.has_more
     }
 
@@ -224,20 +227,14 @@ fn read(path: &Path, session: &mut StoredSession) -> Result<SegmentContent, Stor
 /// Adds what one block says to a session.
 fn take(header: &BlockHeader, content: &[u8], before: Before, session: &mut StoredSession) {
     match header.kind {
-        kind::SESSION => session.content = content.to_vec(),
-        kind::SCHEMA => {
-            let known = session
-                .schema
-                .len()
-                .checked_sub(header.page_number as usize);
-            // Schema after a gap cannot be used; the streamer will send it again.
-            let new = known.and_then(|known| content.get(known..));
-            session.schema.extend_from_slice(new.unwrap_or_default());
-        }
+        kind::SESSION => session.contents.set_session(content),
+        kind::SCHEMA => session
+            .contents
+            .add_stored_schema(header.page_number, content),
         // A page that contradicts itself is left out.
         kind::PAGE => {
-            if let Ok(place) = session.place_of(header, content) {
-                session.note_page(header, place.slot, before);
+            if let Ok(place) = session.contents.place_of(header, content) {
+                session.contents.note_page(header, place.slot, before);
             }
         }
         kind::HOST_CLOCK => {

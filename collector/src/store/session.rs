@@ -2,38 +2,25 @@
 //!
 //! A streamer that was cut off sends again what it could not know to be durable: it is left out.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ringmark_format::Uuid;
-use ringmark_format::block::{BlockHeader, PageState, kind};
+use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
-use ringmark_format::page::PageHeader;
-use ringmark_format::store::IndexSlot;
 use ringmark_format::stream::HostClock;
-use ringmark_reader::SlotPosition;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
-use super::budget::{Charge, SLOT_BYTES};
-use super::context::{StoreContext, SyncHandles};
-use super::error::{SessionFault, StoreError, io_at};
+use super::context::StoreContext;
+use super::error::{SessionFault, StoreError};
 use super::known_session::KnownSession;
-use super::options::SyncMode;
-use super::positions::{Before, HOLE_BYTES, PagePlace, Positions, STEP_MAX};
-use super::segment::{ClosedSegment, Naming, Segment, preamble};
-use super::unsynced::Unsynced;
+use super::positions::{Before, PagePlace};
+use super::segment::preamble;
+use super::segments::Segments;
+use super::session_contents::SessionContents;
 use crate::figures::Figures;
 use crate::host_clock::ClockHistory;
 use crate::host_name::safe;
-use crate::mutex::lock;
-
-/// Most schema bytes of one session: they are kept in memory, as every segment begins with them.
-const SCHEMA_BYTES_MAX: usize = 8 << 20;
-/// Most slots of a session.
-const SLOTS_MAX: usize = 4096;
 
 /// A session that several connections may use.
 pub type SharedSession = Arc<Mutex<StoredSession>>;
@@ -43,23 +30,10 @@ pub type SharedSession = Arc<Mutex<StoredSession>>;
 pub struct StoredSession {
     pub(super) uuid: Uuid,
     /// The host that sent it first, as the name of a directory.
-    pub(super) host: String,
-    pub(super) directory: PathBuf,
-    /// Content of its SESSION block.
-    pub(super) content: Vec<u8>,
-    pub(super) schema: Vec<u8>,
-    pub(super) slots: BTreeMap<u32, Positions>,
-    pub(super) segment: Option<Segment>,
-    /// Number of the next segment.
-    pub(super) number: u32,
+    host: String,
+    pub(super) contents: SessionContents,
+    pub(super) segments: Segments,
     pub(super) clocks: ClockHistory,
-    pub(super) unsynced: Unsynced,
-    /// A sync failed: nothing can be added, and what is not durable must go.
-    pub(super) has_failed: bool,
-    /// Held by the thread that syncs the session.
-    sync_turn: Arc<Mutex<()>>,
-    closed: Vec<ClosedSegment>,
-    charge: Charge,
     context: Arc<StoreContext>,
 }
 
@@ -78,18 +52,9 @@ impl StoredSession {
         Ok(Self {
             uuid,
             host: safe(host),
-            directory,
-            content: content.to_vec(),
-            schema: Vec::new(),
-            slots: BTreeMap::new(),
-            segment: None,
-            number: 0,
+            contents: SessionContents::new(uuid, content, &context.budget)?,
+            segments: Segments::new(uuid, directory, context),
             clocks: ClockHistory::default(),
-            unsynced: Unsynced::default(),
-            has_failed: false,
-            sync_turn: Arc::default(),
-            closed: Vec::new(),
-            charge: Charge::new(&context.budget, content.len())?,
             context: context.clone(),
         })
     }
@@ -97,18 +62,7 @@ impl StoredSession {
     /// Bytes of memory that the session takes.
     #[must_use]
     pub fn remembered(&self) -> u64 {
-        self.charge.bytes()
-    }
-
-    /// Charges what was read from the files of a session that was found again.
-    ///
-    /// # Errors
-    /// All sessions together would take too much memory.
-    pub(super) fn charge_all(&mut self) -> Result<(), StoreError> {
-        let bytes = self.content.len() + self.schema.len();
-        let slots = self.slots.len() as u64 * SLOT_BYTES;
-        let holes: u64 = self.slots.values().map(Positions::holes).sum();
-        self.charge.grow(bytes as u64 + slots + holes * HOLE_BYTES)
+        self.contents.remembered()
     }
 
     /// Checks a SESSION block that a host sent with this content.
@@ -123,96 +77,27 @@ impl StoredSession {
                 host: host.to_owned(),
             });
         }
-        if self.content != content {
-            return Err(self.wrong(SessionFault::SessionDiffers));
+        if self.contents.session() != content {
+            return Err(self.contents.wrong(SessionFault::SessionDiffers));
         }
         Ok(())
-    }
-
-    fn wrong(&self, source: SessionFault) -> StoreError {
-        StoreError::Protocol {
-            session: self.uuid,
-            source,
-        }
     }
 
     /// How far the session is stored: what RESUME says.
     #[must_use]
     pub fn known(&self) -> KnownSession {
-        KnownSession {
-            schema_bytes: self.schema.len() as u64,
-            slots: self
-                .slots
-                .iter()
-                .map(|(&slot, positions)| SlotPosition {
-                    slot,
-                    next_page: positions.resume(),
-                })
-                .collect(),
-        }
+        self.contents.known()
     }
 
     /// Whether a segment of it was ever begun.
     pub(super) fn is_stored(&self) -> bool {
-        self.number > 0
-    }
-
-    /// Takes what is to be synced now.
-    ///
-    /// # Errors
-    /// An earlier sync failed.
-    pub(super) fn take_unsynced(&mut self) -> Result<Unsynced, StoreError> {
-        self.check()?;
-        Ok(std::mem::take(&mut self.unsynced))
-    }
-
-    /// Refuses any use of a session whose sync failed.
-    fn check(&self) -> Result<(), StoreError> {
-        if !self.has_failed {
-            return Ok(());
-        }
-        let source = io::Error::other("a sync failed, it is found again");
-        Err(io_at("use", &self.directory)(source))
-    }
-
-    /// Cuts its files back to what is durable, so that the session can be found again.
-    ///
-    /// # Errors
-    /// A file cannot be cut.
-    pub(super) fn give_up(&mut self) -> Result<(), StoreError> {
-        self.segment = None;
-        self.unsynced.cut(&self.directory)
-    }
-
-    /// What a thread needs to sync the session without keeping it locked.
-    pub(super) fn sync_handles(&self) -> SyncHandles {
-        SyncHandles {
-            turn: self.sync_turn.clone(),
-            context: self.context.clone(),
-        }
-    }
-
-    /// The directory of its segments.
-    pub(super) fn place(&self) -> PathBuf {
-        self.directory.clone()
-    }
-
-    /// Whether a segment is being written, or holds what is not durable: it must not be removed.
-    pub(super) fn has_use_for(&self, segment: &Path) -> bool {
-        let mut closed = self.closed.iter();
-        self.writes(segment)
-            || closed.any(|closed| closed.path() == segment && closed.is_unsynced())
-    }
-
-    /// Whether a segment is being written.
-    pub(super) fn writes(&self, segment: &Path) -> bool {
-        self.segment.as_ref().is_some_and(|s| s.path() == segment)
+        self.segments.are_begun()
     }
 
     /// The segment that is being written, if there is one.
     #[must_use]
     pub fn current(&self) -> Option<PathBuf> {
-        self.segment.as_ref().map(|s| s.path().to_owned())
+        self.segments.current().map(Path::to_owned)
     }
 
     /// Adds a whole checked block, not SESSION or CONTAINER; returns whether it was new.
@@ -235,56 +120,13 @@ impl StoredSession {
     }
 
     fn add_schema(&mut self, offset: u64, piece: &[u8], block: &[u8]) -> Result<bool, StoreError> {
-        let have = self.schema.len() as u64;
-        if offset > have {
-            let (found, most) = (offset, have);
-            return Err(self.wrong(SessionFault::SchemaGap { found, most }));
-        }
-        let known = (have - offset) as usize;
-        let (old, new) = piece.split_at(known.min(piece.len()));
-        if self
-            .schema
-            .get(offset as usize..offset as usize + old.len())
-            != Some(old)
-        {
-            return Err(self.wrong(SessionFault::SchemaDiffers));
-        }
+        let new = self.contents.admit_schema(offset, piece)?;
         if new.is_empty() {
             return Ok(false);
         }
-        if self.schema.len() + new.len() > SCHEMA_BYTES_MAX {
-            let (found, most) = (self.schema.len() + new.len(), SCHEMA_BYTES_MAX);
-            return Err(self.wrong(SessionFault::SchemaSize { found, most }));
-        }
-        self.charge.grow(new.len() as u64)?;
         self.append(block)?;
-        self.schema.extend_from_slice(new);
+        self.contents.add_schema(new);
         Ok(true)
-    }
-
-    /// Checks a page against its block's header, and finds its slot.
-    ///
-    /// # Errors
-    /// They contradict each other, or the session would have too many slots.
-    pub(super) fn place_of(
-        &self,
-        header: &BlockHeader,
-        content: &[u8],
-    ) -> Result<PagePlace, StoreError> {
-        let Ok((page, _)) = PageHeader::read_from_prefix(content) else {
-            return Err(self.wrong(SessionFault::PageWithoutHeader));
-        };
-        if page.generation != header.page_number.wrapping_add(1) || page.ring_id != header.ring_id {
-            return Err(self.wrong(SessionFault::OtherPage));
-        }
-        let positions = self.slots.get(&page.slot);
-        if positions.is_none() && self.slots.len() >= SLOTS_MAX {
-            return Err(self.wrong(SessionFault::TooManySlots { most: SLOTS_MAX }));
-        }
-        Ok(PagePlace {
-            slot: page.slot,
-            is_new: positions.is_none_or(|there| there.is_new(header.page_number)),
-        })
     }
 
     fn add_page(
@@ -293,60 +135,21 @@ impl StoredSession {
         content: &[u8],
         block: &[u8],
     ) -> Result<bool, StoreError> {
-        let PagePlace { slot, is_new } = self.place_of(header, content)?;
-        let next = self.slots.get(&slot).map_or(0, Positions::next);
-        let (found, most) = (header.page_number, next.saturating_add(STEP_MAX));
-        if found > most {
+        let PagePlace { slot, is_new } = self.contents.place_of(header, content)?;
+        if let Err(refused) = self.contents.check_step(slot, header.page_number) {
             Figures::add(&self.context.figures.refused_pages_total, 1);
-            return Err(self.wrong(SessionFault::PageNumber {
-                found,
-                slot,
-                next,
-                most,
-            }));
+            return Err(refused);
         }
         if !is_new {
             Figures::add(&self.context.figures.repeated_pages_total, 1);
             return Ok(false);
         }
-        if !self.slots.contains_key(&slot) {
-            self.charge.grow(SLOT_BYTES)?;
-        }
+        self.contents.charge_slot(slot)?;
         self.append(block)?;
         self.clocks.want();
-        self.note_page(header, slot, Before::Whole);
+        self.contents.note_page(header, slot, Before::Whole);
         Figures::add(&self.context.figures.pages_total, 1);
         Ok(true)
-    }
-
-    /// Takes note of a closed segment that was found. It may not be durable: the machine may have
-    /// written it just before the collector was killed.
-    pub(super) fn note_closed(&mut self, segment: File) {
-        self.note_written(&Arc::new(segment), u64::MAX);
-    }
-
-    /// Goes on with the last segment that was found.
-    pub(super) fn go_on_with(&mut self, segment: Segment) {
-        self.note_written(segment.file(), segment.bytes());
-        self.segment = Some(segment);
-    }
-
-    /// Takes over what an index says about a slot.
-    pub(super) fn have_until(&mut self, slot: &IndexSlot) {
-        let positions = self.slots.entry(slot.slot).or_default();
-        positions.have_until(slot.next_page);
-    }
-
-    /// Notes that a page is stored. An open page does not count: it will come again, sealed.
-    pub(super) fn note_page(&mut self, header: &BlockHeader, slot: u32, before: Before) {
-        if PageState::of_flags(header.flags) == PageState::Open {
-            return;
-        }
-        let positions = self.slots.entry(slot).or_default();
-        match before {
-            Before::Damage => positions.have_after_damage(header.page_number),
-            Before::Whole => positions.have(header.page_number),
-        }
     }
 
     /// Takes a measurement of the host's clock, and stores it if it says more than those before.
@@ -372,79 +175,10 @@ impl StoredSession {
         Ok(())
     }
 
-    /// Appends a whole block to the present segment, or to a new one if that is full or broken.
     fn append(&mut self, block: &[u8]) -> Result<(), StoreError> {
-        self.check()?;
-        let full =
-            |s: &Segment| s.bytes() + block.len() as u64 > self.context.options.segment_bytes;
-        if self
-            .segment
-            .as_ref()
-            .is_some_and(|s| s.is_broken() || full(s))
-        {
-            self.close();
-        }
-        if self.segment.is_none() {
-            self.begin()?;
-        }
-        let is_synced = self.is_synced();
-        let Some(segment) = &mut self.segment else {
-            return Ok(());
-        };
-        if is_synced {
-            self.unsynced.add_file(segment.file(), segment.bytes());
-        }
-        segment.append(block)?;
-        Figures::add(&self.context.figures.stored_bytes_total, block.len() as u64);
-        Ok(())
-    }
-
-    /// Begins a segment. In a store that syncs, it gets its name only when it is durable.
-    fn begin(&mut self) -> Result<(), StoreError> {
-        let path = ringmark_decoder::store::segment(&self.directory, self.uuid, self.number);
-        let options = &self.context.options;
-        let beginning = preamble(self.uuid, &self.content, &self.schema, self.clocks.last());
-        let (naming, within) = (Naming::under(options.sync), options.directory);
-        let segment = Segment::create(&path, naming, &beginning, within)?;
-        self.number += 1;
-        self.note_written(segment.file(), 0);
-        if self.is_synced() {
-            self.unsynced.add_name(path);
-        }
-        self.segment = Some(segment);
-        Figures::add(&self.context.figures.segments_total, 1);
-        Ok(())
-    }
-
-    fn is_synced(&self) -> bool {
-        self.context.options.sync == SyncMode::Disk
-    }
-
-    /// Has the next sync include a file, which has `bytes_before` bytes now, in a store that syncs.
-    fn note_written(&mut self, file: &Arc<File>, bytes_before: u64) {
-        if self.is_synced() {
-            self.unsynced.add_file(file, bytes_before);
-        }
-    }
-
-    /// Closes the present segment; its index is made later.
-    fn close(&mut self) {
-        if let Some(segment) = self.segment.take() {
-            lock(&self.context.unindexed).push(segment.path().to_owned());
-            self.closed.retain(ClosedSegment::is_unsynced);
-            self.closed.push(ClosedSegment::of(&segment));
-        }
-    }
-
-    /// Closes the present segment if it has the configured age.
-    pub fn rotate_if_old(&mut self) {
-        let age = self.context.options.segment_age;
-        if self
-            .segment
-            .as_ref()
-            .is_some_and(|s| s.begun().elapsed() >= age)
-        {
-            self.close();
-        }
+        let (contents, clock) = (&self.contents, self.clocks.last());
+        self.segments.append(block, || {
+            preamble(self.uuid, contents.session(), contents.schema(), clock)
+        })
     }
 }

@@ -119,7 +119,7 @@ impl Store {
         let _alone = self.alone(uuid);
         let open = lock(&self.open).get(&uuid).cloned();
         let open = match open {
-            Some(shared) if lock(&shared).has_failed => {
+            Some(shared) if lock(&shared).segments.have_failed() => {
                 self.give_up(uuid, &shared)?;
                 None
             }
@@ -148,8 +148,8 @@ impl Store {
     /// Forgets a session whose sync failed, so that it is found again with what is durable of it.
     fn give_up(&self, uuid: Uuid, session: &SharedSession) -> Result<(), StoreError> {
         let mut session = lock(session);
-        session.give_up()?;
-        lock(&self.directories).insert(uuid, &session.place());
+        session.segments.give_up()?;
+        lock(&self.directories).insert(uuid, session.segments.directory());
         drop(lock(&self.open).remove(&uuid));
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Store {
     pub fn tidy_at(&self, now: Now) -> Vec<StoreError> {
         let sessions: Vec<SharedSession> = lock(&self.open).values().cloned().collect();
         for session in sessions {
-            lock(&session).rotate_if_old();
+            lock(&session).segments.rotate_if_old();
         }
         self.forget_idle();
         // Before retention, which reads the times of events from them.
@@ -211,7 +211,8 @@ impl Store {
 
     /// Whether a segment is being written, or holds what was not acknowledged.
     fn is_used(&self, segment: &Path) -> bool {
-        files::parse(segment).is_some_and(|name| self.ask(name.session, |s| s.has_use_for(segment)))
+        files::parse(segment)
+            .is_some_and(|name| self.ask(name.session, |s| s.segments.has_use_for(segment)))
     }
 
     /// Removes a segment, unless it is still used; returns whether it was removed. A connection may
@@ -221,7 +222,7 @@ impl Store {
             return Ok(false);
         };
         let _alone = self.alone(uuid);
-        if self.ask(uuid, |session| session.has_use_for(segment)) {
+        if self.ask(uuid, |session| session.segments.has_use_for(segment)) {
             return Ok(false);
         }
         fs::remove_file(segment).map_err(io_at("remove", segment))?;
@@ -253,7 +254,8 @@ impl Store {
             };
             // A segment that is written again will come again when it is closed.
             let of = files::parse(&segment).map(|name| name.session);
-            let is_written = of.is_some_and(|of| self.ask(of, |s| s.writes(&segment)));
+            let is_written =
+                of.is_some_and(|of| self.ask(of, |s| s.segments.current() == Some(&segment)));
             if is_written {
                 continue;
             }
@@ -280,11 +282,11 @@ impl Store {
                 return true;
             }
             let mut session = lock(session);
-            if session.has_failed && session.give_up().is_err() {
+            if session.segments.have_failed() && session.segments.give_up().is_err() {
                 return true;
             }
             if session.is_stored() {
-                lock(&self.directories).insert(*uuid, &session.place());
+                lock(&self.directories).insert(*uuid, session.segments.directory());
                 lock(&self.context.unindexed).extend(session.current());
             }
             false

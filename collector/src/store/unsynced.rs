@@ -6,10 +6,74 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::error::{StoreError, io_at};
 use super::session_directories;
+
+/// How far syncing a session is.
+#[derive(Debug, Default)]
+pub(super) struct SyncState {
+    unsynced: Unsynced,
+    /// A sync failed: nothing can be added, and what is not durable must go.
+    has_failed: bool,
+    /// Held by the thread that syncs the session.
+    turn: Arc<Mutex<()>>,
+}
+
+impl SyncState {
+    /// Adds a file that is being written, or was found; it has `bytes_before` bytes now.
+    pub(super) fn add_file(&mut self, file: &Arc<File>, bytes_before: u64) {
+        self.unsynced.add_file(file, bytes_before);
+    }
+
+    /// Adds the name that a new file will get.
+    pub(super) fn add_name(&mut self, path: PathBuf) {
+        self.unsynced.names.push(path);
+    }
+
+    /// The lock of the thread that syncs the session.
+    pub(super) fn turn(&self) -> Arc<Mutex<()>> {
+        self.turn.clone()
+    }
+
+    /// Whether a sync failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Refuses any use of a session whose sync failed.
+    ///
+    /// # Errors
+    /// It did; `directory` is where the session lies.
+    pub(super) fn check(&self, directory: &Path) -> Result<(), StoreError> {
+        if !self.has_failed {
+            return Ok(());
+        }
+        let source = io::Error::other("a sync failed, it is found again");
+        Err(io_at("use", directory)(source))
+    }
+
+    /// Takes what is to be synced now.
+    pub(super) fn take(&mut self) -> Unsynced {
+        std::mem::take(&mut self.unsynced)
+    }
+
+    /// Takes note that a sync of `taken` failed: neither that nor what came since is durable.
+    pub(super) fn fail(&mut self, mut taken: Unsynced) {
+        taken.append(self.take());
+        self.unsynced = taken;
+        self.has_failed = true;
+    }
+
+    /// Cuts the files back to what is durable.
+    ///
+    /// # Errors
+    /// A file cannot be cut.
+    pub(super) fn cut(&self, root: &Path) -> Result<(), StoreError> {
+        self.unsynced.cut(root)
+    }
+}
 
 /// What was written and may not be durable.
 #[derive(Debug, Default)]
@@ -28,18 +92,12 @@ struct UnsyncedFile {
 }
 
 impl Unsynced {
-    /// Adds a file that is being written, or was found; it has `bytes_before` bytes now.
-    pub(super) fn add_file(&mut self, file: &Arc<File>, bytes_before: u64) {
+    fn add_file(&mut self, file: &Arc<File>, bytes_before: u64) {
         let is_it = |known: &UnsyncedFile| Arc::ptr_eq(&known.file, file);
         if !self.files.iter().any(is_it) {
             let file = file.clone();
             self.files.push(UnsyncedFile { file, bytes_before });
         }
-    }
-
-    /// Adds the name that a new file will get.
-    pub(super) fn add_name(&mut self, path: PathBuf) {
-        self.names.push(path);
     }
 
     /// Whether everything is durable.
@@ -66,7 +124,7 @@ impl Unsynced {
     ///
     /// # Errors
     /// A file cannot be cut.
-    pub(super) fn cut(&self, root: &Path) -> Result<(), StoreError> {
+    fn cut(&self, root: &Path) -> Result<(), StoreError> {
         let mut cut = self.files.iter().map(|written| {
             let bytes = written.bytes_before;
             match written.file.metadata() {
@@ -78,7 +136,7 @@ impl Unsynced {
     }
 
     /// Adds what was written later than this.
-    pub(super) fn append(&mut self, later: Self) {
+    fn append(&mut self, later: Self) {
         for written in &later.files {
             self.add_file(&written.file, written.bytes_before);
         }
