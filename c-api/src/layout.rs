@@ -161,9 +161,9 @@ const SEMANTICS: [Constant; 2] = [
     ),
 ];
 
-/// Sizes of what the library reads in a program: see `types.rs`.
+/// Sizes of what the library reads in a program: see `structs.rs`.
 fn sizes() -> [Constant; 4] {
-    let [type_bytes, field_bytes] = crate::types::sizes();
+    let [type_bytes, field_bytes] = crate::structs::sizes();
     let reservation_bytes = size_of::<RawReservation>() as u64;
     [
         (

@@ -6,6 +6,7 @@
 pub mod layout;
 mod record;
 mod session;
+mod structs;
 mod types;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

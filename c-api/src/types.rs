@@ -1,41 +1,16 @@
-//! Event types that C code defines: static objects, to which the header leaves pointers in a linker
-//! section of each program and shared object. A constructor says where that section is.
+//! Registering the event types that C code defines: static objects, to which the header leaves
+//! pointers in a linker section of each program and shared object. A constructor says where that
+//! section is.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 
-use ringmark::client::{self, Description, EventType, Field, Place, Shape, TypeState};
+use ringmark::client::{self, Description, EventType, Field, Place, Shape};
 use ringmark::{Kind, Level};
 use ringmark_format::schema::semantic;
 
+use crate::structs::{CField, CType};
 use crate::{caught, layout};
-
-/// `struct ringmark_field`.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct CField {
-    name: *const c_char,
-    offset: u32,
-    kind: u32,
-    semantic: u32,
-    reserved: u32,
-}
-
-/// `struct ringmark_type`.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct CType {
-    state: TypeState,
-    name: *const c_char,
-    target: *const c_char,
-    category: *const c_char,
-    file: *const c_char,
-    fields: *const CField,
-    field_count: u32,
-    line: u32,
-    level: u32,
-    shape: u32,
-}
 
 /// Registers the event types from `start` to `stop`. Returns 0; 1 if the caller's header is of
 /// another version of the library, or if `block`, the thread block that the caller has found, is that
@@ -196,9 +171,4 @@ fn text(at: &*const c_char) -> &'static str {
     // SAFETY: the header's macros write string literals there, which live as long as the module.
     let bytes: &'static CStr = unsafe { CStr::from_ptr(*at) };
     bytes.to_str().unwrap_or("")
-}
-
-/// Bytes of a type and of a field.
-pub(crate) fn sizes() -> [u64; 2] {
-    [size_of::<CType>() as u64, size_of::<CField>() as u64]
 }

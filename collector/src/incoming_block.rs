@@ -53,6 +53,7 @@ pub(crate) fn whole<'a>(header: &BlockHeader, buffer: &'a [u8]) -> BlockAt<'a> {
 #[cfg(test)]
 mod tests {
     use ringmark_format::block::{BLOCK_MAGIC, CONTENT_BYTES_MAX, kind};
+    use ringmark_format::codec::header_crc;
     use zerocopy::{FromZeros, IntoBytes};
 
     use super::*;
@@ -83,7 +84,7 @@ mod tests {
                     raw_bytes: bytes,
                     ..BlockHeader::new_zeroed()
                 };
-                block.header_crc = block_at::header_crc(&block);
+                block.header_crc = header_crc(&block);
                 header(block.as_bytes())
             };
             assert!(of(most).is_ok());

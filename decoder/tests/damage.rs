@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use ringmark_decoder::{BlockReader, Fault, Item};
 use ringmark_format::block::{BlockHeader, PageState, codec, kind};
-use ringmark_format::codec::{crc32, write};
+use ringmark_format::codec::{crc32, header_crc, write};
 use ringmark_format::record::{BUSY, pack, pack_span};
 use ringmark_format::session::Mode;
 use ringmark_format::{TypeId, VERSION_MAJOR};
@@ -189,7 +189,7 @@ fn containers_that_lie_are_refused() {
         header.raw_bytes = raw_bytes;
         header.stored_bytes = stored.len() as u32;
         header.content_crc = crc32(stored);
-        header.header_crc = crc32(&header.as_bytes()[..BlockHeader::BYTES - 4]);
+        header.header_crc = header_crc(&header);
         [
             &plain,
             header.as_bytes(),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use ringmark_decoder::{BlockReader, Dump, DumpBuilder, Filter, Item, Stats};
 use ringmark_format::attribute::tag;
 use ringmark_format::block::{BlockHeader, codec};
-use ringmark_format::codec::{crc32, write};
+use ringmark_format::codec::{crc32, header_crc, write};
 use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::session::Mode;
 use zerocopy::{FromBytes, IntoBytes};
@@ -138,7 +138,7 @@ fn fix_crcs(bytes: &mut [u8]) {
             return;
         };
         header.content_crc = crc32(content);
-        header.header_crc = crc32(&header.as_bytes()[..60]);
+        header.header_crc = header_crc(&header);
         rest[..64].copy_from_slice(header.as_bytes());
         at += 64 + stored.next_multiple_of(8);
     }

@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::align8;
+use crate::align::align8;
 
 layout! {
     /// In front of every attribute's value; zeros follow the value up to a multiple of 8.

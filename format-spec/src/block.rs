@@ -3,6 +3,8 @@
 //! A block says how long it is and what session it belongs to, so that a reader can skip any block
 //! and find the next one after damage.
 
+use crate::align::align8;
+
 /// First bytes of a block, and so of a trace file.
 pub const BLOCK_MAGIC: [u8; 4] = *b"RMKB";
 
@@ -111,7 +113,7 @@ impl BlockHeader {
     /// Bytes of the whole block: header, content as stored, and padding; a multiple of 8.
     #[must_use]
     pub const fn whole_bytes(&self) -> usize {
-        Self::BYTES + crate::align8(self.stored_bytes as usize)
+        Self::BYTES + align8(self.stored_bytes as usize)
     }
 }
 

@@ -5,10 +5,10 @@
 
 use alloc::vec::Vec;
 use core::fmt;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
 use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, codec, kind};
-use crate::codec::crc32;
+use crate::codec::{crc32, header_crc};
 
 /// What is wrong with a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,12 +112,6 @@ pub fn header(bytes: &[u8]) -> Result<Option<BlockHeader>, BlockFault> {
         return Err(BlockFault::Sizes { stored, raw });
     }
     Ok(Some(header))
-}
-
-/// CRC of a header, over everything before the field that holds it.
-#[must_use]
-pub fn header_crc(header: &BlockHeader) -> u32 {
-    crc32(&header.as_bytes()[..BlockHeader::BYTES - 4])
 }
 
 /// Checks the size of a content against a bound of the caller, in bytes, before the caller waits

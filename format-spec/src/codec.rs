@@ -13,7 +13,9 @@ pub mod write;
 
 use alloc::{vec, vec::Vec};
 
-use crate::block::{CONTENT_BYTES_MAX, codec};
+use zerocopy::IntoBytes;
+
+use crate::block::{BlockHeader, CONTENT_BYTES_MAX, codec};
 
 pub use error::CodecError;
 
@@ -21,6 +23,12 @@ pub use error::CodecError;
 #[must_use]
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
+}
+
+/// CRC of a block's header, over everything before the field that holds it.
+#[must_use]
+pub fn header_crc(header: &BlockHeader) -> u32 {
+    crc32(&header.as_bytes()[..BlockHeader::BYTES - 4])
 }
 
 /// Appends `raw` under `codec` to `out`.

@@ -1,5 +1,5 @@
-//! One declaration per struct: the struct, the compile-time proof of its offsets, and the table
-//! that the test of `SPEC.md` reads.
+//! One declaration per struct: the struct, the compile-time proof of its offsets, and its line in
+//! the table of all layouts.
 
 /// Where one field of a struct lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +47,10 @@ macro_rules! layout {
             /// Size in bytes.
             pub const BYTES: usize = $size;
             /// The offset table, as `SPEC.md` prints it.
-            pub const LAYOUT: $crate::StructLayout = $crate::StructLayout {
+            pub const LAYOUT: $crate::layout::StructLayout = $crate::layout::StructLayout {
                 name: stringify!($name),
                 size: $size,
-                fields: &[ $( $crate::FieldLayout {
+                fields: &[ $( $crate::layout::FieldLayout {
                     offset: $offset,
                     size: ::core::mem::size_of::<$kind>(),
                     name: stringify!($field),
@@ -64,49 +64,6 @@ macro_rules! layout {
             $( assert!(::core::mem::offset_of!($name, $field) == $offset); )*
         };
     };
-}
-
-/// Every struct of the format, in the order of `SPEC.md`.
-#[must_use]
-pub fn layout_table() -> [StructLayout; 36] {
-    [
-        crate::session::SessionHeader::LAYOUT,
-        crate::session::SessionState::LAYOUT,
-        crate::session::Extent::LAYOUT,
-        crate::mailbox::MailboxHeader::LAYOUT,
-        crate::slot::Slot::LAYOUT,
-        crate::open_span::StackHeader::LAYOUT,
-        crate::open_span::Frame::LAYOUT,
-        crate::page::PageHeader::LAYOUT,
-        crate::schema::EntryHeader::LAYOUT,
-        crate::schema::EventEntry::LAYOUT,
-        crate::schema::FieldEntry::LAYOUT,
-        crate::function::ModuleEntry::LAYOUT,
-        crate::function::FunctionEntry::LAYOUT,
-        crate::function::FunctionTypesEntry::LAYOUT,
-        crate::function::TracerEntry::LAYOUT,
-        crate::attribute::AttributeHeader::LAYOUT,
-        crate::block::BlockHeader::LAYOUT,
-        crate::block::Window::LAYOUT,
-        crate::ending::EndingBlock::LAYOUT,
-        crate::open_span::OpenSpans::LAYOUT,
-        crate::counters::CountersHeader::LAYOUT,
-        crate::counters::SlotCounters::LAYOUT,
-        crate::stream::HostClock::LAYOUT,
-        crate::stream::Hello::LAYOUT,
-        crate::stream::Welcome::LAYOUT,
-        crate::stream::Refused::LAYOUT,
-        crate::stream::Resume::LAYOUT,
-        crate::stream::ResumeSlot::LAYOUT,
-        crate::stream::Ack::LAYOUT,
-        crate::stream::Ping::LAYOUT,
-        crate::stream::Pong::LAYOUT,
-        crate::store::StoreId::LAYOUT,
-        crate::store::Index::LAYOUT,
-        crate::store::IndexSlot::LAYOUT,
-        crate::removals::Removals::LAYOUT,
-        crate::removals::Removed::LAYOUT,
-    ]
 }
 
 /// An enum whose numbers stand in the format and whose names stand in output.

@@ -14,6 +14,7 @@ extern crate alloc;
 
 #[macro_use]
 mod layout;
+mod align;
 pub mod attribute;
 pub mod block;
 #[cfg(feature = "codec")]
@@ -29,6 +30,7 @@ pub mod function;
 pub mod glob;
 pub mod ids;
 pub mod json;
+mod layout_table;
 pub mod mailbox;
 pub mod open_span;
 pub mod page;
@@ -44,8 +46,10 @@ pub mod stream;
 pub mod tracer_text;
 pub mod waits;
 
+pub use align::align8;
 pub use ids::{PageNumber, RingId, SlotIndex, TypeId, Uuid};
-pub use layout::{FieldLayout, StructLayout, layout_table};
+pub use layout::{FieldLayout, StructLayout};
+pub use layout_table::layout_table;
 
 /// Major version of the format. A reader refuses a newer major by name.
 pub const VERSION_MAJOR: u16 = 1;
@@ -53,9 +57,3 @@ pub const VERSION_MAJOR: u16 = 1;
 pub const VERSION_MINOR: u16 = 1;
 /// Written as a native integer; reads as `0x0D0C_0B0A` on a machine of the other byte order.
 pub const ENDIAN_MARK: u32 = 0x0A0B_0C0D;
-
-/// `bytes` rounded up to a multiple of 8, the alignment of everything in the format.
-#[must_use]
-pub const fn align8(bytes: usize) -> usize {
-    bytes.next_multiple_of(8)
-}

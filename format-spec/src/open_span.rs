@@ -4,7 +4,7 @@
 //! thread's stack, which lies in the ring file and so outlives the program. The producer writes
 //! frames, readers copy them, and a trace file carries the copies in blocks of kind OPEN_SPANS.
 
-use crate::TypeId;
+use crate::ids::TypeId;
 
 /// Frames of a stack: spans that are open beyond them are only counted.
 pub const FRAMES: u32 = 63;

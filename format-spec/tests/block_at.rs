@@ -47,7 +47,7 @@ fn written() -> Vec<(u16, Vec<u8>, Vec<u8>)> {
 
 /// The header with its CRC made right.
 fn sealed(mut header: BlockHeader) -> BlockHeader {
-    header.header_crc = block_at::header_crc(&header);
+    header.header_crc = codec::header_crc(&header);
     header
 }
 

@@ -2,7 +2,7 @@
 
 use ringmark_format::align8;
 use ringmark_format::block::{BlockHeader, kind};
-use ringmark_format::codec::{crc32, decode, encode};
+use ringmark_format::codec::{crc32, decode, encode, header_crc};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The same blocks with right checksums, as far as the lengths lead. With `inside`, containers
@@ -35,7 +35,7 @@ pub fn repaired(bytes: &[u8], inside: bool) -> Vec<u8> {
 
 fn seal(header: &mut BlockHeader, content: &[u8]) {
     header.content_crc = crc32(content);
-    header.header_crc = crc32(&header.as_bytes()[..BlockHeader::BYTES - 4]);
+    header.header_crc = header_crc(&header);
 }
 
 fn packed_again(header: &BlockHeader, content: &[u8]) -> Option<(Vec<u8>, u32)> {

@@ -3,13 +3,12 @@
 use alloc::vec::Vec;
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::{CodecError, crc32, encode};
-use crate::align8;
+use super::{CodecError, crc32, encode, header_crc};
+use crate::align::align8;
 use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind};
-use crate::block_at::header_crc;
 use crate::ending::Ending;
+use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
-use crate::{PageNumber, RingId, Uuid};
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
 #[must_use]

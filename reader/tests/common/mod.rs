@@ -373,7 +373,7 @@ impl Decoded {
 
 fn block(bytes: &[u8], at: usize) -> Option<(BlockHeader, &[u8], usize)> {
     let (header, rest) = BlockHeader::read_from_prefix(bytes.get(at..)?).ok()?;
-    let crc = codec::crc32(&header.as_bytes()[..60]);
+    let crc = codec::header_crc(&header);
     if header.magic != BLOCK_MAGIC || header.header_crc != crc {
         return None;
     }

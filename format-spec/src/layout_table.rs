@@ -1,0 +1,60 @@
+//! The table of all layouts, which a test compares with `SPEC.md`.
+
+use crate::attribute::AttributeHeader;
+use crate::block::{BlockHeader, Window};
+use crate::counters::{CountersHeader, SlotCounters};
+use crate::ending::EndingBlock;
+use crate::function::{FunctionEntry, FunctionTypesEntry, ModuleEntry, TracerEntry};
+use crate::layout::StructLayout;
+use crate::mailbox::MailboxHeader;
+use crate::open_span::{Frame, OpenSpans, StackHeader};
+use crate::page::PageHeader;
+use crate::removals::{Removals, Removed};
+use crate::schema::{EntryHeader, EventEntry, FieldEntry};
+use crate::session::{Extent, SessionHeader, SessionState};
+use crate::slot::Slot;
+use crate::store::{Index, IndexSlot, StoreId};
+use crate::stream::{Ack, Hello, HostClock, Ping, Pong, Refused, Resume, ResumeSlot, Welcome};
+
+/// Every struct of the format, in the order of `SPEC.md`.
+#[must_use]
+pub fn layout_table() -> [StructLayout; 36] {
+    [
+        SessionHeader::LAYOUT,
+        SessionState::LAYOUT,
+        Extent::LAYOUT,
+        MailboxHeader::LAYOUT,
+        Slot::LAYOUT,
+        StackHeader::LAYOUT,
+        Frame::LAYOUT,
+        PageHeader::LAYOUT,
+        EntryHeader::LAYOUT,
+        EventEntry::LAYOUT,
+        FieldEntry::LAYOUT,
+        ModuleEntry::LAYOUT,
+        FunctionEntry::LAYOUT,
+        FunctionTypesEntry::LAYOUT,
+        TracerEntry::LAYOUT,
+        AttributeHeader::LAYOUT,
+        BlockHeader::LAYOUT,
+        Window::LAYOUT,
+        EndingBlock::LAYOUT,
+        OpenSpans::LAYOUT,
+        CountersHeader::LAYOUT,
+        SlotCounters::LAYOUT,
+        HostClock::LAYOUT,
+        Hello::LAYOUT,
+        Welcome::LAYOUT,
+        Refused::LAYOUT,
+        Resume::LAYOUT,
+        ResumeSlot::LAYOUT,
+        Ack::LAYOUT,
+        Ping::LAYOUT,
+        Pong::LAYOUT,
+        StoreId::LAYOUT,
+        Index::LAYOUT,
+        IndexSlot::LAYOUT,
+        Removals::LAYOUT,
+        Removed::LAYOUT,
+    ]
+}
