@@ -3,6 +3,8 @@
 
 pub(crate) mod error;
 pub(crate) mod filter;
+#[cfg(feature = "tracing")]
+pub(crate) mod init_error;
 mod options;
 
 pub use error::StartError;

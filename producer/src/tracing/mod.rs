@@ -17,7 +17,6 @@
 
 mod direct;
 mod ids;
-mod init_error;
 mod kinds;
 mod layer;
 mod log_records;
@@ -30,7 +29,7 @@ mod values;
 
 use tracing_core::{Dispatch, dispatcher};
 
-pub use init_error::InitError;
+pub use crate::setup::init_error::InitError;
 pub use layer::{RecorderLayer, layer};
 pub use subscriber::Recorder;
 

@@ -7,6 +7,7 @@
 //!
 //! `RUSTFLAGS="--cfg ringmark_unsupported"` selects this module on any system, for tests.
 
+#[path = "../ring_stand_in.rs"]
 pub(crate) mod ring;
 pub(crate) mod session;
 #[cfg(feature = "tracing")]

@@ -11,9 +11,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::Session;
 
-#[path = "../tracing/init_error.rs"]
-mod init_error;
-pub use init_error::InitError;
+pub use crate::setup::init_error::InitError;
 
 /// Starts no session and installs nothing: `tracing` and `log` keep what the program gives them.
 ///

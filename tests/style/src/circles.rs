@@ -146,6 +146,30 @@ mod tests {
     }
 
     #[test]
+    fn a_circle_through_a_path_attribute_is_found() {
+        let back = "use crate::a::A;\npub struct B;";
+        for (lib, b) in [
+            ("mod a;\n#[path = \"other/c.rs\"]\nmod b;", "other/c"),
+            ("mod a;\n#[path = \"./x/../c.rs\"]\npub(crate) mod b;", "c"),
+            ("mod a;\n#[path = \"other/mod.rs\"]\nmod b;", "other/mod"),
+            (
+                "mod a;\n#[path = \".\"]\nmod p { pub mod b; }\nuse p::b;",
+                "b",
+            ),
+        ] {
+            let b = format!("x/src/{b}.rs");
+            let files = [
+                ("x/src/lib.rs", lib),
+                ("x/src/a.rs", "use crate::b::B;\npub struct A;"),
+                (b.as_str(), back),
+            ];
+            let found = check(&drawn(&files), &[]);
+            let expected = format!("a circle of files: x/src/a.rs -> {b} -> x/src/a.rs");
+            assert_eq!(found, [expected], "{lib}");
+        }
+    }
+
+    #[test]
     fn a_parent_and_its_child_are_a_circle_when_each_uses_the_other() {
         let files = |parent| {
             [

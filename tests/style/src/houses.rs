@@ -14,6 +14,40 @@ pub const CIRCLES: &[Group<'_>] = &[(
 
 /// The rooms of each house from the ground up.
 pub const FLOORS: &[House<'_>] = &[
+    (
+        "format-spec/src/",
+        &[
+            "layout",
+            "align",
+            "ids",
+            "panics",
+            "json",
+            "clock",
+            "demangle",
+            "glob",
+            "counters",
+            "schema",
+            "stream",
+            "removals",
+            "store",
+            "mailbox",
+            "attribute",
+            "page",
+            "block",
+            "ending",
+            "open_span",
+            "slot",
+            "session",
+            "session_text",
+            "record",
+            "function",
+            "codec",
+            "block_at",
+            "tracer_text",
+            "waits",
+            "layout_table",
+        ],
+    ),
     ("ring/src/", &["protocol", "system"]),
     (
         "function-tracer/src/",
@@ -33,6 +67,7 @@ pub const FLOORS: &[House<'_>] = &[
         "producer/src/",
         &[
             "lib",
+            "ring_stand_in",
             "description",
             "sites",
             "thread_block",
@@ -49,7 +84,10 @@ pub const FLOORS: &[House<'_>] = &[
             "__private",
         ],
     ),
-    ("producer/src/setup/", &["filter", "options", "error"]),
+    (
+        "producer/src/setup/",
+        &["filter", "options", "error", "init_error"],
+    ),
     (
         "producer/src/session/",
         &[
@@ -107,7 +145,6 @@ pub const FLOORS: &[House<'_>] = &[
             "direct",
             "values",
             "ids",
-            "init_error",
             "site",
             "sites",
             "log_records",

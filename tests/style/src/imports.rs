@@ -7,12 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::modules::{Module, at_path, joined, of_file};
 use super::paths::{self, Use};
-use super::scan::{Scanned, closing, has_word, words};
+use super::scan::{Scanned, closing, words};
 use super::sources::Source;
-
-/// Path of a module from the root of its crate, the root's own being empty.
-type Module = Vec<String>;
 
 /// Arrows between files, by path of the file: importer → imported.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
@@ -31,6 +29,8 @@ struct File {
     code: String,
     /// Modules in braces: offsets of the body, name.
     inner: Vec<(usize, usize, String)>,
+    /// Modules with a `#[path]`: their names, and the modules by whose paths their files lie.
+    moved: Vec<(Module, Module)>,
 }
 
 /// A crate's files as modules.
@@ -91,14 +91,13 @@ impl Crate {
             .filter(|source| !source.path.ends_with("/tests.rs"))
             .map(|source| File::new(source, src))
             .collect();
-        let by_module = files.iter().enumerate();
-        let by_module = by_module.map(|(at, file)| (file.module.clone(), at));
+        let by_module = modules(&files);
         let macros = files.iter().enumerate().flat_map(|(at, file)| {
             let exported = exported_macros(&file.code);
             exported.map(move |name| (name.to_owned(), at))
         });
         Self {
-            by_module: by_module.collect(),
+            by_module,
             macros: macros.collect(),
             files,
         }
@@ -137,7 +136,9 @@ impl Crate {
     fn is_mere_export(&self, file: &File, used: &Use, target: usize) -> bool {
         let below = &self.files[target].module;
         let is_child = below.len() > file.module.len() && below.starts_with(&file.module);
-        let is_used = used.name != "*" && has_word(&file.code, &used.name);
+        let is_declared = |at: usize| file.code[..at].trim_end().ends_with("mod");
+        let mut named = words(&file.code, &used.name);
+        let is_used = used.name != "*" && named.any(|at| !is_declared(at));
         used.is_export && is_child && !is_used
     }
 
@@ -222,13 +223,21 @@ impl Crate {
 
 impl File {
     fn new(source: &Source, src: &str) -> Self {
-        let (uses, code) = paths::uses(&Scanned::new(&source.text).product);
+        let scanned = Scanned::new(&source.text);
+        let (uses, code) = paths::uses(&scanned.product);
+        let path = &source.path[src.len()..];
+        let module = of_file(path);
+        let moved = paths::moved(&scanned).into_iter().map(|(name, to)| {
+            let place = path.rsplit_once('/').map_or("", |(dir, _)| dir);
+            (joined(&module, &name), at_path(place, &to))
+        });
         Self {
             path: source.path.clone(),
-            module: module(&source.path[src.len()..]),
             uses,
             inner: inner_modules(&code),
             code,
+            moved: moved.collect(),
+            module,
         }
     }
 
@@ -247,14 +256,22 @@ impl File {
     }
 }
 
-/// The module of a file, by its path below `src/`.
-fn module(path: &str) -> Module {
-    let path = path.trim_end_matches(".rs");
-    let path = path.strip_suffix("/mod").unwrap_or(path);
-    if path == "lib" || path == "main" {
-        return Module::new();
+/// The files by their modules. One below a `#[path]` has two: that of its place, and that of the
+/// attribute, unless the place of another file gives it.
+fn modules(files: &[File]) -> BTreeMap<Module, usize> {
+    let by_place = files.iter().enumerate();
+    let mut all: BTreeMap<_, _> = by_place
+        .map(|(at, file)| (file.module.clone(), at))
+        .collect();
+    for (name, place) in files.iter().flat_map(|file| &file.moved) {
+        for (at, file) in files.iter().enumerate() {
+            if let Some(rest) = file.module.strip_prefix(place.as_slice()) {
+                let whole = name.iter().chain(rest).cloned().collect();
+                all.entry(whole).or_insert(at);
+            }
+        }
     }
-    path.split('/').map(str::to_owned).collect()
+    all
 }
 
 fn inner_modules(code: &str) -> Vec<(usize, usize, String)> {
@@ -293,11 +310,6 @@ fn defines(code: &str, name: &str) -> bool {
         let before = code[..at].trim_end();
         ITEMS.iter().any(|item| before.ends_with(item))
     })
-}
-
-fn joined(module: &Module, name: &str) -> Module {
-    let name = [name.to_owned()];
-    module.iter().chain(&name).cloned().collect()
 }
 
 fn owned<'a>(path: impl IntoIterator<Item = &'a str>) -> Vec<String> {

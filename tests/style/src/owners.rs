@@ -1,7 +1,7 @@
 //! One owner for what two sides must agree on: magic numbers, words of a protocol and the places
 //! of fields in bytes are spelled in one place, and the other side uses its names.
 
-use super::scan::{Scanned, line_of, words};
+use super::scan::{Scanned, closing, has_word, line_of, words};
 use super::sources::Source;
 
 /// Owner, a path or the beginning of one, and the literals that are spelled only there: with
@@ -110,6 +110,62 @@ fn is_index(before: &str) -> bool {
     value.ends_with(|c: char| super::scan::is_ident(c) || c == ')' || c == ']')
 }
 
+/// Bytes in the order of this machine, outside tests: what two sides agree on is little-endian.
+#[must_use]
+pub fn native_order(sources: &[&Source]) -> Vec<String> {
+    let uses = ["from_ne_bytes", "to_ne_bytes"];
+    in_product(sources, |code| {
+        let hits = uses.iter().flat_map(|name| words(code, name));
+        hits.collect()
+    })
+    .map(|place| format!("{place}: bytes in the order of this machine: use those of `_le_`"))
+    .collect()
+}
+
+/// Structs for bytes outside `owner`, and outside tests: a layout there is in no table. `allowed`
+/// are files that need one all the same, with the reason.
+#[must_use]
+pub fn layouts(sources: &[&Source], owner: &str, allowed: &[(&str, &str)]) -> Vec<String> {
+    let is_allowed = |path: &str| allowed.iter().any(|(file, _)| *file == path);
+    let others = sources
+        .iter()
+        .filter(|s| !s.path.starts_with(owner) && !is_allowed(&s.path));
+    let others: Vec<_> = others.copied().collect();
+    in_product(&others, |code| {
+        let calls = words(code, "layout").filter(|at| {
+            let after = &code[at + "layout".len()..];
+            let is_call = after.starts_with('!') && !after.starts_with("!=");
+            is_call || code[..*at].trim_end().ends_with("macro_rules!")
+        });
+        let derives = code.match_indices("#[derive(").filter_map(|(at, _)| {
+            let derive = &code[at..closing(code, at + 1)];
+            let is_bytes = |name: &&str| has_word(derive, name);
+            ["FromBytes", "IntoBytes"]
+                .iter()
+                .any(is_bytes)
+                .then_some(at)
+        });
+        calls.chain(derives).collect()
+    })
+    .map(|place| format!("{place}: a struct for bytes: `layout!` in {owner} has a place for it"))
+    .collect()
+}
+
+/// The lines that `find` names by offsets in the code, as `path:line`.
+fn in_product<'s>(
+    sources: &'s [&Source],
+    find: impl Fn(&str) -> Vec<usize> + 's,
+) -> impl Iterator<Item = String> + 's {
+    sources.iter().flat_map(move |source| {
+        let code = Scanned::new(&source.text).product;
+        let mut lines: Vec<_> = find(&code).iter().map(|at| line_of(&code, *at)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        let places = lines.into_iter();
+        places.map(|line| format!("{}:{line}", source.path))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +203,41 @@ mod tests {
             found("reader/src/b.rs", "f(\"lease_ms\")", &exception).len(),
             2
         );
+    }
+
+    #[test]
+    fn bytes_in_the_order_of_the_machine_are_found() {
+        let found = |text: &str| native_order(&[&Source::new("a/src/a.rs", text)]).len();
+        assert_eq!(found("f(u64::from_ne_bytes(b));"), 1);
+        assert_eq!(found("f(n.to_ne_bytes());\ng(n.to_ne_bytes());"), 2);
+        for good in [
+            "f(u64::from_le_bytes(b), n.to_be_bytes());",
+            "// to_ne_bytes",
+            "#[cfg(test)]\nmod tests { fn f() { 1_u8.to_ne_bytes(); } }",
+        ] {
+            assert_eq!(found(good), 0, "{good}");
+        }
+    }
+
+    #[test]
+    fn a_layout_outside_its_owner_is_found() {
+        for bad in [
+            "layout! { pub struct A: 8 { 0 a: u64, } }",
+            "format::layout! {}",
+            "macro_rules! layout { () => {} }",
+            "#[derive(Clone, zerocopy::IntoBytes)]\n#[repr(C)]\nstruct A(u64);",
+            "#[derive(\n    FromBytes,\n    Immutable,\n)]\nstruct A(u64);",
+        ] {
+            let found = |path| layouts(&[&Source::new(path, bad)], "format/src/", &[]).len();
+            assert_eq!(
+                (found("a/src/a.rs"), found("format/src/a.rs")),
+                (1, 0),
+                "{bad}"
+            );
+        }
+        let good = "use zerocopy::FromBytes;\nmod layout;\nlet layout = Layout::new();";
+        let good = Source::new("a/src/a.rs", good);
+        assert!(layouts(&[&good], "format/src/", &[]).is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Paths in Rust code: what a `use` names, and the paths that stand in the code itself.
 
-use super::scan::{closing, is_ident, words};
+use super::scan::{Scanned, closing, is_ident, words};
 
 /// One name that a `use` brings in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +131,22 @@ pub fn inline(code: &str) -> Vec<(usize, Vec<&str>)> {
         }
     }
     found
+}
+
+/// Modules with a `#[path]`: the name, and the path as written.
+#[must_use]
+pub fn moved(source: &Scanned) -> Vec<(String, String)> {
+    let code = &source.product;
+    let attributes = words(code, "path").filter(|at| code[..*at].ends_with("#["));
+    let found = attributes.filter_map(|at| {
+        let (_, literal) = source.literals.iter().find(|(from, _)| *from > at)?;
+        let item = &code[closing(code, at - 1)..];
+        let name = item[words(item, "mod").next()? + "mod".len()..].trim_start();
+        let end = name.find(|c| !is_ident(c))?;
+        let path = literal.trim_matches('"');
+        Some((name[..end].to_owned(), path.to_owned()))
+    });
+    found.collect()
 }
 
 fn width_at(text: &str, at: usize) -> usize {

@@ -9,13 +9,13 @@ use std::sync::LazyLock;
 use ringmark_style::deps::Package;
 use ringmark_style::houses::{CIRCLES, FLOORS};
 use ringmark_style::lists::{
-    DOCUMENTS, EXPLAINED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE, OUR_BYTES, OWNED,
-    OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, TRACED, TRACED_ALLOWED,
-    UNSAFE_FILES,
+    DOCUMENTS, EXPLAINED, LAYOUTS_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE,
+    OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, TRACED,
+    TRACED_ALLOWED, UNSAFE_FILES,
 };
 use ringmark_style::{
     Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
-    read_sources, targets, traced, unsafety, words, workspace_root,
+    platforms, read_sources, targets, traced, unsafety, words, workspace_root,
 };
 
 #[test]
@@ -123,7 +123,19 @@ fn what_two_sides_agree_on_has_one_owner() {
     let is_ours = |source: &&&Source| source.is_below(OUR_BYTES);
     let ours: Vec<_> = product.iter().filter(is_ours).copied().collect();
     findings.extend(owners::offsets(&ours, OFFSETS_ALLOWED));
+    findings.extend(owners::native_order(&product));
+    findings.extend(owners::layouts(
+        &product,
+        "format-spec/src/",
+        LAYOUTS_ALLOWED,
+    ));
     report(findings);
+}
+
+#[test]
+fn one_rule_says_where_programs_are_traced() {
+    let files = ["producer/Cargo.toml", "producer/src/lib.rs"].map(|path| find(sources(), path));
+    report(platforms::check(&files, "ringmark_unsupported"));
 }
 
 #[test]

@@ -196,7 +196,7 @@ impl Worker<'_> {
         if let Some(tally) = &self.shared.job.tally {
             let place = 8 * self.number as u64;
             // A count that cannot be written shows as a wrong sum.
-            let _ = tally.write_all_at(&self.totals.events.to_ne_bytes(), place);
+            let _ = tally.write_all_at(&self.totals.events.to_le_bytes(), place);
         }
     }
 

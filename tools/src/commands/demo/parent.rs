@@ -172,7 +172,7 @@ pub(super) fn private_place() -> anyhow::Result<PathBuf> {
     let name = format!(
         "ringmark-demo-{}-{:x}",
         std::process::id(),
-        u64::from_ne_bytes(seed)
+        u64::from_le_bytes(seed)
     );
     let path = std::env::temp_dir().join(name);
     let made = DirBuilder::new().mode(0o700).create(&path);

@@ -270,7 +270,7 @@ fn counted(tally: &File, workers: usize) -> anyhow::Result<u64> {
     for worker in 0..workers as u64 {
         let mut word = [0; 8];
         tally.read_exact_at(&mut word, 8 * worker)?;
-        sum += u64::from_ne_bytes(word);
+        sum += u64::from_le_bytes(word);
     }
     Ok(sum)
 }
