@@ -8,53 +8,8 @@ use crate::ptrace::Registers;
 const STARTED_AGAIN: [u64; 16] = [
     232, 281, 441, 128, 65, 220, 70, 69, 208, 45, 47, 44, 46, 43, 288, 42,
 ];
-/// Waits in which no lock of the C library is held, if the program itself has called them by name.
-const WAITS: [&str; 43] = [
-    "poll",
-    "__poll",
-    "ppoll",
-    "select",
-    "__select",
-    "pselect",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "accept",
-    "accept4",
-    "recv",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "send",
-    "sendto",
-    "sendmsg",
-    "connect",
-    "read",
-    "readv",
-    "write",
-    "writev",
-    "nanosleep",
-    "clock_nanosleep",
-    "sleep",
-    "usleep",
-    "pause",
-    "sigsuspend",
-    "sigwait",
-    "sigwaitinfo",
-    "sigtimedwait",
-    "wait",
-    "waitpid",
-    "wait4",
-    "waitid",
-    "pthread_cond_wait",
-    "pthread_cond_timedwait",
-    "pthread_cond_clockwait",
-    "pthread_mutex_lock",
-    "sem_wait",
-    "pthread_join",
-    "syscall",
-];
-/// Those of them that no allocator uses.
+/// Waits in which no lock of the C library is held, if the program itself has called them by name,
+/// and that no allocator uses.
 const SERVER_WAITS: [&str; 17] = [
     "poll",
     "__poll",
@@ -73,6 +28,35 @@ const SERVER_WAITS: [&str; 17] = [
     "pause",
     "sigsuspend",
     "sigwait",
+];
+/// Such waits that an allocator may use, too.
+const OTHER_WAITS: [&str; 26] = [
+    "recvmmsg",
+    "send",
+    "sendto",
+    "sendmsg",
+    "connect",
+    "read",
+    "readv",
+    "write",
+    "writev",
+    "nanosleep",
+    "clock_nanosleep",
+    "sleep",
+    "usleep",
+    "sigwaitinfo",
+    "sigtimedwait",
+    "wait",
+    "waitpid",
+    "wait4",
+    "waitid",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+    "pthread_mutex_lock",
+    "sem_wait",
+    "pthread_join",
+    "syscall",
 ];
 /// Functions that return twice, or whose return address is kept elsewhere than on the stack.
 const TWICE: [&str; 17] = [
@@ -98,12 +82,7 @@ const TWICE: [&str; 17] = [
 const RESTART_SYSCALL: u64 = 219;
 
 pub(crate) fn is_wait(name: &str, brings_allocator: bool) -> bool {
-    let list: &[&str] = if brings_allocator {
-        &SERVER_WAITS
-    } else {
-        &WAITS
-    };
-    list.contains(&name)
+    SERVER_WAITS.contains(&name) || (!brings_allocator && OTHER_WAITS.contains(&name))
 }
 
 pub(crate) fn returns_twice(name: &str) -> bool {

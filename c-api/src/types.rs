@@ -5,6 +5,7 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 
+use ringmark::__private::raw;
 use ringmark::client::{self, Description, EventType, Field, Place, Shape};
 use ringmark::{Kind, Level};
 use ringmark_format::schema::semantic;
@@ -25,7 +26,7 @@ pub(crate) unsafe extern "C" fn ringmark_register_types(
     start: *const *const CType,
     stop: *const *const CType,
 ) -> c_int {
-    if block.addr() != own_thread_block() {
+    if block.addr() != raw::thread_block_address() {
         caught((), || {
             report_off("it found the thread block of another copy of libringmark")
         });
@@ -33,21 +34,6 @@ pub(crate) unsafe extern "C" fn ringmark_register_types(
     }
     // SAFETY: as the caller says.
     unsafe { register_between(layout, start, stop) }
-}
-
-/// Where the calling thread's block of this copy of the library lies.
-fn own_thread_block() -> usize {
-    let block: usize;
-    // SAFETY: reads the thread pointer and the offset of a symbol that the library defines.
-    unsafe {
-        core::arch::asm!(
-            "mov {block}, qword ptr [rip + ringmark_own_thread_block@gottpoff]",
-            "add {block}, qword ptr fs:[0]",
-            block = out(reg) block,
-            options(pure, readonly, nostack),
-        );
-    }
-    block
 }
 
 /// As [`ringmark_register_types`], for programs that were compiled before it was there.

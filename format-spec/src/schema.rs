@@ -111,6 +111,22 @@ numbered! {
     }
 }
 
+impl Shape {
+    /// Whether an event of this shape is a part of a span's life, and no event of its own.
+    #[must_use]
+    pub const fn is_part_of_span(self) -> bool {
+        matches!(
+            self,
+            Self::SpanNew
+                | Self::SpanEnter
+                | Self::SpanExit
+                | Self::SpanClose
+                | Self::SpanRecord
+                | Self::SpanFollows
+        )
+    }
+}
+
 numbered! {
     /// How a field's bytes are read. Integers little-endian, two's complement.
     Kind {

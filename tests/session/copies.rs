@@ -5,7 +5,7 @@
 mod c;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use c::{GCC, LIMIT, compile};
 use ringmark_decoder::{Dump, Output, Value};
@@ -85,19 +85,19 @@ fn expect_sessions(fixture: &Fixture, host: &Path, plugin: &Path, how: &str, ses
         .for_each(|file| std::fs::remove_file(file).expect("a ring file"));
 }
 
+/// A shared object that records events of its own, compiled with these flags, too.
+fn plugin(fixture: &Fixture, flags: &str) -> PathBuf {
+    let flags = format!("-DPLUGIN -shared -fPIC {flags}");
+    compile(fixture, GCC, "two_copies.c", &flags, "plugin.so")
+}
+
 #[test]
 fn a_static_and_a_shared_copy_keep_apart() {
     if !require_tools(&["gcc"]) {
         return;
     }
     let fixture = Fixture::new("copies");
-    let plugin = compile(
-        &fixture,
-        GCC,
-        "two_copies.c",
-        "-DPLUGIN -shared -fPIC -O2",
-        "plugin.so",
-    );
+    let plugin = plugin(&fixture, "-O2");
     let host = |flags: &str, output| compile(&fixture, GCC, STATIC, flags, output);
     // The program keeps its names to itself: the plugin finds those of the shared library.
     let plain = host("-O2 -Wl,--as-needed", "plain");
@@ -115,13 +115,7 @@ fn the_static_library_links_next_to_the_shared_one() {
         return;
     }
     let fixture = Fixture::new("copies-both");
-    let plugin = compile(
-        &fixture,
-        GCC,
-        "two_copies.c",
-        "-DPLUGIN -shared -fPIC",
-        "plugin.so",
-    );
+    let plugin = plugin(&fixture, "");
     let host = compile(&fixture, GCC, STATIC, "-Wl,--no-as-needed", "both");
     let mut needs = fixture.command("readelf");
     let needs = run(needs.arg("-d").arg(&host), SOON)
@@ -139,13 +133,7 @@ fn a_forked_child_has_a_session_for_each_copy() {
         return;
     }
     let fixture = Fixture::new("copies-fork");
-    let plugin = compile(
-        &fixture,
-        GCC,
-        "two_copies.c",
-        "-DPLUGIN -shared -fPIC -O2",
-        "plugin.so",
-    );
+    let plugin = plugin(&fixture, "-O2");
     let host = compile(&fixture, GCC, STATIC, "-O2 -Wl,--as-needed", "host");
     let rounds = if is_long() { 200 } else { 10 };
     for _ in 0..rounds {

@@ -240,14 +240,7 @@ impl<'a> Cursor<'a> {
                 event.parent = parent.or(around);
                 return;
             }
-            Some(
-                Shape::SpanNew
-                | Shape::SpanEnter
-                | Shape::SpanExit
-                | Shape::SpanClose
-                | Shape::SpanRecord
-                | Shape::SpanFollows,
-            ) => {}
+            Some(shape) if shape.is_part_of_span() => {}
             _ => {
                 event.span = own.or(around);
                 event.parent = parent;

@@ -159,17 +159,7 @@ impl SpanPairs {
     }
 
     fn event<'a>(&mut self, event: &Event<'a>) -> Paired<'a> {
-        let is_part = matches!(
-            event.ty.shape,
-            Some(
-                Shape::SpanNew
-                    | Shape::SpanEnter
-                    | Shape::SpanExit
-                    | Shape::SpanClose
-                    | Shape::SpanRecord
-                    | Shape::SpanFollows
-            )
-        );
+        let is_part = event.ty.shape.is_some_and(Shape::is_part_of_span);
         let Some(id) = event.span.filter(|_| is_part) else {
             return Paired::Alone;
         };

@@ -14,6 +14,12 @@ pub fn attach_for_span() -> Option<&'static Writer> {
     thread_block::writer()
 }
 
+/// Where the calling thread's block of this copy of the library lies.
+#[must_use]
+pub fn thread_block_address() -> usize {
+    thread_block::address()
+}
+
 /// Counts a span that has claimed a frame beyond the last one.
 #[cold]
 pub fn count_over() {

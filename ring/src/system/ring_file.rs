@@ -62,14 +62,7 @@ impl RingFile {
     /// # Errors
     /// What is wrong with the file.
     pub fn observe(file: File, path: &Path) -> Result<Self, RingFileError> {
-        let (file, map, geometry) = Self::map_with(file, Mapping::read_only)?;
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-            map,
-            consumed: None,
-            geometry,
-        })
+        Self::map_with(file, path, Mapping::read_only)
     }
 
     /// Maps a ring file that is open for writing, as its one consumer: the consumed words can be
@@ -89,20 +82,14 @@ impl RingFile {
     /// # Errors
     /// What is wrong with the file; a producer that laid it out well sees errors of `mmap` only.
     pub fn produce(file: File, path: &Path) -> Result<Self, RingFileError> {
-        let (file, map, geometry) = Self::map_with(file, Mapping::writable)?;
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-            map,
-            consumed: None,
-            geometry,
-        })
+        Self::map_with(file, path, Mapping::writable)
     }
 
     fn map_with(
         file: File,
+        path: &Path,
         map: fn(&File, u64, usize) -> Result<Mapping, MapError>,
-    ) -> Result<(File, Mapping, Geometry), RingFileError> {
+    ) -> Result<Self, RingFileError> {
         let stat = |source| MapError {
             step: "fstat",
             source,
@@ -114,7 +101,13 @@ impl RingFile {
         }
         let geometry = read_geometry(&file)?;
         let map = map(&file, 0, size)?;
-        Ok((file, map, geometry))
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            map,
+            consumed: None,
+            geometry,
+        })
     }
 
     /// The open file, for locks and for passing it on.
