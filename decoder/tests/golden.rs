@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, DumpBuilder, Event, Output, Session, Value, Why};
+use ringmark_decoder::{Dump, DumpBuilder, Event, Kept, Output, Session, Value, Why};
 use ringmark_format::align8;
 use ringmark_format::block::{BlockHeader, kind};
 use ringmark_format::codec::write;
@@ -113,6 +113,35 @@ fn lost_lines(session: &Session, lines: &mut Vec<String>) {
     }
 }
 
+/// What was open when a session was copied, and how it ended.
+fn end_lines(dump: &Dump, session: &Session, lines: &mut Vec<String>) {
+    let uuid = session.uuid;
+    let threads = dump.open_spans();
+    for thread in threads.iter().filter(|t| t.session.uuid == uuid) {
+        for span in &thread.spans {
+            let wall_ns = session.clock.wall_of(span.since, span.since_ns);
+            let name = escaped(&span.ty.name, "");
+            let mut line = format!("# open {uuid} {} {wall_ns} {name}", thread.ring);
+            for (field, kept) in span.args() {
+                let value = match kept {
+                    Kept::Whole(value) => shown(value),
+                    Kept::Cut(_) | Kept::Not => "<invalid>".to_owned(),
+                };
+                line += &format!(" {}={value}", escaped(&field.name, ""));
+            }
+            lines.push(line);
+        }
+        if thread.deeper > 0 {
+            lines.push(format!("# deeper {uuid} {} {}", thread.ring, thread.deeper));
+        }
+    }
+    if let Some(ending) = session.ending {
+        let block = ending.block();
+        let (how, code, flags) = (block.how, block.code, block.flags);
+        lines.push(format!("# ended {uuid} {how} {code} {flags}"));
+    }
+}
+
 /// Every line but the one that counts damage.
 fn lines(dump: &Dump) -> Vec<String> {
     let mut lines = Vec::new();
@@ -134,6 +163,7 @@ fn lines(dump: &Dump) -> Vec<String> {
     for ((session, slot), count) in missing {
         lines.push(format!("# missing {session} {slot} {count}"));
     }
+    sessions.iter().for_each(|s| end_lines(dump, s, &mut lines));
     let pages = || dump.sessions.iter().flat_map(|s| &s.slots);
     let pages = || pages().flat_map(|slot| &slot.pages);
     let cancelled: u64 = pages().map(|p| p.summary.cancelled).sum();

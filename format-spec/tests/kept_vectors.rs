@@ -7,13 +7,14 @@ use std::path::Path;
 use ringmark_format::codec::crc32;
 
 /// Traces that were written before the format's version 1.0 was frozen, by CRC-32.
-const KEPT: [(&str, u32); 16] = [
+const KEPT: [(&str, u32); 17] = [
     ("before_start", 0xfceff90b),
     ("damaged", 0x8aba5a3c),
     ("delta_shuffle", 0xc2ef9b98),
     ("described_twice", 0xeabfdf4e),
     ("empty", 0x85aaeb3a),
     ("kinds", 0x3e6a6102),
+    ("last_words", 0xfdffe2b9),
     ("lz4_container", 0xce8c0e6d),
     ("merged", 0xd4d2efe3),
     ("odd_fields", 0xafc01fad),

@@ -337,10 +337,85 @@ def damaged():
     return blocks, text + [f"# missing {A_TEXT} 0 2"] + tail(damaged=3)
 
 
+def open_spans(ring, slot, tick, over, *frames):
+    """An OPEN_SPANS block; a frame: (type, tick, words that are kept)."""
+    content = struct.pack("<3QII16sIIQ", ring, tick, over, 100 + slot, slot, b"worker", len(frames), 0, 0)
+    for serial, (kind, begun, kept) in enumerate(frames):
+        head = 1 << 63 | len(kept) // 8 << 56 | kind << 32 | serial
+        content += struct.pack("<QQ", head, begun) + kept + bytes(48 - len(kept))
+    return block(10, content, A)
+
+
+def ending(how, code=0, flags=0):
+    return block(9, struct.pack("<6I", how, code, flags, 0, 0, 0), A)
+
+
+def meant(name, kind, offset, size, semantic):
+    return field(name, kind, offset, size, extra=attribute(11, struct.pack("<I", semantic)))
+
+
+def query(rows, text, kept=40):
+    """What a frame keeps of a span: its payload without the duration."""
+    return (struct.pack("<IIII", rows, 0, 24, len(text)) + text + bytes(kept))[:kept]
+
+
+def last_words():
+    """Spans that were open when the process was killed: finished, cut, made elsewhere, too deep."""
+    t = ZERO[0]
+    types = TICK + event_type(
+        19, "query", 24, meant("took", 4, 0, 8, 1), field("rows", 3, 8, 4), field("sql", 15, 16, 8), shape=2
+    )
+    types += event_type(
+        20, "request", 24, meant("id", 4, 0, 8, 4), meant("in", 4, 8, 8, 5), field("order", 3, 16, 4), shape=3
+    )
+    types += event_type(21, "exit", 8, meant("id", 4, 0, 8, 4), shape=5)
+    finished = struct.pack("<QIIII", 20, 5, 0, 24, 2) + b"ok"
+    request = struct.pack("<QQII", 7, 0, 42, 0)
+    one = PageBytes(A, 1, 0, base=t, flags=1).add(
+        record(5, 20, request),
+        record(10, 16, u64(1)),
+        record(40, 19, finished),
+        record(45, 21, u64(9)),
+    )
+    two = PageBytes(A, 2, 0, base=t, slot=1, flags=1).add(record(12, 16, u64(2)))
+    stacks = [
+        # An earlier copy, which does not count.
+        open_spans(1, 0, t + 11, 0, (19, t + 11, query(1, b"old"))),
+        open_spans(
+            *(1, 0, 2**64 - 1, 2),
+            (19, t + 10, query(3, b"select")),
+            (19, t + 20, query(5, b"ok")),
+            (19, t + 30, query(4, b"x" * 100)),
+            (20, t + 35, u64(7)),
+            (20, t + 36, u64(8)),
+            (20, t + 37, u64(9)),
+        ),
+        open_spans(2, 1, 2**64 - 1, 0, (19, t + 11, query(6, b"", kept=8))),
+    ]
+    ends = [ending(6), ending(2, 11, 1), ending(5)]
+    end = counters(A, [(0, 100, 1, 1, 0, 4, NO_LOSS), (1, 101, 2, 1, 0, 1, NO_LOSS)])
+    dump = session() + schema(types) + one.block() + two.block() + b"".join(stacks + ends) + end
+    text = [
+        line(1, 0, t + 5, "request id=7 in=0 order=42"),
+        line(1, 1, t + 10, "tick n=1"),
+        line(2, 0, t + 12, "tick n=2"),
+        line(1, 2, t + 40, 'query took=20 rows=5 sql="ok"'),
+        line(1, 3, t + 45, "exit id=9"),
+        f'# open {A_TEXT} 1 {REAL + t + 10} query rows=3 sql="select"',
+        f"# open {A_TEXT} 1 {REAL + t + 30} query rows=4 sql=<invalid>",
+        f"# open {A_TEXT} 1 {REAL + t + 35} request order=42",
+        f"# open {A_TEXT} 1 {REAL + t + 36} request order=<invalid>",
+        f"# deeper {A_TEXT} 1 2",
+        f"# open {A_TEXT} 2 {REAL + t + 11} query rows=6 sql=<invalid>",
+        f"# ended {A_TEXT} 2 11 1",
+    ]
+    return dump, text + tail()
+
+
 VECTORS = [
     *(empty, kinds, two_rings, lz4_container, delta_shuffle, merged, unknown, overwrite),
     *(two_sessions, damaged, time_back, before_start, odd_fields, reserved_type, described_twice),
-    optional,
+    *(optional, last_words),
 ]
 
 

@@ -1,14 +1,16 @@
-"""Blocks to events, from SPEC.md, sections 7 and 11."""
+"""Blocks to events, from SPEC.md, sections 4, 7 and 11."""
 
 import struct
 import zlib
 
 import ringmark_codec as codec
+from open_stacks import Stacks, open_lines
 from ringmark_codec import Damaged
 from ringmark_format import (
     BLOCK_HEADER,
     CAUSES,
     COUNTERS_HEADER,
+    ENDING as ENDING_BLOCK,
     PAGE_HEADER,
     PAGE_HEADER_BYTES,
     SESSION_HEADER,
@@ -25,6 +27,8 @@ from ringmark_format import (
 )
 
 SESSION, SCHEMA, PAGE, COUNTERS, CONTAINER = 1, 2, 3, 4, 5
+ENDING, OPEN_SPANS = 9, 10
+GONE, UNTOLD = 5, 6
 
 
 def header_at(data, at):
@@ -116,6 +120,7 @@ class SessionDump:
         self.stream, self.schema = bytearray(), Schema()
         self.pages, self.samples, self.counters, self.lost = {}, set(), {}, [0] * 8
         self.final = False
+        self.stacks, self.ending = Stacks(), None
 
     def add(self, block, content):
         kind = block["kind"]
@@ -127,6 +132,19 @@ class SessionDump:
             self._page(block, content)
         elif kind == COUNTERS:
             self._counters(content)
+        elif kind == OPEN_SPANS:
+            self.stacks.add(content)
+        elif kind == ENDING:
+            self._ending(content)
+
+    def _ending(self, content):
+        if len(content) < ENDING_BLOCK.size:
+            raise Damaged(f"an ENDING block of {len(content)} bytes")
+        found = ENDING_BLOCK.read(content)
+        known = found["how"] not in (GONE, UNTOLD)
+        before_known = self.ending is not None and self.ending["how"] not in (GONE, UNTOLD)
+        if known or not before_known:
+            self.ending = found
 
     def _schema(self, offset, content):
         known = len(self.stream)
@@ -197,7 +215,7 @@ class Decoded:
         for block, content in blocks(data, self.damage):
             self._add(block, content)
         self.cancelled = self.uncommitted = 0
-        self.events, self.missing = [], []
+        self.events, self.missing, self.ends = [], [], {}
         for number, session in enumerate(self.sessions.values()):
             self._decode(number, session)
             self.damage += session.damage + session.schema.damage
@@ -205,7 +223,7 @@ class Decoded:
 
     def _add(self, block, content):
         key = block["session"]
-        if block["kind"] not in (SESSION, SCHEMA, PAGE, COUNTERS):
+        if block["kind"] not in (SESSION, SCHEMA, PAGE, COUNTERS, ENDING, OPEN_SPANS):
             return
         try:
             if key not in self.sessions:
@@ -222,7 +240,7 @@ class Decoded:
 
     def _decode(self, session_number, session):
         time = Time(session.header, session.samples)
-        slots = {}
+        slots, records = {}, []
         for (ring, number), (content, sealed) in session.pages.items():
             page = Page(content, sealed)
             slots.setdefault(page.header["slot"], {})[number] = page
@@ -235,8 +253,14 @@ class Decoded:
                 wall = time.wall(tick)
                 key = (wall, session_number, page.header["slot"], number, index)
                 self.events.append((*key, ring, seq, session, kind, payload))
+                records.append((page.header["tid"], tick, kind, payload))
         for slot, pages in sorted(slots.items()):
             self._missing(session, slot, [page for _, page in sorted(pages.items())])
+        lines = list(open_lines(session, records, time))
+        if session.ending is not None:
+            how, code, flags = (session.ending[name] for name in ("how", "code", "flags"))
+            lines.append(f"# ended {session.name} {how} {code} {flags}")
+        self.ends[session.name] = lines
 
     def _missing(self, session, slot, pages):
         count, expected = 0, 0
@@ -255,6 +279,8 @@ class Decoded:
             yield from lost_lines(session.name, session.lost, session.counters)
         for name, slot, count in sorted(self.missing):
             yield f"# missing {name} {slot} {count}"
+        for _, lines in sorted(self.ends.items()):
+            yield from lines
         yield f"# discarded {self.cancelled}"
         yield f"# uncommitted {self.uncommitted}"
         yield f"# damaged {len(self.damage)}"

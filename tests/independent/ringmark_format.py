@@ -11,7 +11,7 @@ PAGE_HEADER_BYTES, SESSION_HEADER_BYTES = 96, 320
 SAMPLE_SPACING_TICKS = 1 << 26
 M64 = (1 << 64) - 1
 CAUSES = "RingFull NoRing Oversize Nested NoMemory ThreadExited NoSchema Reserved".split()
-TAG_NAME, TAG_FIELD = 1, 7
+TAG_NAME, TAG_FIELD, TAG_SEMANTIC = 1, 7, 11
 
 
 class Struct:
@@ -53,11 +53,18 @@ BLOCK_HEADER = Struct(
     "magic:4s kind:H codec:B flags:B session:16s ring_id:Q page_number:Q extent:I page_bytes:I"
     " stored_bytes:I raw_bytes:I content_crc:I header_crc:I"
 )
+OPEN_SPANS = Struct(
+    "ring_id:Q tick:Q over:Q tid:I slot:I thread_name:16s frames:I flags:I reserved:Q"
+)
+FRAME = Struct("head:Q tick:Q")
+ENDING = Struct("how:I code:I flags:I reserved:3I")
 SLOT = Struct(
     "state:Q ring_id:Q pages_offset:Q page_bytes:I pages:I tid:I claims:I thread_name:16s"
     " first_page:Q produced:Q lost:8Q events_sealed:Q reserved:14Q"
 )
 assert SESSION_HEADER.size == 320 and PAGE_HEADER.size == 96 and BLOCK_HEADER.size == 64
+FRAME_BYTES, FRAMES = 64, 63
+assert OPEN_SPANS.size == 64 and ENDING.size == 24
 assert COUNTERS_HEADER.size == 104 and SLOT_COUNTERS.size == 104 and SLOT.size == 256
 
 
@@ -272,6 +279,7 @@ class Field:
         if not whole:
             raise Damaged("an attribute of a FIELD reaches past it")
         self.name = show_name(first(found, TAG_NAME))
+        self.semantic = int.from_bytes(first(found, TAG_SEMANTIC) or b"", "little")
 
     def show(self, payload):
         values = [self._show_one(payload, self.offset + i * self.size) for i in range(self.count or 1)]
@@ -378,14 +386,15 @@ class Schema:
                     fields.append(Field(value))
                 except Damaged as damage:
                     self.damage.append(f"event type {ident}: {damage}")
-        self.types.setdefault(ident, (show_name(first(found, TAG_NAME)), fields))
+        shape = entry[17]
+        self.types.setdefault(ident, (show_name(first(found, TAG_NAME)), fields, shape))
 
     def show(self, kind, payload):
         """An event's name and fields as text."""
         described = self.types.get(kind)
         if described is None:
             return f"#{kind} payload=0x{bytes(payload).hex()}"
-        name, fields = described
+        name, fields, _ = described
         return " ".join([name, *(f"{field.name}={field.show(payload)}" for field in fields)])
 
 
