@@ -1,10 +1,14 @@
 //! A program that is in spans: `in_spans hold READY` makes the file READY when it is in them and stays
 //! there, `in_spans churn READY` begins and ends them until it is killed.
 
+use std::sync::{Barrier, LazyLock};
 use std::time::Duration;
 use std::{env, thread};
 
 use ringmark::{async_span, event, span};
+
+/// Passed when a thread is in spans of `tracing`.
+static IN_TRACING: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(2));
 
 const LONG: &str = "/a/path/that/is/too/long/for/the/place/that/an/open/span/has";
 
@@ -21,6 +25,19 @@ fn hold() {
         let _entered = request.enter();
         thread::sleep(Duration::from_secs(600));
     });
+    let traced = thread::Builder::new().name("worker-3".to_owned());
+    let traced = traced.spawn(|| {
+        tracing::subscriber::with_default(ringmark::tracing::recorder(), || {
+            let checkout = tracing::info_span!("checkout", order = 7_u64, user = "ann");
+            let _entered = checkout.enter();
+            tracing::info_span!("paid").in_scope(|| ());
+            let stock = tracing::info_span!("stock", item = 3_u64);
+            let _inside = stock.enter();
+            IN_TRACING.wait();
+            thread::sleep(Duration::from_secs(600));
+        });
+    });
+    IN_TRACING.wait();
     let worker = thread::Builder::new().name("worker-1".to_owned());
     let worker = worker.spawn(|| {
         let _request = span!("http.handle", worker = 1_u32, path = LONG);
@@ -32,8 +49,9 @@ fn hold() {
         thread::sleep(Duration::from_secs(600));
         drop(deep);
     });
-    let (entered, worker) = (entered.expect("a thread"), worker.expect("a thread"));
-    let _ = (entered.join(), worker.join());
+    for thread in [entered, traced, worker] {
+        let _ = thread.expect("a thread").join();
+    }
 }
 
 /// What is marked inside a span is later than its begin, so the span is open or recorded.

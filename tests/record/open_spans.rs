@@ -63,7 +63,7 @@ fn said(text: &str) -> Vec<Vec<String>> {
     threads
 }
 
-/// What commands must say about three threads, one with more spans than there is room for. `all`: as
+/// What commands must say about four threads, one with more spans than there is room for. `all`: as
 /// `cat` says it; others leave out those in the middle.
 fn expected(all: bool) -> Vec<Vec<String>> {
     let mut deep: Vec<_> = (0..61)
@@ -79,6 +79,11 @@ fn expected(all: bool) -> Vec<Vec<String>> {
     let rest = [
         vec!["in_spans", "nightly job=\"import\""],
         vec!["worker-2", "request id=7"],
+        vec![
+            "worker-3",
+            "checkout order=7 user=\"ann\"",
+            "  stock item=3",
+        ],
     ];
     let rest = rest.map(|thread| thread.into_iter().map(str::to_owned).collect());
     let mut threads: Vec<_> = rest.into_iter().chain([worker]).collect();

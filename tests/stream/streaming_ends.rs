@@ -43,6 +43,7 @@ fn ends(dump: &Dump) -> Vec<Ending> {
 #[test]
 fn a_stored_session_says_what_was_open_and_how_it_ended() {
     let all = [
+        ("checkout".to_owned(), 2),
         ("http.handle".to_owned(), 72),
         ("nightly".to_owned(), 1),
         ("request".to_owned(), 1),

@@ -121,14 +121,17 @@ where
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        if site_of(id, &context).is_some() {
-            spans::enter(own_id(id.into_u64()), session::now());
+        if let Some(site) = site_of(id, &context) {
+            spans::enter(Some(site), own_id(id.into_u64()), session::now());
         }
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        let own = own_id(id.into_u64());
         if site_of(id, &context).is_some() {
-            spans::exit(own_id(id.into_u64()));
+            spans::exit(own);
+        } else {
+            spans::leave_disabled(own);
         }
     }
 

@@ -148,6 +148,14 @@ impl Site {
         first.is_some_and(|variant| variant.state.enabled() == 0)
     }
 
+    /// The event type of its spans while a thread is in them; 0: they are disabled, or none was made.
+    /// Spans whose values have other types are shown under it, too: they have the same name.
+    #[inline(always)]
+    pub(super) fn span_type(&self) -> u32 {
+        let first = self.variants[What::SpanNew.list()].all[0].current();
+        first.map_or(0, |variant| variant.state.enabled())
+    }
+
     /// Writes one record: `head`, then the values that `visit` gives.
     #[inline(always)]
     pub(super) fn record<const N: usize>(

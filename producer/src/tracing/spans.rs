@@ -5,7 +5,8 @@ use tracing_core::span::{Attributes, Record};
 use super::site::{Site, What};
 use super::thread;
 use crate::description::Now;
-use crate::event::span_records;
+use crate::event::{span, span_records};
+use crate::ring::SpanPlace;
 use crate::session;
 
 /// A span was made. Its parent: `explicit`, or what this thread has entered. Returns when.
@@ -31,18 +32,32 @@ pub(super) fn record(site: &'static Site, id: u64, values: &Record<'_>) {
     });
 }
 
-/// This thread enters a span at `ticks`.
+/// This thread enters a span at `ticks`. It stands among its open spans until it is left: under the
+/// type of `site`, with its id.
 #[inline]
-pub(super) fn enter(id: u64, ticks: u64) {
+pub(super) fn enter(site: Option<&'static Site>, id: u64, ticks: u64) {
     span_records::enter_at(ticks, id);
-    thread::push(id);
+    let place = match site.map_or(0, Site::span_type) {
+        0 => SpanPlace::NONE,
+        type_id => span::push_entered(type_id, ticks, id),
+    };
+    thread::push(id, place);
 }
 
 /// This thread leaves a span; returns when.
 #[inline]
 pub(super) fn exit(id: u64) -> u64 {
-    thread::pop(id);
+    let place = thread::pop(id);
     let ticks = session::now();
     span_records::exit_at(ticks, id);
+    span::pop(place);
     ticks
+}
+
+/// This thread leaves a span that is disabled, perhaps since it was entered: there is no record of
+/// it.
+pub(super) fn leave_disabled(id: u64) {
+    if thread::is_in(id) {
+        span::pop(thread::pop(id));
+    }
 }

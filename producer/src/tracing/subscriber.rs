@@ -89,7 +89,8 @@ impl Subscriber for Recorder {
     #[inline]
     fn enter(&self, span: &Id) {
         let id = span.into_u64();
-        spans::enter(id, thread::ticks_after(Step::New, id));
+        let site = ids::metadata(id).and_then(sites::site_of);
+        spans::enter(site, id, thread::ticks_after(Step::New, id));
         thread::forget_last(id);
     }
 

@@ -7,15 +7,29 @@ use ringmark_ring::Writer;
 
 use super::ids;
 use crate::event::span_records;
+use crate::ring::SpanPlace;
 use crate::{session, thread_block};
 
 /// Entered spans kept without an allocation; deeper ones take one.
 const DEPTH: usize = 64;
 
+/// An entered span.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The span that was current before it; the current one is in `span_records`, which native
+    /// spans share.
+    below: u64,
+    /// Its place among the open spans of the thread, which readers see.
+    place: SpanPlace,
+}
+
+const NOTHING: Entry = Entry {
+    below: 0,
+    place: SpanPlace::NONE,
+};
+
 struct Thread {
-    /// Under each entered span the one that was current before it; the current one is in
-    /// `span_records`, which native spans share.
-    below: [Cell<u64>; DEPTH],
+    entered: [Cell<Entry>; DEPTH],
     depth: Cell<usize>,
     last: Cell<Last>,
 }
@@ -40,56 +54,65 @@ struct Last {
 thread_local! {
     static THREAD: Thread = const {
         Thread {
-            below: [const { Cell::new(0) }; DEPTH],
+            entered: [const { Cell::new(NOTHING) }; DEPTH],
             depth: Cell::new(0),
             last: Cell::new(Last { step: Step::New, id: 0, ticks: 0, reservations: 0 }),
         }
     };
-    static DEEPER: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    static DEEPER: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes `id` the span that this thread is in.
+/// Makes `id` the span that this thread is in. `place`: where it stands among its open spans.
 #[inline]
-pub(super) fn push(id: u64) {
-    put(span_records::set_current(id));
+pub(super) fn push(id: u64, place: SpanPlace) {
+    let below = span_records::set_current(id);
+    put(Entry { below, place });
 }
 
 #[inline(always)]
-fn put(before: u64) {
+fn put(entry: Entry) {
     THREAD.with(|thread| {
         let depth = thread.depth.get();
         thread.depth.set(depth + 1);
-        match thread.below.get(depth) {
-            Some(cell) => cell.set(before),
-            None => put_deeper(before),
+        match thread.entered.get(depth) {
+            Some(cell) => cell.set(entry),
+            None => put_deeper(entry),
         }
     });
 }
 
 #[cold]
-fn put_deeper(before: u64) {
+fn put_deeper(entry: Entry) {
     // Taken: this span's entry interrupts another one's, and so does its exit.
-    let _ = DEEPER.try_with(|deeper| deeper.try_borrow_mut().map(|mut ids| ids.push(before)));
+    let _ = DEEPER.try_with(|deeper| deeper.try_borrow_mut().map(|mut all| all.push(entry)));
 }
 
-/// Leaves `id`: mostly the span that the thread is in, else one that it entered before.
+/// Leaves `id`: mostly the span that the thread is in, else one that it entered before. Returns its
+/// place among the open spans.
 #[inline]
-pub(super) fn pop(id: u64) {
-    if span_records::current() == id {
-        if let Some(before) = pop_top() {
-            span_records::set_current(before);
-        }
-    } else {
-        remove(id);
+pub(super) fn pop(id: u64) -> SpanPlace {
+    if span_records::current() != id {
+        return remove(id);
     }
+    let Some(entry) = pop_top() else {
+        return SpanPlace::NONE;
+    };
+    span_records::set_current(entry.below);
+    entry.place
+}
+
+/// Whether this thread is in `id`, as far as that is kept without an allocation.
+pub(super) fn is_in(id: u64) -> bool {
+    let is_it = |entered: u64| (entered == id).then_some(());
+    innermost(is_it).is_some()
 }
 
 #[inline]
-fn pop_top() -> Option<u64> {
+fn pop_top() -> Option<Entry> {
     THREAD.with(|thread| {
         let depth = thread.depth.get().checked_sub(1)?;
         thread.depth.set(depth);
-        match thread.below.get(depth) {
+        match thread.entered.get(depth) {
             Some(cell) => Some(cell.get()),
             None => pop_deeper(),
         }
@@ -97,21 +120,31 @@ fn pop_top() -> Option<u64> {
 }
 
 #[cold]
-fn pop_deeper() -> Option<u64> {
+fn pop_deeper() -> Option<Entry> {
     DEEPER
         .try_with(|deeper| deeper.try_borrow_mut().ok()?.pop())
         .ok()
         .flatten()
 }
 
-/// Takes `id` out from under the spans that were entered after it.
+/// Takes `id` out from under the spans that were entered after it; returns its place.
 #[cold]
-fn remove(id: u64) {
-    let mut above = Vec::new();
-    while let Some(before) = pop_top().filter(|before| *before != id) {
-        above.push(before);
+fn remove(id: u64) -> SpanPlace {
+    let (mut above, mut place) = (Vec::new(), SpanPlace::NONE);
+    while let Some(entry) = pop_top() {
+        if entry.below != id {
+            above.push(entry);
+            continue;
+        }
+        // What was entered next stands on what `id` stood on.
+        let own = pop_top();
+        place = own.map_or(SpanPlace::NONE, |own| own.place);
+        let below = own.map_or(0, |own| own.below);
+        above.push(Entry { below, ..entry });
+        break;
     }
     above.into_iter().rev().for_each(put);
+    place
 }
 
 /// The innermost span that this thread is in and for which `is_it` holds.
@@ -122,7 +155,8 @@ pub(super) fn innermost<T>(is_it: impl Fn(u64) -> Option<T>) -> Option<(u64, T)>
     }
     THREAD.with(|thread| {
         let depth = thread.depth.get().min(DEPTH);
-        let entered = thread.below[..depth].iter().rev().map(Cell::get);
+        let entered = thread.entered[..depth].iter().rev();
+        let entered = entered.map(|cell| cell.get().below);
         entered
             .into_iter()
             .find_map(|id| is_it(id).map(|found| (id, found)))
