@@ -82,7 +82,21 @@ pub fn built_library(package: &str, file: &str) -> PathBuf {
     build_with(&["--package", package, "--lib"], file)
 }
 
+/// A program of a package, whose own code Cargo builds with these flags for the compiler.
+///
+/// # Panics
+/// When it cannot be built.
+#[must_use]
+pub fn built_as(package: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let what = ["--package", package, "--bin", name];
+    cargo("rustc", &what, flags, name)
+}
+
 fn build_with(what: &[&str], name: &str) -> PathBuf {
+    cargo("build", what, &[], name)
+}
+
+fn cargo(verb: &str, what: &[&str], flags: &[&str], name: &str) -> PathBuf {
     let profile_dir = profile_dir();
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -99,12 +113,15 @@ fn build_with(what: &[&str], name: &str) -> PathBuf {
             command.env_remove(name);
         }
     }
-    command.args(["build", "--quiet"]).args(what);
+    command.args([verb, "--quiet"]).args(what);
     if profile_dir.ends_with("release") {
         command.arg("--release");
     }
     if let Some(target) = profile_dir.parent() {
         command.arg("--target-dir").arg(target);
+    }
+    if !flags.is_empty() {
+        command.arg("--").args(flags);
     }
     let output = command.output().expect("cargo starts");
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -10,7 +10,7 @@ use ringmark_tests::process::{POLLS, SLEEPS};
 use ringmark_tests::{Running, ringmark, run, wait_until};
 use rustix::process::Signal;
 
-use super::{PROGRAM, WAYS, program};
+use super::{PROGRAM, WAYS, exe, program};
 
 /// How a process is watched while it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,7 @@ const WATCHERS: [Watcher; 4] = [
 ];
 
 const UNTOLD: &str = "ended: not known, no status on this kernel";
+const UNKNOWN: &str = "ended: not known, it was gone before it was looked at";
 const PANICKED: &str = "ways_to_end.rs:";
 
 /// `ppoll`, as [`POLLS`].
@@ -51,7 +52,7 @@ fn words(way: &str, told: bool) -> Option<&'static str> {
         "abort" | "overflow" => Some("ended by SIGABRT"),
         "segv" | "close-segv" => Some("ended by SIGSEGV"),
         "kill" => Some("ended by SIGKILL"),
-        "panic-abort" => Some("ended by SIGABRT, after a panic of ways_to_end at "),
+        "panic-abort" => Some("ended by SIGABRT, after a panic of panics_abort at "),
         _ => panic!("{way}"),
     }
 }
@@ -188,7 +189,7 @@ fn every_watcher_says_how_a_program_ended_or_that_it_is_not_known() {
                 }
                 let what = format!("{way} beside {watcher:?}, kernel asked: {told}");
                 let fixture = Fixture::new("watched");
-                let program = &["prlimit", "--core=0", PROGRAM, way];
+                let program = &["prlimit", "--core=0", exe(way), way];
                 let case = Case {
                     watcher,
                     program,
@@ -279,6 +280,16 @@ fn a_kill_for_lack_of_memory_is_told_as_such() {
             expect_said(&seen, Some(expected), &what);
         }
     }
+    // No watcher: the ring file stays, and what is left of it cannot say why.
+    let fixture = Fixture::new("memory-alone");
+    let mut command = fixture.program(program[0], "mode=overwrite");
+    let _ = run(command.args(&program[1..]), SOON)
+        .unwrap()
+        .expect_code(137);
+    assert_eq!(fixture.ring_files().len(), 1);
+    let list = run(&mut tool(&fixture, true, &["list", "-v"]), SOON).unwrap();
+    let list = list.expect_code(0).stdout_text();
+    assert!(list.contains(UNKNOWN), "{list}");
 }
 
 /// Only the ring file is left: what is in it is said, and the rest as not known.
@@ -296,9 +307,8 @@ fn a_ring_file_alone_says_the_status_or_that_it_is_not_known() {
         let listed = list
             .lines()
             .find(|line| line.starts_with(&format!("{pid}: ")));
-        let unknown = "ended: not known, it was gone before it was looked at";
         let expected = match (words(way, false), is_clean) {
-            (Some(UNTOLD), _) => Some(unknown),
+            (Some(UNTOLD), _) => Some(UNKNOWN),
             (words, _) => words,
         };
         let seen = Seen {
@@ -307,7 +317,7 @@ fn a_ring_file_alone_says_the_status_or_that_it_is_not_known() {
         };
         expect_said(&seen, expected, way);
         let ending = match expected {
-            Some(words) if words == unknown => unknown.to_owned(),
+            Some(UNKNOWN) => UNKNOWN.to_owned(),
             _ => format!("exit status {code}"),
         };
         let line = format!("{pid}: {ending}");
@@ -339,7 +349,7 @@ fn files_of_the_dead_are_named_by_how_they_ended() {
         ];
         let case = Case {
             watcher: Watcher::OnDeath,
-            program: &["prlimit", "--core=0", PROGRAM, way],
+            program: &["prlimit", "--core=0", exe(way), way],
             told: true,
             code,
         };
