@@ -1,9 +1,12 @@
 //! Promise: old spellings of commands and options do what the new ones do, and help shows the new
-//! ones alone.
+//! ones alone. Manual pages have the variables that commands use.
 
 mod common;
 
+use std::fs;
+
 use common::Stage;
+use ringmark_tests::workspace_root;
 
 /// Arguments in the old and in the new spelling; the exit code and a piece of the text on standard
 /// error that both have; the spelling that help must not show.
@@ -209,4 +212,27 @@ fn every_help_fits_80_columns_and_has_no_stale_word() {
         seen += 1;
     }
     assert!(seen >= 30, "{seen} texts");
+}
+
+#[test]
+fn manual_pages_name_the_variables_that_their_commands_use() {
+    let stage = Stage::new("man");
+    let _ = stage.run(&["man", "pages"]).expect_code(0);
+    let man = stage.run(&["man"]).expect_code(0).stdout_text();
+    let settings = fs::read_to_string(workspace_root().join("SETTINGS.md")).unwrap();
+    let (_, variables) = man.split_once(".SH ENVIRONMENT\n").expect("variables");
+    for name in variables
+        .lines()
+        .filter_map(|line| line.strip_prefix("\\fB"))
+    {
+        let name = name.trim_end_matches("\\fR").split(',').next().unwrap();
+        assert!(settings.contains(&format!("`{name}`")), "{name}");
+    }
+    for (command, uses) in [("record", true), ("trace-start", false), ("certs", false)] {
+        let page = fs::read_to_string(stage.path(&format!("pages/ringmark-{command}.1")));
+        let page = page.unwrap();
+        assert_eq!(page.contains("RINGMARK_ASK_ENDS"), uses, "{command}");
+        let has_any = page.contains(".SH ENVIRONMENT");
+        assert_eq!(has_any, command != "certs", "{command}");
+    }
 }

@@ -42,7 +42,11 @@ Examples:
   ringmark record --all --on-death /var/lib/ringmark
 
 Files of --on-death are named by process, pid and end: shop-812-SIGSEGV.rmk,
-shop-812-exit-1.rmk.")]
+shop-812-exit-1.rmk. DIR must be there. --ends all writes one after exit status
+0, too.
+
+Where a program did not end well, the last lines say how it ended, what each
+thread did last, and which spans it had open.")]
 pub(crate) struct Args {
     /// Trace file to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE)]
