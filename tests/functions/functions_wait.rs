@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use ringmark_reader::{Access, Session};
-use ringmark_ring::lock;
+use ringmark_ring::file_lock;
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{SITES, calls, compile, expect_error, tool};
 use ringmark_tests::{Running, require_tools, run, wait_until};
@@ -47,7 +47,7 @@ impl Recorded {
         let session = Session::open(&fixture.ring_file(), Access::Observe).expect("a session");
         let at = session.header().consumed_offset;
         wait_until(SOON, "the recorder", || {
-            lock::is_held_by_other_file(session.ring().file(), at).then_some(())
+            file_lock::is_held_by_other_file(session.ring().file(), at).then_some(())
         });
         Some(Self {
             fixture,

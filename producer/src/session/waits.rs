@@ -17,7 +17,7 @@
 
 use ringmark_format::TypeId;
 use ringmark_format::counters::Cause;
-use ringmark_ring::{Reservation, Writer, clock, lock};
+use ringmark_ring::{Reservation, Writer, clock, file_lock};
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
 
@@ -188,7 +188,7 @@ fn are_in_vain(core: &Core) -> bool {
 /// Whether another process takes the session's pages now.
 fn ask_for_consumer(core: &Core, now: u64) -> Result<(), No> {
     let at = core.file.geometry().header.consumed_offset;
-    if !lock::is_held_by_other_file(core.file.file(), at) {
+    if !file_lock::is_held_by_other_file(core.file.file(), at) {
         return Err(No::UntilRead);
     }
     // The lock does not say whose it is. The answer is good for all threads for a while.
