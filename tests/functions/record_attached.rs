@@ -96,19 +96,19 @@ fn the_rings_are_as_large_as_they_are_wanted() {
     let fixture = Fixture::new("record-attached-ring");
     let program = start(&fixture, SITES);
     let pid = program.id();
-    let _ = recorded(&fixture, pid, "--ring 1M --for 100ms").expect_code(0);
+    let _ = recorded(&fixture, pid, "--ring 512K --for 100ms").expect_code(0);
     let told = recorded(&fixture, pid, "--for 100ms")
         .expect_code(0)
         .stderr_text();
     assert!(
-        told.contains("with rings of 1.0 MiB in discard mode"),
+        told.contains("with rings of 512 KiB in discard mode"),
         "{told}"
     );
     let larger = recorded(&fixture, pid, "--ring 8M --for 100ms");
     expect_error(
         larger,
         4,
-        "--ring: the function tracer is there already, with rings of 1.0 MiB",
+        "--ring: the function tracer is there already, with rings of 512 KiB",
     );
     let words = format!("trace start --all-functions --ring 8M --for 1ms -p {pid}");
     expect_error(ringmark(&fixture, &words, &[]), 4, "--ring");

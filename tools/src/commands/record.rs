@@ -71,8 +71,8 @@ pub(crate) struct Args {
     /// Print names at full length, even on a narrower terminal
     #[arg(long, requires = "kind")]
     wide: bool,
-    /// Size of each thread's ring, such as 16M, where --kind loads the function tracer; without it
-    /// 4M. All rings together take up to 16 times that
+    /// Size of each thread's ring, such as 32M, where --kind loads the function tracer; by default
+    /// 1M to 16M, by the number of threads. All rings together take up to 64M, or 16 times SIZE
     #[arg(long, value_name = "SIZE", value_parser = parse_ring)]
     #[arg(requires = "kind", conflicts_with = "command")]
     ring: Option<u32>,

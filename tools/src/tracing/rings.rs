@@ -7,8 +7,9 @@ use ringmark_format::session::{Mode, SessionHeader};
 use crate::output::units::{parse_size, size};
 use crate::output::{Failure, note};
 
-/// A ring that takes the calls of a busy thread while the recorder writes those of others.
-const RECORDED_RING: u32 = 4 << 20;
+/// Smallest and largest ring of a thread that is recorded. What the recorder does not read while it
+/// waits for a CPU must lie in it; but a thread that calls a function for the first time makes it.
+const RECORDED_RING: [u32; 2] = [1 << 20, 16 << 20];
 /// Most bytes of all rings that are recorded, unless `--ring` asks for more.
 const RECORDED_SESSION: u64 = 64 << 20;
 /// Most bytes of all rings that are not recorded, unless `--ring` asks for more.
@@ -50,9 +51,9 @@ impl Rings {
         }
     }
 
-    /// As settings of the session, written as in `RINGMARK`. Empty: the process's own settings, or
-    /// the default ones.
-    pub(super) fn settings(self) -> CString {
+    /// As settings of the session of a process with so many threads, written as in `RINGMARK`. Empty:
+    /// the process's own settings, or the default ones.
+    pub(super) fn settings(self, threads: usize) -> CString {
         let least = |ring: u32, session: u64| session.max(RINGS * u64::from(ring));
         let text = match (self.ring, self.are_recorded) {
             (None, false) => String::new(),
@@ -60,7 +61,7 @@ impl Rings {
                 format!("ring={ring},session={}", least(ring, KEPT_SESSION))
             }
             (ring, true) => {
-                let ring = ring.unwrap_or(RECORDED_RING);
+                let ring = ring.unwrap_or_else(|| recorded_ring(threads));
                 let session = least(ring, RECORDED_SESSION);
                 format!("mode=discard,ring={ring},session={session}")
             }
@@ -92,8 +93,17 @@ impl Rings {
     }
 }
 
+/// A ring for each of these threads, all together in half of a session.
+fn recorded_ring(threads: usize) -> u32 {
+    let [least, most] = RECORDED_RING;
+    let each = RECORDED_SESSION / 2 / threads.max(1) as u64;
+    let each = u32::try_from(each).unwrap_or(most).clamp(least, most);
+    // The largest power of two in it.
+    1 << each.ilog2()
+}
+
 fn is_roomy(header: &SessionHeader) -> bool {
-    header.mode == Mode::Discard as u32 && header.ring_bytes >= RECORDED_RING
+    header.mode == Mode::Discard as u32 && header.ring_bytes >= RECORDED_RING[0]
 }
 
 fn mode(header: &SessionHeader) -> &'static str {
@@ -106,7 +116,7 @@ mod tests {
 
     #[test]
     fn rings_as_settings() {
-        let settings = |rings: Rings| rings.settings().into_string().expect("text");
+        let settings = |rings: Rings| rings.settings(8).into_string().expect("text");
         assert_eq!(settings(Rings::kept(None)), "");
         let kept = settings(Rings::kept(Some(4 << 20)));
         assert_eq!(kept, "ring=4194304,session=67108864");
@@ -115,6 +125,8 @@ mod tests {
         for settings in [kept, recorded] {
             assert!(ringmark::Options::parse(&settings).is_ok_and(|options| options.is_some()));
         }
+        let rings = [0, 1, 3, 20, 1000].map(recorded_ring);
+        assert_eq!(rings, [16 << 20, 16 << 20, 8 << 20, 1 << 20, 1 << 20]);
         assert_eq!(parse_ring("4M"), Ok(4 << 20));
         for wrong in ["4K", "9000", "4G", "", "much"] {
             assert!(parse_ring(wrong).is_err(), "{wrong}");

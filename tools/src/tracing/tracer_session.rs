@@ -57,7 +57,7 @@ impl TracerSession {
             rings.check(pid, session.session.header())?;
             return Ok(session);
         }
-        inject::load(pid, &rings.settings())?;
+        inject::load(pid, &rings.settings(threads_of(pid)))?;
         let missing =
             || Failure::no_target(format!("pid {pid}: still without the function tracer"));
         Ok(Self::of(pid)?.ok_or_else(missing)?)
@@ -107,4 +107,9 @@ impl TracerSession {
     pub(crate) fn has_ended(&self) -> bool {
         self.session.ended()
     }
+}
+
+/// Number of threads of a process.
+fn threads_of(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(1, Iterator::count)
 }
