@@ -51,7 +51,7 @@ impl Rings {
         }
     }
 
-    /// As settings of the session of a process with so many threads, written as in `RINGMARK`. Empty:
+    /// As settings of the session of a process with this number of threads, as in `RINGMARK`. Empty:
     /// the process's own settings, or the default ones.
     pub(super) fn settings(self, threads: usize) -> CString {
         let least = |ring: u32, session: u64| session.max(RINGS * u64::from(ring));
