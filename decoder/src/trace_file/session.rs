@@ -134,6 +134,27 @@ pub struct Slot {
     pub pages: Vec<Page>,
 }
 
+impl Slot {
+    /// Records that were begun in the slot since the session started, by its pages.
+    #[must_use]
+    pub fn reservations(&self) -> u64 {
+        let ends = self.pages.iter().map(|page| {
+            let before = page.header.first_event;
+            before.saturating_add(page.summary.reservations())
+        });
+        ends.max().unwrap_or(0)
+    }
+
+    /// Time between the oldest and the newest event of its pages, in ns; `None`: it has none.
+    #[must_use]
+    pub fn covered_ns(&self, clock: &SessionClock) -> Option<u64> {
+        let ticks = || self.pages.iter().filter_map(|page| page.summary.ticks);
+        let first = clock.t_ns(ticks().map(|(first, _)| first).min()?);
+        let last = clock.t_ns(ticks().map(|(_, last)| last).max()?);
+        Some(last.saturating_sub(first))
+    }
+}
+
 /// The content of a COUNTERS block: what the session had counted when the block was written.
 #[derive(Debug, Clone)]
 pub struct Counters {

@@ -126,6 +126,15 @@ impl SessionInfo {
         }
     }
 
+    /// How full the rings together are, in percent; see [`RingInfo::fill_percent`].
+    #[must_use]
+    pub fn fill_percent(&self) -> u64 {
+        let sum = |of: fn(&RingInfo) -> u32| -> u64 {
+            self.rings.iter().map(|ring| u64::from(of(ring))).sum()
+        };
+        percent(sum(|ring| ring.pages_filled), sum(|ring| ring.pages))
+    }
+
     /// Events lost, all causes, all rings.
     #[must_use]
     pub fn lost_total(&self) -> u64 {
@@ -135,6 +144,19 @@ impl SessionInfo {
             .chain(rings)
             .fold(0, u64::saturating_add)
     }
+}
+
+impl RingInfo {
+    /// How full the ring is, in percent: pages that are not released yet in discard mode, pages
+    /// with data in overwrite mode.
+    #[must_use]
+    pub fn fill_percent(&self) -> u64 {
+        percent(self.pages_filled.into(), self.pages.into())
+    }
+}
+
+fn percent(part: u64, of: u64) -> u64 {
+    (part * 100).checked_div(of).unwrap_or(0)
 }
 
 fn allocated(session: &Session) -> u64 {

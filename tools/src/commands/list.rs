@@ -193,7 +193,7 @@ fn row(listed: &Listed) -> Vec<String> {
         state(info).to_owned(),
         info.mode.name().to_owned(),
         info.rings.len().to_string(),
-        format!("{} %", fill_percent(info)),
+        format!("{} %", info.fill_percent()),
         size(info.allocated_bytes),
         count(info.lost_total()),
         printable(&info.name),
@@ -215,14 +215,6 @@ fn state(info: &SessionInfo) -> &'static str {
         (true, false) => "alive",
         (false, false) => "dead",
     }
-}
-
-/// How full the rings together are, in percent: pages that are not released yet in discard mode,
-/// pages with data in overwrite mode.
-fn fill_percent(info: &SessionInfo) -> u64 {
-    let pages: u64 = info.rings.iter().map(|r| u64::from(r.pages)).sum();
-    let filled: u64 = info.rings.iter().map(|r| u64::from(r.pages_filled)).sum();
-    (filled * 100).checked_div(pages).unwrap_or(0)
 }
 
 fn attributes(info: &SessionInfo, tag: u16) -> impl Iterator<Item = String> {
@@ -301,7 +293,7 @@ fn as_json(Listed { info, pid_here, .. }: &Listed) -> serde_json::Value {
         "mode": info.mode.name(),
         "clock": info.clock.name(),
         "rings": info.rings.len(),
-        "fill_percent": fill_percent(info),
+        "fill_percent": info.fill_percent(),
         "allocated_bytes": info.allocated_bytes,
         "lost": info.lost_total(),
         "lost_by_cause": json::by_cause(names.zip(lost_by_cause(info))),

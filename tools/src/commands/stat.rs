@@ -111,6 +111,7 @@ struct RingRow {
     pages: u32,
     page_bytes: u32,
     filled: u32,
+    fill_percent: u64,
     lost: u64,
     events_per_s: f64,
     window_s: Option<f64>,
@@ -119,9 +120,13 @@ struct RingRow {
 fn rings(info: &SessionInfo, before: &Dump, after: &Dump, seconds: f64) -> Vec<RingRow> {
     let row = |ring: &ringmark_reader::info::RingInfo| {
         let slot = find_slot(after, info, ring.slot);
+        let clock = find_session(after, info).map(|session| &session.clock);
+        let covered_ns = slot
+            .zip(clock)
+            .and_then(|(slot, clock)| slot.covered_ns(clock));
         let (new, old) = (
-            reservations(slot),
-            reservations(find_slot(before, info, ring.slot)),
+            slot.map_or(0, Slot::reservations),
+            find_slot(before, info, ring.slot).map_or(0, Slot::reservations),
         );
         RingRow {
             tid: ring.tid,
@@ -129,9 +134,10 @@ fn rings(info: &SessionInfo, before: &Dump, after: &Dump, seconds: f64) -> Vec<R
             pages: ring.pages,
             page_bytes: ring.page_bytes,
             filled: ring.pages_filled,
+            fill_percent: ring.fill_percent(),
             lost: ring.lost.iter().fold(0, |sum, n| sum.saturating_add(*n)),
             events_per_s: new.saturating_sub(old) as f64 / seconds,
-            window_s: slot.and_then(|slot| window_s(slot, after, info)),
+            window_s: covered_ns.map(|ns| ns as f64 / 1e9),
         }
     };
     info.rings.iter().map(row).collect()
@@ -146,26 +152,6 @@ fn find_slot<'a>(dump: &'a Dump, info: &SessionInfo, index: u32) -> Option<&'a S
         .slots
         .iter()
         .find(|s| s.index.0 == index)
-}
-
-/// Reservations in a slot since it exists.
-fn reservations(slot: Option<&Slot>) -> u64 {
-    let pages = slot.into_iter().flat_map(|slot| &slot.pages);
-    let ends = pages.map(|p| {
-        p.header
-            .first_event
-            .saturating_add(p.summary.reservations())
-    });
-    ends.max().unwrap_or(0)
-}
-
-/// Seconds between the oldest and the newest event that the ring holds.
-fn window_s(slot: &Slot, dump: &Dump, info: &SessionInfo) -> Option<f64> {
-    let clock = &find_session(dump, info)?.clock;
-    let ticks = || slot.pages.iter().filter_map(|page| page.summary.ticks);
-    let first = clock.t_ns(ticks().map(|(first, _)| first).min()?);
-    let last = clock.t_ns(ticks().map(|(_, last)| last).max()?);
-    Some(last.saturating_sub(first) as f64 / 1e9)
 }
 
 fn write_rings(out: &mut Sink, info: &SessionInfo, rings: &[RingRow]) -> anyhow::Result<()> {
@@ -193,10 +179,7 @@ fn write_rings(out: &mut Sink, info: &SessionInfo, rings: &[RingRow]) -> anyhow:
             ring.tid.to_string(),
             printable(&ring.thread),
             size(u64::from(ring.pages) * u64::from(ring.page_bytes)),
-            format!(
-                "{} %",
-                u64::from(ring.filled) * 100 / u64::from(ring.pages.max(1))
-            ),
+            format!("{} %", ring.fill_percent),
             count(ring.events_per_s as u64),
             count(ring.lost),
             ring.window_s
