@@ -28,7 +28,7 @@ pub enum LoadError {
     TracedAlready {
         /// The process.
         pid: i32,
-        /// Its tracer.
+        /// Process id of the tracer that holds it.
         tracer: i32,
     },
     /// A kind of process that cannot be loaded into.
@@ -80,7 +80,7 @@ pub enum LoadError {
         pid: i32,
         /// The library.
         path: PathBuf,
-        /// Its words.
+        /// What the program's loader says about it.
         message: String,
     },
     /// The library was being loaded and the time for that was over: it goes on.

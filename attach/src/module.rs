@@ -287,7 +287,7 @@ impl Module {
     }
 }
 
-/// Offset behind what earlier runs have left.
+/// Offset of the first byte after what earlier runs left.
 fn unused(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while bytes.get(at..at + 8) == Some(&MAGIC[..]) {

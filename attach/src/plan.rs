@@ -135,14 +135,14 @@ impl Surroundings<'_> {
         }
         let resume = caller.pc;
         let is_return = self.memory.word(slot).is_ok_and(|found| found == resume);
-        if !is_return || frame.behind != slot + 8 || !self.is_behind_call(resume) {
+        if !is_return || frame.stack_after != slot + 8 || !self.is_after_call(resume) {
             return Plan::No(format!("its callers cannot be told at {resume:#x}"));
         }
         Plan::AtReturn { slot, resume }
     }
 
     /// Whether a call instruction ends at `at`.
-    fn is_behind_call(&self, at: u64) -> bool {
+    fn is_after_call(&self, at: u64) -> bool {
         let Ok(bytes) = self.memory.bytes(at - 7, 7) else {
             return false;
         };

@@ -25,7 +25,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// A function that has not returned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// Its next instruction.
+    /// Address of the next instruction that the function runs.
     pub(crate) pc: u64,
     /// Index of its module.
     pub(crate) module: usize,
@@ -33,24 +33,24 @@ pub(crate) struct Frame {
     pub(crate) slot: Option<u64>,
     /// It is the return from a signal handler.
     pub(crate) is_signal: bool,
-    /// The stack pointer behind its return.
-    pub(crate) behind: u64,
+    /// The stack pointer after the function's return.
+    pub(crate) stack_after: u64,
 }
 
 impl Frame {
     /// Its function and module are not known yet.
     fn found(slot: Option<u64>, is_signal: bool, next: &[u64; 17]) -> Self {
-        let behind = next[STACK_POINTER];
+        let stack_after = next[STACK_POINTER];
         Self {
             pc: 0,
             module: 0,
             slot,
             is_signal,
-            behind,
+            stack_after,
         }
     }
 
-    /// An address inside the function: behind a call that never returns is another one.
+    /// An address inside the function: after a call that never returns another function begins.
     pub(crate) fn inside(&self, is_first: bool) -> u64 {
         self.pc - u64::from(!is_first)
     }

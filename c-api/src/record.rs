@@ -69,7 +69,7 @@ unsafe fn reserve(
 /// Reserves a record as [`ringmark_reserve_slow`] does, for callers without the inline path.
 ///
 /// # Safety
-/// As there.
+/// As for [`ringmark_reserve_slow`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ringmark_reserve_call(
     to: *mut RawReservation,

@@ -39,7 +39,7 @@ pub(crate) unsafe extern "C" fn ringmark_register_types(
 /// As [`ringmark_register_types`], for programs that were compiled before it was there.
 ///
 /// # Safety
-/// As there.
+/// As for [`ringmark_register_types`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn ringmark_register(
     layout: u64,
@@ -83,7 +83,7 @@ unsafe fn register_between(
     0
 }
 
-/// As for every other reason why something is not traced.
+/// Reports why the events stay off, where every other such reason is reported, too.
 fn report_off(why: &str) {
     if std::env::var_os("RINGMARK_VERBOSE").is_some_and(|v| v == "1") {
         let line = format!("ringmark: events of C code are off: {why}\n");

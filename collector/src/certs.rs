@@ -51,7 +51,7 @@ pub enum CertsError {
     /// The CA is not one of ours, or ends too early.
     #[error("{}: cannot sign: {source}", path.display())]
     Ca {
-        /// Its certificate.
+        /// The CA's certificate.
         path: PathBuf,
         /// What is wrong with it.
         source: CaFault,

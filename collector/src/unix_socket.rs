@@ -41,7 +41,7 @@ impl NamedSocket {
         })
     }
 
-    /// Its name.
+    /// Path at which streamers connect.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -129,7 +129,7 @@ pub enum ReaderError {
     /// A collector cannot be reached, refused the stream, or did not make it durable in time.
     #[error("{address}: {source}")]
     Collector {
-        /// Its address.
+        /// Where the collector was expected to listen.
         address: String,
         /// What it, or the system, said.
         source: io::Error,

@@ -101,7 +101,7 @@ impl Connection {
     /// The checked content of the block at the buffer's front.
     ///
     /// # Errors
-    /// Its checksum is wrong.
+    /// The content's checksum is wrong.
     pub(super) fn content(&self, header: &BlockHeader) -> Result<&[u8], ConnectionEnd> {
         self.block(header)
             .content()

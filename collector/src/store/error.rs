@@ -103,7 +103,7 @@ pub enum NotAStore {
          use a newer ringmark for it; name another directory"
     )]
     Newer {
-        /// Its version.
+        /// Version of the store's identity.
         found: u32,
         /// The newest version that this collector knows.
         newest: u32,
@@ -152,7 +152,7 @@ pub enum SessionFault {
     /// A page's own header and its block's name different pages.
     #[error("a page that is not the one that its block names")]
     OtherPage,
-    /// Its pages are of too many slots.
+    /// The session has pages of too many slots.
     #[error("pages of more than {most} slots")]
     TooManySlots {
         /// Most slots of a session.
@@ -163,7 +163,7 @@ pub enum SessionFault {
     PageNumber {
         /// Number of the page.
         found: u64,
-        /// Its slot.
+        /// Slot that the page belongs to.
         slot: u32,
         /// The page after the last one that is there.
         next: u64,

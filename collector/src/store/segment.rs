@@ -172,7 +172,7 @@ impl ClosedSegment {
         }
     }
 
-    /// Its path.
+    /// Path of the segment that was closed.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

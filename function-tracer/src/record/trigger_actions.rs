@@ -12,7 +12,7 @@ use ringmark_format::function::TRACERS_MAX;
 
 use super::by_type::ByType;
 
-/// By the number of a tracer.
+/// One flag for each function tracer, by its number.
 type Flags = [AtomicBool; TRACERS_MAX as usize];
 
 /// Tracers that are on but record nothing until a trigger starts them.

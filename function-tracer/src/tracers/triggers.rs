@@ -58,7 +58,7 @@ pub enum TriggerFault {
     /// No action has this name.
     #[error("expected start, stop or snapshot after '='")]
     Action,
-    /// Its function is no pattern.
+    /// The pattern of its function is wrong.
     #[error(transparent)]
     Function(PatternError),
 }

@@ -38,7 +38,7 @@ pub(super) struct ForkLock {
 /// What the hooks of the operating system call. A fork itself calls only `locks`: the child starts
 /// its session with its first event.
 pub(super) struct Hooks {
-    /// In the order in which a start takes them.
+    /// Locks that a fork takes, in the order in which a start takes them.
     pub(super) locks: [ForkLock; 2],
     /// Starts the session of a forked child, if it gets one.
     pub(super) start_child: fn() -> Option<&'static Core>,

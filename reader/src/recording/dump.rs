@@ -43,7 +43,7 @@ impl Destination {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Codec {
-    /// As they are.
+    /// Blocks are written as they are.
     #[default]
     None = codec::NONE,
     /// LZ4.

@@ -56,7 +56,7 @@ pub const DEAD_BYTES_MAX: u64 = 64 << 20;
 /// A session whose process is gone, as it was found: it may be gone itself by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadSession {
-    /// Its ring file.
+    /// Where its ring file lies.
     pub path: PathBuf,
     /// Allocated bytes: what its removal would free.
     pub bytes: u64,

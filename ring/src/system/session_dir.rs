@@ -46,7 +46,7 @@ pub enum DirError {
     ForeignOwner {
         /// The directory.
         path: PathBuf,
-        /// Its owner.
+        /// User id of the directory's owner.
         owner: u32,
         /// The user of this process.
         expected: u32,
@@ -55,7 +55,7 @@ pub enum DirError {
     TooOpen {
         /// The directory.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the directory.
         mode: u32,
     },
 }

@@ -19,11 +19,11 @@ pub(super) struct Schedule {
 /// Whether the streamer looks for sessions now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scan {
-    /// It looked a moment ago.
+    /// No scan is due yet.
     NotYet,
-    /// For the first time.
+    /// The first scan is due.
     First,
-    /// Once more.
+    /// A later scan is due.
     Again,
 }
 

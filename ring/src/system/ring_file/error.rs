@@ -22,12 +22,12 @@ pub enum RingFileError {
     },
     /// It is smaller than a header.
     TooSmall {
-        /// Its size in bytes.
+        /// Size of the file in bytes.
         bytes: u64,
     },
     /// It is smaller than its header says.
     Truncated {
-        /// Its size in bytes.
+        /// Size of the file in bytes.
         found: u64,
         /// What the header says.
         expected: u64,
@@ -44,7 +44,7 @@ pub enum RingFileError {
     Header {
         /// Which.
         field: &'static str,
-        /// Its value.
+        /// What the header has there.
         found: u64,
     },
     /// The session is still being set up: worth another look in a moment.
