@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use ringmark_format::block::{BlockHeader, CONTENT_BYTES_MAX, PageState, codec, kind};
 use ringmark_format::block_at::{self, BlockFault, Blocks};
-use ringmark_format::codec::{crc32, write};
+use ringmark_format::codec::{crc32, header_crc, write};
 use ringmark_format::{PageNumber, RingId, Uuid};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -47,7 +47,7 @@ fn written() -> Vec<(u16, Vec<u8>, Vec<u8>)> {
 
 /// The header with its CRC made right.
 fn sealed(mut header: BlockHeader) -> BlockHeader {
-    header.header_crc = codec::header_crc(&header);
+    header.header_crc = header_crc(&header);
     header
 }
 
