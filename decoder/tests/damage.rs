@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use ringmark_decoder::{BlockReader, Fault, Item};
-use ringmark_format::block::{BlockHeader, PageState, codec, kind};
+use ringmark_format::block::{PageState, codec, kind};
 use ringmark_format::codec::{crc32, header_crc, write};
 use ringmark_format::record::{BUSY, pack, pack_span};
 use ringmark_format::session::Mode;
