@@ -18,6 +18,9 @@ use crate::tracing::preload::FunctionOptions;
 #[command(override_usage = "ringmark run [OPTIONS] -- CMD...")]
 #[command(after_help = "\
 The same as 'record -- CMD', then 'verify' and 'report' on standard error.
+With --kind each thread gets a ring of 8 MiB, all of them together at most
+64 MiB, unless RINGMARK is set. What is lost for want of room is printed; with
+--wait 1s less is lost.
 
 Examples:
   ringmark run -- ./server --port 80

@@ -62,6 +62,8 @@ pub(crate) fn record(
     let traced = TracedProgram::start(command, to == Destination::Stdout, program, preload)?;
     let pid = traced.pid();
     let mut outcome = record_until_end(traced, &signals, file, options)?;
+    let settings = program.for_program(preload.is_some());
+    outcome.settings = Some(printable(&settings.to_string_lossy()));
     // Not one that an earlier process of this number left.
     let off = notes::off_note(pid).filter(|note| note.written >= begun);
     let off = off.map(|note| printable(&note.reason));

@@ -27,6 +27,8 @@ pub(crate) struct Outcome {
     pub(crate) command: Option<Exit>,
     /// How the sessions ended that were recorded to their end.
     pub(crate) ends: Vec<SessionEnd>,
+    /// What the program found in `RINGMARK`, if one was started.
+    pub(crate) settings: Option<String>,
     /// Name, pid and end of the program, if one was started.
     pub(crate) command_end: Option<(String, u32, Ending)>,
 }
@@ -60,6 +62,7 @@ impl Outcome {
             not_recorded: false,
             command: None,
             ends: recorder.take_ends(),
+            settings: None,
             command_end: None,
         })
     }
@@ -115,6 +118,11 @@ impl Outcome {
             note(&self.trouble.join("; "));
         }
         let progress = &self.progress;
+        if let Some(settings) = self.settings.as_ref().filter(|_| progress.lost > 0) {
+            note(&format!(
+                "its rings were those of RINGMARK={settings}: with a larger ring= and session=, or with --wait 1s, less is lost"
+            ));
+        }
         // A recording that failed says itself what it wrote.
         let is_empty = progress.bytes == 0 && !self.incomplete;
         if is_empty && std::fs::metadata(output).is_ok_and(|old| old.len() > 0) {
