@@ -70,6 +70,7 @@ pub use sums::span_times::{SpanProfile, SpanTimes};
 pub use sums::verify::{LostByCause, Verification};
 pub use trace_file::dump::{Dump, DumpBuilder};
 pub use trace_file::field::Field;
+pub use trace_file::function_words::FunctionWords;
 pub use trace_file::functions::{Function, FunctionUse, Functions, Module, Tracer};
 pub use trace_file::loss::{Loss, Why};
 #[cfg(feature = "bytemuck")]

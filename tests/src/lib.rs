@@ -24,6 +24,7 @@ pub mod scripted_collector;
 pub mod scripted_streamer;
 pub mod store_contents;
 pub mod tools;
+pub mod trace_processor;
 pub mod wait;
 pub mod wrong_clocks;
 

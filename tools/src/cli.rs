@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    cat, certs, clean, collect, completions, demo, enable, events, functions, graph, list, man,
-    record, report, run, snapshot, stat, stream, trace, verify,
+    cat, certs, clean, collect, completions, demo, enable, events, export, functions, graph, list,
+    man, record, report, run, snapshot, stat, stream, trace, verify,
 };
 use crate::output::{Exit, note};
 
@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Functions(functions::Args),
     Cat(cat::Args),
     Graph(graph::Args),
+    Export(export::Args),
     Verify(verify::Args),
     Stat(stat::Args),
     Report(report::Args),
@@ -79,6 +80,7 @@ impl Command {
             Self::Functions(args) => args.run(),
             Self::Cat(args) => args.run(),
             Self::Graph(args) => args.run(),
+            Self::Export(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Stat(args) => args.run(),
             Self::Report(args) => args.run(),

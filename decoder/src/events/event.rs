@@ -101,6 +101,15 @@ impl<'a> Event<'a> {
         &self.span_type.unwrap_or(self.ty).name
     }
 
+    /// Its message, if that is what it is called by; see [`EventType::message`].
+    #[must_use]
+    pub fn message(&self) -> Option<&'a [u8]> {
+        match self.ty.fields.get(self.ty.message()?)?.value(self.payload) {
+            Value::Str(message) => Some(message),
+            _ => None,
+        }
+    }
+
     /// Its target: the module path, or the file name of a function's module, or empty.
     #[must_use]
     pub fn target(&self) -> &'a [u8] {
@@ -141,6 +150,17 @@ impl<'a> Event<'a> {
         Some(self.t_ns.saturating_sub(start))
     }
 
+    /// Tick at which a finished span or whole call began; the tick of the event itself for any
+    /// other.
+    #[must_use]
+    pub fn start_tick(&self) -> u64 {
+        let ticks = match self.ty.function {
+            Some(meaning) => FunctionWords::read(meaning, self.payload).duration_ticks,
+            None => duration_ticks(self.ty, self.payload),
+        };
+        self.tick.saturating_sub(ticks.unwrap_or(0))
+    }
+
     /// Time at which a finished span or whole call began, in ns since the session's start; the time
     /// of the event itself for any other.
     #[must_use]
@@ -171,6 +191,15 @@ pub struct Lost<'a> {
     pub t_ns: u64,
     /// How many events, and why.
     pub loss: Loss,
+}
+
+impl Lost<'_> {
+    /// Number of the thread that they are missing from, as [`Event::thread`] counts; `None`: not
+    /// known.
+    #[must_use]
+    pub fn thread(&self) -> Option<u32> {
+        self.page.map(|page| page.thread)
+    }
 }
 
 /// One item of the output, in the order of time.

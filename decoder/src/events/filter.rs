@@ -135,6 +135,12 @@ impl Filter {
         Ok(self)
     }
 
+    /// Lets only events from this time on pass, in ns since 1970.
+    pub const fn from_wall_ns(&mut self, ns: u64) -> &mut Self {
+        self.from = Some(Moment::Wall(ns));
+        self
+    }
+
     /// Lets only events before this time pass; written as for [`Self::from`].
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! The form is stable, so that scripts can split it; everything that comes from the program is
 //! escaped.
 
-use ringmark_format::schema::{Kind, Level, Shape};
+use ringmark_format::schema::Level;
 
 use crate::blocks::page::Page;
 use crate::events::event::{Event, Lost, Output};
@@ -46,7 +46,7 @@ impl TypePieces {
     #[cold]
     fn new(ty: &EventType) -> Self {
         let mut front = Vec::new();
-        let message = message(ty);
+        let message = ty.message();
         let name = message.map_or(ty.name.as_slice(), |_| &[]);
         push_front(ty.level, &ty.target, name, &mut front);
         let mut fields = FieldPieces::of(ty);
@@ -58,16 +58,6 @@ impl TypePieces {
             message,
         }
     }
-}
-
-/// The place of the field `message`, if the event has no other name than its place in the source:
-/// so `tracing` calls an event that was given none, and `log` all of them.
-fn message(ty: &EventType) -> Option<usize> {
-    let is_place = ty.name.starts_with(b"event ") || ty.name == b"log event";
-    let mut fields = ty.fields.iter();
-    let place = fields.position(|field| field.name == b"message")?;
-    let is_text = ty.fields[place].kind == Some(Kind::Str) && ty.fields[place].count == 0;
-    (is_place && is_text && ty.shape == Some(Shape::Instant)).then_some(place)
 }
 
 /// ` (file:line)`, or nothing if the file is not known.
@@ -273,7 +263,7 @@ pub fn event_words(event: &Event<'_>) -> (Vec<u8>, Vec<u8>) {
     }
     let mut budget = event.payload.len();
     let mut fields = FieldPieces::of(event.ty);
-    let message = message(event.ty);
+    let message = event.ty.message();
     let field = message.and_then(|place| event.ty.fields.get(place));
     match field.map(|field| field.value(event.payload).within(&mut budget)) {
         Some(Value::Str(text)) => {

@@ -6,7 +6,7 @@ use crate::trace_file::functions::FunctionUse;
 
 /// The words of a function record's payload, by their meaning.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FunctionWords<'a> {
+pub struct FunctionWords<'a> {
     /// Return address of an entry; 0: not known.
     pub caller: u64,
     /// Processor that an entry was recorded on.
@@ -25,7 +25,8 @@ fn first(words: &[u8]) -> Option<(u64, &[u8])> {
 
 impl<'a> FunctionWords<'a> {
     /// Takes the payload of a record apart whose type means `meaning`.
-    pub(crate) fn read(meaning: FunctionUse, payload: &'a [u8]) -> Self {
+    #[must_use]
+    pub fn read(meaning: FunctionUse, payload: &'a [u8]) -> Self {
         let mut words = Self::default();
         let mut rest = payload;
         if !meaning.exit {
@@ -47,7 +48,7 @@ impl<'a> FunctionWords<'a> {
     }
 
     /// Integer arguments of an entry, in order.
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = u64> + use<'a> {
+    pub fn arguments(&self) -> impl Iterator<Item = u64> + use<'a> {
         let words = self.arguments.chunks_exact(8);
         words.filter_map(|word| Some(first(word)?.0))
     }

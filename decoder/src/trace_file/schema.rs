@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::record::{FIRST_TYPE, FUNCTION_BIT};
-use ringmark_format::schema::{EntryHeader, EventEntry, Level, Shape, entry_kind, semantic};
+use ringmark_format::schema::{EntryHeader, EventEntry, Kind, Level, Shape, entry_kind, semantic};
 use ringmark_format::{TypeId, align8};
 use zerocopy::FromBytes;
 
@@ -69,6 +69,18 @@ impl EventType {
     pub fn shows(&self, field: usize) -> bool {
         let field = Some(field);
         field != self.duration && field != self.span_id && field != self.parent_id
+    }
+
+    /// The place of the field `message`, if the event has no other name than its place in the
+    /// source: so `tracing` calls an event that was given none, and `log` all of them.
+    #[must_use]
+    pub fn message(&self) -> Option<usize> {
+        let is_place = self.name.starts_with(b"event ") || self.name == b"log event";
+        let mut fields = self.fields.iter();
+        let place = fields.position(|field| field.name == b"message")?;
+        let field = &self.fields[place];
+        let is_text = field.kind == Some(Kind::Str) && field.count == 0;
+        (is_place && is_text && self.shape == Some(Shape::Instant)).then_some(place)
     }
 
     /// A type that nothing describes.

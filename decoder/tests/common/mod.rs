@@ -69,8 +69,19 @@ pub fn event_entry(
     shape: Shape,
     fields: &[FieldOf<'_>],
 ) -> Vec<u8> {
+    event_entry_of(id, name.as_bytes(), level, shape, fields)
+}
+
+/// The same with a name of any bytes.
+pub fn event_entry_of(
+    id: u32,
+    name: &[u8],
+    level: Level,
+    shape: Shape,
+    fields: &[FieldOf<'_>],
+) -> Vec<u8> {
     let mut attributes = Vec::new();
-    attribute::push(&mut attributes, tag::NAME, name.as_bytes());
+    attribute::push(&mut attributes, tag::NAME, name);
     attribute::push(&mut attributes, tag::TARGET, b"app::net");
     attribute::push(&mut attributes, 60_000, b"of a later version");
     for field in fields {

@@ -167,6 +167,33 @@ pub const FLOORS: &[House<'_>] = &[
         ],
     ),
     (
+        "export/src/",
+        &["timeline", "chrome", "ctf", "folded", "perfetto"],
+    ),
+    ("export/src/chrome/", &["args", "writer"]),
+    (
+        "export/src/ctf/",
+        &["event_class", "metadata", "stream", "writer"],
+    ),
+    (
+        "export/src/timeline/",
+        &[
+            "small_keys",
+            "processes",
+            "viewer",
+            "lanes",
+            "calls",
+            "items",
+            "order",
+            "plan",
+            "play",
+        ],
+    ),
+    (
+        "export/src/perfetto/",
+        &["fields", "proto", "sequence", "args", "tracks", "writer"],
+    ),
+    (
         "reader/src/",
         &[
             "error",

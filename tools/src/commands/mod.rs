@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod enable;
 pub(crate) mod events;
+pub(crate) mod export;
 pub(crate) mod functions;
 pub(crate) mod graph;
 pub(crate) mod list;

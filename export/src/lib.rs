@@ -1,0 +1,64 @@
+//! Traces in the formats of other viewers.
+//!
+//! [`Plan`] goes through a dump once and says how much there is; then [`write`]
+//! goes through it again and writes. The output is written as it is made, so memory does not grow
+//! with it.
+#![forbid(unsafe_code)]
+
+mod chrome;
+mod ctf;
+mod folded;
+mod perfetto;
+mod timeline;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+pub use timeline::items::Cut;
+pub use timeline::plan::{Counts, Plan};
+pub use timeline::play::Written;
+
+use chrome::writer::Chrome;
+use folded::Folded;
+use perfetto::writer::Perfetto;
+use timeline::play::play;
+
+/// A format that a trace can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Perfetto's own, for ui.perfetto.dev and its trace processor.
+    Perfetto,
+    /// Folded stacks with the time in each, in ns: a line `outer;inner 120` for each stack.
+    Folded,
+    /// Chrome's trace events, as JSON.
+    Chrome,
+}
+
+/// Writes a trace. `progress` is told now and then how many of how many records were written.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    plan: &Plan<'_>,
+    format: Format,
+    out: &mut impl Write,
+    progress: impl FnMut(u64, u64),
+) -> io::Result<Written> {
+    match format {
+        Format::Perfetto => play(plan, &mut Perfetto::new(plan, out), progress),
+        Format::Folded => play(plan, &mut Folded::new(plan, out), progress),
+        Format::Chrome => play(plan, &mut Chrome::new(plan, out), progress),
+    }
+}
+
+/// Writes a trace as CTF 1.8, in a folder that must not be there.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_ctf(
+    plan: &Plan<'_>,
+    folder: &Path,
+    progress: impl FnMut(u64, u64),
+) -> io::Result<Written> {
+    ctf::writer::write(plan, folder, progress)
+}

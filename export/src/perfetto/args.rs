@@ -1,0 +1,189 @@
+//! Arguments as debug annotations.
+
+use ringmark_decoder::{Event, Field, FunctionWords, Kept, OpenSpan, Span, Value, escape};
+use ringmark_format::schema::semantic;
+
+use super::fields::{annotation, event};
+use super::proto::Message;
+use super::sequence::{NameOf, Sequence, TypeNames};
+
+/// Bytes of text and byte strings that may still be written of a record: no more than it has, so
+/// that a hostile payload cannot show the same bytes many times.
+type Budget = usize;
+
+/// Appends the fields of an event, but for those with structure.
+#[inline]
+pub(super) fn of_event(of: &Event<'_>, names: &TypeNames, out: &mut Message<'_>) {
+    let mut budget: Budget = of.payload.len();
+    for (place, field) in of.ty.fields.iter().enumerate() {
+        if of.ty.shows(place) {
+            let name = names.arguments.get(place).copied().unwrap_or(0);
+            field_value(name, field, field.value(of.payload), &mut budget, out);
+        }
+    }
+}
+
+/// Appends the payload of an event whose type nothing describes.
+pub(super) fn raw(of: &Event<'_>, sequence: &mut Sequence) -> Option<(u64, Vec<u8>)> {
+    if of.ty.known || of.payload.is_empty() {
+        return None;
+    }
+    let mut digits = Vec::new();
+    escape::hex(of.payload, &mut digits);
+    Some((sequence.name(NameOf::Argument, b"raw"), digits))
+}
+
+/// The arguments of a span over threads, with their names: made for each, since its fields come from
+/// several records.
+pub(super) fn of_span(span: &Span<'_>, sequence: &mut Sequence, out: &mut Vec<u8>) {
+    let mut budget = usize::MAX;
+    for (field, value) in span.args() {
+        let name = sequence.name(NameOf::Argument, &field.name);
+        field_value(name, field, value, &mut budget, &mut Message(out));
+    }
+    let Some(entered) = &span.entered else { return };
+    for (name, number) in [
+        ("busy_ns", entered.busy_ns),
+        ("idle_ns", entered.idle_ns),
+        ("polls", entered.polls),
+    ] {
+        let name = sequence.name(NameOf::Argument, name.as_bytes());
+        annotation(name, &mut Message(out), |a| {
+            a.number(annotation::UINT, number)
+        });
+    }
+}
+
+/// The arguments of an open span as they were when it began. What was not kept is left out; a text
+/// without its end has a sign there.
+pub(super) fn of_open(span: &OpenSpan<'_>, sequence: &mut Sequence, out: &mut Vec<u8>) {
+    let mut budget = usize::MAX;
+    for (field, kept) in span.args() {
+        let name = sequence.name(NameOf::Argument, &field.name);
+        match kept {
+            Kept::Whole(value) => {
+                field_value(name, field, value, &mut budget, &mut Message(out));
+            }
+            Kept::Cut(value) => {
+                let mut shown = text_of(value);
+                shown.extend_from_slice("…".as_bytes());
+                annotation(name, &mut Message(out), |a| {
+                    a.text(annotation::STRING, &shown)
+                });
+            }
+            Kept::Not => {}
+        }
+    }
+}
+
+/// The words of a function record, with their names.
+pub(super) fn of_call(of: &Event<'_>, sequence: &mut Sequence, out: &mut Vec<u8>) {
+    let Some(meaning) = of.ty.function else {
+        return;
+    };
+    let words = FunctionWords::read(meaning, of.payload);
+    let mut number = |name: &[u8], field, value: u64| {
+        let name = sequence.name(NameOf::Argument, name);
+        annotation(name, &mut Message(out), |a| a.number(field, value));
+    };
+    if let Some(cpu) = words.cpu {
+        number(b"cpu", annotation::UINT, cpu.into());
+    }
+    if words.caller != 0 {
+        number(b"caller", annotation::POINTER, words.caller);
+    }
+    for (place, value) in words.arguments().enumerate() {
+        let name = format!("arg{}", place + 1);
+        number(name.as_bytes(), annotation::UINT, value);
+    }
+    if let Some(result) = words.result {
+        number(b"result", annotation::UINT, result);
+    }
+}
+
+/// The flow that an event belongs to; ids of more than 64 bits are cut to their last 64.
+pub(super) fn flow(of: &Event<'_>) -> Option<u64> {
+    let is_flow = |field: &&Field| field.semantic == Some(semantic::FLOW);
+    let field = of.ty.fields.iter().find(is_flow)?;
+    match field.value(of.payload) {
+        Value::U64(id) => Some(id),
+        Value::I64(id) => Some(id as u64),
+        Value::U128(id) => Some(id as u64),
+        _ => None,
+    }
+}
+
+/// Appends an annotation.
+#[inline]
+pub(super) fn annotation(name: u64, out: &mut Message<'_>, value: impl FnOnce(&mut Message<'_>)) {
+    out.message(event::ANNOTATION, |annotation| {
+        annotation.number(annotation::NAME_IID, name);
+        value(annotation);
+    });
+}
+
+/// Appends a field. One that is not there is left out.
+#[inline]
+fn field_value(
+    name: u64,
+    field: &Field,
+    value: Value<'_>,
+    budget: &mut Budget,
+    out: &mut Message<'_>,
+) {
+    match value {
+        Value::None | Value::Missing => {}
+        Value::Array(..) => annotation(name, out, |all| {
+            for item in value.items() {
+                all.message(annotation::ARRAY, |one| scalar(field, item, budget, one));
+            }
+        }),
+        value => annotation(name, out, |one| scalar(field, value, budget, one)),
+    }
+}
+
+#[inline]
+fn scalar(field: &Field, value: Value<'_>, budget: &mut Budget, out: &mut Message<'_>) {
+    let label = match value {
+        _ if field.labels.is_empty() => None,
+        Value::U64(n) => field.label(n),
+        Value::I64(n) => field.label(n as u64),
+        _ => None,
+    };
+    if let Some(label) = label {
+        return out.text(annotation::STRING, &text_of(Value::Str(label)));
+    }
+    match value {
+        Value::U64(n) if field.semantic == Some(semantic::ADDRESS) => {
+            out.number(annotation::POINTER, n);
+        }
+        Value::U64(n) => out.number(annotation::UINT, n),
+        Value::I64(n) => out.signed(annotation::INT, n),
+        Value::F32(n) => out.double(annotation::DOUBLE, n.into()),
+        Value::F64(n) => out.double(annotation::DOUBLE, n),
+        Value::Bool(b) => out.number(annotation::BOOL, b.into()),
+        Value::Str(bytes) | Value::Bytes(bytes) if bytes.len() > *budget => {
+            out.text(annotation::STRING, b"?");
+        }
+        value => {
+            if let Value::Str(bytes) | Value::Bytes(bytes) = value {
+                *budget -= bytes.len();
+            }
+            out.text(annotation::STRING, &text_of(value));
+        }
+    }
+}
+
+/// A value as printable text, as `cat` has it but without quotes.
+fn text_of(value: Value<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match value {
+        Value::Str(text) => escape::text(text, &mut out),
+        Value::Bytes(bytes) => escape::hex(bytes, &mut out),
+        Value::Char(c) => escape::text(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut out),
+        Value::U128(n) => out.extend_from_slice(n.to_string().as_bytes()),
+        Value::I128(n) => out.extend_from_slice(n.to_string().as_bytes()),
+        _ => out.push(b'?'),
+    }
+    out
+}

@@ -1,0 +1,419 @@
+//! Writes the packets.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use ringmark_decoder::{Ended, Event, Field, Function, Lost, OpenSpan, Span, Value, escape};
+use ringmark_format::schema::semantic;
+
+use super::args;
+use super::fields::{annotation, clocks, event, packet};
+use super::proto::Message;
+use super::sequence::{MONOTONIC, NameOf, REALTIME, Sequence};
+use super::tracks::Tracks;
+use crate::timeline::items::NO_THREAD;
+use crate::timeline::plan::Plan;
+use crate::timeline::small_keys::SmallKeys;
+use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
+
+/// Bytes of packets that are gathered before they are written.
+const BUFFER_BYTES: usize = 256 << 10;
+/// The sequence of what belongs to no thread.
+const COMMON: u64 = 1;
+
+/// A trace that is being written.
+pub(crate) struct Perfetto<'w, W> {
+    out: &'w mut W,
+    buffer: Vec<u8>,
+    written: u64,
+    common: Sequence,
+    tracks: Tracks,
+    /// One for each row, so that its packets need not name its track.
+    sequences: SmallKeys<Place, Sequence>,
+    /// Events that are not there, by thread and by process.
+    lost: HashMap<(u32, usize), u64>,
+    /// Memory for the fields of one event.
+    fields: Vec<u8>,
+}
+
+/// What an event is made of.
+struct Parts<'p> {
+    sequence: &'p mut Sequence,
+    tracks: &'p mut Tracks,
+    /// Its fields but for the first ones: see [`About`].
+    fields: &'p mut Vec<u8>,
+    /// Where a new track is described.
+    out: &'p mut Vec<u8>,
+}
+
+/// The first fields of an event.
+struct About {
+    kind: u64,
+    /// Number of its name.
+    name: Option<u64>,
+    /// `None`: the track of its sequence.
+    track: Option<u64>,
+}
+
+impl About {
+    const fn begin(name: u64, track: Option<u64>) -> Self {
+        Self {
+            kind: event::SLICE_BEGIN,
+            name: Some(name),
+            track,
+        }
+    }
+
+    const fn end(track: Option<u64>) -> Self {
+        Self {
+            kind: event::SLICE_END,
+            name: None,
+            track,
+        }
+    }
+
+    const fn instant(name: Option<u64>, track: Option<u64>) -> Self {
+        Self {
+            kind: event::INSTANT,
+            name,
+            track,
+        }
+    }
+
+    const fn counter(track: u64) -> Self {
+        Self {
+            kind: event::COUNTER,
+            name: None,
+            track: Some(track),
+        }
+    }
+}
+
+/// The row of a thread itself.
+const fn own_row(thread: u32) -> Place {
+    Place {
+        thread,
+        row: Row::Spans(0),
+    }
+}
+
+impl<'w, W: Write> Perfetto<'w, W> {
+    /// Begins with the clocks, the processes and the threads.
+    pub(crate) fn new(plan: &Plan<'_>, out: &'w mut W) -> Self {
+        let mut buffer = Vec::with_capacity(2 * BUFFER_BYTES);
+        let mut common = Sequence::new(COMMON, 0);
+        let clock = plan.dump.sessions.first().map(|session| &session.clock);
+        let real = clock.map_or(0, |clock| clock.real_zero_ns);
+        let mono = clock.map_or(0, |clock| clock.mono_zero_ns);
+        common.timeless(&mut buffer, |packet| {
+            packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
+                for (id, at_ns) in [(REALTIME, real), (MONOTONIC, mono)] {
+                    snapshot.message(clocks::CLOCK, |clock| {
+                        clock.number(clocks::ID, id);
+                        clock.number(clocks::TIMESTAMP, at_ns);
+                    });
+                }
+                snapshot.number(clocks::PRIMARY, REALTIME);
+            });
+        });
+        let tracks = Tracks::new(plan, &mut common, &mut buffer);
+        Self {
+            out,
+            buffer,
+            written: 0,
+            common,
+            tracks,
+            sequences: SmallKeys::default(),
+            lost: HashMap::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// Appends an event of a row.
+    #[inline]
+    fn event(
+        &mut self,
+        place: Place,
+        at_ns: u64,
+        make: impl FnOnce(&mut Parts<'_>) -> About,
+    ) -> io::Result<()> {
+        let (tracks, out) = (&mut self.tracks, &mut self.buffer);
+        let sequence = match place.thread {
+            NO_THREAD => &mut self.common,
+            _ => {
+                let id = COMMON + 1 + self.sequences.len() as u64;
+                self.sequences
+                    .entry(place)
+                    .or_insert_with(|| Sequence::new(id, tracks.row(place, &mut self.common, out)))
+            }
+        };
+        self.fields.clear();
+        let about = make(&mut Parts {
+            sequence: &mut *sequence,
+            tracks,
+            fields: &mut self.fields,
+            out,
+        });
+        let fields = &self.fields;
+        sequence.packet(at_ns, out, |packet| {
+            packet.message(packet::TRACK_EVENT, |event| {
+                event.number(event::TYPE, about.kind);
+                if let Some(name) = about.name {
+                    event.number(event::NAME_IID, name);
+                }
+                if let Some(track) = about.track {
+                    event.number(event::TRACK_UUID, track);
+                }
+                event.0.extend_from_slice(fields);
+            });
+        });
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// The value of a counter: a double where an integer does not hold it. `None`: it is no number.
+fn put_value(value: Value<'_>, event: &mut Message<'_>) -> Option<()> {
+    let double = match value {
+        Value::U64(n) => match i64::try_from(n) {
+            Ok(n) => {
+                event.signed(event::COUNTER_VALUE, n);
+                return Some(());
+            }
+            Err(_) => n as f64,
+        },
+        Value::I64(n) => {
+            event.signed(event::COUNTER_VALUE, n);
+            return Some(());
+        }
+        Value::U128(n) => n as f64,
+        Value::I128(n) => n as f64,
+        Value::F32(n) => n.into(),
+        Value::F64(n) => n,
+        Value::Bool(b) => f64::from(u8::from(b)),
+        _ => return None,
+    };
+    event.double(event::DOUBLE_COUNTER_VALUE, double);
+    Some(())
+}
+
+impl Parts<'_> {
+    /// The name of a type, its arguments, its categories if wanted.
+    #[inline]
+    fn typed(&mut self, of: &Event<'_>, with_categories: bool) -> u64 {
+        let names = self.sequence.take_names(of.ty);
+        let mut message = Message(self.fields);
+        if with_categories {
+            for category in &names.categories {
+                message.number(event::CATEGORY_IID, *category);
+            }
+        }
+        args::of_event(of, &names, &mut message);
+        let name = names.event;
+        self.sequence.put_back(of.ty, names);
+        name
+    }
+
+    /// The name and the fields of an instant; a name that is a message is a field.
+    fn instant(&mut self, of: &Event<'_>) -> Option<u64> {
+        if of.ty.function.is_some() {
+            args::of_call(of, self.sequence, self.fields);
+            return Some(self.sequence.name(NameOf::Event, of.name()));
+        }
+        if let Some((name, digits)) = args::raw(of, self.sequence) {
+            args::annotation(name, &mut Message(self.fields), |a| {
+                a.text(annotation::STRING, &digits);
+            });
+            return Some(self.sequence.name(NameOf::Event, of.name()));
+        }
+        let name = self.typed(of, true);
+        if let Some(flow) = args::flow(of) {
+            Message(self.fields).fixed(event::FLOW_ID, flow);
+        }
+        let Some(message) = of.message().filter(|message| !message.is_empty()) else {
+            return Some(name);
+        };
+        let mut shown = Vec::new();
+        escape::text(message, &mut shown);
+        Message(self.fields).text(event::NAME, &shown);
+        None
+    }
+
+    /// An argument of ours.
+    fn word(&mut self, name: &[u8], word: &[u8]) {
+        let name = self.sequence.name(NameOf::Argument, name);
+        args::annotation(name, &mut Message(self.fields), |a| {
+            a.text(annotation::STRING, word);
+        });
+    }
+}
+
+fn address_of(function: &Function) -> usize {
+    std::ptr::from_ref(function) as usize
+}
+
+impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
+    #[inline]
+    fn begin(&mut self, place: Place, at_ns: u64, of: &Slice<'a>) -> io::Result<()> {
+        self.event(place, at_ns, |parts| {
+            let name = match of {
+                Slice::Span(ty) => parts.sequence.name_of(ty),
+                Slice::Call(function, entry) => {
+                    match entry {
+                        Some(entry) => args::of_call(entry, parts.sequence, parts.fields),
+                        None if matches!(place.row, Row::Calls(_)) => {
+                            parts.word(b"began", b"before what is recorded");
+                        }
+                        None => {}
+                    }
+                    parts.sequence.name_at(address_of(function), &function.name)
+                }
+            };
+            About::begin(name, None)
+        })
+    }
+
+    #[inline]
+    fn end(
+        &mut self,
+        place: Place,
+        at_ns: u64,
+        by: &Event<'a>,
+        how: Option<Ended>,
+    ) -> io::Result<()> {
+        self.event(place, at_ns, |parts| {
+            match how {
+                None => {
+                    let _ = parts.typed(by, false);
+                }
+                // The record is that of another call.
+                Some(Ended::Unseen) => parts.word(b"ended", b"unseen"),
+                Some(Ended::Unwound) => parts.word(b"ended", b"unwound"),
+                Some(Ended::Returned) => args::of_call(by, parts.sequence, parts.fields),
+            }
+            About::end(None)
+        })
+    }
+
+    fn open(&mut self, place: Place, at_ns: u64, span: &OpenSpan<'a>) -> io::Result<()> {
+        self.event(place, at_ns, |parts| {
+            args::of_open(span, parts.sequence, parts.fields);
+            About::begin(parts.sequence.name(NameOf::Event, &span.ty.name), None)
+        })
+    }
+
+    fn instant(&mut self, of: &Event<'a>) -> io::Result<()> {
+        self.event(own_row(of.thread()), of.wall_ns(), |parts| {
+            About::instant(parts.instant(of), None)
+        })
+    }
+
+    fn end_only(&mut self, of: &Event<'a>) -> io::Result<()> {
+        let place = Place {
+            row: Row::Calls(0),
+            ..own_row(of.thread())
+        };
+        self.event(place, of.wall_ns(), |parts| {
+            parts.word(b"began", b"not known");
+            About::instant(parts.instant(of), None)
+        })
+    }
+
+    fn counter(&mut self, of: &Event<'a>) -> io::Result<()> {
+        let is_value = |(field, _): &(&Field, Value<'_>)| field.semantic == Some(semantic::COUNTER);
+        let Some((field, value)) = of.args().find(is_value) else {
+            return self.instant(of);
+        };
+        self.event(own_row(of.thread()), of.wall_ns(), |parts| {
+            let about = (of.ty.name.as_slice(), field.unit.as_slice());
+            if put_value(value, &mut Message(parts.fields)).is_none() {
+                return About::instant(parts.instant(of), None);
+            }
+            let track = parts
+                .tracks
+                .counter(of.session, about, parts.sequence, parts.out);
+            About::counter(track)
+        })
+    }
+
+    fn lasted(&mut self, lane: &Lane<'a>, span: &Span<'a>) -> io::Result<()> {
+        let place = own_row(lane.thread);
+        let mut own = None;
+        self.event(place, span.start_wall_ns(), |parts| {
+            let about = (lane.ty.name.as_slice(), lane.number);
+            let track = parts
+                .tracks
+                .lasting(lane.session, about, parts.sequence, parts.out);
+            own = Some(track);
+            let names = parts.sequence.take_names(lane.ty);
+            for category in &names.categories {
+                Message(parts.fields).number(event::CATEGORY_IID, *category);
+            }
+            let name = names.event;
+            parts.sequence.put_back(lane.ty, names);
+            args::of_span(span, parts.sequence, parts.fields);
+            About::begin(name, own)
+        })?;
+        self.event(place, span.end.wall_ns(), |_| About::end(own))
+    }
+
+    fn lasts(&mut self, lane: &Lane<'a>, of: &Event<'a>) -> io::Result<()> {
+        self.event(own_row(lane.thread), of.wall_ns(), |parts| {
+            let about = (lane.ty.name.as_slice(), lane.number);
+            let track = parts
+                .tracks
+                .lasting(lane.session, about, parts.sequence, parts.out);
+            About::begin(parts.typed(of, true), Some(track))
+        })
+    }
+
+    fn lost(&mut self, lost: &Lost<'a>, at_ns: u64) -> io::Result<()> {
+        let thread = lost.thread().unwrap_or(NO_THREAD);
+        let of_thread = self
+            .sequences
+            .iter_mut()
+            .filter(|(place, _)| place.thread == thread);
+        of_thread.for_each(|(_, sequence)| sequence.cut());
+        let all = self.lost.entry((thread, lost.session.process)).or_default();
+        *all = all.saturating_add(lost.loss.count);
+        let all = *all;
+        let place = own_row(thread);
+        self.event(place, at_ns, |parts| {
+            let count = parts.sequence.name(NameOf::Argument, b"events");
+            args::annotation(count, &mut Message(parts.fields), |a| {
+                a.number(annotation::UINT, lost.loss.count);
+            });
+            parts.word(b"cause", lost.loss.why.cause().as_bytes());
+            let name = parts.sequence.name(NameOf::Event, b"events not here");
+            let process = parts.tracks.of_process(lost.session);
+            About::instant(Some(name), (thread == NO_THREAD).then_some(process))
+        })?;
+        self.event(place, at_ns, |parts| {
+            let _ = put_value(Value::U64(all), &mut Message(parts.fields));
+            let thread = lost.thread();
+            About::counter(
+                parts
+                    .tracks
+                    .lost(lost.session, thread, parts.sequence, parts.out),
+            )
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.out.flush()
+    }
+}

@@ -1,0 +1,240 @@
+//! The first way through a trace: what there is, and what begins far before its record.
+
+use std::collections::BTreeMap;
+
+use ringmark_decoder::{Calls, Dump, Event, OpenThread, Output, Session};
+use ringmark_format::schema::Shape;
+
+use crate::timeline::calls::Beginning;
+use crate::timeline::items::{Cut, Item, Items, LongCalls, NO_THREAD, What};
+use crate::timeline::order::{Begin, Begins, begin_of};
+
+/// Events and losses of a stretch.
+pub(crate) const STRETCH: u64 = 8192;
+
+/// A thread of the dump.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Thread<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) tid: u32,
+    /// Its name when it attached, or empty.
+    pub(crate) name: &'a [u8],
+}
+
+/// How much there is to export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Spans and calls.
+    pub slices: u64,
+    /// Calls among them.
+    pub calls: u64,
+    /// Events that are no slices and no counters.
+    pub instants: u64,
+    /// Values of counters.
+    pub counters: u64,
+}
+
+/// A trace and what of it is exported.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub(crate) dump: &'a Dump,
+    pub(crate) cut: Cut,
+    pub(crate) open: Vec<OpenThread<'a>>,
+    pub(crate) threads: BTreeMap<u32, Thread<'a>>,
+    /// Wall time at which each stretch begins, in ns, and the slices before it.
+    starts: Vec<(u64, u64)>,
+    /// By stretch: what begins there and ends in a later one, or not at all.
+    begins: Vec<Vec<Begin<'a>>>,
+    pub(crate) long: Option<LongCalls>,
+    /// Thread and ring of the latest event.
+    met: Option<(u32, u64)>,
+    counts: Counts,
+    /// Events and losses of the dump.
+    pub(crate) items: u64,
+    /// Wall times of the first beginning and the last item, in ns.
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl<'a> Plan<'a> {
+    /// Goes through `dump` once.
+    #[must_use]
+    pub fn new(dump: &'a Dump, cut: Cut) -> Self {
+        let mut plan = Self {
+            dump,
+            cut: Cut::default(),
+            open: dump.open_spans(),
+            threads: BTreeMap::new(),
+            starts: Vec::new(),
+            begins: Vec::new(),
+            long: (cut.min_ns > 0).then(LongCalls::default),
+            met: None,
+            counts: Counts::default(),
+            items: 0,
+            first_ns: u64::MAX,
+            last_ns: 0,
+        };
+        let mut items = Items::new(&cut, None, None);
+        let mut calls = Calls::new(None);
+        let mut found = Vec::new();
+        dump.events().for_each(|output| {
+            plan.meet(&output);
+            if let (Output::Event(event), Some(long)) = (&output, &mut plan.long)
+                && cut.filter.passes(event)
+            {
+                calls.take(event, |step| long.take(event, &step, cut.min_ns));
+            }
+            found.clear();
+            items.take(&output, &mut found);
+            found.iter().for_each(|item| plan.take(item));
+        });
+        plan.cut = cut;
+        plan.take_open();
+        plan
+    }
+
+    /// How much there is.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How much of the end, in ns, has at most this many slices; `None`: all of it.
+    #[must_use]
+    pub fn last_with(&self, slices: u64) -> Option<u64> {
+        let too_many = self.counts.slices.checked_sub(slices).filter(|n| *n > 0)?;
+        let place = self.starts.partition_point(|start| start.1 < too_many);
+        let from = self.starts.get(place).map_or(self.last_ns, |start| start.0);
+        Some(self.last_ns.saturating_sub(from))
+    }
+
+    /// Wall time of the first beginning, in ns.
+    pub(crate) const fn first_ns(&self) -> u64 {
+        self.first_ns
+    }
+
+    /// The number of the stretch that a time lies in.
+    pub(crate) fn stretch_of(&self, at_ns: u64) -> usize {
+        let after = self.starts.partition_point(|start| start.0 <= at_ns);
+        after.saturating_sub(1)
+    }
+
+    /// What begins in a stretch and ends in a later one.
+    pub(crate) fn begins(&self, stretch: usize) -> &[Begin<'a>] {
+        self.begins.get(stretch).map_or(&[], Vec::as_slice)
+    }
+
+    fn meet(&mut self, output: &Output<'a>) {
+        let at_ns = match output {
+            Output::Event(event) => {
+                self.meet_thread(event);
+                event.wall_ns()
+            }
+            Output::Lost(lost) => lost.session.clock.wall_ns(lost.t_ns),
+        };
+        self.first_ns = self.first_ns.min(at_ns);
+        self.last_ns = self.last_ns.max(at_ns);
+        if self.items.is_multiple_of(STRETCH) {
+            let at_ns = self.starts.last().map_or(at_ns, |last| last.0.max(at_ns));
+            self.starts.push((at_ns, self.counts.slices));
+            self.begins.push(Vec::new());
+        }
+        self.items += 1;
+    }
+
+    #[inline]
+    fn meet_thread(&mut self, event: &Event<'a>) {
+        if self.met == Some((event.thread(), event.ring().0)) {
+            return;
+        }
+        self.met = Some((event.thread(), event.ring().0));
+        let new = || Thread {
+            session: event.session,
+            tid: event.tid(),
+            name: event.comm(),
+        };
+        let thread = self.threads.entry(event.thread()).or_insert_with(new);
+        if thread.name.is_empty() {
+            thread.name = event.comm();
+        }
+    }
+
+    fn take(&mut self, item: &Item<'a>) {
+        match &item.what {
+            What::Span(..) | What::Enter(..) | What::Lasted(..) => {
+                self.counts.slices += 1;
+                self.counts.calls += u64::from(is_call(&item.what));
+            }
+            What::Instant(event) if event.ty.shape == Some(Shape::SpanNew) => {
+                self.counts.slices += 1;
+            }
+            What::Leave(_, _, (_, Beginning::Entered), _) => {}
+            What::Leave(_, _, (_, Beginning::Before { .. }), _) => {
+                self.counts.slices += 1;
+                self.counts.calls += 1;
+            }
+            What::Instant(_) | What::Lost(_) | What::Leave(..) => self.counts.instants += 1,
+            What::Counter(_) => self.counts.counters += 1,
+        }
+        if let Some(begin) = begin_of(item) {
+            self.first_ns = self.first_ns.min(begin.at_ns);
+            let stretch = self.stretch_of(begin.at_ns);
+            if stretch + 1 != self.starts.len() {
+                self.begins[stretch].push(begin);
+            }
+        }
+    }
+
+    /// Notes the native spans that are open at the end.
+    fn take_open(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        for (place, of) in open.iter().enumerate() {
+            let thread = self.thread_of(of);
+            for (number, span) in of.spans.iter().enumerate() {
+                if span.ty.shape != Some(Shape::Span) || self.starts.is_empty() {
+                    continue;
+                }
+                self.counts.slices += 1;
+                let at_ns = of.session.clock.wall_ns(span.since_ns);
+                self.first_ns = self.first_ns.min(at_ns);
+                let stretch = self.stretch_of(at_ns);
+                self.begins[stretch].push(Begin {
+                    thread,
+                    tick: span.since,
+                    at_ns,
+                    end: u64::MAX - number as u64,
+                    what: Begins::Open(place, number),
+                });
+            }
+        }
+        self.open = open;
+    }
+
+    /// The number of the thread that has these spans open: the latest one of its id, or a new one.
+    fn thread_of(&mut self, open: &OpenThread<'a>) -> u32 {
+        let is_it = |thread: &Thread<'_>| {
+            thread.tid == open.tid && thread.session.process == open.session.process
+        };
+        let mut known = self.threads.iter().rev();
+        if let Some((number, _)) = known.find(|(_, thread)| is_it(thread)) {
+            return *number;
+        }
+        let last = self.threads.keys().next_back();
+        let number = last.map_or(0, |last| last + 1).min(NO_THREAD - 1);
+        let thread = Thread {
+            session: open.session,
+            tid: open.tid,
+            name: open.comm,
+        };
+        self.threads.insert(number, thread);
+        number
+    }
+}
+
+fn is_call(what: &What<'_>) -> bool {
+    match what {
+        What::Span(event, _) => event.ty.function.is_some(),
+        What::Enter(..) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,200 @@
+//! The second way through a trace: gives a viewer everything, stretch by stretch.
+
+use std::io;
+
+use ringmark_decoder::{Ended, SpanPairs};
+
+use crate::timeline::calls::Beginning;
+use crate::timeline::items::{Item, Items, What};
+use crate::timeline::lanes::NestedLanes;
+use crate::timeline::order::{Begin, Begins, Step, order};
+use crate::timeline::plan::{Plan, STRETCH};
+use crate::timeline::small_keys::SmallKeys;
+use crate::timeline::viewer::{DEEPEST, Lane, Place, Row, Slice, Viewer};
+
+/// The lanes of one thread.
+#[derive(Debug, Default)]
+struct Lanes {
+    spans: NestedLanes,
+    timed_calls: NestedLanes,
+}
+
+/// What an export has written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the output.
+    pub bytes: u64,
+    /// What is not in it, as words for a person, and how many of each; none of them 0.
+    pub left_out: Vec<(&'static str, u64)>,
+}
+
+/// Gives everything of the plan to the viewer. `progress` is told how many of the plan's items were
+/// shown, once per stretch.
+pub(crate) fn play<'a>(
+    plan: &Plan<'a>,
+    viewer: &mut impl Viewer<'a>,
+    mut progress: impl FnMut(u64, u64),
+) -> io::Result<Written> {
+    let pairs = SpanPairs::new(plan.dump);
+    let mut items = Items::new(&plan.cut, Some(pairs), plan.long.as_ref());
+    let mut player = Player {
+        plan,
+        viewer,
+        lanes: SmallKeys::default(),
+        steps: Vec::new(),
+        stretch: 0,
+    };
+    let (mut found, mut number) = (Vec::new(), 0);
+    let mut outputs = plan.dump.events();
+    loop {
+        let more = outputs.by_ref().take(STRETCH as usize);
+        let before = number;
+        more.for_each(|output| {
+            items.take(&output, &mut found);
+            number += 1;
+        });
+        if number == before {
+            break;
+        }
+        player.stretch(&found)?;
+        found.clear();
+        progress(number, plan.items);
+    }
+    let deeper = plan.open.iter().map(|thread| thread.deeper).sum();
+    let mut left_out = vec![
+        (
+            "spans of which only the end is in the trace",
+            items.no_start,
+        ),
+        ("open spans that are deeper than a stack holds", deeper),
+    ];
+    for open in items.lasting() {
+        let lane = Lane {
+            session: open.made.session,
+            ty: open.made.ty,
+            number: open.lane,
+            thread: open.made.thread(),
+        };
+        player.viewer.lasts(&lane, &open.made)?;
+    }
+    player.viewer.finish()?;
+    left_out.extend(player.viewer.left_out());
+    left_out.retain(|(_, count)| *count > 0);
+    Ok(Written {
+        bytes: player.viewer.bytes(),
+        left_out,
+    })
+}
+
+struct Player<'p, 'a, V> {
+    plan: &'p Plan<'a>,
+    viewer: &'p mut V,
+    lanes: SmallKeys<u32, Lanes>,
+    steps: Vec<Step<'a>>,
+    stretch: usize,
+}
+
+impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
+    /// Shows one stretch, thread by thread.
+    fn stretch(&mut self, items: &[Item<'a>]) -> io::Result<()> {
+        let (plan, stretch) = (self.plan, self.stretch);
+        self.stretch += 1;
+        let mut begins = plan.begins(stretch).to_vec();
+        begins.sort_by_key(|begin| begin.thread);
+        let mut places: Vec<usize> = (0..items.len()).collect();
+        places.sort_by_key(|place| items[*place].thread);
+        let (mut places, mut begins) = (places.as_slice(), begins.as_slice());
+        let mut steps = std::mem::take(&mut self.steps);
+        loop {
+            let first = places.first().map(|place| items[*place].thread);
+            let Some(thread) = first
+                .into_iter()
+                .chain(begins.first().map(|b| b.thread))
+                .min()
+            else {
+                break;
+            };
+            let count = places.partition_point(|place| items[*place].thread <= thread);
+            let (own, others) = places.split_at(count);
+            let count = begins.partition_point(|begin| begin.thread <= thread);
+            let (early, later) = begins.split_at(count);
+            (places, begins) = (others, later);
+            let is_here = |at_ns| plan.stretch_of(at_ns) >= stretch;
+            order(items, own, early, is_here, &mut steps);
+            for step in &steps {
+                match step {
+                    Step::Begin(begin) => self.begin(begin)?,
+                    Step::Item(place) => self.item(&items[*place])?,
+                }
+            }
+        }
+        self.steps = steps;
+        Ok(())
+    }
+
+    fn begin(&mut self, begin: &Begin<'a>) -> io::Result<()> {
+        let lanes = self.lanes.entry(begin.thread).or_default();
+        let row = match begin.what {
+            Begins::Call(_, depth) => Row::Calls(depth / DEEPEST),
+            Begins::Span(Slice::Call(..)) => Row::TimedCalls(lanes.timed_calls.begin(begin.end)),
+            Begins::Span(_) | Begins::Open(..) => Row::Spans(lanes.spans.begin(begin.end)),
+        };
+        let place = Place {
+            thread: begin.thread,
+            row,
+        };
+        match &begin.what {
+            Begins::Call(slice, _) | Begins::Span(slice) => {
+                self.viewer.begin(place, begin.at_ns, slice)
+            }
+            Begins::Open(thread, number) => {
+                let span = &self.plan.open[*thread].spans[*number];
+                self.viewer.open(place, begin.at_ns, span)
+            }
+        }
+    }
+
+    fn item(&mut self, item: &Item<'a>) -> io::Result<()> {
+        let thread = item.thread;
+        let calls = |depth| Place {
+            thread,
+            row: Row::Calls(depth / DEEPEST),
+        };
+        match &item.what {
+            What::Span(event, _) => {
+                let lanes = self.lanes.entry(thread).or_default();
+                let (row, how) = match event.ty.function {
+                    Some(_) => {
+                        let lane = lanes.timed_calls.end(item.number);
+                        (lane.map(Row::TimedCalls), Some(Ended::Returned))
+                    }
+                    None => (lanes.spans.end(item.number).map(Row::Spans), None),
+                };
+                let Some(row) = row else { return Ok(()) };
+                self.viewer
+                    .end(Place { thread, row }, item.at_ns, event, how)
+            }
+            What::Instant(event) => self.viewer.instant(event),
+            What::Counter(event) => self.viewer.counter(event),
+            What::Lasted(span, lane) => {
+                let lane = Lane {
+                    session: span.end.session,
+                    ty: span.ty,
+                    number: *lane,
+                    thread,
+                };
+                self.viewer.lasted(&lane, span)
+            }
+            What::Enter(event, function, depth) => {
+                let slice = Slice::Call(function, Some(*event));
+                self.viewer.begin(calls(*depth), item.at_ns, &slice)
+            }
+            What::Leave(event, _, (_, Beginning::Unknown), _) => self.viewer.end_only(event),
+            What::Leave(event, _, (how, _), depth) => {
+                self.viewer
+                    .end(calls(*depth), item.at_ns, event, Some(*how))
+            }
+            What::Lost(lost) => self.viewer.lost(lost, item.at_ns),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! `export`: writes a trace in the format of another viewer.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringmark_decoder::Dump;
+use ringmark_export::{Counts, Cut, Format, Plan, Written};
+
+use crate::input::{notices, rings, trace_files};
+use crate::options::event_filter::FilterOptions;
+use crate::output::file::{DEFAULT_FILE, is_standard};
+use crate::output::progress::ProgressLine;
+use crate::output::units::{count, counted, parse_duration, parse_min_time, size, whole_ns};
+use crate::output::{Exit, Failure, endings, note};
+
+/// More spans and calls than Perfetto's page opens: it has 4 GB of memory.
+const SLICES_MAX: u64 = 3_000_000;
+
+/// The format of an export, as the command line names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    /// For ui.perfetto.dev and trace_processor
+    Perfetto,
+    /// Stacks with the ns in each, for flame graphs
+    Folded,
+    /// Trace events as JSON, for chrome://tracing and speedscope
+    Chrome,
+    /// A folder of CTF 1.8, for babeltrace2 and Trace Compass
+    Ctf,
+}
+
+impl Name {
+    /// `None`: a folder.
+    const fn format(self) -> Option<Format> {
+        match self {
+            Self::Perfetto => Some(Format::Perfetto),
+            Self::Folded => Some(Format::Folded),
+            Self::Chrome => Some(Format::Chrome),
+            Self::Ctf => None,
+        }
+    }
+
+    /// The file that is written when none is named.
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Perfetto => "ringmark.pftrace",
+            Self::Folded => "ringmark.folded",
+            Self::Chrome => "ringmark.json",
+            Self::Ctf => "ringmark.ctf",
+        }
+    }
+
+    /// What to do with the file.
+    const fn hint(self) -> &'static str {
+        match self {
+            Self::Perfetto => "drop it on ui.perfetto.dev, which sends it nowhere",
+            Self::Folded => "drop it on speedscope.app, or make a picture: inferno-flamegraph",
+            Self::Chrome => "open it in chrome://tracing or speedscope.app",
+            Self::Ctf => "read it with babeltrace2",
+        }
+    }
+}
+
+/// Write a trace for another viewer: Perfetto, flame graphs, Chrome, CTF
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+perfetto: spans, calls, events, counters, flows and losses, on tracks of
+processes and threads. A native span lies on the track of its thread, calls on
+one below it, a span of tracing on one of its own name, with the time in which
+threads were in it. What was open at the end has no end. Losses are marks and a
+counter. Not carried: units of arguments, targets and levels of native spans,
+ids and parents of spans, which span follows which, source lines, the other
+fields of a counter's record.
+
+folded: for each stack the ns in its innermost span or call. Not carried:
+everything that has no duration, arguments, what has no beginning or no end.
+
+chrome: as perfetto. Not carried besides: names of tracks below a thread, which
+are threads of their own, flows but as arguments, and numbers beyond 2^53, which
+are texts.
+
+ctf: the records as they are, a span at its end with its duration (took_ns).
+Lost events are counted where babeltrace2 looks for them. Not carried: units,
+labels beside numbers, absent values beside texts, spans that are open, calls as
+pairs, numbers of 128 bits but as text.
+
+A span or call belongs to the time of its end: --from and --to choose by it.
+
+Examples:
+  ringmark export run.rmk -o run.pftrace
+  ringmark export run.rmk --last 10s --min-time 100us -o - | gzip > run.gz
+  ringmark export -p 812 --name 'request.*' --format chrome")]
+pub(crate) struct Args {
+    /// Trace files and stores, read together; '-' is standard input
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
+    files: Vec<PathBuf>,
+    /// Export what is in the rings of a process now, without disturbing it
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// The format to write
+    #[arg(long, value_enum, default_value = "perfetto")]
+    format: Name,
+    /// Where to write it, '-' for standard output; else a name of the format's own
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Only the end of the trace, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
+    last: Option<Duration>,
+    #[command(flatten)]
+    filter: FilterOptions,
+    /// Only spans and calls that took at least this long, such as 100us
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
+    min_time: Option<Duration>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let mut filter = self.filter.build()?;
+        let dump = match self.pid {
+            Some(pid) => rings::snapshot(pid)?,
+            None => trace_files::read_for(&self.files, &filter)?,
+        };
+        if self.pid.is_some() {
+            notices::tell_schema(&dump);
+        }
+        let found = dump.verify();
+        if let Some(last) = self.last {
+            let end_ns = found.last_ns.unwrap_or(0);
+            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
+        }
+        let is_filtered = !filter.is_empty();
+        let min_ns = self.min_time.map_or(0, whole_ns);
+        let plan = Plan::new(&dump, Cut { filter, min_ns });
+        let counts = plan.counts();
+        if is_filtered && counts == Counts::default() {
+            note(&self.filter.closest(&dump));
+        }
+        self.warn(&plan);
+        self.write(&plan)?;
+        endings::tell(&dump);
+        Ok(self.exit(&dump))
+    }
+
+    /// Says what may be too much for the viewer, and what would not be.
+    fn warn(&self, plan: &Plan<'_>) {
+        let slices = plan.counts().slices;
+        let Some(last_ns) = plan.last_with(SLICES_MAX) else {
+            return;
+        };
+        note(&format!(
+            "{} spans and calls, and viewers open about {}: '--last {}ms' fits; --min-time and \
+             --name cut too",
+            count(slices),
+            count(SLICES_MAX),
+            last_ns / 1_000_000
+        ));
+    }
+
+    fn write(&self, plan: &Plan<'_>) -> anyhow::Result<()> {
+        let path = match &self.output {
+            Some(path) => path.as_path(),
+            None => Path::new(self.format.file()),
+        };
+        let mut line = ProgressLine::new(true);
+        let progress = |done: u64, all: u64| {
+            if line.due().is_some() {
+                line.show(&format!("{} % of {all} records", 100 * done / all.max(1)));
+            }
+        };
+        let written = match self.format.format() {
+            None => folder(path, |to| ringmark_export::write_ctf(plan, to, progress))?,
+            Some(format) if is_standard(path) => {
+                if io::stdout().is_terminal() {
+                    let text = "standard output is a terminal, expected a file or a pipe";
+                    return Err(Failure::usage(text).into());
+                }
+                let mut out = io::stdout().lock();
+                tell(&ringmark_export::write(plan, format, &mut out, progress)?);
+                return Ok(());
+            }
+            Some(format) => replace(path, |out| {
+                ringmark_export::write(plan, format, out, progress)
+            })?,
+        };
+        line.clear();
+        tell(&written);
+        let counts = plan.counts();
+        note(&format!(
+            "{}: {}, {}, {}; {}",
+            path.display(),
+            counted(counts.slices, "slice"),
+            counted(counts.instants, "event"),
+            size(written.bytes),
+            self.format.hint()
+        ));
+        Ok(())
+    }
+
+    /// Says whether the whole input is sound, whatever part of it was exported.
+    fn exit(&self, dump: &Dump) -> Exit {
+        let found = dump.verify();
+        match self.pid {
+            Some(_) => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),
+            None => Exit::lost_if(!found.is_clean()),
+        }
+    }
+}
+
+/// Writes a file beside `path`, which takes its place when it is whole.
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<Written>,
+) -> anyhow::Result<Written> {
+    let failed = |error: io::Error| Failure {
+        exit: Exit::LOST,
+        text: format!("{}: {error}", path.display()),
+    };
+    if path.is_dir() {
+        let text = format!(
+            "{}: is a directory, expected a file to write",
+            path.display()
+        );
+        return Err(Failure::usage(text).into());
+    }
+    // A device or a pipe is written as it is.
+    let is_plain = fs::metadata(path).map_or(true, |about| about.is_file());
+    let mut name = path.as_os_str().to_owned();
+    if is_plain {
+        name.push(".part");
+    }
+    let part = PathBuf::from(name);
+    let file = File::create(&part)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out).and_then(|done| out.flush().map(|()| done));
+    let done = written.and_then(|done| match is_plain {
+        true => fs::rename(&part, path).map(|()| done),
+        false => Ok(done),
+    });
+    if done.is_err() && is_plain {
+        // What is there is of no use.
+        let _ = fs::remove_file(&part);
+    }
+    Ok(done.map_err(failed)?)
+}
+
+/// Writes a new folder.
+fn folder(
+    path: &Path,
+    write: impl FnOnce(&Path) -> io::Result<Written>,
+) -> anyhow::Result<Written> {
+    if is_standard(path) {
+        let text = "ctf is a folder, which standard output cannot hold: name one with -o";
+        return Err(Failure::usage(text).into());
+    }
+    if path.exists() {
+        let text = format!(
+            "{}: is there, expected a new folder to write",
+            path.display()
+        );
+        return Err(Failure::usage(text).into());
+    }
+    let failed = |error: io::Error| Failure {
+        exit: Exit::LOST,
+        text: format!("{}: {error}", path.display()),
+    };
+    Ok(write(path).map_err(failed)?)
+}
+
+/// Says what the output does not have.
+fn tell(written: &Written) {
+    for (what, number) in &written.left_out {
+        note(&format!("not in the output: {} {what}", count(*number)));
+    }
+}
