@@ -1,5 +1,6 @@
 //! A program that is in spans: `in_spans hold READY` makes the file READY when it is in them and stays
-//! there, `in_spans churn READY` begins and ends them until it is killed.
+//! there, `in_spans many READY` likewise with twelve threads, `in_spans churn READY` begins and ends them
+//! until it is killed.
 
 use std::sync::{Barrier, LazyLock};
 use std::time::Duration;
@@ -54,6 +55,26 @@ fn hold() {
     }
 }
 
+/// Each thread has more events than are shown, and one span open.
+fn many() {
+    let all_in = Barrier::new(13);
+    thread::scope(|scope| {
+        for number in 0..12_u32 {
+            let all_in = &all_in;
+            scope.spawn(move || {
+                for step in 0..5_u32 {
+                    event!("step", step = step);
+                }
+                let _work = span!("work", number = number);
+                all_in.wait();
+                thread::sleep(Duration::from_secs(600));
+            });
+        }
+        all_in.wait();
+        ready();
+    });
+}
+
 /// What is marked inside a span is later than its begin, so the span is open or recorded.
 fn churn() {
     ready();
@@ -72,6 +93,7 @@ fn main() {
     match env::args().nth(1).as_deref() {
         Some("hold") => hold(),
         Some("churn") => churn(),
-        other => panic!("found {other:?}, expected hold or churn"),
+        Some("many") => many(),
+        other => panic!("found {other:?}, expected hold, many or churn"),
     }
 }

@@ -128,6 +128,49 @@ fn living_recorded_and_dead() {
     }
 }
 
+/// Each thread has its last three events, before what it has open. Eight threads are shown, then how
+/// many more there are.
+#[test]
+fn the_last_events_of_a_thread_are_shown() {
+    let fixture = Fixture::new("last-words");
+    let mut program = start(&fixture, "mode=overwrite", "many");
+    let pid = program.id().to_string();
+    let _ = program.child().kill();
+    let _ = program.child().wait();
+    let file = fixture.path("now.rmk").to_string_lossy().into_owned();
+    for arguments in [
+        &["record", "-p", &pid, "-o", &file][..],
+        &["list", "-v"],
+        &["stat", &file],
+        &["verify", &file],
+        &["snapshot", "-p", &pid, "-o", &file],
+    ] {
+        let text = tool(&fixture, arguments);
+        let words = |line: &str| line.chars().skip(21).collect::<String>();
+        let of_thread = |l: &&str| l.starts_with("  last ") || l.starts_with("  open ");
+        let said: Vec<_> = text.lines().filter(of_thread).collect();
+        assert_eq!(said.len(), 8 * 4, "{text}");
+        for thread in said.chunks(4) {
+            let [first, second, third, open] = thread else {
+                panic!("{thread:?}")
+            };
+            let last = [first, second, third].map(|line| words(line));
+            assert_eq!(
+                last,
+                ["step step=2", "step step=3", "step step=4"],
+                "{text}"
+            );
+            assert!(first.starts_with("  last ") && first.contains(" ago  "));
+            assert!(open.starts_with("  open ") && words(open).starts_with("work number="));
+        }
+        assert!(text.contains("\nand 4 more threads\n"), "{text}");
+    }
+    // The events stand above already.
+    let cat = tool(&fixture, &["cat", &file]);
+    let shown = |start: &str| cat.lines().filter(|l| l.starts_with(start)).count();
+    assert_eq!((shown("  open "), shown("  last ")), (12, 0), "{cat}");
+}
+
 /// Numbers of a span: its own, and the one inside it.
 type Numbers = (u64, Option<u64>);
 
