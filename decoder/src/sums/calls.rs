@@ -10,7 +10,8 @@ use ringmark_format::schema::Shape;
 use ringmark_format::waits;
 
 use crate::events::event::{Event, Lost};
-use crate::trace_file::functions::Function;
+use crate::events::span::Span;
+use crate::trace_file::functions::{Function, FunctionUse};
 use crate::trace_file::session::Session;
 use crate::trace_file::spans::duration_ticks;
 
@@ -51,9 +52,43 @@ pub struct Call<'a> {
     pub unsure: bool,
     /// How it ended.
     pub ended: Ended,
+    /// What the record of its entry means, and its payload; `None`: it has none here.
+    pub(crate) entry: Option<(FunctionUse, &'a [u8])>,
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// File name of the function's module, or empty.
+    #[must_use]
+    pub fn target(&self) -> &'a [u8] {
+        module_name(self.session, self.function)
+    }
+
+    /// The call as a span; `None`: its entry is not known, or its end is lost. `end`: the event at which it was left,
+    /// which may be the exit of a call around it.
+    #[must_use]
+    pub fn as_span(&self, end: &Event<'a>) -> Option<Span<'a>> {
+        if self.unsure && self.ended == Ended::Unseen {
+            return None;
+        }
+        let total_ns = self.duration_ns()?;
+        let exit = end.ty.function.filter(|_| self.ended != Ended::Unseen);
+        Some(Span {
+            end: *end,
+            ty: end.ty,
+            name: &self.function.name,
+            target: self.target(),
+            id: None,
+            parent: None,
+            start_ns: self.entered_ns?,
+            total_ns,
+            entered: None,
+            self_ns: Some(total_ns.saturating_sub(self.children_ns)),
+            tids: Vec::new(),
+            words: [self.entry, exit.map(|meaning| (meaning, end.payload))],
+            parts: Vec::new(),
+        })
+    }
+
     /// Its duration in ns; `None`: its entry is not known.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
@@ -98,13 +133,27 @@ pub struct OpenCall<'a> {
     pub children_ns: u64,
     /// Whether records of its thread were lost since: it may have ended.
     pub unsure: bool,
+    /// What the record of its entry means, and its payload.
+    pub(crate) entry: (FunctionUse, &'a [u8]),
 }
 
 impl OpenCall<'_> {
+    /// File name of the function's module, or empty.
+    #[must_use]
+    pub fn target(&self) -> &[u8] {
+        module_name(self.session, self.function)
+    }
+
     /// Whether it is a call of the function with this id in this session.
     fn is_of(&self, session: &Session, id: u32) -> bool {
         self.id == id && std::ptr::eq(self.session, session)
     }
+}
+
+/// File name of a function's module, or empty.
+pub(super) fn module_name<'a>(session: &'a Session, function: &Function) -> &'a [u8] {
+    let module = session.schema.functions().module(function.module);
+    module.map_or(&[], |module| module.file_name())
 }
 
 /// The calls of one thread, in all sessions of its process: the stack of open calls, and the whole calls that
@@ -183,6 +232,7 @@ impl<'a> Calls<'a> {
                     entered_tick: event.tick,
                     children_ns: 0,
                     unsure: false,
+                    entry: (meaning, event.payload),
                 });
             }
         }
@@ -250,6 +300,7 @@ impl<'a> Thread<'a> {
             recursive: is_open(&self.open, event.session, id),
             unsure: false,
             ended: Ended::Returned,
+            entry: None,
         }
     }
 
@@ -307,6 +358,7 @@ fn leave<'a>(
             recursive: false,
             unsure: false,
             ended,
+            entry: None,
         }));
         return;
     };
@@ -337,6 +389,7 @@ fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<
         recursive: is_open(open, last.session, last.id),
         unsure: last.unsure,
         ended,
+        entry: Some(last.entry),
     };
     if let Some(around) = open.last_mut() {
         around.children_ns = around

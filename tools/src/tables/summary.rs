@@ -1,14 +1,31 @@
-//! The short summary after a recording, on standard error.
+//! The tables that `report`, `run`, `record` and `stat` print of a trace, and the short summary after a
+//! recording, on standard error.
 
 use std::io::{self, Write};
 
-use ringmark_decoder::{Cover, Dump, Filter};
+use ringmark_decoder::{Cover, Dump};
 
 use super::calls::CallOptions;
+use super::figures::{FigureOptions, Figures};
 use super::profile_table::{self, TracerProfile};
-use super::{cover, event_table, function_table};
+use super::{cover, event_table, span_table};
 use crate::output::units::{count, counted, duration};
-use crate::output::{Style, columns, note};
+use crate::output::{Style, Table, columns, note};
+
+/// The tables of a trace: spans, profiles, events. One without rows is left out, unless all are.
+pub(crate) fn tables(figures: &Figures<'_>, profiles: &[TracerProfile]) -> Vec<Table> {
+    let mut tables = Vec::new();
+    let spans = span_table::rows(figures);
+    if !spans.is_empty() || figures.has_notices() {
+        tables.push(span_table::table(&spans, figures));
+    }
+    tables.extend(profiles.iter().map(TracerProfile::table));
+    let events = event_table::rows(&figures.events);
+    if tables.is_empty() || !events.is_empty() {
+        tables.push(event_table::table(&events));
+    }
+    tables
+}
 
 /// Prints what a trace holds: its figures, what time it covers, functions and events. With
 /// `wants_functions` also where there is none.
@@ -18,25 +35,16 @@ use crate::output::{Style, columns, note};
 pub(crate) fn print(dump: &Dump, wide: bool, wants_functions: bool) -> anyhow::Result<()> {
     let mut out = io::stderr().lock();
     write_figures(&mut out, dump)?;
-    let functions = function_table::times(dump, &CallOptions::default())?;
+    let figures = Figures::of(dump, &FigureOptions::default())?;
     let profiles = profile_table::in_dump(dump, &CallOptions::default())?;
-    let rows = event_table::rows(dump, &Filter::new());
-    let mut tables = Vec::new();
-    if !functions.is_empty() {
-        tables.push(function_table::table(&functions));
-    }
-    tables.extend(profiles.iter().map(TracerProfile::table));
-    if tables.is_empty() && wants_functions {
+    if figures.functions.is_empty() && profiles.is_empty() && wants_functions {
         drop(out);
         note(
             "no call of a function was recorded: does --filter match functions that are called, and does a trigger, if there is one, start the tracer? 'ringmark functions FILE' lists functions that can be traced",
         );
         out = io::stderr().lock();
     }
-    if tables.is_empty() || !rows.is_empty() {
-        tables.push(event_table::table(&rows));
-    }
-    for table in &mut tables {
+    for mut table in tables(&figures, &profiles) {
         table.fit(columns(io::stderr()).filter(|_| !wide));
         table.write(&mut out, Style::none())?;
     }
