@@ -430,11 +430,8 @@ fn filters_choose() {
         }),
         250
     );
-    assert_eq!(
-        Filter::new().condition("=3").unwrap_err().to_string(),
-        "condition \"=3\": found \"=3\" at character 1, expected the name of a field before the \
-         comparison, such as took>20ms"
-    );
+    let wrong = Filter::new().condition("=3").unwrap_err().to_string();
+    assert!(wrong.contains("found \"=3\" at character 1"), "{wrong}");
     assert!(Filter::new().from("soon").is_err());
     assert_eq!(dump.closest_names("tock", 1), ["tick"]);
 }

@@ -278,8 +278,11 @@ fn a_profile_counts_recursion_once() {
     );
     assert_eq!((work.calls, work.not_returned), (3, 1));
     assert_eq!((work.total_ns, work.self_ns), (43, 38));
-    let percentiles = [1, 50, 99, 100].map(|p| work.percentile_ns(p));
-    assert_eq!((work.mean_ns(), percentiles), (21, [3, 20, 40, 40]));
+    let percentiles = [1, 50, 99, 100].map(|p| work.durations.percentile_ns(p));
+    assert_eq!(
+        (work.durations.mean_ns(), percentiles),
+        (21, [3, 20, 40, 40])
+    );
     assert_eq!((functions[1].calls, functions[1].total_ns), (1, 5));
 }
 

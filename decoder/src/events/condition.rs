@@ -3,11 +3,12 @@
 use ringmark_format::glob::matches as glob;
 
 use crate::events::event::Event;
-use crate::events::filter::{FilterError, nanoseconds};
+use crate::events::filter_error::FilterError;
 use crate::events::span::Span;
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::value::Value;
+use crate::words::duration::nanoseconds;
 
 /// What a condition looks like, for errors.
 const SHAPE: &str = "FIELD=VALUE, or FIELD with != < <= > >= and a value, such as took>20ms";

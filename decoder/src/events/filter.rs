@@ -1,51 +1,15 @@
 //! Chooses events by time, thread, name, level and values of fields, as the command line has it.
 
-use std::error::Error;
-use std::fmt;
-
 use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
 use crate::events::condition::Condition;
 use crate::events::event::{Event, Lost, Output};
+use crate::events::filter_error::FilterError;
 use crate::events::span::Span;
 use crate::trace_file::schema::EventType;
+use crate::words::duration::nanoseconds;
 use crate::words::timestamp;
-
-/// A part of a filter that could not be read, and what is understood there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FilterError {
-    /// Which part of the filter: "time", "thread", …
-    pub what: &'static str,
-    /// The text, as given.
-    pub text: String,
-    /// Where in the text the wrong part begins, in bytes; `None`: all of it is wrong.
-    pub at: Option<usize>,
-    /// What is understood.
-    pub expected: &'static str,
-}
-
-impl fmt::Display for FilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            what,
-            text,
-            at,
-            expected,
-        } = self;
-        write!(f, "{what} {text:?}: ")?;
-        if let Some((before, rest)) = at.and_then(|at| text.split_at_checked(at)) {
-            let place = before.chars().count() + 1;
-            match rest {
-                "" => write!(f, "it ends at character {place}, ")?,
-                rest => write!(f, "found {rest:?} at character {place}, ")?,
-            }
-        }
-        write!(f, "expected {expected}")
-    }
-}
-
-impl Error for FilterError {}
 
 /// A choice of events. An event has to pass every part; several names, and several threads, are
 /// alternatives. A new filter lets everything pass.
@@ -93,28 +57,6 @@ impl Moment {
             Self::SinceStart(ns) => t_ns < ns,
         }
     }
-}
-
-/// `1.5s`, `200ms`.
-pub(super) fn nanoseconds(text: &str) -> Option<u64> {
-    const UNITS: [(&str, u64); 8] = [
-        ("ns", 1),
-        ("us", 1_000),
-        ("µs", 1_000),
-        ("μs", 1_000),
-        ("ms", 1_000_000),
-        ("s", 1_000_000_000),
-        ("min", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-    ];
-    let mut units = UNITS.iter();
-    let (digits, unit) = units.find_map(|(name, ns)| Some((text.strip_suffix(name)?, *ns)))?;
-    let digits = digits.trim();
-    if let Ok(whole) = digits.parse::<u64>() {
-        return whole.checked_mul(unit);
-    }
-    let number: f64 = digits.parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some((number * unit as f64) as u64)
 }
 
 impl Filter {

@@ -12,6 +12,7 @@ mod condition;
 pub(crate) mod cursor;
 pub(crate) mod event;
 pub(crate) mod filter;
+pub(crate) mod filter_error;
 pub(crate) mod follow;
 pub(crate) mod gaps;
 pub(crate) mod merge;

@@ -1,6 +1,7 @@
 //! The ground floor: single values as text, and text compared, without knowledge of traces.
 
 pub(crate) mod distance;
+pub(crate) mod duration;
 pub mod escape;
 pub(crate) mod number;
 pub(crate) mod timestamp;

@@ -14,13 +14,13 @@ pub(crate) fn lines(fixture: &Fixture, ring_file: &Path) -> Vec<String> {
     events(fixture, ring_file).iter().map(line).collect()
 }
 
-/// The same as `ringmark cat --json` says it.
+/// The same as `ringmark cat --raw --json` says it.
 pub(crate) fn events(fixture: &Fixture, ring_file: &Path) -> Vec<Value> {
     let name = ring_file.file_stem().unwrap_or_default().to_string_lossy();
     let dump = fixture.path(&format!("{name}.rmk"));
     recording::record(ring_file, &dump);
     let mut cat = ringmark();
-    cat.args(["cat", "--json"]).arg(&dump);
+    cat.args(["cat", "--raw", "--json"]).arg(&dump);
     let done = run(&mut cat, LIMIT).expect("ringmark");
     assert!(done.code() <= 1, "{}", done.stderr_text());
     let parse = |line: &str| serde_json::from_str(line).expect("a line of JSON");
