@@ -59,7 +59,9 @@ fn a_stored_session_says_what_was_open_and_how_it_ended() {
         let collecting = Collecting::start(&socket, &fixture.path("store"));
         // A streamer that leaves while the program goes on.
         let to = Address::Unix(socket.clone());
-        let options = stream_options(Selection::Path(ring_file.clone()), to);
+        let mut options = stream_options(Selection::Path(ring_file.clone()), to);
+        // A session belongs to the host that sent it first: the one that `stream` names.
+        options.introduction.host = "here".to_owned();
         let mut streamer = Streamer::new(options).expect("a session");
         let left = streamer.run(&AtomicBool::new(true), |_| {});
         left.expect("everything is durable");
