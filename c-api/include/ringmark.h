@@ -66,16 +66,15 @@ struct ringmark_writer {
     uintptr_t end;
     uint64_t tick_base;
     uint64_t clock;
-    uint64_t *stack;
+    uint64_t *top;
 };
 
 /* A running span; all zero: it is off. Copies of it end it once. */
 struct ringmark_span {
     uint32_t id;
-    uint32_t frame; /* its place among the open spans of its thread */
     uint64_t start;
-    uint64_t *stack;
-    uint64_t head;
+    uint64_t *frame; /* its place among the open spans of its thread */
+    uint64_t head;   /* what stands there while it is open; 0: it is only counted */
 };
 
 /* A reserved record: write its payload, then commit or cancel it on this thread. Several may be open,
@@ -119,7 +118,7 @@ RINGMARK_AT_(ringmark_writer, cursor, RINGMARK_WRITER_CURSOR);
 RINGMARK_AT_(ringmark_writer, end, RINGMARK_WRITER_END);
 RINGMARK_AT_(ringmark_writer, tick_base, RINGMARK_WRITER_TICK_BASE);
 RINGMARK_AT_(ringmark_writer, clock, RINGMARK_WRITER_CLOCK);
-RINGMARK_AT_(ringmark_writer, stack, RINGMARK_WRITER_STACK);
+RINGMARK_AT_(ringmark_writer, top, RINGMARK_WRITER_TOP);
 RINGMARK_AT_(ringmark_type, enabled, RINGMARK_TYPE_ENABLED);
 RINGMARK_AT_(ringmark_type, name, RINGMARK_TYPE_STATE_BYTES);
 RINGMARK_ASSERT_(sizeof(struct ringmark_type) == RINGMARK_TYPE_BYTES, "struct ringmark_type");
@@ -140,8 +139,8 @@ extern __thread struct ringmark_thread_block ringmark_thread_block __attribute__
 void ringmark_reserve_slow(struct ringmark_reservation *to, uint32_t type, uint64_t payload_words, uint64_t tick,
                            uint32_t is_at) __attribute__((cold, nothrow));
 struct ringmark_writer *ringmark_attach_slow(void) __attribute__((cold, nothrow));
-void ringmark_over_slow(void) __attribute__((cold, nothrow));
-void ringmark_pop_slow(const struct ringmark_span *span, uint32_t how) __attribute__((cold, nothrow));
+uint64_t *ringmark_claim_slow(void) __attribute__((cold, nothrow));
+void ringmark_pop_slow(const struct ringmark_span *span, uint32_t is_lexical) __attribute__((cold, nothrow));
 uint64_t ringmark_ticks_slow(void) __attribute__((cold, nothrow));
 int ringmark_register_types(uint64_t layout, const void *block, struct ringmark_type *const *start,
                             struct ringmark_type *const *stop);
@@ -269,10 +268,30 @@ RINGMARK_INLINE_ uint64_t ringmark_ticks(void) {
 
 /* ---- Open spans ------------------------------------------------------------------------------ */
 
-/* Begins a span and claims its frame, as in ring/src/protocol/open_spans.rs: one instruction that no
- * handler splits, before the frame is filled. */
+/* Claims the frame at the writer's `top`, as in ring/src/protocol/open_spans.rs: one instruction that no
+ * handler splits, before the frame is filled. NULL: not the common case. */
+RINGMARK_INLINE_ uint64_t *ringmark_claim_top_(struct ringmark_writer *writer) {
+    uint64_t *const top = writer != NULL ? RINGMARK_LOAD_(writer->top) : NULL;
+    if (RINGMARK_LIKELY_((uintptr_t)top % RINGMARK_STACK_BYTES != 0)) {
+        const uint64_t is_free = RINGMARK_LOAD_(*top);
+        uint64_t found = is_free;
+        if (RINGMARK_LIKELY_(is_free <= UINT32_MAX)) {
+            __asm__ volatile("cmpxchgq %[claimed], %[head]"
+                             : [found] "+&a"(found), [head] "+m"(*top)
+                             : [claimed] "r"(RINGMARK_FRAME_CLAIMED | (uint32_t)(is_free + 1))
+                             : "cc", "memory");
+            if (RINGMARK_LIKELY_(found == is_free)) {
+                RINGMARK_STORE_(writer->top, top + RINGMARK_FRAME_WORDS);
+                return top;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Begins a span and claims its frame. */
 RINGMARK_INLINE_ struct ringmark_span ringmark_claim_(uint32_t id, uint64_t head) {
-    struct ringmark_span it = {id, 0, 0, NULL, 0};
+    struct ringmark_span it = {id, 0, NULL, 0};
     if (id == 0) {
         return it;
     }
@@ -281,19 +300,14 @@ RINGMARK_INLINE_ struct ringmark_span ringmark_claim_(uint32_t id, uint64_t head
         writer = ringmark_attach_slow();
     }
     it.start = ringmark_ticks();
-    uint64_t *const stack = writer != NULL ? RINGMARK_LOAD_(writer->stack) : NULL;
-    if (RINGMARK_LIKELY_(stack != NULL)) {
-        uint64_t claimed = RINGMARK_SPAN_CLAIM;
-        __asm__ volatile("xaddq %[claimed], %[depth]" : [claimed] "+r"(claimed), [depth] "+m"(*stack) : : "cc", "memory");
-        it.stack = stack;
-        it.frame = RINGMARK_FRAMES + 1;
-        if (RINGMARK_LIKELY_((uint32_t)claimed < RINGMARK_FRAMES)) {
-            it.frame = (uint32_t)claimed + 1;
-            it.head = head | (uint64_t)id << RINGMARK_TYPE_SHIFT | claimed >> 32;
-        } else {
-            ringmark_over_slow();
+    it.frame = ringmark_claim_top_(writer);
+    if (!RINGMARK_LIKELY_(it.frame != NULL)) {
+        it.frame = ringmark_claim_slow();
+        if ((uintptr_t)it.frame % RINGMARK_STACK_BYTES == 0) {
+            return it; /* Only counted, or no stack. */
         }
     }
+    it.head = head | (uint64_t)id << RINGMARK_TYPE_SHIFT | (uint32_t)RINGMARK_LOAD_(*it.frame);
     return it;
 }
 
@@ -302,43 +316,31 @@ RINGMARK_INLINE_ bool ringmark_has_frame_(const struct ringmark_span *it) { retu
 
 /* Where its arguments go: as in a payload, with the tick where a record has the duration. */
 RINGMARK_INLINE_ unsigned char *ringmark_frame_(const struct ringmark_span *it) {
-    return (unsigned char *)(it->stack + (uint64_t)it->frame * RINGMARK_FRAME_WORDS + 1);
+    return (unsigned char *)(it->frame + 1);
 }
 
 /* Shows the span to readers: the head last. */
 RINGMARK_INLINE_ void ringmark_show_(struct ringmark_span *it, uint64_t words) {
-    uint64_t *const frame = it->stack + (uint64_t)it->frame * RINGMARK_FRAME_WORDS;
     it->head |= (words < RINGMARK_FRAME_KEEPS ? words : RINGMARK_FRAME_KEEPS) << RINGMARK_LENGTH_SHIFT;
-    RINGMARK_STORE_(frame[1], it->start);
-    __atomic_store_n(frame, it->head, __ATOMIC_RELEASE);
+    RINGMARK_STORE_(it->frame[1], it->start);
+    __atomic_store_n(it->frame, it->head, __ATOMIC_RELEASE);
 }
 
 /* Takes the span off the stack again, after its record. */
 RINGMARK_INLINE_ void ringmark_pop_(const struct ringmark_span *it, uint32_t is_lexical) {
-    uint64_t *const stack = it->stack;
-    if (stack == NULL) {
+    uint64_t *const frame = it->frame;
+    if (frame == NULL) {
         return;
     }
     struct ringmark_writer *const writer = RINGMARK_LOAD_(ringmark_thread_block.writer);
-    uint32_t how = is_lexical; /* 0 and 1: nothing was done yet */
-    if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->stack) == stack && it->head != 0)) {
-        uint64_t *const frame = stack + (uint64_t)it->frame * RINGMARK_FRAME_WORDS;
-        const uint64_t depth = RINGMARK_LOAD_(*stack);
-        if (RINGMARK_LIKELY_((uint32_t)depth == it->frame && RINGMARK_LOAD_(*frame) == it->head)) {
-            uint64_t found = depth;
-            __atomic_store_n(frame, 0, __ATOMIC_RELEASE);
-            __asm__ volatile("cmpxchgq %[less], %[depth]"
-                             : [found] "+&a"(found), [depth] "+m"(*stack)
-                             : [less] "r"(depth - 1)
-                             : "cc", "memory");
-            if (RINGMARK_LIKELY_(found == depth && frame[-(int)RINGMARK_FRAME_WORDS] != RINGMARK_FRAME_ENDED)) {
-                return;
-            }
-            how = found == depth ? 3 : 2; /* 3: the one below has ended, too. 2: a handler left one above. */
-        }
+    if (RINGMARK_LIKELY_(writer != NULL && RINGMARK_LOAD_(writer->top) == frame + RINGMARK_FRAME_WORDS &&
+                         RINGMARK_LOAD_(*frame) == it->head)) {
+        __atomic_store_n(frame, (uint32_t)it->head, __ATOMIC_RELEASE);
+        RINGMARK_STORE_(writer->top, frame);
+        return;
     }
     const struct ringmark_span copy = *it; /* So that the span itself need not be in memory. */
-    ringmark_pop_slow(&copy, how);
+    ringmark_pop_slow(&copy, is_lexical);
 }
 
 #include "ringmark_events.h"

@@ -4,7 +4,7 @@
 #define RINGMARK_LAYOUT_H
 
 /* Must be the library's: else its types stay off. */
-#define RINGMARK_LAYOUT 0x1e155bab5ec0099dULL
+#define RINGMARK_LAYOUT 0xe9719cd730eb66b3ULL
 
 #define RINGMARK_WRITER_BEGUN 0U /* u64: reservations begun */
 #define RINGMARK_WRITER_ENDED 8U /* u64: reservations ended, in any order */
@@ -13,7 +13,7 @@
 #define RINGMARK_WRITER_END 32U /* pointer: behind the open page; null: nothing fits */
 #define RINGMARK_WRITER_TICK_BASE 40U /* u64: what the open page's ticks count from */
 #define RINGMARK_WRITER_CLOCK 48U /* u64: number of the clock */
-#define RINGMARK_WRITER_STACK 56U /* pointer: the thread's stack of open spans; null: there is none */
+#define RINGMARK_WRITER_TOP 56U /* pointer: the frame of the next open span; null or aligned to STACK_BYTES: none */
 #define RINGMARK_TYPE_ENABLED 0U /* u32 in a type: its id if it is on, else 0 */
 #define RINGMARK_TYPE_STATE_BYTES 8U /* what a type begins with */
 #define RINGMARK_TYPE_SHIFT 32U /* header word: ticks, the type's id from this bit on */
@@ -23,13 +23,12 @@
 #define RINGMARK_CANCELLED 0x300000000ULL /* header word of a cancelled record, without its length */
 #define RINGMARK_PAYLOAD_WORDS_MAX 131072U /* no page holds more */
 #define RINGMARK_CLOCK_TSC 1U /* the clock that the inline path reads */
-#define RINGMARK_FRAMES 63U /* frames of a stack of open spans */
-#define RINGMARK_FRAME_WORDS 8U /* words of a frame, and of what is in front of the first */
+#define RINGMARK_STACK_BYTES 4096U /* size and alignment of a stack of open spans */
+#define RINGMARK_FRAME_WORDS 8U /* words of a frame */
 #define RINGMARK_FRAME_KEEPS 6U /* payload words that a frame holds after the tick */
 #define RINGMARK_FRAME_HEAD 0x8000000000000000ULL /* head of a frame, without type, words and serial number */
 #define RINGMARK_FRAME_LEXICAL 0x4000000000000000ULL /* bit of a head: the span ends with its block */
-#define RINGMARK_FRAME_ENDED 2U /* head of a span that ended below others */
-#define RINGMARK_SPAN_CLAIM 0x100000001ULL /* what a begin adds to a stack's first word: a serial number, a frame */
+#define RINGMARK_FRAME_CLAIMED 0x2000000000000000ULL /* head of a frame that is being filled, without serial number */
 #define RINGMARK_SEMANTIC_DURATION 1U /* first field of a span */
 #define RINGMARK_SEMANTIC_COUNTER 7U /* the field of a counter */
 #define RINGMARK_RESERVATION_BYTES 40U /* struct ringmark_reservation */

@@ -3,7 +3,7 @@
 
 use core::fmt::Write;
 
-use ringmark::__private::raw::{RawReservation, RawSpan, span_stack};
+use ringmark::__private::raw::{RawReservation, RawSpan, SpanStack, span_stack};
 use ringmark::__private::{PAYLOAD_WORDS_MAX, writer_offsets};
 use ringmark::client::{Shape, TypeState};
 use ringmark::{Clock, Kind, Level};
@@ -51,22 +51,22 @@ const WRITER: [Constant; 8] = [
         "u64: number of the clock",
     ),
     (
-        "WRITER_STACK",
-        writer_offsets::STACK as u64,
-        "pointer: the thread's stack of open spans; null: there is none",
+        "WRITER_TOP",
+        writer_offsets::TOP as u64,
+        "pointer: the frame of the next open span; null or aligned to STACK_BYTES: none",
     ),
 ];
 
-const SPANS: [Constant; 7] = [
+const SPANS: [Constant; 6] = [
     (
-        "FRAMES",
-        open_span::FRAMES as u64,
-        "frames of a stack of open spans",
+        "STACK_BYTES",
+        size_of::<SpanStack>() as u64,
+        "size and alignment of a stack of open spans",
     ),
     (
         "FRAME_WORDS",
         span_stack::FRAME_WORDS as u64,
-        "words of a frame, and of what is in front of the first",
+        "words of a frame",
     ),
     (
         "FRAME_KEEPS",
@@ -90,14 +90,9 @@ const SPANS: [Constant; 7] = [
         "bit of a head: the span ends with its block",
     ),
     (
-        "FRAME_ENDED",
-        open_span::ENDED,
-        "head of a span that ended below others",
-    ),
-    (
-        "SPAN_CLAIM",
-        span_stack::CLAIM,
-        "what a begin adds to a stack's first word: a serial number, a frame",
+        "FRAME_CLAIMED",
+        open_span::CLAIMED,
+        "head of a frame that is being filled, without serial number",
     ),
 ];
 

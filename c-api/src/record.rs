@@ -118,20 +118,21 @@ pub(crate) extern "C" fn ringmark_attach_slow() -> *const core::ffi::c_void {
     writer.map_or(ptr::null(), |writer| ptr::from_ref(writer).cast())
 }
 
-/// Counts a span of this thread beyond the frames of its stack: it has claimed a frame that is not there.
+/// Claims a frame for a span, where the inline path could not. Returns its head; the stack's end: it is
+/// only counted; null: it stands nowhere.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn ringmark_over_slow() {
-    raw::count_over();
+pub(crate) extern "C" fn ringmark_claim_slow() -> *const u64 {
+    raw::claim()
 }
 
-/// Takes a span off the stack of open spans, where the inline path could not; `how`: as `RawEnd`.
+/// Takes a span off the stack of open spans, where the inline path could not.
 ///
 /// # Safety
 /// `span` must be one that the inline path began in this process, or in one that forked it.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn ringmark_pop_slow(span: *const RawSpan, how: u32) {
+pub(crate) unsafe extern "C" fn ringmark_pop_slow(span: *const RawSpan, is_lexical: u32) {
     // SAFETY: the caller's span.
     let span = unsafe { span.read() };
     // SAFETY: as the caller says.
-    unsafe { raw::end(&span, how) };
+    unsafe { raw::end(&span, is_lexical != 0) };
 }

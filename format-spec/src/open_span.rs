@@ -12,10 +12,13 @@ pub const FRAMES: u32 = 63;
 pub const STACK_BYTES: u64 = 4096;
 /// Words of a span's payload that a frame holds at most.
 pub const KEPT_WORDS: u32 = 6;
-/// `head` of a frame that holds nothing, or is being filled.
+/// `head` of a frame that was never used. Others that are free hold the serial number of their last
+/// span, which is less than 2^32.
 pub const FREE: u64 = 0;
-/// `head` of a frame whose span has ended, below others that are open.
+/// `head` of a frame whose span had ended below others, in files of version 1.1.
 pub const ENDED: u64 = 2;
+/// Bit of `head`: the frame is being filled.
+pub const CLAIMED: u64 = 1 << 61;
 /// Bit of `head`: the frame is filled.
 pub const FILLED: u64 = 1 << 63;
 /// Bit of `head`: the span ends with the block of code that it began in.
@@ -33,13 +36,15 @@ const WORDS_SHIFT: u32 = 56;
 layout! {
     /// Start of a thread's stack of open spans. [`FRAMES`] frames follow.
     pub struct StackHeader: 64 {
-        /// Frames in use (low 32 bits) and spans begun so far (high 32 bits), claimed together by
-        /// one instruction.
+        /// Zero. In files of version 1.1: frames in use (low 32 bits) and spans begun (high 32
+        /// bits); it changes with every begin and end.
         0 depth: u64,
         /// Spans that are open beyond the frames.
         8 over: u64,
+        /// Spans that began beyond the frames, by all owners of the stack.
+        16 over_begun: u64,
         /// Zero.
-        16 reserved: [u64; 6],
+        24 reserved: [u64; 5],
     }
 }
 
@@ -57,7 +62,7 @@ layout! {
 
 layout! {
     /// Content of an OPEN_SPANS block: the stack of one thread. `frames` [`Frame`]s follow, the
-    /// outermost span first, none of them FREE or ENDED.
+    /// outermost span first, all of them FILLED.
     pub struct OpenSpans: 64 {
         /// Ring id of the thread's claim; 0: no thread had a span open.
         0 ring_id: u64,
@@ -87,7 +92,7 @@ pub struct Head {
     pub type_id: TypeId,
     /// Words of the payload that the frame holds: 0 to [`KEPT_WORDS`].
     pub words: u32,
-    /// Low 32 bits of the number of spans begun in this stack before. No two spans of a stack
+    /// How many spans this frame has had, this one included; low 32 bits. No two spans of a frame
     /// have the same head, but for one in 2^32.
     pub serial: u32,
     /// Whether the span ends with the block of code that it began in.
@@ -154,7 +159,7 @@ mod tests {
     #[test]
     fn what_is_no_open_span_has_no_head() {
         let too_long = FILLED | u64::from(KEPT_WORDS + 1) << WORDS_SHIFT;
-        for word in [FREE, ENDED, 1, LEXICAL, too_long, FILLED - 1] {
+        for word in [FREE, ENDED, 1, LEXICAL, CLAIMED | 7, too_long, FILLED - 1] {
             assert_eq!(Head::unpack(word), None, "{word:#x}");
         }
     }

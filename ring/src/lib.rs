@@ -72,7 +72,7 @@ pub use protocol::steps;
 pub use protocol::{
     clock_sample::ClockSample,
     observe::{PageCopy, PageRead},
-    raw_span::{RawEnd, RawSpan},
+    raw_span::RawSpan,
     reservation::Reservation,
     schema_log::{SchemaExhausted, SchemaLog},
     slot::{Owner, SlotGeometry, SlotView},

@@ -9,6 +9,7 @@ use models::*;
 use ringmark_format::TypeId;
 use ringmark_format::open_span::Head;
 use ringmark_format::session::Mode;
+use ringmark_ring::span_stack::{self, FRAME_WORDS};
 use ringmark_ring::{SpanPlace, StackCopy};
 
 /// Begins span `i`: tick `10 i`, argument `100 + i`.
@@ -66,10 +67,11 @@ fn ended_elsewhere() {
     let model = Model::new(Mode::Overwrite);
     let lower = begin(&model, 1);
     let head = StackCopy::of(model.stack).frames()[0][0];
+    let place = lower.frame_in(model.stack).unwrap() as usize * FRAME_WORDS;
     let upper = begin(&model, 2);
     let other = model.clone();
     let elsewhere = thread::spawn(move || {
-        ringmark_ring::span_stack::end_elsewhere(other.stack, lower.frame, head);
+        span_stack::end_elsewhere(&other.stack[place], head);
     });
     model.writer.pop_span(upper);
     elsewhere.join().unwrap();

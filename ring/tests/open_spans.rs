@@ -7,11 +7,11 @@ use heap::{HeapRing, Shape};
 use ringmark_format::TypeId;
 use ringmark_format::open_span::{FRAMES, Head};
 use ringmark_format::session::Mode;
-use ringmark_ring::span_stack::{self, DEPTH, FRAME_WORDS, OVER};
-use ringmark_ring::{RawEnd, RawSpan, SpanPlace, StackCopy};
+use ringmark_ring::span_stack::{self, FRAME_WORDS};
+use ringmark_ring::{RawSpan, SpanPlace, StackCopy};
 
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 const SMALL: Shape = Shape {
     page_words: 32,
@@ -34,6 +34,12 @@ fn begin(ring: &HeapRing, i: u32) -> SpanPlace {
         assert_eq!(to.payload_words(), u64::from(words) + 1);
         (0..=words as usize).for_each(|index| to.set_word(index, word(i, index)));
     })
+}
+
+/// The head of the frame that a span stands in.
+fn frame(ring: &HeapRing, place: SpanPlace) -> &'static AtomicU64 {
+    let frame = place.frame_in(ring.stack).expect("a frame");
+    &ring.stack[frame as usize * FRAME_WORDS]
 }
 
 /// The open spans as a reader sees them, each checked, and how many more there are.
@@ -77,7 +83,7 @@ fn spans_are_shown_while_they_are_open() {
     assert_eq!(shown(&ring), (vec![3], 0));
     ring.writer.pop_span(c);
     assert_eq!(shown(&ring), (vec![], 0));
-    assert_eq!(ring.stack[DEPTH].load(Relaxed), 3 << 32);
+    assert_eq!(ring.frames_in_use(), (0, 0));
 }
 
 #[test]
@@ -92,11 +98,12 @@ fn spans_beyond_the_frames_are_counted() {
     ring.writer.pop_span(open.remove(30));
     let expected = (0..FRAMES - 2).filter(|i| *i != 30);
     assert_eq!(shown(&ring), (expected.collect(), 0));
-    open.extend((100..103).map(|i| begin(&ring, i)));
+    // The frame in the middle is used again, when there are none above.
+    open.extend((100..104).map(|i| begin(&ring, i)));
     assert_eq!(shown(&ring).1, 1);
     open.into_iter().for_each(|span| ring.writer.pop_span(span));
     assert_eq!(shown(&ring), (vec![], 0));
-    assert_eq!(ring.stack[DEPTH].load(Relaxed) as u32, 0);
+    assert_eq!(ring.frames_in_use(), (0, 0));
 }
 
 /// Spans that begin and end at random, around the edge of the frames.
@@ -122,22 +129,26 @@ fn nothing_leaks_in_any_order() {
             ring.writer.pop_span(open.remove(at).1);
         }
         if i % 64 == 0 {
-            let kept = open.iter().filter(|(_, place)| place.frame <= FRAMES);
-            let kept: Vec<_> = kept.map(|(i, _)| *i).collect();
+            let kept = open
+                .iter()
+                .filter(|(_, place)| place.frame_in(ring.stack) <= Some(FRAMES));
+            let mut kept: Vec<_> = kept.map(|(i, _)| *i).collect();
             let over = (open.len() - kept.len()) as u64;
-            assert_eq!(shown(&ring), (kept, over));
+            let (mut found, beyond) = shown(&ring);
+            kept.sort_unstable();
+            found.sort_unstable();
+            assert_eq!((found, beyond), (kept, over));
         }
     }
     open.into_iter()
         .for_each(|(_, span)| ring.writer.pop_span(span));
-    assert_eq!(ring.stack[DEPTH].load(Relaxed) as u32, 0);
-    assert_eq!(ring.stack[OVER].load(Relaxed), 0);
+    assert_eq!(ring.frames_in_use(), (0, 0));
 }
 
 /// What C code in a block does: marks its frame as lexical.
 fn begin_lexical(ring: &HeapRing, i: u32) -> (SpanPlace, u64) {
     let place = begin(ring, i);
-    let head = &ring.stack[place.frame as usize * FRAME_WORDS];
+    let head = frame(ring, place);
     let marked = Head {
         lexical: true,
         ..Head::unpack(head.load(Relaxed)).unwrap()
@@ -150,13 +161,12 @@ fn begin_lexical(ring: &HeapRing, i: u32) -> (SpanPlace, u64) {
 fn end_block(ring: &HeapRing, (place, head): (SpanPlace, u64)) {
     let raw = RawSpan {
         id: 1,
-        frame: place.frame,
         start: 0,
-        stack: ring.stack.as_ptr().cast(),
+        frame: frame(ring, place).as_ptr(),
         head,
     };
-    // SAFETY: the stack of a ring that is never freed.
-    unsafe { raw.end(RawEnd::Lexical, Some(ring.writer), true) };
+    // SAFETY: a frame of a ring that is never freed.
+    unsafe { raw.end(true, Some(ring.writer), true) };
 }
 
 #[test]
@@ -171,7 +181,7 @@ fn the_end_of_a_block_ends_what_a_jump_has_left_in_it() {
     assert_eq!(shown(&ring), (vec![3], 0));
     ring.writer.pop_span(other);
     assert_eq!(shown(&ring), (vec![], 0));
-    assert_eq!(ring.stack[DEPTH].load(Relaxed) as u32, 0);
+    assert_eq!(ring.frames_in_use(), (0, 0));
     // Its frame is another span's by now.
     let next = begin(&ring, 5);
     end_block(&ring, outer);
@@ -183,19 +193,20 @@ fn the_end_of_a_block_ends_what_a_jump_has_left_in_it() {
 fn a_span_that_ends_on_another_thread_is_not_shown() {
     let ring = ring();
     let places = [1, 2, 3].map(|i| begin(&ring, i));
-    let heads = places.map(|p| ring.stack[p.frame as usize * FRAME_WORDS].load(Relaxed));
-    span_stack::end_elsewhere(ring.stack, places[0].frame, heads[0]);
-    span_stack::end_elsewhere(ring.stack, places[2].frame, heads[2]);
+    let frames = places.map(|place| frame(&ring, place));
+    let heads = frames.map(|head| head.load(Relaxed));
+    span_stack::end_elsewhere(frames[0], heads[0]);
+    span_stack::end_elsewhere(frames[2], heads[2]);
     assert_eq!(shown(&ring), (vec![2], 0));
     // Not twice, and not another one's.
-    span_stack::end_elsewhere(ring.stack, places[1].frame, heads[0]);
-    span_stack::end_elsewhere(ring.stack, FRAMES + 1, heads[1]);
+    span_stack::end_elsewhere(frames[1], heads[0]);
+    span_stack::end_elsewhere(frames[1], 0);
     assert_eq!(shown(&ring), (vec![2], 0));
     ring.writer.pop_span(places[1]);
     assert_eq!(shown(&ring), (vec![], 0));
     let next = begin(&ring, 4);
     ring.writer.pop_span(next);
-    assert_eq!(ring.stack[DEPTH].load(Relaxed) as u32, 0);
+    assert_eq!(ring.frames_in_use(), (0, 0));
 }
 
 /// The next owner of a ring starts with an empty stack, and none of its heads is an old one.
@@ -203,7 +214,7 @@ fn a_span_that_ends_on_another_thread_is_not_shown() {
 fn a_seal_empties_the_stack() {
     let ring = ring();
     let open = begin(&ring, 1);
-    let head = ring.stack[open.frame as usize * FRAME_WORDS].load(Relaxed);
+    let head = frame(&ring, open).load(Relaxed);
     for i in 0..FRAMES + 3 {
         begin(&ring, i);
     }
@@ -211,13 +222,10 @@ fn a_seal_empties_the_stack() {
     assert_eq!(shown(&ring), (vec![], 0));
     assert_eq!(begin(&ring, 2), SpanPlace::NONE);
     ring.writer.pop_span(open);
-    span_stack::end_elsewhere(ring.stack, open.frame, head);
-    assert_eq!(ring.stack[DEPTH].load(Relaxed) as u32, 0);
-    assert_ne!(
-        ring.stack[DEPTH].load(Relaxed),
-        0,
-        "the serial number goes on"
-    );
+    span_stack::end_elsewhere(frame(&ring, open), head);
+    assert_eq!(ring.frames_in_use(), (0, 0));
+    let next = frame(&ring, open).load(Relaxed);
+    assert_eq!(next, head as u32 as u64, "the serial number goes on");
 }
 
 /// A reader on another processor never sees a frame that mixes two spans, and sees many.

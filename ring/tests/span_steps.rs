@@ -1,6 +1,6 @@
 //! A signal handler at every step of a push and of a pop, and handlers in it: what a reader is
 //! shown is what is open, but for the operations under way. Run with `--cfg steps`; with
-//! `--cfg planted` as well, the order that fills a frame before it is counted is caught.
+//! `--cfg planted` as well, the order that fills a frame before it is claimed is caught.
 #![cfg(steps)]
 
 mod heap;
@@ -13,7 +13,6 @@ use heap::{HeapRing, Shape};
 use ringmark_format::TypeId;
 use ringmark_format::open_span::{FRAMES, Head};
 use ringmark_format::session::Mode;
-use ringmark_ring::span_stack::{DEPTH, OVER};
 use ringmark_ring::{SpanPlace, StackCopy, steps};
 
 /// What the handlers of a schedule do.
@@ -101,7 +100,8 @@ impl Tracer {
             }
         }
         let hidden = open.iter().filter(|(i, _)| !shown.contains(i));
-        let hidden: Vec<_> = hidden.map(|(i, place)| (*i, place.frame)).collect();
+        let frame = |place: SpanPlace| place.frame_in(self.ring.stack).unwrap_or(0);
+        let hidden: Vec<_> = hidden.map(|(i, place)| (*i, frame(*place))).collect();
         if let Some(missing) = hidden.iter().find(|(_, frame)| *frame <= FRAMES) {
             self.found(format!("{missing:?} is open, and not shown"));
         }
@@ -185,14 +185,9 @@ fn run(plan: Plan) -> Result<u32, String> {
     let left: Vec<u32> = tracer.open.borrow().iter().map(|(i, _)| *i).collect();
     left.into_iter().for_each(|i| tracer.end(i));
     tracer.check();
-    let stack = tracer.ring.stack;
-    let [depth, over] =
-        [DEPTH, OVER].map(|at| stack[at].load(std::sync::atomic::Ordering::Relaxed));
-    if (depth as u32, over) != (0, 0) {
-        tracer.found(format!(
-            "left behind: depth {}, {over} beyond",
-            depth as u32
-        ));
+    let (in_use, over) = tracer.ring.frames_in_use();
+    if (in_use, over) != (0, 0) {
+        tracer.found(format!("left behind: {in_use} frames, {over} beyond"));
     }
     match tracer.wrong.take() {
         Some(what) => Err(format!("{plan:?}: {what}")),
@@ -233,8 +228,8 @@ fn a_handler_at_every_step() {
 
 #[test]
 #[cfg(planted)]
-fn a_frame_that_is_filled_before_it_is_counted_is_caught() {
+fn a_frame_that_is_filled_before_it_is_claimed_is_caught() {
     println!("{} schedules", all().unwrap());
-    assert!(ringmark_ring::planted::plant("frame-before-depth"));
+    assert!(ringmark_ring::planted::plant("frame-before-claim"));
     println!("{}", all().expect_err("it went unnoticed"));
 }

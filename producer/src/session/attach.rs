@@ -45,9 +45,15 @@ pub(crate) fn attach_for_span() {
     }
 }
 
-/// Whether a session runs that is this process's own: no child of a raw clone has one.
-pub(super) fn is_of_this_process() -> bool {
-    Core::current().is_some_and(|core| core.wiped.is_ours())
+/// Whether a frame of a stack of open spans lies in a session that runs and is this process's own. A
+/// forked child has its parent's frames mapped as well.
+pub(super) fn is_own_frame(frame: *const u64) -> bool {
+    let own = Core::current().filter(|core| core.wiped.is_ours());
+    own.is_some_and(|core| {
+        let file = core.file.map();
+        let words = file.words(0, file.bytes() & !7).unwrap_or(&[]);
+        words.as_ptr_range().contains(&frame.cast())
+    })
 }
 
 /// The one way off the straight line: an old page, and what is less simple.

@@ -1,8 +1,10 @@
 //! Records and spans of C code, where its inline path cannot go on.
 
+use core::ptr;
+
+use ringmark_ring::Writer;
 pub use ringmark_ring::reservation::RawReservation;
-use ringmark_ring::{RawEnd, Writer};
-pub use ringmark_ring::{RawSpan, span_stack};
+pub use ringmark_ring::{RawSpan, SpanStack, span_stack};
 
 use super::attach;
 use crate::thread_block;
@@ -20,19 +22,20 @@ pub fn thread_block_address() -> usize {
     thread_block::address()
 }
 
-/// Counts a span that has claimed a frame beyond the last one.
+/// Claims a frame for a span where the inline path could not: see `Writer::claim_raw`.
 #[cold]
-pub fn count_over() {
-    thread_block::writer().inspect(|writer| writer.count_span_over());
+pub fn claim() -> *const u64 {
+    let writer = thread_block::writer();
+    writer.map_or(ptr::null(), |writer| writer.claim_raw().cast())
 }
 
-/// Ends a span in the stack of open spans; `how`: a number of [`RawEnd`].
+/// Ends a span in the stack of open spans.
 ///
 /// # Safety
 /// As [`RawSpan::end`].
 #[cold]
-pub unsafe fn end(span: &RawSpan, how: u32) {
-    let how = RawEnd::from_u32(how);
+pub unsafe fn end(span: &RawSpan, is_lexical: bool) {
+    let is_ours = attach::is_own_frame(span.frame);
     // SAFETY: as the caller promises.
-    unsafe { span.end(how, thread_block::writer(), attach::is_of_this_process()) };
+    unsafe { span.end(is_lexical, thread_block::writer(), is_ours) };
 }

@@ -73,7 +73,9 @@ fn block(
 ) {
     let frames = copy.frames().iter();
     let frames = frames.filter_map(|words| Frame::read_from_bytes(words.as_bytes()).ok());
-    let frames: Vec<Frame> = frames.collect();
+    let mut frames: Vec<Frame> = frames.collect();
+    // A span may have got a frame below that of the one around it.
+    frames.sort_by_key(|frame| frame.tick);
     let header = OpenSpans {
         ring_id: owner.ring_id.0,
         tick,

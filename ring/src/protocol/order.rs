@@ -113,7 +113,7 @@ pub(crate) fn owner_recheck_fence() {
     }
 }
 
-/// After a frame of the stack of open spans was claimed, before it is filled: its head was FREE, and
+/// After a frame of the stack of open spans was claimed, before it is filled: its head was free, and
 /// a reader that sees a new word of it sees that its head is no longer the old one.
 #[inline(always)]
 pub(crate) fn frame_fence() {

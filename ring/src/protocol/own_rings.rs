@@ -32,7 +32,7 @@ impl Writer {
     pub fn join(&'static self, other: &'static Self) {
         debug_assert!(!ptr::eq(self, other) && other.next_own().is_none());
         // Spans that are open in this thread end there, whichever ring is current by then.
-        other.stack.store(self.stack.load(Relaxed), Relaxed);
+        other.share_stack(self);
         let after = self.next_own().unwrap_or(self);
         other.next.store(ptr::from_ref(after).cast_mut(), Relaxed);
         self.next.store(ptr::from_ref(other).cast_mut(), Relaxed);
@@ -50,6 +50,7 @@ impl Writer {
     pub fn change_to(&self, other: &Self) {
         debug_assert!(!ptr::eq(self, other) && other.is_attached());
         other.nested_lost.store(0, Relaxed);
+        other.share_stack(self);
         other.publish_state(state::ACTIVE);
         self.publish_state(state::ABANDONED);
     }

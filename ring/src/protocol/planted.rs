@@ -26,8 +26,8 @@ pub(crate) enum Bug {
     BumpAndBusyApart,
     /// A handler switches the page although the context that it interrupted holds a reservation.
     PageSwitchedUnderReservation,
-    /// A frame of the stack of open spans is filled before the depth counts it.
-    FrameBeforeDepth,
+    /// A frame of the stack of open spans is filled before it is claimed.
+    FrameBeforeClaim,
 }
 
 #[cfg(planted)]
@@ -43,7 +43,7 @@ pub fn plant(name: &str) -> bool {
         "count-and-commit-apart" => Bug::CountAndCommitApart,
         "bump-and-busy-apart" => Bug::BumpAndBusyApart,
         "page-switched-under-reservation" => Bug::PageSwitchedUnderReservation,
-        "frame-before-depth" => Bug::FrameBeforeDepth,
+        "frame-before-claim" => Bug::FrameBeforeClaim,
         _ => return false,
     };
     PLANTED.store(bug as u64, core::sync::atomic::Ordering::Relaxed);
@@ -90,8 +90,9 @@ pub(crate) fn commit_before_payload(header: &AtomicU64, commit: u64) {
     }
 }
 
-/// [`Bug::FrameBeforeDepth`]: the depth as it is, which is not raised yet. `None`: it is not planted.
+/// [`Bug::FrameBeforeClaim`]: the serial number for a frame with this head, which is not claimed.
+/// `None`: it is not planted.
 #[inline(always)]
-pub(crate) fn depth_before_claim(depth: &AtomicU64) -> Option<u64> {
-    is(Bug::FrameBeforeDepth).then(|| depth.load(Relaxed))
+pub(crate) fn claimed_later(head: u64) -> Option<u32> {
+    is(Bug::FrameBeforeClaim).then_some((head as u32).wrapping_add(1))
 }

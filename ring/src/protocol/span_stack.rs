@@ -5,40 +5,39 @@
 //! [`ringmark_format::open_span`].
 //!
 //! ```text
-//!  header     frame 1    frame 2    frame 3                    frame 63
-//! ┌──────────┬──────────┬──────────┬──────────┬─ ─ ─ ─ ─ ─ ─ ─┬──────────┐
-//! │ serial 9 │ filled   │ ENDED    │ filled   │                │ FREE     │
-//! │ depth 3  │ request  │          │ db.query │ FREE           │          │
-//! │ over 0   │ since, … │          │ since, … │                │          │
-//! └──────────┴──────────┴──────────┴──────────┴─ ─ ─ ─ ─ ─ ─ ─┴──────────┘
+//!  header     frame 1    frame 2    frame 3    frame 4              frame 63
+//! ┌──────────┬──────────┬──────────┬──────────┬──────────┬─ ─ ─ ─ ─┬──────────┐
+//! │          │ 7 filled │ 4 free   │ 9 filled │ 3 free   │         │ 0 free   │
+//! │ over 0   │ request  │          │ db.query │          │         │          │
+//! └──────────┴──────────┴──────────┴──────────┴──────────┴─ ─ ─ ─ ─┴──────────┘
+//!                                              ▲ the writer's `top`, in its own memory
 //! ```
 //!
 //! # Life of a frame
 //!
 //! ```text
-//!         claim           head is stored            its span ends: on top
-//!  FREE ─────────▶ FREE ─────────────────▶ filled ─────────────────────────▶ FREE
-//!  above the depth  below it                  │                               ▲
-//!                                             └──────▶ ENDED ─────────────────┘
-//!                                        below others          it is on top
+//!          one instruction            head is stored              its span ends
+//!  free n ─────────────────▶ CLAIMED n+1 ────────────▶ filled n+1 ─────────────▶ free n+1
 //! ```
 //!
 //! # A copy
 //!
-//! The head is loaded before the words (`[F3]`) and after them (`[F4]`). Heads carry the serial
-//! number, so an equal head means the same span, and its words did not change in between.
+//! The head is loaded before the words (`[F3]`) and after them (`[F4]`). Each claim of a frame has
+//! the next serial number, so an equal head means the same span, and its words did not change in
+//! between.
 //!
 //! # Invariants
 //!
 //! 1. A stack is mapped as long as the process lives, and its words are aligned.
-//! 2. One thread and its handlers change a stack. Other threads only exchange one head for ENDED,
-//!    with a bus lock, when a span ends on a thread where it did not begin.
-//! 3. A frame below the depth belongs to its span until its head is ENDED, or FREE by the pop of
-//!    this very span. Frames above the depth are FREE.
+//! 2. A frame belongs to the context that claimed it, until it stores the head free. Others change
+//!    it in one case: a thread that ends a span of another thread exchanges exactly that span's
+//!    head, with a bus lock.
+//! 3. Whether a frame is in use says its head alone. The writer's `top` is where the search for a free one
+//!    begins, and may be wrong after a handler that ends what it did not begin.
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use ringmark_format::open_span::{self, ENDED, FREE, Head, LEXICAL};
+use ringmark_format::open_span::{self, CLAIMED, FREE, Head, LEXICAL};
 
 use crate::protocol::order;
 use crate::protocol::single_instruction;
@@ -59,12 +58,12 @@ pub const FRAMES: u32 = 2;
 
 /// Words of a stack.
 pub const STACK_WORDS: usize = (FRAMES as usize + 1) * FRAME_WORDS;
-/// Index of the word that counts frames in use and spans begun.
-pub const DEPTH: usize = 0;
 /// Index of the word that counts open spans beyond the frames.
 pub const OVER: usize = 1;
-/// What a push adds to [`DEPTH`]: one frame, one span.
-pub const CLAIM: u64 = 1 << 32 | 1;
+/// Index of the word that counts spans that began beyond the frames.
+pub const OVER_BEGUN: usize = 2;
+/// Words of the header that mean something. The first one does in files of version 1.1 only.
+const HEADER: usize = 3;
 
 /// The words of a stack in the ring file.
 pub type SpanStack = [AtomicU64; STACK_WORDS];
@@ -76,118 +75,103 @@ pub type SpanStack = [AtomicU64; STACK_WORDS];
 /// after the thread's ring was sealed, there is no such stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanPlace {
-    /// Address of the stack; 0: the span stands nowhere.
-    pub stack: usize,
-    /// Number of the frame, from 1; greater than [`FRAMES`]: the span is only counted.
-    pub frame: u32,
+    /// Address of the frame; of the stack's end: the span is only counted; 0: it stands nowhere.
+    pub(crate) frame: usize,
 }
 
 impl SpanPlace {
     /// The place of a span that stands nowhere: its thread has no stack.
-    pub const NONE: Self = Self { stack: 0, frame: 0 };
+    pub const NONE: Self = Self { frame: 0 };
+
+    /// Number of the frame in this stack, from 1; [`FRAMES`] + 1: the span is only counted; `None`:
+    /// it does not stand here.
+    #[must_use]
+    pub fn frame_in(self, stack: &SpanStack) -> Option<u32> {
+        let bytes = self.frame.checked_sub(stack.as_ptr().addr())?;
+        let frame = bytes / FRAME_BYTES;
+        let is_frame =
+            bytes.is_multiple_of(FRAME_BYTES) && (1..=FRAMES as usize + 1).contains(&frame);
+        is_frame.then_some(frame as u32)
+    }
 }
 
-/// The head of a frame; of the last one where there is no such frame.
+/// Bytes of a frame. In the models a word takes more than eight.
+const FRAME_BYTES: usize = FRAME_WORDS * size_of::<AtomicU64>();
+
+/// What stands in a frame whose span has ended: its serial number.
+#[inline(always)]
+pub(crate) fn freed(head: u64) -> u64 {
+    u64::from(head as u32)
+}
+
+/// Whether no span has the frame with this head.
+#[inline(always)]
+pub(crate) fn is_free(head: u64) -> bool {
+    freed(head) == head
+}
+
+/// Claims a frame whose head was `free`; `None`: a handler was faster. What comes back is the serial
+/// number of the claim.
+#[inline(always)]
+pub(crate) fn claim(head: &AtomicU64, free: u64) -> Option<u32> {
+    let serial = (free as u32).wrapping_add(1);
+    let claimed = CLAIMED | u64::from(serial);
+    (single_instruction::replace(head, free, claimed, Relaxed) == free).then_some(serial)
+}
+
+/// The head of a frame, from 1; of the last one where there is no such frame.
 #[inline(always)]
 pub(crate) fn head_of(stack: &SpanStack, frame: u32) -> &AtomicU64 {
     &stack[frame.min(FRAMES) as usize * FRAME_WORDS]
 }
 
-/// Ends the span of this frame, if it is the topmost one; `false`: it is not, or a handler has come
-/// in between, and its head may be FREE already.
-#[inline(always)]
-pub(crate) fn is_popped(stack: &SpanStack, frame: u32) -> bool {
-    let depth = stack[DEPTH].load(Relaxed);
-    if depth as u32 != frame {
-        return false;
-    }
-    let frame = frame.min(FRAMES) as usize;
-    stack[frame * FRAME_WORDS].store(FREE, order::frame_release()); // [F2]
-    let found =
-        single_instruction::replace(&stack[DEPTH], depth, depth - 1, order::frame_release()); // [F2]
-    if found != depth {
-        return false;
-    }
-    // Below the first frame lies the word of the depth, which now ends in 32 zero bits.
-    if stack[(frame - 1) * FRAME_WORDS].load(Relaxed) == ENDED {
-        lower(stack);
-    }
-    true
+fn tick_of(stack: &SpanStack, frame: u32) -> &AtomicU64 {
+    &stack[frame.min(FRAMES) as usize * FRAME_WORDS + 1]
 }
 
-/// Beyond the frames: the claim is given back, and the span is counted.
-#[cold]
+/// Counts a span beyond the frames.
 pub(crate) fn count_over(stack: &SpanStack) {
-    single_instruction::decrement_shared(&stack[DEPTH]);
+    single_instruction::increment_shared(&stack[OVER_BEGUN]);
     single_instruction::increment_shared(&stack[OVER]);
-    // Spans that other threads have ended may lie on top.
-    lower(stack);
 }
 
-/// Ends the span of a frame that has others above it.
-#[cold]
-pub(crate) fn end_below(stack: &SpanStack, frame: u32) {
-    head_of(stack, frame).store(ENDED, order::frame_release()); // [F2]
-    lower(stack);
+/// Ends the span in this frame.
+#[inline(always)]
+pub(crate) fn free(head: &AtomicU64) {
+    let serial = freed(head.load(Relaxed));
+    head.store(serial, order::frame_release()); // [F2]
 }
 
-/// Ends all spans above this frame that end with a block of code.
+/// Ends all spans inside that of this frame that end with a block of code: those that began later, or
+/// at the same tick and in a higher frame.
 #[cold]
-pub(crate) fn end_lexical_above(stack: &SpanStack, frame: u32) {
-    let depth = (stack[DEPTH].load(Relaxed) as u32).min(FRAMES);
-    for above in (frame + 1..=depth).rev() {
-        let head = head_of(stack, above);
+pub(crate) fn end_lexical_inside(stack: &SpanStack, frame: u32) {
+    let place = |frame: u32| (tick_of(stack, frame).load(Relaxed), frame);
+    for other in (1..=FRAMES).filter(|other| place(*other) > place(frame)) {
+        let head = head_of(stack, other);
         let found = head.load(Relaxed);
         if Head::unpack(found).is_some() && found & LEXICAL != 0 {
-            single_instruction::replace(head, found, ENDED, order::frame_release()); // [F2]
-        }
-    }
-}
-
-/// Takes frames whose spans have ended off the top.
-#[cold]
-pub(crate) fn lower(stack: &SpanStack) {
-    loop {
-        let depth = stack[DEPTH].load(Relaxed);
-        let top = depth as u32;
-        // A claim that is being given back, by this context or one that it interrupted.
-        if top == 0 || top > FRAMES {
-            return;
-        }
-        let head = head_of(stack, top);
-        if single_instruction::replace(head, ENDED, FREE, order::frame_release()) != ENDED {
-            // [F2]
-            return;
-        }
-        let found =
-            single_instruction::replace(&stack[DEPTH], depth, depth - 1, order::frame_release()); // [F2]
-        if found != depth {
-            // A handler has begun spans in between, and may have left one above.
-            head.store(ENDED, order::frame_release()); // [F2]
+            single_instruction::replace(head, found, freed(found), order::frame_release()); // [F2]
         }
     }
 }
 
 /// Ends a span of another thread's stack: exactly the one with this head, which may be gone.
 ///
-/// The caller has made sure that this process wrote the stack: the child of a raw clone has its
-/// parent's file mapped.
-pub fn end_elsewhere(stack: &SpanStack, frame: u32, head: u64) {
-    if (1..=FRAMES).contains(&frame) && Head::unpack(head).is_some() {
-        let word = head_of(stack, frame);
-        let _ = word.compare_exchange(head, ENDED, order::frame_release(), Relaxed); // [F2]
+/// The caller has made sure that this process wrote the stack: a child has its parent's file mapped.
+pub fn end_elsewhere(frame: &AtomicU64, head: u64) {
+    if Head::unpack(head).is_some() {
+        let _ = frame.compare_exchange(head, freed(head), order::frame_release(), Relaxed); // [F2]
     }
 }
 
-/// Empties a stack for its next owner, or at the end of a claim. The serial number goes on, so
-/// that no head of the last owner comes again.
+/// Empties a stack for its next owner, or at the end of a claim. Serial numbers go on, so that no
+/// head of the last owner comes again.
 pub(crate) fn clear(stack: &SpanStack) {
     for frame in 1..=FRAMES {
-        head_of(stack, frame).store(FREE, order::frame_release()); // [F2]
+        free(head_of(stack, frame));
     }
     stack[OVER].store(0, Relaxed);
-    let depth = stack[DEPTH].load(Relaxed);
-    stack[DEPTH].store(depth >> 32 << 32, Relaxed);
 }
 
 /// How often a copy of a stack that changes is tried again.
@@ -195,8 +179,8 @@ const TRIES: u32 = 16;
 
 /// A copy of a stack: the spans that its thread has open.
 ///
-/// A copy of a thread that runs is tried again until depth and heads are the same before and after:
-/// then it is what was open at one moment. Where the thread is faster than every try, the frames
+/// A copy of a thread that runs is tried again until all heads are the same before and after: then it
+/// is what was open at one moment. Where the thread is faster than every try, the frames
 /// that did not change during the last one are kept, and the copy says that it is moving.
 #[derive(Debug, Clone)]
 pub struct StackCopy {
@@ -231,10 +215,11 @@ impl StackCopy {
     /// Whether a span was ever begun in this stack.
     #[must_use]
     pub fn is_used(stack: &SpanStack) -> bool {
-        stack[DEPTH].load(Relaxed) != 0
+        (1..=FRAMES).any(|frame| head_of(stack, frame).load(Relaxed) != FREE)
     }
 
-    /// The frames, the outermost span first: head, tick, payload words. All are filled and whole.
+    /// The frames, as they lie in the stack: head, tick, payload words. All are filled and whole. The
+    /// outermost span is the one with the first tick.
     #[must_use]
     pub fn frames(&self) -> &[[u64; FRAME_WORDS]] {
         &self.frames[..self.count]
@@ -242,14 +227,14 @@ impl StackCopy {
 
     /// Copies once; whether the frames are all that were there at one moment.
     fn is_exact(&mut self, stack: &SpanStack) -> bool {
-        let depth = stack[DEPTH].load(order::frame_acquire()); // [F3]
-        self.over = stack[OVER].load(Relaxed);
-        let in_use = (depth as u32).min(FRAMES);
+        let header = |word: usize| stack[word].load(order::frame_acquire()); // [F3]
+        let before: [u64; HEADER] = core::array::from_fn(header);
+        self.over = before[OVER];
         let mut heads = [FREE; FRAMES as usize];
         let mut kept = [0; FRAMES as usize];
         self.count = 0;
         let mut is_same = true;
-        for frame in 1..=in_use {
+        for frame in 1..=FRAMES {
             let (head, words) = copy_frame(stack, frame);
             heads[frame as usize - 1] = head;
             if let Some(words) = words {
@@ -262,9 +247,8 @@ impl StackCopy {
         }
         order::frame_recheck_fence(); // [F4]
         let now = |frame: u32| head_of(stack, frame).load(Relaxed);
-        is_same &= stack[DEPTH].load(Relaxed) == depth
-            && stack[OVER].load(Relaxed) == self.over
-            && (1..=in_use).all(|frame| now(frame) == heads[frame as usize - 1]);
+        is_same &= (0..HEADER).all(|word| stack[word].load(Relaxed) == before[word])
+            && (1..=FRAMES).all(|frame| now(frame) == heads[frame as usize - 1]);
         if !is_same {
             let copied = core::mem::take(&mut self.count);
             for (at, frame) in kept.into_iter().enumerate().take(copied) {

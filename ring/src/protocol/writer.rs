@@ -66,7 +66,7 @@ use crate::protocol::planted;
 use crate::protocol::reservation::Reservation;
 use crate::protocol::single_instruction;
 use crate::protocol::slot::{SlotGeometry, SlotView};
-use crate::protocol::span_stack::{self, SpanStack};
+use crate::protocol::span_stack::SpanStack;
 use crate::protocol::sync::AtomicU64;
 
 mod extended;
@@ -132,14 +132,16 @@ pub struct Writer {
     tick_base: Private,
     /// Number of the session's clock; 0: not attached.
     clock: Private,
-    /// The stack of open spans of the thread, that of its first ring; null: there is none.
-    pub(crate) stack: AtomicPtr<SpanStack>,
+    /// The frame that the next open span gets; see `open_spans`. Null: there is no stack.
+    pub(crate) top: AtomicPtr<AtomicU64>,
     /// The slot's *produced*, which only this writer changes: number of the next page.
     produced: Private,
     /// Nested losses in a row; see [`ABANDONED_AFTER`].
     pub(crate) nested_lost: Private,
     /// Not 0 while `ring` is there.
     attached: Private,
+    /// The stack of open spans of the thread, that of its first ring; null: there is none.
+    pub(crate) stack: AtomicPtr<SpanStack>,
     /// The next ring of the same thread; see `own_rings`.
     pub(crate) next: AtomicPtr<Writer>,
     full: FullRing,
@@ -167,10 +169,11 @@ impl Writer {
             end: AtomicPtr::new(core::ptr::null_mut()),
             tick_base: Private::new(0),
             clock: Private::new(0),
-            stack: AtomicPtr::new(core::ptr::null_mut()),
+            top: AtomicPtr::new(core::ptr::null_mut()),
             produced: Private::new(0),
             nested_lost: Private::new(0),
             attached: Private::new(0),
+            stack: AtomicPtr::new(core::ptr::null_mut()),
             next: AtomicPtr::new(core::ptr::null_mut()),
             full: FullRing::new(),
             untold_wait: [const { Private::new(0) }; 2],
@@ -194,9 +197,7 @@ impl Writer {
             !self.is_attached(),
             "invariant 8: the last owner has sealed it"
         );
-        ring.stack.inspect(|stack| span_stack::clear(stack));
-        let stack = ring.stack.map_or(core::ptr::null(), core::ptr::from_ref);
-        self.stack.store(stack.cast_mut(), Relaxed);
+        self.set_stack(ring.stack);
         let place = self.ring.get();
         // SAFETY: invariant 8, which the caller promises: no other use of this writer.
         unsafe { place.write(MaybeUninit::new(ring)) };

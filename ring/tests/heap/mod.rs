@@ -14,7 +14,7 @@ use ringmark_format::slot::state;
 use ringmark_format::{PageNumber, RingId, TypeId};
 use ringmark_ring::observe::{self, HEADER_WORDS};
 use ringmark_ring::slot::SLOT_WORDS;
-use ringmark_ring::span_stack::STACK_WORDS;
+use ringmark_ring::span_stack::{FRAME_WORDS, OVER};
 use ringmark_ring::writer::Ring;
 use ringmark_ring::{
     ClockSample, PageCopy, PageRead, Reservation, SlotGeometry, SlotView, SpanStack, Writer,
@@ -35,6 +35,10 @@ pub struct Shape {
     pub pages: usize,
 }
 
+/// A stack of open spans lies as in a file.
+#[repr(align(4096))]
+struct AlignedStack(SpanStack);
+
 /// A claimed slot with an attached writer. Its memory is never freed.
 pub struct HeapRing {
     pub writer: &'static Writer,
@@ -49,10 +53,13 @@ pub struct HeapRing {
 impl HeapRing {
     /// A ring in which nothing was recorded.
     pub fn new(mode: Mode, shape: Shape) -> Self {
-        let count = shape.pages * shape.page_words + SLOT_WORDS + 1 + STACK_WORDS;
+        let count = shape.pages * shape.page_words + SLOT_WORDS + 1;
         let words: Box<[AtomicU64]> = (0..count).map(|_| AtomicU64::new(0)).collect();
         let place = Box::into_raw(Box::new(Writer::new()));
-        Self::in_memory(mode, shape, Box::leak(words), place)
+        let stack = Box::leak(Box::new(AlignedStack(std::array::from_fn(|_| {
+            AtomicU64::new(0)
+        }))));
+        Self::in_memory(mode, shape, Box::leak(words), &stack.0, place)
     }
 
     /// The same memory as a new ring in which nothing was recorded, for tests of very many rings.
@@ -61,18 +68,19 @@ impl HeapRing {
         self.words.iter().for_each(|word| word.store(0, Relaxed));
         // SAFETY: from `Box::into_raw`, never freed; every use of the writer before is over.
         unsafe { self.place.write(Writer::new()) };
-        Self::in_memory(mode, self.shape, self.words, self.place)
+        self.stack.iter().for_each(|word| word.store(0, Relaxed));
+        Self::in_memory(mode, self.shape, self.words, self.stack, self.place)
     }
 
     fn in_memory(
         mode: Mode,
         shape: Shape,
         words: &'static [AtomicU64],
+        stack: &'static SpanStack,
         place: *mut Writer,
     ) -> Self {
         let (pages, rest) = words.split_at(shape.pages * shape.page_words);
         let slot = SlotView::new(rest, &rest[SLOT_WORDS]).unwrap();
-        let stack = rest[SLOT_WORDS + 1..].first_chunk().unwrap();
         let geometry = SlotGeometry {
             pages_offset: 0,
             page_bytes: shape.page_words as u32 * 8,
@@ -132,6 +140,14 @@ impl HeapRing {
             }
         }
         panic!("{ways:?} does not end with the way that takes every request");
+    }
+
+    /// Frames of the stack of open spans that are not free, and spans beyond them.
+    pub fn frames_in_use(&self) -> (usize, u64) {
+        let frames = self.stack.chunks_exact(FRAME_WORDS).skip(1);
+        let heads = frames.map(|words| words[0].load(Relaxed));
+        let in_use = heads.filter(|head| *head > u64::from(u32::MAX)).count();
+        (in_use, self.stack[OVER].load(Relaxed))
     }
 
     /// The words of the page with this number, or of the one that has its place.

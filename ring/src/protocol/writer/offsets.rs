@@ -24,8 +24,8 @@ pub const TICK_BASE: usize = offset_of!(Writer, tick_base);
 pub const RESERVATIONS: usize = offset_of!(Writer, counts) + counts::RECORDS * 8;
 /// u64: number of the clock; see `ringmark_format::session::Clock`.
 pub const CLOCK: usize = offset_of!(Writer, clock);
-/// Pointer to the thread's stack of open spans; null: there is none.
-pub const STACK: usize = offset_of!(Writer, stack);
+/// Pointer to the frame that the next open span gets; null, or aligned to a stack's size: none.
+pub const TOP: usize = offset_of!(Writer, top);
 /// u64: nested losses in a row.
 pub const NESTED_LOST: usize = offset_of!(Writer, nested_lost);
 /// Where a full ring is remembered.

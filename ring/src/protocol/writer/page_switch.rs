@@ -117,7 +117,7 @@ impl Writer {
         self.close_page();
         ring.slot.set_events_sealed(self.counts.records());
         let slot = ring.slot;
-        self.stack.store(core::ptr::null_mut(), Relaxed);
+        self.set_stack(None);
         ring.stack.inspect(|stack| span_stack::clear(stack));
         self.clock.store(0, Relaxed);
         self.attached.store(0, Relaxed);
