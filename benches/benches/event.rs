@@ -1,6 +1,8 @@
-//! P1, P2, P3: what one event costs beside the clock read; spans; other clocks; a lock-free queue.
+//! P1, P2, P3: what one event costs beside the clock read; spans; other clocks; a lock-free queue; what
+//! a span costs because it is shown while it is open.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ringmark::{Clock, Mode, Session, event, event_at, span};
 use ringmark_benches::{Contestant, child_argument, contestant, finish, in_child, pin, race};
@@ -13,11 +15,21 @@ fn main() {
     match child_argument().as_deref() {
         None => {
             // All of them, also after a missed bar.
-            let met = ["discard", "overwrite", "none", "coarse"].map(in_child);
+            let met = [
+                "discard",
+                "overwrite",
+                "none",
+                "coarse",
+                "stack",
+                "stack-work",
+            ]
+            .map(in_child);
             finish(met.contains(&false))
         }
         Some("discard") => with_counter(Mode::Discard),
         Some("overwrite") => with_counter(Mode::Overwrite),
+        Some("stack") => stack_without_clock(),
+        Some("stack-work") => stack_beside_work(),
         Some("none") => without_counter(Clock::None, 2.5),
         Some(_) => without_counter(Clock::Coarse, 5.0),
     }
@@ -122,5 +134,137 @@ fn without_counter(clock: Clock, most_ns: f64) -> ! {
     if clock == Clock::None {
         results.ratio("P2", "event, one u64", "rtrb push of 16 bytes", 2.2);
     }
+    finish(results.missed())
+}
+
+/// What the control does that must be seen: a bus lock.
+static LOCKED: AtomicU64 = AtomicU64::new(0);
+
+/// About 300 instructions, each of which waits for one before it.
+#[inline(always)]
+fn work(mut x: u64) -> u64 {
+    for _ in 0..33 {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+    }
+    x
+}
+
+/// What the stack of open spans costs where nothing hides it: the clock is a constant. The same record,
+/// made by an event as a span was made before there was a stack, has none; the control has a bus lock where a span has begin and end.
+fn stack_without_clock() -> ! {
+    let ring = start(Mode::Overwrite, Clock::None);
+    let without = contestant("record of a span, no stack", |n| {
+        for i in 0..n {
+            let (v, since) = (black_box(i), ringmark::ticks());
+            let now = ringmark::ticks();
+            event_at!(
+                now,
+                "bench.bare",
+                took = now - since,
+                a = v,
+                b = v,
+                c = v,
+                d = v
+            );
+        }
+    });
+    let with = contestant("span of four u64", |n| {
+        for i in 0..n {
+            let v = black_box(i);
+            let _span = span!("bench.open", a = v, b = v, c = v, d = v);
+        }
+    });
+    let control = contestant("no stack, two lock adds", |n| {
+        for i in 0..n {
+            LOCKED.fetch_add(1, Relaxed);
+            let (v, since) = (black_box(i), ringmark::ticks());
+            let now = ringmark::ticks();
+            event_at!(
+                now,
+                "bench.lock",
+                took = now - since,
+                a = v,
+                b = v,
+                c = v,
+                d = v
+            );
+            LOCKED.fetch_add(1, Relaxed);
+        }
+    });
+    let all = [without, with, control].map(|one| one.between(|| release_all(&ring)));
+    stack_bars("no clock", all.into());
+}
+
+/// The same around work, with two clock readings, as in a busy program.
+fn stack_beside_work() -> ! {
+    let ring = start(Mode::Overwrite, Clock::Tsc);
+    let without = contestant("record of a span, no stack", |n| {
+        let mut x = 1;
+        for i in 0..n {
+            let (v, since) = (black_box(i), ringmark::ticks());
+            x = work(x);
+            let now = ringmark::ticks();
+            event_at!(
+                now,
+                "bench.bare",
+                took = now - since,
+                a = v,
+                b = v,
+                c = v,
+                d = v
+            );
+        }
+        black_box(x);
+    });
+    let with = contestant("span of four u64", |n| {
+        let mut x = 1;
+        for i in 0..n {
+            let v = black_box(i);
+            let _span = span!("bench.open", a = v, b = v, c = v, d = v);
+            x = work(x);
+        }
+        black_box(x);
+    });
+    let control = contestant("no stack, two lock adds", |n| {
+        let mut x = 1;
+        for i in 0..n {
+            let (v, since) = (black_box(i), ringmark::ticks());
+            x = work(x ^ LOCKED.fetch_add(x, Relaxed));
+            x ^= LOCKED.fetch_add(x, Relaxed);
+            let now = ringmark::ticks();
+            event_at!(
+                now,
+                "bench.lock",
+                took = now - since,
+                a = v,
+                b = v,
+                c = v,
+                d = v
+            );
+        }
+        black_box(x);
+    });
+    let all = [without, with, control].map(|one| one.between(|| release_all(&ring)));
+    stack_bars("300 instructions of work", all.into());
+}
+
+/// The bar is on the difference; that it sees a bus lock is a bar as well.
+fn stack_bars(title: &str, all: Vec<Contestant<'_>>) -> ! {
+    let mut results = race(&format!("open spans, {title}"), WINDOW, all);
+    let [without, with, control] = [
+        "record of a span, no stack",
+        "span of four u64",
+        "no stack, two lock adds",
+    ]
+    .map(|name| results.median(name));
+    results.bar("P3", &format!("stack, {title}, ns"), with - without, 5.0);
+    results.bar(
+        "P3",
+        &format!("control, {title}: bare / locked"),
+        without / control,
+        0.995,
+    );
     finish(results.missed())
 }

@@ -127,6 +127,7 @@ static int fork_once(void) {
         emit(seq);
     }
     fflush(stdout);
+    const struct ringmark_span open = ringmark_begin(held);
     const pid_t child = fork();
     if (child < 0) {
         return 4;
@@ -139,6 +140,11 @@ static int fork_once(void) {
     if (child != 0 && (waitpid(child, &status, 0) != child || status != 0)) {
         return 5;
     }
+    /* The child has ended its copy of the span; the parent's is open, and shown. */
+    if (child != 0 && (open.frame == NULL || *open.frame != open.head)) {
+        return 6;
+    }
+    ringmark_end(held, open, own_thread);
     return 0;
 }
 
