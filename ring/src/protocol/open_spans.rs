@@ -23,6 +23,13 @@
 //! push or pop that is not the common case looks for the right place. Readers do not know `top`: they
 //! look at all frames.
 //!
+//! | what a handler does between the load of `top` and the store | what is wrong afterwards |
+//! | --- | --- |
+//! | begins spans and ends them | nothing |
+//! | leaves one open | `top` is at its frame, or below it |
+//! | ends a span of the context that it interrupted | a free frame lies below `top` |
+//! | jumps out of a push | a frame stays CLAIMED, and is not used again until the thread ends |
+//!
 //! # The states of a frame
 //!
 //! | head | state |
@@ -75,6 +82,7 @@ impl Writer {
         self.top.load(Relaxed)
     }
 
+    /// Moves `top`: one plain store, which a handler in between may have made wrong.
     #[inline(always)]
     fn set_top(&self, top: *mut AtomicU64) {
         #[cfg(steps)]

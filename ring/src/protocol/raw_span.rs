@@ -2,6 +2,14 @@
 //! here where that is not the common case: another thread, no ring, a span beyond the frames,
 //! others above it, or one that has ended before.
 //!
+//! | what the header finds | what happens here |
+//! | --- | --- |
+//! | another thread's frame | its head is exchanged for the free one, with a bus lock |
+//! | no ring, or a forked child | nothing |
+//! | the span is beyond the frames | one less is counted |
+//! | others lie above it | its frame becomes free, and is used again later |
+//! | its frame is free, or has another span's head | nothing: it has ended before |
+//!
 //! Unlike a guard of Rust, a span of C may end twice, on another thread, or in a block that
 //! `longjmp` leaves. So its head is compared before anything is stored: a head that is another
 //! one, or free, is another span's or none.

@@ -110,6 +110,9 @@ pub(crate) fn is_free(head: u64) -> bool {
     freed(head) == head
 }
 
+/// One exchange without a bus lock: whole for handlers of this thread. Other threads change no head
+/// that is free.
+///
 /// Claims a frame whose head was `free`; `None`: a handler was faster. What comes back is the serial
 /// number of the claim.
 #[inline(always)]
@@ -125,6 +128,7 @@ pub(crate) fn head_of(stack: &SpanStack, frame: u32) -> &AtomicU64 {
     &stack[frame.min(FRAMES) as usize * FRAME_WORDS]
 }
 
+/// The tick at which the span in this frame began.
 fn tick_of(stack: &SpanStack, frame: u32) -> &AtomicU64 {
     &stack[frame.min(FRAMES) as usize * FRAME_WORDS + 1]
 }
