@@ -11,7 +11,8 @@
 //! 4. `events`: pages to [`Event`]s and [`Lost`] in the order of time ([`Dump::events`]); filters.
 //! 5. `sums`: what events say together: [`Calls`], times of functions, [`Verification`].
 //! 6. `show`: events and calls as lines of text and JSON.
-//! 7. [`store`]: the segments of a collector's store and their indexes.
+//! 7. `cut`: a piece of a dump as a trace file ([`Dump::cut`]).
+//! 8. [`store`]: the segments of a collector's store and their indexes.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,6 +35,7 @@ compile_error!("Ringmark's format is little-endian and its types are read in pla
 pub mod store;
 
 mod blocks;
+mod cut;
 mod events;
 mod show;
 mod sums;
@@ -43,6 +45,7 @@ mod words;
 pub use blocks::block_reader::{Block, BlockReader, Item};
 pub use blocks::damage::{Damage, Fault, PageId, looks_like};
 pub use blocks::page::{Page, Summary};
+pub use cut::{Piece, PieceFigures};
 pub use events::call_took::CallTook;
 pub use events::event::{Event, Lost, Output};
 pub use events::filter::Filter;
@@ -64,11 +67,13 @@ pub use sums::cover::Cover;
 pub use sums::durations::Durations;
 pub use sums::endings::{PanicRecord, SessionEnd};
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
+pub use sums::hosts::HostFigures;
 pub use sums::last_words::LastWords;
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};
 pub use sums::span_times::{SpanProfile, SpanTimes};
 pub use sums::verify::{LostByCause, Verification};
+pub use trace_file::choice::SessionChoice;
 pub use trace_file::dump::{Dump, DumpBuilder};
 pub use trace_file::field::Field;
 pub use trace_file::function_words::FunctionWords;

@@ -84,6 +84,12 @@ impl TickMap {
         }
     }
 
+    /// The samples that are used, by time.
+    #[must_use]
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
     /// The piece of the map that holds `tick`; `None`: `tick` lies before the first sample.
     #[must_use]
     pub fn piece(&self, tick: u64) -> Option<MapPiece> {

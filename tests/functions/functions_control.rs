@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ringmark_reader::{Access, Session, control};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, calls, compile, ringmark, start, tool};
+use ringmark_tests::json_schema::checked;
 use ringmark_tests::wait::shortest;
 use ringmark_tests::{Running, require_tools, wait_until};
 use rustix::process::Signal;
@@ -95,6 +96,64 @@ fn functions_are_switched_while_the_program_runs() {
     });
     println!("start and stop answered: {all:?}");
     assert!(median < bar, "{all:?}");
+}
+
+#[test]
+fn tracers_and_functions_are_told_as_json() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let fixture = Fixture::new("fn-json");
+    let program = compile(&fixture, "nested.c", "nested", SITES);
+    let running = start(&fixture, &program);
+    let pid = running.id();
+    let ask = |words: &str| {
+        let finished = ringmark(&fixture, &format!("{words} -p {pid} --json"), &[]);
+        checked(&finished.expect_code(0).stdout_text())
+    };
+    let start = ask("trace start --filter m* --filter leaf --notrace main --detach");
+    assert_eq!(
+        (&start[0]["kind"], &start[0]["request"]),
+        (&"tracer_change".into(), &"start".into())
+    );
+    assert_eq!(
+        (&start[0]["functions"], &start[0]["sites_enabled"]),
+        (&2.into(), &2.into())
+    );
+    let _ = ask("trace trigger middle:entry=start");
+    let status = ask("trace status");
+    let kinds: Vec<_> = status.iter().map(|object| &object["kind"]).collect();
+    assert_eq!(kinds.last(), Some(&&serde_json::json!("patch_sites")));
+    let tracer = status
+        .iter()
+        .find(|object| object["default"] == true)
+        .expect("a default tracer");
+    assert_eq!(
+        (&tracer["state"], &tracer["functions"]),
+        (&"on".into(), &2.into())
+    );
+    assert_eq!(tracer["triggers"][0]["trigger"], "middle:entry=start");
+    let listed = ask("trace trigger");
+    assert!(
+        listed
+            .iter()
+            .any(|object| object["triggers"] == tracer["triggers"])
+    );
+    let functions = ask("functions");
+    let on = functions.iter().filter(|function| function["on"] == true);
+    let mut on: Vec<_> = on
+        .filter_map(|function| function["name"].as_str())
+        .collect();
+    on.sort_unstable();
+    assert_eq!(on, ["leaf", "middle"]);
+    assert_eq!(ask("trace stop")[0]["sites_enabled"], 0);
+    let in_file = ringmark(&fixture, "functions --json", &[&program]).expect_code(0);
+    let in_file = checked(&in_file.stdout_text());
+    let traceable = in_file
+        .iter()
+        .filter(|function| function["traceable"] == true);
+    assert_eq!(traceable.count(), 5);
+    assert!(in_file.iter().all(|function| function["on"].is_null()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
 use crate::events::condition::Condition;
-use crate::events::event::{Event, Lost, Output};
+use crate::events::event::{Event, Output};
 use crate::events::filter_error::FilterError;
 use crate::events::span::Span;
 use crate::trace_file::schema::EventType;
@@ -15,16 +15,16 @@ use crate::words::timestamp;
 /// alternatives. A new filter lets everything pass.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    from: Option<Moment>,
-    to: Option<Moment>,
-    tids: Vec<u32>,
+    pub(super) from: Option<Moment>,
+    pub(super) to: Option<Moment>,
+    pub(super) tids: Vec<u32>,
     names: Vec<String>,
     level: Option<Level>,
     conditions: Vec<Condition>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Moment {
+pub(super) enum Moment {
     /// ns since 1970.
     Wall(u64),
     /// ns since the session's start.
@@ -51,7 +51,7 @@ impl Moment {
 
     /// Whether a time lies before this moment: `t_ns` since the session's start, which is the same
     /// time as `wall_ns` since 1970.
-    const fn is_after(self, t_ns: u64, wall_ns: u64) -> bool {
+    pub(super) const fn is_after(self, t_ns: u64, wall_ns: u64) -> bool {
         match self {
             Self::Wall(ns) => wall_ns < ns,
             Self::SinceStart(ns) => t_ns < ns,
@@ -206,16 +206,6 @@ impl Filter {
     #[must_use]
     pub fn passes_cut_call(&self, target: &[u8], name: &[u8]) -> bool {
         self.conditions.is_empty() && self.name_passes(target, name)
-    }
-
-    /// Whether this loss passes. Only time and thread count for a loss; a loss whose thread is not
-    /// known passes.
-    #[must_use]
-    pub fn passes_lost(&self, lost: &Lost<'_>) -> bool {
-        let tid = lost.page.map(|p| p.header.tid);
-        let thread = self.tids.is_empty() || tid.is_none_or(|t| self.tids.contains(&t));
-        let wall = lost.session.clock.wall_ns(lost.t_ns);
-        thread && (lost.page.is_none() || self.time_passes(lost.t_ns, wall))
     }
 
     /// Whether this item passes, event or loss.

@@ -1,7 +1,8 @@
 //! Pages become events in the order of time, with the losses between them.
 //!
 //! [`cursor`] walks one slot, [`merge`] joins the slots of all sessions. [`event`] is what both
-//! give. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`stats`] counts them.
+//! give. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`filter_times`]
+//! says where a time lies for a filter, [`stats`] counts events.
 //!
 //! [`span`] is a span with beginning and end. [`span_pairs`] makes it of several records, keeping
 //! each [`open_span`]; [`gaps`] says where records are missing. [`call_took`]
@@ -13,6 +14,7 @@ pub(crate) mod cursor;
 pub(crate) mod event;
 pub(crate) mod filter;
 pub(crate) mod filter_error;
+pub(crate) mod filter_times;
 pub(crate) mod follow;
 pub(crate) mod gaps;
 pub(crate) mod merge;

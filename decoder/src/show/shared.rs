@@ -69,3 +69,16 @@ fn place<T>(made: &mut Vec<Option<T>>, number: usize) -> &mut Option<T> {
 fn grow<T>(made: &mut Vec<Option<T>>, number: usize) {
     made.resize_with(number + 1, || None);
 }
+
+/// ` (file:line)`, or nothing if the file is not known.
+pub(super) fn place_in_source(ty: &EventType) -> Vec<u8> {
+    let mut text = Vec::new();
+    if !ty.file.is_empty() {
+        text.extend_from_slice(b" (");
+        escape::text(&ty.file, &mut text);
+        text.push(b':');
+        unsigned(ty.line.into(), &mut text);
+        text.push(b')');
+    }
+    text
+}

@@ -61,19 +61,6 @@ impl TypePieces {
     }
 }
 
-/// ` (file:line)`, or nothing if the file is not known.
-fn place_in_source(ty: &EventType) -> Vec<u8> {
-    let mut text = Vec::new();
-    if !ty.file.is_empty() {
-        text.extend_from_slice(b" (");
-        escape::text(&ty.file, &mut text);
-        text.push(b':');
-        unsigned(ty.line.into(), &mut text);
-        text.push(b')');
-    }
-    text
-}
-
 impl FieldPieces {
     fn of(ty: &EventType) -> Vec<Self> {
         let fields = ty.fields.iter().enumerate();
@@ -114,6 +101,10 @@ pub struct TextWriter<'a> {
     page: Option<&'a Page>,
     /// ` comm[tid]` of that page.
     thread: Vec<u8>,
+    /// Whether lines say which process is meant.
+    has_process: bool,
+    /// ` host/service[pid]` of that page, or nothing.
+    process: Vec<u8>,
     types: PerSession<'a, PerType<TypePieces>>,
 }
 
@@ -122,6 +113,16 @@ impl<'a> TextWriter<'a> {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A writer whose lines say, after the time, which process is meant: `HOST/SERVICE[PID]`. A
+    /// process without a service has its own name there.
+    #[must_use]
+    pub fn with_process() -> Self {
+        Self {
+            has_process: true,
+            ..Self::default()
+        }
     }
 
     /// Appends the line of `item`, with its line feed, to `out`.
@@ -140,6 +141,7 @@ impl<'a> TextWriter<'a> {
             self.begin_page(event.session, event.page);
         }
         out.extend_from_slice(self.stamper.stamp(event.wall_ns()));
+        out.extend_from_slice(&self.process);
         if let Some(meaning) = event.ty.function {
             function_line::text(event, meaning, out);
             out.push(b'\n');
@@ -173,6 +175,7 @@ impl<'a> TextWriter<'a> {
             self.begin_page(end.session, end.page);
         }
         out.extend_from_slice(self.stamper.stamp(end.wall_ns()));
+        out.extend_from_slice(&self.process);
         out.extend_from_slice(&self.thread);
         push_front(span.ty.level, span.target, span.name, out);
         span_head("span", (span.id, span.parent, Some(span.total_ns)), out);
@@ -205,6 +208,7 @@ impl<'a> TextWriter<'a> {
     #[inline(never)]
     fn begin_page(&mut self, session: &Session, page: &'a Page) {
         self.page = Some(page);
+        self.set_process(session);
         self.thread.clear();
         self.thread.push(b' ');
         let name = page.thread_name();
@@ -219,15 +223,36 @@ impl<'a> TextWriter<'a> {
         self.thread.push(b']');
     }
 
+    fn set_process(&mut self, session: &Session) {
+        self.process.clear();
+        if !self.has_process {
+            return;
+        }
+        let known = |name: &[u8]| (!name.is_empty()).then(|| name.to_vec());
+        let host = known(session.host()).unwrap_or(b"-".to_vec());
+        let service = known(session.service()).unwrap_or_else(|| session.process_name().to_vec());
+        self.process.push(b' ');
+        escape::text(&host, &mut self.process);
+        self.process.push(b'/');
+        escape::text(&service, &mut self.process);
+        self.process.push(b'[');
+        unsigned(session.pid().into(), &mut self.process);
+        self.process.push(b']');
+    }
+
     fn lost(&mut self, lost: &Lost<'a>, out: &mut Vec<u8>) {
         let wall = lost.session.clock.wall_ns(lost.t_ns);
         out.extend_from_slice(self.stamper.stamp(wall));
         match lost.page {
             Some(page) => {
                 self.begin_page(lost.session, page);
+                out.extend_from_slice(&self.process);
                 out.extend_from_slice(&self.thread);
             }
             None => {
+                self.page = None;
+                self.set_process(lost.session);
+                out.extend_from_slice(&self.process);
                 out.push(b' ');
                 escape::text(lost.session.process_name(), out);
                 out.push(b'[');

@@ -15,6 +15,8 @@ const ENDING: &str = ".rmk";
 const COPY_ENDING: &str = "damaged";
 /// Ending of an index's name.
 const INDEX_ENDING: &str = "idx";
+/// The directory of hosts and services without a name.
+const UNNAMED: &str = "unnamed";
 /// How deep segments lie: `DAY/SERVICE/HOST/`.
 const DEPTH: usize = 3;
 
@@ -49,6 +51,17 @@ pub fn parse_with(file: &Path, ending: &str) -> Option<SegmentName> {
     let session = Uuid(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes());
     let number: u32 = number.parse().ok()?;
     (format!("{session}.{number}{ending}") == name).then_some(SegmentName { session, number })
+}
+
+/// Name of the host whose segment this is, by its path in a store; `None`: the path is none of a
+/// store, or the host had no name.
+#[must_use]
+pub fn host(segment: &Path) -> Option<&str> {
+    let directory = segment.parent()?;
+    let day = directory.parent()?.parent()?;
+    let is_stored = is_day(day) && parse(segment).is_some();
+    let name = directory.file_name()?.to_str()?;
+    (is_stored && name != UNNAMED).then_some(name)
 }
 
 /// Paths of all segments of the store at `root`, in the order of their names.

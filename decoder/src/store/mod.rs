@@ -9,7 +9,7 @@ mod index;
 mod index_file;
 
 pub use files::{
-    ID_FILE, SegmentName, copies, copies_below, dumps_below, files_of_store, index_of, parse,
+    ID_FILE, SegmentName, copies, copies_below, dumps_below, files_of_store, host, index_of, parse,
     parse_with, segment, segments,
 };
 pub use index::{IndexBuilder, SegmentEnd, SegmentIndex};

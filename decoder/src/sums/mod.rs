@@ -3,8 +3,10 @@
 //! [`calls`] pairs function records, [`function_times`] sums the calls of each function
 //! ([`call_figures`]: what a table says of them),
 //! [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
-//! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`] accounts for every reservation. [`span_times`] sums the spans of each
-//! name, whose durations [`durations`] keeps. [`cover`] says which part of the time is here.
+//! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
+//! accounts for every reservation. [`span_times`] sums the spans of each name, whose durations
+//! [`durations`] keeps. [`cover`] says which part of the time is here, [`hosts`] what is here of
+//! each host.
 
 pub(crate) mod call_figures;
 pub(crate) mod calls;
@@ -12,6 +14,7 @@ pub(crate) mod cover;
 pub(crate) mod durations;
 pub(crate) mod endings;
 pub(crate) mod function_times;
+pub(crate) mod hosts;
 pub(crate) mod last_words;
 pub(crate) mod open_spans;
 pub(crate) mod profiled;

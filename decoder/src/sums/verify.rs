@@ -102,11 +102,7 @@ impl Dump {
         for session in &self.sessions {
             all_final &= session.is_final();
             sum.incomplete_schemas += u64::from(session.schema_incomplete());
-            let losses = loss::of_session(session);
-            losses.iter().for_each(|(_, loss)| sum.add_loss(*loss));
-            for slot in &session.slots {
-                sum.add_slot(session, slot);
-            }
+            sum.add_session(session);
         }
         sum.complete =
             all_final && sum.damage.is_empty() && sum.missing == 0 && sum.contradictions == 0;
@@ -147,6 +143,15 @@ fn clock_steps(slot: &Slot) -> u64 {
 }
 
 impl Verification {
+    /// Counts the reservations and losses of a session.
+    pub(crate) fn add_session(&mut self, session: &Session) {
+        let losses = loss::of_session(session);
+        losses.iter().for_each(|(_, loss)| self.add_loss(*loss));
+        for slot in &session.slots {
+            self.add_slot(session, slot);
+        }
+    }
+
     fn add_loss(&mut self, loss: Loss) {
         match loss.why {
             Why::Overwritten => self.overwritten = self.overwritten.saturating_add(loss.count),

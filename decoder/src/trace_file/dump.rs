@@ -19,11 +19,13 @@ use crate::blocks::block_reader::{Block, BlockReader, Item, page_id};
 use crate::blocks::damage::{Damage, Fault, PageId};
 use crate::blocks::join::{Joined, join};
 use crate::blocks::page::Page;
+use crate::trace_file::choice::SessionChoice;
 use crate::trace_file::open_spans::OpenStacks;
 use crate::trace_file::process::{self, ClockParts};
 use crate::trace_file::schema::{Pieces, Schema};
 use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
 use crate::trace_file::time::SessionClock;
+use crate::trace_file::window;
 use crate::words::distance::distance;
 use crate::words::escape::Printable;
 
@@ -76,6 +78,9 @@ pub struct DumpBuilder {
     dump: Dump,
     places: HashMap<Uuid, usize>,
     partial: Vec<Partial>,
+    choice: SessionChoice,
+    /// Names of hosts in the stores that sessions were read from.
+    hosts: HashMap<Uuid, Vec<u8>>,
 }
 
 /// Where something was read: what a [`Damage`] says about the place, for faults that are found
@@ -115,7 +120,9 @@ struct Partial {
     open_spans: OpenStacks,
     ending: Option<Ending>,
     /// From the latest WINDOW block after the latest SESSION block.
-    window: Option<u64>,
+    window: Option<Window>,
+    /// From the earliest to the latest time of all WINDOW blocks of pieces.
+    piece: Option<(u64, u64)>,
     /// Whether something was read without a window before it.
     is_whole: bool,
     /// Whether the streamer or recorder sampled the session's own clocks.
@@ -127,6 +134,16 @@ impl DumpBuilder {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Keeps only the sessions that `choice` lets pass.
+    pub fn choose(&mut self, choice: SessionChoice) {
+        self.choice = choice;
+    }
+
+    /// Tells under which name a store holds the host of a session.
+    pub fn name_host(&mut self, session: Uuid, host: &[u8]) {
+        self.hosts.insert(session, host.to_vec());
     }
 
     /// Reads all of `input`. Messages call it `source`, usually a path.
@@ -236,6 +253,7 @@ impl DumpBuilder {
                 open_spans: OpenStacks::default(),
                 ending: None,
                 window: None,
+                piece: None,
                 is_whole: false,
                 shares_clocks: false,
             });
@@ -248,13 +266,17 @@ impl DumpBuilder {
     #[must_use]
     pub fn finish(mut self) -> Dump {
         let mut clocks = Vec::new();
-        // A session of which only an index was read is not reported.
-        let known = |p: &Partial| p.block.is_some() || p.left_out.is_empty() || !p.pages.is_empty();
-        for partial in self.partial.into_iter().filter(known) {
+        for partial in self.partial.into_iter().filter(Partial::is_known) {
             let number = self.dump.sessions.len();
-            let (session, clock) = partial.finish(number, &mut self.dump.damage);
-            self.dump.sessions.push(session);
-            clocks.push(clock);
+            let damaged = self.dump.damage.len();
+            let (mut session, clock) = partial.finish(number, &mut self.dump.damage);
+            session.stored_host = self.hosts.remove(&session.uuid);
+            if self.choice.passes(&session) {
+                self.dump.sessions.push(session);
+                clocks.push(clock);
+            } else {
+                self.dump.damage.truncate(damaged);
+            }
         }
         process::join(&mut self.dump.sessions, clocks);
         self.dump
@@ -262,6 +284,11 @@ impl DumpBuilder {
 }
 
 impl Partial {
+    /// Whether more than an index was read of it.
+    fn is_known(&self) -> bool {
+        self.block.is_some() || self.left_out.is_empty() || !self.pages.is_empty()
+    }
+
     fn take_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
         let (new, _) = HostClock::read_from_prefix(content).map_err(|_| Fault::Value {
             what: "size of a HOST_CLOCK block",
@@ -273,12 +300,14 @@ impl Partial {
     }
 
     fn take_window(&mut self, content: &[u8]) -> Result<(), Fault> {
-        let (new, _) = Window::read_from_prefix(content).map_err(|_| Fault::Value {
+        let (new, rest) = Window::read_from_prefix(content).map_err(|_| Fault::Value {
             what: "size of a WINDOW block",
             found: content.len() as u64,
             expected: Window::BYTES as u64,
         })?;
-        self.window = Some(new.from_mono_ns);
+        self.piece = window::widest(self.piece, &new);
+        self.samples.extend(window::samples(rest));
+        self.window = Some(new);
         Ok(())
     }
 
@@ -309,7 +338,11 @@ impl Partial {
 
     fn take_page(&mut self, mut page: Page, place: &Place) -> Result<Option<Joined>, Fault> {
         self.is_whole |= self.window.is_none();
-        page.from_mono_ns = self.window.unwrap_or(0);
+        match self.window {
+            Some(window) if window.to_mono_ns == 0 => page.from_mono_ns = window.from_mono_ns,
+            Some(window) => page.piece = Some((window.from_mono_ns, window.to_mono_ns)),
+            None => {}
+        }
         let key = (page.header.slot, page.number.0, page.ring.0);
         match self.pages.get_mut(&key) {
             Some((kept, _)) => join(kept, &page).map(Some),
@@ -326,7 +359,8 @@ impl Partial {
         if self.block.is_none() {
             faults.push(Fault::NoSession(self.uuid));
         }
-        let mut schema = Schema::read(&self.schema, &mut faults);
+        let stream = self.schema.join();
+        let mut schema = Schema::read(&stream, &mut faults);
         self.schema_end(&schema, &mut faults);
         damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
         let slots = self.take_slots(&mut schema, damage);
@@ -338,6 +372,7 @@ impl Partial {
         };
         let mut session = Session {
             uuid: self.uuid,
+            stored_host: None,
             header,
             attributes,
             schema,
@@ -347,7 +382,13 @@ impl Partial {
             ending: self.ending,
             left_out: self.left_out,
             open_stacks: self.open_spans.finish(),
-            window: self.window.filter(|_| !self.is_whole),
+            window: self
+                .window
+                .filter(|_| !self.is_whole)
+                .map(|w| w.from_mono_ns),
+            piece: self.piece.filter(|_| !self.is_whole),
+            schema_stream: stream.0,
+            measured: self.host_clocks.clone(),
             process: number,
             number,
             clock_of: number,

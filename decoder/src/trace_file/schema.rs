@@ -243,7 +243,7 @@ impl Pieces {
 
     /// The stream from its start up to the first gap, and the gap: its first byte, and the first
     /// byte that is there again.
-    fn join(&self) -> (Vec<u8>, Option<(u64, u64)>) {
+    pub(crate) fn join(&self) -> (Vec<u8>, Option<(u64, u64)>) {
         let mut stream = Vec::new();
         for (start, piece) in &self.pieces {
             if *start != stream.len() as u64 {
@@ -281,8 +281,10 @@ const NAMES_BYTES_MAX: usize = 16 << 10;
 impl Schema {
     /// Reads the stream from its start. An entry that is damaged is skipped if its size is sound;
     /// else it ends the reading, and the types before it stand.
-    pub(crate) fn read(pieces: &Pieces, faults: &mut Vec<Fault>) -> Self {
-        let (stream, gap) = pieces.join();
+    pub(crate) fn read(
+        (stream, gap): &(Vec<u8>, Option<(u64, u64)>),
+        faults: &mut Vec<Fault>,
+    ) -> Self {
         let mut schema = Self::default();
         let mut at = 0usize;
         while let Some(rest) = stream.get(at..).filter(|rest| !rest.is_empty()) {
@@ -297,7 +299,7 @@ impl Schema {
             }
         }
         schema.bytes = at as u64;
-        if let Some((from, to)) = gap {
+        if let Some((from, to)) = *gap {
             faults.push(Fault::SchemaGap { from, to });
         }
         schema

@@ -8,6 +8,7 @@ use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCo
 use ringmark_format::ending::Ending;
 use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
 use ringmark_format::store::IndexSlot;
+use ringmark_format::stream::HostClock;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
 use zerocopy::FromBytes;
 
@@ -25,6 +26,8 @@ const NAME_BYTES_MAX: usize = 256;
 pub struct Session {
     /// Its random identity, the same in every file.
     pub uuid: Uuid,
+    /// Name of its host in the store that it was read from.
+    pub(crate) stored_host: Option<Vec<u8>>,
     /// Its header; `None` if no SESSION block was read. Ticks then count as nanoseconds.
     pub header: Option<SessionHeader>,
     /// Its attributes as (tag, value), in order; see [`ringmark_format::attribute::tag`].
@@ -41,6 +44,13 @@ pub struct Session {
     pub(crate) open_stacks: Vec<OpenStack>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.
     pub window: Option<u64>,
+    /// From when to when a piece of it is shown, in ns since its process's start; `None`: it is no
+    /// piece. What lies outside serves what is inside.
+    pub piece: Option<(u64, u64)>,
+    /// The bytes of its schema, up to the first gap.
+    pub(crate) schema_stream: Vec<u8>,
+    /// What a collector measured of its host's clocks.
+    pub(crate) measured: Vec<HostClock>,
     /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
     /// Number of its process among those of the dump. Several copies of the library in one process
@@ -66,10 +76,12 @@ impl Session {
         found.map(|(_, value)| value.as_slice())
     }
 
-    /// Name of the host that the process ran on, as found; empty if not known.
+    /// Name of the host that the process ran on: the one under which a store holds it, or else as the
+    /// process found it; empty if not known.
     #[must_use]
     pub fn host(&self) -> &[u8] {
-        self.attribute(tag::HOST).unwrap_or_default()
+        let stored = self.stored_host.as_deref();
+        stored.or(self.attribute(tag::HOST)).unwrap_or_default()
     }
 
     /// Name of the service that the process belongs to, as found; empty if it has none.
@@ -104,6 +116,14 @@ impl Session {
         let name = given.or_else(|| self.attribute(tag::EXECUTABLE).and_then(file));
         self.name = name.unwrap_or_default();
         self.name.truncate(NAME_BYTES_MAX);
+    }
+
+    /// Whether a time, in ns since the start of the session's process, lies outside the piece that is
+    /// shown.
+    #[must_use]
+    pub(crate) fn is_outside(&self, t_ns: u64) -> bool {
+        self.piece
+            .is_some_and(|(from, to)| t_ns < from || t_ns >= to)
     }
 
     /// Whether the session had no room to describe all its event types, as its latest counters

@@ -3,11 +3,17 @@
 //! A WINDOW block says from when on the pages after it are shown. Earlier events are counted as
 //! left out. What began earlier and reaches into the window stays: spans that were not closed,
 //! entries that were not left, calls that have not returned.
+//!
+//! A piece that was cut out has no other records than those that it needs; of its pages only the
+//! losses before them may lie outside.
 
 use std::collections::HashSet;
 
 use ringmark_format::RingId;
+use ringmark_format::block::{Window, WindowSample};
+use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
+use zerocopy::FromBytes;
 
 use crate::blocks::page::{Page, Record, Reservation};
 use crate::trace_file::schema::Schema;
@@ -32,9 +38,32 @@ struct Begun {
     kept: Vec<RecordPlace>,
 }
 
+/// The bounds of a piece that one more WINDOW block may widen.
+pub(crate) fn widest(piece: Option<(u64, u64)>, more: &Window) -> Option<(u64, u64)> {
+    if more.to_mono_ns == 0 {
+        return piece;
+    }
+    let (from, to) = piece.unwrap_or((u64::MAX, 0));
+    Some((from.min(more.from_mono_ns), to.max(more.to_mono_ns)))
+}
+
+/// The clock samples that follow in a WINDOW block.
+pub(crate) fn samples(bytes: &[u8]) -> impl Iterator<Item = Sample> {
+    let samples = bytes.chunks_exact(WindowSample::BYTES);
+    let samples = samples.filter_map(|bytes| WindowSample::read_from_bytes(bytes).ok());
+    samples.map(|WindowSample { tick, mono_ns }| Sample { tick, mono_ns })
+}
+
 /// Leaves out the records that are earlier than the windows of their pages, and counts each page
 /// again.
 pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
+    for page in slots.iter_mut().flat_map(|slot| &mut slot.pages) {
+        let begun = clock
+            .mono_zero_ns
+            .saturating_add(clock.t_ns(page.header.tick_base));
+        let is_outside = |(from, to)| begun < from || begun >= to;
+        page.hides_losses = page.piece.is_some_and(is_outside);
+    }
     let pages = || slots.iter().flat_map(|slot| &slot.pages);
     if pages().all(|page| page.from_mono_ns == 0) {
         return;

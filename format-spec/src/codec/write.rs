@@ -5,10 +5,14 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::{CodecError, crc32, encode, header_crc};
 use crate::align::align8;
-use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind};
+use crate::block::{
+    BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, WindowSample, codec, kind,
+};
+use crate::clock::Sample;
 use crate::ending::Ending;
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
+use crate::stream::HostClock;
 
 /// A header of `kind` for content that is stored as it is: magic and lengths set, CRCs of nothing.
 #[must_use]
@@ -120,12 +124,44 @@ pub fn counters(out: &mut Vec<u8>, session: Uuid, content: &[u8]) -> Result<(), 
 /// # Errors
 /// [`CodecError::TooLarge`].
 pub fn window(out: &mut Vec<u8>, session: Uuid, from_mono_ns: u64) -> Result<(), CodecError> {
-    let reserved = 0;
+    piece(out, session, (from_mono_ns, 0), &[])
+}
+
+/// Appends a WINDOW block: the pages of the session after it are those of a piece, shown from the
+/// first of `bounds` to before the second, with clock samples of pages that are not there.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn piece(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    bounds: (u64, u64),
+    samples: &[Sample],
+) -> Result<(), CodecError> {
+    let (from_mono_ns, to_mono_ns) = bounds;
     let window = Window {
         from_mono_ns,
-        reserved,
+        to_mono_ns,
     };
-    block(out, header(kind::WINDOW, session), window.as_bytes())
+    let mut content = window.as_bytes().to_vec();
+    for sample in samples {
+        let (tick, mono_ns) = (sample.tick, sample.mono_ns);
+        content.extend_from_slice(WindowSample { tick, mono_ns }.as_bytes());
+    }
+    block(out, header(kind::WINDOW, session), &content)
+}
+
+/// Appends a HOST_CLOCK block.
+///
+/// # Errors
+/// [`CodecError::TooLarge`].
+pub fn host_clock(
+    out: &mut Vec<u8>,
+    session: Uuid,
+    measured: &HostClock,
+) -> Result<(), CodecError> {
+    let header = header(kind::HOST_CLOCK, session);
+    block(out, header, measured.as_bytes())
 }
 
 /// Appends an ENDING block: how the session ended.

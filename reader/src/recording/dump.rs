@@ -232,6 +232,14 @@ impl Dump {
         self.output.write_blocks(&block)
     }
 
+    /// Writes whole blocks as they are.
+    ///
+    /// # Errors
+    /// [`ReaderError::Output`].
+    pub fn add_blocks(&mut self, blocks: &[u8]) -> Result<(), ReaderError> {
+        self.output.write_blocks(blocks)
+    }
+
     /// Writes OPEN_SPANS blocks, after the last pages of their session. A dump that is bounded and
     /// has no room for them goes without: `ending` are the bytes that have to follow.
     ///

@@ -1,15 +1,14 @@
 //! `cat`: one line per event, in order of time.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use ringmark_decoder::{Dump, Filter};
 
-use crate::input::{follow, notices, rings, trace_files};
+use crate::input::trace_files::Input;
+use crate::input::{follow, notices, rings};
 use crate::options::event_filter::FilterOptions;
 use crate::output::endings;
 use crate::output::event_lines::{Form, Printer};
-use crate::output::file::DEFAULT_FILE;
 use crate::output::json::JsonVersion;
 use crate::output::last_words::{self, Show};
 use crate::output::{Exit, Failure, Sink, note};
@@ -36,12 +35,8 @@ Examples:
   ringmark cat -p 812 --follow --level warn
   ringmark cat run.rmk --json | jq .args")]
 pub(crate) struct Args {
-    /// Trace files and stores, read together; '-' is standard input
-    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
-    files: Vec<PathBuf>,
-    /// Show what is in the rings of a process now, without disturbing it
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    #[command(flatten)]
+    input: Input,
     /// Go on with what is written later, until Ctrl-C
     #[arg(long)]
     follow: bool,
@@ -60,11 +55,12 @@ impl Args {
         if self.follow {
             return self.follow_on(&filter);
         }
-        let dump = match self.pid {
+        let process = self.input.process()?;
+        let dump = match process {
             Some(pid) => rings::snapshot(pid)?,
-            None => trace_files::read_for(&self.files, &filter)?,
+            None => self.input.read_for(&filter)?,
         };
-        if self.pid.is_some() {
+        if process.is_some() {
             notices::tell_schema(&dump);
         }
         let mut out = if self.form.json.is_on() {
@@ -92,26 +88,27 @@ impl Args {
         if let Some(text) = printer.cut_spans(&dump) {
             note(&text);
         }
-        Ok(self.exit(&dump))
-    }
-
-    /// Says whether the whole input is sound, whatever part of it was shown. Pages of living rings
-    /// that a recorder has taken already are not missing.
-    fn exit(&self, dump: &Dump) -> Exit {
-        let found = dump.verify();
-        match self.pid {
-            Some(_) => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),
-            None => Exit::lost_if(!found.is_clean()),
-        }
+        Ok(exit(&dump, process.is_some()))
     }
 
     fn follow_on(&self, filter: &Filter) -> anyhow::Result<Exit> {
         let mut printer = Printer::new(filter, self.form, self.lines);
-        match (self.pid, self.files.as_slice()) {
+        self.input.require_whole("--follow")?;
+        match (self.input.process()?, self.input.files().as_slice()) {
             (Some(pid), _) => follow::process(pid, &mut printer),
             (None, [path]) => follow::file(path, &mut printer),
             _ => Err(Failure::usage("--follow takes one FILE").into()),
         }
+    }
+}
+
+/// Says whether the whole input is sound, whatever part of it was shown. Pages of living rings that a
+/// recorder has taken already are not missing.
+fn exit(dump: &Dump, is_living: bool) -> Exit {
+    let found = dump.verify();
+    match is_living {
+        true => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),
+        false => Exit::lost_if(!found.is_clean()),
     }
 }
 

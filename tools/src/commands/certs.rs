@@ -1,13 +1,14 @@
 //! `certs`: makes the certificates of a first deployment.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use ringmark_collector::certs::{self, CertsError, Validity};
 use ringmark_decoder::Stamper;
 
-use crate::output::{Exit, Failure, Sink};
+use crate::output::json::{Head, NewJsonOption};
+use crate::output::{Exit, Failure, Sink, json};
 
 /// Make certificates for streams over tls://
 #[derive(Debug, clap::Args)]
@@ -24,6 +25,8 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -64,58 +67,110 @@ fn days() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=36_500)
 }
 
+/// A certificate that was made.
+struct Made {
+    /// `ca`, `collector` or `host`.
+    of: &'static str,
+    /// Its directory.
+    path: PathBuf,
+    names: Vec<String>,
+    validity: Validity,
+}
+
+impl Made {
+    fn json(&self) -> serde_json::Value {
+        let fields = serde_json::json!({
+            "of": self.of,
+            "path": self.path.display().to_string(),
+            "names": self.names,
+            "until_ts_ns": json::ts_ns(Some(until_ns(self.validity))),
+        });
+        json::object("certificate", &Head::default(), fields)
+    }
+
+    fn text(&self) -> String {
+        let (at, until) = (self.path.display(), date(self.validity));
+        let whose = match self.of {
+            "ca" => "a CA".to_owned(),
+            "host" => format!("for host {}", self.names.join(", ")),
+            _ => format!("for a collector at {}", self.names.join(", ")),
+        };
+        format!("{at}: {whose}, good until {until}")
+    }
+}
+
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut out = Sink::direct();
-        match self.what {
-            What::Ca { dir, days } => {
-                let validity = Validity::days(days);
-                certs::ca(&dir, validity).map_err(failure)?;
-                let at = dir.display();
-                writeln!(out, "{at}: a CA, good until {}", date(validity))?;
-                writeln!(
-                    out,
-                    "Keep {at}/ca.key here: it can make certificates for any host."
-                )?;
-                writeln!(out, "Next: ringmark certs collector {at} NAME")?;
-            }
-            What::Collector { dir, names, days } => {
-                let validity = Validity::days(days);
-                let made = certs::collector(&dir, &names, validity).map_err(failure)?;
-                let (at, names) = (made.display(), names.join(", "));
-                writeln!(
-                    out,
-                    "{at}: for a collector at {names}, good until {}",
-                    date(validity)
-                )?;
-                writeln!(
-                    out,
-                    "Copy it to that machine as /etc/ringmark, and start there:"
-                )?;
-                writeln!(
-                    out,
-                    "  ringmark collect --listen tls://0.0.0.0:7117 --store /var/lib/ringmark \\"
-                )?;
-                writeln!(out, "{FILES}")?;
-                writeln!(out, "Next: ringmark certs host {} NAME", dir.display())?;
-            }
-            What::Host { dir, names, days } => {
-                let validity = Validity::days(days);
-                for name in &names {
-                    let made = certs::host(&dir, name, validity).map_err(failure)?;
-                    let (at, until) = (made.display(), date(validity));
-                    writeln!(out, "{at}: for host {name}, good until {until}")?;
-                }
-                writeln!(
-                    out,
-                    "Copy each to its machine as /etc/ringmark, and start there:"
-                )?;
-                writeln!(out, "  ringmark stream --all --to tls://COLLECTOR:7117 \\")?;
-                writeln!(out, "{FILES}")?;
-            }
+        let next = self.what.make(|made| match self.json.is_on() {
+            true => writeln!(out, "{}", made.json()),
+            false => writeln!(out, "{}", made.text()),
+        })?;
+        if !self.json.is_on() {
+            writeln!(out, "{next}")?;
         }
         out.finish()?;
         Ok(Exit::FINE)
+    }
+}
+
+impl What {
+    /// Makes them and tells of each; the text says what to do with them.
+    fn make(self, mut tell: impl FnMut(Made) -> io::Result<()>) -> anyhow::Result<String> {
+        match self {
+            Self::Ca { dir, days } => {
+                let validity = Validity::days(days);
+                certs::ca(&dir, validity).map_err(failure)?;
+                let at = dir.display();
+                let next = format!(
+                    "Keep {at}/ca.key here: it can make certificates for any host.\n\
+                     Next: ringmark certs collector {at} NAME"
+                );
+                let (of, path, names) = ("ca", dir, Vec::new());
+                tell(Made {
+                    of,
+                    path,
+                    names,
+                    validity,
+                })?;
+                Ok(next)
+            }
+            Self::Collector { dir, names, days } => {
+                let validity = Validity::days(days);
+                let path = certs::collector(&dir, &names, validity).map_err(failure)?;
+                let next = format!(
+                    "Copy it to that machine as /etc/ringmark, and start there:\n  \
+                     ringmark collect --listen tls://0.0.0.0:7117 --store /var/lib/ringmark \\\n\
+                     {FILES}\nNext: ringmark certs host {} NAME",
+                    dir.display()
+                );
+                let of = "collector";
+                tell(Made {
+                    of,
+                    path,
+                    names,
+                    validity,
+                })?;
+                Ok(next)
+            }
+            Self::Host { dir, names, days } => {
+                let validity = Validity::days(days);
+                for name in names {
+                    let path = certs::host(&dir, &name, validity).map_err(failure)?;
+                    let (of, names) = ("host", vec![name]);
+                    tell(Made {
+                        of,
+                        path,
+                        names,
+                        validity,
+                    })?;
+                }
+                Ok(format!(
+                    "Copy each to its machine as /etc/ringmark, and start there:\n  \
+                     ringmark stream --all --to tls://COLLECTOR:7117 \\\n{FILES}"
+                ))
+            }
+        }
     }
 }
 
@@ -126,9 +181,14 @@ fn failure(error: CertsError) -> Failure {
     Failure::usage(error.to_string())
 }
 
+/// The end of a certificate, ns since 1970.
+fn until_ns(validity: Validity) -> u64 {
+    let since = validity.until.duration_since(SystemTime::UNIX_EPOCH);
+    u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The last day of a certificate, `2026-01-31`.
 fn date(validity: Validity) -> String {
-    let since = validity.until.duration_since(SystemTime::UNIX_EPOCH);
-    let ns = u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
-    String::from_utf8_lossy(&Stamper::default().stamp(ns)[..10]).into_owned()
+    let stamp = Stamper::default().stamp(until_ns(validity))[..10].to_vec();
+    String::from_utf8_lossy(&stamp).into_owned()
 }

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 use ringmark_collector::store::{DirectoryOptions, Retention, StoreOptions, SyncMode};
-use ringmark_collector::{Collector, CollectorOptions};
+use ringmark_collector::{Collector, CollectorOptions, Figures};
 use ringmark_reader::stream::Address;
 
 use crate::options::credentials::CredentialOptions;
+use crate::output::json::{Head, NewJsonOption};
 use crate::output::repeats::Repeats;
+use crate::output::status::{Lines, write_line};
 use crate::output::units::{counted, parse_duration, parse_size};
-use crate::output::{Exit, Failure, note, printable};
+use crate::output::{Exit, Failure, json, note, printable};
 use crate::recording::descriptors;
 use crate::recording::signals::Signals;
 
@@ -31,6 +33,8 @@ Ctrl-C or SIGTERM once: the streamers are told, what was received is
 acknowledged, and the collector ends after 10 s at most. Streamers then go to
 the next collector. Twice: it ends now, and what was not acknowledged is sent
 again.
+
+--json prints an object when it listens, one each second, and one at the end.
 
 Examples:
   ringmark collect --listen unix:///run/ringmark.sock --store /var/lib/ringmark
@@ -82,6 +86,11 @@ pub(crate) struct Args {
     /// Serve metrics for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
+    #[command(flatten)]
+    json: NewJsonOption,
+    /// Write to FILE how it went, as one line of JSON
+    #[arg(long, value_name = "FILE")]
+    status_file: Option<PathBuf>,
 }
 
 /// Most threads that wait for the disk at the same time.
@@ -103,6 +112,11 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         descriptors::take_all();
         let signals = Signals::watch().context("watching signals")?;
+        let report = Report {
+            store: self.store.display().to_string(),
+            json: self.json,
+            status_file: self.status_file.clone(),
+        };
         let options = self.options()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -110,7 +124,7 @@ impl Args {
             .enable_all()
             .build()
             .context("starting the runtime")?;
-        runtime.block_on(serve(options, signals))?;
+        runtime.block_on(serve(options, signals, &report))?;
         Ok(Exit::FINE)
     }
 
@@ -146,16 +160,45 @@ impl Args {
     }
 }
 
-async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()> {
+/// What the collector says of itself in JSON, and where.
+struct Report {
+    store: String,
+    json: NewJsonOption,
+    status_file: Option<PathBuf>,
+}
+
+impl Report {
+    fn status(&self, state: &str, addresses: &[Address], figures: &Figures) -> serde_json::Value {
+        let addresses = addresses.iter().map(Address::to_string);
+        let mut fields = serde_json::json!({
+            "state": state,
+            "store": self.store,
+            "listening": addresses.collect::<Vec<_>>(),
+        });
+        if let serde_json::Value::Object(fields) = &mut fields {
+            let figures = figures.values().into_iter();
+            fields.extend(figures.map(|(name, value)| (name.to_owned(), value.into())));
+        }
+        json::object("collector", &Head::default(), fields)
+    }
+}
+
+async fn serve(options: CollectorOptions, signals: Signals, report: &Report) -> anyhow::Result<()> {
     let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
     let collector = Collector::start(options, notices)
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
-    for address in collector.addresses() {
+    let addresses = collector.addresses();
+    for address in &addresses {
         note(&format!("listening at {address}"));
     }
     if let Some(address) = collector.metrics_address() {
         note(&format!("figures at http://{address}/metrics"));
+    }
+    let figures = collector.figures();
+    let mut lines = Lines::new(report.json.is_on());
+    if report.json.is_on() {
+        lines.print(&report.status("listening", &addresses, &figures));
     }
     let printing = tokio::spawn(async move {
         let mut repeats = Repeats::default();
@@ -166,9 +209,10 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
         repeats.rest().iter().for_each(|text| note(text));
     });
     let left = collector
-        .run(async move {
+        .run(async {
             while !signals.stop.load(Ordering::Relaxed) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
+                lines.show(|| report.status("listening", &addresses, &figures));
             }
         })
         .await;
@@ -180,5 +224,9 @@ async fn serve(options: CollectorOptions, signals: Signals) -> anyhow::Result<()
             counted(left as u64, "connection")
         ));
     }
-    Ok(())
+    let status = report.status("ended", &addresses, &figures);
+    if report.json.is_on() {
+        lines.print(&status);
+    }
+    write_line(report.status_file.as_deref(), &status)
 }

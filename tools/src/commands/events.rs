@@ -1,28 +1,23 @@
 //! `events`: lists event types, with their fields and whether they are on.
 
 use std::io::Write;
-use std::path::PathBuf;
 
-use ringmark_decoder::{EventType, Field, Session};
+use ringmark_decoder::{EventType, Field, Filter, Session};
 use ringmark_format::schema::Level;
 use serde_json::json;
 
 use ringmark_reader::Tap;
 
-use crate::input::{rings, trace_files};
-use crate::output::file::DEFAULT_FILE;
+use crate::input::rings;
+use crate::input::trace_files::Input;
 use crate::output::json::{Head, JsonOption};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 
 /// List event types with level, target, category, fields, and whether they are on
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Trace files and stores, read together; '-' is standard input
-    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
-    files: Vec<PathBuf>,
-    /// A process that runs, instead of trace files
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    #[command(flatten)]
+    input: Input,
     #[command(flatten)]
     json: JsonOption,
 }
@@ -42,9 +37,9 @@ struct Row {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut rows = match self.pid {
+        let mut rows = match self.input.process()? {
             Some(pid) => of_process(pid)?,
-            None => of_files(&self.files)?,
+            None => of_files(&self.input)?,
         };
         rows.sort_by(|a, b| (&a.target, &a.name).cmp(&(&b.target, &b.name)));
         let mut out = if self.json.is_on() {
@@ -63,8 +58,8 @@ impl Args {
     }
 }
 
-fn of_files(files: &[PathBuf]) -> anyhow::Result<Vec<Row>> {
-    let dump = trace_files::read(files)?;
+fn of_files(input: &Input) -> anyhow::Result<Vec<Row>> {
+    let dump = input.read_for(&Filter::new())?;
     Ok(dump
         .sessions
         .iter()

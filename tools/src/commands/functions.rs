@@ -9,8 +9,9 @@ use ringmark_format::tracer_text::{
 use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
 use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
+use crate::output::json::{Head, NewJsonOption};
 use crate::output::units::{count, counted};
-use crate::output::{Exit, Failure, Sink, note, printable};
+use crate::output::{Exit, Failure, Sink, json, note, printable};
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::untraceable::{NO_SITES, no_sites};
 
@@ -35,14 +36,20 @@ pub(crate) struct Args {
     /// Say whether this function can be traced, and why not
     #[arg(long, value_name = "NAME")]
     why: Option<String>,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
+
+/// Text about a function without a patch site.
+const NO_NOPS: &str = "no NOPs were left for it: its file was compiled without \
+                       -fpatchable-function-entry=5, or it is marked so";
 
 /// Text about a function whose return address must stay.
 const NO_END: &str = "its calls can be traced, its end is not seen: it may jump to a function that \
                       asks who called it (dlopen, dlsym), so its return address stays";
 
 /// A function, with the reason if it cannot be traced.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Row {
     /// `on`, `off` or `no`; empty in a file.
     state: &'static str,
@@ -75,21 +82,21 @@ impl Args {
             let wanted = selection.want(pattern, Syntax::Glob);
             wanted.map_err(|error| Failure::usage(error.to_string()))?;
         }
-        let Listed { rows, others } = match (self.pid, &file) {
-            (Some(pid), _) => Listed {
-                rows: of_process(pid)?,
-                others: of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.others),
-            },
-            (None, Some(file)) => of_file(file)?,
-            (None, None) => Listed::default(),
-        };
+        let listed = self.listed(file.as_deref())?;
+        let Listed { rows, others, head } = &listed;
         let wanted = |row: &&Row| selection.is_empty() || wants(&selection, row);
         let found: Vec<_> = rows.iter().filter(wanted).collect();
         if let Some(name) = &self.why {
-            return why(name, &found, &others, &selection);
+            return match self.json.is_on() {
+                true => why_json(&found, others, &selection, head),
+                false => why(name, &found, others, &selection),
+            };
         }
         let traceable = |rows: &[&Row]| rows.iter().filter(|row| row.reason.is_none()).count();
-        list(&found)?;
+        match self.json.is_on() {
+            true => list_json(&found, head)?,
+            false => list(&found)?,
+        }
         if traceable(&found) > 0 {
             return Ok(Exit::FINE);
         }
@@ -110,6 +117,18 @@ impl Args {
             (None, None) => NO_SITES.to_owned(),
         };
         Err(Failure::no_target(format!("{where_}: {text}")).into())
+    }
+
+    fn listed(&self, file: Option<&Path>) -> anyhow::Result<Listed> {
+        let Some(pid) = self.pid else {
+            return Ok(file.map_or(Ok(Listed::default()), of_file)?);
+        };
+        let session = TracerSession::find(pid)?;
+        Ok(Listed {
+            rows: of_process(&session)?,
+            others: of_file(&program_of(pid)).map_or_else(|_| Vec::new(), |f| f.others),
+            head: session.head(),
+        })
     }
 }
 
@@ -136,9 +155,31 @@ fn wants_symbol(selection: &Selection, symbol: &str) -> bool {
     })
 }
 
+/// The same as [`why`], as JSON.
+fn why_json(
+    rows: &[&Row],
+    others: &[String],
+    selection: &Selection,
+    head: &Head,
+) -> anyhow::Result<Exit> {
+    let without = others.iter().filter(|other| wants_symbol(selection, other));
+    let without = without.map(|name| Row {
+        name: name.clone(),
+        reason: Some(NO_NOPS.to_owned()),
+        ..Row::default()
+    });
+    let without: Vec<_> = without.collect();
+    let all: Vec<_> = rows.iter().copied().chain(&without).collect();
+    list_json(&all, head)?;
+    let all_traceable = all.iter().all(|row| row.reason.is_none());
+    Ok(match all_traceable && !all.is_empty() {
+        true => Exit::FINE,
+        false => Exit::NO_TARGET,
+    })
+}
+
 /// All patch sites of a process and what cannot be traced, asked for part by part.
-fn of_process(pid: u32) -> anyhow::Result<Vec<Row>> {
-    let session = TracerSession::find(pid)?;
+fn of_process(session: &TracerSession) -> anyhow::Result<Vec<Row>> {
     let (mut rows, mut from, mut module) = (Vec::new(), 0_u64, String::new());
     loop {
         let lines = [RequestLine::From(from), RequestLine::Refused];
@@ -192,6 +233,8 @@ struct Listed {
     rows: Vec<Row>,
     /// Names of those without a patch site.
     others: Vec<String>,
+    /// Whose they are.
+    head: Head,
 }
 
 fn of_file(path: &Path) -> Result<Listed, Failure> {
@@ -226,6 +269,7 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
     Ok(Listed {
         rows: functions.chain(refused).collect(),
         others: others.collect(),
+        head: Head::default(),
     })
 }
 
@@ -259,6 +303,37 @@ fn list(rows: &[&Row]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints functions as JSON, those that cannot be traced included.
+fn list_json(rows: &[&Row], head: &Head) -> anyhow::Result<()> {
+    let mut out = Sink::direct();
+    for row in rows {
+        writeln!(out, "{}", row.json(head))?;
+    }
+    Ok(out.finish()?)
+}
+
+impl Row {
+    fn json(&self, head: &Head) -> serde_json::Value {
+        let ends = match (self.has_exits, self.has_no_end) {
+            _ if self.reason.is_some() => None,
+            (true, _) => Some("sleds"),
+            (false, true) => Some("none"),
+            (false, false) => Some("return_address"),
+        };
+        let fields = serde_json::json!({
+            "name": self.name,
+            "target": self.module,
+            "address": json::address(self.address),
+            "code_bytes": self.size,
+            "on": (!self.state.is_empty()).then_some(self.state == "on"),
+            "traceable": self.reason.is_none(),
+            "ends": ends,
+            "reason": self.reason,
+        });
+        json::object("traceable", head, fields)
+    }
+}
+
 fn why(
     name: &str,
     rows: &[&Row],
@@ -280,12 +355,7 @@ fn why(
     let mut untraced = 0;
     for other in without {
         untraced += 1;
-        writeln!(
-            out,
-            "{}: no NOPs were left for it: its file was compiled without \
-             -fpatchable-function-entry=5, or it is marked so",
-            printable(other)
-        )?;
+        writeln!(out, "{}: {NO_NOPS}", printable(other))?;
     }
     out.finish()?;
     if rows.is_empty() && untraced == 0 {

@@ -1,13 +1,12 @@
 //! `graph`: shows calls of functions nested in each other, with their durations.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Dump, Output};
 
-use crate::input::{rings, trace_files};
-use crate::output::file::DEFAULT_FILE;
+use crate::input::rings;
+use crate::input::trace_files::Input;
 use crate::output::json::{JsonOption, JsonVersion};
 use crate::output::units::{parse_min_time, whole_ns};
 use crate::output::{Exit, Failure, Sink, Style};
@@ -36,12 +35,8 @@ Examples:
   ringmark graph -p 812 --max-depth 3 --tid 813
   ringmark graph run.rmk --json | jq 'select(.self_ns > 1000)'")]
 pub(crate) struct Args {
-    /// Trace files and stores, read together; '-' is standard input
-    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
-    files: Vec<PathBuf>,
-    /// Show what is in the rings of a process now, without disturbing it
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    #[command(flatten)]
+    input: Input,
     #[command(flatten)]
     calls: CallOptions,
     /// Only calls with fewer than N calls around them
@@ -56,9 +51,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let dump = match self.pid {
+        let dump = match self.input.process()? {
             Some(pid) => rings::snapshot(pid)?,
-            None => trace_files::read_for(&self.files, &self.calls.filter()?)?,
+            None => self.input.read_for(&self.calls.filter()?)?,
         };
         if !calls::has_functions(&dump) {
             let what = "no function records: start a function tracer with 'ringmark trace start -p PID', \

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::path::PathBuf;
 
 use ringmark_format::Uuid;
 use ringmark_format::attribute::tag;
@@ -13,11 +14,13 @@ use ringmark_reader::{
 use serde_json::json;
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
-use crate::input::rings;
+use crate::input::{rings, trace_files};
+use crate::options::sessions::SessionOptions;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
 use crate::output::units::{count, size};
 use crate::output::{Exit, Sink, Style, Table, endings, json, note, printable};
+use crate::tables::session_table;
 
 /// List sessions, living and dead, and why processes are not traced
 #[derive(Debug, clap::Args)]
@@ -25,8 +28,19 @@ use crate::output::{Exit, Sink, Style, Table, endings, json, note, printable};
 PID is the number of the process here. If it has another number in its own pid
 namespace, that follows in parentheses; '?' stands for a number that is not
 known. Below the table stands what was removed, to make room, before it was
-read.")]
+read.
+
+With FILE, the sessions that are in trace files or in a store.
+
+Examples:
+  ringmark list
+  ringmark list /var/lib/ringmark --host 'web-*'")]
 pub(crate) struct Args {
+    /// List the sessions in these trace files and stores instead; '-' is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    chosen: SessionOptions,
     #[command(flatten)]
     json: JsonOption,
     /// Say below the table how each session ended, and what its threads did last and have open
@@ -36,6 +50,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        if !self.files.is_empty() {
+            return self.of_files();
+        }
+        self.chosen.require_none()?;
         let (sessions, errors) = sessions(self.verbose && !self.json.is_on());
         let notes = notes::off_notes();
         let removals = clean::removals();
@@ -61,6 +79,24 @@ impl Args {
             return Ok(Exit::NO_TARGET);
         }
         Ok(Exit::FINE)
+    }
+}
+
+impl Args {
+    /// Lists the sessions in trace files.
+    fn of_files(&self) -> anyhow::Result<Exit> {
+        let dump = trace_files::read_sessions(&self.files, &self.chosen.choice(None))?;
+        let mut out = Sink::direct();
+        if self.json.is_on() {
+            for session in &dump.sessions {
+                let object = session_table::as_json(session);
+                writeln!(out, "{}", self.json.form(object))?;
+            }
+        } else {
+            session_table::table(&dump).write(&mut out, Style::detect())?;
+        }
+        out.finish()?;
+        Ok(Exit::lost_if(!dump.damage.is_empty()))
     }
 }
 

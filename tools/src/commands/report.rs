@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::Dump;
 
+use crate::input::trace_files::Input;
 use crate::input::{rings, trace_files};
-use crate::output::file::DEFAULT_FILE;
 use crate::output::json::{Head, JsonOption, JsonVersion};
 use crate::output::{Exit, Failure, Sink, Style, columns, note};
 use crate::tables::figures::{FigureOptions, Figures};
+use crate::tables::host_table;
 use crate::tables::profile_table::{self, TracerProfile};
 use crate::tables::slowest::Source;
 use crate::tables::{cover, event_table, function_table, span_table, summary};
@@ -38,12 +39,8 @@ Examples:
       --to 2026-01-31T13:00:00Z
   ringmark report -p 812 --tracer profile")]
 pub(crate) struct Args {
-    /// Trace files and stores, read together; '-' is standard input
-    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
-    files: Vec<PathBuf>,
-    /// Report what is in the rings of a process now, and the counts of its profile tracers
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "diff")]
-    pid: Option<u32>,
+    #[command(flatten)]
+    input: Input,
     #[command(flatten)]
     figures: FigureOptions,
     /// Compare the functions with those of this trace file, in the same span of time
@@ -66,9 +63,14 @@ struct Reported {
 
 impl Args {
     pub(crate) fn run(mut self) -> anyhow::Result<Exit> {
+        let process = self.input.process()?;
+        if process.is_some() && self.diff.is_some() {
+            let text = "--diff: found a running process, expected FILE";
+            return Err(Failure::usage(text).into());
+        }
         // Its rows are those of records.
         self.figures.raw = self.json.version() == Some(JsonVersion::Old);
-        let mut found = match self.pid {
+        let mut found = match process {
             Some(pid) => self.ask(pid)?,
             None => self.read()?,
         };
@@ -110,7 +112,7 @@ impl Args {
     }
 
     fn read(&self) -> anyhow::Result<Reported> {
-        let dump = trace_files::read_for(&self.files, &self.figures.calls.filter()?)?;
+        let dump = self.input.read_for(&self.figures.calls.filter()?)?;
         Ok(Reported {
             profiles: profile_table::in_dump(&dump, &self.figures.calls)?,
             is_whole: dump.verify().is_clean(),
@@ -180,7 +182,7 @@ impl Args {
         match &found.dump {
             Some(dump) => Head::of_all(&dump.sessions),
             None => Head {
-                pid: self.pid,
+                pid: self.input.process().ok().flatten(),
                 ..Head::default()
             },
         }
@@ -196,10 +198,8 @@ impl Args {
         dump: &Dump,
         out: &mut Sink,
     ) -> anyhow::Result<()> {
-        let source = Source {
-            files: &self.files,
-            pid: self.pid,
-        };
+        let (files, pid) = (self.input.files(), self.input.process()?);
+        let source = Source { files: &files, pid };
         if self.json.is_on() {
             let objects = figures.slowest.as_json(&source);
             return self.write_json(objects.into_iter(), out);
@@ -230,10 +230,9 @@ impl Args {
         for line in found.dump.iter().flat_map(cover::lines) {
             writeln!(out, "{line}")?;
         }
-        for (place, mut table) in summary::tables(figures, &found.profiles)
-            .into_iter()
-            .enumerate()
-        {
+        let hosts = found.dump.as_ref().and_then(host_table::table);
+        let rows = summary::tables(figures, &found.profiles);
+        for (place, mut table) in hosts.into_iter().chain(rows).enumerate() {
             if place > 0 {
                 writeln!(out)?;
             }

@@ -1,11 +1,10 @@
 //! `stat`: the rings of a process now, or where trace files come from and what they hold.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::{Dump, Session, Slot, Stamper};
+use ringmark_decoder::{Dump, Filter, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_reader::stream::StreamStatus;
@@ -13,24 +12,21 @@ use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
-use crate::input::{rings, trace_files};
-use crate::output::file::DEFAULT_FILE;
+use crate::input::rings;
+use crate::input::trace_files::Input;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::figures::{FigureOptions, Figures};
-use crate::tables::summary;
+use crate::tables::session_table::{self, duration_ns, text};
+use crate::tables::{host_table, summary};
 
 /// Show figures of a process's rings, or of trace files
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Trace files and stores, read together; '-' is standard input
-    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
-    files: Vec<PathBuf>,
-    /// A process that runs, instead of trace files
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    #[command(flatten)]
+    input: Input,
     /// How long to count for the rates of a process
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
@@ -40,7 +36,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        match self.pid {
+        match self.input.process()? {
             Some(pid) => self.process(pid),
             None => self.trace_files(),
         }
@@ -79,7 +75,7 @@ impl Args {
     }
 
     fn trace_files(&self) -> anyhow::Result<Exit> {
-        let dump = trace_files::read(&self.files)?;
+        let dump = self.input.read_for(&Filter::new())?;
         let found = dump.verify();
         let mut out = if self.json.is_on() {
             Sink::direct()
@@ -88,7 +84,7 @@ impl Args {
         };
         for session in &dump.sessions {
             if self.json.is_on() {
-                writeln!(out, "{}", self.json.form(session_json(session)))?;
+                writeln!(out, "{}", self.json.form(session_table::as_json(session)))?;
             } else {
                 write_session(&mut out, session)?;
             }
@@ -96,6 +92,10 @@ impl Args {
         if !self.json.is_on() {
             write!(out, "{found}")?;
             writeln!(out)?;
+            if let Some(table) = host_table::table(&dump) {
+                table.write(&mut out, Style::detect())?;
+                writeln!(out)?;
+            }
             let figures = Figures::of(&dump, &FigureOptions::default())?;
             for table in summary::tables(&figures, &[]) {
                 table.write(&mut out, Style::detect())?;
@@ -240,15 +240,6 @@ impl RingRow {
     }
 }
 
-fn text(session: &Session, tag: u16) -> Option<String> {
-    let value = session.attribute(tag)?;
-    let joined: Vec<u8> = value
-        .iter()
-        .map(|b| if *b == 0 { b' ' } else { *b })
-        .collect();
-    Some(printable(String::from_utf8_lossy(&joined).trim_end()))
-}
-
 /// Facts about a session, as name and text.
 fn facts(session: &Session) -> Vec<(&'static str, String)> {
     let mut facts = vec![("session", session.uuid.to_string())];
@@ -257,7 +248,6 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
         ("process", tag::PROCESS_NAME),
         ("service", tag::SERVICE_NAME),
         ("version", tag::SERVICE_VERSION),
-        ("host", tag::HOST),
         ("kernel", tag::KERNEL),
         ("container", tag::CONTAINER_ID),
         ("executable", tag::EXECUTABLE),
@@ -266,6 +256,8 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
     ] {
         add(name, text(session, tag));
     }
+    let host = (!session.host().is_empty()).then(|| host_table::name(session.host()));
+    add("host", host);
     if let Some(header) = session.header {
         add("pid", Some(header.pid.to_string()));
         add(
@@ -291,47 +283,9 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// ns from the session's start to its last counters.
-fn duration_ns(session: &Session) -> Option<u64> {
-    let header = session.header?;
-    let end = session.counters.as_ref()?.header.sample_mono_ns;
-    (end > 0).then(|| end.saturating_sub(header.mono_zero_ns))
-}
-
 fn write_session(out: &mut Sink, session: &Session) -> anyhow::Result<()> {
     for (name, text) in facts(session) {
         writeln!(out, "{name:<12} {text}")?;
     }
     Ok(writeln!(out)?)
-}
-
-fn session_json(session: &Session) -> serde_json::Value {
-    let known = |tag| text(session, tag);
-    let notices = session.attributes.iter().filter(|(t, _)| *t == tag::NOTICE);
-    let notices = notices.map(|(_, notice)| String::from_utf8_lossy(notice).into_owned());
-    let header = session.header;
-    let mode = header.and_then(|header| Mode::from_u32(header.mode));
-    let clock = header.and_then(|header| Clock::from_u32(header.clock));
-    let wall_ns = |t_ns: u64| header.map(|_| session.clock.wall_ns(t_ns));
-    let from = header.and_then(|header| Some(session.window?.saturating_sub(header.mono_zero_ns)));
-    let pages = session.slots.iter().flat_map(|slot| &slot.pages);
-    let fields = json!({
-        "process": known(tag::PROCESS_NAME),
-        "version": known(tag::SERVICE_VERSION),
-        "kernel": known(tag::KERNEL),
-        "container": known(tag::CONTAINER_ID),
-        "executable": known(tag::EXECUTABLE),
-        "command_line": known(tag::COMMAND_LINE),
-        "notices": notices.collect::<Vec<_>>(),
-        "mode": mode.map(Mode::name),
-        "clock": clock.map(Clock::name),
-        "schema_incomplete": session.schema_incomplete(),
-        "start_ts_ns": json::ts_ns(header.map(|header| header.real_zero_ns)),
-        "from_ts_ns": json::ts_ns(from.and_then(wall_ns)),
-        "end_ts_ns": json::ts_ns(duration_ns(session).and_then(wall_ns)),
-        "dur_ns": duration_ns(session),
-        "pages": pages.clone().count(),
-        "events": pages.map(|page| page.summary.events).sum::<u64>(),
-    });
-    json::object("recorded_session", &Head::of(session), fields)
 }

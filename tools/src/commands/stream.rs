@@ -10,9 +10,11 @@ use ringmark_reader::stream::{
 use ringmark_reader::{Codec, Selection};
 
 use crate::options::credentials::CredentialOptions;
+use crate::output::json::{Head, NewJsonOption};
 use crate::output::progress::ProgressLine;
+use crate::output::status::{Lines, write_line};
 use crate::output::units::{count, counted, duration, parse_duration, parse_size, size};
-use crate::output::{Exit, Failure, note, printable};
+use crate::output::{Exit, Failure, json, note, printable};
 use crate::recording::descriptors;
 use crate::recording::signals::Signals;
 
@@ -32,6 +34,8 @@ stream' if this one is killed. Like rings, they do not outlive a power loss.
 What neither can hold is counted as lost.
 
 Ctrl-C once sends what is there and ends, twice ends now.
+
+--json prints an object each second, and one at the end.
 
 Examples:
   ringmark stream --all --to unix:///run/ringmark.sock
@@ -67,6 +71,11 @@ pub(crate) struct Args {
     /// Compress pages with LZ4
     #[arg(long)]
     compress: bool,
+    #[command(flatten)]
+    json: NewJsonOption,
+    /// Write to FILE how it went, as one line of JSON
+    #[arg(long, value_name = "FILE")]
+    status_file: Option<PathBuf>,
 }
 
 /// What to stream.
@@ -92,20 +101,51 @@ impl Args {
             return Err(Failure::usage(text).into());
         }
         let signals = Signals::watch().context("watching signals")?;
-        let mut streamer = Streamer::new(self.options()?)?;
+        let options = self.options()?;
+        let head = Head::of_host(&options.introduction.host);
+        let mut streamer = Streamer::new(options)?;
         let mut display = Display::new();
-        let ended = streamer.run(&signals.stop, |streamer| display.show(streamer));
+        let mut lines = Lines::new(self.json.is_on());
+        let ended = streamer.run(&signals.stop, |streamer| {
+            display.show(streamer);
+            lines.show(|| self.status(&head, &streamer.figures()));
+        });
         display.line.clear();
         display.tell(&mut streamer);
         let figures = streamer.figures();
         note(&format!("{}: {}", self.to, summary(&figures)));
+        let status = self.status(&head, &figures);
+        if self.json.is_on() {
+            lines.print(&status);
+        }
+        let written = write_line(self.status_file.as_deref(), &status);
         ended?;
+        written?;
         if let Some(text) = descriptors::left_out(figures.sessions_left_out) {
             note(&text);
         }
         Ok(Exit::lost_if(
             figures.lost > 0 || figures.sessions_left_out > 0 || !figures.removals.is_nothing(),
         ))
+    }
+
+    fn status(&self, head: &Head, figures: &StreamFigures) -> serde_json::Value {
+        let fields = serde_json::json!({
+            "to": self.to.to_string(),
+            "connected": figures.connected,
+            "connections": figures.connections,
+            "sessions_open": figures.sessions_open,
+            "sessions_done": figures.sessions_done,
+            "sessions_left_out": figures.sessions_left_out,
+            "pages": figures.pages,
+            "pages_skipped": figures.pages_skipped,
+            "sent": figures.sent,
+            "in_flight": figures.in_flight,
+            "spilled": figures.spilled,
+            "lag_ms": figures.lag.as_millis() as u64,
+            "lost": figures.lost,
+        });
+        json::object("stream", head, fields)
     }
 
     fn options(&self) -> anyhow::Result<StreamOptions> {

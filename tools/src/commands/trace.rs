@@ -7,6 +7,7 @@ mod trigger;
 
 use ringmark_format::tracer_text::Verb;
 
+use crate::output::json::NewJsonOption;
 use crate::output::{Exit, Failure};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::{CallDetail, FunctionNames, PatternSyntax};
@@ -35,7 +36,7 @@ enum Action {
     Stop(StopArgs),
     /// Show the function tracers of a process
     #[command(alias = "tracers")]
-    Status(OneTracer),
+    Status(status::StatusArgs),
     /// Name the functions that a function tracer traces
     Filter(PatternArgs),
     /// Name the functions that a function tracer leaves out
@@ -52,6 +53,8 @@ enum Action {
 struct StopArgs {
     #[command(flatten)]
     of: OneTracer,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,6 +67,8 @@ struct PatternArgs {
     /// How patterns are written
     #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
     syntax: PatternSyntax,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,19 +77,21 @@ struct SetArgs {
     of: OneTracer,
     #[command(flatten)]
     detail: CallDetail,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.action {
             Action::Start(start) => start.run(),
-            Action::Stop(stop) => change(&stop.of, Verb::Stop, &[]),
-            Action::Status(of) => status::status(&of),
+            Action::Stop(stop) => change(&stop.of, stop.json, Verb::Stop, &[]),
+            Action::Status(status) => status.run(),
             Action::Filter(patterns) => patterns.run(Verb::Filter),
             Action::Notrace(patterns) => patterns.run(Verb::Notrace),
             Action::Trigger(trigger) => trigger.run(),
             Action::Set(set) => set.run(),
-            Action::Remove(stop) => change(&stop.of, Verb::Remove, &[]),
+            Action::Remove(stop) => change(&stop.of, stop.json, Verb::Remove, &[]),
         }
     }
 }
@@ -102,7 +109,7 @@ impl PatternArgs {
             all_functions: false,
         };
         names.check()?;
-        change(&self.of, verb, &names.lines())
+        change(&self.of, self.json, verb, &names.lines())
     }
 }
 
@@ -112,6 +119,6 @@ impl SetArgs {
             let text = "nothing to set: expected --args, --result, --min-time or --budget";
             return Err(Failure::usage(text).into());
         }
-        change(&self.of, Verb::Set, &self.detail.lines())
+        change(&self.of, self.json, Verb::Set, &self.detail.lines())
     }
 }

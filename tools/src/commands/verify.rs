@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use crate::input::trace_files::{self, Files};
+use crate::input::trace_files::{self, Input};
 use crate::output::json::JsonOption;
 use crate::output::last_words::{self, Show};
-use crate::output::{Exit, Sink};
+use crate::output::{Exit, Sink, Style};
+use crate::tables::host_table;
 
 /// Check that trace files are whole, and say what was lost
 #[derive(Debug, clap::Args)]
@@ -19,23 +20,28 @@ store's segments. You can look at them, and delete them. 'unknown_blocks' counts
 what a newer version wrote and this one cannot read.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    files: Files,
+    input: Input,
     #[command(flatten)]
     json: JsonOption,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let dump = self.files.read_quietly()?;
+        let dump = self.input.read_quietly()?;
         let mut found = dump.verify();
-        found.cut_off = trace_files::cut_off(&self.files.files)?;
+        found.cut_off = trace_files::cut_off(&self.input.files())?;
         let mut out = Sink::direct();
         if self.json.is_on() {
-            let object = serde_json::from_str(&found.to_json())?;
+            let mut object: serde_json::Value = serde_json::from_str(&found.to_json())?;
+            object["hosts"] = host_table::array(&dump);
             writeln!(out, "{}", self.json.form(object))?;
         } else {
             write!(out, "{found}")?;
             out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;
+            if let Some(table) = host_table::table(&dump) {
+                writeln!(out)?;
+                table.write(&mut out, Style::detect())?;
+            }
         }
         out.finish()?;
         Ok(Exit::lost_if(!found.is_clean()))

@@ -1,6 +1,6 @@
 //! What a person should know of the trace files that a command has read, on standard error.
 
-use ringmark_decoder::{Dump, Session, Verification};
+use ringmark_decoder::{Dump, Session, SessionChoice, Verification};
 
 use crate::output::event_lines::has_dates;
 use crate::output::units::{counted, duration};
@@ -21,6 +21,13 @@ pub(super) fn tell_all(dump: &Dump) {
     tell_clocks(dump, &found);
     tell_schema(dump);
     tell_newer(dump);
+}
+
+/// Prints that no session was chosen, and which hosts and services there would be.
+pub(super) fn tell_choice(dump: &Dump, choice: &SessionChoice) {
+    if dump.sessions.is_empty() && !choice.is_all() {
+        note("--host, --service and --pid choose no process; 'ringmark list FILE' shows all");
+    }
 }
 
 /// Prints how much a newer version wrote that this one does not show.

@@ -1,34 +1,100 @@
 //! Trace files and stores as a command line names them, read into one [`Dump`].
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::store;
-use ringmark_decoder::{Damage, Dump, DumpBuilder, Fault, Filter};
+use ringmark_decoder::{Damage, Dump, DumpBuilder, Fault, Filter, SessionChoice};
 
 use super::notices;
+use crate::options::sessions::SessionOptions;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{counted, size};
 use crate::output::{Failure, note};
 
-/// Trace files to read; without any, the default file.
+/// What to read: trace files, of which some processes may be chosen, or a running process.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Files {
-    /// Trace files and stores, read together; '-' is standard input
-    #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
-    pub(crate) files: Vec<PathBuf>,
+pub(crate) struct Input {
+    /// Trace files and stores, read together; '-' is standard input [default: ringmark.rmk]
+    #[arg(value_name = "FILE", hide_default_value = true)]
+    files: Vec<PathBuf>,
+    /// A process that runs, or with FILE: only this process in FILE
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    #[command(flatten)]
+    sessions: SessionOptions,
 }
 
-impl Files {
+impl Input {
+    /// The running process that is meant; `None`: trace files are.
+    ///
+    /// # Errors
+    /// A host or service is named for a running process.
+    pub(crate) fn process(&self) -> Result<Option<u32>, Failure> {
+        if self.pid.is_none() || !self.files.is_empty() {
+            return Ok(None);
+        }
+        self.sessions.require_none()?;
+        Ok(self.pid)
+    }
+
+    /// The trace files: those that are named, or the default one.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        match self.files.is_empty() {
+            true => vec![DEFAULT_FILE.into()],
+            false => self.files.clone(),
+        }
+    }
+
+    /// Checks that no process of a file is chosen: the option named `by` shows all.
+    ///
+    /// # Errors
+    /// One is.
+    pub(crate) fn require_whole(&self, by: &str) -> Result<(), Failure> {
+        if self.process()?.is_some() || self.choice().is_all() {
+            return Ok(());
+        }
+        let text =
+            format!("{by} shows all of FILE, expected no --host, --service or --pid with it");
+        Err(Failure::usage(text))
+    }
+
+    /// The sessions that are meant in the files.
+    pub(crate) fn choice(&self) -> SessionChoice {
+        self.sessions.choice(self.pid)
+    }
+
+    /// Reads what a filter may let pass; see [`read_for`].
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub(crate) fn read_for(&self, filter: &Filter) -> anyhow::Result<Dump> {
+        let dump = read_chosen(&self.files(), filter, &self.choice())?;
+        notices::tell_choice(&dump, &self.choice());
+        Ok(dump)
+    }
+
     /// Reads them all and prints nothing about damage.
     ///
     /// # Errors
     /// One of them cannot be read, or is no trace file.
     pub(crate) fn read_quietly(&self) -> anyhow::Result<Dump> {
-        read_quietly(&self.files)
+        let dump = put_together(&self.files(), &Filter::new(), &self.choice())?;
+        notices::tell_choice(&dump, &self.choice());
+        Ok(dump)
     }
+}
+
+/// Reads the sessions that are meant.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_sessions(files: &[PathBuf], choice: &SessionChoice) -> anyhow::Result<Dump> {
+    let dump = read_chosen(files, &Filter::new(), choice)?;
+    notices::tell_choice(&dump, choice);
+    Ok(dump)
 }
 
 /// Reads trace files together. Damage and steps of clocks are told on standard error.
@@ -45,7 +111,11 @@ pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
 /// # Errors
 /// As [`read`].
 pub(crate) fn read_for(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
-    let dump = put_together(files, filter)?;
+    read_chosen(files, filter, &SessionChoice::default())
+}
+
+fn read_chosen(files: &[PathBuf], filter: &Filter, choice: &SessionChoice) -> anyhow::Result<Dump> {
+    let dump = put_together(files, filter, choice)?;
     if dump.left_out_bytes > 0 {
         note(&format!(
             "{} of other times were not read",
@@ -59,13 +129,22 @@ pub(crate) fn read_for(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dum
     Ok(dump)
 }
 
-fn read_quietly(files: &[PathBuf]) -> anyhow::Result<Dump> {
-    put_together(files, &Filter::new())
-}
-
-fn put_together(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
+fn put_together(
+    files: &[PathBuf],
+    filter: &Filter,
+    choice: &SessionChoice,
+) -> anyhow::Result<Dump> {
     let (mut builder, mut all) = (DumpBuilder::new(), Segments::default());
-    for Input { path, is_segment } in &expanded(files)? {
+    builder.choose(choice.clone());
+    for file in &expanded(files)? {
+        let File { path, is_segment } = file;
+        if let (Some(host), Some(named)) = (file.host(), store::parse(path)) {
+            if !choice.host_passes(host.as_bytes()) {
+                all.passed_over = true;
+                continue;
+            }
+            builder.name_host(named.session, host.as_bytes());
+        }
         if filter.has_time()
             && let Some(index) = store::load_index(path)
             && !index.may_pass(filter)
@@ -105,13 +184,15 @@ struct Segments {
     unopened: Vec<Damage>,
     /// Why the last of them could not be used.
     refused: Option<String>,
+    /// Some belong to hosts that are not wanted.
+    passed_over: bool,
 }
 
 impl Segments {
     /// Opens a segment, with its name for messages; `None` if that fails.
     fn open(&mut self, path: &Path) -> Option<(String, Box<dyn io::Read>)> {
         let name = path.display().to_string();
-        match File::open(path) {
+        match fs::File::open(path) {
             Ok(file) => return Some((name, Box::new(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.removed += 1,
             Err(error) => {
@@ -131,7 +212,7 @@ impl Segments {
 
     /// The dump with what is known of the segments that could not be read.
     fn finish(self, mut dump: Dump) -> anyhow::Result<Dump> {
-        if dump.blocks == 0 && dump.left_out_bytes == 0 {
+        if dump.blocks == 0 && dump.left_out_bytes == 0 && !self.passed_over {
             let removed = || format!("{}, nothing was read", removed_text(self.removed));
             let why = (self.removed > 0).then(removed);
             if let Some(why) = self.refused.or(why) {
@@ -164,19 +245,26 @@ pub(crate) fn cut_off(files: &[PathBuf]) -> anyhow::Result<u64> {
 }
 
 /// A file to read.
-struct Input {
+struct File {
     path: PathBuf,
     /// It was found in a store, not named on the command line.
     is_segment: bool,
 }
 
+impl File {
+    /// Name of its host in the store that it was found in.
+    fn host(&self) -> Option<&str> {
+        store::host(&self.path).filter(|_| self.is_segment)
+    }
+}
+
 /// The files to read: for a store's directory, the trace files below it.
-fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
+fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<File>> {
     let mut all = Vec::new();
     for path in files {
         if !path.is_dir() {
             let (path, is_segment) = (path.clone(), false);
-            all.push(Input { path, is_segment });
+            all.push(File { path, is_segment });
             continue;
         }
         let unreadable = |what: String| Failure::unreadable(format!("{}: {what}", path.display()));
@@ -187,7 +275,7 @@ fn expanded(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
             )
             .into());
         }
-        let segment = |path| Input {
+        let segment = |path| File {
             path,
             is_segment: true,
         };
@@ -221,7 +309,7 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<(String, Box<dyn io::Read>)> {
     if about.file_type().is_char_device() {
         return Err(unreadable("is a device, expected a trace file".to_owned()).into());
     }
-    let file = File::open(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
+    let file = fs::File::open(path).map_err(|error| unreadable(cannot_open(path, &error)))?;
     Ok((name, Box::new(file)))
 }
 

@@ -2,3 +2,4 @@
 
 pub(crate) mod credentials;
 pub(crate) mod event_filter;
+pub(crate) mod sessions;

@@ -53,6 +53,8 @@ pub(crate) struct Printer<'a> {
     last_ns: Option<u64>,
     /// ns since 1970 that relative times count from; 0 until it is known.
     origin_ns: u64,
+    /// Lines of text say which process is meant.
+    has_process: bool,
     /// Events and spans printed so far.
     events: u64,
     /// The spans that are open; `None`: each record is printed as it is.
@@ -72,6 +74,7 @@ impl<'a> Printer<'a> {
             style,
             last_ns: None,
             origin_ns: 0,
+            has_process: false,
             events: 0,
             pairs: (!form.raw && form.json.version() != Some(JsonVersion::Old))
                 .then(SpanPairs::default),
@@ -100,6 +103,7 @@ impl<'a> Printer<'a> {
         match self.form.json.version() {
             Some(JsonVersion::Current) => Writer::Json(JsonWriter::new()),
             Some(JsonVersion::Old) => Writer::OldJson(OldJsonWriter::new()),
+            None if self.has_process => Writer::Text(TextWriter::with_process()),
             None => Writer::Text(TextWriter::new()),
         }
     }
@@ -114,11 +118,13 @@ impl<'a> Printer<'a> {
         self.events
     }
 
-    /// Takes the start of the first session as the origin of relative times, once it is known.
+    /// Takes the start of the first session as the origin of relative times, once it is known; and
+    /// whether lines have to say whose they are.
     pub(crate) fn learn_origin(&mut self, dump: &Dump) {
         if self.origin_ns == 0 {
             self.origin_ns = origin(dump);
         }
+        self.has_process = dump.has_several_hosts();
     }
 
     /// Appends the line of an item that passes the filter. The records of a span that goes on have
@@ -159,6 +165,17 @@ impl<'a> Printer<'a> {
     }
 
     fn passes(&mut self, item: &Output<'_>) -> bool {
+        // What a piece has from outside serves spans and calls, and has no lines.
+        let is_outside = match item {
+            Output::Event(event) => event.is_outside(),
+            Output::Lost(_) => false,
+        };
+        if is_outside {
+            if let (Some(calls), Output::Event(event)) = (&mut self.calls, item) {
+                calls.take(event);
+            }
+            return false;
+        }
         match (&mut self.calls, item) {
             (Some(calls), Output::Event(event)) => {
                 let took_ns = calls.take(event);
@@ -170,7 +187,7 @@ impl<'a> Printer<'a> {
 
     /// Appends the line of a span that has ended, if it passes.
     fn span<'d>(&mut self, writer: &mut Writer<'d>, span: &Span<'d>, out: &mut Vec<u8>) {
-        if !self.filter.passes_span(span) {
+        if !self.filter.passes_span(span) || span.end.is_outside() {
             return;
         }
         self.events += 1;

@@ -25,6 +25,29 @@ pub(crate) struct JsonOption {
     json: Option<JsonVersion>,
 }
 
+/// The option of commands that printed no JSON in version 1.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct NewJsonOption {
+    /// Print JSON, one object per line
+    #[arg(
+        long,
+        value_name = "VERSION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2",
+        global = true,
+        value_parser = clap::value_parser!(u32).range(2..=2)
+    )]
+    json: Option<u32>,
+}
+
+impl NewJsonOption {
+    /// Whether JSON is printed.
+    pub(crate) fn is_on(self) -> bool {
+        self.json.is_some()
+    }
+}
+
 /// Versions of the objects that can be printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JsonVersion {
@@ -90,6 +113,14 @@ impl Head {
         }
     }
 
+    /// The head of what belongs to this machine.
+    pub(crate) fn of_host(host: &str) -> Self {
+        Self {
+            host: Some(host.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// The head of what sums up all these sessions: what they have in common.
     pub(crate) fn of_all(sessions: &[Session]) -> Self {
         let mut heads = sessions.iter().map(Self::of);
@@ -121,6 +152,11 @@ pub(crate) fn object(kind: &str, head: &Head, mut fields: Value) -> Value {
         add("pid", head.pid.into());
     }
     fields
+}
+
+/// An address as an object has it.
+pub(crate) fn address(address: u64) -> Value {
+    format!("{address:#018x}").into()
 }
 
 /// A moment as an object has it: ns since 1970, as digits.

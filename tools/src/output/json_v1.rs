@@ -170,7 +170,7 @@ fn function_change(old: &mut Map<String, Value>) {
 }
 
 fn verification(old: &mut Map<String, Value>) {
-    drop_keys(old, &["endings"]);
+    drop_keys(old, &["endings", "hosts"]);
     drop_keys(old, &["session", "host", "service", "pid"]);
     drop_keys(old, &["unknown_blocks"]);
     causes_by_name(old);

@@ -13,6 +13,7 @@ pub(crate) mod repeats;
 pub(crate) mod shell;
 mod sink;
 pub(crate) mod spans;
+pub(crate) mod status;
 mod table;
 mod terminal;
 pub(crate) mod units;

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use ringmark_format::ending::Ending;
 use ringmark_reader::ReaderError;
 use ringmark_reader::record::{Ended, Progress, Recorder, SessionEnd};
 
 use super::descriptors;
 use crate::output::json::Head;
+use crate::output::status::write_line;
 use crate::output::units::{count, counted, duration, size};
 use crate::output::{Exit, endings, json, note, text};
 
@@ -184,8 +184,7 @@ pub(crate) fn write_status(
             "trouble": trouble,
         }),
     );
-    let written = std::fs::write(path, format!("{status}\n"));
-    match written.with_context(|| path.display().to_string()) {
+    match write_line(Some(path), &status) {
         Err(error) if outcome.command.is_some() || result.is_err() => note(&text(&error)),
         written => written?,
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ringmark_decoder::{Cover, Dump};
 
+use super::host_table;
 use crate::output::printable;
 use crate::output::units::{count, counted, duration};
 
@@ -21,7 +22,7 @@ pub(crate) fn lines(dump: &Dump) -> Vec<String> {
     let mut lines = Vec::new();
     for covers in processes.values().take(PROCESSES_SHOWN) {
         let name = match (several, covers.first()) {
-            (true, Some(cover)) => name(cover),
+            (true, Some(cover)) => name(cover, !dump.has_several_hosts()),
             _ => String::new(),
         };
         lines.extend(
@@ -40,9 +41,14 @@ pub(crate) fn lines(dump: &Dump) -> Vec<String> {
     lines
 }
 
-fn name(cover: &Cover<'_>) -> String {
+/// `is_one`: all processes ran on one host.
+fn name(cover: &Cover<'_>, is_one: bool) -> String {
     let name = String::from_utf8_lossy(cover.session.process_name());
-    format!("{} [{}]: ", printable(&name), cover.session.pid())
+    let host = match is_one {
+        true => String::new(),
+        false => format!("{}: ", host_table::name(cover.session.host())),
+    };
+    format!("{host}{} [{}]: ", printable(&name), cover.session.pid())
 }
 
 fn of_process(covers: &[Cover<'_>]) -> Vec<String> {

@@ -121,13 +121,13 @@ impl<'d> Walk<'d> {
         match span {
             Some(span) => self.span(span),
             None if ProfiledFunction::is_event(&event.ty.name, &event.ty.target) => {}
-            None if self.filter.passes(event) => self.events.add(item),
+            None if !event.is_outside() && self.filter.passes(event) => self.events.add(item),
             None => {}
         }
     }
 
     fn span(&mut self, span: Span<'d>) {
-        if self.filter.passes_span(&span) {
+        if !span.end.is_outside() && self.filter.passes_span(&span) {
             self.spans.add(&span);
             self.slowest.offer(span.total_ns, || span);
         }

@@ -1,12 +1,15 @@
-//! What commands show as tables, and as JSON with the same figures: spans, calls and events.
+//! What commands show as tables, and as JSON with the same figures: spans, calls, events, sessions
+//! and hosts.
 
 pub(crate) mod calls;
 pub(crate) mod cover;
 pub(crate) mod event_table;
 pub(crate) mod figures;
 pub(crate) mod function_table;
+pub(crate) mod host_table;
 mod json_row;
 pub(crate) mod profile_table;
+pub(crate) mod session_table;
 pub(crate) mod slowest;
 pub(crate) mod span_table;
 pub(crate) mod summary;

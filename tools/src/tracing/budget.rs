@@ -11,7 +11,8 @@ pub(crate) fn tell_given_up(answer: &Answer, told: usize) -> usize {
     given_up(answer).skip(told).map(tell).count()
 }
 
-fn given_up(answer: &Answer) -> impl Iterator<Item = GivenUp<'_>> {
+/// What the budgets did not allow, of all tracers.
+pub(crate) fn given_up(answer: &Answer) -> impl Iterator<Item = GivenUp<'_>> {
     answer.lines().filter_map(|line| match line {
         AnswerLine::GivenUp(one) => Some(one),
         _ => None,

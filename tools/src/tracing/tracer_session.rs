@@ -4,11 +4,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ringmark_format::tracer_text::{RequestLine, Verb};
-use ringmark_reader::{Access, ReaderError, Session, find};
+use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find};
 
 use super::inject;
 use super::requests::{self, Answer, knows_tracers};
 use super::rings::Rings;
+use crate::output::json::Head;
 use crate::output::{Failure, printable};
 
 /// How long a process has for its answer.
@@ -101,6 +102,11 @@ impl TracerSession {
             return Err(Failure::no_target(format!("pid {}: {text}", self.pid)).into());
         }
         Ok(Answer(answer.text))
+    }
+
+    /// What JSON about it begins with.
+    pub(crate) fn head(&self) -> Head {
+        Head::of_info(&SessionInfo::of(&self.session), Some(self.pid))
     }
 
     /// Whether the process has ended, or closed its session.

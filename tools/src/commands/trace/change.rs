@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use ringmark_format::tracer_text::{RequestLine, Verb};
+use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
-use crate::output::{Exit, Sink};
+use crate::output::json::NewJsonOption;
+use crate::output::{Exit, Sink, json};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
@@ -15,24 +16,61 @@ use crate::tracing::tracer_session::TracerSession;
 /// The process has no tracers, does not answer, or refuses.
 pub(super) fn change(
     of: &OneTracer,
+    json: NewJsonOption,
     verb: Verb,
     lines: &[RequestLine<'_>],
 ) -> anyhow::Result<Exit> {
     let session = TracerSession::find(of.pid)?;
     let answer = session.ask(verb, &of.lines_with(lines))?;
-    print(&answer)?;
+    let done = Done {
+        of,
+        verb,
+        answer: &answer,
+    };
+    done.print(&session, json)?;
     Ok(Exit::FINE)
 }
 
-/// Prints how many functions an answer says were matched and changed; on standard error, which
-/// were refused.
-///
-/// # Errors
-/// Standard output cannot be written.
-pub(super) fn print(answer: &Answer) -> anyhow::Result<()> {
-    let mut out = Sink::direct();
-    writeln!(out, "{}", answer.summary())?;
-    out.finish()?;
-    answer.tell_refusals();
-    Ok(())
+/// A request that a process has done.
+pub(super) struct Done<'a> {
+    pub(super) of: &'a OneTracer,
+    pub(super) verb: Verb,
+    pub(super) answer: &'a Answer,
+}
+
+impl Done<'_> {
+    /// Prints how many functions the answer says were matched and changed; on standard error,
+    /// which were refused.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(super) fn print(&self, session: &TracerSession, json: NewJsonOption) -> anyhow::Result<()> {
+        let mut out = Sink::direct();
+        if json.is_on() {
+            writeln!(out, "{}", self.json(session))?;
+            return Ok(out.finish()?);
+        }
+        writeln!(out, "{}", self.answer.summary())?;
+        out.finish()?;
+        self.answer.tell_refusals();
+        Ok(())
+    }
+
+    fn json(&self, session: &TracerSession) -> serde_json::Value {
+        let number = |wanted| self.answer.count(wanted);
+        let notices = self.answer.lines().filter_map(|line| match line {
+            AnswerLine::Refusal(text) | AnswerLine::Note(text) => Some(text.to_owned()),
+            _ => None,
+        });
+        let fields = serde_json::json!({
+            "request": self.verb.name(),
+            "tracer": self.of.tracer,
+            "functions": number(Count::Matched),
+            "sites_changed": number(Count::Patched),
+            "sites_enabled": number(Count::Open),
+            "sites_refused": number(Count::Refused),
+            "notices": notices.collect::<Vec<_>>(),
+        });
+        json::object("tracer_change", &session.head(), fields)
+    }
 }

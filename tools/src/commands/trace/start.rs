@@ -6,7 +6,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{Count, RequestLine, Verb};
 
-use super::change;
+use super::change::Done;
+use crate::output::json::NewJsonOption;
 use crate::output::units::parse_duration;
 use crate::output::{Exit, Failure};
 use crate::recording::signals::Signals;
@@ -41,6 +42,8 @@ pub(super) struct StartArgs {
     /// End at once and leave the function tracer on
     #[arg(long, conflicts_with = "time")]
     detach: bool,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 /// Parses a kind by its name.
@@ -78,7 +81,12 @@ impl StartArgs {
             session.ask(Verb::Stop, &self.of.lines())?;
             return Err(self.nothing_matches(&session));
         }
-        change::print(&answer)?;
+        let done = Done {
+            of: &self.of,
+            verb: Verb::Start,
+            answer: &answer,
+        };
+        done.print(&session, self.json)?;
         if self.detach {
             return Ok(Exit::FINE);
         }

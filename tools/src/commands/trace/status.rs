@@ -4,12 +4,21 @@ use std::io::Write;
 
 use ringmark_format::tracer_text::{AnswerLine, Count, TracerLine, Verb};
 
+use crate::output::json::{Head, NewJsonOption};
 use crate::output::units::{count, counted};
-use crate::output::{Exit, Failure, Sink, Style, Table, printable};
-use crate::tracing::budget::budgets;
+use crate::output::{Exit, Failure, Sink, Style, Table, json, printable};
+use crate::tracing::budget::{self, budgets};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::requests::Answer;
 use crate::tracing::tracer_session::TracerSession;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    of: OneTracer,
+    #[command(flatten)]
+    json: NewJsonOption,
+}
 
 fn cells(tracer: &TracerLine<'_>) -> Vec<String> {
     let with = |text: &str, more: &[(bool, &str)]| {
@@ -59,41 +68,121 @@ pub(super) fn write_triggers(
     Ok(())
 }
 
-/// Prints the tracers of a process, their triggers and budgets, and its patch sites.
-///
-/// # Errors
-/// The process has no tracers, or none of this name.
-pub(super) fn status(of: &OneTracer) -> anyhow::Result<Exit> {
-    let session = TracerSession::find(of.pid)?;
-    let answer = session.ask(Verb::Status, &[])?;
-    let wanted = |line: &TracerLine<'_>| of.tracer.as_ref().is_none_or(|name| line.name == name);
-    let lines: Vec<_> = answer.tracers().filter(wanted).collect();
-    if lines.is_empty() {
-        let name = of.tracer.as_ref();
-        let text = name.map_or("no tracer available".to_owned(), |name| {
-            format!("no tracer {name:?}")
-        });
-        return Err(Failure::no_target(format!("pid {}: {text}", of.pid)).into());
+/// Writes one tracer or all as JSON, with their triggers.
+pub(super) fn write_json(
+    out: &mut Sink,
+    answer: &Answer,
+    of: &OneTracer,
+    head: &Head,
+) -> anyhow::Result<()> {
+    for tracer in wanted(answer, of) {
+        writeln!(out, "{}", tracer_json(answer, &tracer, head))?;
     }
-    let mut table = Table::new(&["TRACER", "KIND", "STATE", ">FUNCTIONS", "FILTER"]);
-    lines.iter().for_each(|line| table.row(cells(line)));
-    let mut out = Sink::direct();
-    table.write(&mut out, Style::detect())?;
-    write_triggers(&mut out, &answer, of.tracer.as_deref())?;
-    for line in budgets(&answer, &lines) {
-        writeln!(out, "{line}")?;
-    }
-    let shadow_stack = answer.lines().find_map(|line| match line {
-        AnswerLine::ShadowStack(is_on) => Some(is_on),
+    Ok(())
+}
+
+fn tracer_json(answer: &Answer, tracer: &TracerLine<'_>, head: &Head) -> serde_json::Value {
+    let triggers = answer.lines().filter_map(|line| match line {
+        AnswerLine::Trigger(one) if one.tracer == tracer.name => {
+            Some(serde_json::json!({"trigger": one.trigger, "functions": one.functions}))
+        }
         _ => None,
     });
+    let percent = |ppm: u64| ppm as f64 / 1e4;
+    let given_up = budget::given_up(answer).filter(|one| one.tracer == tracer.name);
+    let given_up = given_up
+        .map(|one| serde_json::json!({"name": one.function, "cost_percent": percent(one.ppm)}));
+    let fields = serde_json::json!({
+        "tracer": tracer.name,
+        "tracer_kind": tracer.kind,
+        "default": tracer.is_default,
+        "state": tracer.state,
+        "paused": tracer.is_paused,
+        "wants_snapshot": tracer.wants_snapshot,
+        "functions": tracer.functions,
+        "filter": tracer.filter,
+        "arguments": tracer.args,
+        "results": tracer.result,
+        "min_time_ns": tracer.min_ns,
+        "budget_percent": tracer.budget_ppm.map(percent),
+        "cost_percent": tracer.cost_ppm.map(percent),
+        "triggers": triggers.collect::<Vec<_>>(),
+        "switched_off": given_up.collect::<Vec<_>>(),
+    });
+    json::object("tracer", head, fields)
+}
+
+fn sites_json(answer: &Answer, head: &Head) -> serde_json::Value {
+    let number = |wanted| answer.count(wanted);
+    let fields = serde_json::json!({
+        "sites": number(Count::Sites),
+        "sites_enabled": number(Count::Open),
+        "functions_untraceable": number(Count::Untraceable),
+        "sleds": number(Count::Sleds),
+        "callbacks_left_out": number(Count::NotCalled),
+        "records_ends": shadow_stack(answer).map(|is_on| !is_on),
+    });
+    json::object("patch_sites", head, fields)
+}
+
+fn wanted<'a>(answer: &'a Answer, of: &OneTracer) -> Vec<TracerLine<'a>> {
+    let wanted = |line: &TracerLine<'_>| of.tracer.as_ref().is_none_or(|name| line.name == name);
+    answer.tracers().filter(wanted).collect()
+}
+
+/// Whether the processor checks return addresses. Older tracers do not say.
+fn shadow_stack(answer: &Answer) -> Option<bool> {
+    answer.lines().find_map(|line| match line {
+        AnswerLine::ShadowStack(is_on) => Some(is_on),
+        _ => None,
+    })
+}
+
+impl StatusArgs {
+    /// Prints the tracers of a process, their triggers and budgets, and its patch sites.
+    ///
+    /// # Errors
+    /// The process has no tracers, or none of this name.
+    pub(super) fn run(self) -> anyhow::Result<Exit> {
+        let of = &self.of;
+        let session = TracerSession::find(of.pid)?;
+        let answer = session.ask(Verb::Status, &[])?;
+        if wanted(&answer, of).is_empty() {
+            let name = of.tracer.as_ref();
+            let text = name.map_or("no tracer available".to_owned(), |name| {
+                format!("no tracer {name:?}")
+            });
+            return Err(Failure::no_target(format!("pid {}: {text}", of.pid)).into());
+        }
+        let mut out = Sink::direct();
+        if self.json.is_on() {
+            let head = session.head();
+            write_json(&mut out, &answer, of, &head)?;
+            writeln!(out, "{}", sites_json(&answer, &head))?;
+        } else {
+            write_text(&mut out, &answer, of)?;
+        }
+        out.finish()?;
+        Ok(Exit::FINE)
+    }
+}
+
+fn write_text(out: &mut Sink, answer: &Answer, of: &OneTracer) -> anyhow::Result<()> {
+    let lines = wanted(answer, of);
+    let mut table = Table::new(&["TRACER", "KIND", "STATE", ">FUNCTIONS", "FILTER"]);
+    lines.iter().for_each(|line| table.row(cells(line)));
+    table.write(out, Style::detect())?;
+    write_triggers(out, answer, of.tracer.as_deref())?;
+    for line in budgets(answer, &lines) {
+        writeln!(out, "{line}")?;
+    }
     writeln!(
         out,
         "{} of {} enabled; {} cannot be traced{}",
         count(answer.count(Count::Open)),
         counted(answer.count(Count::Sites), "patch site"),
         count(answer.count(Count::Untraceable)),
-        about_exits(shadow_stack)
+        about_exits(shadow_stack(answer))
     )?;
     let sleds = answer.count(Count::Sleds);
     if sleds > 0 {
@@ -111,8 +200,7 @@ pub(super) fn status(of: &OneTracer) -> anyhow::Result<Exit> {
             counted(not_called, "call")
         )?;
     }
-    out.finish()?;
-    Ok(Exit::FINE)
+    Ok(())
 }
 
 /// Text that says whether ends of calls are recorded. Older tracers do not say.

@@ -3,7 +3,8 @@
 use ringmark_format::tracer_text::{RequestLine, Verb};
 
 use super::change::change;
-use super::status::write_triggers;
+use super::status::{write_json, write_triggers};
+use crate::output::json::NewJsonOption;
 use crate::output::{Exit, Sink};
 use crate::tracing::one_tracer::OneTracer;
 use crate::tracing::options::PatternSyntax;
@@ -36,24 +37,35 @@ pub(super) struct TriggerArgs {
     /// How function names are written
     #[arg(long = "match", value_name = "SYNTAX", default_value = "glob")]
     syntax: PatternSyntax,
+    #[command(flatten)]
+    json: NewJsonOption,
 }
 
 impl TriggerArgs {
     pub(super) fn run(self) -> anyhow::Result<Exit> {
         if self.none {
-            return change(&self.of, Verb::Trigger, &[RequestLine::NoTriggers]);
+            return change(
+                &self.of,
+                self.json,
+                Verb::Trigger,
+                &[RequestLine::NoTriggers],
+            );
         }
         let triggers = Triggers {
             triggers: self.triggers,
         };
         if !triggers.is_empty() {
             triggers.check(self.syntax)?;
-            return change(&self.of, Verb::Trigger, &triggers.lines(self.syntax));
+            let lines = triggers.lines(self.syntax);
+            return change(&self.of, self.json, Verb::Trigger, &lines);
         }
         let session = TracerSession::find(self.of.pid)?;
         let answer = session.ask(Verb::Status, &self.of.lines())?;
         let mut out = Sink::direct();
-        write_triggers(&mut out, &answer, self.of.tracer.as_deref())?;
+        match self.json.is_on() {
+            true => write_json(&mut out, &answer, &self.of, &session.head())?,
+            false => write_triggers(&mut out, &answer, self.of.tracer.as_deref())?,
+        }
         out.finish()?;
         Ok(Exit::FINE)
     }

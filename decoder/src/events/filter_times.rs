@@ -1,0 +1,81 @@
+//! Where a time lies, as a filter has it: before, inside or after.
+
+use crate::events::event::Lost;
+use crate::events::filter::{Filter, Moment};
+use crate::trace_file::time::SessionClock;
+
+/// Where a time lies, as the times of a filter have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Before,
+    Inside,
+    After,
+}
+
+impl Moment {
+    /// The least time since the session's start that is not before this moment.
+    fn in_session(self, clock: &SessionClock) -> u64 {
+        // The clock is monotone.
+        let (mut low, mut high) = (0, u64::MAX);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.is_after(middle, clock.wall_ns(middle)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
+impl Filter {
+    /// Where a time lies: `t_ns` since the session's start, which is the same time as `wall_ns`
+    /// since 1970.
+    pub(crate) fn when(&self, t_ns: u64, wall_ns: u64) -> When {
+        if self.from.is_some_and(|m| m.is_after(t_ns, wall_ns)) {
+            return When::Before;
+        }
+        match self.to.is_none_or(|m| m.is_after(t_ns, wall_ns)) {
+            true => When::Inside,
+            false => When::After,
+        }
+    }
+
+    /// Whether events of this thread can pass.
+    pub(crate) fn thread_passes(&self, tid: u32) -> bool {
+        self.tids.is_empty() || self.tids.contains(&tid)
+    }
+
+    /// The first time that passes and the first one after that, on the `CLOCK_MONOTONIC` of a session
+    /// whose last event has time `last_t_ns`; [`u64::MAX`] for the latter: nothing comes after it.
+    pub(crate) fn bounds(&self, clock: &SessionClock, last_t_ns: u64) -> (u64, u64) {
+        let mono = |moment: Moment| clock.mono_zero_ns.saturating_add(moment.in_session(clock));
+        let ends = self
+            .to
+            .filter(|m| !m.is_after(last_t_ns, clock.wall_ns(last_t_ns)));
+        (
+            self.from.map_or(0, mono),
+            ends.map_or(u64::MAX, mono).max(1),
+        )
+    }
+
+    /// Whether no time can pass: the end is not after the beginning.
+    #[must_use]
+    pub fn is_reversed(&self) -> bool {
+        match (self.from, self.to) {
+            (Some(Moment::Wall(from)), Some(Moment::Wall(to)))
+            | (Some(Moment::SinceStart(from)), Some(Moment::SinceStart(to))) => from >= to,
+            _ => false,
+        }
+    }
+
+    /// Whether this loss passes. Only time and thread count for a loss; a loss whose thread is not
+    /// known passes. One without a page lies somewhere before the session's end.
+    #[must_use]
+    pub fn passes_lost(&self, lost: &Lost<'_>) -> bool {
+        let tid = lost.page.map(|p| p.header.tid);
+        let thread = tid.is_none_or(|tid| self.thread_passes(tid));
+        let when = self.when(lost.t_ns, lost.session.clock.wall_ns(lost.t_ns));
+        thread && (when == When::Inside || (lost.page.is_none() && when == When::Before))
+    }
+}

@@ -1,0 +1,44 @@
+//! Chooses sessions by where their processes ran: host, service, process id.
+
+use ringmark_format::glob::matches as glob;
+
+use crate::trace_file::session::Session;
+
+/// A choice of sessions. A session has to pass every part; several hosts, services or processes are
+/// alternatives. A new choice lets all pass.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionChoice {
+    /// Names of hosts; `*` is any text, `?` any character.
+    pub hosts: Vec<String>,
+    /// Names of services, likewise.
+    pub services: Vec<String>,
+    /// Process ids, as the processes know them.
+    pub pids: Vec<u32>,
+}
+
+fn names(patterns: &[String], name: &[u8]) -> bool {
+    let mut patterns = patterns.iter();
+    patterns.len() == 0 || patterns.any(|pattern| glob(pattern.as_bytes(), name))
+}
+
+impl SessionChoice {
+    /// Whether it lets all sessions pass.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.hosts.is_empty() && self.services.is_empty() && self.pids.is_empty()
+    }
+
+    /// Whether sessions of this host can pass.
+    #[must_use]
+    pub fn host_passes(&self, host: &[u8]) -> bool {
+        names(&self.hosts, host)
+    }
+
+    /// Whether a session passes.
+    #[must_use]
+    pub fn passes(&self, session: &Session) -> bool {
+        self.host_passes(session.host())
+            && names(&self.services, session.service())
+            && (self.pids.is_empty() || self.pids.contains(&session.pid()))
+    }
+}

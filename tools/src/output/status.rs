@@ -1,0 +1,57 @@
+//! How a command that runs on is doing, as JSON: each second on standard output, at the end in a
+//! file.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::Value;
+
+/// How often an object is printed.
+const SHOW_EVERY: Duration = Duration::from_secs(1);
+
+/// Objects on standard output, one each second.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    is_on: bool,
+    next: Instant,
+}
+
+impl Lines {
+    /// Prints if `wanted`.
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self {
+            is_on: wanted,
+            next: Instant::now() + SHOW_EVERY,
+        }
+    }
+
+    /// Prints what `status` gives, if it is time for that.
+    pub(crate) fn show(&mut self, status: impl FnOnce() -> Value) {
+        let now = Instant::now();
+        if self.is_on && now >= self.next {
+            self.next = now + SHOW_EVERY;
+            self.print(&status());
+        }
+    }
+
+    /// Prints one now. A pipe that was closed ends the printing, not the command.
+    pub(crate) fn print(&mut self, status: &Value) {
+        let mut out = io::stdout().lock();
+        let written = writeln!(out, "{status}").and_then(|()| out.flush());
+        self.is_on &= written.is_ok();
+    }
+}
+
+/// Writes the file of `--status-file`, if one is wanted.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write_line(path: Option<&Path>, status: &Value) -> anyhow::Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    fs::write(path, format!("{status}\n")).with_context(|| path.display().to_string())
+}
