@@ -14,6 +14,17 @@ use crate::trace_file::session::Session;
 use keep::Kept;
 
 /// A piece of a dump that can be written as a trace file.
+///
+/// It has the pages that overlap the span of time, with all records blanked that do not belong to
+/// it: their bytes become zeros, and only their length and number stay. What begins earlier and
+/// reaches into the piece stays, as do the spans around its events, which end later.
+///
+/// Each session goes along with its attributes, its schema, its counters, and how it ended; the
+/// samples of its clock that the times of the piece depend on; and the spans that were open at its
+/// end, if the piece reaches that. Memory is that of the dump.
+///
+/// The piece and the trace that it was cut from can be read together: the whole copy of a page
+/// fills the blanked one.
 pub struct Piece<'d> {
     dump: &'d Dump,
     filter: &'d Filter,
@@ -38,7 +49,8 @@ pub struct PieceFigures {
 }
 
 impl Dump {
-    /// The piece that the times and threads of `filter` let pass.
+    /// The piece that the times and threads of `filter` let pass. Its other parts, such as names and
+    /// levels, do not count.
     #[must_use]
     pub fn cut<'d>(&'d self, filter: &'d Filter) -> Piece<'d> {
         let kept = Kept::of(self, filter);

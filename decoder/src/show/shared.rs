@@ -3,6 +3,8 @@
 
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
+use crate::words::escape;
+use crate::words::number::unsigned;
 
 /// A value per session.
 #[derive(Debug)]
@@ -81,4 +83,24 @@ pub(super) fn place_in_source(ty: &EventType) -> Vec<u8> {
         text.push(b')');
     }
     text
+}
+
+/// Appends ` HOST/SERVICE[PID]`. A host that is not known is `-`; a process without a service has its
+/// own name in place of it.
+pub(crate) fn push_process(session: &Session, out: &mut Vec<u8>) {
+    let host = match session.host() {
+        [] => b"-",
+        host => host,
+    };
+    let service = match session.service() {
+        [] => session.process_name(),
+        service => service,
+    };
+    out.push(b' ');
+    escape::text(host, out);
+    out.push(b'/');
+    escape::text(service, out);
+    out.push(b'[');
+    unsigned(session.pid().into(), out);
+    out.push(b']');
 }

@@ -10,7 +10,7 @@ use crate::blocks::page::Page;
 use crate::events::event::{Event, Lost, Output};
 use crate::events::span::Span;
 use crate::show::function_line;
-use crate::show::shared::{PerSession, PerType};
+use crate::show::shared::{PerSession, PerType, place_in_source, push_process};
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::schema::EventType;
@@ -115,14 +115,12 @@ impl<'a> TextWriter<'a> {
         Self::default()
     }
 
-    /// A writer whose lines say, after the time, which process is meant: `HOST/SERVICE[PID]`. A
-    /// process without a service has its own name there.
+    /// A writer whose lines say, after the time, which process is meant: `HOST/SERVICE[PID]`.
     #[must_use]
     pub fn with_process() -> Self {
-        Self {
-            has_process: true,
-            ..Self::default()
-        }
+        let mut writer = Self::new();
+        writer.has_process = true;
+        writer
     }
 
     /// Appends the line of `item`, with its line feed, to `out`.
@@ -208,7 +206,10 @@ impl<'a> TextWriter<'a> {
     #[inline(never)]
     fn begin_page(&mut self, session: &Session, page: &'a Page) {
         self.page = Some(page);
-        self.set_process(session);
+        self.process.clear();
+        if self.has_process {
+            push_process(session, &mut self.process);
+        }
         self.thread.clear();
         self.thread.push(b' ');
         let name = page.thread_name();
@@ -223,23 +224,6 @@ impl<'a> TextWriter<'a> {
         self.thread.push(b']');
     }
 
-    fn set_process(&mut self, session: &Session) {
-        self.process.clear();
-        if !self.has_process {
-            return;
-        }
-        let known = |name: &[u8]| (!name.is_empty()).then(|| name.to_vec());
-        let host = known(session.host()).unwrap_or(b"-".to_vec());
-        let service = known(session.service()).unwrap_or_else(|| session.process_name().to_vec());
-        self.process.push(b' ');
-        escape::text(&host, &mut self.process);
-        self.process.push(b'/');
-        escape::text(&service, &mut self.process);
-        self.process.push(b'[');
-        unsigned(session.pid().into(), &mut self.process);
-        self.process.push(b']');
-    }
-
     fn lost(&mut self, lost: &Lost<'a>, out: &mut Vec<u8>) {
         let wall = lost.session.clock.wall_ns(lost.t_ns);
         out.extend_from_slice(self.stamper.stamp(wall));
@@ -250,9 +234,9 @@ impl<'a> TextWriter<'a> {
                 out.extend_from_slice(&self.thread);
             }
             None => {
-                self.page = None;
-                self.set_process(lost.session);
-                out.extend_from_slice(&self.process);
+                if self.has_process {
+                    push_process(lost.session, out);
+                }
                 out.push(b' ');
                 escape::text(lost.session.process_name(), out);
                 out.push(b'[');
