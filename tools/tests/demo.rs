@@ -117,7 +117,10 @@ fn summary(demo: &Finished) -> BTreeMap<String, u64> {
         let name = words.next()?.to_owned();
         Some((name, words.next()?.replace(',', "").parse().ok()?))
     };
-    let lines = text.lines().take_while(|line| !line.is_empty());
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with("Indexing "))
+        .take_while(|line| !line.is_empty());
     lines.filter_map(number).collect()
 }
 
@@ -139,6 +142,12 @@ fn check_summary(demo: &Finished, expected: &BTreeMap<&'static str, u64>) {
         .filter(|line| line.starts_with("  right "))
         .count();
     assert_eq!(right, 2, "{text}");
+    assert!(
+        text.starts_with("A traced program, killed with kill -9\n"),
+        "{text}"
+    );
+    // Tracing that seems to make a program faster is noise.
+    assert!(!text.contains("   -"), "{text}");
     assert!(!text.contains("WRONG"), "{text}");
 }
 
@@ -293,6 +302,23 @@ fn an_empty_directory() {
         &demo,
         &BTreeMap::from([("files", 0), ("directories", 1), ("bytes", 0)]),
     );
+}
+
+#[test]
+fn in_an_empty_directory_another_one_is_indexed() {
+    let stage = Stage::new("demo-elsewhere");
+    let empty = stage.dir.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let mut command = stage.ringmark(&["demo"]);
+    let demo = run(command.current_dir(&empty), LIMIT)
+        .unwrap()
+        .expect_code(0);
+    let text = demo.stdout_text();
+    assert!(
+        text.contains("The current directory has no files"),
+        "{text}"
+    );
+    assert!(summary(&demo)["files"] > 0, "{text}");
 }
 
 #[test]

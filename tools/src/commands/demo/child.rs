@@ -104,7 +104,7 @@ impl JobArgs {
                     .ok_or_else(|| "RINGMARK does not ask for it".to_owned());
             }
             Trace::Flight => Session::builder(),
-            Trace::Record => discard(64 << 10, 2 << 20),
+            Trace::Record => discard(64 << 10, 8 << 20),
             Trace::Tiny => discard(4 << 10, 8 << 10),
         };
         let builder = builder.control(false).warm(self.workers as u32);

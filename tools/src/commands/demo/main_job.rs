@@ -21,14 +21,19 @@ pub(super) struct MainJob {
     pub(super) dump: ringmark_decoder::Dump,
 }
 
-/// Runs the job, and records it while it runs.
+/// Runs the job, with at most that number of files, and records it while it runs.
 ///
 /// # Errors
 /// It cannot be started, recorded, or read back.
-pub(super) fn record_main(jobs: &mut Jobs, output: &Path) -> anyhow::Result<MainJob> {
+pub(super) fn record_main(
+    jobs: &mut Jobs,
+    output: &Path,
+    files_max: Option<u64>,
+) -> anyhow::Result<MainJob> {
     let dump = Dump::create(&destination(output)?, Durability::System)?;
-    let skip = [OsString::from("--skip"), absolute(output)?.into()];
-    let job = jobs.start(Trace::Record, None, &skip)?;
+    let mut more = vec![OsString::from("--skip"), absolute(output)?.into()];
+    more.extend(files_max.map(|files| format!("--files-max={files}").into()));
+    let job = jobs.start(Trace::Record, None, &more)?;
     let selection = Selection::Path(job.session()?);
     let outcome = sessions::record(selection, dump, RecordOptions::default(), None)?;
     outcome.trouble.iter().for_each(|text| note(text));

@@ -1,11 +1,13 @@
-//! `demo`: a real job is traced, recorded while it runs, verified and shown. Then the demo measures
-//! what tracing costs, and proves that its sums are right when a program is killed, or when its rings
-//! are far too small.
+//! `demo`: a traced job is killed, and its events are read back. Then the same job runs to its end,
+//! recorded, verified and shown. Last, the demo measures what tracing costs, and proves that its sums
+//! are right when rings are far too small.
 //!
 //! `index` is the job, with its `queue`; `child` runs it in a traced process that `parent` starts.
-//! `main_job` records it, `show` prints what its trace says, `proof` the rest.
+//! `directory` chooses what to index. `main_job` records it, `show` prints what its trace says,
+//! `proof` the rest.
 
 mod child;
+mod directory;
 mod index;
 mod main_job;
 mod median;
@@ -15,33 +17,30 @@ mod queue;
 mod show;
 mod trace_file;
 
-use std::fs;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-
-use ringmark_decoder::escape::Printable;
+use std::path::PathBuf;
 
 pub(crate) use child::JobArgs;
+use directory::shown;
 use main_job::record_main;
 use parent::Jobs;
 
 use crate::output::file::is_standard;
 use crate::output::{Exit, Failure, Sink, Style};
 
-/// Index the files of a directory, traced and recorded; then measure what that cost
+/// Kill a traced program and read its events back, then trace a real job and measure the cost
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Several threads read the regular files below DIR, including hidden ones. Links
-are not followed; '.git', 'target' and the trace file itself are skipped.
+The job: several threads read the regular files below DIR, including hidden ones.
+Links are not followed; '.git', 'target' and the trace file itself are skipped.
+Without DIR it is the current directory, or one of the system's if that is empty.
 
 Exit code 1: events were lost in the recording, or a sum is wrong.
 
 Example: ringmark demo /usr/include")]
 pub(crate) struct Args {
-    /// The directory to index
-    #[arg(default_value = ".")]
-    dir: PathBuf,
+    /// The directory to index; by default the current one
+    dir: Option<PathBuf>,
     /// Trace file to write; one that is there becomes FILE.old
     #[arg(short, long, value_name = "FILE", default_value = "demo.rmk")]
     output: PathBuf,
@@ -52,9 +51,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        check_directory(&self.dir)?;
+        let dir = directory::chosen(self.dir)?;
         if self.index {
-            return JobArgs::by_hand(self.dir).run();
+            return JobArgs::by_hand(dir.path).run();
         }
         if is_standard(&self.output) {
             return Err(Failure::usage(
@@ -64,40 +63,25 @@ impl Args {
         }
         let mut out = Sink::direct();
         let style = Style::detect();
-        let dir = shown(&self.dir);
-        let dir = show::shortened(&dir, show::DIR_COLUMNS);
         let workers = child::workers();
+        let shown = show::shortened(&shown(&dir.path), show::DIR_COLUMNS);
+        let mut jobs = Jobs::new(dir.path, workers);
+        let killed = proof::killed(&mut out, style, &mut jobs)?;
+        if let Some(reason) = dir.reason {
+            writeln!(out, "\n{reason}")?;
+        }
         writeln!(
             out,
-            "{}Indexing {dir} with {workers} threads, traced and recorded{}",
+            "\n{}Indexing {shown} with {workers} threads, traced and recorded{}",
             style.heading(),
             style.plain()
         )?;
         out.flush()?;
-        let mut jobs = Jobs::new(self.dir, workers);
-        let main = record_main(&mut jobs, &self.output)?;
+        let main = record_main(&mut jobs, &self.output, dir.files_max)?;
         let is_right = show::main(&mut out, style, &main, &self.output)?;
-        let proved = proof::all(&mut out, style, &mut jobs, &main.report)?;
+        let proved = proof::cost_and_overload(&mut out, style, &mut jobs, &main.report)?;
         show::next(&mut out, style, &self.output, jobs.dir())?;
         out.finish()?;
-        Ok(Exit::lost_if(!is_right || !proved))
-    }
-}
-
-/// A path, made safe for a terminal.
-fn shown(path: &Path) -> String {
-    Printable(path.as_os_str().as_bytes()).to_string()
-}
-
-fn check_directory(dir: &Path) -> Result<(), Failure> {
-    let shown = shown(dir);
-    match fs::metadata(dir) {
-        Ok(about) if about.is_dir() => Ok(()),
-        Ok(_) => Err(Failure::unreadable(format!(
-            "{shown}: is no directory, expected one to index"
-        ))),
-        Err(error) => Err(Failure::unreadable(format!(
-            "{shown}: cannot be indexed: {error}"
-        ))),
+        Ok(Exit::lost_if(!killed || !is_right || !proved))
     }
 }
