@@ -80,9 +80,17 @@ pub fn reserve_words(
     payload_words: u64,
     now: Now,
 ) -> Option<Reservation<'static>> {
-    reserve_words_or(type_id, payload_words, now, |read| {
-        session::reserve_slow(type_id, payload_words, now, read)
-    })
+    let mut read = 0;
+    if let Some(writer) = thread_block::writer() {
+        let ticks = match now {
+            Now::At(ticks) => ticks,
+            Now::Clock => clock::read(writer.clock()),
+        };
+        if let Some(reservation) = writer.reserve_or_now(type_id, payload_words, ticks, &mut read) {
+            return Some(reservation);
+        }
+    }
+    session::reserve_slow(type_id, payload_words, now, read)
 }
 
 /// As [`reserve_words`], for code that may have left the program's stack for one of its own.
@@ -94,28 +102,14 @@ pub fn reserve_words_from(
     payload_words: u64,
     now: Now,
 ) -> Option<Reservation<'static>> {
-    reserve_words_or(type_id, payload_words, now, |read| {
-        session::reserve_slow_from(stack, type_id, payload_words, now, read)
-    })
-}
-
-/// The straight line, then `slow` with what it has read of the clock.
-#[inline(always)]
-fn reserve_words_or(
-    type_id: TypeId,
-    payload_words: u64,
-    now: Now,
-    slow: impl FnOnce(u64) -> Option<Reservation<'static>>,
-) -> Option<Reservation<'static>> {
-    let mut read = 0;
     if let Some(writer) = thread_block::writer() {
         let ticks = match now {
             Now::At(ticks) => ticks,
             Now::Clock => clock::read(writer.clock()),
         };
-        if let Some(reservation) = writer.reserve_or_now(type_id, payload_words, ticks, &mut read) {
+        if let Some(reservation) = writer.reserve(type_id, payload_words, ticks) {
             return Some(reservation);
         }
     }
-    slow(read)
+    session::reserve_slow_from(stack, type_id, payload_words, now, 0)
 }
