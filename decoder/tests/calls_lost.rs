@@ -149,7 +149,7 @@ fn calls_that_a_loss_left_open_make_no_recursion() {
     let times = &times[0];
     assert_eq!(calls.len(), 5);
     assert!(calls.iter().all(|call| !call.recursive && !call.unsure));
-    assert_eq!(times.total_ns, 5 * times.mean_ns());
+    assert_eq!(times.total_ns, 5 * times.durations.mean_ns());
     assert_eq!(times.self_ns, times.total_ns);
 }
 

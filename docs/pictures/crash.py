@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-COMMANDS = ["ringmark run -- ./shop", "ringmark cat -n 6"]
-COLUMNS = 92
+COMMANDS = ["ringmark run -- ./shop"]
+COLUMNS = 108
 CHARACTER = 8.43  # Width of a character of 14 px, in px.
 LINE = 19
 MARGIN = 16

@@ -35,7 +35,7 @@ pub fn repaired(bytes: &[u8], inside: bool) -> Vec<u8> {
 
 fn seal(header: &mut BlockHeader, content: &[u8]) {
     header.content_crc = crc32(content);
-    header.header_crc = header_crc(&header);
+    header.header_crc = header_crc(header);
 }
 
 fn packed_again(header: &BlockHeader, content: &[u8]) -> Option<(Vec<u8>, u32)> {

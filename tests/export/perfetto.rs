@@ -116,7 +116,7 @@ fn every_page_that_is_missing_is_counted() {
     for seed in cuts {
         let path = fixture.path("cut.rmk");
         std::fs::write(&path, pages_removed(&whole, seed)).expect("a trace file");
-        let dump = decode(&[path.clone()]);
+        let dump = decode(std::slice::from_ref(&path));
         missing += dump.verify().missing;
         compare(folder, &dump, &export(&path, &[]));
     }
@@ -136,7 +136,7 @@ fn calls(fixture: &Fixture, source: &str, options: &[&str]) -> (Dump, std::path:
         .arg("--")
         .arg(program);
     let _ = run(&mut command, SOON).expect("it starts");
-    (decode(&[path.clone()]), path)
+    (decode(std::slice::from_ref(&path)), path)
 }
 
 #[test]

@@ -44,11 +44,14 @@ pub(super) struct Kept {
     pub(super) around: u64,
 }
 
+/// A call that is open: whose it is, and its record.
+type OpenCall = ((u64, u32), Place);
+
 /// What is known while the events pass by in the order of time.
 #[derive(Default)]
 struct Passing {
     spans: HashMap<(usize, u64), Life>,
-    calls: HashMap<Ring, Vec<((u64, u32), Place)>>,
+    calls: HashMap<Ring, Vec<OpenCall>>,
     /// Spans around beginnings.
     parents: HashSet<(usize, u64)>,
     /// Records of those that were finished outside.
@@ -104,11 +107,10 @@ impl Kept {
         match (&event.ty.function, event.ty.shape) {
             (Some(function), _) if when == When::Before => passing.call(event, function, place),
             (Some(_), _) => {}
-            (None, Some(Shape::Span)) if when == When::After => {
-                if began_before_end(event, filter) {
-                    self.keep(place);
-                }
+            (None, Some(Shape::Span)) if when == When::After && began_before_end(event, filter) => {
+                self.keep(place);
             }
+            (None, Some(Shape::Span)) if when == When::After => {}
             (None, Some(Shape::Span)) if !is_inside => passing.finish(event, place),
             (None, Some(shape)) if when != When::After => {
                 passing.life(event, shape, place, when, is_inside);

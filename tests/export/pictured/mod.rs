@@ -32,6 +32,9 @@ fn add(sums: &mut Sums, name: &[u8], number: u64) {
     *sum += number;
 }
 
+/// A span that has ended: from, to, ns, name.
+type Ended<'a> = (u64, u64, u64, &'a [u8]);
+
 impl Truth {
     pub(crate) fn of(dump: &Dump) -> Self {
         Self::at_least(dump, 0)
@@ -40,7 +43,7 @@ impl Truth {
     fn at_least(dump: &Dump, min_ns: u64) -> Self {
         let mut truth = Self::default();
         let (mut pairs, mut calls) = (SpanPairs::new(dump), Calls::new(None));
-        let mut spans: HashMap<u32, Vec<(u64, u64, u64, &[u8])>> = HashMap::new();
+        let mut spans: HashMap<u32, Vec<Ended<'_>>> = HashMap::new();
         for output in dump.events() {
             if let Paired::Ended(span) = pairs.take(&output) {
                 add(&mut truth.durations, &span.ty.name, span.total_ns);

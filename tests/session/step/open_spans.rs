@@ -33,7 +33,7 @@ struct Plan {
     form: &'static str,
     depth: u32,
     handler: &'static str,
-    /// Every so many states a copy of the file is looked at in place of the file.
+    /// After this number of states a copy of the file is looked at in place of the file.
     copy_every: u64,
 }
 
