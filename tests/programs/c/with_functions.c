@@ -2,9 +2,9 @@
  *
  * Each round of a thread calls work() once, which calls leaf() LEAVES times and emits one event
  * between them. Before the first round each thread emits EARLY events, and the program waits for the
- * end of a line of its input. PAUSE_US: how long a thread sleeps after 100 rounds. With -DSHARED it is
- * a shared object that host_of_functions.c runs. OWN_SETTINGS: its session is started with them, or
- * goes without. */
+ * end of a line of its input; after the last one it calls all_done() and waits for the end of its
+ * input. PAUSE_US: how long a thread sleeps after 100 rounds. With -DSHARED it is without main, for
+ * host_of_functions.c. OWN_SETTINGS: its session is started with them, or goes without. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -43,8 +43,11 @@ __attribute__((noinline, noclone)) static uint64_t work(uint64_t n) {
     return sum;
 }
 
+__attribute__((noinline, noclone)) static void all_done(void) { __asm__ volatile(""); }
+
 static void *runs(void *unused) {
     (void)unused;
+    pthread_setname_np(pthread_self(), "worker");
     for (uint64_t n = 0; n < EARLY; n++) {
         ringmark_event(early, n);
     }
@@ -89,6 +92,9 @@ int with_functions(int count, char **words) {
     atomic_store(&go, 1);
     for (int i = 0; i < threads && i < THREADS_MAX; i++) {
         pthread_join(all[i], NULL);
+    }
+    all_done();
+    while (getchar() != EOF) {
     }
     return 0;
 }

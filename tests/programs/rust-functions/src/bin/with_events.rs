@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
+use std::io::Read;
 use std::sync::Barrier;
 use std::time::Duration;
 use std::{env, io, process, thread};
@@ -23,6 +24,12 @@ fn work(n: u64, leaves: u64) -> u64 {
     let sum = (0..leaves / 2).fold(n, |sum, _| leaf(sum));
     event!("work.done", n = n);
     black_box((leaves / 2..leaves).fold(sum, |sum, _| leaf(sum)))
+}
+
+#[ringmark::trace_fn]
+#[inline(never)]
+fn all_done() {
+    black_box(());
 }
 
 fn main() {
@@ -52,10 +59,15 @@ fn main() {
         }
     };
     thread::scope(|scope| {
-        (0..threads).for_each(|_| drop(scope.spawn(runs)));
+        for _ in 0..threads {
+            let worker = thread::Builder::new().name("worker".to_owned());
+            let _ = worker.spawn_scoped(scope, runs).expect("a thread");
+        }
         ready.wait();
         println!("ready");
         let _ = io::stdin().read_line(&mut String::new());
         go.wait();
     });
+    all_done();
+    let _ = io::stdin().read_to_end(&mut Vec::new());
 }
