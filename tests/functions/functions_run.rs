@@ -49,7 +49,7 @@ fn a_program_is_traced_from_its_start() {
         );
         let table = finished.stderr_text();
         assert!(
-            table.contains("CALLS") && table.contains("2,000"),
+            table.contains("COUNT") && table.contains("2,000"),
             "{table}"
         );
         let graph = ringmark(&fixture, "graph", &[&dump])

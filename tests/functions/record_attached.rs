@@ -60,7 +60,7 @@ fn a_running_program_is_recorded_for_a_time() {
     for part in [
         "function tracer loaded by thread",
         "3 functions matched",
-        "CALLS",
+        "COUNT",
         "middle",
     ] {
         assert!(told.contains(part), "no {part:?} in {told}");
@@ -145,7 +145,7 @@ fn a_killed_recording_leaves_nothing_patched() {
     // Until then no recorder emptied the rings: what they could not take is lost, and said.
     let next = recorded(&fixture, pid, "--for 100ms");
     let told = next.stderr_text();
-    assert!(told.contains("CALLS"), "{told}");
+    assert!(told.contains("COUNT"), "{told}");
     let _ = next.expect_code(i32::from(told.contains("events lost")));
     // One that another command has switched on is left alone.
     let words = format!("trace start --filter leaf --detach -p {pid}");

@@ -201,6 +201,10 @@ impl Books {
                 *books.lost.entry(cause).or_default() += number(&event["count"]);
                 continue;
             }
+            // How it ended and what was open then.
+            if event["kind"] == "session_end" || event["kind"] == "open_span" {
+                continue;
+            }
             let args = &event["args"];
             let seq = match event["name"].as_str() {
                 Some("held") => continue,

@@ -105,7 +105,7 @@ fn what_was_not_declared_is_nowhere() {
             (format!("cat --json -p {pid}"), true),
             (format!("events -p {pid}"), false),
             (format!("events --json -p {pid}"), false),
-            (format!("stat --interval 10ms -p {pid}"), false),
+            (format!("stat --interval 10ms -p {pid}"), true),
             ("list".to_owned(), false),
             ("list --json".to_owned(), false),
             ("snapshot -o live.rmk".to_owned(), false),

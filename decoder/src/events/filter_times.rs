@@ -2,7 +2,6 @@
 
 use crate::events::event::Lost;
 use crate::events::filter::{Filter, Moment};
-use crate::trace_file::time::SessionClock;
 
 /// Where a time lies, as the times of a filter have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,22 +9,6 @@ pub(crate) enum When {
     Before,
     Inside,
     After,
-}
-
-impl Moment {
-    /// The least time since the session's start that is not before this moment.
-    fn in_session(self, clock: &SessionClock) -> u64 {
-        // The clock is monotone.
-        let (mut low, mut high) = (0, u64::MAX);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.is_after(middle, clock.wall_ns(middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        low
-    }
 }
 
 impl Filter {
@@ -44,19 +27,6 @@ impl Filter {
     /// Whether events of this thread can pass.
     pub(crate) fn thread_passes(&self, tid: u32) -> bool {
         self.tids.is_empty() || self.tids.contains(&tid)
-    }
-
-    /// The first time that passes and the first one after that, on the `CLOCK_MONOTONIC` of a session
-    /// whose last event has time `last_t_ns`; [`u64::MAX`] for the latter: nothing comes after it.
-    pub(crate) fn bounds(&self, clock: &SessionClock, last_t_ns: u64) -> (u64, u64) {
-        let mono = |moment: Moment| clock.mono_zero_ns.saturating_add(moment.in_session(clock));
-        let ends = self
-            .to
-            .filter(|m| !m.is_after(last_t_ns, clock.wall_ns(last_t_ns)));
-        (
-            self.from.map_or(0, mono),
-            ends.map_or(u64::MAX, mono).max(1),
-        )
     }
 
     /// Whether no time can pass: the end is not after the beginning.

@@ -387,8 +387,6 @@ impl Partial {
                 .filter(|_| !self.is_whole)
                 .map(|w| w.from_mono_ns),
             piece: self.piece.filter(|_| !self.is_whole),
-            schema_stream: stream.0,
-            measured: self.host_clocks.clone(),
             process: number,
             number,
             clock_of: number,

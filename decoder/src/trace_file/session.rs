@@ -8,7 +8,6 @@ use ringmark_format::counters::{CountersHeader, FINAL, SCHEMA_INCOMPLETE, SlotCo
 use ringmark_format::ending::Ending;
 use ringmark_format::session::{Mode, RING_FILE_MAGIC, SessionHeader};
 use ringmark_format::store::IndexSlot;
-use ringmark_format::stream::HostClock;
 use ringmark_format::{ENDIAN_MARK, SlotIndex, Uuid, VERSION_MAJOR};
 use zerocopy::FromBytes;
 
@@ -47,10 +46,6 @@ pub struct Session {
     /// From when to when a piece of it is shown, in ns since its process's start; `None`: it is no
     /// piece. What lies outside serves what is inside.
     pub piece: Option<(u64, u64)>,
-    /// The bytes of its schema, up to the first gap.
-    pub(crate) schema_stream: Vec<u8>,
-    /// What a collector measured of its host's clocks.
-    pub(crate) measured: Vec<HostClock>,
     /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
     /// Number of its process among those of the dump. Several copies of the library in one process

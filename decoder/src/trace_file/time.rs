@@ -68,23 +68,6 @@ impl SessionClock {
         self.host.as_ref().map(|host| host.error_ns(mono_ns))
     }
 
-    /// The samples that the times of these ranges of ticks depend on.
-    pub(crate) fn samples_for(&self, ranges: &[(u64, u64)]) -> Vec<Sample> {
-        let all = self.map.samples();
-        let mut wanted = vec![false; all.len()];
-        for (low, high) in ranges {
-            let first = all.partition_point(|s| s.tick <= *low).saturating_sub(1);
-            let end = all.partition_point(|s| s.tick <= *high) + 1;
-            let end = end.min(all.len());
-            wanted[first.min(end)..end].fill(true);
-        }
-        let samples = all.iter().zip(wanted);
-        samples
-            .filter(|(_, wanted)| *wanted)
-            .map(|(s, _)| *s)
-            .collect()
-    }
-
     /// Time of `tick` since the session's start, in ns; 0 for a tick before the start.
     #[must_use]
     pub fn t_ns(&self, tick: u64) -> u64 {

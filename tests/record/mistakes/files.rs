@@ -195,7 +195,7 @@ fn filters_that_let_nothing_pass() {
             Mistake {
                 words: "cat good.rmk --where took>soon",
                 code: 2,
-                said: &["a number after < <= > >=, perhaps with ns, us, ms or s"],
+                said: &["a number after < <= > >=, perhaps with ns, us, ms, s, min or h"],
                 unsaid: &[],
             },
         ],

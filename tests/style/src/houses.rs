@@ -163,7 +163,6 @@ pub const FLOORS: &[House<'_>] = &[
             "events",
             "sums",
             "show",
-            "cut",
             "store",
         ],
     ),
