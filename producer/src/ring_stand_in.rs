@@ -26,6 +26,15 @@ impl Writer {
         match *self {}
     }
 
+    pub(crate) fn reserve(
+        &self,
+        _type_id: TypeId,
+        _payload_words: u64,
+        _now: u64,
+    ) -> Option<Reservation<'_>> {
+        match *self {}
+    }
+
     pub(crate) fn reserve_or_now(
         &self,
         _type_id: TypeId,

@@ -172,6 +172,29 @@ pub(crate) fn reserve_slow(
     None
 }
 
+/// Reserves no record.
+#[inline(always)]
+pub(crate) fn reserve_slow_from(
+    _stack: Stack,
+    _type_id: TypeId,
+    _words: u64,
+    _now: Now,
+    _ticks: u64,
+) -> Option<Reservation<'static>> {
+    None
+}
+
+/// Where the frames of the calling thread's program lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stack {
+    /// On the stack that the caller is on.
+    Current,
+    /// Around this address, on the stack that the caller has left for one of its own.
+    Around(usize),
+    /// Not to be told.
+    Unknown,
+}
+
 /// How much was written into a ring, over all threads that had it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RingCounts {
