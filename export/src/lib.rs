@@ -1,6 +1,6 @@
 //! Traces in the formats of other viewers.
 //!
-//! [`Plan`] goes through a dump once and says how much there is; then [`write`]
+//! [`Plan`] goes through a dump once and says how much there is; then [`write()`]
 //! goes through it again and writes. The output is written as it is made, so memory does not grow
 //! with it.
 #![forbid(unsafe_code)]
