@@ -9,7 +9,7 @@
 //!
 //! From the ground up:
 //!
-//! - Calls of the system: [`raw`] makes one without the C library, [`lock`] locks bytes of a file,
+//! - Calls of the system: [`raw`] makes one without the C library, [`file_lock`] locks bytes of a file,
 //!   [`small_file`] reads `/proc`, [`clock`] reads the clocks.
 //! - Memory: [`guard`] handles the SIGBUS of a file that was truncated, [`mapping`] maps a file as
 //!   atomic words.
