@@ -432,7 +432,8 @@ fn filters_choose() {
     );
     assert_eq!(
         Filter::new().condition("=3").unwrap_err().to_string(),
-        "condition \"=3\": expected the name of a field before the comparison"
+        "condition \"=3\": found \"=3\" at character 1, expected the name of a field before the \
+         comparison, such as took>20ms"
     );
     assert!(Filter::new().from("soon").is_err());
     assert_eq!(dump.closest_names("tock", 1), ["tick"]);

@@ -55,8 +55,8 @@ fn the_first_program_is_recorded_by_the_first_command() {
     let counts = |text: &str| -> Vec<String> {
         let rows = text
             .lines()
-            .skip_while(|line| !line.starts_with("EVENTS"))
-            .skip(1);
+            .skip_while(|line| !line.starts_with("COUNT"))
+            .filter(|line| !line.starts_with(['C', 'E']));
         rows.filter_map(|row| row.split_whitespace().next())
             .map(str::to_owned)
             .collect()

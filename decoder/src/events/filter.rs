@@ -1,26 +1,51 @@
 //! Chooses events by time, thread, name, level and values of fields, as the command line has it.
 
+use std::error::Error;
+use std::fmt;
+
 use ringmark_format::glob::matches as glob;
 use ringmark_format::schema::Level;
 
+use crate::events::condition::Condition;
 use crate::events::event::{Event, Lost, Output};
 use crate::events::span::Span;
-use crate::trace_file::field::Field;
 use crate::trace_file::schema::EventType;
-use crate::trace_file::value::Value;
 use crate::words::timestamp;
 
 /// A part of a filter that could not be read, and what is understood there.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} {text:?}: expected {expected}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterError {
     /// Which part of the filter: "time", "thread", …
     pub what: &'static str,
     /// The text, as given.
     pub text: String,
+    /// Where in the text the wrong part begins, in bytes; `None`: all of it is wrong.
+    pub at: Option<usize>,
     /// What is understood.
     pub expected: &'static str,
 }
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            text,
+            at,
+            expected,
+        } = self;
+        write!(f, "{what} {text:?}: ")?;
+        if let Some((before, rest)) = at.and_then(|at| text.split_at_checked(at)) {
+            let place = before.chars().count() + 1;
+            match rest {
+                "" => write!(f, "it ends at character {place}, ")?,
+                rest => write!(f, "found {rest:?} at character {place}, ")?,
+            }
+        }
+        write!(f, "expected {expected}")
+    }
+}
+
+impl Error for FilterError {}
 
 /// A choice of events. An event has to pass every part; several names, and several threads, are
 /// alternatives. A new filter lets everything pass.
@@ -42,25 +67,6 @@ enum Moment {
     SinceStart(u64),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-#[derive(Debug, Clone)]
-struct Condition {
-    field: String,
-    comparison: Comparison,
-    text: String,
-    number: Option<f64>,
-    integer: Option<i128>,
-}
-
 const TIME: &str = "a UTC time like 2026-11-21T01:42:03.5Z, or a time since the session's start \
                     like 1.5s, 200ms, 3us, 7ns";
 
@@ -69,6 +75,7 @@ impl Moment {
         let wrong = || FilterError {
             what,
             text: text.to_owned(),
+            at: None,
             expected: TIME,
         };
         if let Some(ns) = timestamp::parse(text) {
@@ -89,19 +96,25 @@ impl Moment {
 }
 
 /// `1.5s`, `200ms`.
-fn nanoseconds(text: &str) -> Option<u64> {
-    let units = [
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("min", 6e10),
-        ("h", 3.6e12),
+pub(super) fn nanoseconds(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 8] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("µs", 1_000),
+        ("μs", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
     ];
-    let mut units = units.iter();
+    let mut units = UNITS.iter();
     let (digits, unit) = units.find_map(|(name, ns)| Some((text.strip_suffix(name)?, *ns)))?;
-    let number: f64 = digits.trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some((number * unit) as u64)
+    let digits = digits.trim();
+    if let Ok(whole) = digits.parse::<u64>() {
+        return whole.checked_mul(unit);
+    }
+    let number: f64 = digits.parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some((number * unit as f64) as u64)
 }
 
 impl Filter {
@@ -152,6 +165,7 @@ impl Filter {
         let tid = text.parse().map_err(|_| FilterError {
             what: "thread",
             text: text.to_owned(),
+            at: None,
             expected: "a thread id, a number",
         })?;
         self.tids.push(tid);
@@ -175,6 +189,7 @@ impl Filter {
         self.level = Some(*level.ok_or_else(|| FilterError {
             what: "level",
             text: text.to_owned(),
+            at: None,
             expected: "error, warn, info, debug or trace",
         })?);
         Ok(self)
@@ -222,7 +237,7 @@ impl Filter {
         self.time_passes(end.t_ns, end.wall_ns())
             && (self.tids.is_empty() || self.tids.contains(&end.tid()))
             && self.level_passes(span.ty.level)
-            && self.name_passes(&span.ty.target, &span.ty.name)
+            && self.name_passes(span.target, span.name)
             && self.conditions.iter().all(|c| c.passes_span(span))
     }
 
@@ -236,6 +251,13 @@ impl Filter {
                 Some(ty) => self.level_passes(ty.level) && self.name_passes(&ty.target, &ty.name),
                 None => self.names.is_empty() && self.level.is_none(),
             }
+    }
+
+    /// Whether calls of this function can pass whose beginning or end is not known: conditions ask
+    /// for what such a call does not have. Their thread and time passed with their records.
+    #[must_use]
+    pub fn passes_cut_call(&self, target: &[u8], name: &[u8]) -> bool {
+        self.conditions.is_empty() && self.name_passes(target, name)
     }
 
     /// Whether this loss passes. Only time and thread count for a loss; a loss whose thread is not
@@ -283,152 +305,5 @@ impl Filter {
             glob(pattern.as_bytes(), &full)
         };
         self.names.is_empty() || self.names.iter().any(matches)
-    }
-}
-
-impl Condition {
-    fn parse(text: &str) -> Result<Self, FilterError> {
-        let wrong = |expected| FilterError {
-            what: "condition",
-            text: text.to_owned(),
-            expected,
-        };
-        const SHAPE: &str = "FIELD=VALUE; also != < <= > >=";
-        let at = text.find(['=', '!', '<', '>']).ok_or(wrong(SHAPE))?;
-        let (field, rest) = text.split_at(at);
-        let all = [
-            ("!=", Comparison::NotEqual),
-            ("<=", Comparison::LessOrEqual),
-            (">=", Comparison::GreaterOrEqual),
-            ("==", Comparison::Equal),
-            ("=", Comparison::Equal),
-            ("<", Comparison::Less),
-            (">", Comparison::Greater),
-        ];
-        let (value, comparison) = all
-            .iter()
-            .find_map(|(sign, c)| Some((rest.strip_prefix(sign)?, *c)))
-            .ok_or(wrong(SHAPE))?;
-        let (field, value) = (field.trim(), value.trim());
-        if field.is_empty() {
-            return Err(wrong("the name of a field before the comparison"));
-        }
-        let integer = parse_integer(value).or_else(|| nanoseconds(value).map(i128::from));
-        let number = value.parse().ok().or(integer.map(|n| n as f64));
-        let ordered = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-        if ordered && number.is_none() {
-            return Err(wrong(
-                "a number after < <= > >=, perhaps with ns, us, ms or s",
-            ));
-        }
-        Ok(Self {
-            field: field.to_owned(),
-            comparison,
-            text: value.to_owned(),
-            number,
-            integer,
-        })
-    }
-
-    fn passes(&self, event: &Event<'_>, took_ns: Option<u64>) -> bool {
-        let mut fields = event.ty.fields.iter();
-        let field = fields.find(|field| field.name == self.field.as_bytes());
-        match field {
-            Some(field) => self.holds(field, field.value(event.payload)),
-            None => {
-                let took = took_ns.filter(|_| self.field == "took");
-                took.is_some_and(|ns| self.compare(Value::U64(ns)))
-            }
-        }
-    }
-
-    fn passes_span(&self, span: &Span<'_>) -> bool {
-        let args = span.args();
-        let named = |(field, _): &&(&Field, _)| field.name == self.field.as_bytes();
-        if let Some((field, value)) = args.iter().find(named) {
-            return self.holds(field, *value);
-        }
-        let number = match (self.field.as_str(), &span.entered) {
-            ("took", _) => Some(span.total_ns),
-            ("busy", Some(entered)) => Some(entered.busy_ns),
-            ("idle", Some(entered)) => Some(entered.idle_ns),
-            ("polls", Some(entered)) => Some(entered.polls),
-            _ => None,
-        };
-        number.is_some_and(|number| self.compare(Value::U64(number)))
-    }
-
-    fn holds(&self, field: &Field, value: Value<'_>) -> bool {
-        if let Value::U64(number) = value
-            && field.label(number).is_some_and(|l| self.text_is(l))
-        {
-            return self.comparison == Comparison::Equal;
-        }
-        self.compare(value)
-    }
-
-    fn text_is(&self, found: &[u8]) -> bool {
-        glob(self.text.as_bytes(), found)
-    }
-
-    /// Compares a value with the text of the condition, by the kind of the value: numbers by order,
-    /// texts and bytes by pattern. An array passes if one of its values does.
-    fn compare(&self, value: Value<'_>) -> bool {
-        let integer = match value {
-            Value::U64(n) => i128::from(n),
-            Value::I64(n) => n.into(),
-            Value::I128(n) => n,
-            Value::U128(n) => i128::try_from(n).unwrap_or(i128::MAX),
-            Value::F32(n) => return self.order_float(n.into()),
-            Value::F64(n) => return self.order_float(n),
-            Value::Bool(b) => return self.equal(self.text == if b { "true" } else { "false" }),
-            Value::Char(c) => return self.equal(self.text.chars().eq([c])),
-            Value::Str(text) => return self.equal(self.text_is(text)),
-            Value::Bytes(bytes) => {
-                let mut hex = Vec::new();
-                crate::words::escape::hex(bytes, &mut hex);
-                return self.equal(self.text_is(&hex));
-            }
-            Value::Array(..) => return value.items().any(|item| self.compare(item)),
-            Value::None => return self.equal(self.text == "none"),
-            Value::Missing => return false,
-        };
-        match self.integer {
-            Some(wanted) => self.order(Some(integer.cmp(&wanted))),
-            None => self.order_float(integer as f64),
-        }
-    }
-
-    fn equal(&self, equal: bool) -> bool {
-        match self.comparison {
-            Comparison::Equal => equal,
-            Comparison::NotEqual => !equal,
-            _ => false,
-        }
-    }
-
-    fn order_float(&self, found: f64) -> bool {
-        self.order(self.number.and_then(|wanted| found.partial_cmp(&wanted)))
-    }
-
-    fn order(&self, order: Option<std::cmp::Ordering>) -> bool {
-        let Some(order) = order else {
-            return self.comparison == Comparison::NotEqual;
-        };
-        match self.comparison {
-            Comparison::Equal => order.is_eq(),
-            Comparison::NotEqual => order.is_ne(),
-            Comparison::Less => order.is_lt(),
-            Comparison::LessOrEqual => order.is_le(),
-            Comparison::Greater => order.is_gt(),
-            Comparison::GreaterOrEqual => order.is_ge(),
-        }
-    }
-}
-
-fn parse_integer(text: &str) -> Option<i128> {
-    match text.strip_prefix("0x") {
-        Some(hex) => i128::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
     }
 }

@@ -10,6 +10,9 @@ use crate::events::span::{Entered, Span};
 /// Most records with fields of one span that are kept; a later one takes the place of the oldest.
 const LATER_MAX: usize = 64;
 
+/// Most threads that are named of one span.
+const TIDS_MAX: usize = 16;
+
 /// A thread in a span.
 #[derive(Debug)]
 struct Inside {
@@ -58,6 +61,8 @@ pub(super) struct OpenSpan {
     /// Time in which a thread in it was in another span inside it.
     pub(super) nested_ns: u64,
     polls: u64,
+    /// The threads that entered it; more than [`TIDS_MAX`] are not known.
+    tids: Vec<u32>,
     /// An entry without an exit was met, or the other way round.
     is_torn: bool,
     /// Losses of the session that were met before it.
@@ -78,6 +83,7 @@ impl OpenSpan {
             busy_ns: 0,
             nested_ns: 0,
             polls: 0,
+            tids: Vec::new(),
             is_torn: false,
             losses,
         }
@@ -106,8 +112,12 @@ impl OpenSpan {
     }
 
     /// A thread enters it.
-    pub(super) fn enter(&mut self, ring: u64, tick: u64) {
+    pub(super) fn enter(&mut self, event: &Event<'_>) {
+        let (ring, tick) = (event.ring().0, event.tick);
         self.polls += 1;
+        if self.tids.len() <= TIDS_MAX && !self.tids.contains(&event.tid()) {
+            self.tids.push(event.tid());
+        }
         if let Some(inside) = self.inside.iter_mut().find(|inside| inside.ring == ring) {
             inside.depth = inside.depth.saturating_add(1);
             return;
@@ -157,7 +167,7 @@ impl OpenSpan {
 
     /// The span, closed by this event; `None`: it is not known how it began.
     pub(super) fn close<'a>(
-        self,
+        mut self,
         event: &Event<'a>,
         (losses, has_gap): (u64, impl FnOnce(Uuid, u64, u64) -> bool),
     ) -> Option<Span<'a>> {
@@ -170,6 +180,9 @@ impl OpenSpan {
         }
         let (ty, _) = *parts.first().map(|(ty, bytes)| (ty, bytes)).as_ref()?;
         let total_ns = ns(event, self.first_tick);
+        if self.tids.len() > TIDS_MAX {
+            self.tids.clear();
+        }
         let is_whole = !self.is_torn
             && self.inside.is_empty()
             && self.losses == losses
@@ -177,6 +190,8 @@ impl OpenSpan {
         Some(Span {
             end: *event,
             ty,
+            name: &ty.name,
+            target: &ty.target,
             id: event.span,
             parent: Some(self.parent).filter(|id| *id != 0),
             start_ns: event.t_ns.saturating_sub(total_ns),
@@ -188,6 +203,8 @@ impl OpenSpan {
                 is_whole,
             }),
             self_ns: is_whole.then(|| self.busy_ns.saturating_sub(self.nested_ns)),
+            tids: self.tids,
+            words: [None; 2],
             parts,
         })
     }

@@ -1,12 +1,15 @@
 //! A span that has ended, as one thing, however many records it has.
 //!
 //! A native span is one record at its end. A span of `tracing`, or one of a future, has records of
-//! its own for being made, entered, left and closed; [`crate::SpanPairs`] puts them together.
+//! its own for being made, entered, left and closed; [`crate::SpanPairs`] puts them together. A call
+//! of a function is such a thing, too: `Call::as_span`.
 
 use std::borrow::Cow;
 
 use crate::events::event::Event;
 use crate::trace_file::field::Field;
+use crate::trace_file::function_words::FunctionWords;
+use crate::trace_file::functions::FunctionUse;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::value::Value;
 
@@ -15,8 +18,12 @@ use crate::trace_file::value::Value;
 pub struct Span<'a> {
     /// The record of its end, which says when and on which thread it ended.
     pub end: Event<'a>,
-    /// The type that made it, which has its name, target and level.
+    /// The type that made it, which has its level. A call has that of its end.
     pub ty: &'a EventType,
+    /// Its name: that of the type, or of the function.
+    pub name: &'a [u8],
+    /// Its target: that of the type, or the file name of the function's module.
+    pub target: &'a [u8],
     /// Its id; `None`: a native span without one.
     pub id: Option<u64>,
     /// The id of the span around it; `None`: there is none, or it is not known.
@@ -31,6 +38,11 @@ pub struct Span<'a> {
     /// records were lost while it lasted. Only [`crate::SpanPairs::whole`] and spans of several
     /// records have it.
     pub self_ns: Option<u64>,
+    /// Ids of the threads that were in it, if it can be entered: each once, none if they are more
+    /// than 16.
+    pub(crate) tids: Vec<u32>,
+    /// Entry and exit of a call: what the record means, and its payload.
+    pub(crate) words: [Option<(FunctionUse, &'a [u8])>; 2],
     /// The record that made it, then those with fields that were recorded later, the latest last.
     pub(crate) parts: Vec<(&'a EventType, Cow<'a, [u8]>)>,
 }
@@ -61,12 +73,16 @@ impl<'a> Span<'a> {
         Some(Self {
             end: *event,
             ty: event.ty,
+            name: &event.ty.name,
+            target: &event.ty.target,
             id: event.span,
             parent: event.parent,
             start_ns: event.start_ns(),
             total_ns,
             entered: None,
             self_ns: None,
+            tids: Vec::new(),
+            words: [None; 2],
             parts: vec![(event.ty, Cow::Borrowed(event.payload))],
         })
     }
@@ -97,8 +113,37 @@ impl<'a> Span<'a> {
         args
     }
 
+    /// Whether it is a call of a function.
+    #[must_use]
+    pub const fn is_call(&self) -> bool {
+        self.end.ty.function.is_some()
+    }
+
+    /// Ids of the threads that were in it or ended it, each once; none if they are too many.
+    #[must_use]
+    pub fn tids(&self) -> Vec<u32> {
+        let end = self.end.tid();
+        match &self.entered {
+            Some(entered) if self.tids.is_empty() && entered.polls > 0 => Vec::new(),
+            _ if self.tids.contains(&end) => self.tids.clone(),
+            _ => [&self.tids[..], &[end]].concat(),
+        }
+    }
+
+    /// The argument or the result of a call that output calls so.
+    pub(crate) fn call_word(&self, name: &str) -> Option<u64> {
+        let mut words = self.words.iter().flatten();
+        words.find_map(|(meaning, payload)| FunctionWords::read(*meaning, payload).named(name))
+    }
+
     /// Bytes of all its records, which bound what a line shows of them.
     pub(crate) fn payload_bytes(&self) -> usize {
         self.parts.iter().map(|(_, payload)| payload.len()).sum()
+    }
+
+    /// The payloads of all its records, one after the other.
+    pub(crate) fn payload(&self) -> Vec<u8> {
+        let parts = self.parts.iter().map(|(_, payload)| &payload[..]);
+        parts.collect::<Vec<_>>().concat()
     }
 }

@@ -217,7 +217,7 @@ impl SpanPairs {
             Some(Shape::SpanNew) => span.make(event),
             Some(Shape::SpanRecord) => span.record(event),
             Some(Shape::SpanEnter) => {
-                span.enter(event.ring().0, event.tick);
+                span.enter(event);
                 of_session.enter(event.ring().0, id);
             }
             _ => {

@@ -33,16 +33,21 @@ pub(crate) fn text(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
         "function_unwound" => b" unwound",
         _ => b"",
     });
+    self::words(&words, out);
+    if let Some(ns) = event.duration_ns() {
+        out.extend_from_slice(b" took=");
+        unsigned(ns, out);
+        out.extend_from_slice(b"ns");
+    }
+}
+
+/// Appends ` arg1=… result=…`: the arguments and the result that were recorded.
+pub(crate) fn words(words: &FunctionWords<'_>, out: &mut Vec<u8>) {
     for (number, value) in words.arguments().enumerate() {
         out.extend_from_slice(format!(" arg{}={value:#x}", number + 1).as_bytes());
     }
     if let Some(value) = words.result {
         out.extend_from_slice(format!(" result={value:#x}").as_bytes());
-    }
-    if let Some(ns) = event.duration_ns() {
-        out.extend_from_slice(b" took=");
-        unsigned(ns, out);
-        out.extend_from_slice(b"ns");
     }
 }
 

@@ -1,9 +1,10 @@
 //! Events and losses as JSON, one object per line. `format-spec/JSON.md` describes the objects.
 
-use ringmark_format::schema::Level;
+use ringmark_format::schema::{Level, Shape};
 
 use crate::blocks::page::Page;
 use crate::events::event::{Event, Lost, Output};
+use crate::events::span::Span;
 use crate::show::json_args::{self, ArgKeys, NO_IDS};
 use crate::show::json_keys::{head, id, key, known, number, text, times, wall_ns};
 use crate::show::shared::{PerSession, PerType};
@@ -27,7 +28,12 @@ struct TypePieces {
     /// What [`push_names`] writes.
     names: Vec<u8>,
     args: ArgKeys,
+    /// What stands at the end of an event's line.
+    tail: &'static [u8],
 }
+
+/// What a span has that is not entered and left, after its other keys.
+const NOT_ENTERED: &[u8] = b",\"busy_ns\":null,\"idle_ns\":null,\"polls\":null,\"whole\":null}\n";
 
 impl SessionPieces {
     #[cold]
@@ -49,6 +55,10 @@ impl TypePieces {
         Self {
             names,
             args: ArgKeys::new(ty),
+            tail: match ty.shape {
+                Some(Shape::Span) => NOT_ENTERED,
+                _ => b"}\n",
+            },
         }
     }
 }
@@ -142,6 +152,41 @@ impl<'a> JsonWriter<'a> {
             None => out.extend_from_slice(NO_IDS),
         }
         json_args::write(event, keys, &mut self.exact, out);
+        out.extend_from_slice(pieces.map_or(b"}\n", |pieces| pieces.tail));
+    }
+
+    /// Appends the line of a span that has ended, or of a call, with its line feed.
+    pub fn span(&mut self, span: &Span<'a>, out: &mut Vec<u8>) {
+        let end = &span.end;
+        if !self.page.is_some_and(|page| std::ptr::eq(page, end.page)) {
+            self.begin_page(end.session, end.page);
+        }
+        out.extend_from_slice(&self.front);
+        unsigned(end.seq, out);
+        let wall = wall_ns(end.session, end.wall_ns());
+        times(&mut self.stamper, wall, end.t_ns, out);
+        out.extend_from_slice(b",\"dur_ns\":");
+        unsigned(span.total_ns, out);
+        let names = (span.name, span.target);
+        push_names_of("span", span.ty, names, span.ty.level, out);
+        out.extend_from_slice(b",\"span\":");
+        id(span.id, out);
+        out.extend_from_slice(b",\"parent\":");
+        id(span.parent, out);
+        json_args::write_span(span, &mut self.exact, out);
+        let Some(entered) = &span.entered else {
+            return out.extend_from_slice(NOT_ENTERED);
+        };
+        for (name, figure) in [
+            ("busy_ns", entered.busy_ns),
+            ("idle_ns", entered.idle_ns),
+            ("polls", entered.polls),
+        ] {
+            key(name, out);
+            unsigned(figure, out);
+        }
+        key("whole", out);
+        out.extend_from_slice(if entered.is_whole { b"true" } else { b"false" });
         out.extend_from_slice(b"}\n");
     }
 

@@ -6,12 +6,14 @@
 use ringmark_format::schema::semantic;
 
 use crate::events::event::Event;
+use crate::events::span::Span;
 use crate::show::function_line;
 use crate::show::json_keys::id_bytes;
 use crate::trace_file::field::Field;
 use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::FunctionUse;
 use crate::trace_file::schema::EventType;
+use crate::trace_file::session::Session;
 use crate::trace_file::value::Value;
 use crate::words::escape;
 use crate::words::number::{EXACT_MAX, signed, unsigned};
@@ -44,7 +46,7 @@ impl ArgKeys {
     pub(super) fn new(ty: &EventType) -> Self {
         let with = |meaning: u32| {
             let mut fields = ty.fields.iter();
-            fields.position(|f| f.semantic == Some(meaning) && f.count == 0 && !f.optional)
+            fields.position(|field| is_id(field, meaning))
         };
         let (flow, trace) = (with(semantic::FLOW), with(semantic::TRACE_ID));
         let mut args: Vec<ArgKey> = Vec::new();
@@ -81,14 +83,24 @@ impl ArgKeys {
         ] {
             out.extend_from_slice(key);
             let field = place.and_then(|place| ty.fields.get(place));
-            match field.map(|field| field.value(payload)) {
-                Some(Value::U64(id)) => id_bytes(&id.to_be_bytes(), out),
-                Some(Value::U128(id)) => id_bytes(&id.to_be_bytes(), out),
-                Some(Value::Bytes(id)) if !id.is_empty() => id_bytes(id, out),
-                _ => out.extend_from_slice(b"null"),
-            }
+            id_of(field.map(|field| field.value(payload)), out);
         }
     }
+}
+
+/// Appends the id that a field holds, or null.
+fn id_of(value: Option<Value<'_>>, out: &mut Vec<u8>) {
+    match value {
+        Some(Value::U64(id)) => id_bytes(&id.to_be_bytes(), out),
+        Some(Value::U128(id)) => id_bytes(&id.to_be_bytes(), out),
+        Some(Value::Bytes(id)) if !id.is_empty() => id_bytes(id, out),
+        _ => out.extend_from_slice(b"null"),
+    }
+}
+
+/// Whether the value of a field is an id that has a key of its own.
+fn is_id(field: &Field, meaning: u32) -> bool {
+    field.semantic == Some(meaning) && field.count == 0 && !field.optional
 }
 
 /// The ids of an event that is tied to no other.
@@ -120,7 +132,7 @@ pub(super) fn write(
 ) {
     write_with(event.payload.len(), exact, out, |writer| {
         match (event.ty.function, keys) {
-            (Some(meaning), _) => writer.function(event, meaning),
+            (Some(meaning), _) => writer.function(event.session, meaning, event.payload),
             (None, Some(keys)) => writer.described(event.ty, event.payload, keys),
             (None, None) => {}
         }
@@ -131,6 +143,34 @@ pub(super) fn write(
 pub(super) fn write_payload(ty: &EventType, payload: &[u8], keys: &ArgKeys, out: &mut Vec<u8>) {
     write_with(payload.len(), &mut Vec::new(), out, |writer| {
         writer.described(ty, payload, keys);
+    });
+}
+
+/// Appends the same for a span, with `"flow":…,"trace":…` before it.
+pub(super) fn write_span(span: &Span<'_>, exact: &mut Vec<u8>, out: &mut Vec<u8>) {
+    const IDS: [(&[u8], u32); 2] = [
+        (b",\"flow\":", semantic::FLOW),
+        (b",\"trace\":", semantic::TRACE_ID),
+    ];
+    let args = span.args();
+    for (key, meaning) in IDS {
+        out.extend_from_slice(key);
+        let field = args.iter().find(|(field, _)| is_id(field, meaning));
+        id_of(field.map(|(_, value)| *value), out);
+    }
+    let is_arg = |field: &Field| IDS.iter().all(|(_, meaning)| !is_id(field, *meaning));
+    write_with(span.payload_bytes(), exact, out, |writer| {
+        for (meaning, payload) in span.words.iter().flatten() {
+            writer.function(span.end.session, *meaning, payload);
+        }
+        if !span.ty.known && span.payload_bytes() > 0 {
+            return writer.raw(&span.payload());
+        }
+        for (field, value) in args.into_iter().filter(|(field, _)| is_arg(field)) {
+            let key = key_of(&field.name);
+            writer.key(&key);
+            writer.value(&key, field.semantic == Some(semantic::ADDRESS), value);
+        }
     });
 }
 
@@ -170,7 +210,7 @@ impl ArgsWriter<'_> {
                 continue;
             };
             self.key(&arg.key);
-            self.field(arg, field, payload);
+            self.value(&arg.key, arg.is_address, field.value(payload));
         }
     }
 
@@ -183,14 +223,14 @@ impl ArgsWriter<'_> {
     }
 
     #[inline]
-    fn field(&mut self, arg: &ArgKey, field: &Field, payload: &[u8]) {
-        match field.value(payload) {
-            Value::U64(address) if arg.is_address => id_bytes(&address.to_be_bytes(), self.out),
+    fn value(&mut self, key: &[u8], is_address: bool, value: Value<'_>) {
+        match value {
+            Value::U64(address) if is_address => id_bytes(&address.to_be_bytes(), self.out),
             Value::U64(n) if n <= EXACT_MAX => unsigned(n, self.out),
-            array @ Value::Array(..) => self.array(&arg.key, array),
+            array @ Value::Array(..) => self.array(key, array),
             value => {
                 if let Some(exact) = self.scalar(value) {
-                    self.exactly(&arg.key, &exact);
+                    self.exactly(key, &exact);
                 }
             }
         }
@@ -269,15 +309,15 @@ impl ArgsWriter<'_> {
     }
 
     /// The words of a function record.
-    fn function(&mut self, event: &Event<'_>, meaning: FunctionUse) {
-        let words = FunctionWords::read(meaning, event.payload);
+    fn function(&mut self, session: &Session, meaning: FunctionUse, payload: &[u8]) {
+        let words = FunctionWords::read(meaning, payload);
         if let Some(cpu) = words.cpu {
             self.key(b"\"cpu\":");
             unsigned(cpu.into(), self.out);
         }
         if words.caller != 0 {
             let mut name = Vec::new();
-            function_line::caller(event.session.schema.functions(), words.caller, &mut name);
+            function_line::caller(session.schema.functions(), words.caller, &mut name);
             self.key(b"\"caller\":");
             escape::json(name.trim_ascii_start(), self.out);
         }

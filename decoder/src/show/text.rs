@@ -12,6 +12,7 @@ use crate::events::span::Span;
 use crate::show::function_line;
 use crate::show::shared::{PerSession, PerType};
 use crate::trace_file::field::Field;
+use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::schema::EventType;
 use crate::trace_file::session::Session;
 use crate::trace_file::value::Value;
@@ -183,7 +184,7 @@ impl<'a> TextWriter<'a> {
         }
         out.extend_from_slice(self.stamper.stamp(end.wall_ns()));
         out.extend_from_slice(&self.thread);
-        push_front(span.ty.level, &span.ty.target, &span.ty.name, out);
+        push_front(span.ty.level, span.target, span.name, out);
         span_head("span", (span.id, span.parent, Some(span.total_ns)), out);
         if let Some(entered) = &span.entered {
             // Where records are lost these are what is known at least.
@@ -286,8 +287,11 @@ pub fn event_words(event: &Event<'_>) -> (Vec<u8>, Vec<u8>) {
     (name, values)
 }
 
-/// Appends ` key=value …`: the fields of a span, as its line has them.
+/// Appends ` key=value …`: the fields of a span, as its line has them, or the arguments of a call.
 pub fn span_args(span: &Span<'_>, out: &mut Vec<u8>) {
+    for (meaning, payload) in span.words.iter().flatten() {
+        function_line::words(&FunctionWords::read(*meaning, payload), out);
+    }
     let mut budget = span.payload_bytes();
     if !span.ty.known && budget > 0 {
         out.extend_from_slice(b" raw=");

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use ringmark_format::schema::Shape;
 
 use crate::events::event::Event;
-use crate::trace_file::functions::Function;
+use crate::events::span::Span;
+use crate::trace_file::functions::{Function, FunctionUse};
 use crate::trace_file::session::Session;
 use crate::trace_file::spans::duration_ticks;
 
@@ -44,9 +45,40 @@ pub struct Call<'a> {
     pub recursive: bool,
     /// How it ended.
     pub ended: Ended,
+    /// What the record of its entry means, and its payload; `None`: it has none here.
+    pub(crate) entry: Option<(FunctionUse, &'a [u8])>,
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// File name of the function's module, or empty.
+    #[must_use]
+    pub fn target(&self) -> &'a [u8] {
+        module_name(self.session, self.function)
+    }
+
+    /// The call as a span; `None`: its entry is not known. `end`: the event at which it was left,
+    /// which may be the exit of a call around it.
+    #[must_use]
+    pub fn as_span(&self, end: &Event<'a>) -> Option<Span<'a>> {
+        let total_ns = self.duration_ns()?;
+        let exit = end.ty.function.filter(|_| self.ended != Ended::Unseen);
+        Some(Span {
+            end: *end,
+            ty: end.ty,
+            name: &self.function.name,
+            target: self.target(),
+            id: None,
+            parent: None,
+            start_ns: self.entered_ns?,
+            total_ns,
+            entered: None,
+            self_ns: Some(total_ns.saturating_sub(self.children_ns)),
+            tids: Vec::new(),
+            words: [self.entry, exit.map(|meaning| (meaning, end.payload))],
+            parts: Vec::new(),
+        })
+    }
+
     /// Its duration in ns; `None`: its entry is not known.
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
@@ -89,13 +121,27 @@ pub struct OpenCall<'a> {
     pub entered_tick: u64,
     /// Time in ended calls of traced functions inside it, in ns.
     pub children_ns: u64,
+    /// What the record of its entry means, and its payload.
+    pub(crate) entry: (FunctionUse, &'a [u8]),
 }
 
 impl OpenCall<'_> {
+    /// File name of the function's module, or empty.
+    #[must_use]
+    pub fn target(&self) -> &[u8] {
+        module_name(self.session, self.function)
+    }
+
     /// Whether it is a call of the function with this id in this session.
     fn is_of(&self, session: &Session, id: u32) -> bool {
         self.id == id && std::ptr::eq(self.session, session)
     }
+}
+
+/// File name of a function's module, or empty.
+pub(super) fn module_name<'a>(session: &'a Session, function: &Function) -> &'a [u8] {
+    let module = session.schema.functions().module(function.module);
+    module.map_or(&[], |module| module.file_name())
 }
 
 /// The calls of one thread, in all sessions of its process: the stack of open calls, and the whole calls that
@@ -170,6 +216,7 @@ impl<'a> Calls<'a> {
                     entered_ns: event.t_ns,
                     entered_tick: event.tick,
                     children_ns: 0,
+                    entry: (meaning, event.payload),
                 });
             }
         }
@@ -223,6 +270,7 @@ impl<'a> Thread<'a> {
             depth: self.open.len() as u32,
             recursive: self.open.iter().any(|o| o.is_of(event.session, id)),
             ended: Ended::Returned,
+            entry: None,
         }
     }
 }
@@ -248,6 +296,7 @@ fn leave<'a>(
             depth: open.len() as u32,
             recursive: false,
             ended,
+            entry: None,
         }));
         return;
     };
@@ -277,6 +326,7 @@ fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<
         depth: open.len() as u32,
         recursive: open.iter().any(|o| o.is_of(last.session, last.id)),
         ended,
+        entry: Some(last.entry),
     };
     if let Some(around) = open.last_mut() {
         around.children_ns = around

@@ -19,7 +19,6 @@ pub struct Durations {
     /// All of them, until there are too many; always all if `keeps_all`.
     exact: Vec<u64>,
     keeps_all: bool,
-    is_sorted: bool,
     /// Counts by power of two, then bucket. Number 0 holds what is below 2^7, each exactly.
     powers: Vec<Option<Box<[u64; BUCKETS]>>>,
 }
@@ -40,6 +39,11 @@ impl Durations {
         }
     }
 
+    /// [`Self::exact`], or else [`Self::new`].
+    pub(crate) fn kept(is_exact: bool) -> Self {
+        if is_exact { Self::exact() } else { Self::new() }
+    }
+
     /// Adds one.
     pub fn add(&mut self, ns: u64) {
         self.min = if self.count == 0 {
@@ -55,7 +59,6 @@ impl Durations {
             return;
         }
         self.exact.push(ns);
-        self.is_sorted = false;
         if self.exact.len() > EXACT_MAX && !self.keeps_all {
             self.powers = vec![None; 65 - BUCKET_BITS as usize];
             for ns in std::mem::take(&mut self.exact) {
@@ -107,16 +110,26 @@ impl Durations {
 
     /// The duration in ns that `percent` of them do not exceed, by nearest rank: exact up to 256 of
     /// them, else within 0.4 %. 0: there is none.
-    pub fn percentile_ns(&mut self, percent: u32) -> u64 {
+    #[must_use]
+    pub fn percentile_ns(&self, percent: u32) -> u64 {
+        let [found] = self.percentiles_ns([percent]);
+        found
+    }
+
+    /// [`Self::percentile_ns`] of each.
+    #[must_use]
+    pub fn percentiles_ns<const N: usize>(&self, percents: [u32; N]) -> [u64; N] {
+        let mut sorted = self.exact.clone();
+        sorted.sort_unstable();
+        percents.map(|percent| self.percentile_of(&sorted, percent))
+    }
+
+    fn percentile_of(&self, sorted: &[u64], percent: u32) -> u64 {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100);
         let rank = u64::try_from(rank).unwrap_or(u64::MAX).max(1);
         if self.powers.is_empty() {
-            if !self.is_sorted {
-                self.exact.sort_unstable();
-                self.is_sorted = true;
-            }
             let place = rank.min(self.count).saturating_sub(1) as usize;
-            return self.exact.get(place).copied().unwrap_or(0);
+            return sorted.get(place).copied().unwrap_or(0);
         }
         self.of_rank(rank).clamp(self.min, self.max)
     }
@@ -191,7 +204,7 @@ mod tests {
 
     #[test]
     fn none_and_the_largest() {
-        let mut none = Durations::new();
+        let none = Durations::new();
         assert_eq!(
             (none.percentile_ns(50), none.mean_ns(), none.min_ns()),
             (0, 0, 0)

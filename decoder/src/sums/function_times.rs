@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use ringmark_format::Uuid;
 
-use crate::sums::call_figures::{CallCounts, CallTimes};
-use crate::sums::calls::{Call, Ended};
+use crate::sums::call_figures::CallTimes;
+use crate::sums::calls::{Call, Ended, module_name};
+use crate::sums::durations::Durations;
 use crate::trace_file::functions::Function;
 use crate::trace_file::session::Session;
 
@@ -20,6 +21,8 @@ pub struct FunctionTimes {
     pub calls: u64,
     /// Calls that were unwound, or left without a record; part of `calls`.
     pub not_returned: u64,
+    /// Calls that began before the first record; part of `calls`.
+    pub no_start: u64,
     /// Calls without a record of their end; part of `calls`.
     pub no_end: u64,
     /// Calls whose tracers record entries only (kind `function`); part of `no_end`.
@@ -29,16 +32,19 @@ pub struct FunctionTimes {
     pub total_ns: u64,
     /// Time in it without the traced functions that it called, in ns.
     pub self_ns: u64,
-    /// Durations of the calls whose beginning is known, in ns; sorted at the end.
-    durations: Vec<u64>,
+    /// Durations of the calls whose beginning is known.
+    pub durations: Durations,
 }
 
 impl FunctionTimes {
     fn add(&mut self, call: &Call<'_>) {
         self.calls += 1;
         self.not_returned += u64::from(call.ended != Ended::Returned);
-        let Some(ns) = call.duration_ns() else { return };
-        self.durations.push(ns);
+        let Some(ns) = call.duration_ns() else {
+            self.no_start += 1;
+            return;
+        };
+        self.durations.add(ns);
         self.self_ns = self
             .self_ns
             .saturating_add(ns.saturating_sub(call.children_ns));
@@ -49,46 +55,14 @@ impl FunctionTimes {
 
     /// Whether the duration of any call is known; if none is, all times are 0.
     #[must_use]
-    pub fn is_timed(&self) -> bool {
-        !self.durations.is_empty()
-    }
-
-    /// Number of calls, and of those without a record of their end.
-    #[must_use]
-    pub const fn call_counts(&self) -> CallCounts {
-        CallCounts {
-            all: self.calls,
-            without_end: self.no_end,
-        }
+    pub const fn is_timed(&self) -> bool {
+        self.durations.count() > 0
     }
 
     /// The times of its calls; `None`: no duration is known.
     #[must_use]
     pub fn times(&self) -> Option<CallTimes> {
-        self.is_timed().then(|| CallTimes {
-            total: self.total_ns,
-            own: self.self_ns,
-            mean: self.mean_ns(),
-            median: self.percentile_ns(50),
-            p99: self.percentile_ns(99),
-            longest: self.percentile_ns(100),
-        })
-    }
-
-    /// Mean duration of a call, in ns; 0: none is known.
-    #[must_use]
-    pub fn mean_ns(&self) -> u64 {
-        let sum: u128 = self.durations.iter().map(|ns| u128::from(*ns)).sum();
-        let mean = sum.checked_div(self.durations.len() as u128);
-        mean.unwrap_or(0).try_into().unwrap_or(u64::MAX)
-    }
-
-    /// The duration in ns that `percent` of the calls do not exceed. 100 gives the longest call.
-    #[must_use]
-    pub fn percentile_ns(&self, percent: u32) -> u64 {
-        let rank = (self.durations.len() as u64 * u64::from(percent)).div_ceil(100);
-        let place = rank.saturating_sub(1) as usize;
-        self.durations.get(place).copied().unwrap_or(0)
+        CallTimes::of(&self.durations, self.total_ns, self.self_ns)
     }
 }
 
@@ -110,9 +84,19 @@ pub struct Profile {
     places: HashMap<(Vec<u8>, Vec<u8>), usize>,
     /// By session and function id: what every call is looked up by.
     known: HashMap<(Uuid, u32), usize>,
+    keeps_all: bool,
 }
 
 impl Profile {
+    /// Without calls. `is_exact`: percentiles are exact, at 8 bytes for each call.
+    #[must_use]
+    pub fn new(is_exact: bool) -> Self {
+        Self {
+            keeps_all: is_exact,
+            ..Self::default()
+        }
+    }
+
     /// Adds a call that ended in this session.
     pub fn add(&mut self, session: &Session, call: &Call<'_>) {
         self.of(session, call.id, call.function).add(call);
@@ -140,13 +124,14 @@ impl Profile {
     }
 
     fn place(&mut self, session: &Session, function: &Function) -> usize {
-        let module = session.schema.functions().module(function.module);
-        let module = module.map_or(&[][..], |module| module.file_name());
+        let module = module_name(session, function);
         let key = (module.to_vec(), function.name.clone());
+        let durations = Durations::kept(self.keeps_all);
         *self.places.entry(key).or_insert_with_key(|(module, name)| {
             self.functions.push(FunctionTimes {
                 name: name.clone(),
                 module: module.clone(),
+                durations,
                 ..FunctionTimes::default()
             });
             self.functions.len() - 1
@@ -156,9 +141,6 @@ impl Profile {
     /// The functions, those with the most time of their own first.
     #[must_use]
     pub fn finish(mut self) -> Vec<FunctionTimes> {
-        for function in &mut self.functions {
-            function.durations.sort_unstable();
-        }
         self.functions
             .sort_by(|a, b| (b.self_ns, b.calls, &a.name).cmp(&(a.self_ns, a.calls, &b.name)));
         self.functions

@@ -70,6 +70,7 @@ impl ProfiledFunction {
             mean: self.mean(),
             median: self.percentile(50),
             p99: self.percentile(99),
+            shortest: self.0.min,
             longest: self.0.max,
         })
     }

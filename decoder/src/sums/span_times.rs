@@ -4,33 +4,58 @@ use std::collections::HashMap;
 
 use crate::events::span::Span;
 use crate::events::span_pairs::CutSpans;
+use crate::sums::call_figures::CallTimes;
 use crate::sums::durations::Durations;
+use crate::trace_file::schema::EventType;
+
+/// Most names, with their targets, that are summed up one by one.
+const NAMES_MAX: usize = 1 << 16;
+/// Stands for all other names.
+const OTHERS: &[u8] = b"(other names)";
 
 /// The spans of one name and target, over all sessions and threads.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SpanTimes {
     /// Their name.
     pub name: Vec<u8>,
     /// Their target, or empty.
     pub target: Vec<u8>,
     /// From beginning to end, of each span that has both.
-    pub total: Durations,
-    /// Time in them without the spans inside them, in ns: of those in `total` but `unknown_self`.
+    pub durations: Durations,
+    /// Time in them without the spans inside them, in ns: of those in `durations` but
+    /// `unknown_self`.
     pub self_ns: u64,
-    /// Spans in `total` while which records were lost, so that their own time is not known.
+    /// Spans in `durations` while which records were lost, so that their own time is not known.
     pub unknown_self: u64,
-    /// Spans whose beginning is not in the trace. They are not in `total`.
+    /// Bytes of the payloads of their records.
+    pub payload_bytes: u64,
+    /// Spans whose beginning is not in the trace. They are not in `durations`.
     pub no_start: u64,
-    /// Spans whose end is not in the trace. They are not in `total`.
+    /// Spans whose end is not in the trace. They are not in `durations`.
     pub no_end: u64,
 }
 
-/// Collects the times of all spans, span by span.
+impl SpanTimes {
+    /// All of them, those with a beginning and no end, or the other way round, too.
+    #[must_use]
+    pub const fn spans(&self) -> u64 {
+        self.durations.count() + self.no_start + self.no_end
+    }
+
+    /// How long those took that have beginning and end; `None`: there are none.
+    #[must_use]
+    pub fn times(&self) -> Option<CallTimes> {
+        CallTimes::of(&self.durations, self.durations.sum_ns(), self.self_ns)
+    }
+}
+
+/// Collects the times of all spans, span by span, of up to 65,536 names; the others are summed up
+/// together.
 #[derive(Debug, Default)]
 pub struct SpanProfile {
     spans: Vec<SpanTimes>,
     /// Places in `spans`, by target and name.
-    places: HashMap<(Vec<u8>, Vec<u8>), usize>,
+    places: HashMap<Vec<u8>, HashMap<Vec<u8>, usize>>,
     /// Spans without a known type whose beginning is not in the trace.
     nameless: u64,
     keeps_all: bool,
@@ -48,8 +73,10 @@ impl SpanProfile {
 
     /// Adds a span that has ended.
     pub fn add(&mut self, span: &Span<'_>) {
-        let times = self.of(&span.ty.target, &span.ty.name);
-        times.total.add(span.total_ns);
+        let times = self.of(span.target, span.name);
+        times.durations.add(span.total_ns);
+        let bytes = span.payload_bytes() as u64;
+        times.payload_bytes = times.payload_bytes.saturating_add(bytes);
         match span.self_ns {
             Some(ns) => times.self_ns = times.self_ns.saturating_add(ns),
             None => times.unknown_self += 1,
@@ -67,6 +94,11 @@ impl SpanProfile {
         times.no_end += cut.no_end;
     }
 
+    /// Adds a span of this type that is still open.
+    pub fn add_open(&mut self, ty: &EventType) {
+        self.of(&ty.target, &ty.name).no_end += 1;
+    }
+
     /// Spans of which only entries, exits or the end are in the trace, so that they have no name.
     #[must_use]
     pub const fn nameless(&self) -> u64 {
@@ -74,32 +106,61 @@ impl SpanProfile {
     }
 
     fn of(&mut self, target: &[u8], name: &[u8]) -> &mut SpanTimes {
-        let key = (target.to_vec(), name.to_vec());
-        let keeps_all = self.keeps_all;
-        let place = *self.places.entry(key).or_insert_with_key(|(target, name)| {
-            self.spans.push(SpanTimes {
-                name: name.clone(),
-                target: target.clone(),
-                total: match keeps_all {
-                    true => Durations::exact(),
-                    false => Durations::new(),
-                },
-                self_ns: 0,
-                unknown_self: 0,
-                no_start: 0,
-                no_end: 0,
-            });
-            self.spans.len() - 1
-        });
+        let found = self.places.get(target).and_then(|names| names.get(name));
+        let place = match found {
+            Some(place) => *place,
+            None if self.spans.len() < NAMES_MAX => self.place(target, name),
+            None => match self
+                .places
+                .get(&b""[..])
+                .and_then(|names| names.get(OTHERS))
+            {
+                Some(place) => *place,
+                None => self.place(b"", OTHERS),
+            },
+        };
         &mut self.spans[place]
+    }
+
+    /// A new place, for spans of this name.
+    fn place(&mut self, target: &[u8], name: &[u8]) -> usize {
+        let place = self.spans.len();
+        self.spans.push(SpanTimes {
+            name: name.to_vec(),
+            target: target.to_vec(),
+            durations: Durations::kept(self.keeps_all),
+            ..SpanTimes::default()
+        });
+        let names = self.places.entry(target.to_vec()).or_default();
+        names.insert(name.to_vec(), place);
+        place
     }
 
     /// The spans by name, those with the most time first.
     #[must_use]
     pub fn finish(mut self) -> Vec<SpanTimes> {
-        let key = |times: &SpanTimes| (times.total.sum_ns(), times.total.count());
+        let key = |times: &SpanTimes| (times.durations.sum_ns(), times.durations.count());
         self.spans
             .sort_by(|a, b| (key(b), &a.name).cmp(&(key(a), &b.name)));
         self.spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_beyond_the_limit_are_summed_up_together() {
+        let mut profile = SpanProfile::new(false);
+        let name = |n: usize| n.to_string().into_bytes();
+        (0..NAMES_MAX + 10).for_each(|n| profile.of(b"target", &name(n)).no_end += 1);
+        // A name that has its place keeps it.
+        profile.of(b"target", &name(7)).no_end += 1;
+        let found = profile.finish();
+        assert_eq!(found.len(), NAMES_MAX + 1);
+        let of = |name: &[u8]| found.iter().find(|spans| spans.name == name);
+        assert_eq!(of(OTHERS).map(SpanTimes::spans), Some(10));
+        assert_eq!(of(b"7").map(SpanTimes::spans), Some(2));
     }
 }

@@ -51,4 +51,13 @@ impl<'a> FunctionWords<'a> {
         let words = self.arguments.chunks_exact(8);
         words.filter_map(|word| Some(first(word)?.0))
     }
+
+    /// The word that output calls so: `arg1` and so on of an entry, `result` of an exit.
+    pub(crate) fn named(&self, name: &str) -> Option<u64> {
+        if name == "result" {
+            return self.result;
+        }
+        let number: usize = name.strip_prefix("arg")?.parse().ok()?;
+        self.arguments().nth(number.checked_sub(1)?)
+    }
 }

@@ -1,25 +1,28 @@
-//! `report`: counts events and calls, and sums up how long they took.
+//! `report`: counts events, spans and calls, and sums up how long they took.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, FunctionTimes};
+use ringmark_decoder::Dump;
 
 use crate::input::{rings, trace_files};
 use crate::output::file::DEFAULT_FILE;
-use crate::output::json::{Head, JsonOption};
+use crate::output::json::{Head, JsonOption, JsonVersion};
 use crate::output::{Exit, Failure, Sink, Style, columns, note};
-use crate::tables::calls::CallOptions;
-use crate::tables::cover;
-use crate::tables::event_table;
-use crate::tables::function_table;
+use crate::tables::figures::{FigureOptions, Figures};
 use crate::tables::profile_table::{self, TracerProfile};
+use crate::tables::slowest::Source;
+use crate::tables::{cover, event_table, function_table, span_table, summary};
 use crate::tracing::tracer_session::TracerSession;
 
-/// Count events and calls, and sum up their durations
+/// Count events, spans and calls, and sum up their durations
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The functions with the most time of their own (SELF) come first.
+Native spans, spans of 'tracing' and functions are in one table, those with
+the most time of their own (SELF) first. TOTAL is from beginning to end, SELF
+without the spans and calls inside; of a span of 'tracing' SELF is the time in
+which threads were in it. P50 and P99 are within 1 %. NO START and NO END count
+spans that the trace does not hold whole; the times are those of the others.
 
 A function tracer of kind 'profile' counts in the process and writes no
 records. With -p the process is asked for its counts. A trace file holds them
@@ -28,6 +31,8 @@ killed leaves none. Percentiles marked with ~ come from a histogram by powers
 of two, and may be wrong by a factor of up to two.
 
 Examples:
+  ringmark report run.rmk --slowest 10
+  ringmark report run.rmk --where 'took>20ms' --name 'http.*'
   ringmark report run.rmk --diff before.rmk
   ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
       --to 2026-01-31T13:00:00Z
@@ -40,9 +45,9 @@ pub(crate) struct Args {
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "diff")]
     pid: Option<u32>,
     #[command(flatten)]
-    calls: CallOptions,
+    figures: FigureOptions,
     /// Compare the functions with those of this trace file, in the same span of time
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["slowest"])]
     diff: Option<PathBuf>,
     #[command(flatten)]
     json: JsonOption,
@@ -60,14 +65,25 @@ struct Reported {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let found = match self.pid {
+    pub(crate) fn run(mut self) -> anyhow::Result<Exit> {
+        // Its rows are those of records.
+        self.figures.raw = self.json.version() == Some(JsonVersion::Old);
+        let mut found = match self.pid {
             Some(pid) => self.ask(pid)?,
             None => self.read()?,
         };
-        let functions = match &found.dump {
-            Some(dump) => function_table::times(dump, &self.calls)?,
-            None => Vec::new(),
+        let conditions = &self.figures.conditions;
+        if !conditions.is_empty() {
+            let mut filter = self.figures.calls.filter()?;
+            conditions.add_to(&mut filter)?;
+            found.profiles.iter_mut().for_each(|profile| profile.narrow(&filter));
+            found.profiles.retain(|profile| !profile.is_empty());
+        }
+        let none = Dump::default();
+        let dump = found.dump.as_ref().unwrap_or(&none);
+        let figures = match found.dump {
+            Some(_) => Figures::of(dump, &self.figures)?,
+            None => Figures::of(dump, &FigureOptions::default())?,
         };
         let mut out = if self.json.is_on() {
             Sink::direct()
@@ -75,17 +91,25 @@ impl Args {
             Sink::paged()
         };
         match &self.diff {
-            Some(other) => self.compare(&functions, other, &mut out)?,
-            None => self.show(&functions, &found, &mut out)?,
+            Some(other) => self.compare(&figures, other, &mut out)?,
+            None if self.figures.slowest.is_some() => {
+                self.show_slowest(&figures, dump, &mut out)?
+            }
+            None if self.json.is_on() => self.print_json(&figures, &found, &mut out)?,
+            None => self.show(&figures, &found, &mut out)?,
         }
         out.finish()?;
+        if figures.is_empty() && found.profiles.is_empty() && !conditions.is_empty() {
+            let others = self.figures.calls.filter()?;
+            note(&conditions.closest(&others, dump));
+        }
         Ok(Exit::lost_if(!found.is_whole))
     }
 
     fn read(&self) -> anyhow::Result<Reported> {
-        let dump = trace_files::read_for(&self.files, &self.calls.filter()?)?;
+        let dump = trace_files::read_for(&self.files, &self.figures.calls.filter()?)?;
         Ok(Reported {
-            profiles: profile_table::in_dump(&dump, &self.calls)?,
+            profiles: profile_table::in_dump(&dump, &self.figures.calls)?,
             is_whole: dump.verify().is_clean(),
             dump: Some(dump),
         })
@@ -95,15 +119,15 @@ impl Args {
     fn ask(&self, pid: u32) -> anyhow::Result<Reported> {
         // A process that we may only watch is not asked.
         let session = TracerSession::of(pid).ok().flatten();
-        let ask = |session| profile_table::of_process(&session, &self.calls);
+        let ask = |session| profile_table::of_process(&session, &self.figures.calls);
         let profiles = session.map_or(Ok(Vec::new()), ask)?;
         let uncounted = profiles.iter().map(|profile| profile.uncounted).max();
         if let Some(calls) = uncounted.filter(|calls| *calls > 0) {
             note(&format!("no memory to count {calls} calls"));
         }
         let mut is_whole = uncounted.unwrap_or(0) == 0;
-        if self.calls.tracer().is_some() && !profiles.is_empty() {
-            self.calls.require_all()?;
+        if self.figures.calls.tracer().is_some() && !profiles.is_empty() {
+            self.figures.calls.require_all()?;
             return Ok(Reported {
                 dump: None,
                 profiles,
@@ -120,15 +144,11 @@ impl Args {
         })
     }
 
-    fn compare(
-        &self,
-        before: &[FunctionTimes],
-        other: &Path,
-        out: &mut Sink,
-    ) -> anyhow::Result<()> {
-        let other = trace_files::read_for(&[other.to_owned()], &self.calls.filter()?)?;
-        let after = function_table::times(&other, &self.calls)?;
-        let changes = function_table::changes(before, &after);
+    fn compare(&self, before: &Figures<'_>, other: &Path, out: &mut Sink) -> anyhow::Result<()> {
+        let filter = self.figures.calls.filter()?;
+        let other = trace_files::read_for(&[other.to_owned()], &filter)?;
+        let after = Figures::of(&other, &self.figures)?;
+        let changes = function_table::changes(&before.functions, &after.functions);
         if changes.is_empty() {
             return Err(
                 Failure::unreadable("--diff: neither trace file has function records").into(),
@@ -136,12 +156,20 @@ impl Args {
         }
         if self.json.is_on() {
             let lines = changes.iter().map(function_table::change_as_json);
-            let mut lines = lines.map(|line| self.json.form(line));
-            return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
+            return self.write_json(lines, out);
         }
         let mut table = function_table::changes_table(&changes);
         table.fit(self.columns());
         Ok(table.write(out, Style::detect())?)
+    }
+
+    fn write_json(
+        &self,
+        objects: impl Iterator<Item = serde_json::Value>,
+        out: &mut Sink,
+    ) -> anyhow::Result<()> {
+        let mut lines = objects.map(|object| self.json.form(object));
+        Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?)
     }
 
     /// Whose figures the rows are.
@@ -159,40 +187,50 @@ impl Args {
         columns(io::stdout()).filter(|_| !self.wide)
     }
 
-    fn show(
+    fn show_slowest(
         &self,
-        functions: &[FunctionTimes],
+        figures: &Figures<'_>,
+        dump: &Dump,
+        out: &mut Sink,
+    ) -> anyhow::Result<()> {
+        let source = Source {
+            files: &self.files,
+            pid: self.pid,
+        };
+        if self.json.is_on() {
+            let objects = figures.slowest.as_json(&source);
+            return self.write_json(objects.into_iter(), out);
+        }
+        for line in cover::lines(dump) {
+            writeln!(out, "{line}")?;
+        }
+        Ok(figures.slowest.write(&source, Style::detect(), out)?)
+    }
+
+    fn print_json(
+        &self,
+        figures: &Figures<'_>,
         found: &Reported,
         out: &mut Sink,
     ) -> anyhow::Result<()> {
-        let filter = self.calls.filter()?;
-        let rows = found
-            .dump
-            .as_ref()
-            .map(|dump| event_table::rows(dump, &filter));
-        let rows = rows.unwrap_or_default();
-        if self.json.is_on() {
-            let head = self.head(found);
-            let lines = functions.iter().map(|f| function_table::as_json(f, &head));
-            let profiles = found.profiles.iter();
-            let profiles = profiles.flat_map(|profile| profile.as_json(&head));
-            let rows = rows.iter().map(|row| row.as_json(&head));
-            let lines = lines.chain(profiles).chain(rows);
-            let mut lines = lines.map(|line| self.json.form(line));
-            return Ok(lines.try_for_each(|line| writeln!(out, "{line}"))?);
-        }
+        let head = self.head(found);
+        let spans = span_table::rows(figures);
+        let spans = spans.iter().map(|row| row.as_json(&head));
+        let profiles = found.profiles.iter();
+        let profiles = profiles.flat_map(|profile| profile.as_json(&head));
+        let events = event_table::rows(&figures.events);
+        let events = events.iter().map(|row| row.as_json(&head));
+        self.write_json(spans.chain(profiles).chain(events), out)
+    }
+
+    fn show(&self, figures: &Figures<'_>, found: &Reported, out: &mut Sink) -> anyhow::Result<()> {
         for line in found.dump.iter().flat_map(cover::lines) {
             writeln!(out, "{line}")?;
         }
-        let mut tables = Vec::new();
-        if !functions.is_empty() {
-            tables.push(function_table::table(functions));
-        }
-        tables.extend(found.profiles.iter().map(TracerProfile::table));
-        if tables.is_empty() || !rows.is_empty() {
-            tables.push(event_table::table(&rows));
-        }
-        for (place, table) in tables.iter_mut().enumerate() {
+        for (place, mut table) in summary::tables(figures, &found.profiles)
+            .into_iter()
+            .enumerate()
+        {
             if place > 0 {
                 writeln!(out)?;
             }

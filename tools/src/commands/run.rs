@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use ringmark_decoder::Filter;
-
 use crate::input::trace_files;
 use crate::output::file::{DEFAULT_FILE, is_standard};
 use crate::output::units::{count, counted, duration};
@@ -14,8 +12,8 @@ use crate::recording::command;
 use crate::recording::outcome::{Outcome, write_status};
 use crate::recording::trace_file::FileOptions;
 use crate::tables::calls::CallOptions;
-use crate::tables::profile_table::{self, TracerProfile};
-use crate::tables::{event_table, function_table};
+use crate::tables::figures::{FigureOptions, Figures};
+use crate::tables::{profile_table, summary};
 use crate::tracing::preload::FunctionOptions;
 
 /// Record a program until it ends, then show a short summary
@@ -77,27 +75,17 @@ impl Args {
             count(found.lost),
             count(found.missing)
         )?;
-        let functions = function_table::times(&dump, &CallOptions::default())?;
-        let mut tables = Vec::new();
-        if !functions.is_empty() {
-            tables.push(function_table::table(&functions));
-        }
+        let figures = Figures::of(&dump, &FigureOptions::default())?;
         let profiles = profile_table::in_dump(&dump, &CallOptions::default())?;
-        tables.extend(profiles.iter().map(TracerProfile::table));
-        for table in &mut tables {
-            table.fit(columns(io::stderr()).filter(|_| !self.wide));
-            table.write(&mut out, Style::none())?;
-        }
-        if functions.is_empty() && profiles.is_empty() && self.functions.kind.is_some() {
+        let is_untraced = figures.functions.is_empty() && profiles.is_empty();
+        if is_untraced && self.functions.kind.is_some() {
             drop(out);
             note(
                 "no call of a function was recorded: does --filter match functions that are called, and does a trigger, if there is one, start the tracer? 'ringmark functions FILE' lists functions that can be traced",
             );
             out = io::stderr().lock();
         }
-        let rows = event_table::rows(&dump, &Filter::new());
-        if (functions.is_empty() && profiles.is_empty()) || !rows.is_empty() {
-            let mut table = event_table::table(&rows);
+        for mut table in summary::tables(&figures, &profiles) {
             table.fit(columns(io::stderr()).filter(|_| !self.wide));
             table.write(&mut out, Style::none())?;
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::{Dump, Filter, Session, Slot, Stamper};
+use ringmark_decoder::{Dump, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_reader::stream::StreamStatus;
@@ -19,7 +19,8 @@ use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
-use crate::tables::event_table;
+use crate::tables::figures::{FigureOptions, Figures};
+use crate::tables::summary;
 
 /// Show figures of a process's rings, or of trace files
 #[derive(Debug, clap::Args)]
@@ -95,8 +96,10 @@ impl Args {
         if !self.json.is_on() {
             write!(out, "{found}")?;
             writeln!(out)?;
-            let rows = event_table::rows(&dump, &Filter::new());
-            event_table::table(&rows).write(&mut out, Style::detect())?;
+            let figures = Figures::of(&dump, &FigureOptions::default())?;
+            for table in summary::tables(&figures, &[]) {
+                table.write(&mut out, Style::detect())?;
+            }
             out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;
         }
         out.finish()?;

@@ -40,70 +40,53 @@ impl TimeOptions {
     }
 }
 
-/// Options that are conditions on events; all must hold.
+/// Options that name events and spans, by name and by value; all must hold.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct FilterOptions {
-    #[command(flatten)]
-    times: TimeOptions,
-    /// Only this thread; may be given several times
-    #[arg(long, value_name = "TID")]
-    tid: Vec<String>,
+pub(crate) struct ConditionOptions {
     /// Only names that match: '*' is any text, '?' any character; may be given several times
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
-    /// Only this level and more important ones: error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL")]
-    level: Option<String>,
-    /// Only events with FIELD=VALUE, or with != < <= > >=; 'took' is the duration of a span or a
-    /// call, as in took>20ms; may be given several times
+    /// Only what has FIELD=VALUE, or != < <= > >=; 'took' is the duration of a span or a call, as
+    /// in took>20ms; may be given several times
     #[arg(long = "where", value_name = "FIELD=VALUE")]
     conditions: Vec<String>,
 }
 
-impl FilterOptions {
-    /// The filter that lets these events pass.
-    ///
-    /// # Errors
-    /// An option cannot be understood.
-    pub(crate) fn build(&self) -> Result<Filter, Failure> {
-        self.try_build()
-            .map_err(|error| Failure::usage(error.to_string()))
+impl ConditionOptions {
+    /// Whether neither is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.name.is_empty() && self.conditions.is_empty()
     }
 
-    fn try_build(&self) -> Result<Filter, FilterError> {
-        let mut filter = self.times.try_build()?;
-        for tid in &self.tid {
-            filter.tid(tid)?;
-        }
+    /// Narrows a filter to these.
+    ///
+    /// # Errors
+    /// A condition cannot be understood.
+    pub(crate) fn add_to(&self, filter: &mut Filter) -> Result<(), Failure> {
         for name in &self.name {
             filter.name(name);
         }
-        if let Some(level) = &self.level {
-            filter.level(level)?;
-        }
         for condition in &self.conditions {
-            filter.condition(condition)?;
+            let added = filter.condition(condition).map(drop);
+            added.map_err(|error| Failure::usage(format!("--where: {error}")))?;
         }
-        Ok(filter)
+        Ok(())
     }
 
-    /// Notice about a filter that let nothing pass: which option did not, and what is close to it.
-    pub(crate) fn closest(&self, dump: &Dump) -> String {
+    /// Notice about conditions that let nothing pass of what `others` lets pass: which one did
+    /// not, and what is close to it.
+    pub(crate) fn closest(&self, others: &Filter, dump: &Dump) -> String {
         let only_names = Self {
             name: self.name.clone(),
             ..Self::default()
         };
         if let Some(wanted) = self.name.first()
-            && only_names.passed(dump).0 == 0
+            && only_names.passed(&Filter::new(), dump).0 == 0
         {
             let names = closest(dump, wanted);
             return format!("--name {wanted:?} matches nothing shown; {names}");
         }
-        let without_conditions = Self {
-            conditions: Vec::new(),
-            ..self.clone()
-        };
-        let (left, fields) = without_conditions.passed(dump);
+        let (left, fields) = only_names.passed(others, dump);
         if left == 0 || self.conditions.is_empty() {
             return "the filter matches nothing".to_owned();
         }
@@ -121,11 +104,12 @@ impl FilterOptions {
     }
 
     /// How many events and spans pass, and the names of what a condition may ask of them.
-    fn passed(&self, dump: &Dump) -> (u64, BTreeSet<String>) {
+    fn passed(&self, others: &Filter, dump: &Dump) -> (u64, BTreeSet<String>) {
         let (mut passed, mut fields) = (0, BTreeSet::new());
-        let Ok(filter) = self.try_build() else {
+        let mut filter = others.clone();
+        if self.add_to(&mut filter).is_err() {
             return (passed, fields);
-        };
+        }
         let mut pairs = SpanPairs::new(dump);
         dump.events().for_each(|item| match pairs.take(&item) {
             Paired::Ended(span) if filter.passes_span(&span) => {
@@ -145,6 +129,55 @@ impl FilterOptions {
             _ => {}
         });
         (passed, fields)
+    }
+}
+
+/// Options that are conditions on events; all must hold.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct FilterOptions {
+    #[command(flatten)]
+    times: TimeOptions,
+    /// Only this thread; may be given several times
+    #[arg(long, value_name = "TID")]
+    tid: Vec<String>,
+    #[command(flatten)]
+    conditions: ConditionOptions,
+    /// Only this level and more important ones: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<String>,
+}
+
+impl FilterOptions {
+    /// The filter that lets these events pass.
+    ///
+    /// # Errors
+    /// An option cannot be understood.
+    pub(crate) fn build(&self) -> Result<Filter, Failure> {
+        let mut filter = self.without_conditions()?;
+        self.conditions.add_to(&mut filter)?;
+        Ok(filter)
+    }
+
+    fn without_conditions(&self) -> Result<Filter, Failure> {
+        let found = self.try_without_conditions();
+        found.map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    fn try_without_conditions(&self) -> Result<Filter, FilterError> {
+        let mut filter = self.times.try_build()?;
+        for tid in &self.tid {
+            filter.tid(tid)?;
+        }
+        if let Some(level) = &self.level {
+            filter.level(level)?;
+        }
+        Ok(filter)
+    }
+
+    /// Notice about a filter that let nothing pass: which option did not, and what is close to it.
+    pub(crate) fn closest(&self, dump: &Dump) -> String {
+        let others = self.without_conditions().unwrap_or_default();
+        self.conditions.closest(&others, dump)
     }
 }
 

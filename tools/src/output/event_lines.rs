@@ -73,7 +73,8 @@ impl<'a> Printer<'a> {
             last_ns: None,
             origin_ns: 0,
             events: 0,
-            pairs: (!form.raw && !form.json.is_on()).then(SpanPairs::default),
+            pairs: (!form.raw && form.json.version() != Some(JsonVersion::Old))
+                .then(SpanPairs::default),
             calls: filter.asks_duration().then(CallTook::default),
         }
     }
@@ -169,15 +170,21 @@ impl<'a> Printer<'a> {
 
     /// Appends the line of a span that has ended, if it passes.
     fn span<'d>(&mut self, writer: &mut Writer<'d>, span: &Span<'d>, out: &mut Vec<u8>) {
-        let Writer::Text(writer) = writer else { return };
         if !self.filter.passes_span(span) {
             return;
         }
         self.events += 1;
         self.left = self.left.map(|left| left - 1);
-        let from = out.len();
-        writer.span(span, out);
-        self.restamp(span.end.wall_ns(), span.end.session, from, out);
+        match writer {
+            Writer::Json(writer) => writer.span(span, out),
+            Writer::Text(writer) => {
+                let from = out.len();
+                writer.span(span, out);
+                self.restamp(span.end.wall_ns(), span.end.session, from, out);
+            }
+            // It shows records as they are.
+            Writer::OldJson(_) => {}
+        }
     }
 
     /// Replaces the wall clock's time, which every line of text begins with.

@@ -130,6 +130,7 @@ fn event_type(old: &mut Map<String, Value>) {
 
 fn row(old: &mut Map<String, Value>) {
     drop_keys(old, &["session", "host", "service", "pid"]);
+    drop_keys(old, &["no_start", "unknown_self"]);
     rename(old, &[("of", "kind")]);
     null_is_empty(old, &["target"]);
     match kind_of(old) {

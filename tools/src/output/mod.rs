@@ -10,6 +10,7 @@ mod json_v1;
 pub(crate) mod last_words;
 pub(crate) mod progress;
 pub(crate) mod repeats;
+pub(crate) mod shell;
 mod sink;
 pub(crate) mod spans;
 mod table;

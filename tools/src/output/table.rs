@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use super::Style;
 
-/// Headings of columns whose names may be cut.
-const NAMES: [&str; 2] = ["FUNCTION", "NAME"];
+/// Headings of columns whose names may be cut, the one that is cut first in front.
+const NAMES: [&str; 2] = ["TARGET", "NAME"];
 /// Characters that a cut name keeps at least.
 const SHORTEST_NAME: usize = 10;
 
@@ -54,17 +54,20 @@ impl Table {
     /// Cuts names in their middle so that rows have at most `columns` characters; `None`: no limit.
     pub(crate) fn fit(&mut self, columns: Option<usize>) {
         let Some(columns) = columns else { return };
-        let widths = self.widths();
-        let mut headings = self.headings.iter();
-        let Some(place) = headings.position(|heading| NAMES.contains(heading)) else {
-            return;
-        };
-        let others = widths.iter().sum::<usize>() - widths[place];
-        let between = 2 * (widths.len() - 1);
-        let room = columns.saturating_sub(others + between).max(SHORTEST_NAME);
-        for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
-            shorten(cell, room);
+        for place in NAMES.map(|name| self.column(name)).into_iter().flatten() {
+            let widths = self.widths();
+            let others = widths.iter().sum::<usize>() - widths[place];
+            let between = 2 * (widths.len() - 1);
+            let room = columns.saturating_sub(others + between).max(SHORTEST_NAME);
+            for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
+                shorten(cell, room);
+            }
         }
+    }
+
+    /// The place of the column with this heading.
+    pub(crate) fn column(&self, heading: &str) -> Option<usize> {
+        self.headings.iter().position(|known| *known == heading)
     }
 
     /// Writes headings and rows.
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn names_are_cut_where_the_terminal_ends() {
-        let mut table = Table::new(&[">CALLS", "FUNCTION", "MODULE"]);
+        let mut table = Table::new(&[">COUNT", "NAME", "MODULE"]);
         let long = format!("begin{}end", "ä".repeat(200));
         table.row(vec!["1".into(), long.clone(), "server".into()]);
         table.row(vec!["12".into(), "short".into(), "server".into()]);

@@ -7,22 +7,26 @@ use crate::output::json::{self, Head};
 /// The figures of a row. `None`: the figure does not apply, or is not known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JsonRow<'r> {
-    /// What is counted: `function`, `profile`, or a kind of events.
+    /// What is counted: `span`, `function`, `profile`, or a kind of events.
     pub(crate) of: &'r str,
     /// Name of the function tracer that counted.
     pub(crate) tracer: Option<&'r str>,
     pub(crate) name: &'r str,
     /// Target of the events, or module of the function.
     pub(crate) target: &'r str,
-    /// Number of events or calls.
+    /// Number of events, spans or calls.
     pub(crate) count: u64,
     pub(crate) payload_bytes: Option<u64>,
     /// Number of calls that have not ended.
     pub(crate) open: Option<u64>,
     /// Number of calls that ended without returning.
     pub(crate) not_returned: Option<u64>,
-    /// Number of calls whose end is not known.
+    /// Number of spans or calls whose beginning is not known.
+    pub(crate) no_start: Option<u64>,
+    /// Number of spans or calls whose end is not known.
     pub(crate) no_end: Option<u64>,
+    /// Number of spans whose own time is not known.
+    pub(crate) unknown_self: Option<u64>,
     pub(crate) total_ns: Option<u64>,
     pub(crate) self_ns: Option<u64>,
     pub(crate) mean_ns: Option<u64>,
@@ -32,7 +36,6 @@ pub(crate) struct JsonRow<'r> {
     pub(crate) max_ns: Option<u64>,
     /// Keys of the figures that come from a histogram.
     pub(crate) approximate: &'r [&'r str],
-    /// Number of durations by powers of two, in ns.
     /// Least duration of each step of the histogram in ns, and number of calls in it.
     pub(crate) histogram: Option<&'r [(u64, u64)]>,
 }
@@ -48,7 +51,9 @@ pub(crate) fn object(head: &Head, row: &JsonRow<'_>) -> Value {
         "payload_bytes": row.payload_bytes,
         "open": row.open,
         "not_returned": row.not_returned,
+        "no_start": row.no_start,
         "no_end": row.no_end,
+        "unknown_self": row.unknown_self,
         "total_ns": row.total_ns,
         "self_ns": row.self_ns,
         "mean_ns": row.mean_ns,

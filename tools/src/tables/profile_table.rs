@@ -1,13 +1,13 @@
 //! The tables of profile tracers: their counts, asked of a process, or found as events in a trace.
 //! Both have the same values.
 
-use ringmark_decoder::{Dump, ProfiledFunction};
+use ringmark_decoder::{Dump, Filter, ProfiledFunction};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
 use super::calls::CallOptions;
-use super::function_table;
 use super::json_row::{self, JsonRow};
+use super::span_table::{self, Columns};
 use crate::output::json::Head;
 use crate::output::{Failure, Table, printable};
 use crate::tracing::tracer_session::TracerSession;
@@ -56,22 +56,34 @@ impl TracerProfile {
         }
     }
 
+    /// Keeps the functions that a filter lets pass without times of single calls.
+    pub(crate) fn narrow(&mut self, filter: &Filter) {
+        self.functions.retain(|ProfiledFunction(f)| {
+            filter.passes_cut_call(f.module.as_bytes(), f.function.as_bytes())
+        });
+    }
+
+    /// Whether it has functions.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
     /// One row per function.
     pub(crate) fn table(&self) -> Table {
-        let any_without_end = self.no_end() > 0;
-        let headings = function_table::headings(
-            any_without_end,
-            &[
-                ">TOTAL", ">SELF", ">AVG", ">~P50", ">~P99", ">MAX", "FUNCTION", "MODULE", "TRACER",
-            ],
-        );
-        let mut table = Table::new(&headings);
+        let columns = Columns {
+            no_start: false,
+            no_end: self.no_end() > 0,
+        };
+        let mut table = Table::new(&columns.headings(&[
+            ">TOTAL", ">SELF", ">MEAN", ">~P50", ">~P99", ">MAX", "NAME", "TARGET", "TRACER",
+        ]));
         for f in &self.functions {
-            let mut cells = function_table::cells(any_without_end, f.call_counts(), f.times());
+            let counts = f.call_counts();
+            let mut cells = columns.cells([counts.all, 0, counts.without_end], f.times());
             cells.extend([&f.0.function, &f.0.module, &self.tracer[..]].map(printable));
             table.row(cells);
         }
-        table.foot(function_table::without_end(self.no_end()));
+        table.foot(span_table::without_end(self.no_end()));
         table
     }
 
@@ -95,7 +107,6 @@ impl TracerProfile {
                     name: &f.0.function,
                     target: &f.0.module,
                     count: f.0.calls,
-                    payload_bytes: None,
                     open: Some(f.0.open),
                     not_returned: Some(f.0.unwound),
                     no_end: Some(f.0.calls.saturating_sub(f.timed())),
@@ -108,6 +119,7 @@ impl TracerProfile {
                     max_ns: times.map(|t| t.longest),
                     approximate: &["p50_ns", "p99_ns"],
                     histogram: Some(&f.0.histogram.0),
+                    ..JsonRow::default()
                 },
             )
         })

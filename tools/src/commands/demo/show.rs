@@ -9,6 +9,7 @@ use ringmark_decoder::{Event, Output, Value, Verification};
 
 use super::index::Totals;
 use super::main_job::MainJob;
+use crate::output::shell::quoted;
 use crate::output::units::{count, duration, size};
 use crate::output::{Style, Table};
 
@@ -185,27 +186,6 @@ pub(super) fn next(out: &mut impl Write, style: Style, file: &Path, dir: &Path) 
     writeln!(out, "  {own} record -- {own} demo --index {dir}")
 }
 
-/// A path, quoted for a shell.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) && !text.starts_with('-') {
-        return text.into_owned();
-    }
-    let (before, after) = if text.chars().any(char::is_control) {
-        ("$'", "'")
-    } else {
-        ("'", "'")
-    };
-    let text = Printable(path.as_os_str().as_encoded_bytes()).to_string();
-    let text = if before == "'" {
-        path.to_string_lossy().replace('\'', r"'\''")
-    } else {
-        text.replace('\'', r"\'")
-    };
-    format!("{before}{text}{after}")
-}
-
 /// The end of a text: of a path, it says more than the start.
 pub(super) fn shortened(text: &str, columns: usize) -> String {
     let length = text.chars().count();
@@ -297,14 +277,6 @@ mod tests {
     use super::super::parent::Report;
     use super::*;
     use crate::recording::outcome::Outcome;
-
-    #[test]
-    fn paths_for_the_shell() {
-        assert_eq!(quoted(Path::new("a/b.rmk")), "a/b.rmk");
-        assert_eq!(quoted(Path::new("a b")), "'a b'");
-        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
-        assert_eq!(quoted(Path::new("a\n'")), r"$'a\n\''");
-    }
 
     /// The verdict on a trace with these events and losses, of a job that emitted 10.
     fn verdict(events: u64, lost: u64, seen: &Seen) -> (bool, String) {

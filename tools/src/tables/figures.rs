@@ -1,0 +1,204 @@
+//! What `report`, `run` and `stat` sum up of a trace, in one walk over its events: spans of every kind by
+//! name, events by type, and the slowest spans.
+
+use ringmark_decoder::{
+    Calls, Dump, Event, Filter, FunctionTimes, NoEnd, Output, Paired, Profile, ProfiledFunction,
+    Span, SpanPairs, SpanProfile, SpanTimes, Stats, Step,
+};
+
+use super::calls::CallOptions;
+use super::slowest::Slowest;
+use crate::options::event_filter::ConditionOptions;
+use crate::output::Failure;
+
+/// Options that say what is summed up.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct FigureOptions {
+    #[command(flatten)]
+    pub(crate) calls: CallOptions,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionOptions,
+    /// Exact P50 and P99, at 8 bytes of memory for each span; else they are within 1 %
+    #[arg(long)]
+    exact: bool,
+    /// Show the N slowest spans and calls in place of the sums, each with the command that shows
+    /// its lines
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) slowest: Option<u32>,
+    /// Sum up the records of spans of `tracing` as they are.
+    #[arg(skip)]
+    pub(crate) raw: bool,
+}
+
+/// The figures of a trace.
+pub(crate) struct Figures<'d> {
+    pub(crate) spans: Vec<SpanTimes>,
+    pub(crate) functions: Vec<FunctionTimes>,
+    /// Counts of events that are no part of a span.
+    pub(crate) events: Stats<'d>,
+    pub(crate) slowest: Slowest<'d>,
+    /// Spans without a name, because only records after their beginning are here.
+    pub(crate) nameless: u64,
+    /// Spans that were not followed, because too many were open at one time.
+    pub(crate) left_out: u64,
+}
+
+impl<'d> Figures<'d> {
+    /// The figures of what the options let pass.
+    ///
+    /// # Errors
+    /// An option cannot be understood, or no session has a tracer of the name.
+    pub(crate) fn of(dump: &'d Dump, options: &FigureOptions) -> Result<Self, Failure> {
+        let mut walk = Walk::new(dump, options)?;
+        dump.events().for_each(|item| walk.take(&item));
+        Ok(walk.finish(dump))
+    }
+
+    /// Whether there are spans that no row counts.
+    pub(crate) const fn has_notices(&self) -> bool {
+        self.nameless > 0 || self.left_out > 0
+    }
+
+    /// Whether there is nothing to show.
+    pub(crate) fn is_empty(&self) -> bool {
+        let sums = self.spans.is_empty() && self.functions.is_empty();
+        sums && self.events.types.is_empty() && self.slowest.is_empty()
+    }
+}
+
+/// What is known while the events are walked.
+struct Walk<'d> {
+    /// Without names and conditions: what may say when a call began or ended.
+    records: Filter,
+    filter: Filter,
+    has_conditions: bool,
+    /// `None`: each record stands for itself.
+    pairs: Option<SpanPairs>,
+    calls: Calls<'d>,
+    spans: SpanProfile,
+    functions: Profile,
+    events: Stats<'d>,
+    slowest: Slowest<'d>,
+}
+
+impl<'d> Walk<'d> {
+    fn new(dump: &'d Dump, options: &FigureOptions) -> Result<Self, Failure> {
+        let records = options.calls.filter()?;
+        let mut filter = records.clone();
+        options.conditions.add_to(&mut filter)?;
+        Ok(Self {
+            records,
+            filter,
+            has_conditions: !options.conditions.is_empty(),
+            pairs: (!options.raw).then(|| SpanPairs::new(dump)),
+            calls: Calls::new(options.calls.tracers(dump)?),
+            spans: SpanProfile::new(options.exact),
+            functions: Profile::new(options.exact),
+            events: Stats::default(),
+            slowest: Slowest::new(options.slowest.unwrap_or(0)),
+        })
+    }
+
+    fn take(&mut self, item: &Output<'d>) {
+        match self.pairs.as_mut().map(|pairs| pairs.take(item)) {
+            Some(Paired::Part) => return,
+            Some(Paired::Ended(span)) => return self.span(*span),
+            Some(Paired::Alone) | None => {}
+        }
+        let Output::Event(event) = item else { return };
+        if event.ty.function.is_some() {
+            return self.call(event);
+        }
+        let span = match &mut self.pairs {
+            Some(pairs) => pairs.whole(event),
+            None => Span::of_event(event),
+        };
+        match span {
+            Some(span) => self.span(span),
+            None if ProfiledFunction::is_event(&event.ty.name, &event.ty.target) => {}
+            None if self.filter.passes(event) => self.events.add(item),
+            None => {}
+        }
+    }
+
+    fn span(&mut self, span: Span<'d>) {
+        if self.filter.passes_span(&span) {
+            self.spans.add(&span);
+            self.slowest.offer(span.total_ns, || span);
+        }
+    }
+
+    /// A record of a function: what it means for the calls of its thread.
+    fn call(&mut self, event: &Event<'d>) {
+        if !self.records.passes(event) {
+            return;
+        }
+        let (filter, functions) = (&self.filter, &mut self.functions);
+        let (slowest, has_conditions) = (&mut self.slowest, self.has_conditions);
+        self.calls.take(event, |step| match step {
+            Step::Left(call) | Step::Whole(call) => {
+                let span = || call.as_span(event);
+                let passes = !has_conditions
+                    || match span() {
+                        Some(span) => filter.passes_span(&span),
+                        None => filter.passes_cut_call(call.target(), &call.function.name),
+                    };
+                if !passes {
+                    return;
+                }
+                functions.add(call.session, &call);
+                if slowest.wants(call.duration_ns().unwrap_or(0))
+                    && let Some(span) = span()
+                {
+                    slowest.offer(span.total_ns, || span);
+                }
+            }
+            Step::Entered {
+                function,
+                id,
+                loose: true,
+                ..
+            } => {
+                let tracers = event.ty.function.map_or(0, |meaning| meaning.tracers);
+                let why = match event.session.schema.functions().want_ends(tracers) {
+                    true => NoEnd::NotSeen,
+                    false => NoEnd::EntriesOnly,
+                };
+                if filter.passes_cut_call(event.target(), &function.name) {
+                    functions.add_endless(event.session, id, function, why);
+                }
+            }
+            Step::Entered { .. } => {}
+        });
+    }
+
+    fn finish(mut self, dump: &'d Dump) -> Figures<'d> {
+        let open = self.calls.open();
+        for call in open.filter(|c| self.filter.passes_cut_call(c.target(), &c.function.name)) {
+            self.functions
+                .add_endless(call.session, call.id, call.function, NoEnd::NotSeen);
+        }
+        let mut left_out = 0;
+        if let Some(pairs) = &self.pairs {
+            left_out = pairs.left_out();
+            let mut cut = pairs.cut(dump);
+            cut.retain(|of_type| self.filter.passes_cut(of_type.ty));
+            cut.iter().for_each(|of_type| self.spans.add_cut(of_type));
+            let threads = dump.open_spans();
+            let open = threads.iter().flat_map(|thread| &thread.spans);
+            // The others are those that are entered and left: they have a record that made them.
+            let native = open.filter(|span| span.ty.kind() == "span");
+            native
+                .filter(|span| self.filter.passes_cut(Some(span.ty)))
+                .for_each(|span| self.spans.add_open(span.ty));
+        }
+        Figures {
+            nameless: self.spans.nameless(),
+            left_out,
+            spans: self.spans.finish(),
+            functions: self.functions.finish(),
+            events: self.events,
+            slowest: self.slowest,
+        }
+    }
+}
