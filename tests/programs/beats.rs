@@ -13,7 +13,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 fn main() {
     let count = env::args().nth(1).and_then(|n| n.parse().ok());
     let count: u64 = count.expect("a number");
-    let _ = ringmark::tracing::init().expect("no other subscriber");
+    let _session = ringmark::tracing::init().ok().flatten();
     thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         STOP.store(true, Relaxed);

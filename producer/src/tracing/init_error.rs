@@ -7,8 +7,10 @@ use std::fmt;
 /// ```
 /// use ringmark::tracing::{InitError, init};
 ///
-/// init().expect("the first bridge");
-/// assert_eq!(init().unwrap_err(), InitError::SubscriberIsSet);
+/// assert!(init().is_ok(), "the first bridge");
+/// let error = init().unwrap_err();
+/// assert_eq!(error, InitError::SubscriberIsSet);
+/// assert!(error.to_string().contains("add ringmark::tracing::layer() to it"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

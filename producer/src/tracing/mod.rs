@@ -44,13 +44,16 @@ use crate::Session;
 /// use ringmark::Session;
 ///
 /// let session = Session::builder().start().expect("a session");
-/// ringmark::tracing::init().expect("the program has no subscriber yet");
+/// if let Err(error) = ringmark::tracing::init() {
+///     eprintln!("events are not recorded by Ringmark: {error}");
+/// }
 /// tracing::info!(rows = 3, "query done");
 /// assert_eq!(session.records(), 1);
 /// ```
 ///
 /// # Errors
-/// The program has set a subscriber or a logger before.
+/// The program has set a subscriber or a logger before: add [`layer`] to that subscriber. A program
+/// that goes on without its trace is better than one that ends, so do not unwrap the result.
 pub fn init() -> Result<Option<Session>, InitError> {
     let session = crate::start_from_env().or_else(Session::current);
     dispatcher::set_global_default(Dispatch::new(recorder()))
