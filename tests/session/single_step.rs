@@ -3,6 +3,10 @@
 //!
 //! Which of these workloads catches which bug: `planted.rs`.
 
+#[path = "c/mod.rs"]
+mod c;
+#[path = "step/open_spans.rs"]
+mod open_spans;
 mod step;
 
 use ringmark_tests::is_long;
