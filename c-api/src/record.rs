@@ -3,8 +3,8 @@
 
 use core::ptr;
 
+use ringmark::__private::foreign::reserve_words_extended;
 use ringmark::__private::raw::{self, RawReservation, RawSpan};
-use ringmark::__private::reserve_words_extended;
 use ringmark::client::{Now, reserve_words};
 use ringmark_format::TypeId;
 

@@ -5,10 +5,10 @@ pub use crate::ring::writer::PAYLOAD_WORDS_MAX;
 pub use crate::ring::writer::offsets as writer_offsets;
 
 pub use crate::event::callsite::Callsite;
-pub use crate::event::emit::{reserve_words_extended, reserve_words_from};
+pub use crate::event::emit::foreign;
 pub use crate::event::entry::Entry;
 pub use crate::event::snapshot::Snapshot;
 pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
 pub use crate::platform::function_site::function_site;
-pub use crate::session::{Stack, raw, without_trace, working};
+pub use crate::session::{raw, without_trace, working};

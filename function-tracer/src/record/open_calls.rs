@@ -26,7 +26,7 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
-use ringmark::__private::Stack;
+use ringmark::__private::foreign::Stack;
 
 use super::thread_memory::{OpenCall, Table};
 use super::x86_64::{has_shadow_stack, return_address};

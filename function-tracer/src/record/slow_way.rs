@@ -15,7 +15,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use ringmark::__private::reserve_words_from;
+use ringmark::__private::foreign::reserve_words_from;
 use ringmark::client::Now;
 use ringmark_format::TypeId;
 use ringmark_format::function::{CALLER_BITS, EXIT_BIT, LAST_NUMBER, LOOSE_BIT};

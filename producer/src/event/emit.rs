@@ -113,3 +113,9 @@ pub fn reserve_words_from(
     }
     session::reserve_slow_from(stack, type_id, payload_words, now, 0)
 }
+
+/// Records of other languages, and of code that has left its program's stack.
+pub mod foreign {
+    pub use super::{reserve_words_extended, reserve_words_from};
+    pub use crate::session::Stack;
+}
