@@ -1,6 +1,8 @@
 //! The function tracers of this process, under a lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::patch::Threads;
 use crate::tracers::Tracers;
@@ -24,7 +26,45 @@ pub(super) fn try_lock() -> Option<Guard> {
     }
 }
 
+/// The function tracers of this process. Waits for other users for `limit` at most.
+pub(super) fn lock_within(limit: Duration) -> Option<Guard> {
+    let end = Instant::now() + limit;
+    loop {
+        match try_lock() {
+            None if Instant::now() < end => sleep(Duration::from_millis(1)),
+            guard => return guard,
+        }
+    }
+}
+
 /// Runs `f` with the function tracers of this process, which are made on first use.
 pub fn with_tracers<R>(f: impl FnOnce(&mut Tracers) -> R) -> R {
     f(lock().get_or_insert_with(|| Tracers::new(Threads::Running)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    /// Waits for another user of the tracers, and not for ever.
+    #[test]
+    fn a_short_use_by_another_thread_is_waited_for() {
+        let (held, is_held) = channel();
+        let (release, is_released) = channel::<()>();
+        let user = thread::spawn(move || {
+            let _guard = lock();
+            held.send(()).expect("the test waits");
+            let _ = is_released.recv_timeout(Duration::from_secs(60));
+        });
+        is_held.recv().expect("it is held");
+        assert!(lock_within(Duration::from_millis(20)).is_none());
+        let waiter = thread::spawn(|| lock_within(Duration::from_secs(60)).is_some());
+        thread::sleep(Duration::from_millis(20));
+        drop(release);
+        assert!(waiter.join().expect("it ends"));
+        user.join().expect("it ends");
+    }
 }

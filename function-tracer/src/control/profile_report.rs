@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 use std::sync::Once;
+use std::time::Duration;
 
 use ringmark::Session;
 use ringmark_format::mailbox::TEXT_BYTES_MAX;
 use ringmark_format::tracer_text::{AnswerLine, Count, Gathered, Histogram};
 
-use super::process_tracers::try_lock;
+use super::process_tracers::lock_within;
 use crate::record::profile_sum::Sum;
 use crate::record::profile_tables::uncounted;
 use crate::tracers::{Names, Tracer, TracerKind, Tracers};
@@ -114,10 +115,13 @@ pub(super) fn write_at_exit() {
     });
 }
 
+/// How long the program's exit waits for another thread that uses the tracers, such as the one that
+/// answers requests and follows modules.
+const EXIT_WAIT_MAX: Duration = Duration::from_secs(1);
+
 /// Writes what tracers that are on have gathered; stopped ones were written when they were stopped.
-/// Does not wait for a request that is being done.
 extern "C" fn at_exit() {
-    if let Some(tracers) = try_lock()
+    if let Some(tracers) = lock_within(EXIT_WAIT_MAX)
         && let Some(tracers) = tracers.as_ref()
     {
         let on = tracers.all().iter().filter(|tracer| tracer.is_on());
