@@ -28,6 +28,27 @@ pub struct Damage {
     pub fault: Fault,
 }
 
+/// Where something was read: what a [`Damage`] says about the place, for faults that are found
+/// later.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub source: Arc<str>,
+    pub block: u64,
+    pub offset: u64,
+}
+
+impl Place {
+    pub(crate) fn damage(&self, page: Option<PageId>, fault: Fault) -> Damage {
+        Damage {
+            source: self.source.clone(),
+            block: self.block,
+            offset: self.offset,
+            page,
+            fault,
+        }
+    }
+}
+
 /// Identity of a page, the same in every file that holds a copy of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId {

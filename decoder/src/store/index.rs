@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 
 use ringmark_format::Uuid;
 use ringmark_format::block::{BlockHeader, kind};
-use ringmark_format::clock::Sample;
 use ringmark_format::codec::write;
 use ringmark_format::store::{Index, IndexSlot};
-use ringmark_format::stream::HostClock;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::blocks::block_reader::{Block, BlockReader, Item};
 use crate::blocks::page::Page;
 use crate::events::filter::Filter;
+use crate::trace_file::clock_parts::ClockParts;
 use crate::trace_file::session::{Counters, SessionBlock};
-use crate::trace_file::time::SessionClock;
 
 /// How a segment ends: by this an index knows its segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -101,9 +99,7 @@ impl SegmentIndex {
 #[derive(Debug, Default)]
 pub struct IndexBuilder {
     session: Option<(Uuid, SessionBlock)>,
-    samples: Vec<Sample>,
-    clocks: Vec<HostClock>,
-    shares_clocks: bool,
+    clock: ClockParts,
     ticks: Option<(u64, u64)>,
     slots: BTreeMap<u32, IndexSlot>,
 }
@@ -118,14 +114,8 @@ impl IndexBuilder {
                 let session = block.header.session;
                 self.session = Some((Uuid(session), SessionBlock::read(content, session).ok()?));
             }
-            kind::COUNTERS => {
-                let sample = Counters::read(content).ok()?.sample();
-                self.shares_clocks |= sample.is_some();
-                self.samples.extend(sample);
-            }
-            kind::HOST_CLOCK => self
-                .clocks
-                .push(HostClock::read_from_prefix(content).ok()?.0),
+            kind::COUNTERS => self.clock.take_counters(&Counters::read(content).ok()?),
+            kind::HOST_CLOCK => self.clock.take_host_clock(content).ok()?,
             kind::PAGE => self.take_page(Page::read(block).ok()?)?,
             _ => {}
         }
@@ -137,12 +127,7 @@ impl IndexBuilder {
             return None;
         }
         let header = &page.header;
-        if header.mono_base_ns != 0 {
-            self.samples.push(Sample {
-                tick: header.tick_base,
-                mono_ns: header.mono_base_ns,
-            });
-        }
+        self.clock.take_page(header);
         // A loss before the page has the time of its start.
         let (low, high) = page
             .summary
@@ -181,8 +166,7 @@ impl IndexBuilder {
     #[must_use]
     pub fn finish(self, end: SegmentEnd) -> Option<SegmentIndex> {
         let (session, block) = self.session?;
-        let mut clock = SessionClock::new(Some(&block.header), self.samples);
-        clock.measured(&self.clocks, self.shares_clocks);
+        let clock = self.clock.into_clock(Some(&block.header));
         let slots: Vec<_> = self.slots.into_values().collect();
         let mut about = Index {
             segment_bytes: end.segment_bytes,

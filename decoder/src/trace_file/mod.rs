@@ -1,15 +1,18 @@
 //! The model: everything that trace files say, put in order.
 //!
-//! [`dump`] takes blocks and groups them by session; [`choice`] says which are wanted. Each [`session`] then has its event types
-//! ([`schema`], [`field`], [`functions`]), its clock ([`time`], corrected by [`host_clock`]) and
-//! its slots with their pages. [`process`] puts the sessions of one process together: one clock,
+//! [`dump`] takes blocks and groups them by session; [`choice`] says which are wanted, and
+//! [`session_builder`] puts each together. A [`session`] then has its event types ([`schema`],
+//! [`field`], [`functions`]), its clock ([`time`], made of [`clock_parts`] and corrected by
+//! [`host_clock`]) and its slots with their pages; [`extent`] says which part of it was read. [`process`] puts the sessions of one process together: one clock,
 //! and [`threads`] over all of them. [`window`] leaves out what is older than the recorded part,
 //! [`spans`] finds the finished span around each record, and [`loss`] says how many events are not
 //! there. [`value`] reads one value out of a payload, `plain` turns its bytes into values of a type
 //! of the reader, and [`function_words`] reads the payload of a function record.
 
 pub(crate) mod choice;
+pub(crate) mod clock_parts;
 pub(crate) mod dump;
+mod extent;
 pub(crate) mod field;
 pub(crate) mod function_words;
 pub(crate) mod functions;
@@ -21,6 +24,7 @@ pub(crate) mod plain;
 mod process;
 pub(crate) mod schema;
 pub(crate) mod session;
+mod session_builder;
 pub(crate) mod spans;
 mod threads;
 pub(crate) mod time;

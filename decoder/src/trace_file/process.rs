@@ -9,22 +9,10 @@ use std::collections::{BTreeMap, HashSet};
 use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
 use ringmark_format::session::{Clock, ProcessId};
-use ringmark_format::stream::HostClock;
 
+use crate::trace_file::clock_parts::ClockParts;
 use crate::trace_file::session::Session;
-use crate::trace_file::time::SessionClock;
 use crate::trace_file::{spans, threads, window};
-
-/// What the clock of a session is made of, besides its header.
-#[derive(Debug, Default)]
-pub(crate) struct ClockParts {
-    /// Samples of tick and `CLOCK_MONOTONIC`.
-    pub samples: Vec<Sample>,
-    /// What a collector measured of the host's clocks.
-    pub measured: Vec<HostClock>,
-    /// Whether the collector measured the session's own clocks.
-    pub shares_clocks: bool,
-}
 
 /// Numbers the processes, gives the sessions of each one clock, and finds what needs the clock:
 /// the recorded window, the threads, and the spans around records. `clocks`: one for each session.
@@ -103,19 +91,15 @@ fn set_clock(sessions: &mut [Session], members: &[usize], clocks: &mut [Option<C
     let first = headers.clone().min_by_key(|header| header.mono_zero_ns);
     let mut all = ClockParts::default();
     if members.len() > 1 {
-        all.samples.extend(headers.map(|header| Sample {
+        all.take_samples(headers.map(|header| Sample {
             tick: header.tick_zero,
             mono_ns: header.mono_zero_ns,
         }));
     }
     for at in members {
-        let own = clocks[*at].take().unwrap_or_default();
-        all.samples.extend(own.samples);
-        all.measured.extend(own.measured);
-        all.shares_clocks |= own.shares_clocks;
+        all.join(clocks[*at].take().unwrap_or_default());
     }
-    let mut clock = SessionClock::new(first.as_ref(), all.samples);
-    clock.measured(&all.measured, all.shares_clocks);
+    let clock = all.into_clock(first.as_ref());
     for at in members {
         sessions[*at].clock = clock.clone();
         sessions[*at].clock_of = members[0];

@@ -10,10 +10,7 @@
 use std::collections::HashSet;
 
 use ringmark_format::RingId;
-use ringmark_format::block::{Window, WindowSample};
-use ringmark_format::clock::Sample;
 use ringmark_format::schema::Shape;
-use zerocopy::FromBytes;
 
 use crate::blocks::page::{Page, Record, Reservation};
 use crate::trace_file::schema::Schema;
@@ -36,22 +33,6 @@ struct Begun {
     calls: Vec<((u64, u32), RecordPlace)>,
     /// What stays.
     kept: Vec<RecordPlace>,
-}
-
-/// The bounds of a piece that one more WINDOW block may widen.
-pub(crate) fn widest(piece: Option<(u64, u64)>, more: &Window) -> Option<(u64, u64)> {
-    if more.to_mono_ns == 0 {
-        return piece;
-    }
-    let (from, to) = piece.unwrap_or((u64::MAX, 0));
-    Some((from.min(more.from_mono_ns), to.max(more.to_mono_ns)))
-}
-
-/// The clock samples that follow in a WINDOW block.
-pub(crate) fn samples(bytes: &[u8]) -> impl Iterator<Item = Sample> {
-    let samples = bytes.chunks_exact(WindowSample::BYTES);
-    let samples = samples.filter_map(|bytes| WindowSample::read_from_bytes(bytes).ok());
-    samples.map(|WindowSample { tick, mono_ns }| Sample { tick, mono_ns })
 }
 
 /// Leaves out the records that are earlier than the windows of their pages, and counts each page

@@ -1,0 +1,212 @@
+//! A session while it is being put together: blocks in any order and more than once.
+
+use std::collections::BTreeMap;
+
+use ringmark_format::ending::{Ending, EndingBlock};
+use ringmark_format::store::IndexSlot;
+use ringmark_format::{PageNumber, RingId, SlotIndex, Uuid};
+use zerocopy::FromBytes;
+
+use crate::blocks::damage::{Damage, Fault, PageId, Place};
+use crate::blocks::join::{Joined, join};
+use crate::blocks::page::Page;
+use crate::trace_file::clock_parts::ClockParts;
+use crate::trace_file::extent::Extent;
+use crate::trace_file::open_spans::OpenStacks;
+use crate::trace_file::schema::{Pieces, Schema};
+use crate::trace_file::session::{Counters, Session, SessionBlock, Slot};
+use crate::trace_file::time::SessionClock;
+
+/// A session while it is being put together. Pages are kept by slot, number and ring id, so that
+/// a further copy of a page finds the first one.
+#[derive(Debug)]
+pub(crate) struct SessionBuilder {
+    uuid: Uuid,
+    first: Place,
+    block: Option<SessionBlock>,
+    schema: Pieces,
+    pages: BTreeMap<(u32, u64, u64), (Page, Place)>,
+    counters: Option<Counters>,
+    clock: ClockParts,
+    /// Slots of segments that were not read.
+    left_out: Vec<IndexSlot>,
+    open_spans: OpenStacks,
+    ending: Option<Ending>,
+    extent: Extent,
+}
+
+impl SessionBuilder {
+    /// A session of which nothing is known but where its first block stands.
+    pub(crate) fn new(uuid: Uuid, first: Place) -> Self {
+        Self {
+            uuid,
+            first,
+            block: None,
+            schema: Pieces::default(),
+            pages: BTreeMap::new(),
+            counters: None,
+            clock: ClockParts::default(),
+            left_out: Vec::new(),
+            open_spans: OpenStacks::default(),
+            ending: None,
+            extent: Extent::default(),
+        }
+    }
+
+    /// Whether more than an index was read of it.
+    pub(crate) fn is_known(&self) -> bool {
+        self.block.is_some() || self.left_out.is_empty() || !self.pages.is_empty()
+    }
+
+    /// Takes a SESSION block; the first one counts.
+    pub(crate) fn take_session(&mut self, block: SessionBlock) {
+        self.block.get_or_insert(block);
+        self.extent.begin();
+    }
+
+    pub(crate) fn take_schema(&mut self, offset: u64, piece: &[u8]) -> Result<(), Fault> {
+        self.schema.add(offset, piece)
+    }
+
+    pub(crate) fn take_clock(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.clock.take_host_clock(content)
+    }
+
+    pub(crate) fn take_window(&mut self, content: &[u8]) -> Result<(), Fault> {
+        let samples = self.extent.take(content)?;
+        self.clock.take_samples(samples);
+        Ok(())
+    }
+
+    pub(crate) fn take_open_spans(&mut self, content: &[u8]) -> Result<(), Fault> {
+        self.open_spans.take(content)
+    }
+
+    /// Takes slots of a segment that is not read: what its index lists is not missing.
+    pub(crate) fn leave_out(&mut self, slots: &[IndexSlot]) {
+        self.left_out.extend_from_slice(slots);
+    }
+
+    /// A known end counts before one that is not, the later before the earlier.
+    pub(crate) fn take_ending(&mut self, content: &[u8]) -> Result<(), Fault> {
+        let (new, _) = EndingBlock::read_from_prefix(content).map_err(|_| Fault::Value {
+            what: "size of an ENDING block",
+            found: content.len() as u64,
+            expected: EndingBlock::BYTES as u64,
+        })?;
+        let is_known = |ending: &Option<Ending>| ending.is_some_and(Ending::is_known);
+        let new = Ending::of_block(&new);
+        if new.is_some() && (is_known(&new) || !is_known(&self.ending)) {
+            self.ending = new;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take_counters(&mut self, new: Counters) {
+        self.extent.take_counters();
+        self.clock.take_counters(&new);
+        let older = self.counters.as_ref().map(Counters::age);
+        if older.is_none_or(|age| new.age() >= age) {
+            self.counters = Some(new);
+        }
+    }
+
+    pub(crate) fn take_page(
+        &mut self,
+        mut page: Page,
+        place: &Place,
+    ) -> Result<Option<Joined>, Fault> {
+        self.extent.take_page(&mut page);
+        let key = (page.header.slot, page.number.0, page.ring.0);
+        match self.pages.get_mut(&key) {
+            Some((kept, _)) => join(kept, &page).map(Some),
+            None => {
+                self.pages.insert(key, (page, place.clone()));
+                Ok(None)
+            }
+        }
+    }
+
+    /// The session, but for its clock, and what that is made of.
+    pub(crate) fn finish(
+        mut self,
+        number: usize,
+        damage: &mut Vec<Damage>,
+    ) -> (Session, ClockParts) {
+        let mut faults = Vec::new();
+        if self.block.is_none() {
+            faults.push(Fault::NoSession(self.uuid));
+        }
+        let stream = self.schema.join();
+        let mut schema = Schema::read(&stream, &mut faults);
+        self.schema_end(&schema, &mut faults);
+        damage.extend(faults.into_iter().map(|f| self.first.damage(None, f)));
+        let slots = self.take_slots(&mut schema, damage);
+        self.left_out
+            .sort_unstable_by_key(|s| (s.slot, s.first_event));
+        let (header, attributes) = match self.block {
+            Some(block) => (Some(block.header), block.attributes),
+            None => (None, Vec::new()),
+        };
+        let mut session = Session {
+            uuid: self.uuid,
+            stored_host: None,
+            header,
+            attributes,
+            schema,
+            clock: SessionClock::new(None, Vec::new()),
+            slots,
+            counters: self.counters,
+            ending: self.ending,
+            left_out: self.left_out,
+            open_stacks: self.open_spans.finish(),
+            window: self.extent.window(),
+            piece: self.extent.piece(),
+            process: number,
+            number,
+            clock_of: number,
+            has_spans: false,
+            name: Vec::new(),
+        };
+        session.finish_name();
+        (session, self.clock)
+    }
+
+    /// Reports a schema stream that ends before the length that the counters have, unless its end
+    /// was reported already.
+    fn schema_end(&self, schema: &Schema, faults: &mut Vec<Fault>) {
+        let length = self.counters.as_ref().map_or(0, |c| c.header.schema_bytes);
+        let from = schema.bytes;
+        let told = faults
+            .iter()
+            .any(|f| matches!(f, Fault::SchemaGap { .. } | Fault::SchemaEntry { .. }));
+        if from < length && !told {
+            faults.push(Fault::SchemaGap { from, to: length });
+        }
+    }
+
+    /// Checks the pages, gathers their clock samples, and sorts the pages into slots. Damage of a
+    /// page is reported with its place; its sound part is kept.
+    fn take_slots(&mut self, schema: &mut Schema, damage: &mut Vec<Damage>) -> Vec<Slot> {
+        let mut slots: Vec<Slot> = Vec::new();
+        for ((slot, number, ring), (mut page, place)) in std::mem::take(&mut self.pages) {
+            if let Some(fault) = page.check(|id| schema.cover(id)) {
+                let id = PageId {
+                    session: self.uuid,
+                    ring: RingId(ring),
+                    number: PageNumber(number),
+                };
+                damage.push(place.damage(Some(id), fault));
+            }
+            self.clock.take_page(&page.header);
+            match slots.last_mut() {
+                Some(last) if last.index.0 == slot => last.pages.push(page),
+                _ => slots.push(Slot {
+                    index: SlotIndex(slot),
+                    pages: vec![page],
+                }),
+            }
+        }
+        slots
+    }
+}
