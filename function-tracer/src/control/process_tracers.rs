@@ -1,11 +1,18 @@
 //! The function tracers of this process, under a lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::thread::{Timespec, nanosleep};
 
 use crate::patch::Threads;
 use crate::tracers::Tracers;
+
+/// How long to wait before the lock is tried again.
+const PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
 
 /// The lock of the tracers. There are none before the first use.
 pub(super) type Guard = MutexGuard<'static, Option<Tracers>>;
@@ -26,15 +33,17 @@ pub(super) fn try_lock() -> Option<Guard> {
     }
 }
 
-/// The function tracers of this process. Waits for other users for `limit` at most.
+/// The function tracers of this process. Waits for other users, and tries once for each
+/// millisecond of `limit`.
 pub(super) fn lock_within(limit: Duration) -> Option<Guard> {
-    let end = Instant::now() + limit;
-    loop {
-        match try_lock() {
-            None if Instant::now() < end => sleep(Duration::from_millis(1)),
-            guard => return guard,
+    let locked = (0..limit.as_millis()).find_map(|_| {
+        let guard = try_lock();
+        if guard.is_none() {
+            let _ = nanosleep(&PAUSE);
         }
-    }
+        guard
+    });
+    locked.or_else(try_lock)
 }
 
 /// Runs `f` with the function tracers of this process, which are made on first use.
