@@ -63,6 +63,7 @@ pub use sums::calls::{Call, Calls, Ended, OpenCall, Step};
 pub use sums::cover::Cover;
 pub use sums::durations::Durations;
 pub use sums::endings::{PanicRecord, SessionEnd};
+pub use sums::function_changes::FunctionChange;
 pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
 pub use sums::hosts::HostFigures;
 pub use sums::last_words::LastWords;

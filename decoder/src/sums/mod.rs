@@ -1,18 +1,20 @@
 //! What many events say together.
 //!
-//! [`calls`] pairs function records, [`function_times`] sums the calls of each function
-//! ([`call_figures`]: what a table says of them),
-//! [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
+//! [`calls`] pairs function records (`call_walk`: those of a whole trace), [`function_times`] sums
+//! the calls of each function ([`call_figures`]: what a table says of them), [`function_changes`]
+//! compares two traces, [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
 //! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
 //! accounts for every reservation. [`span_times`] sums the spans of each name, whose durations
 //! [`durations`] keeps. [`cover`] says which part of the time is here, [`hosts`] what is here of
 //! each host.
 
 pub(crate) mod call_figures;
+mod call_walk;
 pub(crate) mod calls;
 pub(crate) mod cover;
 pub(crate) mod durations;
 pub(crate) mod endings;
+pub(crate) mod function_changes;
 pub(crate) mod function_times;
 pub(crate) mod hosts;
 pub(crate) mod last_words;

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Dump, Output};
+use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Output};
 
 use crate::input::rings;
 use crate::input::trace_files::Input;
+use crate::options::calls::CallOptions;
 use crate::output::json::{JsonOption, JsonVersion};
 use crate::output::units::{parse_min_time, whole_ns};
 use crate::output::{Exit, Failure, Sink, Style};
-use crate::tables::calls::{self, CallOptions};
 use crate::tables::cover;
 
 /// Show calls of traced functions, nested, with their durations
@@ -55,7 +55,7 @@ impl Args {
             Some(pid) => rings::snapshot(pid)?,
             None => self.input.read_for(&self.calls.filter()?)?,
         };
-        if !calls::has_functions(&dump) {
+        if !dump.has_functions() {
             let what = "no function records: start a function tracer with 'ringmark trace start -p PID', \
                         or record with 'ringmark run --kind graph -- CMD'";
             return Err(Failure::unreadable(what).into());
@@ -80,9 +80,11 @@ impl Args {
 
     fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
         let mut graph = CallGraph::default();
-        calls::walk(dump, &self.calls, |item, steps, depth| {
+        let filter = self.calls.filter()?;
+        let mut calls = Calls::new(self.calls.tracers(dump)?);
+        calls.walk(dump, &filter, |item, steps, depth| {
             graph.take(item, steps, depth as u32);
-        })?;
+        });
         graph.hide(self.limits());
         let mut out = Sink::paged();
         for line in cover::lines(dump) {
@@ -95,7 +97,9 @@ impl Args {
     fn write_json<'d>(&self, dump: &'d Dump, mut writer: CallJsonWriter<'d>) -> anyhow::Result<()> {
         let mut out = Sink::direct();
         let (mut lines, mut written) = (Vec::new(), Ok(()));
-        calls::walk(dump, &self.calls, |item, steps, _| {
+        let filter = self.calls.filter()?;
+        let mut calls = Calls::new(self.calls.tracers(dump)?);
+        calls.walk(dump, &filter, |item, steps, _| {
             let Output::Event(event) = item else { return };
             for step in steps {
                 writer.write(event, step, &mut lines);
@@ -104,7 +108,7 @@ impl Args {
                 written = out.write_all(&lines);
             }
             lines.clear();
-        })?;
+        });
         written?;
         writer.finish(&mut lines);
         out.write_all(&lines)?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::Dump;
+use ringmark_decoder::{Dump, FunctionChange};
 
 use crate::input::trace_files::Input;
 use crate::input::{rings, trace_files};
@@ -13,7 +13,7 @@ use crate::tables::figures::{FigureOptions, Figures};
 use crate::tables::host_table;
 use crate::tables::profile_table::{self, TracerProfile};
 use crate::tables::slowest::Source;
-use crate::tables::{cover, event_table, function_table, span_table, summary};
+use crate::tables::{change_table, cover, event_table, span_table, summary};
 use crate::tracing::tracer_session::TracerSession;
 
 /// Count events, spans and calls, and sum up their durations
@@ -153,17 +153,17 @@ impl Args {
         let filter = self.figures.calls.filter()?;
         let other = trace_files::read_for(&[other.to_owned()], &filter)?;
         let after = Figures::of(&other, &self.figures)?;
-        let changes = function_table::changes(&before.functions, &after.functions);
+        let changes = FunctionChange::between(&before.functions, &after.functions);
         if changes.is_empty() {
             return Err(
                 Failure::unreadable("--diff: neither trace file has function records").into(),
             );
         }
         if self.json.is_on() {
-            let lines = changes.iter().map(function_table::change_as_json);
+            let lines = changes.iter().map(change_table::as_json);
             return self.write_json(lines, out);
         }
-        let mut table = function_table::changes_table(&changes);
+        let mut table = change_table::table(&changes);
         table.fit(self.columns());
         Ok(table.write(out, Style::detect())?)
     }

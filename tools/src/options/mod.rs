@@ -1,5 +1,6 @@
 //! Groups of options that several commands take.
 
+pub(crate) mod calls;
 pub(crate) mod credentials;
 pub(crate) mod event_filter;
 pub(crate) mod sessions;

@@ -6,8 +6,8 @@ use ringmark_decoder::{
     Span, SpanPairs, SpanProfile, SpanTimes, Stats, Step,
 };
 
-use super::calls::CallOptions;
 use super::slowest::Slowest;
+use crate::options::calls::CallOptions;
 use crate::options::event_filter::ConditionOptions;
 use crate::output::Failure;
 

@@ -1,11 +1,10 @@
 //! What commands show as tables, and as JSON with the same figures: spans, calls, events, sessions
 //! and hosts.
 
-pub(crate) mod calls;
+pub(crate) mod change_table;
 pub(crate) mod cover;
 pub(crate) mod event_table;
 pub(crate) mod figures;
-pub(crate) mod function_table;
 pub(crate) mod host_table;
 mod json_row;
 pub(crate) mod profile_table;

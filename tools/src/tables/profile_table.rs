@@ -5,9 +5,9 @@ use ringmark_decoder::{Dump, Filter, ProfiledFunction};
 use ringmark_format::function::TracerKind;
 use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 
-use super::calls::CallOptions;
 use super::json_row::{self, JsonRow};
 use super::span_table::{self, Columns};
+use crate::options::calls::CallOptions;
 use crate::output::json::Head;
 use crate::output::{Failure, Table, printable};
 use crate::tracing::tracer_session::TracerSession;

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use ringmark_decoder::{Cover, Dump};
 
-use super::calls::CallOptions;
 use super::figures::{FigureOptions, Figures};
 use super::profile_table::{self, TracerProfile};
 use super::{cover, event_table, span_table};
+use crate::options::calls::CallOptions;
 use crate::output::units::{count, counted, duration};
 use crate::output::{Style, Table, columns, note};
 

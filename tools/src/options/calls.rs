@@ -1,6 +1,6 @@
-//! The calls in a trace, for the commands that show functions.
+//! Options that name calls, for the commands that show functions.
 
-use ringmark_decoder::{Calls, Dump, Filter, Output, Session, Step};
+use ringmark_decoder::{Dump, Filter};
 
 use crate::options::event_filter::TimeOptions;
 use crate::output::{Failure, printable};
@@ -27,12 +27,12 @@ impl CallOptions {
         let Some(wanted) = &self.tracer else {
             return Ok(None);
         };
-        let bits: Vec<u64> = dump.sessions.iter().map(|s| bits(s, wanted)).collect();
-        if bits.iter().any(|bits| *bits != 0) {
+        if let Some(bits) = dump.tracers_named(wanted.as_bytes()) {
             return Ok(Some(bits));
         }
-        let names = names(dump);
-        let there = match names.as_slice() {
+        let names = dump.tracer_names().into_iter();
+        let names = names.map(|name| printable(&String::from_utf8_lossy(name)));
+        let there = match names.collect::<Vec<_>>().as_slice() {
             [] => "the trace file has none".to_owned(),
             names => format!("there are: {}", names.join(", ")),
         };
@@ -80,65 +80,4 @@ impl CallOptions {
         }
         Ok(filter)
     }
-}
-
-/// The bits of the tracers with this name.
-fn bits(session: &Session, wanted: &str) -> u64 {
-    let tracers = session.schema.functions().tracers();
-    let named = tracers.filter(|(_, tracer)| tracer.name == wanted.as_bytes());
-    named.fold(0, |bits, (number, _)| {
-        bits | 1_u64.checked_shl(number).unwrap_or(0)
-    })
-}
-
-/// The names of all tracers, each once, in order.
-fn names(dump: &Dump) -> Vec<String> {
-    let sessions = dump.sessions.iter();
-    let all = sessions.flat_map(|s| s.schema.functions().tracers());
-    let mut names: Vec<_> = all
-        .map(|(_, tracer)| printable(&String::from_utf8_lossy(&tracer.name)))
-        .collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
-/// Whether a trace describes any function records.
-pub(crate) fn has_functions(dump: &Dump) -> bool {
-    let types = dump.sessions.iter().flat_map(|s| s.schema.types());
-    types.into_iter().any(|ty| ty.function.is_some())
-}
-
-/// Gives `to` each event that the options mean, in order, with its steps: what it means for the calls
-/// of its thread. Events that are no function records have no steps. The third argument is the number
-/// of calls around the event.
-///
-/// Returns the calls that are still open.
-///
-/// # Errors
-/// No session has a tracer of the name, or a text is no time.
-pub(crate) fn walk<'d>(
-    dump: &'d Dump,
-    options: &CallOptions,
-    mut to: impl FnMut(&Output<'d>, &[Step<'d>], usize),
-) -> Result<Calls<'d>, Failure> {
-    let filter = options.filter()?;
-    let mut calls = Calls::new(options.tracers(dump)?);
-    let mut steps = Vec::new();
-    dump.events().for_each(|item| {
-        if let Output::Lost(lost) = &item {
-            calls.lose(lost);
-        }
-        if !filter.passes_item(&item) {
-            return;
-        }
-        steps.clear();
-        let mut depth = 0;
-        if let Output::Event(event) = &item {
-            depth = calls.depth(event);
-            calls.take(event, |step| steps.push(step));
-        }
-        to(&item, &steps, depth);
-    });
-    Ok(calls)
 }

@@ -1,0 +1,36 @@
+//! Walks the records of a trace with what each means for the calls of its thread.
+
+use crate::events::event::Output;
+use crate::events::filter::Filter;
+use crate::sums::calls::{Calls, Step};
+use crate::trace_file::dump::Dump;
+
+impl<'a> Calls<'a> {
+    /// Gives `to` each item of `dump` that passes `filter`, in order, with its steps: what it means
+    /// for the calls of its thread. Items that are no function records have no steps. The third
+    /// argument is the number of calls around the item. A loss that does not pass counts for the
+    /// calls all the same.
+    pub fn walk(
+        &mut self,
+        dump: &'a Dump,
+        filter: &Filter,
+        mut to: impl FnMut(&Output<'a>, &[Step<'a>], usize),
+    ) {
+        let mut steps = Vec::new();
+        dump.events().for_each(|item| {
+            if let Output::Lost(lost) = &item {
+                self.lose(lost);
+            }
+            if !filter.passes_item(&item) {
+                return;
+            }
+            steps.clear();
+            let mut depth = 0;
+            if let Output::Event(event) = &item {
+                depth = self.depth(event);
+                self.take(event, |step| steps.push(step));
+            }
+            to(&item, &steps, depth);
+        });
+    }
+}
