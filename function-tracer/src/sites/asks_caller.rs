@@ -38,6 +38,11 @@ const NOTRACK: u8 = 0x3e;
 /// a jump through a word.
 const THREAD_PREFIX: u8 = 0x64;
 
+/// The first byte of a call with a distance of four bytes.
+const CALL: u8 = 0xe8;
+/// Prefix of long NOPs. After [`INDIRECT`] also the second byte of a jump through a word.
+const NOP_PREFIX: u8 = 0x66;
+
 /// Pieces of code that are read at once overlap by the longest jump.
 const OVERLAP: u64 = 8;
 
@@ -177,6 +182,15 @@ fn ends_thread_offset(before: &[u8]) -> bool {
     )
 }
 
+/// Whether this is one of the NOPs that compilers put behind a jump back to a loop.
+fn is_long_nop(bytes: &[u8]) -> bool {
+    let at = bytes.iter().position(|byte| *byte != NOP_PREFIX);
+    matches!(
+        &bytes[at.unwrap_or(0)..],
+        [0x2e, 0x0f, 0x1f, ..] | [0x0f, 0x1f, ..]
+    )
+}
+
 fn distance(bytes: &[u8]) -> Option<i64> {
     let bytes = bytes.first_chunk::<4>()?;
     Some(i32::from_le_bytes(*bytes).into())
@@ -241,6 +255,8 @@ impl<'l> JumpSearch<'l> {
                 (LOAD, [register, rest @ ..]) if register & 0xc7 == 5 => self.uses(at + 6, rest),
                 (INDIRECT, [JUMP_BY_WORD, rest @ ..]) => self.jump_by_word(at, rest),
                 (INDIRECT, [THREAD_PREFIX, ..]) if ends_thread_offset(&bytes[..place]) => {}
+                (INDIRECT, [NOP_PREFIX, ..])
+                    if is_long_nop(rest) && self.ends_jump(&bytes[..place], at + 1) => {}
                 (INDIRECT, [how, ..]) if how & 0x38 == 0x20 => {
                     let before = place.checked_sub(1).and_then(|place| bytes.get(place));
                     if before != Some(&NOTRACK) {
@@ -272,6 +288,18 @@ impl<'l> JumpSearch<'l> {
         if let Some(own) = self.own(at).filter(|own| *own != target) {
             self.jumps.entry(target).or_default().push(own);
         }
+    }
+
+    /// Whether the byte after these, 0xff, is the last one of a jump's or call's distance from `end`:
+    /// it leads back into this function, or to where one begins.
+    fn ends_jump(&self, before: &[u8], end: u64) -> bool {
+        let ([.., CALL | NEAR, a, b, c] | [.., TWO_BYTES, 0x80..=0x8f, a, b, c]) = before else {
+            return false;
+        };
+        let far = i32::from_le_bytes([*a, *b, *c, INDIRECT]);
+        let to = end.wrapping_add_signed(far.into());
+        let start = self.starts.around(to).map(|start| start.at);
+        start == Some(to) || (start.is_some() && start == self.own(end - 1))
     }
 
     /// A jump at `at` through a word.
@@ -400,5 +428,19 @@ mod tests {
         let load: &[u8] = &[0x48, 0x8b, 0x05, 0xb9, 0x1f, 0, 0];
         let functions = [(0x2000, false, register), (0x2040, false, load)];
         assert_eq!(found(&functions, false), [0x2000], "it is read somewhere");
+    }
+
+    #[test]
+    fn a_jump_back_before_a_nop_is_no_jump_by_a_pointer() {
+        // jmp, call or jne to the first byte; nopw.
+        let jump: &[u8] = &[0xe9, 0xfb, 0xff, 0xff, 0xff, 0x66, 0x0f, 0x1f];
+        let call: &[u8] = &[0xe8, 0xfb, 0xff, 0xff, 0xff, 0x66, 0x2e, 0x0f, 0x1f];
+        let unless: &[u8] = &[0x0f, 0x85, 0xfa, 0xff, 0xff, 0xff, 0x66, 0x0f, 0x1f];
+        // jmp to 0x1000, where no function is; jmp *0x2e(%rsi).
+        let outside: &[u8] = &[0xe9, 0xfb, 0xef, 0xff, 0xff, 0x66, 0x0f, 0x1f];
+        let by_pointer: &[u8] = &[0x90, 0xff, 0x66, 0x2e, 0x0f, 0x1f];
+        let found = |bytes| !found(&[(0x2000, false, bytes)], true).is_empty();
+        assert_eq!([jump, call, unless].map(found), [false; 3]);
+        assert_eq!([outside, by_pointer].map(found), [true; 2]);
     }
 }
