@@ -87,7 +87,7 @@ fn all_ways(copy: Copy) {
     }
     let work = Work::new(copy);
     let built = Fixture::new("fn-events-built");
-    let program = Program::build(&built, copy);
+    let program = Program::build(&built, copy, "");
     let fixture = Fixture::new("fn-events-run");
     let dump = run_by_tool(&fixture, &program, &work);
     check(&dump, &work, copy, Part::Whole, "run");
@@ -148,7 +148,7 @@ fn another_clock_is_refused_where_a_person_sees_it() {
         return;
     }
     let built = Fixture::new("fn-clocks-built");
-    let program = Program::build(&built, Copy::Static).path;
+    let program = Program::build(&built, Copy::Static, "").path;
     let reasons = [
         ("clock=coarse", "clock: found coarse, expected "),
         ("clock=none", "clock: found none, expected "),

@@ -17,11 +17,14 @@ use ringmark_tests::functions::{library, tool};
 use ringmark_tests::recording::decode;
 use ringmark_tests::{Running, is_long, require_tools, run, wait_until};
 use rustix::process::Signal;
-use with_events::order::{Part, check};
+use with_events::order::{Part, check, fault};
 use with_events::program::{Copy, LIMIT, Program, Started, Work};
 
 /// What the function tracer of a program that is started with it does.
 const TRACED: &str = "tracer=graph;filter=*;args=1";
+
+/// The round whose event is planted in another place, from the end.
+const PLANTED_ROUND: u64 = 20;
 
 /// Rings that a reader empties.
 fn emptied() -> &'static str {
@@ -31,38 +34,23 @@ fn emptied() -> &'static str {
     }
 }
 
-/// Rings that hold the last part; those of functions are too small for all.
-fn overwritten() -> &'static str {
-    match is_long() {
-        true => "mode=overwrite,keep=always,ring=16M,session=256M,page=16K",
-        false => "mode=overwrite,keep=always,ring=64K,session=16M,page=4K",
+/// Rings that hold the last part; those of functions are too small for all. Calls of Rust are
+/// recorded without arguments: in fewer bytes.
+fn overwritten(copy: Copy) -> &'static str {
+    match (is_long(), copy) {
+        (true, Copy::Rust) => "mode=overwrite,keep=always,ring=8M,session=256M,page=16K",
+        (true, _) => "mode=overwrite,keep=always,ring=11M,session=256M,page=16K",
+        (false, _) => "mode=overwrite,keep=always,ring=32K,session=16M,page=4K",
     }
 }
 
 /// A program of each kind, that is traced from its start.
 fn for_all(way: fn(&Scene)) {
-    for_each(&[Copy::Rust, Copy::Static, Copy::Shared, Copy::Plugin], way);
-}
-
-/// The program in Rust alone: rings of C that begin in the middle of a round are not checked yet.
-fn for_rust(way: fn(&Scene)) {
-    for_each(&[Copy::Rust], way);
-}
-
-fn for_each(copies: &[Copy], way: fn(&Scene)) {
     if !require_tools(&["gcc"]) {
         return;
     }
-    for &copy in copies {
-        let fixture = Fixture::new("fn-ways");
-        let program = Program::build(&fixture, copy);
-        let work = Work::new(copy);
-        way(&Scene {
-            fixture,
-            program,
-            work,
-            copy,
-        });
+    for copy in [Copy::Rust, Copy::Static, Copy::Shared, Copy::Plugin] {
+        way(&Scene::new(copy, ""));
     }
 }
 
@@ -75,6 +63,19 @@ struct Scene {
 }
 
 impl Scene {
+    /// `flags`: more of them for the compiler.
+    fn new(copy: Copy, flags: &str) -> Self {
+        let fixture = Fixture::new("fn-ways");
+        let program = Program::build(&fixture, copy, flags);
+        let work = Work::new(copy);
+        Self {
+            fixture,
+            program,
+            work,
+            copy,
+        }
+    }
+
     fn start(&self, settings: &str, tracers: &str) -> Started {
         let preload = Some(library());
         let mut command = self
@@ -123,26 +124,72 @@ fn ends_well(command: Running) {
     let _ = command.finish(LIMIT).expect_code(0);
 }
 
+fn snapshot(scene: &Scene) {
+    let mut program = scene.start(overwritten(scene.copy), TRACED);
+    program.go();
+    program.wait_until_done();
+    let mut snapshot = scene.tool("snapshot -p PID -o", &program);
+    let _ = run(snapshot.arg(scene.trace_file()), LIMIT)
+        .expect("ringmark")
+        .expect_code(0);
+    let _ = program.finish();
+}
+
+fn record_all(scene: &Scene) {
+    let mut program = scene.start(emptied(), TRACED);
+    let mut recorder = scene.tool("record --all -o", &program);
+    let recorder = Running::start(recorder.arg(scene.trace_file())).expect("it starts");
+    scene.wait_until_opened(&recorder);
+    program.go();
+    program.wait_until_done();
+    let _ = program.finish();
+    ends_well(recorder);
+}
+
 #[test]
 fn in_a_snapshot() {
-    for_rust(|scene| {
-        let mut program = scene.start(overwritten(), TRACED);
-        program.go();
-        program.wait_until_done();
-        let mut snapshot = scene.tool("snapshot -p PID -o", &program);
-        let _ = run(snapshot.arg(scene.trace_file()), LIMIT)
-            .expect("ringmark")
-            .expect_code(0);
-        let _ = program.finish();
+    for_all(|scene| {
+        snapshot(scene);
         scene.check(Part::Cover, "snapshot");
     });
 }
 
 #[test]
+fn by_a_recorder_of_all() {
+    for_all(|scene| {
+        record_all(scene);
+        scene.check(Part::Whole, "record --all");
+    });
+}
+
+/// The check itself: one event of each thread is before the call that should emit it, after it,
+/// there twice, or not there.
+#[test]
+fn an_event_in_a_wrong_place_is_seen() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    for place in ["BEFORE", "AFTER", "TWICE", "NOWHERE"] {
+        for part in [Part::Cover, Part::Whole] {
+            let scene = Scene::new(Copy::Static, &format!("-DPLANTED={place}"));
+            match part {
+                Part::Cover => snapshot(&scene),
+                Part::Whole => record_all(&scene),
+            }
+            let found = fault(&decode(&[scene.trace_file()]), &scene.work, part);
+            let found = found.expect("it is seen");
+            let round = format!("{}", scene.work.rounds - PLANTED_ROUND);
+            let is_it = found.contains(" exceptions, ") && found.contains(&round);
+            assert!(is_it, "{place}, {part:?}: {found}");
+        }
+    }
+}
+
+#[test]
 fn by_a_trigger() {
-    for_rust(|scene| {
+    for_all(|scene| {
         let tracers = format!("{TRACED};trigger=*all_done:entry=snapshot");
-        let mut program = scene.start(overwritten(), &tracers);
+        let mut program = scene.start(overwritten(scene.copy), &tracers);
         let mut snapshot = scene.tool("snapshot --on-trigger -p PID -o", &program);
         let snapshot = Running::start(snapshot.arg(scene.trace_file())).expect("it starts");
         scene.wait_until_opened(&snapshot);
@@ -155,10 +202,10 @@ fn by_a_trigger() {
 
 #[test]
 fn after_a_death() {
-    for_rust(|scene| {
+    for_all(|scene| {
         let deaths = scene.fixture.path("deaths");
         std::fs::create_dir(&deaths).expect("a directory");
-        let mut program = scene.start(overwritten(), TRACED);
+        let mut program = scene.start(overwritten(scene.copy), TRACED);
         let mut watch = scene.tool("record --all --on-death", &program);
         let watch = Running::start(watch.arg(&deaths)).expect("it starts");
         scene.wait_until_opened(&watch);
@@ -188,21 +235,6 @@ fn after_a_death() {
 fn files_in(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
-}
-
-#[test]
-fn by_a_recorder_of_all() {
-    for_all(|scene| {
-        let mut program = scene.start(emptied(), TRACED);
-        let mut recorder = scene.tool("record --all -o", &program);
-        let recorder = Running::start(recorder.arg(scene.trace_file())).expect("it starts");
-        scene.wait_until_opened(&recorder);
-        program.go();
-        program.wait_until_done();
-        let _ = program.finish();
-        ends_well(recorder);
-        scene.check(Part::Whole, "record --all");
-    });
 }
 
 #[test]

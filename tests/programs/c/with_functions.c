@@ -4,7 +4,8 @@
  * between them. Before the first round each thread emits EARLY events, and the program waits for the
  * end of a line of its input; after the last one it calls all_done() and waits for the end of its
  * input. PAUSE_US: how long a thread sleeps after 100 rounds. With -DSHARED it is without main, for
- * host_of_functions.c. OWN_SETTINGS: its session is started with them, or goes without. */
+ * host_of_functions.c. OWN_SETTINGS: its session is started with them, or goes without. With
+ * -DPLANTED=PLACE one event of each thread is emitted in another place. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,6 +20,15 @@ RINGMARK_EVENT(done, "work.done", (u64, n));
 RINGMARK_EVENT(early, "work.early", (u64, n));
 
 #define EARLY 8
+/* The round whose event is planted, from the end. */
+#define PLANTED_ROUND 20
+#define BEFORE 1
+#define AFTER 2
+#define TWICE 3
+#define NOWHERE 4
+#ifndef PLANTED
+#define PLANTED 0
+#endif
 #define THREADS_MAX 64
 
 static atomic_int ready;
@@ -30,12 +40,22 @@ __attribute__((noinline, noclone)) static uint64_t leaf(uint64_t n) {
     return n + 1;
 }
 
+/* Whether this is the round, and its event belongs in one of two places. */
+static int is_planted(uint64_t n, int place, int other) {
+    return n + PLANTED_ROUND == rounds && (PLANTED == place || PLANTED == other);
+}
+
 __attribute__((noinline, noclone)) static uint64_t work(uint64_t n) {
     uint64_t sum = n;
     for (uint64_t i = 0; i < leaves / 2; i++) {
         sum = leaf(sum);
     }
-    ringmark_event(done, n);
+    if (!is_planted(n, BEFORE, NOWHERE) && !is_planted(n, AFTER, NOWHERE)) {
+        ringmark_event(done, n);
+    }
+    if (is_planted(n, TWICE, TWICE)) {
+        ringmark_event(done, n);
+    }
     for (uint64_t i = leaves / 2; i < leaves; i++) {
         sum = leaf(sum);
     }
@@ -56,7 +76,13 @@ static void *runs(void *unused) {
         usleep(100);
     }
     for (uint64_t n = 0; n < rounds; n++) {
+        if (is_planted(n, BEFORE, BEFORE)) {
+            ringmark_event(done, n);
+        }
         work(n);
+        if (is_planted(n, AFTER, AFTER)) {
+            ringmark_event(done, n);
+        }
         if (pause_us != 0 && n % 100 == 99) {
             usleep((useconds_t)pause_us);
         }
