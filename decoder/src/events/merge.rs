@@ -7,7 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::events::cursor::{Cursor, Moment, Spans};
+use crate::events::cursor::{Cursor, Moment};
+use crate::events::entered_spans::Spans;
 use crate::events::event::{Lost, Output};
 use crate::trace_file::dump::Dump;
 use crate::trace_file::loss;

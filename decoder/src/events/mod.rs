@@ -1,7 +1,8 @@
 //! Pages become events in the order of time, with the losses between them.
 //!
-//! [`cursor`] walks one slot, [`merge`] joins the slots of all sessions. [`event`] is what both
-//! give. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`filter_times`]
+//! [`cursor`] walks one slot: its records ([`slot_records`]), the losses between its pages, and the
+//! spans that its thread is in ([`entered_spans`]). [`merge`] joins the slots of all sessions.
+//! [`event`] is what both give. [`filter`] and [`follow`] choose among events, [`condition`] by a field; [`filter_times`]
 //! says where a time lies for a filter, [`stats`] counts events.
 //!
 //! [`span`] is a span with beginning and end. [`span_pairs`] makes it of several records, keeping
@@ -11,6 +12,7 @@
 pub(crate) mod call_took;
 mod condition;
 pub(crate) mod cursor;
+mod entered_spans;
 pub(crate) mod event;
 pub(crate) mod filter;
 pub(crate) mod filter_error;
@@ -19,6 +21,7 @@ pub(crate) mod follow;
 pub(crate) mod gaps;
 pub(crate) mod merge;
 mod open_span;
+mod slot_records;
 pub(crate) mod span;
 pub(crate) mod span_pairs;
 pub(crate) mod stats;

@@ -44,7 +44,7 @@ pub struct Loss {
     pub count: u64,
 }
 
-/// The losses of one slot, in order: before page `i` of the slot stands `before[i]`.
+/// The losses of one slot, in order.
 #[derive(Debug, Default)]
 pub(crate) struct SlotLosses {
     /// (index of the page after the loss, the loss); the number of pages: a loss at the end.
