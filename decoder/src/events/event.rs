@@ -95,7 +95,7 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn function(&self) -> Option<&'a Function> {
         let meaning = self.ty.function?;
-        self.session.schema.functions().function(meaning.function)
+        self.session.schema.functions().of_use(&meaning)
     }
 
     /// Its name: that of its function, of the type that made its span, or of its own type.

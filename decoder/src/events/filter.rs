@@ -157,7 +157,7 @@ impl Filter {
     /// Whether this event passes every part.
     #[must_use]
     pub fn passes(&self, event: &Event<'_>) -> bool {
-        self.passes_after(event, event.duration_ns())
+        self.is_empty() || self.passes_after(event, event.duration_ns())
     }
 
     /// As [`Self::passes`], for an event that ends something that took this many ns: the end of a
@@ -182,6 +182,9 @@ impl Filter {
     #[must_use]
     pub fn passes_span(&self, span: &Span<'_>) -> bool {
         let end = &span.end;
+        if self.is_empty() {
+            return true;
+        }
         self.time_passes(end.t_ns, end.wall_ns())
             && (self.tids.is_empty() || self.tids.contains(&end.tid()))
             && self.level_passes(span.ty.level)

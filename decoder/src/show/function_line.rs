@@ -21,7 +21,7 @@ pub(crate) fn text(event: &Event<'_>, meaning: FunctionUse, out: &mut Vec<u8>) {
         out.push(b':');
     }
     thread(event.session, event.page, out);
-    if let Some(function) = functions.function(meaning.function) {
+    if let Some(function) = functions.of_use(&meaning) {
         place(function, 0, out);
     }
     if words.caller != 0 {

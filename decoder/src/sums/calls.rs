@@ -4,8 +4,6 @@
 //! of its function and, as unseen, the calls inside that one, whose exits were lost. A loss makes the
 //! calls that are open unsure: they may have ended in it, so they are no recursion.
 
-use std::collections::HashMap;
-
 use ringmark_format::schema::Shape;
 use ringmark_format::waits;
 
@@ -168,8 +166,8 @@ struct Thread<'a> {
 /// The open calls of every thread.
 #[derive(Debug, Default)]
 pub struct Calls<'a> {
-    /// By [`Event::thread`].
-    threads: HashMap<u32, Thread<'a>>,
+    /// By [`Event::thread`]: the numbers of threads begin at 0 and have no gaps.
+    threads: Vec<Thread<'a>>,
     /// Bits of tracers by session; only records that one of them wanted count. `None`: all records.
     tracers: Option<Vec<u64>>,
 }
@@ -181,7 +179,7 @@ impl<'a> Calls<'a> {
     #[must_use]
     pub fn new(tracers: Option<Vec<u64>>) -> Self {
         Self {
-            threads: HashMap::new(),
+            threads: Vec::new(),
             tracers,
         }
     }
@@ -191,7 +189,7 @@ impl<'a> Calls<'a> {
     pub fn take(&mut self, event: &Event<'a>, mut to: impl FnMut(Step<'a>)) {
         let Some(meaning) = event.ty.function else {
             if event.category() == waits::CATEGORY.as_bytes() {
-                self.threads.entry(event.thread()).or_default().wait(event);
+                self.thread(event).wait(event);
             }
             return;
         };
@@ -202,10 +200,10 @@ impl<'a> Calls<'a> {
             return;
         }
         let functions = session.schema.functions();
-        let Some(function) = functions.function(meaning.function) else {
+        let Some(function) = functions.of_use(&meaning) else {
             return;
         };
-        let thread = self.threads.entry(event.thread()).or_default();
+        let thread = self.thread(event);
         let id = meaning.function;
         if meaning.timed {
             to(Step::Whole(thread.whole_call(event, function, id)));
@@ -238,11 +236,19 @@ impl<'a> Calls<'a> {
         }
     }
 
+    fn thread(&mut self, event: &Event<'a>) -> &mut Thread<'a> {
+        let number = event.thread() as usize;
+        if number >= self.threads.len() {
+            self.threads.resize_with(number + 1, Thread::default);
+        }
+        &mut self.threads[number]
+    }
+
     /// Takes a loss: which calls of its thread have ended since is not known.
     pub fn lose(&mut self, lost: &Lost<'a>) {
-        let thread = lost.page.map(|page| page.thread);
-        for (number, calls) in &mut self.threads {
-            if thread.is_some_and(|thread| thread != *number) {
+        let thread = lost.page.map(|page| page.thread as usize);
+        for (number, calls) in self.threads.iter_mut().enumerate() {
+            if thread.is_some_and(|thread| thread != number) {
                 continue;
             }
             let open = calls.open.iter_mut();
@@ -255,7 +261,7 @@ impl<'a> Calls<'a> {
     /// what counts is where it began.
     #[must_use]
     pub fn depth(&self, event: &Event<'_>) -> usize {
-        let Some(thread) = self.threads.get(&event.thread()) else {
+        let Some(thread) = self.threads.get(event.thread() as usize) else {
             return 0;
         };
         match event.ty.shape {
@@ -270,7 +276,7 @@ impl<'a> Calls<'a> {
 
     /// The calls that are still open, thread by thread, the innermost of each last.
     pub fn open(&self) -> impl Iterator<Item = &OpenCall<'a>> {
-        self.threads.values().flat_map(|thread| &thread.open)
+        self.threads.iter().flat_map(|thread| &thread.open)
     }
 }
 

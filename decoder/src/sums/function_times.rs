@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use ringmark_format::Uuid;
-
 use crate::sums::call_figures::CallTimes;
 use crate::sums::calls::{Call, Ended, module_name};
 use crate::sums::durations::Durations;
@@ -80,15 +78,15 @@ pub enum NoEnd {
     NotSeen,
 }
 
-/// Collects the times of all functions, call by call. One function in several sessions, with the
+/// Collects the times of all functions of a dump, call by call. One function in several sessions, with the
 /// same name and module, is one row.
 #[derive(Debug, Default)]
 pub struct Profile {
     functions: Vec<FunctionTimes>,
     /// By module and name: a function may be in several sessions.
     places: HashMap<(Vec<u8>, Vec<u8>), usize>,
-    /// By session and function id: what every call is looked up by.
-    known: HashMap<(Uuid, u32), usize>,
+    /// By number of the session and place of the function in it: what every call is looked up by.
+    known: Vec<Vec<Option<usize>>>,
     keeps_all: bool,
 }
 
@@ -104,27 +102,22 @@ impl Profile {
 
     /// Adds a call that ended in this session.
     pub fn add(&mut self, session: &Session, call: &Call<'_>) {
-        self.of(session, call.id, call.function).add(call);
+        self.of(session, call.function).add(call);
     }
 
     /// Adds a call without a record of its end.
-    pub fn add_endless(&mut self, session: &Session, id: u32, function: &Function, why: NoEnd) {
-        let times = self.of(session, id, function);
+    pub fn add_endless(&mut self, session: &Session, function: &Function, why: NoEnd) {
+        let times = self.of(session, function);
         times.calls += 1;
         times.no_end += 1;
         times.entries_only += u64::from(why == NoEnd::EntriesOnly);
     }
 
-    fn of(&mut self, session: &Session, id: u32, function: &Function) -> &mut FunctionTimes {
-        let key = (session.uuid, id);
-        let place = match self.known.get(&key) {
-            Some(place) => *place,
-            None => {
-                let place = self.place(session, function);
-                self.known.insert(key, place);
-                place
-            }
-        };
+    #[inline]
+    fn of(&mut self, session: &Session, function: &Function) -> &mut FunctionTimes {
+        let of_session = self.known.get(session.number);
+        let known = of_session.and_then(|places| places.get(function.place).copied().flatten());
+        let place = known.unwrap_or_else(|| self.place(session, function));
         &mut self.functions[place]
     }
 
@@ -132,7 +125,7 @@ impl Profile {
         let module = module_name(session, function);
         let key = (module.to_vec(), function.name.clone());
         let durations = Durations::kept(self.keeps_all);
-        *self.places.entry(key).or_insert_with_key(|(module, name)| {
+        let place = *self.places.entry(key).or_insert_with_key(|(module, name)| {
             self.functions.push(FunctionTimes {
                 name: name.clone(),
                 module: module.clone(),
@@ -140,7 +133,16 @@ impl Profile {
                 ..FunctionTimes::default()
             });
             self.functions.len() - 1
-        })
+        });
+        if self.known.len() <= session.number {
+            self.known.resize_with(session.number + 1, Vec::new);
+        }
+        let of_session = &mut self.known[session.number];
+        if of_session.len() <= function.place {
+            of_session.resize(function.place + 1, None);
+        }
+        of_session[function.place] = Some(place);
+        place
     }
 
     /// The functions, those with the most time of their own first.

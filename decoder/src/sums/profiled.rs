@@ -27,7 +27,7 @@ impl ProfiledFunction {
 
     /// Reads an event, with the name of its tracer; `None`: it is another event.
     fn read(event: &Event<'_>) -> Option<(String, Self)> {
-        if !Self::is_event(event.name(), event.target()) {
+        if !Self::is_event(&event.ty.name, &event.ty.target) {
             return None;
         }
         let mut found = ProfileEvent::default();
@@ -115,11 +115,15 @@ impl Dump {
     /// its tracer was stopped several times; the latest that passes `filter` counts.
     #[must_use]
     pub fn gathered(&self, filter: &Filter) -> Vec<ProfiledByTracer> {
+        let mut types = self.sessions.iter().flat_map(|s| s.schema.types());
+        if !types.any(|ty| ty.occurs && ProfiledFunction::is_event(&ty.name, &ty.target)) {
+            return Vec::new();
+        }
         let mut latest: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         self.events().for_each(|item| {
             if let Output::Event(event) = item
-                && filter.passes(&event)
                 && let Some((tracer, gathered)) = ProfiledFunction::read(&event)
+                && filter.passes(&event)
             {
                 let function = (gathered.0.module.clone(), gathered.0.function.clone());
                 let tracer = latest.entry((event.session.uuid.0, tracer)).or_default();

@@ -3,6 +3,7 @@
 //! The type of a function record has no name of its own. It means one function, one thing that
 //! happened to it, and the set of tracers that wanted the record ([`FunctionUse`]).
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use ringmark_format::attribute::{Attributes, tag};
@@ -50,6 +51,8 @@ pub struct Function {
     pub name: Vec<u8>,
     /// Its name in the symbol table, or empty.
     pub symbol: Vec<u8>,
+    /// Its place among the functions of the session, from 0.
+    pub(crate) place: usize,
 }
 
 /// A function tracer of the session.
@@ -78,6 +81,8 @@ pub struct FunctionUse {
     pub timed: bool,
     /// Bit t: the tracer with number t wanted the record.
     pub tracers: u64,
+    /// Place of the function: every record is looked up by it.
+    place: usize,
 }
 
 impl FunctionUse {
@@ -96,8 +101,12 @@ impl FunctionUse {
 #[derive(Debug, Default)]
 pub struct Functions {
     modules: BTreeMap<u32, Module>,
-    functions: HashMap<u32, Function>,
-    by_address: BTreeMap<u64, u32>,
+    /// In the order in which the schema describes them.
+    functions: Vec<Function>,
+    /// Their places, by id.
+    places: HashMap<u32, usize>,
+    /// Their places, by address.
+    by_address: BTreeMap<u64, usize>,
     types: BTreeMap<u32, FunctionTypesEntry>,
     tracers: BTreeMap<u32, Tracer>,
 }
@@ -165,10 +174,12 @@ impl Functions {
     }
 
     fn take_function(&mut self, id: u32, entry: &FunctionEntry, symbol: Vec<u8>) {
-        if self.functions.contains_key(&id) {
-            return;
-        }
-        self.by_address.insert(entry.address, id);
+        let place = self.functions.len();
+        match self.places.entry(id) {
+            Entry::Occupied(_) => return,
+            Entry::Vacant(new) => new.insert(place),
+        };
+        self.by_address.insert(entry.address, place);
         let name = match self.modules.get(&entry.module) {
             Some(module) => {
                 let offset = entry.address.wrapping_sub(module.base);
@@ -183,8 +194,9 @@ impl Functions {
             module: entry.module,
             name,
             symbol,
+            place,
         };
-        self.functions.insert(id, function);
+        self.functions.push(function);
     }
 
     /// What the type with this id means; `None`: it is no function type, or not described.
@@ -192,21 +204,35 @@ impl Functions {
     pub fn meaning(&self, id: TypeId) -> Option<FunctionUse> {
         let ty = FunctionType::unpack(id.0)?;
         let (first, entry) = self.types.range(..=ty.number).next_back()?;
-        let place = ty.number - first;
-        let function = entry.first_function.checked_add(place)?;
-        (place < entry.count && self.functions.contains_key(&function)).then_some(FunctionUse {
+        let number = ty.number - first;
+        let function = entry.first_function.checked_add(number)?;
+        let place = *self.places.get(&function)?;
+        (number < entry.count).then_some(FunctionUse {
             function,
             exit: ty.exit,
             loose: ty.loose,
             timed: entry.flags & TIMED != 0,
             tracers: entry.tracers,
+            place,
         })
+    }
+
+    /// How many functions are described.
+    pub(crate) fn len(&self) -> usize {
+        self.functions.len()
     }
 
     /// The function with this id.
     #[must_use]
     pub fn function(&self, id: u32) -> Option<&Function> {
-        self.functions.get(&id)
+        self.functions.get(*self.places.get(&id)?)
+    }
+
+    /// The function of a record whose type means this.
+    #[must_use]
+    #[inline]
+    pub fn of_use(&self, meaning: &FunctionUse) -> Option<&Function> {
+        self.functions.get(meaning.place)
     }
 
     /// The module with this id.
@@ -218,8 +244,8 @@ impl Functions {
     /// The traced function that `address` of the process lies in; `None`: none that is described.
     #[must_use]
     pub fn function_at(&self, address: u64) -> Option<&Function> {
-        let (start, id) = self.by_address.range(..=address).next_back()?;
-        let function = self.functions.get(id)?;
+        let (start, place) = self.by_address.range(..=address).next_back()?;
+        let function = self.functions.get(*place)?;
         (address - start < u64::from(function.bytes)).then_some(function)
     }
 

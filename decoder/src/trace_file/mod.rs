@@ -3,11 +3,13 @@
 //! [`dump`] takes blocks and groups them by session; [`choice`] says which are wanted, and
 //! [`session_builder`] puts each together. A [`session`] then has its event types ([`schema`],
 //! [`field`], [`functions`]), its clock ([`time`], made of [`clock_parts`] and corrected by
-//! [`host_clock`]) and its slots with their pages; [`extent`] says which part of it was read. [`process`] puts the sessions of one process together: one clock,
-//! and [`threads`] over all of them; [`tracers`]: the function tracers by name. [`window`] leaves out what is older than the recorded part,
-//! [`spans`] finds the finished span around each record, and [`loss`] says how many events are not
-//! there. [`value`] reads one value out of a payload, `plain` turns its bytes into values of a type
-//! of the reader, and [`function_words`] reads the payload of a function record.
+//! [`host_clock`]) and its slots with their pages; [`extent`] says which part of it was read.
+//! [`process`] puts the sessions of one process together: one clock, and [`threads`] over all of
+//! them; [`tracers`]: the function tracers by name. [`window`] leaves out what is older than the
+//! recorded part, [`spans`] finds the finished span around each record, and [`loss`] says how many
+//! events are not there. [`value`] reads one value out of a payload, `plain` turns its bytes into
+//! values of a type of the reader, and [`function_words`] reads the payload of a function record.
+//! [`type_ids`] finds the type of a record.
 
 pub(crate) mod choice;
 pub(crate) mod clock_parts;
@@ -29,5 +31,6 @@ pub(crate) mod spans;
 mod threads;
 pub(crate) mod time;
 mod tracers;
+mod type_ids;
 pub(crate) mod value;
 mod window;

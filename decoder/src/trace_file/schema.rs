@@ -4,7 +4,7 @@
 //! overlap and may arrive in any order; where they overlap they must agree. The stream is read
 //! from its start up to the first gap.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use ringmark_format::attribute::{Attributes, tag};
 use ringmark_format::record::{FIRST_TYPE, FUNCTION_BIT};
@@ -15,6 +15,7 @@ use zerocopy::FromBytes;
 use crate::blocks::damage::Fault;
 use crate::trace_file::field::Field;
 use crate::trace_file::functions::{FunctionUse, Functions};
+use crate::trace_file::type_ids::TypeIds;
 
 /// An event type: what all of its events share, and how their payloads are read.
 #[derive(Debug, Clone)]
@@ -42,6 +43,8 @@ pub struct EventType {
     pub fields: Vec<Field>,
     /// Whether a schema entry describes the type; if none does, payloads are shown raw.
     pub known: bool,
+    /// Whether a page has a record of it.
+    pub(crate) occurs: bool,
     /// What a function record means; `None` for all other types.
     pub function: Option<FunctionUse>,
     pub(crate) duration: Option<usize>,
@@ -118,6 +121,7 @@ impl EventType {
             fixed_payload_bytes: 0,
             fields: Vec::new(),
             known: false,
+            occurs: false,
             function: None,
             duration: None,
             span_id: None,
@@ -259,9 +263,7 @@ impl Pieces {
 #[derive(Debug, Default)]
 pub struct Schema {
     types: Vec<EventType>,
-    /// Number in `types` + 1 by type id, for small ids.
-    dense: Vec<u32>,
-    sparse: HashMap<u32, u32>,
+    ids: TypeIds,
     /// Bit n: a type with shape n is described.
     shapes: u64,
     functions: Functions,
@@ -269,11 +271,6 @@ pub struct Schema {
     pub bytes: u64,
 }
 
-/// Ids below this are looked up in a table, as long as the table is not much larger than the
-/// number of types. A hostile input may have one large id in each of many sessions.
-const DENSE_IDS_MAX: usize = 1 << 16;
-/// Entries of the table that may be empty, beyond seven for each type.
-const DENSE_FREE: usize = 64;
 /// Most fields of a type, and most bytes of its names: every event shows them all.
 const FIELDS_MAX: usize = 1024;
 const NAMES_BYTES_MAX: usize = 16 << 10;
@@ -334,33 +331,27 @@ impl Schema {
     /// Adds a type. The first of two descriptions of one type counts: records were written under
     /// it.
     fn add(&mut self, mut new: EventType) {
-        let id = new.id.0;
-        if self.place(new.id).is_some() {
+        if self.ids.place(new.id).is_some() {
             return;
         }
         if let Some(shape) = new.shape {
             self.shapes |= 1 << (shape as u8 & 63);
         }
-        new.number = self.types.len() as u32;
+        let place = self.types.len();
+        self.ids.add(new.id, place, self.functions.len());
+        new.number = place as u32;
         self.types.push(new);
-        let place = self.types.len() as u32;
-        let dense = DENSE_IDS_MAX.min(DENSE_FREE + 8 * self.types.len());
-        if (id as usize) < dense.max(self.dense.len()) {
-            if self.dense.len() <= id as usize {
-                self.dense.resize(id as usize + 1, 0);
-            }
-            self.dense[id as usize] = place;
-        } else {
-            self.sparse.insert(id, place);
-        }
     }
 
-    /// Makes sure that [`Self::find`] has a type with this id, described or not.
+    /// Notes that a page has a record of this type. Makes sure that [`Self::find`] has a type with
+    /// this id, described or not.
     pub(crate) fn cover(&mut self, id: TypeId) {
-        if self.place(id).is_none() {
+        let place = self.ids.place(id).unwrap_or_else(|| {
             let function = EventType::of_function(id, &self.functions);
             self.add(function.unwrap_or_else(|| EventType::unknown(id)));
-        }
+            self.types.len() - 1
+        });
+        self.types[place].occurs = true;
     }
 
     /// What the schema says about modules, functions and function tracers.
@@ -369,21 +360,12 @@ impl Schema {
         &self.functions
     }
 
-    #[inline]
-    fn place(&self, id: TypeId) -> Option<usize> {
-        let place = match self.dense.get(id.0 as usize) {
-            Some(place) if *place != 0 => *place,
-            _ => *self.sparse.get(&id.0)?,
-        };
-        (place as usize).checked_sub(1)
-    }
-
     /// The type with this id. Every id that occurs in the session's pages has one, described or
     /// not; `None` for any other id.
     #[inline]
     #[must_use]
     pub fn find(&self, id: TypeId) -> Option<&EventType> {
-        self.types.get(self.place(id)?)
+        self.types.get(self.ids.place(id)?)
     }
 
     /// The types in the order of the stream; then those that occur without being described.

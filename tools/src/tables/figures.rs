@@ -160,7 +160,6 @@ impl<'d> Walk<'d> {
             }
             Step::Entered {
                 function,
-                id,
                 loose: true,
                 ..
             } => {
@@ -170,7 +169,7 @@ impl<'d> Walk<'d> {
                     false => NoEnd::EntriesOnly,
                 };
                 if filter.passes_cut_call(event.target(), &function.name) {
-                    functions.add_endless(event.session, id, function, why);
+                    functions.add_endless(event.session, function, why);
                 }
             }
             Step::Entered { .. } => {}
@@ -181,7 +180,7 @@ impl<'d> Walk<'d> {
         let open = self.calls.open();
         for call in open.filter(|c| self.filter.passes_cut_call(c.target(), &c.function.name)) {
             self.functions
-                .add_endless(call.session, call.id, call.function, NoEnd::NotSeen);
+                .add_endless(call.session, call.function, NoEnd::NotSeen);
         }
         let mut left_out = 0;
         if let Some(pairs) = &self.pairs {
