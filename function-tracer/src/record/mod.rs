@@ -9,7 +9,7 @@
 //!    triggers do at an entry or exit. [`callbacks`]: the functions of callback tracers.
 //! 5. [`open_calls`]: opens and closes a thread's calls and keeps their return addresses.
 //!    [`nodes`]: the list of all threads' memory, whose layout is in [`thread_memory`].
-//!    [`own_stack`]: finds where the thread's stack lies.
+//!    [`own_stack`]: finds where the thread's stack lies. [`true_returns`]: what unwinders read.
 //! 6. [`count_calls`]: counts calls for profiles, in place of a record, in [`profile_tables`].
 //!    [`profile_sum`]: adds up the tables of all threads.
 //! 7. The record goes into the thread's ring, by the stub or by [`slow_way`]. [`unwritten`] counts
@@ -50,6 +50,7 @@ pub(crate) mod site_tables;
 pub(crate) mod slow_way;
 pub(crate) mod thread_memory;
 pub(crate) mod trigger_actions;
+mod true_returns;
 pub(crate) mod unwritten;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

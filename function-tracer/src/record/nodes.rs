@@ -1,5 +1,5 @@
-//! The nodes of all threads: a list that unwinders walk (`into_slow_way`). Nodes are never
-//! unmapped; a new thread takes one over from a thread that has ended.
+//! The nodes of all threads, in a list. Nodes are never unmapped; a new thread takes one over from
+//! a thread that has ended.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -11,13 +11,14 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anony
 use super::thread_memory::{
     FRONT, GUARD_AT, LEFT, NODE_BYTES, Node, OpenCall, PAGE, PLACES, SENTINELS, Table,
 };
-use super::x86_64::add;
+use super::true_returns;
+use super::x86_64::{add, return_address};
 
 /// Calls of threads without a node that called no callback because one was running.
 static NOT_CALLED: AtomicU64 = AtomicU64::new(0);
 
 /// Head of the list of nodes.
-pub(crate) static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
+static NODES: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 
 /// Nodes that are searched for one of an ended thread, the newest first.
 const LOOKS_MAX: usize = 32;
@@ -32,8 +33,7 @@ impl Node {
         self.address() + FRONT as u64
     }
 
-    /// Address of the last place, which stays free: a search of an unwinder ends there at the
-    /// latest.
+    /// Address of the last place, which stays free.
     pub(super) fn limit(&self) -> u64 {
         last_place(self.first())
     }
@@ -134,6 +134,13 @@ pub(super) fn take() -> Option<&'static Node> {
     reclaim().or_else(map)
 }
 
+/// The node with this first place; 0: the thread has none.
+fn at(first: u64) -> Option<&'static Node> {
+    let node = first.checked_sub(FRONT as u64)? as *const Node;
+    // SAFETY: record invariants 1, 4 and 5.
+    unsafe { node.as_ref() }
+}
+
 /// The words that hold the profile tables of all nodes.
 pub(super) fn tables() -> impl Iterator<Item = &'static AtomicPtr<Table>> {
     all().map(|node| &node.profile)
@@ -141,9 +148,7 @@ pub(super) fn tables() -> impl Iterator<Item = &'static AtomicPtr<Table>> {
 
 /// The profile table of the node with this first place.
 pub(super) fn table_of(first: u64) -> Option<&'static Table> {
-    let node = first.checked_sub(FRONT as u64)? as *const Node;
-    // SAFETY: record invariants 1, 4 and 5.
-    let table = unsafe { &(*node).profile }.load(Acquire);
+    let table = at(first)?.profile.load(Acquire);
     // SAFETY: record invariants 1 and 4.
     unsafe { table.as_ref() }
 }
@@ -213,26 +218,21 @@ fn map() -> Option<&'static Node> {
 /// Remembers the true return address of a call left without a return, in the node with this first
 /// place. The address in its slot may have been copied before, as by a tail call of `swapcontext`.
 pub(super) fn remember(first: u64, slot: u64, target: u64) {
-    let node = all().find(|node| node.first() <= first && first < node.stack());
-    if let Some(node) = node {
-        let count = node.calls_left.load(Relaxed);
-        let place = node.left(count);
-        place.target.store(target, Relaxed);
-        place.slot.store(slot, Relaxed);
-        node.calls_left.store(count + 1, Relaxed);
-    }
+    let Some(node) = at(first) else { return };
+    let count = node.calls_left.load(Relaxed);
+    let place = node.left(count);
+    place.target.store(target, Relaxed);
+    place.slot.store(slot, Relaxed);
+    node.calls_left.store(count + 1, Relaxed);
 }
 
 /// Counts a call that called no callback, of the thread whose node has this first place; 0: it has
 /// no node.
 pub(super) fn count_not_called(first: u64) {
-    if first == 0 {
-        NOT_CALLED.fetch_add(1, Relaxed);
-        return;
+    match at(first) {
+        Some(node) => add(&node.not_called, 1),
+        None => drop(NOT_CALLED.fetch_add(1, Relaxed)),
     }
-    let node = (first - FRONT as u64) as *const Node;
-    // SAFETY: record invariants 1, 4 and 5.
-    add(unsafe { &(*node).not_called }, 1);
 }
 
 /// Number of calls that called no callback because one was running on their thread.
@@ -253,7 +253,8 @@ pub(crate) fn find_anywhere(slot: u64) -> Option<u64> {
         newest_first.map(|place| node.left(place))
     });
     let found = open.chain(left).find(is_it);
-    found.map(|call| call.target.load(Relaxed))
+    let kept = || true_returns::kept(slot).filter(|target| *target != return_address());
+    found.map(|call| call.target.load(Relaxed)).or_else(kept)
 }
 
 /// Held by tests that use nodes.

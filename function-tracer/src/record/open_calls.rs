@@ -30,7 +30,7 @@ use ringmark::__private::foreign::Stack;
 
 use super::thread_memory::{OpenCall, Table};
 use super::x86_64::{has_shadow_stack, return_address};
-use super::{nodes, own_stack, profile_tables};
+use super::{nodes, own_stack, profile_tables, true_returns};
 
 /// The fields of [`OpenCall`] for a call to open.
 #[derive(Debug, Clone, Copy)]
@@ -210,7 +210,8 @@ impl Block {
         self.first.store(node.first(), Relaxed);
         self.top.store(node.first(), Relaxed);
         // Where the processor checks return addresses, none is replaced: the stubs open no call.
-        let limit = if has_shadow_stack() { 0 } else { node.limit() };
+        let can_replace = !has_shadow_stack() && true_returns::prepare(low, bytes);
+        let limit = if can_replace { node.limit() } else { 0 };
         self.limit.store(limit, Relaxed);
         self.stack.store(node.stack(), Relaxed);
         self.low.store(low, Relaxed);

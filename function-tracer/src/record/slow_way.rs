@@ -28,6 +28,7 @@ use super::nodes::find_anywhere;
 use super::open_calls::{Block, NewCall, block, put_back};
 use super::thread_memory::OpenCall;
 use super::trigger_actions::{self, Actions};
+use super::true_returns;
 use super::unwritten;
 use super::x86_64::{EntryFrame, ExitFrame, SledFrame, current_cpu, return_address, trap};
 
@@ -173,6 +174,7 @@ fn open(block: &Block, frame: &mut EntryFrame, call: &Entered<'_>) -> bool {
         }
     });
     if opened && !plan.sleds {
+        true_returns::keep(new.slot, new.target);
         frame.set_return_address(return_address());
     }
     opened

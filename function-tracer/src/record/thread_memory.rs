@@ -1,5 +1,5 @@
 //! The layout of a thread's memory: its node with the open calls, and its profile table. The stubs
-//! and the unwind table's entry know it through `offsets`.
+//! know it through `offsets`.
 //!
 //! A thread's *node* is one mapping, of these parts in order:
 //!
@@ -125,22 +125,17 @@ pub(crate) struct Table {
     pub(crate) lanes: [Lane; LANES],
 }
 
-/// Distances at which the stubs and the unwind table's entry find things, in bytes.
+/// Distances at which the stubs find things, in bytes.
 pub(crate) mod offsets {
     use core::mem::offset_of;
 
-    use super::{CHUNK, Cell, Lane as LaneOf, Node, OpenCall, Table};
+    use super::{CHUNK, Cell, Lane as LaneOf, OpenCall, Table};
 
     pub(crate) const SLOT: usize = offset_of!(OpenCall, slot);
     pub(crate) const TARGET: usize = offset_of!(OpenCall, target);
     pub(crate) const TYPE_WORD: usize = offset_of!(OpenCall, type_word);
     pub(crate) const TICK: usize = offset_of!(OpenCall, tick);
     pub(crate) const OPEN_CALL: usize = size_of::<OpenCall>();
-
-    pub(crate) const NODE: usize = size_of::<Node>();
-    pub(crate) const NODE_NEXT: usize = offset_of!(Node, next);
-    pub(crate) const NODE_LOW: usize = offset_of!(Node, low);
-    pub(crate) const NODE_BYTES: usize = offset_of!(Node, bytes);
 
     pub(crate) const CHUNK_BITS: u32 = CHUNK.trailing_zeros();
     pub(crate) const CHUNK_MASK: usize = CHUNK - 1;

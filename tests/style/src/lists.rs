@@ -84,6 +84,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "function-tracer/src/record/open_calls.rs",
     "function-tracer/src/record/own_stack.rs",
     "function-tracer/src/record/site_tables.rs",
+    "function-tracer/src/record/true_returns.rs",
     "function-tracer/src/record/unwritten.rs",
     // Functions whose names the disassembler must find.
     "producer/examples/hot_path.rs",

@@ -16,11 +16,11 @@ use ringmark_format::session::Clock;
 
 use super::into_slow_way::RETURN_BYTES;
 use super::stub_frames::PUSHED_BELOW;
-use crate::record::nodes::NODES;
 use crate::record::open_calls::offsets as block;
 use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
 use crate::record::thread_memory::offsets as memory;
+use crate::record::true_returns::{COPY_BITS, UNITS};
 
 /// Bits of `TSC_AUX` with the CPU's number; the others hold its NUMA node.
 const CPU_MASK: u32 = 0xFFF;
@@ -132,13 +132,11 @@ core::arch::global_asm!(
     "lea rax, [rip + \\function]",
     "call ringmark_slow",
     ".endm",
-    //
     ".macro ringmark_label name",
     ".globl \\name",
     ".hidden \\name",
     "\\name:",
     ".endm",
-    //
     ".macro ringmark_begins name, cfa",
     ".pushsection .text.\\name,\"ax\",@progbits",
     ".balign 64",
@@ -196,6 +194,9 @@ core::arch::global_asm!(
     "mov qword ptr [rcx + {type_word}], rax",
     "mov qword ptr [rcx + {slot}], rsi",
     ".if \\sleds == 0",
+    "movabs rax, {copy_bits}",
+    "xor rax, rsi",
+    "mov qword ptr [rax], rdx", // see `true_returns`
     "lea rax, [rip + ringmark_return]",
     "mov qword ptr [rsi], rax",
     ".endif",
@@ -342,7 +343,7 @@ core::arch::global_asm!(
     ".pushsection .text.ringmark_return,\"ax\",@progbits",
     ".balign 64",
     "ringmark_label ringmark_return_anchor",
-    ".quad {nodes} - ringmark_return_anchor",
+    ".quad {units} - ringmark_return_anchor",
     "ringmark_label ringmark_return_before",
     ".byte 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90",
     ".type ringmark_return,@function",
@@ -395,7 +396,8 @@ core::arch::global_asm!(
     block = const block::BLOCK,
     types = sym TYPES,
     places = sym RETURN_PLACES,
-    nodes = sym NODES,
+    units = sym UNITS,
+    copy_bits = const COPY_BITS,
     clock = const writer::CLOCK,
     tsc = const Clock::Tsc as u32,
     begun = const writer::BEGUN,

@@ -2,13 +2,13 @@
 //! unwind table's entry for `ringmark_return`, by which unwinders find the true caller of a
 //! function whose return address was replaced.
 //!
-//! A DWARF expression finds the slot in the list of nodes. Its CFA is one byte off, and rsp has a
+//! A DWARF expression reads the copy of the slot's true return address (`true_returns`). Its CFA is one byte off, and rsp has a
 //! rule of its own: unwinders tell frames apart by their CFA, and this frame and its caller have
 //! the same rsp. An unwinder that follows frame pointers alone finds `ringmark_return`.
 
 use super::vectors::VECTORS_BYTES;
 use crate::record::open_calls::offsets as block;
-use crate::record::thread_memory::offsets as memory;
+use crate::record::true_returns::{COPY_BITS, UNIT_BITS};
 
 /// From `ringmark_return_before` to `ringmark_return_rest`, where ordinary entries take over.
 pub(super) const RETURN_BYTES: usize = 13;
@@ -90,7 +90,7 @@ core::arch::global_asm!(
     ".byte 1",
     ".asciz \"zR\"",
     ".uleb128 1",
-    ".sleb128 -8",
+    ".sleb128 -1",
     ".uleb128 16",
     ".uleb128 1",
     ".byte 0x1b", // addresses: relative, 4 bytes
@@ -104,8 +104,7 @@ core::arch::global_asm!(
     ".long {return_bytes}",
     ".uleb128 0",
     ".byte 0x0c, 7, 1",    // CFA = rsp + 1
-    ".byte 0x16, 7, 2",    // rsp =
-    ".byte 0x77, 0",       //   rsp
+    ".byte 0x14, 7, 1",    // rsp = CFA - 1
     ".byte 0x16, 16",      // return address =
     ".uleb128 9f - 6f",
     "6:",                  // CFA
@@ -113,51 +112,26 @@ core::arch::global_asm!(
     ".byte 0x12, 0x06",    // dup deref: slot, ringmark_return
     ".byte 0x40, 0x1c",    // - 16: slot, anchor
     ".byte 0x12, 0x06",    // dup deref
-    ".byte 0x22",          // plus: slot, &NODES
-    "7:",                  // slot, link
-    ".byte 0x06",          // deref: slot, node
-    ".byte 0x12, 0x30",    // dup 0
-    ".byte 0x29, 0x28",    // eq: the list ends
-    ".short 10f - (. + 2)",
-    ".byte 0x14, 0x14",    // over over: slot, node, slot, node
-    ".byte 0x23, {node_low}, 0x06",
-    ".byte 0x1c",          // minus: slot, node, slot - low
-    ".byte 0x14",          // over: …, slot - low, node
-    ".byte 0x23, {node_bytes}, 0x06",
-    ".byte 0x14, 0x14",    // over over: …, d, bytes, d, bytes
-    ".byte 0x2d",          // lt: …, d, bytes, d < bytes
-    ".byte 0x16, 0x13",    // swap drop: …, d, d < bytes
-    ".byte 0x16",          // swap: …, d < bytes, d
-    ".byte 0x30, 0x2a",    // 0 ge: …, d < bytes, d >= 0
-    ".byte 0x1a, 0x28",    // and: this thread's
-    ".short 8f - (. + 2)",
-    ".byte 0x23, {node_next}",
-    ".byte 0x2f",
-    ".short 7b - (. + 2)",
-    "8:",                  // slot, node
-    ".byte 0x23, {node}",  // slot, first open call
-    "11:",
-    ".byte 0x14, 0x14",    // over over: slot, call, slot, call
-    ".byte 0x06, 0x29",    // deref eq: this call
+    ".byte 0x22",          // plus: slot, UNITS
+    ".byte 0x14",          // over: slot, UNITS, slot
+    ".byte 0x08, {unit_bits}, 0x25, 0x22", // constant, shift, plus: slot, flag's address
+    ".byte 0x94, 1",       // deref of a byte: slot, flag
     ".byte 0x28",
-    ".short 12f - (. + 2)",
-    ".byte 0x23, {open_call}",
-    ".byte 0x2f",
-    ".short 11b - (. + 2)",
-    "12:",
-    ".byte 0x23, {target}, 0x06",
-    "10:",
+    ".short 7f - (. + 2)",
+    ".byte 0x30, 0x2f",    // 0: there is no memory for copies, and the stack ends here
+    ".short 8f - (. + 2)",
+    "7:",
+    ".byte 0x0e",          // constant: slot, bits
+    ".quad {copy_bits}",
+    ".byte 0x27, 0x06",    // xor deref: the copy
+    "8:",
     "9:",
     ".balign 8",
     "5:",
     ".popsection",
     stack = const block::STACK,
     vectors = const VECTORS_BYTES,
-    target = const memory::TARGET,
-    open_call = const memory::OPEN_CALL,
-    node = const memory::NODE,
-    node_next = const memory::NODE_NEXT,
-    node_low = const memory::NODE_LOW,
-    node_bytes = const memory::NODE_BYTES,
     return_bytes = const RETURN_BYTES,
+    unit_bits = const UNIT_BITS,
+    copy_bits = const COPY_BITS,
 );
