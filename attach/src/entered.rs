@@ -146,7 +146,7 @@ impl Injection<'_> {
 
     /// The thread has left without its results having been fetched: the maps tell what became of it.
     fn missed(&self, entered: &Entered) -> Result<Loaded, LoadError> {
-        let lines = maps::read(self.pid).map_err(|_| LoadError::NoProcess { pid: self.pid })?;
+        let lines = maps::read(self.pid)?;
         let path = self.path.to_string_lossy();
         if lines.iter().any(|line| line.path == path) {
             return Ok(self.loaded(entered, None));

@@ -1,8 +1,10 @@
 //! `/proc/PID/maps`: which file lies where.
 
 use std::fs;
-use std::io;
 use std::ops::Range;
+
+use crate::error::LoadError;
+use crate::target::unreadable;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +18,13 @@ pub(crate) struct Line {
     pub(crate) path: String,
 }
 
-/// All lines, by address.
-pub(crate) fn read(pid: i32) -> io::Result<Vec<Line>> {
-    let text = fs::read(format!("/proc/{pid}/maps"))?;
+/// All lines, by address. There are none of a process that has ended and waits for its parent.
+///
+/// # Errors
+/// The process is gone, we may not read them, or the system has no room for it now.
+pub(crate) fn read(pid: i32) -> Result<Vec<Line>, LoadError> {
+    let text = fs::read(format!("/proc/{pid}/maps"));
+    let text = text.map_err(|error| unreadable(pid, "reading its maps", error))?;
     let text = String::from_utf8_lossy(&text);
     Ok(text.lines().filter_map(line).collect())
 }

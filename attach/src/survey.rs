@@ -33,12 +33,7 @@ impl<'a> Survey<'a> {
         path: &'a Path,
         call: Call<'a>,
     ) -> Result<Self, LoadError> {
-        let failed = |error| LoadError::Failed {
-            pid,
-            what: "reading its maps",
-            error,
-        };
-        let lines = maps::read(pid).map_err(failed)?;
+        let lines = maps::read(pid)?;
         if lines.is_empty() {
             return Err(LoadError::NoProcess { pid });
         }

@@ -94,17 +94,22 @@ pub(crate) fn check(pid: i32, library: &Path) -> Result<(), LoadError> {
 /// The program is of a kind that can be loaded into, as far as its file says.
 fn program(pid: i32) -> Result<(), LoadError> {
     use std::io::Read;
-    let refused = |error: &io::Error| match error.kind() {
+    let refused = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => not_permitted(pid),
-        _ => LoadError::Unsuitable {
+        io::ErrorKind::NotFound => LoadError::Unsuitable {
             pid,
             reason: "a kernel thread: it has no program",
+        },
+        _ => LoadError::Failed {
+            pid,
+            what: "reading the head of its program",
+            error,
         },
     };
     let mut head = [0; 20];
     let file = fs::File::open(format!("/proc/{pid}/exe"));
     let read = file.and_then(|mut file| file.read_exact(&mut head));
-    read.map_err(|error| refused(&error))?;
+    read.map_err(refused)?;
     match (head[4], head[18]) {
         (2, 62) => Ok(()),
         (1, 3) => Err(LoadError::Unsuitable {
@@ -124,20 +129,36 @@ fn visible(pid: i32, library: &Path) -> Result<(), LoadError> {
         path: library.to_owned(),
         found,
     };
+    let failed = |what, error| LoadError::Failed { pid, what, error };
     if !library.is_absolute() || library.as_os_str().as_bytes().len() > 1000 {
         return Err(invisible("is not a full path of at most 1000 bytes"));
     }
-    let ours = fs::metadata(library).map_err(|_| invisible("is not there for us, nor"))?;
+    let ours = fs::metadata(library).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => invisible("is not there for us, nor"),
+        _ => failed("reading what the library is", error),
+    })?;
     let within = library.strip_prefix("/").unwrap_or(library);
     let theirs = fs::metadata(Path::new(&format!("/proc/{pid}/root")).join(within));
     let theirs = theirs.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => not_permitted(pid),
-        _ => invisible("is not there"),
+        io::ErrorKind::NotFound => invisible("is not there"),
+        _ => failed("reading what the library is in its file system", error),
     })?;
     if (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()) {
         return Err(invisible("is another file"));
     }
     Ok(())
+}
+
+/// Why a file of `/proc/PID` could not be read.
+pub(crate) fn unreadable(pid: i32, what: &'static str, error: io::Error) -> LoadError {
+    let is_gone = error.raw_os_error() == Some(libc::ESRCH);
+    match error.kind() {
+        io::ErrorKind::NotFound => LoadError::NoProcess { pid },
+        _ if is_gone => LoadError::NoProcess { pid },
+        io::ErrorKind::PermissionDenied => not_permitted(pid),
+        _ => LoadError::Failed { pid, what, error },
+    }
 }
 
 /// Why the kernel may have refused.

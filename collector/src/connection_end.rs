@@ -4,6 +4,7 @@ use std::error::Error;
 
 use ringmark_format::Uuid;
 use ringmark_format::stream::refusal;
+use tokio::task::JoinError;
 
 use crate::messages;
 use crate::store::StoreError;
@@ -27,6 +28,14 @@ pub(crate) struct Refusal {
     why: Box<dyn Error + Send + Sync>,
 }
 
+/// A task of the collector did not come to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} was given up: {source}")]
+struct GivenUp {
+    what: &'static str,
+    source: JoinError,
+}
+
 impl ConnectionEnd {
     /// Refuses the connection.
     pub(crate) fn refused(code: u32, why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -40,6 +49,12 @@ impl ConnectionEnd {
     /// Refuses a peer that breaks the protocol.
     pub(crate) fn protocol(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::refused(refusal::PROTOCOL, why)
+    }
+
+    /// Refuses the connection because a task of the collector, such as a sync, did not come to its
+    /// end: no fault of the streamer.
+    pub(crate) fn given_up(what: &'static str, source: JoinError) -> Self {
+        Self::refused(refusal::STORE, GivenUp { what, source })
     }
 
     /// The message that tells the streamer; `None`: it is gone.

@@ -328,7 +328,7 @@ impl Peer {
             return Ok(());
         }
         let synced = spawn_blocking(move || make_durable(&session)).await;
-        Ok(synced.map_err(|_| ConnectionEnd::protocol("the sync was given up"))??)
+        Ok(synced.map_err(|error| ConnectionEnd::given_up("the sync", error))??)
     }
 
     /// Tells the streamer how many bytes are durable, and gives credit for as many again.

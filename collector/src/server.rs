@@ -264,8 +264,12 @@ async fn tidy(
         tokio::time::sleep(every).await;
         let tidying = context.clone();
         let tidied = tokio::task::spawn_blocking(move || tidying.store.tidy());
-        for error in tidied.await.unwrap_or_default() {
-            let _ = notices.send(error.to_string());
+        let found = match tidied.await {
+            Ok(errors) => errors.iter().map(ToString::to_string).collect(),
+            Err(error) => vec![format!("caring for the store was given up: {error}")],
+        };
+        for notice in found {
+            let _ = notices.send(notice);
         }
         pass_on_notices(&context.store, &notices);
     }

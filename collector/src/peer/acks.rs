@@ -103,7 +103,7 @@ impl Acks {
         let ended = (&mut under_way.task).await;
         let received = under_way.received;
         self.syncing = None;
-        ended.map_err(|_| ConnectionEnd::protocol("the sync was given up"))??;
+        ended.map_err(|error| ConnectionEnd::given_up("the sync", error))??;
         Ok(received)
     }
 

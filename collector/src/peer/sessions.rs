@@ -77,7 +77,7 @@ impl Sessions {
             tokio::task::spawn_blocking(move || context.store.session(uuid, &host, &content));
         let session = found
             .await
-            .map_err(|_| ConnectionEnd::protocol("reading it was given up"))??;
+            .map_err(|error| ConnectionEnd::given_up("reading its session", error))??;
         if let Some(clock) = self.clock {
             lock(&session).add_clock(clock)?;
         }

@@ -145,13 +145,26 @@ impl Record {
 pub(crate) enum NoRemover {
     /// Another process removes some at this moment: there is nothing to do.
     Busy,
-    /// The record of removals cannot be opened, or a later version wrote it.
+    /// The record of removals cannot be opened or locked, or a later version wrote it.
     Unusable {
         /// The record.
         path: PathBuf,
         /// What is wrong with it.
         source: io::Error,
     },
+}
+
+impl NoRemover {
+    /// The record of `dir` was not locked.
+    fn not_locked(dir: &Path, error: io::Error) -> Self {
+        match file_lock::is_taken(&error) {
+            true => Self::Busy,
+            false => Self::Unusable {
+                path: dir.join(FILE_NAME),
+                source: error,
+            },
+        }
+    }
 }
 
 /// What a record of removals is good for.
@@ -244,7 +257,8 @@ impl Remover {
                 Err(error) if is_no_space(&error) => return Ok(remover(None)),
                 Err(error) => return Err(unusable(error)),
             };
-            file_lock::hold_exclusive(&file, LOCK_BYTE).map_err(|_| NoRemover::Busy)?;
+            file_lock::hold_exclusive(&file, LOCK_BYTE)
+                .map_err(|error| NoRemover::not_locked(dir, error))?;
             match state(&file).map_err(unusable)? {
                 State::Fine => return Ok(remover(Some(file))),
                 State::Later(version) => {
@@ -377,6 +391,22 @@ mod tests {
         fs::create_dir(dir.join(FILE_NAME)).unwrap();
         assert!(matches!(Remover::of(&dir), Err(NoRemover::Unusable { .. })));
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn where_locks_do_not_work_the_error_says_so() {
+        let not_locked = |errno| {
+            let error = io::Error::from_raw_os_error(errno);
+            NoRemover::not_locked(Path::new("/run"), error)
+        };
+        for taken in [libc::EAGAIN, libc::EACCES] {
+            assert!(matches!(not_locked(taken), NoRemover::Busy));
+        }
+        let NoRemover::Unusable { path, source } = not_locked(libc::ENOLCK) else {
+            panic!("reported as held by another process");
+        };
+        assert_eq!(path, Path::new("/run").join(FILE_NAME));
+        assert_eq!(source.raw_os_error(), Some(libc::ENOLCK));
     }
 
     #[test]
