@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod interval;
 mod pages;
 mod recording;
 mod sessions;
@@ -24,16 +25,18 @@ mod tap;
 
 pub use error::ReaderError;
 pub use pages::batch::{BATCH_BYTES, Batch};
+pub use pages::codec::Codec;
 pub use pages::drain::{Fill, Finality, SchemaPiece, SessionDrain};
 pub use pages::positions::SlotPosition;
 pub use pages::{batch, drain};
-pub use recording::dump::{Codec, Destination, Dump};
+pub use recording::dump::{Destination, Dump};
 pub use recording::on_death::DeathWatch;
 pub use recording::output::{Durability, Output, Rotation};
 pub use recording::record::{Ended, Progress, RecordOptions, Recorder};
 pub use recording::snapshot::{SnapshotFigures, snapshot};
 pub use recording::{dump, on_death, output, record};
 pub use ringmark_ring::guard;
+pub use ringmark_ring::slot::WaitCounts;
 pub use sessions::file_id::FileId;
 pub use sessions::info::SessionInfo;
 pub use sessions::leases::{DirectoryRemovals, Removals};

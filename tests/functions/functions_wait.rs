@@ -76,14 +76,8 @@ impl Recorded {
         let ring = self.session.ring();
         let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
         let waits: Vec<_> = slots.map(|slot| slot.waits()).collect();
-        let times = waits.iter().map(|(times, _)| times).sum();
-        (
-            times,
-            waits
-                .iter()
-                .map(|(_, ns)| Duration::from_nanos(*ns))
-                .collect(),
-        )
+        let held = waits.iter().map(|slot| Duration::from_nanos(slot.ns));
+        (waits.iter().map(|slot| slot.times).sum(), held.collect())
     }
 
     fn expect_held_at_most(&self, hold: Duration) -> u64 {

@@ -9,6 +9,7 @@
 //! [`SessionDrain::taken`] with each batch and passes it to [`SessionDrain::release_to`].
 
 use ringmark_format::session::SessionHeader;
+use ringmark_ring::slot::WaitCounts;
 use zerocopy::IntoBytes;
 
 use crate::error::ReaderError;
@@ -385,16 +386,12 @@ impl SessionDrain {
         lost.fold(0, u64::saturating_add)
     }
 
-    /// How often the program's threads waited for room since the session started, and how many
-    /// nanoseconds in all.
+    /// The waits of the program's threads for room since the session started.
     #[must_use]
-    pub fn waits(&self) -> (u64, u64) {
+    pub fn waits(&self) -> WaitCounts {
         let ring = self.session.ring();
         let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
-        slots.fold((0, 0), |sum: (u64, u64), slot| {
-            let (times, ns) = slot.waits();
-            (sum.0.saturating_add(times), sum.1.saturating_add(ns))
-        })
+        slots.fold(WaitCounts::default(), |sum, slot| sum.and(slot.waits()))
     }
 
     /// Whether every slot was seen and at most its newest page was not taken.

@@ -8,9 +8,10 @@
 //!
 //! Around it: [`slot_progress`] and [`positions`] say how far a slot was taken, [`schema`] reads
 //! the event types that the pages need, [`counters`] makes the content of COUNTERS blocks,
-//! [`open_spans`] that of OPEN_SPANS blocks.
+//! [`open_spans`] that of OPEN_SPANS blocks; [`codec`] packs a batch.
 
 pub mod batch;
+pub(crate) mod codec;
 pub(crate) mod counters;
 pub mod drain;
 pub(crate) mod open_spans;

@@ -5,16 +5,18 @@
 
 use std::path::PathBuf;
 
-use ringmark_format::block::{BlockHeader, codec};
+use ringmark_format::block::BlockHeader;
 use ringmark_format::codec::write;
 use ringmark_format::ending::Ending;
 use ringmark_format::{Uuid, align8};
 
 use crate::error::ReaderError;
 use crate::pages::batch::{Batch, fits};
+use crate::pages::codec::{Codec, Packer};
 use crate::recording::output::{
     Durability, Output, Rotation, create_next, rotate_files, rotated_path,
 };
+use crate::recording::preambles::Preambles;
 use crate::sessions::uuid_owners::UuidOwners;
 
 /// Where a dump goes.
@@ -39,45 +41,26 @@ impl Destination {
     }
 }
 
-/// How pages are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Codec {
-    /// Blocks are written as they are.
-    #[default]
-    None = codec::NONE,
-    /// LZ4.
-    Lz4 = codec::LZ4,
-    /// LZ4 after a reversible filter that makes records more alike.
-    DeltaShuffleLz4 = codec::DELTA_SHUFFLE_LZ4,
-}
-
-/// What every file of a dump starts with, for one session.
-#[derive(Debug)]
-struct Preamble {
-    session: Uuid,
-    blocks: Vec<u8>,
-}
-
 /// A dump being written.
 #[derive(Debug)]
 pub struct Dump {
     output: Output,
     path: Option<PathBuf>,
-    codec: Codec,
+    packer: Packer,
     rotation: Option<Rotation>,
     /// Largest size of all files together.
     bytes_max: Option<u64>,
     durability: Durability,
-    preambles: Vec<Preamble>,
+    preambles: Preambles,
     owners: UuidOwners,
-    /// Bytes of preambles at the start of the present file: with no more it holds no page.
-    overhead: u64,
-    /// Bytes of the files before the present one.
-    closed_bytes: u64,
-    files: u64,
-    /// Buffer for packed batches.
-    scratch: Vec<u8>,
+    closed: ClosedFiles,
+}
+
+/// The files of a rotating dump before the present one, removed ones included.
+#[derive(Debug, Default)]
+struct ClosedFiles {
+    count: u64,
+    bytes: u64,
 }
 
 impl Dump {
@@ -104,16 +87,13 @@ impl Dump {
         Self {
             output,
             path: None,
-            codec: Codec::None,
+            packer: Packer::default(),
             rotation: None,
             bytes_max: None,
             durability: Durability::System,
-            preambles: Vec::new(),
+            preambles: Preambles::default(),
             owners: UuidOwners::default(),
-            overhead: 0,
-            closed_bytes: 0,
-            files: 1,
-            scratch: Vec::new(),
+            closed: ClosedFiles::default(),
         }
     }
 
@@ -124,7 +104,7 @@ impl Dump {
 
     /// Stores pages under this codec from now on.
     pub fn set_codec(&mut self, codec: Codec) {
-        self.codec = codec;
+        self.packer = Packer::new(codec);
     }
 
     /// Starts a new file whenever one has reached its size. Only a dump to a file rotates.
@@ -140,7 +120,7 @@ impl Dump {
     /// Bytes written to all files, removed ones included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.closed_bytes + self.output.bytes()
+        self.closed.bytes + self.output.bytes()
     }
 
     /// Whether writing can go on after a failure: the output ends with a whole block.
@@ -152,7 +132,7 @@ impl Dump {
     /// Number of files written, removed ones included; at least 1.
     #[must_use]
     pub fn files(&self) -> u64 {
-        self.files
+        self.closed.count + 1
     }
 
     /// Name of the output, for messages.
@@ -166,14 +146,13 @@ impl Dump {
     /// # Errors
     /// [`ReaderError::Output`].
     pub fn add_session(&mut self, session: Uuid, content: &[u8]) -> Result<(), ReaderError> {
-        if self.preambles.iter().any(|p| p.session == session) {
+        if self.preambles.has(session) {
             return Ok(());
         }
         let mut blocks = Vec::new();
         fits(write::session(&mut blocks, session, content));
         self.output.write_blocks(&blocks)?;
-        self.overhead += blocks.len() as u64;
-        self.preambles.push(Preamble { session, blocks });
+        self.preambles.begin(session, blocks);
         Ok(())
     }
 
@@ -190,10 +169,7 @@ impl Dump {
         let mut block = Vec::new();
         fits(write::schema(&mut block, session, offset, piece));
         self.output.write_blocks(&block)?;
-        self.overhead += block.len() as u64;
-        if let Some(preamble) = self.preambles.iter_mut().find(|p| p.session == session) {
-            preamble.blocks.extend_from_slice(&block);
-        }
+        self.preambles.add(session, &block);
         Ok(())
     }
 
@@ -205,10 +181,7 @@ impl Dump {
         let mut block = Vec::new();
         fits(write::window(&mut block, session, from_mono_ns));
         self.output.write_blocks(&block)?;
-        self.overhead += block.len() as u64;
-        if let Some(preamble) = self.preambles.iter_mut().find(|p| p.session == session) {
-            preamble.blocks.extend_from_slice(&block);
-        }
+        self.preambles.add(session, &block);
         Ok(())
     }
 
@@ -254,7 +227,7 @@ impl Dump {
 
     /// Leaves a session out of the preambles of further files: it has ended.
     pub fn forget_session(&mut self, session: Uuid) {
-        self.preambles.retain(|p| p.session != session);
+        self.preambles.forget(session);
     }
 
     /// Whether a largest size was set, of one file or of all together.
@@ -276,7 +249,7 @@ impl Dump {
         };
         let limit = if total <= file {
             Limit::Dump
-        } else if self.output.bytes() > self.overhead {
+        } else if self.output.bytes() > self.preambles.written() {
             Limit::File
         } else {
             Limit::EmptyFile
@@ -294,16 +267,8 @@ impl Dump {
         if batch.is_empty() {
             return Ok(());
         }
-        if self.codec == Codec::None {
-            return self.output.write_blocks(batch.bytes());
-        }
-        self.scratch.clear();
-        let codec = self.codec as u8;
-        let packed = write::container(&mut self.scratch, session, codec, batch.bytes());
-        if packed.is_err() {
-            return self.output.write_blocks(batch.bytes());
-        }
-        self.output.write_blocks(&self.scratch)
+        let blocks = self.packer.pack(session, batch.bytes());
+        self.output.write_blocks(blocks)
     }
 
     /// Closes the present file and starts a new one with all preambles. The caller has written the
@@ -317,16 +282,12 @@ impl Dump {
         };
         self.output.finish()?;
         rotate_files(path, rotation.keep)?;
-        let preamble: Vec<u8> = self
-            .preambles
-            .iter()
-            .flat_map(|p| p.blocks.iter().copied())
-            .collect();
+        let preamble = self.preambles.bytes();
         let next = create_next(path, self.durability, &preamble)?;
-        self.closed_bytes += self.output.bytes();
+        self.closed.bytes += self.output.bytes();
+        self.closed.count += 1;
         self.output = next;
-        self.files += 1;
-        self.overhead = preamble.len() as u64;
+        self.preambles.begin_file(&preamble);
         Ok(())
     }
 

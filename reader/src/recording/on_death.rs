@@ -6,13 +6,15 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringmark_format::ending::{Ending, signal_name};
 use ringmark_ring::session_dir;
 
 use crate::error::ReaderError;
-use crate::recording::dump::{Codec, Destination, Dump};
+use crate::interval::Interval;
+use crate::pages::codec::Codec;
+use crate::recording::dump::{Destination, Dump};
 use crate::recording::held::{Held, HeldProcess};
 use crate::recording::output::Durability;
 use crate::recording::snapshot::snapshot;
@@ -69,8 +71,8 @@ pub struct DeathWatch {
     /// Ring files that need no further look: held, dead, or refused.
     seen: HashSet<FoundSession>,
     changes: DirectoryChanges,
-    scanned_at: Option<Instant>,
-    roots_scanned_at: Option<Instant>,
+    scans: Interval,
+    scans_of_roots: Interval,
     reports: Vec<WatchReport>,
 }
 
@@ -85,8 +87,8 @@ impl DeathWatch {
             held: Held::default(),
             seen: HashSet::new(),
             changes: DirectoryChanges::default(),
-            scanned_at: None,
-            roots_scanned_at: None,
+            scans: Interval::due(),
+            scans_of_roots: Interval::due(),
             reports: Vec::new(),
         }
     }
@@ -121,14 +123,14 @@ impl DeathWatch {
     }
 
     fn step(&mut self) {
-        if due(&mut self.scanned_at, SCAN_EVERY) && self.changes.is_due() {
+        if self.scans.take_due(SCAN_EVERY) && self.changes.is_due() {
             let found = find::all();
             let there: HashSet<_> = found.iter().collect();
             self.seen
                 .retain(|place| there.contains(place) || place.path.starts_with("/proc"));
             found.into_iter().for_each(|place| self.hold(place));
         }
-        if session_dir::uid() == 0 && due(&mut self.roots_scanned_at, SCAN_ROOTS_EVERY) {
+        if session_dir::uid() == 0 && self.scans_of_roots.take_due(SCAN_ROOTS_EVERY) {
             self.seen.retain(|place| place.path.exists());
             find::in_other_mounts()
                 .into_iter()
@@ -208,15 +210,6 @@ impl DeathWatch {
         dump.finish()?;
         Ok(pages)
     }
-}
-
-/// Whether `every` has passed since `last`, which then becomes now.
-fn due(last: &mut Option<Instant>, every: Duration) -> bool {
-    let due = last.is_none_or(|at| at.elapsed() >= every);
-    if due {
-        *last = Some(Instant::now());
-    }
-    due
 }
 
 /// File name of the dump of a session's process, such as `shop-812-SIGSEGV.rmk` or `shop-812-exit-1.rmk`: service

@@ -5,14 +5,17 @@
 //! `pages.rs` has the moving of pages, `ending.rs` the ends of sessions and of the recording.
 
 mod ending;
+mod full_disk;
 mod pages;
+mod session_ends;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ringmark_format::ending::Ending;
+use ringmark_ring::slot::WaitCounts;
 
 use crate::error::ReaderError;
+use crate::interval::{Interval, SCAN_EVERY};
 use crate::pages::batch::Batch;
 use crate::pages::counters::LastCounters;
 use crate::pages::drain::{Finality, SessionDrain};
@@ -23,10 +26,12 @@ use crate::sessions::lifetime::Lifetime;
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
 use crate::sessions::session::{Session, wait_for_end};
+use full_disk::FullDisk;
+pub use session_ends::SessionEnd;
+use session_ends::SessionEnds;
 
-/// How often the recorder looks for new sessions.
-const SCAN_EVERY: Duration = Duration::from_millis(10);
-/// How often it looks while a program that was just started is expected to open its session.
+/// How often the recorder looks for sessions while a program that was just started is expected to
+/// open its own.
 const SCAN_EXPECTING: Duration = Duration::from_millis(1);
 
 /// What a recorder does, beyond the settings of its dump.
@@ -86,28 +91,14 @@ pub struct Progress {
     pub sessions_refused: usize,
     /// Events that the programs lost since their sessions started, and those of `removals`.
     pub lost: u64,
-    /// Times that threads of the programs waited for room in their rings, as far as their sessions
-    /// have ended.
-    pub waits: u64,
-    /// How long they waited, in ns.
-    pub waited_ns: u64,
+    /// Waits of the programs' threads for room in their rings, as far as their sessions have ended.
+    pub waits: WaitCounts,
     /// Sessions that were removed before they could be read.
     pub removals: Removals,
     /// Pages that were overwritten before they could be copied.
     pub pages_skipped: u64,
     /// The part of the fullest ring that the last pass found sealed, in percent.
     pub fill_percent: u32,
-}
-
-/// How a session ended that was recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionEnd {
-    /// Service name, or the name of the process.
-    pub name: String,
-    /// Process id in the process's own pid namespace.
-    pub pid: u32,
-    /// How it ended.
-    pub ending: Ending,
 }
 
 /// One session being recorded.
@@ -124,11 +115,6 @@ pub struct Recorder {
     dump: Dump,
     options: RecordOptions,
     finder: Finder,
-    /// Sessions that do not exist yet are selected, too.
-    open_ended: bool,
-    /// The session of a program that this process started is selected by its tag.
-    by_tag: bool,
-    begun_at: Instant,
     recorded: Vec<RecordedSession>,
     /// Sessions that were read to their end, while others of their processes are recorded.
     drained: Vec<SessionDrain>,
@@ -137,16 +123,11 @@ pub struct Recorder {
     /// Figures of the sessions that have ended.
     done: Progress,
     notices: Vec<String>,
-    /// What the caller knows of the ends of processes, by their pids.
-    ends_known: Vec<(u32, Ending)>,
-    /// How sessions ended, since they were asked for.
-    ends: Vec<SessionEnd>,
-    scanned_at: Option<Instant>,
-    counted_at: Instant,
-    /// When a full disk is tried again.
-    retry_at: Option<Instant>,
-    /// The notice about a full disk was made, and nothing was written since.
-    waits_for_space: bool,
+    ends: SessionEnds,
+    begun_at: Instant,
+    scans: Interval,
+    counts: Interval,
+    full_disk: FullDisk,
     /// The dump has its largest size.
     full: bool,
 }
@@ -163,9 +144,6 @@ impl Recorder {
         options: RecordOptions,
     ) -> Result<Self, ReaderError> {
         let mut recorder = Self {
-            open_ended: selection.is_open_ended(),
-            by_tag: matches!(selection, Selection::Tag(_)),
-            begun_at: Instant::now(),
             finder: Finder::new(selection),
             dump,
             options,
@@ -175,12 +153,11 @@ impl Recorder {
             pace: Pace::new(),
             done: Progress::default(),
             notices: Vec::new(),
-            ends_known: Vec::new(),
-            ends: Vec::new(),
-            scanned_at: None,
-            counted_at: Instant::now(),
-            retry_at: None,
-            waits_for_space: false,
+            ends: SessionEnds::default(),
+            begun_at: Instant::now(),
+            scans: Interval::due(),
+            counts: Interval::begun(),
+            full_disk: FullDisk::default(),
             full: false,
         };
         for session in recorder.finder.first()? {
@@ -218,13 +195,13 @@ impl Recorder {
                 self.finish()?;
                 return Ok(Ended::DumpFull);
             }
-            if self.recorded.is_empty() && !self.open_ended {
+            if self.recorded.is_empty() && !self.finder.is_open_ended() {
                 self.finish()?;
                 return Ok(Ended::SessionsEnded);
             }
-            if let Some(at) = self.retry_at {
+            if let Some(left) = self.full_disk.wait_left() {
                 // A process that ends does not end this wait: there is no room for its pages.
-                std::thread::sleep(at.saturating_duration_since(Instant::now()).min(SCAN_EVERY));
+                std::thread::sleep(left.min(SCAN_EVERY));
                 continue;
             }
             if let Some(every) = self.expects_within() {
@@ -241,10 +218,9 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::run`].
     pub fn step(&mut self) -> Result<(), ReaderError> {
-        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+        if !self.full_disk.may_try() {
             return Ok(());
         }
-        self.retry_at = None;
         self.scan_if_due().or_else(|error| self.survive(error))?;
         let mut index = 0;
         while index < self.recorded.len() && !self.full {
@@ -325,7 +301,7 @@ impl Recorder {
 
     fn scan_if_due(&mut self) -> Result<(), ReaderError> {
         let every = self.expects_within().unwrap_or(SCAN_EVERY);
-        match self.scanned_at.is_none_or(|at| at.elapsed() >= every) {
+        match self.scans.is_due(every) {
             true => self.scan(),
             false => Ok(()),
         }
@@ -333,7 +309,7 @@ impl Recorder {
 
     /// Begins to record the sessions that have appeared. Those after a failure are found again.
     fn scan(&mut self) -> Result<(), ReaderError> {
-        self.scanned_at = Some(Instant::now());
+        self.scans.done();
         let found = self.finder.look();
         self.notices
             .extend(found.errors.iter().map(ToString::to_string));
@@ -351,7 +327,8 @@ impl Recorder {
     /// How often to look while a program that was just started has yet to open its session: its
     /// rings may fill within the usual wait. The longer it takes, the rarer the looks.
     fn expects_within(&self) -> Option<Duration> {
-        let expects = self.by_tag && self.recorded.is_empty() && self.done.sessions_done == 0;
+        let none_yet = self.recorded.is_empty() && self.done.sessions_done == 0;
+        let expects = self.finder.is_by_tag() && none_yet;
         let part = self.begun_at.elapsed() / 256;
         expects.then(|| part.clamp(SCAN_EXPECTING, SCAN_EVERY))
     }

@@ -6,10 +6,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringmark_ring::clock;
 
+use crate::interval::Interval;
 use crate::sessions::directories;
 use crate::sessions::file_id::FileId;
 
@@ -38,7 +39,7 @@ struct SeenDirectory {
 #[derive(Debug, Default)]
 pub(crate) struct DirectoryChanges {
     seen: Vec<SeenDirectory>,
-    read_at: Option<Instant>,
+    reads: Interval,
     /// The stamps are old enough that a further change would carry another time.
     is_settled: bool,
 }
@@ -46,7 +47,7 @@ pub(crate) struct DirectoryChanges {
 impl DirectoryChanges {
     /// Whether the directories should be read now. The caller then reads them.
     pub(crate) fn is_due(&mut self) -> bool {
-        let is_old = self.read_at.is_none_or(|at| at.elapsed() >= READ_EVERY);
+        let is_old = self.reads.is_due(READ_EVERY);
         let is_same = |seen: &SeenDirectory| stamp(&seen.path) == seen.stamp;
         if !is_old && self.is_settled && self.seen.iter().all(is_same) {
             return false;
@@ -69,7 +70,7 @@ impl DirectoryChanges {
         self.seen = directories::watched().into_iter().map(stamped).collect();
         let mut stamps = self.seen.iter().filter_map(|seen| seen.stamp);
         self.is_settled = stamps.all(|stamp| (now - stamp.changed_ns).abs() > SAME_TIME_NS);
-        self.read_at = Some(Instant::now());
+        self.reads.done();
     }
 }
 

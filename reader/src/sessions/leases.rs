@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringmark_format::Uuid;
 use ringmark_format::removals::Removed;
@@ -14,6 +14,7 @@ use ringmark_ring::all_lease::{self, AllLease};
 use ringmark_ring::removals::Record;
 use ringmark_ring::session_dir;
 
+use crate::interval::Interval;
 use crate::sessions::file_id::FileId;
 
 /// How often the records of removals are read.
@@ -81,7 +82,7 @@ pub(crate) struct Leases {
     directories: Vec<LeasedDirectory>,
     /// What was counted in directories that no longer exist.
     past: Removals,
-    counted_at: Option<Instant>,
+    counts: Interval,
     notices: Vec<String>,
 }
 
@@ -95,7 +96,7 @@ impl Leases {
 
     /// Takes leases on directories that are new, and gives up those on directories that are gone.
     pub(crate) fn update(&mut self, directories: &[PathBuf]) {
-        let is_first = self.counted_at.is_none();
+        let is_first = !self.counts.was_done();
         let ids: Vec<_> = directories.iter().map(|dir| id_of(dir)).collect();
         let (stay, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.directories)
             .into_iter()
@@ -115,7 +116,7 @@ impl Leases {
             }
             self.take(dir, id, is_first);
         }
-        if self.counted_at.is_none_or(|at| at.elapsed() >= COUNT_EVERY) {
+        if self.counts.is_due(COUNT_EVERY) {
             self.count();
         }
     }
@@ -147,7 +148,7 @@ impl Leases {
 
     /// Reads the records of removals, and makes notices of what is new in them.
     pub(crate) fn count(&mut self) {
-        self.counted_at = Some(Instant::now());
+        self.counts.done();
         for place in &mut self.directories {
             let now = Record::of(&place.path);
             let news = Removals::between(&place.reported, &now);

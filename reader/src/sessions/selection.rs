@@ -8,6 +8,7 @@ use ringmark_format::session::ProcessId;
 use ringmark_ring::identity;
 
 use crate::error::ReaderError;
+use crate::interval::Interval;
 use crate::sessions::directories::directories;
 use crate::sessions::directory_changes::DirectoryChanges;
 use crate::sessions::file_id::FileId;
@@ -88,17 +89,13 @@ struct Group {
     processes: HashSet<ProcessId>,
     /// Their pids here. What they map is looked at, too.
     pids: BTreeSet<u32>,
-    mapped_at: Option<Instant>,
+    maps: Interval,
 }
 
 impl Group {
     /// Whether the maps should be read now. The caller then reads them.
     fn is_due(&mut self) -> bool {
-        let is_due = self.mapped_at.is_none_or(|at| at.elapsed() >= MAPS_EVERY);
-        if is_due {
-            self.mapped_at = Some(Instant::now());
-        }
-        is_due && !self.pids.is_empty()
+        self.maps.take_due(MAPS_EVERY) && !self.pids.is_empty()
     }
 
     /// The ring files that the processes map. One that is gone is forgotten.
@@ -147,6 +144,16 @@ impl Finder {
             refused: HashSet::new(),
             is_short: false,
         }
+    }
+
+    /// Whether sessions that do not exist yet are selected, too.
+    pub(crate) fn is_open_ended(&self) -> bool {
+        self.selection.is_open_ended()
+    }
+
+    /// Whether the session of a program that this process started is selected, by its tag.
+    pub(crate) fn is_by_tag(&self) -> bool {
+        matches!(self.selection, Selection::Tag(_))
     }
 
     /// The selected sessions that are there at the start. Those selected by tag, and
@@ -278,7 +285,7 @@ impl Finder {
     /// Has the next look read the directories and maps, changed or not.
     pub(crate) fn look_again(&mut self) {
         self.changes.look_again();
-        self.group.mapped_at = None;
+        self.group.maps = Interval::due();
     }
 
     fn look_at(&mut self, place: FoundSession, new: &mut NewSessions) {

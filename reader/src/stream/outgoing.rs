@@ -13,8 +13,8 @@ use super::connection::Connection;
 use super::in_flight::{InFlight, Release};
 use super::positions::{SlotPage, page_of};
 use crate::pages::batch::{Batch, fits};
+use crate::pages::codec::Packer;
 use crate::pages::drain::{SchemaPiece, SessionDrain};
-use crate::recording::dump::Codec;
 
 /// Least credit with which a batch is begun, in bytes: enough for a page of any size, its schema,
 /// and counters.
@@ -26,9 +26,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) in_flight: &'a mut InFlight,
     /// Buffer for pages.
     pub(super) batch: &'a mut Batch,
-    /// Buffer for packed pages.
-    pub(super) scratch: &'a mut Vec<u8>,
-    pub(super) codec: Codec,
+    /// Packs what is sent.
+    pub(super) packer: &'a mut Packer,
     /// How often open pages are sent.
     pub(super) open_every: Duration,
     /// Notices for the user.
@@ -76,31 +75,19 @@ impl Outgoing<'_> {
 
     /// Sends the pages in the batch.
     pub(super) fn send_batch(&mut self, uuid: Uuid) -> io::Result<()> {
-        let blocks = pack(self.codec, uuid, self.batch.bytes(), self.scratch);
+        let blocks = self.packer.pack(uuid, self.batch.bytes());
         self.connection.send(blocks)
     }
 
     /// Sends blocks from disk: pages, and in part schema.
     pub(super) fn send_blocks(&mut self, uuid: Uuid, blocks: &[u8]) -> io::Result<()> {
-        let blocks = pack(self.codec, uuid, blocks, self.scratch);
+        let blocks = self.packer.pack(uuid, blocks);
         self.connection.send(blocks)
     }
 
     /// Notes that all that was sent up to now must be durable before `release` is released.
     pub(super) fn note_sent(&mut self, uuid: Uuid, release: Release) {
         self.in_flight.push(self.connection.sent(), uuid, release);
-    }
-}
-
-/// The blocks in a container of this codec, or as they are if they cannot be packed.
-fn pack<'b>(codec: Codec, uuid: Uuid, blocks: &'b [u8], scratch: &'b mut Vec<u8>) -> &'b [u8] {
-    if codec == Codec::None || blocks.is_empty() {
-        return blocks;
-    }
-    scratch.clear();
-    match write::container(scratch, uuid, codec as u8, blocks) {
-        Ok(()) => scratch,
-        Err(_) => blocks,
     }
 }
 

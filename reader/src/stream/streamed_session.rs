@@ -35,7 +35,6 @@ use crate::pages::batch::Batch;
 use crate::pages::counters::LastCounters;
 use crate::pages::drain::{Fill, FillPass, Finality, SessionDrain};
 use crate::pages::positions::SlotPosition;
-use crate::recording::dump::Codec;
 use crate::sessions::session::{RemovalScope, Session};
 
 /// Bytes of pages in a batch, or one page if that is larger: they stay in the cache until they are
@@ -206,7 +205,7 @@ impl StreamedSession {
             mapped.drain.skip_to(&SlotPosition::list(&self.sent_to));
         }
         let ended = mapped.lifetime.has_ended(mapped.drain.session());
-        if !ended && out.codec != Codec::None && mapped.waits_for_more() {
+        if !ended && out.packer.packs() && mapped.waits_for_more() {
             return Ok(all);
         }
         let passed = self.pass(SessionDrain::fill, out)?;

@@ -19,13 +19,13 @@ use std::time::Duration;
 use super::address::Address;
 use super::connection::Introduction;
 use super::credentials::Credentials;
-use super::in_flight::InFlight;
 use super::spill::{Spill, SpillOptions};
 use super::status::{self, StreamStatus};
 use super::streamed_session::{Stage, StreamedSession};
 use crate::error::ReaderError;
+use crate::interval::SCAN_EVERY;
 use crate::pages::batch::Batch;
-use crate::recording::dump::Codec;
+use crate::pages::codec::{Codec, Packer};
 use crate::sessions::leases::Removals;
 use crate::sessions::pace::Pace;
 use crate::sessions::selection::{Finder, Selection};
@@ -34,7 +34,7 @@ use crate::sessions::uuid_owners::UuidOwners;
 use dialer::Dialer;
 use disk::Disk;
 use link::CollectorLink;
-use schedule::{SCAN_EVERY, Scan, Schedule};
+use schedule::{Scan, Schedule};
 
 /// How long to wait for a collector that gave too little credit.
 const STALLED_WAIT: Duration = Duration::from_millis(2);
@@ -100,16 +100,12 @@ pub struct StreamFigures {
 pub struct Streamer {
     options: StreamOptions,
     finder: Finder,
-    /// Sessions that do not exist yet are selected, too.
-    open_ended: bool,
     owners: UuidOwners,
     sessions: Vec<StreamedSession>,
     disk: Disk,
     link: CollectorLink,
-    in_flight: InFlight,
     batch: Batch,
-    /// Buffer for packed pages.
-    scratch: Vec<u8>,
+    packer: Packer,
     pace: Pace,
     /// Figures of the sessions and connections that have ended.
     done: StreamFigures,
@@ -131,7 +127,6 @@ impl Streamer {
         let first = finder.first()?;
         let disk = Disk::open(options.spill.clone())?;
         let mut streamer = Self {
-            open_ended: options.selection.is_open_ended(),
             link: CollectorLink::new(Dialer::new(
                 options.to.clone(),
                 options.introduction.clone(),
@@ -143,10 +138,9 @@ impl Streamer {
             sessions: Vec::new(),
             notices: disk.notices(),
             disk,
+            packer: Packer::new(options.codec),
             options,
-            in_flight: InFlight::default(),
             batch: Batch::new(),
-            scratch: Vec::new(),
             pace: Pace::new(),
             done: StreamFigures::default(),
             schedule: Schedule::new(),
@@ -172,7 +166,7 @@ impl Streamer {
         while !stop.load(Ordering::Relaxed) {
             self.step();
             each(self);
-            if self.sessions.is_empty() && !self.open_ended {
+            if self.sessions.is_empty() && !self.finder.is_open_ended() {
                 break;
             }
             self.wait();
@@ -213,7 +207,7 @@ impl Streamer {
     fn lag(&self, session: &StreamedSession) -> Duration {
         let spilled = session.spill.as_ref().map_or(Duration::ZERO, Spill::age);
         let away = self.link.away().unwrap_or_default();
-        let in_flight = self.in_flight.age(session.uuid);
+        let in_flight = self.link.in_flight.age(session.uuid);
         in_flight.max(spilled).max(away)
     }
 
@@ -248,7 +242,7 @@ impl Streamer {
             let status = StreamStatus {
                 to: self.options.to.to_string(),
                 connected: self.link.connection.is_some(),
-                in_flight: self.in_flight.bytes(session.uuid),
+                in_flight: self.link.in_flight.bytes(session.uuid),
                 spilled: session.spill.as_ref().map_or(0, Spill::bytes),
                 lag_ms: self.lag(session).as_millis() as u64,
                 lost: drain.lost(),

@@ -37,6 +37,29 @@ macro_rules! word {
     };
 }
 
+/// How often threads waited for room in a ring, and how long.
+///
+/// A thread waits only in discard mode, and only where the options of its session say so. Both
+/// counts only grow: two readings give the waits between them by subtraction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WaitCounts {
+    /// Number of waits.
+    pub times: u64,
+    /// Time in all of them, in ns.
+    pub ns: u64,
+}
+
+impl WaitCounts {
+    /// Those of both. Counts that a program stated may be any numbers.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            times: self.times.saturating_add(other.times),
+            ns: self.ns.saturating_add(other.ns),
+        }
+    }
+}
+
 /// Where a ring's pages lie: read once from shared memory, then validated, never read again.
 ///
 /// It does not change while the session lives: a slot that is claimed again keeps its pages.
@@ -222,11 +245,14 @@ impl<'m> SlotView<'m> {
         self.lost().iter().fold(0, |sum, n| sum.wrapping_add(*n))
     }
 
-    /// How often a thread waited for room in this slot's ring, and how many nanoseconds in all.
+    /// The waits for room in this slot's ring. The counts are loaded one after the other, so a wait
+    /// that ends between the loads may be in one of them only.
     #[must_use]
-    pub fn waits(&self) -> (u64, u64) {
-        let times = self.words[word!(waits)].load(Relaxed);
-        (times, self.words[word!(waited_ns)].load(Relaxed))
+    pub fn waits(&self) -> WaitCounts {
+        WaitCounts {
+            times: self.words[word!(waits)].load(Relaxed),
+            ns: self.words[word!(waited_ns)].load(Relaxed),
+        }
     }
 
     /// Records reserved in this slot up to the seal of the last ended claim. Together with

@@ -155,7 +155,9 @@ pub(crate) enum NoRemover {
 }
 
 impl NoRemover {
-    /// The record of `dir` was not locked.
+    /// Why the record of `dir` was not locked. Only a lock that another open file holds means that
+    /// a remover is at work. Where the file system has no locks, or no room for one, nothing would
+    /// ever be removed, so the caller is told.
     fn not_locked(dir: &Path, error: io::Error) -> Self {
         match file_lock::is_taken(&error) {
             true => Self::Busy,

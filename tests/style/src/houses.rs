@@ -198,6 +198,7 @@ pub const FLOORS: &[House<'_>] = &[
         &[
             "error",
             "share",
+            "interval",
             "sessions",
             "pages",
             "tap",

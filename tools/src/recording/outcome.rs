@@ -131,11 +131,11 @@ impl Outcome {
                 output.display()
             ));
         }
-        if progress.waits > 0 {
+        if progress.waits.times > 0 {
             note(&format!(
                 "the program waited for the recorder {}, {} in all",
-                counted(progress.waits, "time"),
-                duration(progress.waited_ns)
+                counted(progress.waits.times, "time"),
+                duration(progress.waits.ns)
             ));
         }
         if progress.sessions_done > 0 {
@@ -179,8 +179,8 @@ pub(crate) fn write_status(
             "pages": progress.pages,
             "bytes": progress.bytes,
             "lost": progress.lost,
-            "waits": progress.waits,
-            "waited_ns": progress.waited_ns,
+            "waits": progress.waits.times,
+            "waited_ns": progress.waits.ns,
             "trouble": trouble,
         }),
     );

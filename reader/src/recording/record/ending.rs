@@ -2,22 +2,15 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use ringmark_format::ending::Ending;
 
 use super::{Recorder, SessionEnd};
 use crate::error::ReaderError;
+use crate::interval::COUNTERS_EVERY;
 use crate::pages::drain::{Finality, SessionDrain};
 use crate::recording::dump::block_bytes;
 use crate::sessions::session::{RemovalScope, Session};
-
-/// Most ends of sessions that wait to be asked for.
-const ENDS_MAX: usize = 1000;
-/// How often counters are written while sessions run: a killed recorder leaves none older.
-const COUNTERS_EVERY: Duration = Duration::from_secs(1);
-/// How long to wait before a full disk is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 impl Recorder {
     /// Decides whether the recording goes on after `error`; gives it back if not.
@@ -47,10 +40,9 @@ impl Recorder {
         if !self.options.wait_for_space {
             return Err(error);
         }
-        if !std::mem::replace(&mut self.waits_for_space, true) {
+        if !self.full_disk.begin_wait() {
             self.notices.push(format!("{error}; waiting for space"));
         }
-        self.retry_at = Some(Instant::now() + RETRY_AFTER);
         Ok(())
     }
 
@@ -76,10 +68,9 @@ impl Recorder {
         let session = recorded.drain.session();
         let uuid = session.uuid();
         if let Some(ending) = session.ending().filter(|_| wanted == Finality::Final) {
-            let end = session_end(session, ending, &self.ends_known);
+            let end = self.ends.of(session, ending);
             self.dump.add_ending(uuid, end.ending)?;
-            self.ends.truncate(ENDS_MAX - 1);
-            self.ends.push(end);
+            self.ends.add(end);
         }
         let after = block_bytes(content.len()) as u64;
         self.dump.add_open_spans(open_spans, after)?;
@@ -98,12 +89,12 @@ impl Recorder {
     /// Tells how a process of ours ended, by its pid here, where the kernel may not: before Linux
     /// 6.15 it told only its parent, which is the caller.
     pub fn know_ending(&mut self, pid: u32, ending: Ending) {
-        self.ends_known.push((pid, ending));
+        self.ends.know(pid, ending);
     }
 
     /// How the sessions ended that did since the last call; the first thousand of them.
     pub fn take_ends(&mut self) -> Vec<SessionEnd> {
-        std::mem::take(&mut self.ends)
+        self.ends.take()
     }
 
     /// Removes the ring files of drained sessions of which no other one of the process is recorded.
@@ -138,19 +129,16 @@ impl Recorder {
         let skipped = recorded.drain.pages_skipped();
         self.done.lost = self.done.lost.saturating_add(recorded.drain.lost());
         self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
-        let (waits, waited_ns) = recorded.drain.waits();
-        self.done.waits = self.done.waits.saturating_add(waits);
-        self.done.waited_ns = self.done.waited_ns.saturating_add(waited_ns);
+        self.done.waits = self.done.waits.and(recorded.drain.waits());
         self.dump.forget_session(recorded.drain.session().uuid());
         recorded.drain
     }
 
     /// Writes the counters of every session that has new ones, if it is time.
     pub(super) fn count_if_due(&mut self) -> Result<(), ReaderError> {
-        if self.counted_at.elapsed() < COUNTERS_EVERY || self.waits_for_space {
+        if self.full_disk.is_known() || !self.counts.take_due(COUNTERS_EVERY) {
             return Ok(());
         }
-        self.counted_at = Instant::now();
         self.batch.clear(u64::MAX);
         for recorded in &mut self.recorded {
             let content = recorded
@@ -162,19 +150,5 @@ impl Recorder {
             }
         }
         Ok(())
-    }
-}
-
-/// The end of a session, which a caller may know better.
-fn session_end(session: &Session, found: Ending, known: &[(u32, Ending)]) -> SessionEnd {
-    let is_here = |(pid, _): &&(u32, Ending)| session.pid_here() == Some(*pid);
-    // What a wait has given cannot be asked for again.
-    let known = known.iter().find(is_here);
-    let known = known.map(|(_, ending)| session.with_memory(*ending));
-    let is_open = matches!(found, Ending::Exited(_) | Ending::Gone | Ending::Untold);
-    SessionEnd {
-        name: session.name(),
-        pid: session.pid(),
-        ending: known.filter(|_| is_open).unwrap_or(found),
     }
 }

@@ -64,7 +64,7 @@ impl Recorder {
         let uuid = self.recorded[index].drain.session().uuid();
         self.dump.add_pages(uuid, &self.batch)?;
         self.done.pages += self.batch.pages();
-        self.waits_for_space = false;
+        self.full_disk.wrote();
         self.recorded[index].drain.release();
         Ok(())
     }

@@ -13,7 +13,6 @@ use ringmark_format::stream::kind;
 
 use super::Streamer;
 use crate::stream::connection::{CollectorMessage, Connection, Refusal};
-use crate::stream::in_flight::InFlight;
 use crate::stream::outgoing::Outgoing;
 use crate::stream::status;
 use crate::stream::streamed_session::{PassError, Stage, StreamedSession};
@@ -81,10 +80,9 @@ impl Streamer {
         };
         let mut out = Outgoing {
             connection,
-            in_flight: &mut self.in_flight,
+            in_flight: &mut self.link.in_flight,
             batch: &mut self.batch,
-            scratch: &mut self.scratch,
-            codec: self.options.codec,
+            packer: &mut self.packer,
             open_every: self.options.open_every,
             notices: &mut self.notices,
         };
@@ -147,7 +145,7 @@ impl Streamer {
     /// Releases what the collector has for good, and ends sessions that it has as a whole.
     fn release(&mut self) {
         let durable = self.link.durable();
-        while let Some(batch) = self.in_flight.next_durable(durable) {
+        while let Some(batch) = self.link.in_flight.next_durable(durable) {
             if let Some(session) = self.session(batch.session)
                 && let Err(error) = session.release(&batch.release)
             {
@@ -156,7 +154,7 @@ impl Streamer {
         }
         let mut index = 0;
         while let Some(session) = self.sessions.get(index) {
-            if session.stage == Stage::Sent && !self.in_flight.has(session.uuid) {
+            if session.stage == Stage::Sent && !self.link.in_flight.has(session.uuid) {
                 self.end_session(index);
             } else {
                 index += 1;
@@ -190,11 +188,10 @@ impl Streamer {
 
     /// Ends the connection after an error, and has all sessions begin again on the next one.
     pub(super) fn hang_up(&mut self, error: &io::Error) {
-        self.done.sent += self.link.close();
         if error.kind() == io::ErrorKind::PermissionDenied {
             self.distrust();
         }
-        self.in_flight = InFlight::default();
+        self.done.sent += self.link.close();
         self.sessions
             .iter_mut()
             .for_each(StreamedSession::begin_again);
@@ -247,7 +244,7 @@ impl Streamer {
     /// what it got: a program that changes a sealed page makes its checksum wrong.
     fn distrust(&mut self) {
         for session in &mut self.sessions {
-            if session.is_sent_by_reference() && self.in_flight.has(session.uuid) {
+            if session.is_sent_by_reference() && self.link.in_flight.has(session.uuid) {
                 session.send_copies();
             }
         }

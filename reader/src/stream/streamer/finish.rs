@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use ringmark_format::stream::kind;
 
 use super::Streamer;
-use super::schedule::SCAN_EVERY;
 use crate::error::ReaderError;
+use crate::interval::SCAN_EVERY;
 use crate::stream::streamed_session::StreamedSession;
 
 /// How long it may take until all is durable.

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::dialer::Dialer;
 use crate::stream::connection::Connection;
+use crate::stream::in_flight::InFlight;
 
 /// The connection to the collector, and what is known about its absence.
 pub(super) struct CollectorLink {
     dialer: Dialer,
     pub(super) connection: Option<Connection>,
+    /// Nothing is in flight without a connection.
+    pub(super) in_flight: InFlight,
     /// Since when there has been no connection; of no meaning while there is one.
     away_since: Instant,
     /// The collector gave too little credit in the last round.
@@ -24,6 +27,7 @@ impl CollectorLink {
         Self {
             dialer,
             connection: None,
+            in_flight: InFlight::default(),
             away_since: Instant::now(),
             is_stalled: false,
             parting: None,
@@ -58,6 +62,7 @@ impl CollectorLink {
     /// Closes the connection and returns the bytes that were sent on it.
     pub(super) fn close(&mut self) -> u64 {
         (self.is_stalled, self.parting) = (false, None);
+        self.in_flight = InFlight::default();
         let Some(connection) = self.connection.take() else {
             return 0;
         };

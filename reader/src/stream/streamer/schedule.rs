@@ -1,19 +1,17 @@
 //! When a streamer does what it does from time to time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How often the streamer looks for new sessions.
-pub(super) const SCAN_EVERY: Duration = Duration::from_millis(10);
+use crate::interval::{COUNTERS_EVERY, Interval, SCAN_EVERY};
+
 /// How often the status of each session's stream is written.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
-/// How often counters are sent.
-const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 
 /// When each of these things was done last.
 pub(super) struct Schedule {
-    scanned_at: Option<Instant>,
-    status_at: Option<Instant>,
-    counted_at: Instant,
+    scans: Interval,
+    status: Interval,
+    counts: Interval,
 }
 
 /// Whether the streamer looks for sessions now.
@@ -31,41 +29,29 @@ impl Schedule {
     /// Nothing was done yet; counters are due after their interval.
     pub(super) fn new() -> Self {
         Self {
-            scanned_at: None,
-            status_at: None,
-            counted_at: Instant::now(),
+            scans: Interval::due(),
+            status: Interval::due(),
+            counts: Interval::begun(),
         }
     }
 
     /// Whether to look for new sessions, which then counts as done.
     pub(super) fn scan(&mut self) -> Scan {
-        match self.scanned_at {
-            Some(at) if at.elapsed() < SCAN_EVERY => Scan::NotYet,
-            before => {
-                self.scanned_at = Some(Instant::now());
-                match before {
-                    None => Scan::First,
-                    Some(_) => Scan::Again,
-                }
-            }
+        let is_first = !self.scans.was_done();
+        match self.scans.take_due(SCAN_EVERY) {
+            true if is_first => Scan::First,
+            true => Scan::Again,
+            false => Scan::NotYet,
         }
     }
 
     /// Whether to write the status of each session, which then counts as done.
     pub(super) fn is_status_due(&mut self) -> bool {
-        let is_due = self.status_at.is_none_or(|at| at.elapsed() >= STATUS_EVERY);
-        if is_due {
-            self.status_at = Some(Instant::now());
-        }
-        is_due
+        self.status.take_due(STATUS_EVERY)
     }
 
     /// Whether to send counters, which then counts as done.
     pub(super) fn are_counters_due(&mut self) -> bool {
-        let is_due = self.counted_at.elapsed() >= COUNTERS_EVERY;
-        if is_due {
-            self.counted_at = Instant::now();
-        }
-        is_due
+        self.counts.take_due(COUNTERS_EVERY)
     }
 }
