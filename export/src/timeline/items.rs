@@ -58,6 +58,15 @@ type CallKey = (u32, u32, u64);
 #[derive(Debug, Default)]
 pub(crate) struct LongCalls(HashSet<CallKey>);
 
+/// Which calls are shown.
+#[derive(Debug)]
+struct ChosenCalls<'c> {
+    /// The calls to show; `None`: all.
+    long: Option<&'c LongCalls>,
+    /// Which of the open calls of a thread are shown.
+    shown: HashMap<u32, Vec<bool>>,
+}
+
 /// A span over threads that has not ended.
 #[derive(Debug)]
 pub(crate) struct Lasting<'a> {
@@ -75,13 +84,8 @@ pub(crate) struct Items<'c, 'a> {
     pairs: Option<SpanPairs>,
     lasting: HashMap<(Uuid, u64), Lasting<'a>>,
     lanes: HashMap<(usize, &'a [u8]), SingleLanes>,
-    /// The calls to show; `None`: all.
-    long: Option<&'c LongCalls>,
-    /// Which of the open calls of a thread are shown.
-    shown: HashMap<u32, Vec<bool>>,
+    chosen: ChosenCalls<'c>,
     number: u64,
-    /// Memory for the steps of one event.
-    steps: Vec<(Step<'a>, Beginning)>,
     /// Spans over threads whose beginning is not in the trace.
     pub(crate) no_start: u64,
 }
@@ -95,10 +99,11 @@ impl<'c, 'a> Items<'c, 'a> {
             pairs,
             lasting: HashMap::new(),
             lanes: HashMap::new(),
-            long,
-            shown: HashMap::new(),
+            chosen: ChosenCalls {
+                long,
+                shown: HashMap::new(),
+            },
             number: 0,
-            steps: Vec::new(),
             no_start: 0,
         }
     }
@@ -137,14 +142,14 @@ impl<'c, 'a> Items<'c, 'a> {
             _ if event.ty.function.is_some() => return self.call(event, to),
             Some(shape) if shape.is_part_of_span() => return self.part(event, to),
             _ if !self.passes(event) => return,
-            Some(Shape::Span) => match self.span(event) {
+            Some(Shape::Span) => match span(event, self.cut.min_ns) {
                 Some(what) => what,
                 None => return,
             },
             Some(Shape::Counter) => What::Counter(*event),
             _ => What::Instant(*event),
         };
-        to.push(self.item(event, what));
+        to.push(Item::of(event, self.number, what));
     }
 
     #[inline]
@@ -152,82 +157,37 @@ impl<'c, 'a> Items<'c, 'a> {
         self.is_all || self.cut.filter.passes(event)
     }
 
-    #[inline]
-    fn item(&self, event: &Event<'a>, what: What<'a>) -> Item<'a> {
-        Item {
-            thread: event.thread(),
-            number: self.number,
-            tick: event.tick,
-            at_ns: event.wall_ns(),
-            what,
-        }
-    }
-
-    /// A span that ends, if it is long enough.
-    #[inline]
-    fn span(&self, event: &Event<'a>) -> Option<What<'a>> {
-        let start_ns = event.start_ns();
-        if event.t_ns - start_ns < self.cut.min_ns {
-            return None;
-        }
-        let start = event.session.clock.wall_ns(start_ns);
-        Some(What::Span(*event, (event.start_tick(), start)))
-    }
-
     fn call(&mut self, event: &Event<'a>, to: &mut Vec<Item<'a>>) {
         if !self.passes(event) {
             return;
         }
-        let mut steps = std::mem::take(&mut self.steps);
-        self.calls
-            .take(event, |step, beginning| steps.push((step, beginning)));
-        for (step, beginning) in steps.drain(..) {
+        let (number, min_ns) = (self.number, self.cut.min_ns);
+        let chosen = &mut self.chosen;
+        self.calls.take(event, |step, beginning| {
             let what = match step {
                 Step::Entered { loose: true, .. } => Some(What::Instant(*event)),
                 Step::Entered {
                     function, depth, ..
-                } => {
-                    let key = (event.thread(), depth, event.t_ns);
-                    let is_shown = self.long.is_none_or(|long| long.0.contains(&key));
-                    self.show(event.thread(), depth, is_shown);
-                    is_shown.then_some(What::Enter(*event, function, depth))
-                }
+                } => chosen
+                    .enter(event, depth)
+                    .then_some(What::Enter(*event, function, depth)),
                 Step::Left(call) => {
                     let is_entered = beginning == Beginning::Entered;
-                    let is_shown = !is_entered || self.is_shown(event.thread(), call.depth);
+                    let is_shown = !is_entered || chosen.is_shown(event.thread(), call.depth);
                     let how = (call.ended, beginning);
-                    let what = What::Leave(*event, call.function, how, call.depth);
-                    is_shown.then_some(what)
+                    is_shown.then_some(What::Leave(*event, call.function, how, call.depth))
                 }
-                Step::Whole(_) => self.span(event),
+                Step::Whole(_) => span(event, min_ns),
             };
-            if let Some(what) = what {
-                to.push(self.item(event, what));
-            }
-        }
-        self.steps = steps;
-    }
-
-    fn show(&mut self, thread: u32, depth: u32, is_shown: bool) {
-        if self.long.is_some() {
-            let shown = self.shown.entry(thread).or_default();
-            shown.resize(depth as usize, true);
-            shown.push(is_shown);
-        }
-    }
-
-    fn is_shown(&self, thread: u32, depth: u32) -> bool {
-        let shown = self.shown.get(&thread);
-        shown
-            .and_then(|s| s.get(depth as usize))
-            .is_none_or(|is_shown| *is_shown)
+            to.extend(what.map(|what| Item::of(event, number, what)));
+        });
     }
 
     /// A record of a span over threads.
     fn part(&mut self, event: &Event<'a>, to: &mut Vec<Item<'a>>) {
         let Some(pairs) = &mut self.pairs else {
             if event.ty.shape == Some(Shape::SpanNew) && self.cut.filter.passes(event) {
-                to.push(self.item(event, What::Instant(*event)));
+                to.push(Item::of(event, self.number, What::Instant(*event)));
             }
             return;
         };
@@ -246,7 +206,11 @@ impl<'c, 'a> Items<'c, 'a> {
                 self.lanes(&lasting.made).give_back(lasting.lane);
                 let is_long = span.total_ns >= self.cut.min_ns;
                 if is_long && self.cut.filter.passes_span(&span) {
-                    to.push(self.item(event, What::Lasted(span, lasting.lane)));
+                    to.push(Item::of(
+                        event,
+                        self.number,
+                        What::Lasted(span, lasting.lane),
+                    ));
                 }
             }
             (Some(Shape::SpanClose), _) => self.no_start += 1,
@@ -267,6 +231,52 @@ impl<'c, 'a> Items<'c, 'a> {
         let mut all: Vec<_> = all.filter(|open| filter.passes(&open.made)).collect();
         all.sort_by_key(|open| (open.made.wall_ns(), open.made.seq));
         all
+    }
+}
+
+impl<'a> Item<'a> {
+    #[inline]
+    fn of(event: &Event<'a>, number: u64, what: What<'a>) -> Self {
+        Self {
+            thread: event.thread(),
+            number,
+            tick: event.tick,
+            at_ns: event.wall_ns(),
+            what,
+        }
+    }
+}
+
+/// A span that ends, if it took at least `min_ns`.
+#[inline]
+fn span<'a>(event: &Event<'a>, min_ns: u64) -> Option<What<'a>> {
+    let start_ns = event.start_ns();
+    if event.t_ns - start_ns < min_ns {
+        return None;
+    }
+    let start = event.session.clock.wall_ns(start_ns);
+    Some(What::Span(*event, (event.start_tick(), start)))
+}
+
+impl ChosenCalls<'_> {
+    /// Whether the call that this event enters is shown.
+    #[inline]
+    fn enter(&mut self, event: &Event<'_>, depth: u32) -> bool {
+        let Some(long) = self.long else { return true };
+        let thread = event.thread();
+        let is_shown = long.0.contains(&(thread, depth, event.t_ns));
+        let shown = self.shown.entry(thread).or_default();
+        shown.resize(depth as usize, true);
+        shown.push(is_shown);
+        is_shown
+    }
+
+    #[inline]
+    fn is_shown(&self, thread: u32, depth: u32) -> bool {
+        let shown = self.long.and_then(|_| self.shown.get(&thread));
+        shown
+            .and_then(|s| s.get(depth as usize))
+            .is_none_or(|is_shown| *is_shown)
     }
 }
 
