@@ -1,4 +1,4 @@
-//! What many events say together.
+//! What many events say together: the [`figures`] of a trace, and what they are made of.
 //!
 //! [`calls`] pairs function records (`call_walk`: those of a whole trace), [`function_times`] sums
 //! the calls of each function ([`call_figures`]: what a table says of them), [`function_changes`]
@@ -14,11 +14,13 @@ pub(crate) mod calls;
 pub(crate) mod cover;
 pub(crate) mod durations;
 pub(crate) mod endings;
+pub(crate) mod figures;
 pub(crate) mod function_changes;
 pub(crate) mod function_times;
 pub(crate) mod hosts;
 pub(crate) mod last_words;
 pub(crate) mod open_spans;
 pub(crate) mod profiled;
+pub(crate) mod slowest;
 pub(crate) mod span_times;
 pub(crate) mod verify;

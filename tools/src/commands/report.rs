@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{Dump, FunctionChange};
+use ringmark_decoder::{Counted, Dump, Figures, FunctionChange};
 
 use crate::input::trace_files::Input;
 use crate::input::{rings, trace_files};
+use crate::options::figures::FigureOptions;
 use crate::output::json::{Head, JsonOption, JsonVersion};
 use crate::output::{Exit, Failure, Sink, Style, columns, note};
-use crate::tables::figures::{FigureOptions, Figures};
 use crate::tables::host_table;
 use crate::tables::profile_table::{self, TracerProfile};
-use crate::tables::slowest::Source;
+use crate::tables::slowest::{self, Source};
 use crate::tables::{change_table, cover, event_table, span_table, summary};
 use crate::tracing::tracer_session::TracerSession;
 
@@ -87,8 +87,8 @@ impl Args {
         let none = Dump::default();
         let dump = found.dump.as_ref().unwrap_or(&none);
         let figures = match found.dump {
-            Some(_) => Figures::of(dump, &self.figures)?,
-            None => Figures::of(dump, &FigureOptions::default())?,
+            Some(_) => self.figures.figures(dump)?,
+            None => dump.figures(Counted::default()),
         };
         let mut out = if self.json.is_on() {
             Sink::direct()
@@ -152,7 +152,7 @@ impl Args {
     fn compare(&self, before: &Figures<'_>, other: &Path, out: &mut Sink) -> anyhow::Result<()> {
         let filter = self.figures.calls.filter()?;
         let other = trace_files::read_for(&[other.to_owned()], &filter)?;
-        let after = Figures::of(&other, &self.figures)?;
+        let after = self.figures.figures(&other)?;
         let changes = FunctionChange::between(&before.functions, &after.functions);
         if changes.is_empty() {
             return Err(
@@ -201,13 +201,18 @@ impl Args {
         let (files, pid) = (self.input.files(), self.input.process()?);
         let source = Source { files: &files, pid };
         if self.json.is_on() {
-            let objects = figures.slowest.as_json(&source);
+            let objects = slowest::as_json(&figures.slowest, &source);
             return self.write_json(objects.into_iter(), out);
         }
         for line in cover::lines(dump) {
             writeln!(out, "{line}")?;
         }
-        Ok(figures.slowest.write(&source, Style::detect(), out)?)
+        Ok(slowest::write(
+            &figures.slowest,
+            &source,
+            Style::detect(),
+            out,
+        )?)
     }
 
     fn print_json(

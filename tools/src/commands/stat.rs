@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ringmark_decoder::{Dump, Filter, Session, Slot, Stamper};
+use ringmark_decoder::{Counted, Dump, Filter, Session, Slot, Stamper};
 use ringmark_format::attribute::tag;
 use ringmark_format::session::{Clock, Mode};
 use ringmark_reader::stream::StreamStatus;
@@ -18,7 +18,6 @@ use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
 use crate::output::units::{count, duration, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
-use crate::tables::figures::{FigureOptions, Figures};
 use crate::tables::session_table::{self, duration_ns, text};
 use crate::tables::{host_table, summary};
 
@@ -96,7 +95,7 @@ impl Args {
                 table.write(&mut out, Style::detect())?;
                 writeln!(out)?;
             }
-            let figures = Figures::of(&dump, &FigureOptions::default())?;
+            let figures = dump.figures(Counted::default());
             for table in summary::tables(&figures, &[]) {
                 table.write(&mut out, Style::detect())?;
             }

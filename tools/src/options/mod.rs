@@ -3,4 +3,5 @@
 pub(crate) mod calls;
 pub(crate) mod credentials;
 pub(crate) mod event_filter;
+pub(crate) mod figures;
 pub(crate) mod sessions;

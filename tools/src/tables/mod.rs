@@ -4,7 +4,6 @@
 pub(crate) mod change_table;
 pub(crate) mod cover;
 pub(crate) mod event_table;
-pub(crate) mod figures;
 pub(crate) mod host_table;
 mod json_row;
 pub(crate) mod profile_table;

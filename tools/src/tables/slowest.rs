@@ -1,11 +1,9 @@
 //! The slowest spans and calls of a trace, and the commands that show their lines.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ringmark_decoder::{JsonWriter, Span, Stamper, escape, span_args};
+use ringmark_decoder::{JsonWriter, Slowest, Span, Stamper, escape, span_args};
 use serde_json::{Value, json};
 
 use crate::output::file::is_standard;
@@ -13,95 +11,48 @@ use crate::output::shell::quoted;
 use crate::output::units::{counted, duration};
 use crate::output::{Style, printable};
 
-/// The slowest spans of those that were offered; of two that took as long, the one that ended first.
-pub(crate) struct Slowest<'d> {
-    wanted: usize,
-    offered: u64,
-    found: BTreeMap<(Reverse<u64>, u64), Box<Span<'d>>>,
+/// Writes three lines for each: what it was, when and where, and the command that shows its lines.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn write(
+    slowest: &Slowest<'_>,
+    source: &Source<'_>,
+    style: Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for span in slowest.spans() {
+        let mut args = Vec::new();
+        span_args(span, &mut args);
+        let took = duration(span.total_ns);
+        let name = printable(&String::from_utf8_lossy(span.name));
+        let (heading, plain) = (style.heading(), style.plain());
+        let args = String::from_utf8_lossy(&args);
+        writeln!(out, "{heading}{took:>8}  {name}{plain}{args}")?;
+        writeln!(out, "          {}", place(span))?;
+        if let Some(words) = source.command(span, quoted) {
+            writeln!(out, "          {}", words.join(" "))?;
+        }
+    }
+    Ok(())
 }
 
-impl<'d> Slowest<'d> {
-    /// The `wanted` slowest ones, so far none.
-    pub(crate) fn new(wanted: u32) -> Self {
-        Self {
-            wanted: wanted as usize,
-            offered: 0,
-            found: BTreeMap::new(),
-        }
-    }
-
-    /// Whether a span that took so long is one of the slowest so far.
-    pub(crate) fn wants(&self, took_ns: u64) -> bool {
-        let last = self.found.last_key_value();
-        let least = last.map_or(0, |((Reverse(took_ns), _), _)| *took_ns);
-        self.found.len() < self.wanted || self.wanted > 0 && took_ns > least
-    }
-
-    /// Keeps a span that took so long, if it is one of the slowest.
-    pub(crate) fn offer(&mut self, took_ns: u64, span: impl FnOnce() -> Span<'d>) {
-        if !self.wants(took_ns) {
-            return;
-        }
-        let key = (Reverse(took_ns), self.offered);
-        self.offered += 1;
-        self.found.insert(key, Box::new(span()));
-        if self.found.len() > self.wanted {
-            let _ = self.found.pop_last();
-        }
-    }
-
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
-    /// Writes three lines for each: what it was, when and where, and the command that shows its lines.
-    ///
-    /// # Errors
-    /// Those of writing.
-    pub(crate) fn write(
-        &self,
-        source: &Source<'_>,
-        style: Style,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
-        for span in self.found.values() {
-            let mut args = Vec::new();
-            span_args(span, &mut args);
-            let took = duration(span.total_ns);
-            let name = printable(&String::from_utf8_lossy(span.name));
-            let (heading, plain) = (style.heading(), style.plain());
-            let args = String::from_utf8_lossy(&args);
-            writeln!(out, "{heading}{took:>8}  {name}{plain}{args}")?;
-            writeln!(out, "          {}", place(span))?;
-            if let Some(words) = source.command(span, quoted) {
-                writeln!(out, "          {}", words.join(" "))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A JSON object for each: that of `cat`, with the command that shows its lines.
-    pub(crate) fn as_json(&self, source: &Source<'_>) -> Vec<Value> {
-        let mut writer = JsonWriter::new();
-        let object = |span: &Span<'d>| {
-            let mut line = Vec::new();
-            writer.span(span, &mut line);
-            let mut object: Value = serde_json::from_slice(&line).unwrap_or_default();
-            object["kind"] = "slow_span".into();
-            object["of"] = if span.is_call() { "function" } else { "span" }.into();
-            object["self_ns"] = json!(span.self_ns);
-            object["lines"] = source
-                .command(span, |file| file.display().to_string())
-                .into();
-            object
-        };
-        self.found
-            .values()
-            .map(|span| span.as_ref())
-            .map(object)
-            .collect()
-    }
+/// A JSON object for each: that of `cat`, with the command that shows its lines.
+pub(crate) fn as_json<'d>(slowest: &Slowest<'d>, source: &Source<'_>) -> Vec<Value> {
+    let mut writer = JsonWriter::new();
+    let object = |span: &Span<'d>| {
+        let mut line = Vec::new();
+        writer.span(span, &mut line);
+        let mut object: Value = serde_json::from_slice(&line).unwrap_or_default();
+        object["kind"] = "slow_span".into();
+        object["of"] = if span.is_call() { "function" } else { "span" }.into();
+        object["self_ns"] = json!(span.self_ns);
+        object["lines"] = source
+            .command(span, |file| file.display().to_string())
+            .into();
+        object
+    };
+    slowest.spans().map(object).collect()
 }
 
 /// `since 2026-11-22T08:45:37.333152045Z in worker-1[815], busy 48.2 us, 3 polls`.

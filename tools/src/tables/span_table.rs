@@ -1,9 +1,8 @@
 //! The table of spans that `report`, `run` and `stat` print: native spans, spans of `tracing` and calls
 //! of functions, each name once.
 
-use ringmark_decoder::{CallTimes, FunctionTimes, SpanTimes};
+use ringmark_decoder::{CallTimes, Figures, FunctionTimes, SpanTimes};
 
-use super::figures::Figures;
 use super::json_row::{self, JsonRow};
 use crate::output::json::Head;
 use crate::output::units::{count, counted, duration};

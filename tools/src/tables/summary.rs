@@ -3,9 +3,8 @@
 
 use std::io::{self, Write};
 
-use ringmark_decoder::{Cover, Dump};
+use ringmark_decoder::{Counted, Cover, Dump, Figures};
 
-use super::figures::{FigureOptions, Figures};
 use super::profile_table::{self, TracerProfile};
 use super::{cover, event_table, span_table};
 use crate::options::calls::CallOptions;
@@ -35,7 +34,7 @@ pub(crate) fn tables(figures: &Figures<'_>, profiles: &[TracerProfile]) -> Vec<T
 pub(crate) fn print(dump: &Dump, wide: bool, wants_functions: bool) -> anyhow::Result<()> {
     let mut out = io::stderr().lock();
     write_figures(&mut out, dump)?;
-    let figures = Figures::of(dump, &FigureOptions::default())?;
+    let figures = dump.figures(Counted::default());
     let profiles = profile_table::in_dump(dump, &CallOptions::default())?;
     if figures.functions.is_empty() && profiles.is_empty() && wants_functions {
         drop(out);

@@ -1,68 +1,74 @@
-//! What `report`, `run` and `stat` sum up of a trace, in one walk over its events: spans of every kind by
-//! name, events by type, and the slowest spans.
+//! What a trace sums up to, in one walk over its events: spans of every kind by name, calls by
+//! function, events by type, and the slowest spans.
 
-use ringmark_decoder::{
-    Calls, Dump, Event, Filter, FunctionTimes, NoEnd, Output, Paired, Profile, ProfiledFunction,
-    Span, SpanPairs, SpanProfile, SpanTimes, Stats, Step,
-};
+use crate::events::event::{Event, Output};
+use crate::events::filter::Filter;
+use crate::events::span::Span;
+use crate::events::span_pairs::{Paired, SpanPairs};
+use crate::events::stats::Stats;
+use crate::sums::calls::{Calls, Step};
+use crate::sums::function_times::{FunctionTimes, NoEnd, Profile};
+use crate::sums::profiled::ProfiledFunction;
+use crate::sums::slowest::Slowest;
+use crate::sums::span_times::{SpanProfile, SpanTimes};
+use crate::trace_file::dump::Dump;
 
-use super::slowest::Slowest;
-use crate::options::calls::CallOptions;
-use crate::options::event_filter::ConditionOptions;
-use crate::output::Failure;
-
-/// Options that say what is summed up.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct FigureOptions {
-    #[command(flatten)]
-    pub(crate) calls: CallOptions,
-    #[command(flatten)]
-    pub(crate) conditions: ConditionOptions,
-    /// Exact P50 and P99, at 8 bytes of memory for each span; else they are within 1 %
-    #[arg(long)]
-    exact: bool,
-    /// Show the N slowest spans and calls in place of the sums, each with the command that shows
-    /// its lines
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) slowest: Option<u32>,
-    /// Sum up the records of spans of `tracing` as they are.
-    #[arg(skip)]
-    pub(crate) raw: bool,
+/// What is counted. The default counts all.
+#[derive(Debug, Clone, Default)]
+pub struct Counted {
+    /// Threads and times: which records may say when a call began or ended.
+    pub records: Filter,
+    /// `records`, with names and conditions of what is counted; `None`: there are none.
+    pub conditions: Option<Filter>,
+    /// Bits of the function tracers by session; see [`Calls::new`].
+    pub tracers: Option<Vec<u64>>,
+    /// Keep every duration, for exact percentiles.
+    pub exact: bool,
+    /// How many of the slowest spans and calls to keep.
+    pub slowest: usize,
+    /// Count the records of spans of `tracing` as they are.
+    pub raw: bool,
 }
 
 /// The figures of a trace.
-pub(crate) struct Figures<'d> {
-    pub(crate) spans: Vec<SpanTimes>,
-    pub(crate) functions: Vec<FunctionTimes>,
+#[derive(Debug)]
+pub struct Figures<'d> {
+    /// Spans by name.
+    pub spans: Vec<SpanTimes>,
+    /// Calls by function.
+    pub functions: Vec<FunctionTimes>,
     /// Counts of events that are no part of a span.
-    pub(crate) events: Stats<'d>,
-    pub(crate) slowest: Slowest<'d>,
+    pub events: Stats<'d>,
+    /// The slowest spans and calls.
+    pub slowest: Slowest<'d>,
     /// Spans without a name, because only records after their beginning are here.
-    pub(crate) nameless: u64,
+    pub nameless: u64,
     /// Spans that were not followed, because too many were open at one time.
-    pub(crate) left_out: u64,
+    pub left_out: u64,
 }
 
-impl<'d> Figures<'d> {
-    /// The figures of what the options let pass.
-    ///
-    /// # Errors
-    /// An option cannot be understood, or no session has a tracer of the name.
-    pub(crate) fn of(dump: &'d Dump, options: &FigureOptions) -> Result<Self, Failure> {
-        let mut walk = Walk::new(dump, options)?;
-        dump.events().for_each(|item| walk.take(&item));
-        Ok(walk.finish(dump))
-    }
-
+impl Figures<'_> {
     /// Whether there are spans that no row counts.
-    pub(crate) const fn has_notices(&self) -> bool {
+    #[must_use]
+    pub const fn has_notices(&self) -> bool {
         self.nameless > 0 || self.left_out > 0
     }
 
     /// Whether there is nothing to show.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         let sums = self.spans.is_empty() && self.functions.is_empty();
         sums && self.events.types.is_empty() && self.slowest.is_empty()
+    }
+}
+
+impl Dump {
+    /// The figures of what is counted.
+    #[must_use]
+    pub fn figures(&self, counted: Counted) -> Figures<'_> {
+        let mut walk = Walk::new(self, counted);
+        self.events().for_each(|item| walk.take(&item));
+        walk.finish(self)
     }
 }
 
@@ -82,21 +88,21 @@ struct Walk<'d> {
 }
 
 impl<'d> Walk<'d> {
-    fn new(dump: &'d Dump, options: &FigureOptions) -> Result<Self, Failure> {
-        let records = options.calls.filter()?;
-        let mut filter = records.clone();
-        options.conditions.add_to(&mut filter)?;
-        Ok(Self {
-            records,
-            filter,
-            has_conditions: !options.conditions.is_empty(),
-            pairs: (!options.raw).then(|| SpanPairs::new(dump)),
-            calls: Calls::new(options.calls.tracers(dump)?),
-            spans: SpanProfile::new(options.exact),
-            functions: Profile::new(options.exact),
+    fn new(dump: &'d Dump, counted: Counted) -> Self {
+        let has_conditions = counted.conditions.is_some();
+        Self {
+            filter: counted
+                .conditions
+                .unwrap_or_else(|| counted.records.clone()),
+            records: counted.records,
+            has_conditions,
+            pairs: (!counted.raw).then(|| SpanPairs::new(dump)),
+            calls: Calls::new(counted.tracers),
+            spans: SpanProfile::new(counted.exact),
+            functions: Profile::new(counted.exact),
             events: Stats::default(),
-            slowest: Slowest::new(options.slowest.unwrap_or(0)),
-        })
+            slowest: Slowest::new(counted.slowest),
+        }
     }
 
     fn take(&mut self, item: &Output<'d>) {
