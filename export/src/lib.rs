@@ -8,6 +8,7 @@
 mod chrome;
 mod ctf;
 mod folded;
+mod gathered;
 mod perfetto;
 mod timeline;
 

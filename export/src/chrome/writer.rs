@@ -7,12 +7,10 @@ use ringmark_decoder::{Ended, Event, Lost, OpenSpan, Session, Span, Value, escap
 use ringmark_format::schema::semantic;
 
 use super::args::{Members, plain};
+use crate::gathered::Gathered;
 use crate::timeline::plan::Plan;
 use crate::timeline::processes::{MADE_IDS, Process, processes};
 use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
-
-/// Bytes of lines that are gathered before they are written.
-const BUFFER_BYTES: usize = 256 << 10;
 
 /// Where an event is shown: process and thread.
 type Ids = (u32, u32);
@@ -20,11 +18,9 @@ type Ids = (u32, u32);
 /// A trace that is being written.
 pub(crate) struct Chrome<'w, 'p, 'a, W> {
     plan: &'p Plan<'a>,
-    out: &'w mut W,
-    buffer: Vec<u8>,
+    out: Gathered<'w, W>,
     /// Whether no event was written.
     is_first: bool,
-    written: u64,
     processes: BTreeMap<usize, Process>,
     /// Rows, and by which ids they are shown.
     rows: HashMap<Place, Ids>,
@@ -38,16 +34,16 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
     pub(crate) fn new(plan: &'p Plan<'a>, out: &'w mut W) -> Self {
         let mut new = Self {
             plan,
-            out,
-            buffer: b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[".to_vec(),
+            out: Gathered::new(out),
             is_first: true,
-            written: 0,
             processes: processes(plan.dump),
             rows: HashMap::new(),
             lasting: 0,
             lost: HashMap::new(),
             flows: 0,
         };
+        let head = b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+        new.out.bytes().extend_from_slice(head);
         let all: Vec<_> = new.processes.values().cloned().collect();
         for process in all {
             new.named("process_name", (process.pid, 0), &process.name);
@@ -67,9 +63,9 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
             "{{\"ph\":\"M\",\"name\":\"{what}\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"name\":"
         );
         self.next();
-        self.buffer.extend_from_slice(head.as_bytes());
-        escape::json(name, &mut self.buffer);
-        self.buffer.extend_from_slice(b"}}");
+        self.out.bytes().extend_from_slice(head.as_bytes());
+        escape::json(name, self.out.bytes());
+        self.out.bytes().extend_from_slice(b"}}");
     }
 
     /// Begins the line of an event.
@@ -79,7 +75,7 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
         } else {
             b",\n"
         };
-        self.buffer.extend_from_slice(comma);
+        self.out.bytes().extend_from_slice(comma);
     }
 
     fn pid(&self, session: &Session) -> u32 {
@@ -132,7 +128,7 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
         let since = at_ns.saturating_sub(self.plan.first_ns());
         let (us, ns) = (since / 1000, since % 1000);
         self.next();
-        let out = &mut self.buffer;
+        let out = self.out.bytes();
         let head =
             format!("{{\"ph\":\"{phase}\",\"pid\":{pid},\"tid\":{tid},\"ts\":{us}.{ns:03}{more}");
         out.extend_from_slice(head.as_bytes());
@@ -143,17 +139,7 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
         out.extend_from_slice(b",\"args\":{");
         args(out);
         out.extend_from_slice(b"}}");
-        if self.buffer.len() >= BUFFER_BYTES {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
+        self.out.write_if_full()
     }
 }
 
@@ -307,12 +293,11 @@ impl<'a, W: Write> Viewer<'a> for Chrome<'_, '_, 'a, W> {
     }
 
     fn bytes(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.out.len()
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.buffer.extend_from_slice(b"\n]}\n");
-        self.flush()?;
-        self.out.flush()
+        self.out.bytes().extend_from_slice(b"\n]}\n");
+        self.out.finish()
     }
 }

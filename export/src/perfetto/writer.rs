@@ -11,21 +11,18 @@ use super::fields::{annotation, clocks, event, packet};
 use super::proto::Message;
 use super::sequence::{MONOTONIC, NameOf, REALTIME, Sequence};
 use super::tracks::Tracks;
+use crate::gathered::Gathered;
 use crate::timeline::items::NO_THREAD;
 use crate::timeline::plan::Plan;
 use crate::timeline::small_keys::SmallKeys;
 use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
 
-/// Bytes of packets that are gathered before they are written.
-const BUFFER_BYTES: usize = 256 << 10;
 /// The sequence of what belongs to no thread.
 const COMMON: u64 = 1;
 
 /// A trace that is being written.
 pub(crate) struct Perfetto<'w, W> {
-    out: &'w mut W,
-    buffer: Vec<u8>,
-    written: u64,
+    out: Gathered<'w, W>,
     common: Sequence,
     tracks: Tracks,
     /// One for each row, so that its packets need not name its track.
@@ -100,12 +97,12 @@ const fn own_row(thread: u32) -> Place {
 impl<'w, W: Write> Perfetto<'w, W> {
     /// Begins with the clocks, the processes and the threads.
     pub(crate) fn new(plan: &Plan<'_>, out: &'w mut W) -> Self {
-        let mut buffer = Vec::with_capacity(2 * BUFFER_BYTES);
+        let mut out = Gathered::new(out);
         let mut common = Sequence::new(COMMON, 0);
         let clock = plan.dump.sessions.first().map(|session| &session.clock);
         let real = clock.map_or(0, |clock| clock.real_zero_ns);
         let mono = clock.map_or(0, |clock| clock.mono_zero_ns);
-        common.timeless(&mut buffer, |packet| {
+        common.timeless(out.bytes(), |packet| {
             packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
                 for (id, at_ns) in [(REALTIME, real), (MONOTONIC, mono)] {
                     snapshot.message(clocks::CLOCK, |clock| {
@@ -116,11 +113,9 @@ impl<'w, W: Write> Perfetto<'w, W> {
                 snapshot.number(clocks::PRIMARY, REALTIME);
             });
         });
-        let tracks = Tracks::new(plan, &mut common, &mut buffer);
+        let tracks = Tracks::new(plan, &mut common, out.bytes());
         Self {
             out,
-            buffer,
-            written: 0,
             common,
             tracks,
             sequences: SmallKeys::default(),
@@ -137,7 +132,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
         at_ns: u64,
         make: impl FnOnce(&mut Parts<'_>) -> About,
     ) -> io::Result<()> {
-        let (tracks, out) = (&mut self.tracks, &mut self.buffer);
+        let (tracks, out) = (&mut self.tracks, self.out.bytes());
         let sequence = match place.thread {
             NO_THREAD => &mut self.common,
             _ => {
@@ -167,17 +162,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
                 event.0.extend_from_slice(fields);
             });
         });
-        if self.buffer.len() >= BUFFER_BYTES {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
+        self.out.write_if_full()
     }
 }
 
@@ -409,11 +394,10 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
     }
 
     fn bytes(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.out.len()
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.flush()?;
-        self.out.flush()
+        self.out.finish()
     }
 }

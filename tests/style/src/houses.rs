@@ -168,7 +168,9 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     (
         "export/src/",
-        &["timeline", "chrome", "ctf", "folded", "perfetto"],
+        &[
+            "timeline", "gathered", "chrome", "ctf", "folded", "perfetto",
+        ],
     ),
     ("export/src/chrome/", &["args", "writer"]),
     (
