@@ -2,14 +2,12 @@
 
 mod common;
 
+use common::function_schema::{entry, function, function_type, function_types, module};
 use common::*;
 use ringmark_decoder::{Call, Calls, Dump, FunctionTimes, Output, Profile, Step};
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::codec::write;
-use ringmark_format::function::{FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry};
-use ringmark_format::schema::{
-    EntryHeader, EventEntry, FieldEntry, Kind, Level, Shape, entry_kind, semantic,
-};
+use ringmark_format::schema::{EventEntry, FieldEntry, Kind, Level, Shape, entry_kind, semantic};
 use ringmark_format::session::Mode;
 use ringmark_format::waits;
 use zerocopy::IntoBytes;
@@ -19,48 +17,8 @@ const MAIN: u32 = 1;
 /// The event type of a wait for the reader.
 const WAIT: u32 = 40;
 
-fn entry(kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
-    let mut body = fixed.to_vec();
-    for (tag, value) in attributes {
-        attribute::push(&mut body, *tag, value);
-    }
-    let header = EntryHeader {
-        bytes: (EntryHeader::BYTES + body.len()) as u32,
-        kind,
-        fixed_bytes: fixed.len() as u16,
-        id,
-        reserved: 0,
-    };
-    [header.as_bytes(), &body].concat()
-}
-
 /// The functions `work` and `main` with their types, and the type of waits.
 fn functions() -> Vec<u8> {
-    let module = ModuleEntry {
-        base: 0x1000,
-        bytes: 0x1000,
-    };
-    let types = FunctionTypesEntry {
-        tracers: 1,
-        first_function: 0,
-        count: 2,
-        flags: 0,
-        reserved: 0,
-    };
-    let path: (u16, &[u8]) = (tag::NAME, b"/usr/bin/server");
-    let function = |id: u32, name: &'static [u8]| {
-        let place = FunctionEntry {
-            address: 0x1000 + 0x100 * u64::from(id),
-            bytes: 0x40,
-            module: 0,
-        };
-        entry(
-            entry_kind::FUNCTION,
-            id,
-            place.as_bytes(),
-            &[(tag::NAME, name)],
-        )
-    };
     let wait = EventEntry {
         level: Level::Error as u8,
         shape: Shape::Span as u8,
@@ -85,22 +43,13 @@ fn functions() -> Vec<u8> {
         (tag::FIELD, &about),
     ];
     [
-        entry(entry_kind::MODULE, 0, module.as_bytes(), &[path]),
-        function(WORK, b"work"),
-        function(MAIN, b"main"),
-        entry(entry_kind::FUNCTION_TYPES, 0, types.as_bytes(), &[]),
+        module("/usr/bin/server"),
+        function(WORK, "work"),
+        function(MAIN, "main"),
+        function_types(0, 2, 1, 0),
         entry(entry_kind::EVENT, WAIT, wait.as_bytes(), &of_wait),
     ]
     .concat()
-}
-
-fn ty(number: u32, exit: bool) -> u32 {
-    FunctionType {
-        number,
-        exit,
-        loose: false,
-    }
-    .pack()
 }
 
 fn dump_of(pages: &mut [PageOf]) -> Dump {
@@ -136,13 +85,13 @@ fn ended(dump: &Dump) -> (Vec<Call<'_>>, Vec<FunctionTimes>) {
 fn calls_that_a_loss_left_open_make_no_recursion() {
     let mut before = PageOf::new(0, 0);
     for n in 0..2 {
-        before.event(10 * n, ty(WORK, false), &[]);
+        before.event(10 * n, function_type(WORK, false), &[]);
     }
     let mut after = PageOf::new(1, 2);
     after.header.lost_before = 7;
     for n in 0..5 {
-        after.event(100 * n, ty(WORK, false), &[]);
-        after.event(100 * n + 10, ty(WORK, true), &[]);
+        after.event(100 * n, function_type(WORK, false), &[]);
+        after.event(100 * n + 10, function_type(WORK, true), &[]);
     }
     let dump = dump_of(&mut [before, after]);
     let (calls, times) = ended(&dump);
@@ -157,11 +106,11 @@ fn calls_that_a_loss_left_open_make_no_recursion() {
 #[test]
 fn a_call_whose_end_was_lost_has_no_duration() {
     let mut before = PageOf::new(0, 0);
-    before.event(0, ty(MAIN, false), &[]);
-    before.event(10, ty(WORK, false), &[]);
+    before.event(0, function_type(MAIN, false), &[]);
+    before.event(10, function_type(WORK, false), &[]);
     let mut after = PageOf::new(1, 2);
     after.header.lost_before = 7;
-    after.event(0, ty(MAIN, true), &[]);
+    after.event(0, function_type(MAIN, true), &[]);
     let dump = dump_of(&mut [before, after]);
     let (calls, times) = ended(&dump);
     assert!(calls.iter().all(|call| call.unsure), "{calls:?}");
@@ -176,11 +125,11 @@ fn a_call_whose_end_was_lost_has_no_duration() {
 #[test]
 fn a_wait_for_the_reader_is_no_time_of_a_call() {
     let mut page = PageOf::new(0, 0);
-    page.event(0, ty(MAIN, false), &[]);
-    page.event(10, ty(WORK, false), &[]);
+    page.event(0, function_type(MAIN, false), &[]);
+    page.event(10, function_type(WORK, false), &[]);
     page.event(110, WAIT, &[90]); // from 20 on
-    page.event(130, ty(WORK, true), &[]);
-    page.event(200, ty(MAIN, true), &[]);
+    page.event(130, function_type(WORK, true), &[]);
+    page.event(200, function_type(MAIN, true), &[]);
     let dump = dump_of(&mut [page]);
     let (_, times) = ended(&dump);
     let own: Vec<_> = times.iter().map(|f| (f.total_ns, f.self_ns)).collect();

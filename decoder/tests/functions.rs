@@ -2,88 +2,31 @@
 
 mod common;
 
+use common::function_schema::{function, function_types, module, tracer};
 use common::*;
 use ringmark_decoder::{
     Call, CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Ended, Output, Profile, Step,
 };
-use ringmark_format::attribute::{self, tag};
 use ringmark_format::codec::write;
-use ringmark_format::function::{
-    FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry, TIMED, TracerEntry, TracerKind,
-};
-use ringmark_format::schema::{EntryHeader, entry_kind};
+use ringmark_format::function::{FunctionType, TIMED};
 use ringmark_format::session::Mode;
-use zerocopy::IntoBytes;
 
 const MAIN: u32 = 0;
 const WORK: u32 = 1;
 const LEAF: u32 = 2;
 
-fn entry(kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
-    let mut header = EntryHeader {
-        bytes: 0,
-        kind,
-        fixed_bytes: fixed.len() as u16,
-        id,
-        reserved: 0,
-    };
-    let mut body = fixed.to_vec();
-    for (tag, value) in attributes {
-        attribute::push(&mut body, *tag, value);
-    }
-    header.bytes = (EntryHeader::BYTES + body.len()) as u32;
-    [header.as_bytes(), &body].concat()
-}
-
-fn function(id: u32, symbol: &str) -> Vec<u8> {
-    let fixed = FunctionEntry {
-        address: 0x1000 + 0x100 * u64::from(id),
-        bytes: 0x40,
-        module: 0,
-    };
-    let name = (tag::NAME, symbol.as_bytes());
-    entry(entry_kind::FUNCTION, id, fixed.as_bytes(), &[name])
-}
-
-fn types(first: u32, tracers: u64, flags: u32) -> Vec<u8> {
-    let fixed = FunctionTypesEntry {
-        tracers,
-        first_function: 0,
-        count: 3,
-        flags,
-        reserved: 0,
-    };
-    entry(entry_kind::FUNCTION_TYPES, first, fixed.as_bytes(), &[])
-}
-
 /// Types 0, 1, 2: main, work and leaf for tracer 0; 10, 11, 12: for both tracers; 20, …: whole
 /// calls for tracer 1.
 fn function_schema() -> Vec<u8> {
-    let module = ModuleEntry {
-        base: 0x1000,
-        bytes: 0x1000,
-    };
-    let path: (u16, &[u8]) = (tag::NAME, b"/usr/bin/server");
-    let tracer = TracerEntry {
-        kind: TracerKind::Graph as u8,
-        flags: 1,
-        reserved: 0,
-        reserved_word: 0,
-    };
     [
-        entry(entry_kind::MODULE, 0, module.as_bytes(), &[path]),
+        module("/usr/bin/server"),
         function(MAIN, "main"),
         function(WORK, "_ZN4pool4workEi"),
         function(LEAF, "leaf"),
-        types(0, 0b01, 0),
-        types(10, 0b11, 0),
-        types(20, 0b10, TIMED),
-        entry(
-            entry_kind::TRACER,
-            0,
-            tracer.as_bytes(),
-            &[(tag::NAME, b"calls")],
-        ),
+        function_types(0, 3, 0b01, 0),
+        function_types(10, 3, 0b11, 0),
+        function_types(20, 3, 0b10, TIMED),
+        tracer(),
     ]
     .concat()
 }

@@ -2,16 +2,14 @@
 
 mod common;
 
+use common::function_schema::{function, function_type, function_types, module, tracer};
 use common::*;
 use ringmark_decoder::{CallGraph, Calls, Dump, DumpBuilder, Output, Step};
-use ringmark_format::attribute::{self, tag};
+use ringmark_format::attribute::tag;
 use ringmark_format::block::PageState;
 use ringmark_format::codec::write;
-use ringmark_format::function::{
-    FunctionEntry, FunctionType, FunctionTypesEntry, ModuleEntry, TracerEntry, TracerKind,
-};
 use ringmark_format::page::FIRST_OF_CLAIM;
-use ringmark_format::schema::{EntryHeader, Kind, Level, Shape, entry_kind, semantic};
+use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::session::{Clock, Mode, SessionHeader};
 use ringmark_format::{PageNumber, RingId, Uuid};
 use zerocopy::IntoBytes;
@@ -34,49 +32,8 @@ fn header(copy: u8) -> SessionHeader {
     header
 }
 
-fn entry(kind: u16, id: u32, fixed: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
-    let mut body = fixed.to_vec();
-    for (tag, value) in attributes {
-        attribute::push(&mut body, *tag, value);
-    }
-    let header = EntryHeader {
-        bytes: (EntryHeader::BYTES + body.len()) as u32,
-        kind,
-        fixed_bytes: fixed.len() as u16,
-        id,
-        reserved: 0,
-    };
-    [header.as_bytes(), &body].concat()
-}
-
 /// Types 0 and 1: functions `main` and `work`; events and spans as the other sessions have.
 fn whole_schema() -> Vec<u8> {
-    let module = ModuleEntry {
-        base: 0x1000,
-        bytes: 0x1000,
-    };
-    let types = FunctionTypesEntry {
-        tracers: 1,
-        first_function: 0,
-        count: 2,
-        flags: 0,
-        reserved: 0,
-    };
-    let tracer = TracerEntry {
-        kind: TracerKind::Graph as u8,
-        flags: 1,
-        reserved: 0,
-        reserved_word: 0,
-    };
-    let function = |id: u32, name: &str| {
-        let fixed = FunctionEntry {
-            address: 0x1000 + 0x100 * u64::from(id),
-            bytes: 0x40,
-            module: 0,
-        };
-        let name = (tag::NAME, name.as_bytes());
-        entry(entry_kind::FUNCTION, id, fixed.as_bytes(), &[name])
-    };
     let duration = semantic::DURATION.to_le_bytes();
     let duration: &[(u16, &[u8])] = &[(tag::SEMANTIC, &duration)];
     let took = FieldOf {
@@ -86,32 +43,13 @@ fn whole_schema() -> Vec<u8> {
     [
         schema(),
         event_entry(SPAN, "request", Level::Info, Shape::Span, &[took]),
-        entry(
-            entry_kind::MODULE,
-            0,
-            module.as_bytes(),
-            &[(tag::NAME, b"/bin/server")],
-        ),
+        module("/bin/server"),
         function(0, "main"),
         function(1, "work"),
-        entry(entry_kind::FUNCTION_TYPES, 0, types.as_bytes(), &[]),
-        entry(
-            entry_kind::TRACER,
-            0,
-            tracer.as_bytes(),
-            &[(tag::NAME, b"calls")],
-        ),
+        function_types(0, 2, 1, 0),
+        tracer(),
     ]
     .concat()
-}
-
-fn ty(number: u32, exit: bool) -> u32 {
-    FunctionType {
-        number,
-        exit,
-        loose: false,
-    }
-    .pack()
 }
 
 /// A ring of a session: slot, thread, and records as (tick after the zero, type, payload).
@@ -274,10 +212,10 @@ fn events_of_one_session_stand_inside_the_calls_of_another() {
     let functions = session(
         header(2),
         &[ring(&[
-            (10, ty(0, false), &[0]),
-            (30, ty(1, false), &[0]),
-            (50, ty(1, true), &[0]),
-            (90, ty(0, true), &[0]),
+            (10, function_type(0, false), &[0]),
+            (30, function_type(1, false), &[0]),
+            (50, function_type(1, true), &[0]),
+            (90, function_type(0, true), &[0]),
         ])],
     );
     // A span that began in `main`, before `work` was called, and ended inside `work`.
@@ -317,7 +255,11 @@ fn a_thread_id_that_is_used_again_is_another_thread() {
             records,
         }
     }
-    let (main, work, left) = (ty(0, false), ty(1, false), ty(1, true));
+    let (main, work, left) = (
+        function_type(0, false),
+        function_type(1, false),
+        function_type(1, true),
+    );
     // Killed inside `main`: no exit.
     let first: &[_] = &[(10, main, EMPTY), (15, work, EMPTY)];
     let second: &[_] = &[(50, work, EMPTY), (70, left, EMPTY)];
@@ -392,8 +334,8 @@ fn what_each_session_covers_is_told() {
     let mut page = PageOf::new(3, 90);
     page.header.tick_base = TICK_ZERO + 3_000;
     page.header.tid = TID;
-    page.event(0, ty(0, false), EMPTY);
-    page.event(900, ty(0, true), EMPTY).close();
+    page.event(0, function_type(0, false), EMPTY);
+    page.event(900, function_type(0, true), EMPTY).close();
     page.bytes[..page.header.as_bytes().len()].copy_from_slice(page.header.as_bytes());
     let block = write::page_header(
         uuid,

@@ -15,6 +15,8 @@ use ringmark_format::session::{Clock, Mode, RING_FILE_MAGIC, SessionHeader};
 use ringmark_format::{ENDIAN_MARK, PageNumber, RingId, TypeId, Uuid, VERSION_MAJOR};
 use zerocopy::{FromZeros, IntoBytes};
 
+pub mod function_schema;
+
 pub const SESSION: Uuid = Uuid([7; 16]);
 pub const REAL_ZERO_NS: u64 = 1_795_225_323_000_000_000;
 pub const MONO_ZERO_NS: u64 = 1_000_000_000;
