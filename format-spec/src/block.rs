@@ -24,7 +24,7 @@ pub mod kind {
     pub const HOST_CLOCK: u16 = 6;
     /// What a segment of a store holds; in a file next to the segment, never in a trace file.
     pub const INDEX: u16 = 7;
-    /// The span of time of which the pages after it are shown.
+    /// From when on the pages after it are shown.
     pub const WINDOW: u16 = 8;
     /// How the session ended.
     pub const ENDING: u16 = 9;
@@ -118,22 +118,11 @@ impl BlockHeader {
 }
 
 layout! {
-    /// Content of a WINDOW block: which part of the session's pages after it is shown. [`WindowSample`]s
-    /// may follow.
+    /// Content of a WINDOW block: which part of the session's pages after it is shown.
     pub struct Window: 16 {
         /// `CLOCK_MONOTONIC` of the session from when on events are shown, ns.
         0 from_mono_ns: u64,
-        /// 0: to the session's end. Else the pages are those of a piece, up to this time.
-        8 to_mono_ns: u64,
-    }
-}
-
-layout! {
-    /// A clock sample in a WINDOW block.
-    pub struct WindowSample: 16 {
-        /// Tick of the session's clock.
-        0 tick: u64,
-        /// `CLOCK_MONOTONIC` in ns.
-        8 mono_ns: u64,
+        /// Zero.
+        8 reserved: u64,
     }
 }

@@ -1,7 +1,7 @@
 //! The table of all layouts, which a test compares with `SPEC.md`.
 
 use crate::attribute::AttributeHeader;
-use crate::block::{BlockHeader, Window, WindowSample};
+use crate::block::{BlockHeader, Window};
 use crate::counters::{CountersHeader, SlotCounters};
 use crate::ending::EndingBlock;
 use crate::function::{FunctionEntry, FunctionTypesEntry, ModuleEntry, TracerEntry};
@@ -18,7 +18,7 @@ use crate::stream::{Ack, Hello, HostClock, Ping, Pong, Refused, Resume, ResumeSl
 
 /// Every struct of the format, in the order of `SPEC.md`.
 #[must_use]
-pub fn layout_table() -> [StructLayout; 37] {
+pub fn layout_table() -> [StructLayout; 36] {
     [
         SessionHeader::LAYOUT,
         SessionState::LAYOUT,
@@ -38,7 +38,6 @@ pub fn layout_table() -> [StructLayout; 37] {
         AttributeHeader::LAYOUT,
         BlockHeader::LAYOUT,
         Window::LAYOUT,
-        WindowSample::LAYOUT,
         EndingBlock::LAYOUT,
         OpenSpans::LAYOUT,
         CountersHeader::LAYOUT,

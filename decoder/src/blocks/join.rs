@@ -70,8 +70,6 @@ pub(crate) fn join(kept: &mut Page, new: &Page) -> Result<Joined, Fault> {
     }
     kept.sealed = sealed;
     kept.from_mono_ns = kept.from_mono_ns.min(new.from_mono_ns);
-    let both = kept.piece.zip(new.piece);
-    kept.piece = both.map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
     Ok(if more {
         Joined::Fuller
     } else {

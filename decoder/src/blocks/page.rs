@@ -12,11 +12,6 @@ use zerocopy::FromBytes;
 use crate::blocks::block_reader::Block;
 use crate::blocks::damage::Fault;
 
-/// Beginning of a piece that says: no record of the page is shown.
-pub(crate) const HIDDEN_FROM: u64 = u64::MAX;
-/// Beginning of a piece that says: losses around the page are not shown.
-pub(crate) const NO_LOSSES_FROM: u64 = u64::MAX - 1;
-
 /// A page of a session, as far as it was read: a page that was still open has fewer bytes.
 #[derive(Debug)]
 pub struct Page {
@@ -39,12 +34,8 @@ pub struct Page {
     pub(crate) parents: Vec<u64>,
     /// `CLOCK_MONOTONIC` in ns from when on events are shown, as a WINDOW block says; 0: all are.
     pub(crate) from_mono_ns: u64,
-    /// Bounds of the piece that the page is cut for, on `CLOCK_MONOTONIC` in ns; `None`: it is whole.
-    pub(crate) piece: Option<(u64, u64)>,
-    /// `from_mono_ns` as a tick of the session's clock.
+    /// The same as a tick of the session's clock.
     pub(crate) from: u64,
-    /// Whether losses before the page are not shown: they lie outside the piece.
-    pub(crate) hides_losses: bool,
     /// Indices of earlier records that are shown because something in the window needs them.
     pub(crate) kept: Vec<u64>,
     /// Number of its writer among the threads of the dump (see [`crate::trace_file::threads`]).
@@ -338,9 +329,7 @@ impl Page {
             bytes: bytes.to_vec(),
             parents: Vec::new(),
             from_mono_ns: 0,
-            piece: None,
             from: 0,
-            hides_losses: false,
             kept: Vec::new(),
             thread: 0,
             member: 0,
@@ -376,20 +365,9 @@ impl Page {
         Walk::new(&self.bytes[..end], self.header.tick_base)
     }
 
-    /// Whether the page begins outside what is shown.
+    /// Whether the page begins before what is shown.
     pub(crate) const fn is_old(&self) -> bool {
-        self.header.tick_base < self.from || self.hides_losses
-    }
-
-    /// Whether none of its records is shown.
-    pub(crate) fn is_hidden(&self) -> bool {
-        self.piece.is_some_and(|(from, _)| from == HIDDEN_FROM)
-    }
-
-    /// Whether the session goes on after the page's piece, or nothing of its end is in it.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.piece
-            .is_some_and(|(from, to)| to != u64::MAX || from >= NO_LOSSES_FROM)
+        self.header.tick_base < self.from
     }
 
     /// Walks the whole page once, counts what is there, and keeps the sound part.
@@ -417,8 +395,6 @@ impl Page {
                     meet(record.type_id);
                 }
                 Reservation::Cancelled => summary.cancelled += 1,
-                // Blanked when the piece was cut.
-                Reservation::Uncommitted if self.piece.is_some() => summary.left_out += 1,
                 Reservation::Uncommitted => summary.uncommitted += 1,
                 Reservation::Reserved => summary.reserved += 1,
                 Reservation::LeftOut => summary.left_out += 1,

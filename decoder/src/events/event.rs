@@ -54,12 +54,6 @@ impl<'a> Event<'a> {
         SlotIndex(self.page.header.slot)
     }
 
-    /// Whether it lies outside the piece that is shown of its session: it serves spans and calls.
-    #[must_use]
-    pub fn is_outside(&self) -> bool {
-        self.session.is_outside(self.t_ns) || self.page.is_hidden()
-    }
-
     /// Wall time, in ns since 1970; UTC.
     #[must_use]
     pub fn wall_ns(&self) -> u64 {

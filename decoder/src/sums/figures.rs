@@ -127,13 +127,13 @@ impl<'d> Walk<'d> {
         match span {
             Some(span) => self.span(span),
             None if ProfiledFunction::is_event(&event.ty.name, &event.ty.target) => {}
-            None if !event.is_outside() && self.filter.passes(event) => self.events.add(item),
+            None if self.filter.passes(event) => self.events.add(item),
             None => {}
         }
     }
 
     fn span(&mut self, span: Span<'d>) {
-        if !span.end.is_outside() && self.filter.passes_span(&span) {
+        if self.filter.passes_span(&span) {
             self.spans.add(&span);
             self.slowest.offer(span.total_ns, || span);
         }

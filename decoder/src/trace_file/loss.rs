@@ -126,8 +126,7 @@ pub(crate) fn of_slot(session: &Session, slot: &Slot) -> SlotLosses {
             gap(session),
         );
     }
-    let goes_on = slot.pages.last().is_some_and(Page::is_cut);
-    if let Some(counters) = counters.filter(|_| !goes_on) {
+    if let Some(counters) = counters {
         let now = total(&counters.lost).saturating_sub(lost);
         causes.take(now, |why, count| losses.push(end, why, count));
         if session.is_final() {
@@ -197,12 +196,7 @@ impl SlotLosses {
 /// Losses that belong to no page: those of the session as a whole, and those of slots that have
 /// no page here. The ring id is `None` for the former.
 pub(crate) fn of_session(session: &Session) -> Vec<(Option<RingId>, Loss)> {
-    // When they were lost is not known: they belong to no piece.
-    let counters = session
-        .counters
-        .as_ref()
-        .filter(|_| session.piece.is_none());
-    let Some(counters) = counters else {
+    let Some(counters) = &session.counters else {
         return Vec::new();
     };
     let mut losses = Vec::new();

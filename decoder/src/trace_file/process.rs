@@ -21,12 +21,6 @@ pub(crate) fn join(sessions: &mut [Session], clocks: Vec<ClockParts>) {
     set_clocks(sessions, clocks);
     for session in &mut *sessions {
         window::apply(&mut session.slots, &session.schema, &session.clock);
-        let zero = session.clock.mono_zero_ns;
-        let since = |mono: u64| match mono {
-            u64::MAX => mono,
-            mono => mono.saturating_sub(zero),
-        };
-        session.piece = session.piece.map(|(from, to)| (since(from), since(to)));
     }
     threads::number(sessions);
     let with_spans = sessions.iter().filter(|session| has_spans(session));

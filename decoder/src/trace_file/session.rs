@@ -43,9 +43,6 @@ pub struct Session {
     pub(crate) open_stacks: Vec<OpenStack>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.
     pub window: Option<u64>,
-    /// From when to when a piece of it is shown, in ns since its process's start; `None`: it is no
-    /// piece. What lies outside serves what is inside.
-    pub piece: Option<(u64, u64)>,
     /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
     /// Number of its process among those of the dump. Several copies of the library in one process
@@ -111,14 +108,6 @@ impl Session {
         let name = given.or_else(|| self.attribute(tag::EXECUTABLE).and_then(file));
         self.name = name.unwrap_or_default();
         self.name.truncate(NAME_BYTES_MAX);
-    }
-
-    /// Whether a time, in ns since the start of the session's process, lies outside the piece that is
-    /// shown.
-    #[must_use]
-    pub(crate) fn is_outside(&self, t_ns: u64) -> bool {
-        self.piece
-            .is_some_and(|(from, to)| t_ns < from || t_ns >= to)
     }
 
     /// Whether the session had no room to describe all its event types, as its latest counters

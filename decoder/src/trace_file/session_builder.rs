@@ -73,9 +73,7 @@ impl SessionBuilder {
     }
 
     pub(crate) fn take_window(&mut self, content: &[u8]) -> Result<(), Fault> {
-        let samples = self.extent.take(content)?;
-        self.clock.take_samples(samples);
-        Ok(())
+        self.extent.take(content)
     }
 
     pub(crate) fn take_open_spans(&mut self, content: &[u8]) -> Result<(), Fault> {
@@ -161,7 +159,6 @@ impl SessionBuilder {
             left_out: self.left_out,
             open_stacks: self.open_spans.finish(),
             window: self.extent.window(),
-            piece: self.extent.piece(),
             process: number,
             number,
             clock_of: number,

@@ -3,9 +3,6 @@
 //! A WINDOW block says from when on the pages after it are shown. Earlier events are counted as
 //! left out. What began earlier and reaches into the window stays: spans that were not closed,
 //! entries that were not left, calls that have not returned.
-//!
-//! A piece that was cut out has no other records than those that it needs; of its pages only the
-//! losses before them may lie outside.
 
 use std::collections::HashSet;
 
@@ -38,13 +35,6 @@ struct Begun {
 /// Leaves out the records that are earlier than the windows of their pages, and counts each page
 /// again.
 pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
-    for page in slots.iter_mut().flat_map(|slot| &mut slot.pages) {
-        let begun = clock
-            .mono_zero_ns
-            .saturating_add(clock.t_ns(page.header.tick_base));
-        let is_outside = |(from, to)| begun < from || begun >= to;
-        page.hides_losses = page.piece.is_some_and(is_outside);
-    }
     let pages = || slots.iter().flat_map(|slot| &slot.pages);
     if pages().all(|page| page.from_mono_ns == 0) {
         return;

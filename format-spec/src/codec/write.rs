@@ -6,9 +6,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::{CodecError, crc32, encode, header_crc};
 use crate::align::align8;
 use crate::block::{
-    BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, WindowSample, codec, kind,
+    BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind,
 };
-use crate::clock::Sample;
 use crate::ending::Ending;
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};
@@ -124,31 +123,12 @@ pub fn counters(out: &mut Vec<u8>, session: Uuid, content: &[u8]) -> Result<(), 
 /// # Errors
 /// [`CodecError::TooLarge`].
 pub fn window(out: &mut Vec<u8>, session: Uuid, from_mono_ns: u64) -> Result<(), CodecError> {
-    piece(out, session, (from_mono_ns, 0), &[])
-}
-
-/// Appends a WINDOW block: the pages of the session after it are those of a piece, shown from the
-/// first of `bounds` to before the second, with clock samples of pages that are not there.
-///
-/// # Errors
-/// [`CodecError::TooLarge`].
-pub fn piece(
-    out: &mut Vec<u8>,
-    session: Uuid,
-    bounds: (u64, u64),
-    samples: &[Sample],
-) -> Result<(), CodecError> {
-    let (from_mono_ns, to_mono_ns) = bounds;
+    let reserved = 0;
     let window = Window {
         from_mono_ns,
-        to_mono_ns,
+        reserved,
     };
-    let mut content = window.as_bytes().to_vec();
-    for sample in samples {
-        let (tick, mono_ns) = (sample.tick, sample.mono_ns);
-        content.extend_from_slice(WindowSample { tick, mono_ns }.as_bytes());
-    }
-    block(out, header(kind::WINDOW, session), &content)
+    block(out, header(kind::WINDOW, session), window.as_bytes())
 }
 
 /// Appends a HOST_CLOCK block.

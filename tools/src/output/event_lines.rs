@@ -165,17 +165,6 @@ impl<'a> Printer<'a> {
     }
 
     fn passes(&mut self, item: &Output<'_>) -> bool {
-        // What a piece has from outside serves spans and calls, and has no lines.
-        let is_outside = match item {
-            Output::Event(event) => event.is_outside(),
-            Output::Lost(_) => false,
-        };
-        if is_outside {
-            if let (Some(calls), Output::Event(event)) = (&mut self.calls, item) {
-                calls.take(event);
-            }
-            return false;
-        }
         match (&mut self.calls, item) {
             (Some(calls), Output::Event(event)) => {
                 let took_ns = calls.take(event);
@@ -187,7 +176,7 @@ impl<'a> Printer<'a> {
 
     /// Appends the line of a span that has ended, if it passes.
     fn span<'d>(&mut self, writer: &mut Writer<'d>, span: &Span<'d>, out: &mut Vec<u8>) {
-        if !self.filter.passes_span(span) || span.end.is_outside() {
+        if !self.filter.passes_span(span) {
             return;
         }
         self.events += 1;
