@@ -11,6 +11,7 @@
 //! 4. `events`: pages to [`Event`]s and [`Lost`] in the order of time ([`Dump::events`]); filters.
 //! 5. `sums`: what events say together: [`Calls`], times of functions, [`Verification`].
 //! 6. `show`: events and calls as lines of text and JSON.
+//! 7. `cut`: a piece of a dump as a trace file ([`Dump::cut`]).
 //! 8. [`store`]: the segments of a collector's store and their indexes.
 //!
 //! ```no_run
@@ -34,6 +35,7 @@ compile_error!("Ringmark's format is little-endian and its types are read in pla
 pub mod store;
 
 mod blocks;
+mod cut;
 mod events;
 mod show;
 mod sums;
@@ -43,6 +45,7 @@ mod words;
 pub use blocks::block_reader::{Block, BlockReader, Item};
 pub use blocks::damage::{Damage, Fault, PageId, looks_like};
 pub use blocks::page::{Page, Summary};
+pub use cut::{Piece, PieceFigures};
 pub use events::call_took::CallTook;
 pub use events::event::{Event, Lost, Output};
 pub use events::filter::Filter;

@@ -6,6 +6,7 @@ use common::*;
 use ringmark_decoder::{Dump, Output};
 use ringmark_format::codec::write;
 use ringmark_format::function::{FunctionEntry, FunctionType, FunctionTypesEntry};
+use ringmark_format::record;
 use ringmark_format::schema::{EntryHeader, Kind, Level, Shape, entry_kind, semantic};
 use ringmark_format::session::Mode;
 use zerocopy::IntoBytes;
@@ -74,18 +75,23 @@ fn function(number: u32, exit: bool) -> u32 {
 fn fill(page: &mut PageOf) {
     page.header.lost_before = 3;
     page.event(0, 16, &[0]);
+    // Before the window, as what stands after it is.
+    page.span(record::BUSY, 2);
     // Open: 1 is entered, 2 is not any more. Closed: 3.
     for span in 1..=3 {
         page.event(10, 20, &[span]).event(11, 21, &[span]);
     }
     page.event(12, 22, &[3]).event(13, 23, &[3]);
     page.event(14, 22, &[2]);
+    // Another span with the id of one that was closed.
+    page.event(15, 20, &[3]);
     // The first call has not returned, the second has.
     page.event(20, function(0, false), &[0]);
     page.event(21, function(1, false), &[0]);
     page.event(22, function(1, true), &[]);
     page.event(FROM as u32 - 1, 16, &[1]);
     page.event(FROM as u32, 16, &[2]);
+    page.span(record::BUSY, 2);
     page.event(600, 22, &[1]).event(601, 23, &[1]);
     page.event(602, function(0, true), &[]);
 }
@@ -101,7 +107,7 @@ fn bytes(has_window: bool) -> Vec<u8> {
     let mut page = PageOf::new(0, 100);
     fill(&mut page);
     page.write(false, &mut out);
-    let slots = [slot_counters(119, [3, 0, 0, 0, 0, 0, 0, 0])];
+    let slots = [slot_counters(122, [3, 0, 0, 0, 0, 0, 0, 0])];
     write::counters(&mut out, SESSION, &counters(&slots, [0; 8], false)).unwrap();
     out
 }
@@ -127,6 +133,7 @@ fn only_the_last_part_is_shown_and_what_reaches_into_it() {
         (10, 20),
         (11, 21),
         (10, 20),
+        (15, 20),
         (20, function(0, false)),
         (FROM, 16),
         (600, 22),
@@ -137,7 +144,8 @@ fn only_the_last_part_is_shown_and_what_reaches_into_it() {
     expected.sort_by_key(|(t, _)| *t);
     assert_eq!((events, lost), (expected, 0));
     let found = dump.verify();
-    assert_eq!((found.events, found.left_out), (8, 10));
+    assert_eq!((found.events, found.left_out), (9, 11));
+    assert_eq!(found.uncommitted, 1);
     assert_eq!((found.lost, found.overwritten, found.missing), (0, 0, 0));
     assert_eq!(dump.sessions[0].window, Some(MONO_ZERO_NS + FROM));
 }
@@ -146,7 +154,7 @@ fn only_the_last_part_is_shown_and_what_reaches_into_it() {
 fn beside_a_dump_of_all_everything_is_shown() {
     let (all, part) = (bytes(false), bytes(true));
     let expected = shown(&read(&all).unwrap());
-    assert_eq!((expected.0.len(), expected.1), (18, 103));
+    assert_eq!((expected.0.len(), expected.1), (19, 103));
     for both in [[all.clone(), part.clone()], [part, all]] {
         let dump = read(&both.concat()).unwrap();
         assert_eq!(shown(&dump), expected);

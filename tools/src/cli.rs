@@ -4,8 +4,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    cat, certs, clean, collect, completions, demo, enable, events, export, functions, graph, list,
-    man, record, report, run, snapshot, stat, stream, trace, verify,
+    cat, certs, clean, collect, completions, cut, demo, enable, events, export, functions, graph,
+    list, man, record, report, run, snapshot, stat, stream, trace, verify,
 };
 use crate::output::{Exit, note};
 
@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Verify(verify::Args),
     Stat(stat::Args),
     Report(report::Args),
+    Cut(cut::Args),
     Clean(clean::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -84,6 +85,7 @@ impl Command {
             Self::Verify(args) => args.run(),
             Self::Stat(args) => args.run(),
             Self::Report(args) => args.run(),
+            Self::Cut(args) => args.run(),
             Self::Clean(args) => args.run(),
             Self::Demo(args) => args.run(),
             Self::DemoJob(args) => args.run(),

@@ -7,7 +7,7 @@ use std::fs;
 
 use common::{LIMIT, Stage};
 use ringmark_tests::json_schema::checked;
-use ringmark_tests::{Running, wait_until};
+use ringmark_tests::{Finished, Running, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -161,6 +161,97 @@ fn expect_tables(stage: &Stage) {
         checked(&text("list store --json --service db-*"))[0]["host"],
         "db-1"
     );
+}
+
+/// Runs `ringmark` with these words.
+fn run(stage: &Stage, words: &str) -> Finished {
+    let words: Vec<_> = words.split_whitespace().collect();
+    stage.run(&words)
+}
+
+/// All commands show the same of one choice of files and times as of the other.
+#[track_caller]
+fn expect_same(stage: &Stage, commands: &[&str], found: &str, expected: &str) {
+    for command in commands {
+        let text = |of: &str| {
+            run(stage, &format!("{command} {of}"))
+                .expect_code(0)
+                .stdout_text()
+        };
+        let (shown, wanted) = (text(found), text(expected));
+        assert!(!wanted.is_empty(), "{command} {expected}");
+        for (shown, wanted) in shown.lines().zip(wanted.lines()) {
+            assert_eq!(shown, wanted, "{command} {found}");
+        }
+        let lines = (shown.lines().count(), wanted.lines().count());
+        assert_eq!(lines.0, lines.1, "{command} {found}");
+    }
+}
+
+#[test]
+fn a_piece_of_a_store_shows_what_the_store_shows_of_that_time() {
+    let (stage, [web, db]) = two_hosts("fleet-cut");
+    let all = checked(&run(&stage, "cat store --json").expect_code(0).stdout_text());
+    let at = |n: usize| all[n]["ts"].as_str().unwrap().to_owned();
+    // The hosts ran one after the other.
+    let times = format!("--from {} --to {}", at(350), at(850));
+    let told = run(&stage, &format!("cut store {times} -o piece.rmk")).expect_code(0);
+    let told = told.stderr_text();
+    let expected = "ringmark: piece.rmk: 500 events of 2 sessions, ";
+    assert!(told.contains(expected), "{told}");
+    assert!(told.contains("left out: 500 events, 0 sessions"), "{told}");
+    let commands = ["cat", "cat --json", "cat --raw", "report --json"];
+    let [of_piece, of_store] = ["piece.rmk", "store"].map(|files| format!("{files} {times}"));
+    expect_same(&stage, &commands, &of_piece, &of_store);
+    // It has nothing else.
+    expect_same(&stage, &commands[..3], "piece.rmk", &of_store);
+    let account = run(&stage, "verify piece.rmk --json").expect_code(0);
+    let account = only(checked(&account.stdout_text()));
+    let counts = ["events", "lost", "missing", "overwritten"].map(|key| account[key].clone());
+    assert_eq!(counts, [500, 0, 0, 0].map(|count| json!(count)));
+    assert_eq!(account["damage"], json!([]));
+    // A piece of the piece, of one host and process.
+    for (choice, pid) in [("--host web-1", &web), ("--service db-*", &db)] {
+        let cut = format!("cut piece.rmk {choice} --from {} -o one.rmk", at(500));
+        let _ = run(&stage, &cut).expect_code(0);
+        let times = format!("--from {} --to {}", at(500), at(850));
+        let (one, store) = (
+            format!("one.rmk {times}"),
+            format!("store -p {pid} {times}"),
+        );
+        expect_same(&stage, &commands, &one, &store);
+    }
+    // Beside the store it brings nothing.
+    expect_same(&stage, &commands, "piece.rmk store", "store");
+}
+
+#[test]
+fn an_empty_piece_is_refused() {
+    let stage = Stage::new("cut-empty");
+    let _ = stage.record("run.rmk", &["1", "100", "0"]);
+    for (words, code, why) in [
+        (
+            "run.rmk --from 1h",
+            3,
+            "nothing to cut: none of 100 events lies in the piece",
+        ),
+        (
+            "run.rmk --from 2s --to 1s",
+            2,
+            "found an end before the beginning",
+        ),
+        ("run.rmk --from soon", 2, "soon"),
+        ("none.rmk", 3, "none.rmk"),
+        ("-p 1", 2, "ringmark snapshot -p 1"),
+    ] {
+        let refused = run(&stage, &format!("cut {words} -o piece.rmk")).expect_code(code);
+        assert!(
+            refused.stderr_text().contains(why),
+            "{}",
+            refused.stderr_text()
+        );
+        assert!(!stage.path("piece.rmk").exists());
+    }
 }
 
 #[test]

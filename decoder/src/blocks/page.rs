@@ -370,6 +370,13 @@ impl Page {
         self.header.tick_base < self.from
     }
 
+    /// Whether nothing in it ends a walk before its end.
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut walk = Walk::new(&self.bytes, self.header.tick_base);
+        while walk.step().is_some() {}
+        walk.fault().is_none() && self.hole_at(walk.at()).is_none()
+    }
+
     /// Walks the whole page once, counts what is there, and keeps the sound part.
     ///
     /// `meet` is called with the type of every event. Returns what ended the walk before the
@@ -381,9 +388,11 @@ impl Page {
         let mut summary = Summary::default();
         let (mut first, mut last) = (0, 0);
         let mut sound = walk.at();
+        let mut is_before = self.is_old();
         while let Some(step) = walk.step() {
             match step {
                 Reservation::Event(record) => {
+                    is_before &= record.tick < from;
                     summary.events += 1;
                     summary.backward += u64::from(record.tick < last);
                     last = record.tick;
@@ -395,6 +404,7 @@ impl Page {
                     meet(record.type_id);
                 }
                 Reservation::Cancelled => summary.cancelled += 1,
+                Reservation::Uncommitted if is_before => summary.left_out += 1,
                 Reservation::Uncommitted => summary.uncommitted += 1,
                 Reservation::Reserved => summary.reserved += 1,
                 Reservation::LeftOut => summary.left_out += 1,

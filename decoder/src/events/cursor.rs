@@ -74,7 +74,9 @@ impl<'a> Cursor<'a> {
         let next = self.records.next_page();
         if self.losses.pass(self.records.begun()) {
             let clock = &self.session.clock;
-            return Next::Loss(match next {
+            // One at the end happened after the last page began.
+            let page = self.records.page_or_last(self.records.begun());
+            return Next::Loss(match page {
                 Some(page) => self.time.of(clock, page.header.tick_base),
                 None => self.time.latest(clock),
             });

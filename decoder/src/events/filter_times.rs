@@ -2,6 +2,7 @@
 
 use crate::events::event::Lost;
 use crate::events::filter::{Filter, Moment};
+use crate::trace_file::time::SessionClock;
 
 /// Where a time lies, as the times of a filter have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +12,30 @@ pub(crate) enum When {
     After,
 }
 
+impl Moment {
+    /// The least time since the session's start that is not before this moment.
+    fn in_session(self, clock: &SessionClock) -> u64 {
+        // The clock is monotone.
+        let (mut low, mut high) = (0, u64::MAX);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.is_after(middle, clock.wall_ns(middle)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
 impl Filter {
+    /// The first time that passes and the first one after those, since the start of a session with this
+    /// clock; `None`: no bound.
+    pub(crate) fn bounds(&self, clock: &SessionClock) -> (Option<u64>, Option<u64>) {
+        let in_session = |moment: Moment| moment.in_session(clock);
+        (self.from.map(in_session), self.to.map(in_session))
+    }
+
     /// Where a time lies: `t_ns` since the session's start, which is the same time as `wall_ns`
     /// since 1970.
     pub(crate) fn when(&self, t_ns: u64, wall_ns: u64) -> When {

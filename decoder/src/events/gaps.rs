@@ -48,6 +48,7 @@ impl Gaps {
             for slot in &session.slots {
                 gaps.add_slot(session, slot);
             }
+            gaps.add_window(session);
             if !loss::of_session(session).is_empty() {
                 gaps.add(session, None, (0, u64::MAX));
             }
@@ -68,6 +69,14 @@ impl Gaps {
             for ring in rings {
                 self.add(session, Some(ring), (from, to));
             }
+        }
+    }
+
+    /// What is earlier than the recorded window is not here, but for what reaches into it.
+    fn add_window(&mut self, session: &Session) {
+        let pages = session.slots.iter().flat_map(|slot| &slot.pages);
+        for page in pages.filter(|page| page.from > 0) {
+            self.add(session, Some(page.ring.0), (0, page.from - 1));
         }
     }
 

@@ -86,9 +86,9 @@ const fn is_gap(why: Why) -> bool {
     matches!(why, Why::Overwritten | Why::Missing)
 }
 
-/// The tick with which a page of the slot begins.
+/// The tick with which a page of the slot begins, or the window in it.
 fn start_of(slot: &Slot, page: usize) -> Option<u64> {
     let page = slot.pages.get(page)?;
     let first = page.summary.ticks.map(|ticks| ticks.0);
-    Some(first.unwrap_or(page.header.tick_base))
+    Some(first.unwrap_or(page.header.tick_base).max(page.from))
 }

@@ -65,7 +65,7 @@ impl ClockParts {
     /// The clock that `header` declares, fitted to these parts.
     pub(crate) fn into_clock(self, header: Option<&SessionHeader>) -> SessionClock {
         let mut clock = SessionClock::new(header, self.samples);
-        clock.measured(&self.measured, self.is_sampled);
+        clock.measured(self.measured, self.is_sampled);
         clock
     }
 }

@@ -33,4 +33,4 @@ pub(crate) mod time;
 mod tracers;
 mod type_ids;
 pub(crate) mod value;
-mod window;
+pub(crate) mod window;

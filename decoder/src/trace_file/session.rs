@@ -43,6 +43,8 @@ pub struct Session {
     pub(crate) open_stacks: Vec<OpenStack>,
     /// `CLOCK_MONOTONIC` in ns from when on events are here; `None`: from the session's start on.
     pub window: Option<u64>,
+    /// The bytes of its schema stream, up to the first gap.
+    pub(crate) schema_stream: Vec<u8>,
     /// Its latest counters; `None`: no COUNTERS block was read.
     pub counters: Option<Counters>,
     /// Number of its process among those of the dump. Several copies of the library in one process
@@ -166,8 +168,8 @@ pub struct Counters {
     pub header: CountersHeader,
     /// Totals of each slot, by its index.
     pub slots: BTreeMap<u32, SlotCounters>,
-    /// Events of all slots.
-    events: u64,
+    /// Events and losses, of all slots and of the session.
+    counted: u64,
 }
 
 impl Counters {
@@ -190,12 +192,15 @@ impl Counters {
             .filter_map(|bytes| SlotCounters::read_from_bytes(bytes).ok())
             .map(|slot| (slot.slot, slot))
             .collect::<BTreeMap<u32, SlotCounters>>();
-        let sum = |sum: u64, slot: &SlotCounters| sum.saturating_add(slot.events);
-        let events = slots.values().fold(0, sum);
+        let of_slots = slots
+            .values()
+            .flat_map(|slot| slot.lost.iter().chain([&slot.events]));
+        let counts = header.lost.iter().chain(of_slots);
+        let counted = counts.fold(0, |sum: u64, count| sum.saturating_add(*count));
         Ok(Self {
             header,
             slots,
-            events,
+            counted,
         })
     }
 
@@ -210,7 +215,7 @@ impl Counters {
     }
 
     /// Orders two COUNTERS blocks of one session in time: the final one is the latest, then the
-    /// sample of the clock decides, then the number of reservations.
+    /// sample of the clock decides, then the number of reservations and losses.
     pub(crate) fn age(&self) -> (bool, u64, u64, u64) {
         let header = &self.header;
         let is_final = header.flags & FINAL != 0;
@@ -218,7 +223,7 @@ impl Counters {
             is_final,
             header.sample_mono_ns,
             header.sample_tick,
-            self.events,
+            self.counted,
         )
     }
 }

@@ -152,6 +152,7 @@ impl SessionBuilder {
             header,
             attributes,
             schema,
+            schema_stream: stream.0,
             clock: SessionClock::new(None, Vec::new()),
             slots,
             counters: self.counters,

@@ -16,6 +16,10 @@ pub struct SessionClock {
     /// collector's clock if a collector measured it.
     pub real_zero_ns: u64,
     host: Option<HostMap>,
+    /// What a collector measured of the host's clocks.
+    pub(crate) measurements: Vec<HostClock>,
+    /// Whether COUNTERS blocks had samples of the clock.
+    pub(crate) is_sampled: bool,
 }
 
 impl SessionClock {
@@ -32,6 +36,8 @@ impl SessionClock {
                 mono_zero_ns: 0,
                 real_zero_ns: 0,
                 host: None,
+                measurements: Vec::new(),
+                is_sampled: false,
             };
         };
         let zero = Sample {
@@ -47,17 +53,35 @@ impl SessionClock {
             mono_zero_ns: header.mono_zero_ns,
             real_zero_ns: header.real_zero_ns,
             host: None,
+            measurements: Vec::new(),
+            is_sampled: false,
         }
     }
 
     /// Takes what a collector measured of the host's clocks. Wall times are then on the
     /// collector's clock. `shares_mono`: the measured clocks are the session's own.
-    pub(crate) fn measured(&mut self, clocks: &[HostClock], shares_mono: bool) {
+    pub(crate) fn measured(&mut self, clocks: Vec<HostClock>, shares_mono: bool) {
         let zero = (self.mono_zero_ns, self.real_zero_ns);
-        if let Some(host) = HostMap::new(clocks, zero, shares_mono) {
+        if let Some(host) = HostMap::new(&clocks, zero, shares_mono) {
             self.real_zero_ns = host.real_ns(self.mono_zero_ns);
             self.host = Some(host);
         }
+        (self.measurements, self.is_sampled) = (clocks, shares_mono);
+    }
+
+    /// The samples that the times of these ticks depend on, by time.
+    pub(crate) fn samples_for(&self, ranges: &[(u64, u64)]) -> Vec<Sample> {
+        let all = self.map.samples();
+        let mut wanted = vec![false; all.len()];
+        for (low, high) in ranges {
+            let first = all.partition_point(|s| s.tick <= *low).saturating_sub(1);
+            let end = all.partition_point(|s| s.tick <= *high) + 1;
+            let end = end.min(all.len());
+            wanted[first.min(end)..end].fill(true);
+        }
+        let samples = all.iter().zip(wanted);
+        let samples = samples.filter(|(_, wanted)| *wanted);
+        samples.map(|(sample, _)| *sample).collect()
     }
 
     /// Bound of the error of a wall time compared with other hosts, in ns. `t_ns` is the time since

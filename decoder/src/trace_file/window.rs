@@ -4,7 +4,7 @@
 //! left out. What began earlier and reaches into the window stays: spans that were not closed,
 //! entries that were not left, calls that have not returned.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ringmark_format::RingId;
 use ringmark_format::schema::Shape;
@@ -15,15 +15,13 @@ use crate::trace_file::session::Slot;
 use crate::trace_file::time::SessionClock;
 
 /// Where a record stands: slot, page in it, number in the page.
-type RecordPlace = (usize, usize, u64);
+pub(crate) type RecordPlace = (usize, usize, u64);
 
 /// What began before the window and may reach into it.
 #[derive(Default)]
 struct Begun {
-    /// Records of spans, by the span's id.
-    spans: Vec<(u64, RecordPlace)>,
-    /// Spans that were closed before the window.
-    closed: HashSet<u64>,
+    /// Records of the lives of spans, but for entries and exits: tick, place, the span's id, shape.
+    lives: Vec<(u64, RecordPlace, u64, Shape)>,
     /// What is entered in the ring at hand, by the span's id.
     entered: Vec<(u64, RecordPlace)>,
     /// Calls that are open in the ring at hand, by tracers and the function's id.
@@ -39,21 +37,10 @@ pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
     if pages().all(|page| page.from_mono_ns == 0) {
         return;
     }
-    let mut begun = Begun::default();
     for page in slots.iter_mut().flat_map(|slot| &mut slot.pages) {
         page.from = clock.first_tick(page.from_mono_ns);
     }
-    for (number, slot) in slots.iter().enumerate() {
-        let mut ring: Option<RingId> = None;
-        for (at, page) in slot.pages.iter().enumerate() {
-            if ring.replace(page.ring) != Some(page.ring) {
-                begun.end_ring();
-            }
-            begun.take_page(schema, page, number, at);
-        }
-        begun.end_ring();
-    }
-    for (number, at, index) in begun.kept() {
+    for (number, at, index) in reaching(slots, schema, |page| page.from) {
         slots[number].pages[at].kept.push(index);
     }
     for page in slots.iter_mut().flat_map(|slot| &mut slot.pages) {
@@ -62,18 +49,36 @@ pub(crate) fn apply(slots: &mut [Slot], schema: &Schema, clock: &SessionClock) {
     }
 }
 
-impl Begun {
-    fn take_page(&mut self, schema: &Schema, page: &Page, slot: usize, at: usize) {
-        let mut walk = page.walk_all();
-        while let Some(step) = walk.step() {
-            if let Reservation::Event(record) = step
-                && record.tick < page.from
-            {
-                self.take(schema, &record, (slot, at, record.index));
+/// The records before the window that begin what reaches into it. `from`: the tick at which the window
+/// of a page begins.
+pub(crate) fn reaching(
+    slots: &[Slot],
+    schema: &Schema,
+    from: impl Fn(&Page) -> u64,
+) -> Vec<RecordPlace> {
+    let mut begun = Begun::default();
+    for (number, slot) in slots.iter().enumerate() {
+        let mut ring: Option<RingId> = None;
+        for (at, page) in slot.pages.iter().enumerate() {
+            if ring.replace(page.ring) != Some(page.ring) {
+                begun.end_ring();
+            }
+            let from = from(page);
+            let mut walk = page.walk_all();
+            while let Some(step) = walk.step() {
+                if let Reservation::Event(record) = step
+                    && record.tick < from
+                {
+                    begun.take(schema, &record, (number, at, record.index));
+                }
             }
         }
+        begun.end_ring();
     }
+    begun.kept()
+}
 
+impl Begun {
     fn take(&mut self, schema: &Schema, record: &Record<'_>, place: RecordPlace) {
         let Some(ty) = schema.find(record.type_id) else {
             return;
@@ -95,17 +100,14 @@ impl Begun {
         let id = ty.span_id.and_then(|f| ty.fields[f].number(record.payload));
         let Some(id) = id else { return };
         match ty.shape {
-            Some(Shape::SpanNew | Shape::SpanRecord | Shape::SpanFollows) => {
-                self.spans.push((id, place));
+            Some(shape) if shape.is_part_of_span() && !is_poll(shape) => {
+                self.lives.push((record.tick, place, id, shape));
             }
             Some(Shape::SpanEnter) => self.entered.push((id, place)),
             Some(Shape::SpanExit) => {
                 if let Some(at) = self.entered.iter().rposition(|e| e.0 == id) {
                     self.entered.remove(at);
                 }
-            }
-            Some(Shape::SpanClose) => {
-                self.closed.insert(id);
             }
             _ => {}
         }
@@ -117,12 +119,30 @@ impl Begun {
         self.kept.extend(self.calls.drain(..).map(|c| c.1));
     }
 
-    fn kept(self) -> Vec<RecordPlace> {
-        let open = self
-            .spans
-            .iter()
-            .filter(|(id, _)| !self.closed.contains(id));
-        let open: Vec<_> = open.map(|span| span.1).collect();
-        [self.kept, open].concat()
+    /// Follows the lives of spans in the order of time: an id may be given again after a close.
+    fn kept(mut self) -> Vec<RecordPlace> {
+        let (mut open, mut closed) = (HashMap::<u64, Vec<RecordPlace>>::new(), HashSet::new());
+        self.lives.sort_unstable_by_key(|life| (life.0, life.1));
+        for (_, place, id, shape) in self.lives {
+            match shape {
+                Shape::SpanClose => {
+                    open.remove(&id);
+                    closed.insert(id);
+                }
+                Shape::SpanNew => {
+                    closed.remove(&id);
+                    open.insert(id, vec![place]);
+                }
+                _ if closed.contains(&id) => {}
+                _ => open.entry(id).or_default().push(place),
+            }
+        }
+        self.kept.extend(open.into_values().flatten());
+        self.kept
     }
+}
+
+/// Whether a record of this shape says that a thread enters or leaves a span.
+const fn is_poll(shape: Shape) -> bool {
+    matches!(shape, Shape::SpanEnter | Shape::SpanExit)
 }

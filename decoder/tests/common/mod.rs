@@ -1,6 +1,8 @@
 //! Dumps built by hand: what a recorder would have written.
 #![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
 
+pub mod random_trace;
+
 use ringmark_decoder::{Damage, Dump, DumpBuilder, JsonWriter, TextWriter};
 use ringmark_format::attribute::{self, tag};
 use ringmark_format::block::PageState;

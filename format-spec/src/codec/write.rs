@@ -5,9 +5,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::{CodecError, crc32, encode, header_crc};
 use crate::align::align8;
-use crate::block::{
-    BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind,
-};
+use crate::block::{BLOCK_MAGIC, BlockHeader, CONTENT_BYTES_MAX, PageState, Window, codec, kind};
 use crate::ending::Ending;
 use crate::ids::{PageNumber, RingId, Uuid};
 use crate::open_span::{Frame, OpenSpans};

@@ -163,6 +163,7 @@ pub const FLOORS: &[House<'_>] = &[
             "events",
             "sums",
             "show",
+            "cut",
             "store",
         ],
     ),

@@ -5,6 +5,7 @@ pub(crate) mod certs;
 pub(crate) mod clean;
 pub(crate) mod collect;
 pub(crate) mod completions;
+pub(crate) mod cut;
 pub(crate) mod demo;
 pub(crate) mod enable;
 pub(crate) mod events;

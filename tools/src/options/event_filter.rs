@@ -28,6 +28,15 @@ impl TimeOptions {
             .map_err(|error| Failure::usage(error.to_string()))
     }
 
+    /// The filter that lets pass what is before the end.
+    ///
+    /// # Errors
+    /// A text is no time.
+    pub(crate) fn until(&self) -> Result<Filter, Failure> {
+        let (from, to) = (None, self.to.clone());
+        Self { from, to }.build()
+    }
+
     fn try_build(&self) -> Result<Filter, FilterError> {
         let mut filter = Filter::new();
         if let Some(from) = &self.from {
