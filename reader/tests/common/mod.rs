@@ -14,6 +14,7 @@ use ringmark_format::codec;
 use ringmark_format::counters::{CountersHeader, SlotCounters};
 use ringmark_format::ending::EndingBlock;
 use ringmark_format::mailbox::MAILBOX_BYTES;
+use ringmark_format::open_span::{Frame, OpenSpans};
 use ringmark_format::page::PageHeader;
 use ringmark_format::record::{self, Header};
 use ringmark_format::session::{
@@ -22,7 +23,7 @@ use ringmark_format::session::{
 use ringmark_format::slot::state;
 use ringmark_format::{ENDIAN_MARK, RingId, TypeId, VERSION_MAJOR, VERSION_MINOR};
 use ringmark_ring::writer::Ring;
-use ringmark_ring::{ClockSample, RingFile, SlotGeometry, Writer, identity, mapping};
+use ringmark_ring::{ClockSample, RingFile, SlotGeometry, SpanStack, Writer, identity, mapping};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 pub const SLOTS: u32 = 16;
@@ -226,6 +227,14 @@ impl Producer {
         self.resume(index)
     }
 
+    /// Gives a slot a stack of open spans, in the room of the last slot's ring.
+    pub fn stack(&self, index: u32) -> &'static SpanStack {
+        let slot = self.ring.slot(index).unwrap();
+        let last = u64::from(SLOTS - 1);
+        slot.set_stack_offset(RINGS + last * self.layout.ring_bytes());
+        self.ring.span_stack(slot).unwrap()
+    }
+
     /// Claims a sealed slot for another owner, whose writer goes on where the last one stopped.
     pub fn resume(&self, index: u32) -> &'static Writer {
         self.attach(index, self.writers[index as usize]);
@@ -272,6 +281,8 @@ pub struct Decoded {
     pub pages: BTreeMap<PageKey, Vec<(u64, u64)>>,
     pub sealed: usize,
     pub counters: BTreeMap<[u8; 16], (CountersHeader, Vec<SlotCounters>)>,
+    /// The stack of each thread that had spans open.
+    pub open: Vec<(OpenSpans, Vec<Frame>)>,
     /// Blocks before which no SESSION block of their session stood.
     pub orphans: usize,
 }
@@ -326,6 +337,13 @@ impl Decoded {
                     .collect();
                 assert_eq!(slots.len(), totals.slots as usize);
                 self.counters.insert(session, (totals, slots));
+            }
+            kind::OPEN_SPANS => {
+                let (stack, rest) = OpenSpans::read_from_prefix(content).unwrap();
+                let frames = rest.chunks_exact(size_of::<Frame>());
+                let frames: Vec<_> = frames.map(|f| Frame::read_from_bytes(f).unwrap()).collect();
+                assert_eq!(frames.len(), stack.frames as usize);
+                self.open.push((stack, frames));
             }
             kind::CONTAINER => {
                 let raw = codec::decode(header.codec, content, header.raw_bytes).unwrap();
