@@ -8,12 +8,14 @@ mod heap;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use heap::{HeapRing, Shape};
 use ringmark_format::TypeId;
 use ringmark_format::open_span::{FRAMES, Head};
 use ringmark_format::session::Mode;
-use ringmark_ring::{SpanPlace, StackCopy, steps};
+use ringmark_ring::span_stack::FRAME_WORDS;
+use ringmark_ring::{SpanPlace, StackCopy, Writer, steps};
 
 /// What the handlers of a schedule do.
 #[derive(Debug, Clone, Copy)]
@@ -63,12 +65,7 @@ impl Tracer {
     fn begin(&self) -> u32 {
         let i = self.next.replace(self.next.get() + 1);
         self.under_way.borrow_mut().insert(i);
-        let place = self.ring.writer.push_span(TypeId(16 + i), 2, |to| {
-            for (index, word) in words(i).into_iter().enumerate() {
-                to.set_word(index, word);
-                steps::between();
-            }
-        });
+        let place = push(self.ring.writer, i);
         self.open.borrow_mut().push((i, place));
         self.under_way.borrow_mut().remove(&i);
         i
@@ -153,15 +150,27 @@ fn words(i: u32) -> [u64; 3] {
     [i, i << 32, !i]
 }
 
+/// Puts span `i` on the stack, with a step after each word.
+fn push(writer: &Writer, i: u32) -> SpanPlace {
+    writer.push_span(TypeId(16 + i), 2, |to| {
+        for (index, word) in words(i).into_iter().enumerate() {
+            to.set_word(index, word);
+            steps::between();
+        }
+    })
+}
+
+fn small_ring() -> HeapRing {
+    let shape = Shape {
+        page_words: 16,
+        pages: 2,
+    };
+    HeapRing::new(Mode::Overwrite, shape)
+}
+
 /// Runs one schedule; returns how many steps there were, or what was wrong.
 fn run(plan: Plan) -> Result<u32, String> {
-    let ring = HeapRing::new(
-        Mode::Overwrite,
-        Shape {
-            page_words: 16,
-            pages: 2,
-        },
-    );
+    let ring = small_ring();
     let tracer = Rc::new(Tracer {
         ring,
         plan,
@@ -220,6 +229,94 @@ fn all() -> Result<u64, String> {
     Ok(schedules)
 }
 
+/// What a reader on another processor saw.
+#[derive(Debug)]
+struct Seen {
+    /// Spans that began, those of handlers included.
+    pushes: u64,
+    copies: u64,
+    /// Copies that are of one moment, or show a span that did not change.
+    accepted: u64,
+    /// Frames that are of no one span.
+    torn: u64,
+}
+
+/// A handler that begins and ends two spans, after five to ten steps of what it interrupts. Handlers
+/// are not interrupted. Counts its spans.
+fn handler_of(writer: &'static Writer) -> (Rc<Cell<u64>>, Rc<dyn Fn()>) {
+    let spans = Rc::new(Cell::new(0));
+    let (counted, left, inside) = (Rc::clone(&spans), Cell::new(1), Cell::new(false));
+    let handle = move || {
+        if inside.get() || left.replace(left.get() - 1) > 1 {
+            return;
+        }
+        inside.set(true);
+        let count = counted.get();
+        let one = push(writer, (count % 998) as u32);
+        let other = push(writer, (count % 997) as u32);
+        writer.pop_span(other);
+        writer.pop_span(one);
+        counted.set(count + 2);
+        left.set(5 + count / 2 % 6);
+        inside.set(false);
+    };
+    (spans, Rc::new(handle))
+}
+
+fn beside_a_reader(pushes: u64) -> Seen {
+    let ring = small_ring();
+    let (writer, stack, done) = (ring.writer, ring.stack, AtomicBool::new(false));
+    let (mut copies, mut accepted, mut torn) = (0, 0, 0);
+    let is_torn = |frame: &&[u64; FRAME_WORDS]| {
+        let i = Head::unpack(frame[0]).map(|head| head.type_id.0 - 16);
+        i.is_none_or(|i| frame[1..4] != words(i))
+    };
+    let pushes = std::thread::scope(|scope| {
+        let _ = scope.spawn(|| {
+            while !done.load(Relaxed) {
+                let copy = StackCopy::of(stack);
+                copies += 1;
+                // The outermost frame never changes: it does not count.
+                accepted += u64::from(!copy.moving || copy.frames().len() > 1);
+                torn += copy.frames().iter().filter(is_torn).count() as u64;
+            }
+        });
+        let outer = push(writer, 999);
+        let (spans, handler) = handler_of(writer);
+        steps::set_handler(Some(handler));
+        let mut number = 0;
+        while number + spans.get() < pushes {
+            let one = push(writer, (number % 1000) as u32);
+            let other = push(writer, (number % 999) as u32);
+            writer.pop_span(other);
+            writer.pop_span(one);
+            number += 2;
+        }
+        steps::set_handler(None);
+        writer.pop_span(outer);
+        done.store(true, Relaxed);
+        number + spans.get()
+    });
+    Seen {
+        pushes,
+        copies,
+        accepted,
+        torn,
+    }
+}
+
+/// With `--cfg planted` the same test fails: see below.
+#[test]
+#[cfg(not(planted))]
+fn a_reader_beside_a_writer_and_its_handlers_sees_whole_frames() {
+    let long = std::env::var_os("RINGMARK_LONG").is_some();
+    let pushes = if long { 1_000_000_000 } else { 2_000_000 };
+    let seen = beside_a_reader(pushes);
+    println!("{seen:?}");
+    assert!(seen.pushes >= pushes && seen.torn == 0, "{seen:?}");
+    assert!(seen.accepted * 10 >= seen.copies, "{seen:?}");
+}
+
 #[test]
 #[cfg(not(planted))]
 fn a_handler_at_every_step() {
@@ -232,4 +329,8 @@ fn a_frame_that_is_filled_before_it_is_claimed_is_caught() {
     println!("{} schedules", all().unwrap());
     assert!(ringmark_ring::planted::plant("frame-before-claim"));
     println!("{}", all().expect_err("it went unnoticed"));
+    // A reader meets it as soon as it has a processor of its own.
+    let seen = std::iter::repeat_with(|| beside_a_reader(1_000_000)).take(100);
+    let seen = { seen }.find(|seen| seen.torn > 0);
+    println!("{:?}", seen.expect("it went unnoticed"));
 }
