@@ -27,6 +27,14 @@ fn in_child(name: &str, environment: &[(&str, &str)]) {
     );
 }
 
+/// Bridges `tracing` and `log` to the session that the environment asks for.
+fn bridged() -> Option<Session> {
+    match ringmark::tracing::init() {
+        Ok(session) => session,
+        Err(error) => panic!("events are not recorded by Ringmark: {error}"),
+    }
+}
+
 fn with_target<'a>(all: &'a Recorded, target: &str) -> Vec<&'a Record> {
     let ids: Vec<u32> = all
         .types
@@ -60,7 +68,7 @@ fn filter() {
 #[test]
 #[ignore = "started by `filter`"]
 fn filter_child() {
-    let session = ringmark::tracing::init().unwrap().expect("a session");
+    let session = bridged().expect("a session");
     assert_eq!(
         tracing::level_filters::LevelFilter::current(),
         tracing::Level::DEBUG
@@ -95,7 +103,7 @@ fn request() {
 #[test]
 #[ignore = "started by `request`"]
 fn request_child() {
-    let session = ringmark::tracing::init().unwrap().expect("a session");
+    let session = bridged().expect("a session");
     emit();
     assert_eq!(count(&session), [0, 0]);
     ask(&session, "filter app=info");
@@ -141,7 +149,7 @@ fn no_session() {
 #[test]
 #[ignore = "started by `no_session`"]
 fn no_session_child() {
-    assert!(ringmark::tracing::init().unwrap().is_none());
+    assert!(bridged().is_none());
     assert!(!tracing::enabled!(tracing::Level::ERROR));
     emit();
     let session = common::start(|builder| builder.filter("info"));
@@ -166,7 +174,7 @@ fn log_records() {
 #[test]
 #[ignore = "started by `log_records`"]
 fn log_child() {
-    let session = ringmark::tracing::init().unwrap().expect("a session");
+    let session = bridged().expect("a session");
     for n in 0..2 {
         log::info!(target: "net", "connected {n}");
         log::info!(target: "quiet", "nothing {n}");
