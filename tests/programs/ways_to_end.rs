@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 use std::io::{Read, stdin};
-use std::panic::{catch_unwind, set_hook, take_hook};
+use std::panic::{catch_unwind, set_hook};
 use std::process::{ExitCode, abort, exit};
 use std::thread;
 
@@ -46,17 +46,8 @@ fn set_silent_hook() {
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let way = arguments.next().expect("a way");
-    match way.as_str() {
-        "panic-abort" => {
-            // As a program built with panic=abort: what stands after the message is the abort.
-            let before = take_hook();
-            set_hook(Box::new(move |info| {
-                before(info);
-                abort();
-            }));
-        }
-        "panic-hook-before" => set_silent_hook(),
-        _ => {}
+    if way == "panic-hook-before" {
+        set_silent_hook();
     }
     let _session = ringmark::start_from_env();
     event!("ends.begin", way = way.as_str());
@@ -74,7 +65,7 @@ fn main() -> ExitCode {
         "abort" => abort(),
         "segv" => read_null(),
         "kill" => kill_with(libc::SIGKILL),
-        "panic" | "panic-abort" | "panic-hook-before" => panic!("the pool is empty"),
+        "panic" | "panic-hook-before" => panic!("the pool is empty"),
         "panic-string" => panic!("the pool has {} of {}", black_box(0), 4),
         "panic-other" => std::panic::panic_any(7_u8),
         "panic-hook-after" => {
