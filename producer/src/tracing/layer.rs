@@ -41,6 +41,23 @@ impl<S> fmt::Debug for RecorderLayer<S> {
 ///
 /// The registry costs more than the records: prefer [`super::init`] where no other layer is needed.
 ///
+/// With `fmt`, and an `EnvFilter` for both:
+///
+/// ```
+/// use tracing_subscriber::prelude::*;
+/// use tracing_subscriber::{EnvFilter, fmt};
+///
+/// let _session = ringmark::start_from_env();
+/// tracing_subscriber::registry()
+///     .with(EnvFilter::new("info"))
+///     .with(fmt::layer().with_writer(std::io::stderr))
+///     .with(ringmark::tracing::layer())
+///     .init();
+/// tracing::info!("in the log, and recorded if `RINGMARK` asks for a session");
+/// ```
+///
+/// In one thread only:
+///
 /// ```
 /// use ringmark::Session;
 /// use tracing_subscriber::layer::SubscriberExt;
