@@ -1,4 +1,4 @@
-//! Makes checksums right again, so that mutations reach what stands behind them.
+//! Makes checksums right again, so that mutations reach what they protect.
 
 use ringmark_format::align8;
 use ringmark_format::block::{BlockHeader, kind};

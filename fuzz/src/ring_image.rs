@@ -39,7 +39,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The file that an input behind its mode stands for.
+/// The file that an input stands for, after the byte of its mode.
 pub fn image(input: &[u8]) -> Vec<u8> {
     let (units, mut rest) = input.split_first().unwrap_or((&0, &[]));
     let mut image = vec![0; UNIT * usize::from(*units).clamp(1, UNITS_MAX.into())];
@@ -54,7 +54,7 @@ pub fn image(input: &[u8]) -> Vec<u8> {
     image
 }
 
-/// The input behind its mode that stands for a file of whole units; `None` for one that is too
+/// The input, without the byte of its mode, that stands for a file of whole units; `None` for one that is too
 /// large.
 pub fn input_for(image: &[u8]) -> Option<Vec<u8>> {
     let units = u8::try_from(image.len() / UNIT).ok()?;

@@ -12,12 +12,12 @@ pub(crate) const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Interval(Option<Instant>);
 
 impl Interval {
-    /// It is due at once.
+    /// An interval that is over: what it times is due at once.
     pub(crate) const fn due() -> Self {
         Self(None)
     }
 
-    /// It counts as done now.
+    /// An interval that begins now.
     pub(crate) fn begun() -> Self {
         Self(Some(Instant::now()))
     }

@@ -40,7 +40,7 @@ impl Fixture {
         self.dir.join("sessions")
     }
 
-    /// A path beside the session directory.
+    /// A path next to the session directory.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)

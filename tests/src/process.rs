@@ -20,7 +20,7 @@ pub const POLLS: &str = "7 ";
 /// See [`READS_INPUT`].
 pub const SLEEPS: [&str; 2] = ["35 ", "230 "];
 
-/// What a finished child left behind.
+/// What a finished child printed, and how it ended.
 #[derive(Debug)]
 pub struct Finished {
     /// How it ended.

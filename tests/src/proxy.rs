@@ -44,7 +44,7 @@ pub enum How {
     Flip,
     /// They come twice.
     Repeat,
-    /// They come behind as many that follow.
+    /// They come after this many that follow.
     Swap,
     /// They do not come.
     Lose,

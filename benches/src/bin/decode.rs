@@ -1,4 +1,4 @@
-//! Decodes a dump and shows nothing: beside `babeltrace2 --output-format=dummy`, which does as much.
+//! Decodes a dump and shows nothing, to compare with `babeltrace2 --output-format=dummy`, which does as much.
 //!
 //! Prints the number of events, and the sum of all their values so that none goes unread.
 

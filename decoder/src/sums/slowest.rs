@@ -23,14 +23,14 @@ impl<'d> Slowest<'d> {
         }
     }
 
-    /// Whether a span that took so long is one of the slowest so far.
+    /// Whether a span that took this long is one of the slowest so far.
     pub(crate) fn wants(&self, took_ns: u64) -> bool {
         let last = self.found.last_key_value();
         let least = last.map_or(0, |((Reverse(took_ns), _), _)| *took_ns);
         self.found.len() < self.wanted || self.wanted > 0 && took_ns > least
     }
 
-    /// Keeps a span that took so long, if it is one of the slowest.
+    /// Keeps a span that took this long, if it is one of the slowest.
     pub(crate) fn offer(&mut self, took_ns: u64, span: impl FnOnce() -> Span<'d>) {
         if !self.wants(took_ns) {
             return;

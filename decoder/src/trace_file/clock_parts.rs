@@ -22,7 +22,7 @@ pub(crate) struct ClockParts {
 }
 
 impl ClockParts {
-    /// Takes samples that blocks hold beside their counters and pages.
+    /// Takes samples of other blocks than COUNTERS and PAGE.
     pub(crate) fn take_samples(&mut self, samples: impl IntoIterator<Item = Sample>) {
         self.samples.extend(samples);
     }

@@ -116,7 +116,7 @@ impl<'w, 'p, 'a, W: Write> Chrome<'w, 'p, 'a, W> {
         })
     }
 
-    /// Appends an event. `more` are further members, each behind a comma.
+    /// Appends an event. `more` are further members, each after a comma.
     fn event(
         &mut self,
         (phase, more): (&str, &str),

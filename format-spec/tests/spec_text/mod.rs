@@ -30,7 +30,7 @@ pub(crate) fn named_tables(
     found
 }
 
-/// Rows of the table behind `line`, which must be a whole line of the text.
+/// Rows of the table after `line`, which must be a whole line of the text.
 pub(crate) fn table_after(text: &str, line: &str, cells: usize) -> Vec<Row> {
     let after = text.lines().skip_while(|l| *l != line).skip(1);
     let table = after.skip_while(|l| l.is_empty());

@@ -182,7 +182,7 @@ fn ends_thread_offset(before: &[u8]) -> bool {
     )
 }
 
-/// Whether this is one of the NOPs that compilers put behind a jump back to a loop.
+/// Whether this is one of the NOPs that compilers put after a jump back to a loop.
 fn is_long_nop(bytes: &[u8]) -> bool {
     let at = bytes.iter().position(|byte| *byte != NOP_PREFIX);
     matches!(

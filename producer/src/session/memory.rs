@@ -132,8 +132,8 @@ pub(super) fn half(cap: u64, ring_bytes: u64) -> u64 {
     half + half / ring_bytes.max(1) * STACK_BYTES
 }
 
-/// Whether a ring may be made ahead of time: only while another one of the wanted size fits beside
-/// it, so that no thread gets a smaller ring for the sake of one that is not used.
+/// Whether a ring may be made ahead of time: only while another one of the wanted size fits as
+/// well, so that no thread gets a smaller ring for the sake of one that is not used.
 pub(super) fn has_room_ahead(core: &Core) -> bool {
     let taken = core
         .state_word(offset_of!(SessionState, allocated_bytes))

@@ -214,7 +214,7 @@ impl Writer {
         let frame = self.top().wrapping_sub(FRAME_WORDS);
         if frame.addr() == place.frame {
             // SAFETY: invariant 3 of `span_stack`: a place is a frame of a stack, or its end, which
-            // lies behind every `top`.
+            // lies after every `top`.
             free(unsafe { &*frame });
             self.set_top(frame);
         } else {

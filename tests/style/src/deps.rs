@@ -59,7 +59,7 @@ fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
     value[key].as_str().ok_or_else(|| format!("no `{key}`"))
 }
 
-/// The table behind the line `<!-- edges -->`: first cell a package, second the packages that it
+/// The table after the line `<!-- edges -->`: first cell a package, second the packages that it
 /// may depend on, each in backticks.
 ///
 /// # Errors

@@ -61,7 +61,7 @@ pub fn line_of(text: &str, offset: usize) -> usize {
     text[..offset].matches('\n').count() + 1
 }
 
-/// Offset just behind the bracket that closes the one at `open`, or the text's end.
+/// Offset just after the bracket that closes the one at `open`, or the text's end.
 #[must_use]
 pub fn closing(text: &str, open: usize) -> usize {
     let mut depth = 0_i32;

@@ -208,7 +208,7 @@ impl Args {
     }
 }
 
-/// Writes a file beside `path`, which takes its place when it is whole.
+/// Writes a file next to `path`, which takes its place when it is whole.
 fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<Written>,

@@ -76,7 +76,7 @@ impl Outcome {
         }
     }
 
-    /// Adds what went wrong beside the recording.
+    /// Adds what went wrong apart from the recording.
     pub(super) fn fail(&mut self, error: &anyhow::Error) {
         self.trouble.push(text(error));
         self.not_recorded = true;
