@@ -114,6 +114,8 @@ fn a_store_of_several_hosts_is_told_and_chosen_by_host() {
             checked(&text(&format!("cat store {choice} --json"))).len(),
             events
         );
+        let chrome = text(&format!("export store {choice} --format chrome -o -"));
+        assert_eq!(chrome.matches(r#""ph":"i""#).count(), events, "{choice}");
     }
     expect_tables(&stage);
     let none = stage

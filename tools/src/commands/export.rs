@@ -8,9 +8,10 @@ use std::time::Duration;
 use ringmark_decoder::Dump;
 use ringmark_export::{Counts, Cut, Format, Plan, Written};
 
-use crate::input::{notices, rings, trace_files};
+use crate::input::trace_files::Input;
+use crate::input::{notices, rings};
 use crate::options::event_filter::FilterOptions;
-use crate::output::file::{DEFAULT_FILE, is_standard};
+use crate::output::file::is_standard;
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, parse_duration, parse_min_time, size, whole_ns};
 use crate::output::{Exit, Failure, endings, note};
@@ -93,12 +94,8 @@ Examples:
   ringmark export run.rmk --last 10s --min-time 100us -o - | gzip > run.gz
   ringmark export -p 812 --name 'request.*' --format chrome")]
 pub(crate) struct Args {
-    /// Trace files and stores, read together; '-' is standard input
-    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, conflicts_with = "pid")]
-    files: Vec<PathBuf>,
-    /// Export what is in the rings of a process now, without disturbing it
-    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    #[command(flatten)]
+    input: Input,
     /// The format to write
     #[arg(long, value_enum, default_value = "perfetto")]
     format: Name,
@@ -118,11 +115,12 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut filter = self.filter.build()?;
-        let dump = match self.pid {
+        let process = self.input.process()?;
+        let dump = match process {
             Some(pid) => rings::snapshot(pid)?,
-            None => trace_files::read_for(&self.files, &filter)?,
+            None => self.input.read_for(&filter)?,
         };
-        if self.pid.is_some() {
+        if process.is_some() {
             notices::tell_schema(&dump);
         }
         let found = dump.verify();
@@ -140,7 +138,7 @@ impl Args {
         self.warn(&plan);
         self.write(&plan)?;
         endings::tell(&dump);
-        Ok(self.exit(&dump))
+        Ok(exit_of(&dump, process.is_some()))
     }
 
     /// Says what may be too much for the viewer, and what would not be.
@@ -197,14 +195,15 @@ impl Args {
         ));
         Ok(())
     }
+}
 
-    /// Says whether the whole input is sound, whatever part of it was exported.
-    fn exit(&self, dump: &Dump) -> Exit {
-        let found = dump.verify();
-        match self.pid {
-            Some(_) => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),
-            None => Exit::lost_if(!found.is_clean()),
-        }
+/// Says whether the whole input is sound, whatever part of it was exported. In a running process,
+/// what a recorder has taken is not missing.
+fn exit_of(dump: &Dump, is_running: bool) -> Exit {
+    let found = dump.verify();
+    match is_running {
+        true => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),
+        false => Exit::lost_if(!found.is_clean()),
     }
 }
 
