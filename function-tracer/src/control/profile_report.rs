@@ -66,12 +66,13 @@ fn emit(tracer: &str, gathered: &Gathered<'_>) {
     ringmark_format::emit_function_profile!([ringmark::event] tracer, gathered);
 }
 
-/// The answer with the functions of a profile tracer from the `from`-th on, as many as fit. A line
-/// `next=` says where the next answer goes on.
+/// The answer with the functions of a profile tracer from the one with the number `from` on, as many
+/// as fit. A line `next=` says where the next answer goes on.
 pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String {
     let scale = Scale::of_session();
     let mut text = String::new();
-    for (at, (names, sum)) in tracers.profile_of(tracer).enumerate().skip(from) {
+    let from = u32::try_from(from).unwrap_or(u32::MAX);
+    for (number, names, sum) in tracers.profile_of(tracer, from) {
         ringmark::__private::working();
         let Some(function) = gathered(names, &sum, scale) else {
             continue;
@@ -81,7 +82,7 @@ pub(super) fn answer(tracers: &Tracers, tracer: &Tracer, from: usize) -> String 
             if text.is_empty() {
                 continue; // This line alone is longer than an answer.
             }
-            let next = AnswerLine::Count(Count::Next, at as u64);
+            let next = AnswerLine::Count(Count::Next, number.into());
             let _ = writeln!(text, "{next}");
             break;
         }
@@ -98,7 +99,7 @@ pub(super) fn write(tracers: &Tracers, tracer: &Tracer) {
         return;
     }
     let scale = Scale::of_session();
-    for (names, sum) in tracers.profile_of(tracer) {
+    for (_, names, sum) in tracers.profile_of(tracer, 0) {
         ringmark::__private::working();
         if let Some(function) = gathered(names, &sum, scale) {
             emit(tracer.name(), &function);

@@ -112,11 +112,12 @@ impl ProfileCells {
         cells.map(|(key, cell)| (*key, begun(cell.number)))
     }
 
-    /// What was gathered about a tracer's functions, in an order that stays.
-    pub(crate) fn of(&self, tracer: u32) -> impl Iterator<Item = (&Names, Sum)> {
+    /// What was gathered about a tracer's functions from the one with this number on, by their
+    /// numbers in rising order.
+    pub(crate) fn of(&self, tracer: u32, from: u32) -> impl Iterator<Item = (u32, &Names, Sum)> {
         let key = |function| CellKey { tracer, function };
-        let all = self.cells.range(key(0)..=key(u32::MAX));
-        all.map(|(_, cell)| (&cell.names, Sum::of(cell.number)))
+        let rest = self.cells.range(key(from)..=key(u32::MAX));
+        rest.map(|(key, cell)| (key.function, &cell.names, Sum::of(cell.number)))
     }
 }
 

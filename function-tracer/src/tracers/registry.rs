@@ -151,9 +151,14 @@ impl Tracers {
         self.place(name).map(|place| &self.tracers[place])
     }
 
-    /// What was gathered about a profile tracer's functions, in an order that stays.
-    pub(crate) fn profile_of(&self, tracer: &Tracer) -> impl Iterator<Item = (&Names, Sum)> {
-        self.sites.numbers.profile_cells.of(tracer.number)
+    /// What was gathered about a profile tracer's functions from the one with this number on, by
+    /// their numbers in rising order.
+    pub(crate) fn profile_of(
+        &self,
+        tracer: &Tracer,
+        from: u32,
+    ) -> impl Iterator<Item = (u32, &Names, Sum)> {
+        self.sites.numbers.profile_cells.of(tracer.number, from)
     }
 
     /// Sets until when a tracer stays on, in ms of the monotonic clock; `None`: until it is

@@ -1,0 +1,100 @@
+//! Promise: listing, starting, stopping and reporting take time that grows as the functions do, also
+//! for 240,000 of them.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use ringmark_tests::fixture::Fixture;
+use ringmark_tests::functions::{LIMIT, compile, library, ringmark};
+use ringmark_tests::{Running, is_long, require_tools, run};
+
+/// Functions of the program.
+fn functions() -> u64 {
+    if is_long() { 240_000 } else { 40_000 }
+}
+
+/// CPU time of a process, in ms.
+fn cpu_ms(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
+    let fields: Vec<_> = stat.rsplit(')').next().unwrap().split(' ').collect();
+    let ticks = |at: usize| fields[at].parse::<u64>().expect("a number");
+    (ticks(12) + ticks(13)) * 10
+}
+
+/// What `work` costs the process in CPU time may not be more than these ms per 240,000 functions.
+/// Counted, not waited for, so other work on the machine does not matter much.
+fn within<R>(name: &str, process: u32, ms: u64, work: impl FnOnce() -> R) -> R {
+    let before = cpu_ms(process);
+    let done = work();
+    let took = cpu_ms(process) - before;
+    let most = ms * functions() / 240_000;
+    println!("{name}: {took} ms of CPU in the process, at most {most}");
+    assert!(took <= most, "{name} took {took} ms of CPU, at most {most}");
+    done
+}
+
+/// A process with many functions, all of them called once per `call_all`.
+struct Program {
+    fixture: Fixture,
+    running: Running,
+}
+
+impl Program {
+    fn start() -> Self {
+        let fixture = Fixture::new("fn-many");
+        let object = fixture.path("many_functions.o");
+        let mut command = Command::new("gcc");
+        let size = format!("-Wa,--defsym,FUNCTIONS={}", functions());
+        let source = "tests/programs/functions/many_functions.s";
+        command.args(["-c", &size, "-o"]).arg(&object);
+        command.arg(ringmark_tests::workspace_root().join(source));
+        let _ = run(&mut command, 5 * LIMIT).expect("gcc").expect_code(0);
+        let flags = format!("-O2 {}", object.display());
+        let program = compile(&fixture, "many_functions.c", "many", &flags);
+        let mut command = fixture.command(&program);
+        command.env("RINGMARK", "mode=overwrite,ring=1M");
+        command.env("LD_PRELOAD", library());
+        let running = Running::start(command.stdin(Stdio::piped())).expect("it starts");
+        let _ = fixture.ring_file();
+        Self { fixture, running }
+    }
+
+    fn call_all(&mut self) {
+        let mut input = self.running.child().stdin.as_ref().expect("its input");
+        input.write_all(b"x").expect("it reads");
+        // In `pause`.
+        self.running.wait_until_in(&["34 "]);
+    }
+
+    /// The tool's output.
+    fn tell(&self, words: &str) -> String {
+        let words = words.replace("PID", &self.running.id().to_string());
+        let finished = ringmark(&self.fixture, &words, &[]).expect_code(0);
+        finished.stdout_text()
+    }
+}
+
+#[test]
+fn a_profile_of_many_functions_is_reported_in_time_that_grows_as_they_do() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let mut program = Program::start();
+    let process = program.running.id();
+    let start = "trace start -p PID --tracer profile --filter function_* --detach";
+    // Bars are four times and more what a busy machine took; what grows with the square is over that
+    // of the report.
+    within("first start", process, 6000, || program.tell(start));
+    program.call_all();
+    let report = "report -p PID --tracer profile --json";
+    let text = within("report", process, 2500, || program.tell(report));
+    let counted = text.lines().filter(|line| line.contains("\"function_"));
+    assert_eq!(counted.count() as u64, functions());
+    assert!(text.lines().all(|line| !line.contains("\"count\":2")));
+    within("stop", process, 4000, || {
+        program.tell("trace stop -p PID --tracer profile")
+    });
+    let listed = within("list", process, 2000, || program.tell("functions -p PID"));
+    let listed = listed.lines().filter(|line| line.contains("function_"));
+    assert_eq!(listed.count() as u64, functions());
+}
