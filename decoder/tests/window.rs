@@ -55,6 +55,7 @@ fn more_schema() -> Vec<u8> {
         span(21, "enter", Shape::SpanEnter),
         span(22, "exit", Shape::SpanExit),
         span(23, "close", Shape::SpanClose),
+        span(24, "record", Shape::SpanRecord),
         function(0),
         function(1),
         entry(entry_kind::FUNCTION_TYPES, 0, types.as_bytes()),
@@ -82,9 +83,11 @@ fn fill(page: &mut PageOf) {
         page.event(10, 20, &[span]).event(11, 21, &[span]);
     }
     page.event(12, 22, &[3]).event(13, 23, &[3]);
+    // It comes after the close, from another thread.
+    page.event(13, 24, &[3]);
     page.event(14, 22, &[2]);
     // Another span with the id of one that was closed.
-    page.event(15, 20, &[3]);
+    page.event(15, 20, &[3]).event(15, 24, &[3]);
     // The first call has not returned, the second has.
     page.event(20, function(0, false), &[0]);
     page.event(21, function(1, false), &[0]);
@@ -107,7 +110,7 @@ fn bytes(has_window: bool) -> Vec<u8> {
     let mut page = PageOf::new(0, 100);
     fill(&mut page);
     page.write(false, &mut out);
-    let slots = [slot_counters(122, [3, 0, 0, 0, 0, 0, 0, 0])];
+    let slots = [slot_counters(124, [3, 0, 0, 0, 0, 0, 0, 0])];
     write::counters(&mut out, SESSION, &counters(&slots, [0; 8], false)).unwrap();
     out
 }
@@ -134,6 +137,7 @@ fn only_the_last_part_is_shown_and_what_reaches_into_it() {
         (11, 21),
         (10, 20),
         (15, 20),
+        (15, 24),
         (20, function(0, false)),
         (FROM, 16),
         (600, 22),
@@ -144,7 +148,7 @@ fn only_the_last_part_is_shown_and_what_reaches_into_it() {
     expected.sort_by_key(|(t, _)| *t);
     assert_eq!((events, lost), (expected, 0));
     let found = dump.verify();
-    assert_eq!((found.events, found.left_out), (9, 11));
+    assert_eq!((found.events, found.left_out), (10, 12));
     assert_eq!(found.uncommitted, 1);
     assert_eq!((found.lost, found.overwritten, found.missing), (0, 0, 0));
     assert_eq!(dump.sessions[0].window, Some(MONO_ZERO_NS + FROM));
@@ -154,7 +158,7 @@ fn only_the_last_part_is_shown_and_what_reaches_into_it() {
 fn beside_a_dump_of_all_everything_is_shown() {
     let (all, part) = (bytes(false), bytes(true));
     let expected = shown(&read(&all).unwrap());
-    assert_eq!((expected.0.len(), expected.1), (19, 103));
+    assert_eq!((expected.0.len(), expected.1), (21, 103));
     for both in [[all.clone(), part.clone()], [part, all]] {
         let dump = read(&both.concat()).unwrap();
         assert_eq!(shown(&dump), expected);
