@@ -101,18 +101,7 @@ fn cargo(verb: &str, what: &[&str], flags: &[&str], name: &str) -> PathBuf {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace_root());
-    // What Cargo tells this test of its own package is no news for build scripts: some would be run
-    // anew, and all that stands on them be built anew.
-    let of_this_package = |name: &str| {
-        ["CARGO_PKG_", "CARGO_MANIFEST_"]
-            .iter()
-            .any(|p| name.starts_with(p))
-    };
-    for (name, _) in env::vars_os() {
-        if of_this_package(&name.to_string_lossy()) {
-            command.env_remove(name);
-        }
-    }
+    forget_this_package(&mut command);
     command.args([verb, "--quiet"]).args(what);
     if profile_dir.ends_with("release") {
         command.arg("--release");
@@ -127,6 +116,18 @@ fn cargo(verb: &str, what: &[&str], flags: &[&str], name: &str) -> PathBuf {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cannot build {name}:\n{errors}");
     profile_dir.join(name)
+}
+
+/// Removes what Cargo tells this test of its own package from the environment of `command`. It is no
+/// news for build scripts: some would be run anew, and all that stands on them be built anew.
+pub fn forget_this_package(command: &mut Command) {
+    let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if prefixes.iter().any(|prefix| text.starts_with(prefix)) {
+            command.env_remove(&name);
+        }
+    }
 }
 
 /// `<target>/debug` or `<target>/release`: the test itself lies in its `deps` directory.

@@ -1,0 +1,73 @@
+//! Promise: what README.md and the guide show is what happens. Every command is run, every program
+//! built, every output compared; a block that is not run says why.
+
+use ringmark_tests::document_run::{documents, not_run, run_document};
+
+/// The most blocks that are not run.
+const NOT_RUN_MAX: usize = 10;
+
+/// A test for each document; a document without one fails below.
+macro_rules! documents {
+    ($($name:ident $path:literal)*) => {
+        const TESTED: &[&str] = &[$($path),*];
+        $(#[test]
+        fn $name() {
+            expect_runs($path);
+        })*
+    };
+}
+
+documents! {
+    readme "README.md"
+    guide_c "docs/src/c.md"
+    guide_collector "docs/src/collector.md"
+    guide_commands "docs/src/commands.md"
+    guide_comparison "docs/src/comparison.md"
+    guide_crash "docs/src/crash.md"
+    guide_functions "docs/src/functions.md"
+    guide_introduction "docs/src/introduction.md"
+    guide_rust "docs/src/rust.md"
+    guide_summary "docs/src/SUMMARY.md"
+    guide_tracing "docs/src/tracing.md"
+    guide_troubleshooting "docs/src/troubleshooting.md"
+}
+
+/// Runs a document, and alters each word that it shows: none may go unnoticed.
+fn expect_runs(path: &str) {
+    let ran = run_document(path);
+    let faults: Vec<_> = ran.iter().filter_map(|step| step.fault()).collect();
+    assert!(
+        faults.is_empty(),
+        "{path}:{}",
+        faults.join(&format!("\n{path}:"))
+    );
+    let mut altered = 0;
+    for step in ran.iter().filter(|step| !step.is_hidden) {
+        let (unseen, seen) = step.unseen_alterations();
+        assert!(
+            unseen.is_empty(),
+            "{path}: as good as what is shown: {unseen:?}"
+        );
+        altered += seen;
+    }
+    println!(
+        "{path}: {} commands, {altered} altered words found",
+        ran.len()
+    );
+}
+
+#[test]
+fn every_document_is_tested() {
+    let mut tested = TESTED.to_vec();
+    tested.sort_unstable();
+    assert_eq!(tested, documents());
+}
+
+#[test]
+fn few_blocks_are_not_run() {
+    let blocks = not_run();
+    for (place, why) in &blocks {
+        println!("{place}: {why}");
+    }
+    assert!(blocks.len() <= NOT_RUN_MAX, "{blocks:#?}");
+}
