@@ -252,6 +252,22 @@ fn refusals_say_why() {
     expect_error(ringmark(&fixture, "functions", &[&plain]), 4, said);
 }
 
+/// An anonymous session is found in a running process only.
+#[test]
+fn a_session_without_a_name_is_refused_before_the_program_runs() {
+    let fixture = Fixture::new("fn-memfd");
+    let made = fixture.path("made");
+    for words in ["run --kind graph -o", "run -o", "record -o"] {
+        let mut command = tool(&fixture);
+        command.env("RINGMARK", "memfd=1");
+        command.args(words.split(' ')).arg(fixture.path("run.rmk"));
+        command.arg("--").arg("touch").arg(&made);
+        let said = "RINGMARK=memfd=1: memfd: found 1, expected 0";
+        expect_error(run(&mut command, LIMIT).expect("it starts"), 2, said);
+        assert!(!made.exists(), "{words}");
+    }
+}
+
 #[test]
 fn refusals_of_a_running_program_say_why() {
     if !require_tools(&["gcc"]) {

@@ -40,8 +40,16 @@ impl ProgramOptions {
         let Some(text) = given.to_str() else {
             return Err(Failure::usage("RINGMARK: is not UTF-8"));
         };
-        if let Err(error) = ringmark::Options::parse(text) {
-            return Err(Failure::usage(format!("RINGMARK={text}: {error}")));
+        match ringmark::Options::parse(text) {
+            Err(error) => return Err(Failure::usage(format!("RINGMARK={text}: {error}"))),
+            Ok(Some(options)) if options.memfd => {
+                return Err(Failure::usage(format!(
+                    "RINGMARK={text}: memfd: found 1, expected 0: an anonymous session has no name by \
+                     which the recorder of a new program finds it. Leave memfd out, or start the program \
+                     by itself and record it while it runs: 'ringmark record -p PID'"
+                )));
+            }
+            Ok(_) => {}
         }
         if self.wait.is_none() {
             return Ok(());
