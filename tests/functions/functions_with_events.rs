@@ -8,11 +8,13 @@ mod c;
 #[expect(dead_code, reason = "shared with tests of the ways to record")]
 mod with_events;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::Dump;
+use ringmark_format::slot::state;
+use ringmark_reader::{Access, Session};
 use ringmark_tests::fixture::Fixture;
 use ringmark_tests::functions::{library, tool};
 use ringmark_tests::recording::{decode, read};
@@ -125,6 +127,32 @@ fn in_a_plugin() {
 #[test]
 fn in_a_program_and_in_its_plugin() {
     all_ways(Copy::Both);
+}
+
+/// The program's own copy prepares rings for threads to come; the preloaded one takes no memory for
+/// threads that may never call a traced function.
+#[test]
+fn a_preloaded_copy_prepares_no_rings() {
+    let fixture = Fixture::new("fn-no-warm");
+    let program = Program::build(&fixture, Copy::Rust, "");
+    let work = Work::new(Copy::Rust);
+    let settings = "mode=discard,ring=64K,session=16M,warm=3";
+    let command = program.command(&fixture, &work, settings, Some(library()));
+    let mut started = program.start(command, &work);
+    let prepared = |file: &PathBuf| {
+        let session = Session::open(file, Access::Observe).expect("a session");
+        let ring = session.ring();
+        let slots = (0..ring.slots_used()).filter_map(|index| ring.slot(index));
+        slots.filter(|slot| slot.state() == state::WARM).count()
+    };
+    let prepared = wait_until(LIMIT, "rings of the program's own copy", || {
+        let mut all: Vec<_> = fixture.ring_files().iter().map(prepared).collect();
+        all.sort_unstable();
+        (all.last() == Some(&3)).then_some(all)
+    });
+    assert_eq!(prepared, [0, 3]);
+    started.go();
+    let _ = started.finish();
 }
 
 /// A program that starts its own session with another clock than the function tracer's.

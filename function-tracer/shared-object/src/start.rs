@@ -23,7 +23,7 @@ fn begin() {
     // Found before the session starts a thread of its own.
     let threads = threads();
     // Dropping the handle does nothing.
-    let Some(_session) = ringmark::start_from_env() else {
+    let Some(_session) = ringmark::Session::start_in_front_of_program() else {
         return;
     };
     let requests = std::env::var("RINGMARK_TRACE").unwrap_or_default();

@@ -57,19 +57,18 @@ fn start_child() -> Option<&'static Core> {
 
 /// Starts a session if the environment asks for one; leaves a note where none can be started.
 pub(crate) fn start_from_env() -> Option<Session> {
+    start_changed(|options| options)
+}
+
+/// The same, with options that are changed.
+fn start_changed(change: fn(Options) -> Options) -> Option<Session> {
     let wanted = std::env::var("RINGMARK").unwrap_or_default();
     let result = match Options::parse(&wanted) {
         Ok(None) => return None,
-        Ok(Some(options)) => start(with_env(options)),
+        Ok(Some(options)) => start(with_env(change(options))),
         Err(error) => Err(StartError::Option(error)),
     };
-    match result {
-        Ok(session) => Some(session),
-        Err(error) => {
-            off_note::leave(&error);
-            None
-        }
-    }
+    result.inspect_err(off_note::leave).ok()
 }
 
 fn with_env(mut options: Options) -> Options {
@@ -282,6 +281,14 @@ impl Session {
         let options = options.with(settings).map_err(StartError::Option);
         let started = options.and_then(|options| start(own(options)));
         started.inspect_err(off_note::leave).ok()
+    }
+
+    /// Starts a session for a copy of this library that was loaded in front of a program, as
+    /// [`start_from_env`](crate::start_from_env) does. It has no prepared rings: the program's own
+    /// copy has them, and each thread makes its ring here at its first record.
+    #[must_use]
+    pub fn start_in_front_of_program() -> Option<Self> {
+        start_changed(|options| Options { warm: 0, ..options })
     }
 
     /// Path of the ring file; for an anonymous file a name that cannot be opened.

@@ -25,6 +25,12 @@ impl Session {
         None
     }
 
+    /// Starts no session.
+    #[must_use]
+    pub const fn start_in_front_of_program() -> Option<Self> {
+        None
+    }
+
     /// The session of this process: none runs.
     #[must_use]
     pub fn current() -> Option<Self> {
