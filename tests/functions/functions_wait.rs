@@ -166,6 +166,32 @@ fn a_signal_handler_never_waits_and_does_not_make_its_thread_wait_longer() {
 }
 
 #[test]
+fn where_a_filter_forbids_to_sleep_no_thread_waits() {
+    let Some((_recorded, times)) = beside_a_stopped_recorder("no-sleep", 1_000_000) else {
+        return;
+    };
+    assert!(times <= 1, "{times} waits");
+}
+
+/// Hooks of the fork call traced functions, and so do the children, which have no reader.
+#[test]
+fn a_fork_and_its_child_do_not_wait_one_after_the_other() {
+    let Some((_recorded, times)) = beside_a_stopped_recorder("forks", 20_000) else {
+        return;
+    };
+    assert!((1..=2).contains(&times), "{times} waits in the parent");
+}
+
+/// The process exits while a thread waits, and its last function calls on when that one goes on.
+#[test]
+fn an_exit_while_a_thread_waits_is_held_up_once() {
+    let Some((_recorded, times)) = beside_a_stopped_recorder("exits", 100_000) else {
+        return;
+    };
+    assert_eq!(times, 1, "of the thread, and none of the exit");
+}
+
+#[test]
 fn a_recorder_that_is_killed_is_not_waited_for() {
     let Some(recorded) = Recorded::start("one", 3_000_000) else {
         return;

@@ -39,7 +39,7 @@ fn emptied() -> &'static str {
 fn overwritten(copy: Copy) -> &'static str {
     match (is_long(), copy) {
         (true, Copy::Rust) => "mode=overwrite,keep=always,ring=8M,session=256M,page=16K",
-        (true, _) => "mode=overwrite,keep=always,ring=11M,session=256M,page=16K",
+        (true, _) => "mode=overwrite,keep=always,ring=10M,session=256M,page=16K",
         (false, _) => "mode=overwrite,keep=always,ring=32K,session=16M,page=4K",
     }
 }

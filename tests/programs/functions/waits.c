@@ -1,13 +1,20 @@
 // Threads that call small functions as fast as they can: waits GO MODE N. They begin when the file GO is
 // there. It ends with 0 whatever is recorded of it; "no permission" is printed where it has none.
 #define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define QUIET __attribute__((patchable_function_entry(0), noinline))
@@ -48,6 +55,63 @@ QUIET static void on_alarm(int signal) {
     (void)signal;
     handled();
 }
+// From here on this thread may not sleep.
+QUIET static int forbid_sleep(void) {
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_nanosleep, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof(lines) / sizeof(lines[0]), lines};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+// Children while a thread fills its ring; the calls of each child are traced, too, and those of hooks.
+static volatile int is_done;
+QUIET static void *work_on(void *unused) {
+    while (!is_done) work(unused);
+    return NULL;
+}
+QUIET static void forks(void) {
+    pthread_atfork(handled, handled, handled);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, work_on, NULL)) abort();
+    for (int i = 0; i < 50; i++) {
+        const pid_t child = fork();
+        if (child < 0) abort();
+        if (child == 0) {
+            work(NULL);
+            _exit(0);
+        }
+        int status = 0;
+        if (waitpid(child, &status, 0) != child || status != 0) abort();
+    }
+    is_done = 1;
+    pthread_join(thread, NULL);
+}
+// Ends while a thread waits for the recorder, and comes to its end when that thread goes on.
+static volatile long progress;
+QUIET static void *work_and_count(void *unused) {
+    for (;; progress++) {
+        leaf(progress);
+    }
+    return unused;
+}
+static long when_exit_began = -1;
+__attribute__((destructor)) QUIET static void at_end(void) {
+    while (when_exit_began >= 0 && progress == when_exit_began) usleep(1000);
+    if (when_exit_began >= 0) work(NULL);
+}
+QUIET static void exits(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, work_and_count, NULL)) abort();
+    do {
+        when_exit_began = progress;
+        usleep(300000);
+    } while (progress == 0 || progress != when_exit_began);
+    exit(0);
+}
 QUIET static void in_threads(void *(*function)(void *), int threads) {
     pthread_t all[16];
     if (threads > 16) abort();
@@ -80,6 +144,16 @@ QUIET int main(int argc, char **argv) {
         struct itimerval every = {{0, 100}, {0, 100}};
         setitimer(ITIMER_REAL, &every, NULL);
         work(NULL);
+    } else if (!strcmp(mode, "no-sleep")) {
+        if (forbid_sleep()) {
+            puts("no permission");
+            return 0;
+        }
+        work(NULL);
+    } else if (!strcmp(mode, "forks")) {
+        forks();
+    } else if (!strcmp(mode, "exits")) {
+        exits();
     } else {
         return 2;
     }
