@@ -14,6 +14,7 @@ use object::elf::{R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionKind};
 
 use super::asking_names::{ASKING, PIECE_BYTES, names_one, read};
+use super::look_alikes::{Data, NOP_PREFIX, ends_thread_offset, is_long_nop};
 
 /// Functions that return the address of any other one by its name, which the module then holds as a
 /// text.
@@ -40,9 +41,6 @@ const THREAD_PREFIX: u8 = 0x64;
 
 /// The first byte of a call with a distance of four bytes.
 const CALL: u8 = 0xe8;
-/// Prefix of long NOPs. After [`INDIRECT`] also the second byte of a jump through a word.
-const NOP_PREFIX: u8 = 0x66;
-
 /// Pieces of code that are read at once overlap by the longest jump.
 const OVERLAP: u64 = 8;
 
@@ -149,7 +147,8 @@ pub(super) fn of_file<'a>(
         let name = section.name_bytes();
         name.is_ok_and(|name| name.starts_with(b".plt"))
     });
-    let mut search = JumpSearch::new(&asked, Starts(starts));
+    let data = Data::of(elf);
+    let mut search = JumpSearch::new(&asked, Starts(starts), &data);
     for (sections, is_stubs) in [(stubs, true), (code, false)] {
         for section in sections {
             let Some((offset, length)) = section.file_range() else {
@@ -173,24 +172,6 @@ pub(super) fn of_file<'a>(
     search.all()
 }
 
-/// Whether the next byte is the last one of a thread-local variable's offset that is moved into a
-/// register, as linkers write it into programs: each event in a program begins so.
-fn ends_thread_offset(before: &[u8]) -> bool {
-    matches!(
-        before.last_chunk(),
-        Some([0x48 | 0x49, 0xc7, 0xc0..=0xc7, _, 0xff, 0xff])
-    )
-}
-
-/// Whether this is one of the NOPs that compilers put after a jump back to a loop.
-fn is_long_nop(bytes: &[u8]) -> bool {
-    let at = bytes.iter().position(|byte| *byte != NOP_PREFIX);
-    matches!(
-        &bytes[at.unwrap_or(0)..],
-        [0x2e, 0x0f, 0x1f, ..] | [0x0f, 0x1f, ..]
-    )
-}
-
 fn distance(bytes: &[u8]) -> Option<i64> {
     let bytes = bytes.first_chunk::<4>()?;
     Some(i32::from_le_bytes(*bytes).into())
@@ -202,6 +183,7 @@ struct JumpSearch<'l> {
     /// Stubs that jump to a function that asks, each from the end of the stub before it.
     stubs: Vec<Range<u64>>,
     starts: Starts<'l>,
+    data: &'l Data,
     found: BTreeSet<u64>,
     /// By the beginning of a function: the functions that jump to it.
     jumps: BTreeMap<u64, Vec<u64>>,
@@ -211,11 +193,12 @@ struct JumpSearch<'l> {
 }
 
 impl<'l> JumpSearch<'l> {
-    fn new(asked: &'l Asked, starts: Starts<'l>) -> Self {
+    fn new(asked: &'l Asked, starts: Starts<'l>, data: &'l Data) -> Self {
         Self {
             asked,
             stubs: Vec::new(),
             starts,
+            data,
             found: BTreeSet::new(),
             jumps: BTreeMap::new(),
             by_pointer: BTreeSet::new(),
@@ -253,6 +236,7 @@ impl<'l> JumpSearch<'l> {
                 }
                 (INDIRECT, [PUSH_WORD, rest @ ..]) => self.uses(at + 6, rest),
                 (LOAD, [register, rest @ ..]) if register & 0xc7 == 5 => self.uses(at + 6, rest),
+                (INDIRECT, _) if self.data.reached_over(piece.at, bytes, place) => {}
                 (INDIRECT, [JUMP_BY_WORD, rest @ ..]) => self.jump_by_word(at, rest),
                 (INDIRECT, [THREAD_PREFIX, ..]) if ends_thread_offset(&bytes[..place]) => {}
                 (INDIRECT, [NOP_PREFIX, ..])
@@ -360,7 +344,8 @@ mod tests {
         };
         let starts: Vec<_> = functions.iter().map(start).collect();
         let asked = asked(is_taken);
-        let mut search = JumpSearch::new(&asked, Starts(&starts));
+        let data = Data::at(0x4000..0x5000);
+        let mut search = JumpSearch::new(&asked, Starts(&starts), &data);
         search.take_stubs(&Code {
             at: 0x1000,
             bytes: &stubs,

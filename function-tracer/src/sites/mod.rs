@@ -3,7 +3,8 @@
 //! 1. `loader` and `maps`: what the loader mapped, and where.
 //! 2. `elf`: what a module's file says. `symbol`: its functions; `debug_file`: those of a stripped
 //!    file. `unwind_table`: where functions begin and have their return addresses. `asks_caller`:
-//!    functions whose return address must stay, by the names in `asking_names`.
+//!    functions whose return address must stay, by the names in `asking_names`. `look_alikes`:
+//!    bytes that look like a jump and are none.
 //! 3. `table_entries`: the entries of the tables of sites, as they are in memory.
 //! 4. `scan`: which entries are patch sites; `exits`: which functions have a site at every exit.
 //! 5. `module`: the facts. `file_error`: why a file has none.
@@ -18,6 +19,7 @@ mod exits;
 mod file_error;
 mod in_file;
 pub(crate) mod loader;
+mod look_alikes;
 pub(crate) mod maps;
 mod module;
 pub(crate) mod scan;
