@@ -20,6 +20,8 @@ const ORDERS_PER_CANCELLED: u64 = 40;
 const JOBS_PER_SLOW: u64 = 1100;
 const AT_ONCE: usize = 256;
 const WORKERS: u64 = 4;
+/// So few that each thread has a ring of the full size, however loaded the machine is.
+const BLOCKING_THREADS_MAX: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
@@ -111,6 +113,7 @@ fn main() {
         .collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS as usize)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_time()
         .build()
         .expect("a runtime");

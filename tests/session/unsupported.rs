@@ -72,7 +72,9 @@ fn public_functions(dir: &str) -> BTreeSet<String> {
         let blocks = text.split("\nimpl Session {").skip(1);
         blocks.filter_map(|rest| rest.split("\n}").next())
     });
-    let functions = blocks.flat_map(|block| block.split("\n    pub fn ").skip(1));
+    let functions = blocks.flat_map(|block| block.split("\n    pub ").skip(1));
+    let functions = functions.map(|function| function.strip_prefix("const ").unwrap_or(function));
+    let functions = functions.filter_map(|function| function.strip_prefix("fn "));
     let names = functions.filter_map(|function| function.split(['(', '<']).next());
     names.map(str::to_owned).collect()
 }

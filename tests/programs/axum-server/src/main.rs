@@ -13,6 +13,9 @@ use order::{Failed, Fate, Order, Orders};
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{EnvFilter, fmt};
 
+/// So few that each thread has a ring of the full size, however loaded the machine is.
+const BLOCKING_THREADS_MAX: usize = 16;
+
 fn main() -> Result<(), Failed> {
     let fates = std::env::args().nth(1).unwrap_or_default();
     let fates: Option<Vec<Fate>> = fates.chars().map(Fate::of).collect();
@@ -26,6 +29,7 @@ fn main() -> Result<(), Failed> {
         .init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(4)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()?;
     let answered = runtime.block_on(async {
