@@ -4,7 +4,7 @@ mod common;
 
 use common::function_schema::{function, function_type, function_types, module, tracer};
 use common::*;
-use ringmark_decoder::{CallGraph, Calls, Dump, DumpBuilder, Output, Step};
+use ringmark_decoder::{CallGraph, Calls, Dump, DumpBuilder, Filter, Output, Step};
 use ringmark_format::attribute::tag;
 use ringmark_format::block::PageState;
 use ringmark_format::codec::write;
@@ -244,6 +244,22 @@ fn events_of_one_session_stand_inside_the_calls_of_another() {
     ];
     assert_eq!(graph(&dump(&[events.clone(), functions.clone()])), expected);
     assert_eq!(graph(&dump(&[functions, events])), expected);
+}
+
+#[test]
+fn a_line_of_a_graph_says_which_process_it_is_of() {
+    let main = function_type(0, false);
+    let calls = session(header(2), &[ring(&[(10, main, EMPTY)])]);
+    let dump = dump(&[calls]);
+    let (mut graph, mut calls) = (CallGraph::default(), Calls::new(None));
+    calls.walk(&dump, &Filter::new(), |item, steps, depth| {
+        graph.take(item, steps, depth as u32);
+    });
+    let labels: Vec<_> = graph
+        .lines()
+        .map(|line| line.session.process_label())
+        .collect();
+    assert_eq!(labels, ["-/server[4242]"]);
 }
 
 #[test]

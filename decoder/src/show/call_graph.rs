@@ -6,6 +6,7 @@ use crate::events::event::{Event, Lost, Output};
 use crate::show::call_json::CallLimits;
 use crate::show::text::event_text;
 use crate::sums::calls::{Call, Ended, Step};
+use crate::trace_file::session::Session;
 use crate::words::escape;
 use crate::words::number::unsigned;
 
@@ -34,6 +35,8 @@ enum Beginning {
 /// One line of a [`CallGraph`].
 #[derive(Debug)]
 pub struct GraphLine<'d> {
+    /// The session that recorded what it shows.
+    pub session: &'d Session,
     /// Thread id; 0 for a loss whose thread is not known.
     pub tid: u32,
     /// Calls around the line: its indentation.
@@ -57,17 +60,19 @@ impl<'d> CallGraph<'d> {
         match item {
             Output::Lost(lost) => {
                 let tid = lost.page.map_or(0, |page| page.header.tid);
-                self.push(tid, 0, What::Lost(*lost));
+                self.push((lost.session, tid), 0, What::Lost(*lost));
             }
             Output::Event(event) if event.ty.function.is_none() => {
-                self.push(event.tid(), depth, What::Event(*event));
+                self.push((event.session, event.tid()), depth, What::Event(*event));
             }
             Output::Event(event) => steps.iter().for_each(|step| self.step(event, step)),
         }
     }
 
-    fn push(&mut self, tid: u32, depth: u32, what: What<'d>) -> usize {
+    fn push(&mut self, whose: (&'d Session, u32), depth: u32, what: What<'d>) -> usize {
+        let (session, tid) = whose;
         self.lines.push(GraphLine {
+            session,
             tid,
             depth,
             hidden: false,
@@ -78,18 +83,18 @@ impl<'d> CallGraph<'d> {
 
     fn step(&mut self, event: &Event<'d>, step: &Step<'d>) {
         let key = event.thread();
-        let tid = event.tid();
+        let whose = (event.session, event.tid());
         match *step {
             Step::Entered {
                 function,
                 depth,
                 loose: true,
                 ..
-            } => drop(self.push(tid, depth, What::Passed(&function.name))),
+            } => drop(self.push(whose, depth, What::Passed(&function.name))),
             Step::Entered {
                 function, depth, ..
             } => {
-                let line = self.push(tid, depth, What::Begin(&function.name, None));
+                let line = self.push(whose, depth, What::Begin(&function.name, None));
                 self.open.entry(key).or_default().push(line);
             }
             Step::Left(call) => {
@@ -99,12 +104,12 @@ impl<'d> CallGraph<'d> {
                     Some(_) => Beginning::Shown,
                     None => Beginning::Missing,
                 };
-                let end = self.push(tid, call.depth, What::End(call, beginning));
+                let end = self.push(whose, call.depth, What::End(call, beginning));
                 if let Some(What::Begin(_, ends)) = begun.map(|line| &mut self.lines[line].what) {
                     *ends = Some(end);
                 }
             }
-            Step::Whole(call) => drop(self.push(tid, call.depth, What::Whole(call))),
+            Step::Whole(call) => drop(self.push(whose, call.depth, What::Whole(call))),
         }
     }
 

@@ -85,6 +85,17 @@ pub(super) fn place_in_source(ty: &EventType) -> Vec<u8> {
     text
 }
 
+impl Session {
+    /// Its process among those of several hosts, as text for a person: `HOST/SERVICE[PID]`. A host
+    /// that is not known is `-`; a process without a service has its own name in place of it.
+    #[must_use]
+    pub fn process_label(&self) -> String {
+        let mut label = Vec::new();
+        push_process(self, &mut label);
+        String::from_utf8_lossy(label.trim_ascii_start()).into_owned()
+    }
+}
+
 /// Appends ` HOST/SERVICE[PID]`. A host that is not known is `-`; a process without a service has its
 /// own name in place of it.
 pub(crate) fn push_process(session: &Session, out: &mut Vec<u8>) {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Output};
+use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Calls, Dump, GraphLine, Output};
 
 use crate::input::rings;
 use crate::input::trace_files::Input;
@@ -90,7 +90,8 @@ impl Args {
         for line in cover::lines(dump) {
             writeln!(out, "# {line}")?;
         }
-        write_graph(&graph, &mut out, Style::detect())?;
+        let of_several = dump.has_several_hosts();
+        write_graph(&graph, of_several, &mut out, Style::detect())?;
         Ok(out.finish()?)
     }
 
@@ -116,19 +117,43 @@ impl Args {
     }
 }
 
+/// Whose a line is: its thread, with its process if there are several hosts.
+fn thread_of(line: &GraphLine<'_>, of_several: bool) -> String {
+    match of_several {
+        true => format!("{} {}", line.session.process_label(), line.tid),
+        false => line.tid.to_string(),
+    }
+}
+
 /// Writes a graph: time, thread if there are several, then the line, indented by its depth.
-fn write_graph(graph: &CallGraph<'_>, out: &mut impl Write, style: Style) -> io::Result<()> {
-    let several = graph.has_several_threads();
+fn write_graph(
+    graph: &CallGraph<'_>,
+    of_several: bool,
+    out: &mut impl Write,
+    style: Style,
+) -> io::Result<()> {
     let (heading, plain) = (style.heading(), style.plain());
-    let thread = if several { "     TID |" } else { "" };
+    let width = match of_several {
+        true => graph
+            .lines()
+            .map(|line| thread_of(line, true).chars().count())
+            .max(),
+        false => graph.has_several_threads().then_some(7),
+    };
+    let cell = |text: &str| width.map_or_else(String::new, |width| format!(" {text:>width$} |"));
+    let (thread, rule) = (cell("TID"), width.map_or(0, |width| width + 3));
     writeln!(out, "{heading}  Time(us) |{thread} Function Graph{plain}")?;
-    let thread = if several { "---------+" } else { "" };
-    writeln!(out, "-----------+{thread}---------------")?;
+    let rule = if rule > 0 {
+        "-".repeat(rule - 1) + "+"
+    } else {
+        String::new()
+    };
+    writeln!(out, "-----------+{rule}---------------")?;
     let mut text = Vec::new();
     for line in graph.lines() {
-        let thread = match several {
-            true => format!(" {:>7} |", line.tid),
-            false => String::new(),
+        let thread = match width {
+            Some(_) => cell(&thread_of(line, of_several)),
+            None => String::new(),
         };
         let (on, off) = match line.is_loss() {
             true => (style.alarm(), style.plain()),

@@ -105,7 +105,16 @@ impl ReadAgain {
 fn unclean_ends(dump: &Dump) -> Vec<String> {
     let ends = dump.endings().into_iter();
     let unclean = ends.filter(|end| !end.ending.is_clean());
-    unclean.map(|end| end.to_string()).collect()
+    let of_several = dump.has_several_hosts();
+    let host = |end: &SessionEnd| {
+        let session = dump.sessions.get(end.session).filter(|_| of_several);
+        session.map(|session| String::from_utf8_lossy(session.host()).into_owned())
+    };
+    let line = |end: SessionEnd| match host(&end) {
+        Some(host) => format!("{host}: {end}"),
+        None => end.to_string(),
+    };
+    unclean.map(line).collect()
 }
 
 /// The line of a session that ended: its name, its pid, its end.

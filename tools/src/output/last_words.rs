@@ -61,7 +61,12 @@ pub(crate) fn text(dump: &Dump, show: Show) -> String {
         Show::Short | Show::Threads => THREADS_SHOWN,
     };
     for thread in threads.iter().take(shown) {
-        lines.push(front(thread, processes.len() > 1));
+        let process = match processes.len() > 1 {
+            true if dump.has_several_hosts() => format!(" of {}", thread.session.process_label()),
+            true => of_process(thread),
+            false => String::new(),
+        };
+        lines.push(front(thread, &process));
         if show != Show::Open {
             lines.extend(thread.events.iter().map(|event| last(thread, event)));
         }
@@ -90,15 +95,16 @@ fn heading(threads: &[LastWords<'_>], show: Show) -> String {
     format!("{what}, counted back from {from}:")
 }
 
+/// The process of a thread, where there are several.
+fn of_process(thread: &LastWords<'_>) -> String {
+    let name = String::from_utf8_lossy(thread.session.process_name());
+    format!(" of {}[{}]", printable(&name), thread.session.pid())
+}
+
 /// The thread, with its process if there are several.
-fn front(thread: &LastWords<'_>, of_several: bool) -> String {
-    let session = thread.session;
-    let name = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
-    let mut line = format!("{}[{}]", name(thread.name()), thread.tid);
-    if of_several {
-        line += &format!(" of {}[{}]", name(session.process_name()), session.pid());
-    }
-    fitted(line)
+fn front(thread: &LastWords<'_>, process: &str) -> String {
+    let name = String::from_utf8_lossy(thread.name());
+    fitted(format!("{}[{}]{process}", printable(&name), thread.tid))
 }
 
 fn last(thread: &LastWords<'_>, event: &Event<'_>) -> String {
