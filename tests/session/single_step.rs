@@ -3,6 +3,8 @@
 //!
 //! Which of these workloads catches which bug: `planted.rs`.
 
+mod c;
+mod c_span_steps;
 mod step;
 
 use ringmark_tests::is_long;

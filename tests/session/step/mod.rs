@@ -8,9 +8,9 @@
 //! decoder. Instructions of the C library are stepped and not counted.
 
 mod full;
-mod image;
+pub(crate) mod image;
 mod oracle;
-mod ptrace;
+pub(crate) mod ptrace;
 mod types;
 
 use std::collections::HashMap;
@@ -177,7 +177,7 @@ impl<'p> Run<'p> {
             _program: program,
             ledger: ledger.map_err(|e| std::io::Error::other(e.to_string()))?,
             threads: vec![Thread::new(pid)],
-            text: text_of(pid)?,
+            text: text_of(pid, STEPPED)?,
             ring_file: None,
             reader: None,
             consumer: None,
@@ -371,13 +371,13 @@ impl Thread {
     }
 }
 
-/// Where the program's own text lies.
-fn text_of(pid: i32) -> std::io::Result<Vec<(u64, u64)>> {
+/// Where the text of this program lies in a process.
+pub(crate) fn text_of(pid: i32, program: &str) -> std::io::Result<Vec<(u64, u64)>> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
     let text = maps.lines().filter_map(|line| {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
-        let is_ours = rest.starts_with("r-x") && rest.ends_with(STEPPED);
+        let is_ours = rest.starts_with("r-x") && rest.ends_with(program);
         let number = |text| u64::from_str_radix(text, 16).ok();
         is_ours.then_some(())?;
         Some((number(start)?, number(end)?))

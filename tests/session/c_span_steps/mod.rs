@@ -1,0 +1,121 @@
+//! Promise: at every instruction at which a C program begins or ends a span, in each form of
+//! `ringmark.h`, a reader is shown what is open. The operation under way is there or recorded.
+//!
+//! `tests/programs/c/span_steps.c` says in a ledger what it knows of each span. What stands in the
+//! stack of the mapped ring file, or of a copy of the file, is compared with that.
+
+mod walk;
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use ringmark_format::open_span::FRAMES;
+use ringmark_tests::fixture::Fixture;
+use ringmark_tests::{is_long, require_tools};
+
+use crate::c::{GCC, compile, compilers};
+use walk::{Plan, Report, Walk};
+
+/// The program, as each compiler that is here makes it, with the library in it.
+fn programs() -> &'static [PathBuf] {
+    static BUILT: OnceLock<(Fixture, Vec<PathBuf>)> = OnceLock::new();
+    let build = || {
+        let fixture = Fixture::new("span-steps-programs");
+        let all = if is_long() { compilers() } else { vec![GCC] };
+        let flags = "-O2 -l:libringmark.a";
+        let built = all.into_iter().map(|compiler| {
+            let name = format!("span_steps_{}", compiler.c);
+            compile(&fixture, compiler, "span_steps.c", flags, &name)
+        });
+        let built = built.collect();
+        (fixture, built)
+    };
+    &BUILT.get_or_init(build).1
+}
+
+/// Walks in one form through all depths, with a handler at one instruction of each process: the rounds
+/// stay short, and a frame that a jump leaves claimed is not missing in the next one.
+fn walk(form: &'static str, handlers: &[&'static str], depths: &[u32]) {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let mut sum = Report::default();
+    // A ring that changes takes many times as many instructions.
+    let daily = if form == "ring" { 151 } else { 67 };
+    let every = if is_long() { 1 } else { daily };
+    let plans = depths
+        .iter()
+        .flat_map(|depth| handlers.iter().map(|handler| (*depth, *handler)));
+    for (depth, handler) in plans {
+        let plan = Plan::new(form, depth, handler);
+        let first = if handler == "none" { u64::MAX } else { 0 };
+        for program in programs() {
+            for at in (first..).step_by(every) {
+                let mut walk = Walk::start(&plan, program).expect("a program to step");
+                let done = walk.go_once(at);
+                let states = walk.report.states;
+                sum.add(&walk.report);
+                if !done.unwrap_or_else(|what| panic!("{plan:?} at {at}: state {states}: {what}")) {
+                    break;
+                }
+            }
+        }
+    }
+    sum.expect_some(form);
+}
+
+/// The edges of the stack; daily less of them.
+fn depths() -> &'static [u32] {
+    const ALL: [u32; 5] = [0, 1, FRAMES - 1, FRAMES, FRAMES + 1];
+    if is_long() { &ALL } else { &ALL[1..4] }
+}
+
+#[test]
+fn spans_of_begin_and_end_at_every_instruction() {
+    walk("begin", &["nests", "crosses"], depths());
+}
+
+#[test]
+fn a_jump_out_of_begin_and_end_at_every_instruction() {
+    walk("begin", &["jumps"], depths());
+}
+
+#[test]
+fn spans_of_blocks_at_every_instruction() {
+    walk("scope", &["nests", "crosses"], depths());
+}
+
+#[test]
+fn a_jump_out_of_blocks_at_every_instruction() {
+    walk("scope", &["jumps"], depths());
+}
+
+#[test]
+fn a_thread_that_begins_with_a_span_at_every_instruction() {
+    walk("claim", &["none"], &[0]);
+}
+
+#[test]
+fn spans_while_the_ring_changes_at_every_instruction() {
+    walk("ring", &["nests"], if is_long() { depths() } else { &[1] });
+}
+
+/// The process is killed, and its file is that of a dead one.
+#[test]
+fn spans_of_a_program_that_is_killed_between_two_instructions() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let (kills, program) = (if is_long() { 1000 } else { 40 }, &programs()[0]);
+    for kill in 0..kills {
+        let form = ["begin", "scope"][kill % 2];
+        let plan = Plan::new(form, [0, 1, FRAMES - 1, FRAMES][kill / 2 % 4], "none");
+        let mut walk = Walk::start(&plan, program).expect("a program to step");
+        for _ in 0..1 + kill * 37 % 400 {
+            walk.step(0).expect("a step").expect("the program runs");
+        }
+        let killed = walk.kill();
+        killed.unwrap_or_else(|what| panic!("{plan:?}, kill {kill}: {what}"));
+    }
+    println!("{kills} kills");
+}
