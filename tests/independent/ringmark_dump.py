@@ -219,7 +219,7 @@ class Decoded:
         for number, session in enumerate(self.sessions.values()):
             self._decode(number, session)
             self.damage += session.damage + session.schema.damage
-        self.events.sort(key=lambda event: event[:5])
+        self.events.sort(key=lambda event: event[:6])
 
     def _add(self, block, content):
         key = block["session"]
@@ -251,7 +251,7 @@ class Decoded:
             for index, tick, kind, payload in page.events:
                 seq = page.header["first_event"] + index
                 wall = time.wall(tick)
-                key = (wall, session_number, page.header["slot"], number, index)
+                key = (wall, tick, session_number, page.header["slot"], number, index)
                 self.events.append((*key, ring, seq, session, kind, payload))
                 records.append((page.header["tid"], tick, kind, payload))
         for slot, pages in sorted(slots.items()):
