@@ -87,7 +87,7 @@ fn calls_without_an_end_are_counted_and_shown() {
         }
         let too_deep = number(&found["deep"], "no_end");
         if tracer != "function" {
-            assert_eq!(too_deep, 20_001 - 8_191, "{tracer}");
+            assert_eq!(too_deep, 150_001 - 131_071, "{tracer}");
         }
         expect_tables(&fixture, tracer, &finished);
     }
@@ -107,7 +107,7 @@ fn expect_tables(fixture: &Fixture, tracer: &str, finished: &Finished) {
         );
         let expected = match tracer {
             "function" => "kind 'function' records no ends",
-            _ => "calls have no end: other stack, deeper than 8,191, or still open",
+            _ => "calls have no end: other stack, deeper than 131,071, or still open",
         };
         assert!(table.contains(expected), "{tracer}: {table}");
     }

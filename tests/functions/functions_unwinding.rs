@@ -11,8 +11,7 @@ use ringmark_tests::{is_long, require_tools, run};
 /// gcc links what C++ needs when it is told.
 const CPP: &str = "-pthread -Wl,--no-as-needed -lstdc++";
 
-/// Two calls deep to nearly as many as a thread can have open; each is twice the one before, but
-/// for the first three.
+/// Depths of calls; each is twice the one before, but for the first three.
 const DEPTHS: [u64; 6] = [10, 100, 1000, 2000, 4000, 8000];
 const THREADS: [u64; 3] = [0, 100, 400];
 const THREADS_LONG: [u64; 3] = [0, 100, 2000];

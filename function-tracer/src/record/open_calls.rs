@@ -275,7 +275,7 @@ mod tests {
     fn there_is_an_end_of_places() {
         with_node(|block| {
             let opened = (0..)
-                .take_while(|n| block.open(100_000 - n, 1, 2, 3, block.last_place()))
+                .take_while(|n| block.open(1_000_000 - n, 1, 2, 3, block.last_place()))
                 .count();
             assert_eq!(opened, PLACES - 1);
             (0..opened).for_each(|_| assert!(block.close(block.innermost())));

@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, fence};
 
 use ringmark_format::function::LAST_NUMBER;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::nodes;
 use super::thread_memory::{CELLS_MAX, CHUNK, Cell, Table};
@@ -52,7 +52,12 @@ fn map<T>() -> *mut T {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: record invariant 3.
     let start = unsafe { mmap_anonymous(ptr::null_mut(), size_of::<T>(), protection, flags) };
-    start.map_or(ptr::null_mut(), <*mut _>::cast)
+    let Ok(start) = start else {
+        return ptr::null_mut();
+    };
+    // SAFETY: the new mapping. Failure is accepted: then its first use may take 2 MiB.
+    let _ = unsafe { madvise(start, size_of::<T>(), Advice::LinuxNoHugepage) };
+    start.cast()
 }
 
 /// The value that `word` points at, mapped first if `word` is null.

@@ -45,8 +45,9 @@ pub(crate) struct Node {
     pub(super) profile: AtomicPtr<Table>,
 }
 
-/// Open calls of a thread at most; deeper calls are recorded without their return.
-pub(super) const PLACES: usize = 8192;
+/// Open calls of a thread at most; deeper calls are recorded without their return. Memory for them
+/// is used as they are.
+pub(super) const PLACES: usize = 1 << 17;
 /// Places before the first call, with slots above every stack: every search ends at them.
 pub(super) const SENTINELS: usize = 2;
 /// Calls left without a return that a node remembers.

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU64};
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// The bits in which the addresses of a slot and of its copy differ. The upper one leads to another
 /// part of memory. The lower ones lead to another set of the cache: where only upper bits differ,
@@ -62,6 +62,8 @@ fn map(start: u64) -> bool {
     // SAFETY: record invariant 3: the flags make the kernel refuse a place that is in use.
     match unsafe { mmap_anonymous(wanted, 1 << UNIT_BITS, protection, flags) } {
         Ok(found) if found == wanted => {
+            // SAFETY: the new mapping. Failure is accepted: then its first use may take 2 MiB.
+            let _ = unsafe { madvise(found, 1 << UNIT_BITS, Advice::LinuxNoHugepage) };
             flag.store(1, Release); // With the `Acquire` above: who finds the flag finds the memory.
             true
         }

@@ -51,7 +51,7 @@ NI void body(void) {
 }
 
 OWN static void *run_deep(void *unused) {
-    deep(20000);
+    deep(150000);
     return unused;
 }
 

@@ -224,7 +224,7 @@ pub(crate) fn without_end(calls: u64) -> Option<String> {
     let verb = if calls == 1 { "has" } else { "have" };
     (calls > 0).then(|| {
         format!(
-            "{} {verb} no end: other stack, deeper than 8,191, or still open",
+            "{} {verb} no end: other stack, deeper than 131,071, or still open",
             counted(calls, "call")
         )
     })
