@@ -248,8 +248,11 @@ layout! {
         /// Status with which the process exits, stored before `phase` becomes 3: see
         /// [`exit_status`]. 0: not known.
         120 exit_status: u64,
+        /// Sum of all consumed words, and one more, when a wait for room last came to its end in vain;
+        /// 0: none did, or a page was released since.
+        128 wait_in_vain: u64,
         /// Zero.
-        128 reserved: [u64; 16],
+        136 reserved: [u64; 15],
         /// The extents of the schema stream, in order.
         256 schema_extents: [Extent; SCHEMA_EXTENTS],
     }

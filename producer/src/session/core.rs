@@ -26,8 +26,8 @@ pub(crate) struct Core {
     pub(crate) half: u64,
     /// Device and number of the file.
     pub(crate) inode: (u64, u64),
-    /// What its threads know of waits for room together.
-    pub(super) waits: WaitMarks,
+    /// When a thread that waits last asked whether it may: see [`WaitMarks`].
+    pub(super) waits_asked_ns: AtomicU64,
 }
 
 /// The session of this process.
@@ -66,6 +66,14 @@ impl Core {
     pub(crate) fn count_lost(&self, cause: Cause) {
         let offset = offset_of!(SessionState, lost) + 8 * cause as usize;
         self.state_word(offset).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What its threads know of waits for room together.
+    pub(super) fn waits(&self) -> WaitMarks<'_> {
+        WaitMarks {
+            in_vain: self.state_word(offset_of!(SessionState, wait_in_vain)),
+            asked_ns: &self.waits_asked_ns,
+        }
     }
 
     /// What a page opened for an event at `now` counts from.

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 
 use ringmark_format::Uuid;
 use ringmark_format::session::Clock;
@@ -19,7 +20,6 @@ use super::layout::{self, Facts, Regions};
 use super::memory;
 use super::other_copies::{self, TimeBase};
 use super::process;
-use super::wait_marks::WaitMarks;
 use crate::setup::Options;
 use crate::setup::StartError;
 
@@ -93,7 +93,7 @@ fn create_in(dir: &Path, options: Options) -> Result<(Core, Option<Helper>), Sta
         half: regions.end + memory::half(cap, u64::from(options.ring_bytes)),
         inode,
         options,
-        waits: WaitMarks::default(),
+        waits_asked_ns: AtomicU64::new(0),
     };
     Ok((core, helper))
 }

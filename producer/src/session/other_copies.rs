@@ -5,16 +5,19 @@
 //! merge the sessions of a process by raw tick, so all of them need the same clock; a later one also
 //! takes over what ties the first one's ticks to time.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::fd::OwnedFd;
 
 use ringmark_format::clock::Rate;
-use ringmark_format::session::{Clock, RING_FILE_MAGIC, SessionHeader};
+use ringmark_format::session::{Clock, RING_FILE_MAGIC, SessionHeader, SessionState};
 use ringmark_format::{ENDIAN_MARK, VERSION_MAJOR};
 use ringmark_ring::identity::{self, Identity};
 use ringmark_ring::{ClockSample, clock, own_maps};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::pread;
 use zerocopy::FromBytes;
 
+use super::core::Core;
+use super::wait_marks;
 use crate::setup::StartError;
 
 /// What ties the ticks of a session to time, as its header states it.
@@ -56,6 +59,8 @@ impl TimeBase {
     }
 }
 
+/// Consumed words that are read by one call.
+const CONSUMED_AT_ONCE: usize = 64;
 /// Nominal rate where none could be measured yet: one tick a nanosecond, until samples correct it.
 const UNKNOWN_RATE: Rate = Rate::IDENTITY;
 
@@ -86,30 +91,88 @@ pub(super) fn clock_of_process() -> Option<Clock> {
 
 /// The header of the session that started first.
 fn first(own: &Identity) -> Option<SessionHeader> {
-    let mapped = own_maps::produced();
-    if mapped.is_empty() {
-        return None;
-    }
-    // Not by their names: a memfd has none, and files may have been removed.
-    let memory = File::open("/proc/self/mem").ok()?;
-    let headers = mapped
-        .into_iter()
-        .filter_map(|address| header_at(&memory, address));
-    let of_this_process = headers.filter(|header| {
-        header.pid == own.pid
+    let mut first: Option<SessionHeader> = None;
+    each_header(|_, _, header| {
+        let is_of_this_process = header.pid == own.pid
             && header.start_time == own.start_time
-            && header.pid_namespace == own.pid_namespace
+            && header.pid_namespace == own.pid_namespace;
+        let started = |header: &SessionHeader| (header.mono_zero_ns, header.session);
+        if is_of_this_process && first.is_none_or(|first| started(header) < started(&first)) {
+            first = Some(*header);
+        }
     });
-    of_this_process.min_by_key(|header| (header.mono_zero_ns, header.session))
+    first
 }
 
-/// The header that lies at an address of this process; `None`: there is none, or it cannot be read.
-fn header_at(memory: &File, address: u64) -> Option<SessionHeader> {
-    let mut bytes = [0; SessionHeader::BYTES];
-    memory.read_exact_at(&mut bytes, address).ok()?;
-    let header = SessionHeader::read_from_bytes(&bytes).ok()?;
-    let is_known = header.magic == RING_FILE_MAGIC
+/// Whether a wait for room came to its end in vain in another session of the process of `core`, and
+/// no ring there has released a page since. Allocates nothing.
+pub(super) fn wait_in_vain(core: &Core) -> bool {
+    let own = &core.file.geometry().header;
+    let mut found = false;
+    each_header(|memory, address, header| {
+        let is_other = header.process() == own.process() && header.session != own.session;
+        found = found || is_other && waits_in_vain(memory, address, header) == Some(true);
+    });
+    found
+}
+
+/// The same of one session; `None`: it cannot be read.
+fn waits_in_vain(memory: &OwnedFd, address: u64, header: &SessionHeader) -> Option<bool> {
+    let mut bytes = [0; SessionState::BYTES];
+    read_at(
+        memory,
+        &mut bytes,
+        address.checked_add(header.state_offset)?,
+    )?;
+    let state = SessionState::read_from_bytes(&bytes).ok()?;
+    if state.wait_in_vain == 0 {
+        return Some(false);
+    }
+    let consumed = address.checked_add(header.consumed_offset)?;
+    let used = state.slots_used.min(u64::from(header.slots));
+    let mut released = 0_u64;
+    for from in (0..used).step_by(CONSUMED_AT_ONCE) {
+        let mut words = [[0; 8]; CONSUMED_AT_ONCE];
+        let words = &mut words[..(used - from).min(CONSUMED_AT_ONCE as u64) as usize];
+        read_at(
+            memory,
+            words.as_flattened_mut(),
+            consumed.checked_add(8 * from)?,
+        )?;
+        let words = words.iter().map(|word| u64::from_le_bytes(*word));
+        released = words.fold(released, u64::wrapping_add);
+    }
+    Some(state.wait_in_vain == wait_marks::mark_of(released))
+}
+
+/// Calls `each` with the memory of this process and each header of a ring file in it.
+///
+/// Read like a file, at addresses that the maps state: a file that was cut, and a map that is gone, are
+/// errors there. Not by their names: a memfd has none, and files may have been removed.
+fn each_header(mut each: impl FnMut(&OwnedFd, u64, &SessionHeader)) {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let Ok(memory) = open(c"/proc/self/mem", flags, Mode::empty()) else {
+        return;
+    };
+    own_maps::each_produced(|address| {
+        let mut bytes = [0; SessionHeader::BYTES];
+        let header = read_at(&memory, &mut bytes, address)
+            .and_then(|()| SessionHeader::read_from_bytes(&bytes).ok())
+            .filter(is_known);
+        if let Some(header) = header {
+            each(&memory, address, &header);
+        }
+    });
+}
+
+fn is_known(header: &SessionHeader) -> bool {
+    header.magic == RING_FILE_MAGIC
         && header.endian == ENDIAN_MARK
-        && header.version_major == VERSION_MAJOR;
-    is_known.then_some(header)
+        && header.version_major == VERSION_MAJOR
+}
+
+/// Reads what lies at an address of this process; `None`: not all of it can be read.
+fn read_at(memory: &OwnedFd, into: &mut [u8], address: u64) -> Option<()> {
+    let bytes = into.len();
+    (pread(memory, into, address) == Ok(bytes)).then_some(())
 }

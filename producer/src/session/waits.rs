@@ -10,7 +10,7 @@
 //! | not on the helper thread, in a fork, while a ring is looked for, once the process exits | others wait for these |
 //! | not with a real-time policy | the reader may never run |
 //! | at most the time of the options, once for each stall | a reader that is stopped holds up each thread once |
-//! | then not in this ring until a page is released, nor in any other one | as above |
+//! | then not in this ring until a page is released, nor in any other one of the process | as above |
 //!
 //! A *stall* is the time from an event that finds its ring full until a page is released. The sleep is
 //! a system call without the C library: no cancellation point, and `errno` stays.
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
 
 use super::core::Core;
-use super::{handler, own_files, process, wait_record};
+use super::{handler, other_copies, own_files, process, wait_record};
 use crate::thread_block::{self, Phase};
 
 /// First pause of a stall; each is twice as long as the one before.
@@ -151,7 +151,7 @@ impl Stall {
         let budget = core.options.wait.as_nanos() as u64;
         let left = budget.saturating_sub(now.saturating_sub(self.begun_ns));
         if left == 0 {
-            core.waits.was_in_vain(released(core));
+            core.waits().was_in_vain(released(core));
             return Err(No::UntilRead);
         }
         if core.file.has_said_bye() || are_in_vain(core) {
@@ -182,23 +182,27 @@ impl Stall {
 
 /// Whether a wait came to its end in vain, and no ring has released a page since.
 fn are_in_vain(core: &Core) -> bool {
-    core.waits.are_in_vain(|| released(core))
+    core.waits().are_in_vain(|| released(core))
 }
 
-/// Whether another process takes the session's pages now.
+/// Whether another process takes the session's pages now, and no wait is in vain in a session that
+/// another copy of the library has in this process.
 fn ask_for_consumer(core: &Core, now: u64) -> Result<(), No> {
     let at = core.file.geometry().header.consumed_offset;
     if !file_lock::is_held_by_other_file(core.file.file(), at) {
         return Err(No::UntilRead);
     }
     // The lock does not say whose it is. The answer is good for all threads for a while.
-    if core.waits.was_asked_after(now.saturating_sub(ASK_EVERY_NS)) {
+    if core
+        .waits()
+        .was_asked_after(now.saturating_sub(ASK_EVERY_NS))
+    {
         return Ok(());
     }
-    if own_files::has_another(core.file.file(), core.inode) {
+    if other_copies::wait_in_vain(core) || own_files::has_another(core.file.file(), core.inode) {
         return Err(No::UntilRead);
     }
-    core.waits.ask_again_from(now);
+    core.waits().ask_again_from(now);
     Ok(())
 }
 

@@ -1,13 +1,28 @@
 //! The ring files that this process maps as their producer: those of all copies of the library in
 //! it.
 //!
-//! Asked of the kernel by a query that takes microseconds (since Linux 6.11), because each start of
-//! a session does; else read out of the text of all maps.
+//! Two ways lead to them, and both find the same:
+//!
+//! | | the query | the text of `/proc/self/maps` |
+//! | --- | --- | --- |
+//! | kernel | since Linux 6.11 | every one |
+//! | time | microseconds: only shared, writable maps of files are passed over | grows with all maps |
+//! | memory | room for one path, on the stack | the same |
+//!
+//! Each start of a session asks, and so does a thread that is about to wait for room in a full ring.
+//! That thread may hold the allocator's lock, and the program may define `open` or `read` itself. So
+//! nothing here allocates or calls the C library.
+//!
+//! An address says where a session lies, not that it still can be read: its file may be truncated, or
+//! the map may go. Callers read there by a call that fails, not by a load. They compare the session,
+//! the process and its start with their own, because a file of another process may be mapped as well.
 
 use core::ffi::CStr;
 use core::mem::{offset_of, size_of};
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read};
 
 use crate::system::raw;
 use crate::system::session_dir::{DRAFT_ENDING, RING_FILE_ENDING};
@@ -49,21 +64,30 @@ struct Query {
 
 const _: () = assert!(size_of::<Query>() == 104 && offset_of!(Query, vma_name_addr) == 88);
 
-/// The addresses at which this process maps ring files for writing from their start, as only their
-/// producer does. Empty where there is no `/proc`. (A forked child maps none of its parent's any
-/// more.)
-#[must_use]
-pub fn produced() -> Vec<u64> {
-    let asked = File::open("/proc/self/maps").ok();
-    asked.and_then(|maps| queried(&maps)).unwrap_or_else(|| {
-        let text = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        text.lines().filter_map(in_line).collect()
-    })
+/// Calls `each` with every address at which this process maps a ring file for writing from its
+/// start, as only its producer does, in ascending order. None where there is no `/proc`.
+///
+/// A forked child maps none of its parent's any more: what it finds are its own sessions.
+pub fn each_produced(mut each: impl FnMut(u64)) {
+    let open_text = || {
+        open(
+            c"/proc/self/maps",
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+    };
+    let Ok(maps) = open_text() else {
+        return;
+    };
+    if !query(&maps, &mut each) {
+        // From its start, where the query reads nothing.
+        read_text(&maps, &mut each);
+    }
 }
 
-/// As [`produced`]; `None`: the kernel does not know the query, or fails at it.
-fn queried(maps: &File) -> Option<Vec<u64>> {
-    let mut found = Vec::new();
+/// By the kernel's query; `false`: it does not know that, or fails at the first map.
+#[inline(never)]
+fn query(maps: &OwnedFd, each: &mut impl FnMut(u64)) -> bool {
     let mut name = [0_u8; PATH_BYTES];
     let mut from = 0;
     for _ in 0..MAPS_MAX {
@@ -84,36 +108,66 @@ fn queried(maps: &File) -> Option<Vec<u64>> {
         // SAFETY: the call writes the query, and at most `PATH_BYTES` bytes to `name`.
         match unsafe { raw::syscall(libc::SYS_ioctl, arguments) } {
             0 => {}
-            error if error == -i64::from(libc::ENOENT) => return Some(found),
-            _ => return None,
+            error => return from != 0 || error == -i64::from(libc::ENOENT),
         }
         let path = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-        if query.vma_offset == 0 && is_ring_file(&path.to_string_lossy()) {
-            found.push(query.vma_start);
+        if query.vma_offset == 0 && is_ring_file(path.to_bytes()) {
+            each(query.vma_start);
         }
         from = query.vma_end.max(from.saturating_add(1));
     }
-    None
+    true
 }
 
-/// The same of a line of `/proc/self/maps`.
-fn in_line(line: &str) -> Option<u64> {
-    let mut fields = line.split_ascii_whitespace();
+/// By the text of all maps.
+#[inline(never)]
+fn read_text(maps: &OwnedFd, each: &mut impl FnMut(u64)) {
+    let mut text = [0_u8; PATH_BYTES];
+    let mut held = 0;
+    loop {
+        match read(maps, &mut text[held..]) {
+            Ok(0) => return,
+            Ok(bytes) => held += bytes,
+            Err(Errno::INTR) => continue,
+            Err(_) => return,
+        }
+        let mut from = 0;
+        while let Some(bytes) = text[from..held].iter().position(|byte| *byte == b'\n') {
+            in_line(&text[from..from + bytes])
+                .into_iter()
+                .for_each(&mut *each);
+            from += bytes + 1;
+        }
+        text.copy_within(from..held, 0);
+        // A line that fills all the room has too long a path: its parts are no lines of a map.
+        held = if held - from == text.len() {
+            0
+        } else {
+            held - from
+        };
+    }
+}
+
+/// The address in a line of `/proc/self/maps`, if it is one of a producer.
+fn in_line(line: &[u8]) -> Option<u64> {
+    let path = line.get(line.iter().position(|byte| *byte == b'/')?..)?;
+    let mut fields = line.split(|byte| *byte == b' ');
     let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);
-    let path = line.get(line.find('/')?..)?;
-    let from_start = offset.bytes().all(|digit| digit == b'0');
-    if rights != "rw-s" || !from_start || !is_ring_file(path) {
+    let from_start = offset.iter().all(|digit| *digit == b'0');
+    if rights != b"rw-s" || !from_start || !is_ring_file(path) {
         return None;
     }
-    u64::from_str_radix(range.split('-').next()?, 16).ok()
+    let start = core::str::from_utf8(range).ok()?.split('-').next()?;
+    u64::from_str_radix(start, 16).ok()
 }
 
 /// Whether a path in a map is that of a ring file: one with a name, also while it is laid out or
 /// after it was removed, or one in memory only.
-fn is_ring_file(path: &str) -> bool {
-    let name = path.trim_end_matches(" (deleted)");
-    let has_ending = name.ends_with(RING_FILE_ENDING) || name.ends_with(DRAFT_ENDING);
-    has_ending || name.starts_with("/memfd:ringmark")
+fn is_ring_file(path: &[u8]) -> bool {
+    let name = path.strip_suffix(b" (deleted)").unwrap_or(path);
+    let endings = [RING_FILE_ENDING, DRAFT_ENDING];
+    let has_ending = endings.iter().any(|end| name.ends_with(end.as_bytes()));
+    has_ending || name.starts_with(b"/memfd:ringmark")
 }
 
 #[cfg(test)]
@@ -126,7 +180,7 @@ mod tests {
             format!("7f00aa000000-7f00ab000000 {rights} {offset} 00:19 4711       {path}")
         };
         let named = "/dev/shm/ringmark-0/12-a1b2c3d4.ring";
-        let at = |line: &str| in_line(line);
+        let at = |line: &str| in_line(line.as_bytes());
         assert_eq!(at(&line("rw-s", "00000000", named)), Some(0x7f00_aa00_0000));
         let kinds = [
             "/dev/shm/ringmark-0/12-a1b2c3d4.starting",
@@ -154,9 +208,12 @@ mod tests {
             .map(|file| Mapping::writable(file, 0, 8192).expect("a map"));
         let reader = Mapping::read_only(&files[0], 0, 8192).expect("a map");
         let start = |map: &Mapping| map.words(0, 8).expect("a word").as_ptr() as u64;
-        let text = fs::read_to_string("/proc/self/maps").expect("maps");
-        let in_text: Vec<_> = text.lines().filter_map(in_line).collect();
-        let found = produced();
+        let mut in_text = Vec::new();
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let text = open(c"/proc/self/maps", flags, Mode::empty()).expect("maps");
+        read_text(&text, &mut |address| in_text.push(address));
+        let mut found = Vec::new();
+        each_produced(|address| found.push(address));
         for expected in maps.each_ref().map(start) {
             assert!(found.contains(&expected) && in_text.contains(&expected));
         }
