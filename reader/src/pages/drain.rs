@@ -8,8 +8,9 @@
 //! A caller that sends instead of writing learns later, and out of step, what is safe: it keeps
 //! [`SessionDrain::taken`] with each batch and passes it to [`SessionDrain::release_to`].
 
+mod figures;
+
 use ringmark_format::session::SessionHeader;
-use ringmark_ring::slot::WaitCounts;
 use zerocopy::IntoBytes;
 
 use crate::error::ReaderError;
@@ -377,23 +378,6 @@ impl SessionDrain {
         self.slots.len()
     }
 
-    /// Events that the program lost since the session started, all causes, all rings.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        let ring = self.session.ring();
-        let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
-        let lost = slots.flat_map(|slot| slot.lost()).chain(ring.lost());
-        lost.fold(0, u64::saturating_add)
-    }
-
-    /// The waits of the program's threads for room since the session started.
-    #[must_use]
-    pub fn waits(&self) -> WaitCounts {
-        let ring = self.session.ring();
-        let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
-        slots.fold(WaitCounts::default(), |sum, slot| sum.and(slot.waits()))
-    }
-
     /// Whether every slot was seen and at most its newest page was not taken.
     #[must_use]
     pub fn is_drained(&self) -> bool {
@@ -403,13 +387,6 @@ impl SessionDrain {
                 ring.slot(reader.index())
                     .is_none_or(|slot| reader.next() >= slot.produced().saturating_sub(1))
             })
-    }
-
-    /// Pages that were overwritten before they could be copied, all slots.
-    #[must_use]
-    pub fn pages_skipped(&self) -> u64 {
-        let skipped = self.slots.iter().map(SlotReader::skipped);
-        skipped.fold(0, u64::saturating_add)
     }
 
     /// The part of the fullest ring that the last pass found sealed: how close the program came to

@@ -120,7 +120,7 @@ pub(crate) fn is_as_walked(
 }
 
 /// The header of the page at the batch's page place.
-fn page_header(batch: &mut Batch, geometry: SlotGeometry) -> Option<PageHeader> {
+pub(crate) fn page_header(batch: &mut Batch, geometry: SlotGeometry) -> Option<PageHeader> {
     let place = batch.page_place(geometry.page_bytes)?;
     let (header, _) = PageHeader::read_from_prefix(place.as_bytes()).ok()?;
     Some(header)

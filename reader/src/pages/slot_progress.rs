@@ -12,10 +12,21 @@ pub(crate) struct SlotProgress {
     at_oldest: bool,
     /// Number of the first page that is not written; at most `next`.
     pub(crate) written: u64,
+    /// What was passed over.
+    gaps: Gaps,
+    /// `gaps` as of the last write; a rewind restores them.
+    gaps_before: Gaps,
+}
+
+/// What of a slot is not there any more.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Gaps {
     /// Pages that were overwritten before they could be copied.
-    pub(crate) skipped: u64,
-    /// `skipped` as of the last write; a rewind restores it.
-    skipped_before: u64,
+    pages: u64,
+    /// Events before and between the pages taken, that no page taken has.
+    events: u64,
+    /// Reservations of the slot up to the end of the last page taken.
+    through: u64,
 }
 
 impl SlotProgress {
@@ -38,14 +49,32 @@ impl SlotProgress {
             (self.next, self.written) = (oldest, oldest);
             self.at_oldest = false;
         } else if self.next < oldest {
-            self.skipped = self.skipped.saturating_add(oldest - self.next);
+            self.gaps.pages = self.gaps.pages.saturating_add(oldest - self.next);
             self.next = oldest;
         }
     }
 
+    /// Pages that were overwritten before they could be copied.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.gaps.pages
+    }
+
+    /// Events before and between the pages taken, that no page taken has.
+    pub(crate) fn events_between(&self) -> u64 {
+        self.gaps.events
+    }
+
+    /// Counts what a page holds that is taken: the reservations from `first` up to `through`. One
+    /// that was open may be taken again.
+    pub(crate) fn took(&mut self, first: u64, through: u64) {
+        let gap = first.saturating_sub(self.gaps.through);
+        self.gaps.events = self.gaps.events.saturating_add(gap);
+        self.gaps.through = self.gaps.through.max(through).max(first);
+    }
+
     /// Passes over a page that was overwritten.
     pub(crate) fn skip(&mut self) {
-        self.skipped = self.skipped.saturating_add(1);
+        self.gaps.pages = self.gaps.pages.saturating_add(1);
         self.next += 1;
     }
 
@@ -58,7 +87,7 @@ impl SlotProgress {
 
     /// Counts every page taken as written; returns the new written position if it moved.
     pub(crate) fn write_all(&mut self) -> Option<u64> {
-        self.skipped_before = self.skipped;
+        self.gaps_before = self.gaps;
         let moved = self.written != self.next;
         self.written = self.next;
         moved.then_some(self.written)
@@ -72,14 +101,14 @@ impl SlotProgress {
             return None;
         }
         self.written = page;
-        self.skipped_before = self.skipped;
+        self.gaps_before = self.gaps;
         Some(page)
     }
 
     /// Goes back to the written position: the pages after it will be taken, or skipped, again.
     pub(crate) fn rewind(&mut self) {
         self.next = self.written;
-        self.skipped = self.skipped_before;
+        self.gaps = self.gaps_before;
     }
 }
 
@@ -91,16 +120,39 @@ mod tests {
     fn a_position_stays_within_what_can_be_there() {
         let mut oldest = SlotProgress::new(None);
         oldest.bound(10, 4);
-        assert_eq!((oldest.next, oldest.written, oldest.skipped), (6, 6, 0));
+        assert_eq!((oldest.next, oldest.written, oldest.skipped()), (6, 6, 0));
         // Four pages were overwritten before they could be copied.
         oldest.bound(14, 4);
-        assert_eq!((oldest.next, oldest.written, oldest.skipped), (10, 6, 4));
+        assert_eq!((oldest.next, oldest.written, oldest.skipped()), (10, 6, 4));
         // Shared memory goes back: so does the position, and nothing is lost by that.
         oldest.bound(3, 4);
-        assert_eq!((oldest.next, oldest.written, oldest.skipped), (0, 0, 4));
+        assert_eq!((oldest.next, oldest.written, oldest.skipped()), (0, 0, 4));
         let mut from = SlotProgress::new(Some(2));
         from.bound(3, 4);
         assert_eq!((from.next, from.written), (2, 2));
+    }
+
+    #[test]
+    fn events_between_pages_are_counted_once() {
+        let mut progress = SlotProgress::new(None);
+        progress.took(100, 110);
+        progress.took(110, 120);
+        assert_eq!(progress.events_between(), 100, "before the first page");
+        // An open page, more of it, then the whole of it.
+        progress.took(120, 123);
+        progress.took(120, 125);
+        progress.write_all();
+        progress.took(130, 140);
+        assert_eq!(progress.events_between(), 105);
+        progress.rewind();
+        assert_eq!(progress.events_between(), 100, "as of the last write");
+        progress.took(120, 130);
+        progress.took(130, 140);
+        assert_eq!(progress.events_between(), 100);
+        // A page that says anything.
+        progress.took(u64::MAX, 0);
+        progress.took(0, u64::MAX);
+        assert_eq!(progress.events_between(), u64::MAX - 140 + 100);
     }
 
     #[test]
@@ -112,12 +164,12 @@ mod tests {
         assert_eq!(progress.write_to(9), Some(3), "not beyond what was taken");
         progress.skip();
         progress.rewind();
-        assert_eq!((progress.next, progress.skipped), (3, 0));
+        assert_eq!((progress.next, progress.skipped()), (3, 0));
         progress.skip();
         assert_eq!(progress.write_all(), Some(4));
         assert_eq!(progress.write_all(), None);
         progress.rewind();
-        assert_eq!((progress.next, progress.skipped), (4, 1));
+        assert_eq!((progress.next, progress.skipped()), (4, 1));
         progress.skip_to(3);
         assert_eq!(progress.next, 4, "never back");
         progress.skip_to(7);

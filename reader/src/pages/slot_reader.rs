@@ -11,8 +11,8 @@ use ringmark_ring::{RingFile, SlotGeometry, SlotView};
 
 use crate::pages::batch::Batch;
 use crate::pages::page_copy::{
-    Copying, NotTaken, SlotPages, Visit, Walk, copy_page, events_through, is_as_walked, page_sum,
-    page_words, push_page,
+    Copying, NotTaken, SlotPages, Visit, Walk, copy_page, events_through, is_as_walked,
+    page_header, page_sum, page_words, push_page,
 };
 use crate::pages::positions::SlotPosition;
 use crate::pages::slot_progress::SlotProgress;
@@ -114,7 +114,12 @@ impl SlotReader {
 
     /// Pages that were overwritten before they could be copied.
     pub(crate) fn skipped(&self) -> u64 {
-        self.progress.skipped
+        self.progress.skipped()
+    }
+
+    /// Events before and between the pages taken: in overwrite mode they were overwritten.
+    pub(crate) fn events_between(&self) -> u64 {
+        self.progress.events_between()
     }
 
     /// Reservations in the slot since its first claim, as last counted: the cumulative figure of
@@ -177,16 +182,27 @@ impl SlotReader {
             true => Copying::Walked,
             false => Copying::Whole,
         };
+        // Loaded before the copy is checked: of two pages the newer one is overwritten later.
+        let end = first_event(visit, page + 1);
         let copied = copy_page(visit.file, there.geometry, page, batch, copying);
         let copied = copied.inspect_err(|not_taken| {
             if *not_taken == NotTaken::Gone {
                 self.progress.skip();
             }
         })?;
+        let end = end.or_else(|| events_through(batch, there.geometry, &copied));
+        self.count_taken(visit, end, batch);
         push_page(visit, page, copied, PageState::Sealed, batch);
         self.walked = is_last_of_claim.then_some(page).or(self.walked);
         self.progress.next += 1;
         Ok(())
+    }
+
+    /// Counts the events of the page at the batch's page place, which end at `end`, if that is known.
+    fn count_taken(&mut self, visit: &Visit<'_>, end: Option<u64>, batch: &mut Batch) {
+        let header = page_header(batch, visit.there.geometry);
+        let first = header.map_or(0, |header| header.first_event);
+        self.progress.took(first, end.unwrap_or(first));
     }
 
     /// Passes over the next page if all its events are older than `mono_ns`, which shows when the
@@ -213,9 +229,9 @@ impl SlotReader {
     ) -> Result<(), NotTaken> {
         let (geometry, page) = (visit.there.geometry, self.progress.next);
         let copied = copy_page(visit.file, geometry, page, batch, Copying::Walked)?;
-        if let Some(events) = events_through(batch, geometry, &copied) {
-            self.events = events;
-        }
+        let end = events_through(batch, geometry, &copied);
+        self.events = end.unwrap_or(self.events);
+        self.count_taken(visit, end, batch);
         self.open.taken = Walk::of(page, &copied);
         self.open.counted = self.open.taken;
         push_page(visit, page, copied, PageState::Open, batch);
@@ -275,6 +291,8 @@ impl SlotReader {
         if copied.records == Some(0) || taken == seen.taken {
             return Err(NotTaken::Gone);
         }
+        let end = events_through(batch, there.geometry, &copied);
+        self.count_taken(visit, end, batch);
         push_page(visit, page, copied, PageState::Open, batch);
         self.open.lingering = Some(LingeringPage { page, taken });
         Ok(())
@@ -334,6 +352,12 @@ impl SlotReader {
         let index = number % u64::from(geometry.pages);
         Some(geometry.pages_offset + index * u64::from(geometry.page_bytes))
     }
+}
+
+/// Reservations of the slot before a page; `None`: the page is not there.
+fn first_event(visit: &Visit<'_>, page: u64) -> Option<u64> {
+    let words = page_words(visit.file, visit.there.geometry, page)?;
+    header(words, PageNumber(page)).map(|header| header.first_event)
 }
 
 /// Moves *consumed* to a position, if there is one and the caller consumes the slot.

@@ -97,6 +97,9 @@ pub struct Progress {
     pub removals: Removals,
     /// Pages that were overwritten before they could be copied.
     pub pages_skipped: u64,
+    /// Events that were overwritten before they could be copied, those from before the recording
+    /// included.
+    pub overwritten: u64,
     /// The part of the fullest ring that the last pass found sealed, in percent.
     pub fill_percent: u32,
 }
@@ -271,6 +274,7 @@ impl Recorder {
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
         let lost = sum(&mut drains().map(SessionDrain::lost));
         let skipped = sum(&mut drains().map(SessionDrain::pages_skipped));
+        let overwritten = sum(&mut drains().map(SessionDrain::overwritten));
         let removals = self.finder.removals();
         Progress {
             bytes: self.dump.bytes(),
@@ -281,6 +285,7 @@ impl Recorder {
             lost: (self.done.lost.saturating_add(lost)).saturating_add(removals.events),
             removals,
             pages_skipped: self.done.pages_skipped.saturating_add(skipped),
+            overwritten: self.done.overwritten.saturating_add(overwritten),
             fill_percent: drains()
                 .map(|drain| drain.fullest().percent())
                 .max()

@@ -139,8 +139,12 @@ impl Outcome {
             ));
         }
         if progress.sessions_done > 0 {
+            let overwritten = match progress.overwritten {
+                0 => String::new(),
+                events => format!("; {} were overwritten", counted(events, "event")),
+            };
             note(&format!(
-                "{}: {}, {}, {}, {} lost",
+                "{}: {}, {}, {}, {} lost{overwritten}",
                 output.display(),
                 counted(progress.sessions_done as u64, "session"),
                 counted(progress.pages, "page"),
@@ -179,6 +183,7 @@ pub(crate) fn write_status(
             "pages": progress.pages,
             "bytes": progress.bytes,
             "lost": progress.lost,
+            "overwritten": progress.overwritten,
             "waits": progress.waits.times,
             "waited_ns": progress.waits.ns,
             "trouble": trouble,

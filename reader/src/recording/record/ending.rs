@@ -129,6 +129,8 @@ impl Recorder {
         let skipped = recorded.drain.pages_skipped();
         self.done.lost = self.done.lost.saturating_add(recorded.drain.lost());
         self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
+        let overwritten = recorded.drain.overwritten();
+        self.done.overwritten = self.done.overwritten.saturating_add(overwritten);
         self.done.waits = self.done.waits.and(recorded.drain.waits());
         self.dump.forget_session(recorded.drain.session().uuid());
         recorded.drain

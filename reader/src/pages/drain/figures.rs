@@ -1,0 +1,44 @@
+//! What of a session is lost, overwritten or waited for.
+
+use ringmark_format::session::Mode;
+use ringmark_ring::slot::WaitCounts;
+
+use crate::pages::drain::SessionDrain;
+use crate::pages::slot_reader::SlotReader;
+
+impl SessionDrain {
+    /// Events that the program lost since the session started, all causes, all rings.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let ring = self.session.ring();
+        let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
+        let lost = slots.flat_map(|slot| slot.lost()).chain(ring.lost());
+        lost.fold(0, u64::saturating_add)
+    }
+
+    /// The waits of the program's threads for room since the session started.
+    #[must_use]
+    pub fn waits(&self) -> WaitCounts {
+        let ring = self.session.ring();
+        let slots = self.slots.iter().filter_map(|r| ring.slot(r.index()));
+        slots.fold(WaitCounts::default(), |sum, slot| sum.and(slot.waits()))
+    }
+
+    /// Pages that were overwritten before they could be copied, all slots.
+    #[must_use]
+    pub fn pages_skipped(&self) -> u64 {
+        let skipped = self.slots.iter().map(SlotReader::skipped);
+        skipped.fold(0, u64::saturating_add)
+    }
+
+    /// Events that were overwritten before they could be copied, those from before the first page at
+    /// hand included.
+    #[must_use]
+    pub fn overwritten(&self) -> u64 {
+        let overwrites = self.session.ring().geometry().mode == Mode::Overwrite;
+        let slots = self.slots.iter().filter(|_| overwrites);
+        slots
+            .map(SlotReader::events_between)
+            .fold(0, u64::saturating_add)
+    }
+}
