@@ -51,7 +51,7 @@ pub(crate) fn make<C: Callsite, F: Fields>(arguments: impl FnOnce(u64, u64) -> F
     }
     let id = span_records::fresh_id();
     let fields = arguments(id, span_records::current());
-    emit::record(type_id, Now::Clock, None, &fields);
+    emit::record(type_id, Now::Clock, None, fields);
     AsyncSpan { id, type_id }
 }
 

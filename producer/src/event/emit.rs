@@ -15,19 +15,64 @@ pub(crate) fn emit<C: Callsite, F: Fields>(now: Now, arguments: impl FnOnce() ->
     callsite::declare::<C, F>();
     let id = C::state().enabled();
     if id != 0 {
-        record(id, now, None, &arguments());
+        record(id, now, None, arguments());
     }
 }
 
 /// Writes one record: `before`, then the fields.
+///
+/// The slow path writes its record itself: one place for both ways would make the straight line
+/// store its reservation to the stack.
 #[inline(always)]
-pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: &F) {
+pub(crate) fn record<F: Fields>(id: u32, now: Now, before: Option<u64>, fields: F) {
     let first = if before.is_some() { 8 } else { 0 };
-    let words = fields::payload_words(first, fields);
-    if let Some(mut reservation) = reserve_words(TypeId(id), words, now) {
-        fields::write(&mut reservation, before, fields);
-        reservation.commit();
+    let words = fields::payload_words(first, &fields);
+    let mut read = 0;
+    match reserve_at_once(TypeId(id), words, now, &mut read) {
+        Some(reservation) => fill(reservation, before, &fields),
+        None => record_slow(id, words, now, read, before, fields),
     }
+}
+
+/// As [`record`], where the straight line did not reserve: one function for all call sites with
+/// arguments of the same types.
+#[cold]
+#[inline(never)]
+fn record_slow<F: Fields>(
+    id: u32,
+    words: u64,
+    now: Now,
+    read: u64,
+    before: Option<u64>,
+    fields: F,
+) {
+    if let Some(reservation) = session::reserve_slow(TypeId(id), words, now, read) {
+        fill(reservation, before, &fields);
+    }
+}
+
+/// Writes and commits a record that was reserved for these fields.
+#[inline(always)]
+fn fill<F: Fields>(mut reservation: Reservation<'_>, before: Option<u64>, fields: &F) {
+    fields::write(&mut reservation, before, fields);
+    reservation.commit();
+}
+
+/// Reserves on the straight line. `None`: the slow path goes on, with the tick in `read` if the
+/// clock was read.
+#[inline(always)]
+fn reserve_at_once(
+    type_id: TypeId,
+    payload_words: u64,
+    now: Now,
+    read: &mut u64,
+) -> Option<Reservation<'static>> {
+    let writer = thread_block::writer()?;
+    let ticks = match now {
+        Now::At(ticks) => ticks,
+        Now::Clock => clock::read(writer.clock()),
+    };
+    writer.reserve_or_now(type_id, payload_words, ticks, read)
 }
 
 /// Reserves a record at `ticks` in a page that is too old for the straight line of generated code,
@@ -81,16 +126,8 @@ pub fn reserve_words(
     now: Now,
 ) -> Option<Reservation<'static>> {
     let mut read = 0;
-    if let Some(writer) = thread_block::writer() {
-        let ticks = match now {
-            Now::At(ticks) => ticks,
-            Now::Clock => clock::read(writer.clock()),
-        };
-        if let Some(reservation) = writer.reserve_or_now(type_id, payload_words, ticks, &mut read) {
-            return Some(reservation);
-        }
-    }
-    session::reserve_slow(type_id, payload_words, now, read)
+    let reserved = reserve_at_once(type_id, payload_words, now, &mut read);
+    reserved.or_else(|| session::reserve_slow(type_id, payload_words, now, read))
 }
 
 /// As [`reserve_words`], for code that may have left the program's stack for one of its own.

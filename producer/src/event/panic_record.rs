@@ -84,5 +84,5 @@ fn record(info: &PanicHookInfo<'_>) {
         .location()
         .map_or(("", 0), |place| (place.file(), place.line()));
     let payload = (Text::copy(message), Text::copy(file), line);
-    emit::record(id, Now::Clock, None, &payload);
+    emit::record(id, Now::Clock, None, payload);
 }
