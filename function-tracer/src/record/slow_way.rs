@@ -1,17 +1,17 @@
-//! The slow way of a call, in Rust: a thread's first call, tail calls, calls that were unwound, a
-//! full page, and all that a plan wants beyond entry and exit.
+//! The slow way of a call, in Rust: a thread's first call, calls that were unwound, a full page,
+//! and all that a plan wants beyond entry and exit.
 //!
 //! Why a stub leaves an entry to [`enter`]:
 //!
 //! - the thread has no node yet;
 //! - the thread has too many open calls, or the processor checks return addresses;
-//! - the innermost open call has a slot at the same address or further in: it was abandoned, or
-//!   this is a tail call;
+//! - the innermost open call has a slot further in, or at the same address and is no tail call's:
+//!   it was abandoned;
 //! - the plan wants more than a stub does alone, such as arguments, triggers or a callback.
 //!
-//! A return goes to [`leave`] where the innermost open call is not the one that returns, or several
-//! calls return at once after tail calls. Where only the record cannot be written, because the page
-//! is full or a handler has interrupted a reservation, the stub calls [`record_only`].
+//! A return goes to [`leave`] where the innermost open call is not the one that returns. Where only
+//! the record cannot be written, because the page is full or a handler has interrupted a
+//! reservation, the stub calls [`record_only`].
 
 use core::sync::atomic::Ordering::Relaxed;
 

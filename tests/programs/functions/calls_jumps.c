@@ -96,6 +96,17 @@ static QUIET void handle(int number, void (*handler)(int), int flags) {
     expect(sigaction(number, &action, NULL) == 0, "sigaction");
 }
 
+// Calls in the place of a return: all of a chain return at once.
+static TRACED int chain(int n);
+static TRACED int chain_link(int n) {
+    COUNT();
+    return n == 0 ? 1 : chain(n - 1);
+}
+static TRACED int chain(int n) {
+    COUNT();
+    return n == 0 ? 1 : chain_link(n - 1);
+}
+
 // At any instruction of what records, again and again.
 static QUIET int often(void) {
     deeper(1); // The thread has all it needs for recording before the first one comes.
@@ -103,7 +114,7 @@ static QUIET int often(void) {
     struct itimerval often = {{0, 37}, {0, 37}}, never = {{0, 0}, {0, 0}};
     expect(setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
     long right = 0;
-    for (int i = 0; i < 20000; i++) right += deeper(i % 9) >= 1;
+    for (int i = 0; i < 20000; i++) right += deeper(i % 9) >= 1 && chain(i % 7);
     setitimer(ITIMER_REAL, &never, NULL);
     printf("timed %ld\n", right);
     return 0;
