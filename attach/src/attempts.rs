@@ -1,5 +1,6 @@
 //! One thread after the other, until one comes to where it can load the library.
 
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,9 +26,17 @@ enum Tried {
 impl Injection<'_> {
     /// Tries until the time is over.
     pub(crate) fn run(mut self) -> Result<Loaded, LoadError> {
+        self.ask_filters()?;
         let mut patience = FIRST_WAIT;
+        let source = Rc::clone(&self.source);
         loop {
-            let survey = Survey::of(self.pid, &self.memory, self.path, self.options.call)?;
+            let survey = Survey::of(
+                self.pid,
+                &self.memory,
+                self.path,
+                &source,
+                self.options.call,
+            )?;
             for tid in self.candidates() {
                 if Instant::now() >= self.end {
                     break;
@@ -47,7 +56,7 @@ impl Injection<'_> {
         }
     }
 
-    fn no_safe_place(&self) -> LoadError {
+    pub(crate) fn no_safe_place(&self) -> LoadError {
         const SHOWN: usize = 8;
         let about = self.reasons.iter().take(SHOWN);
         let about: Vec<_> = about
@@ -67,7 +76,7 @@ impl Injection<'_> {
     /// Threads, those that run first: they come to a safe place soonest, and no call of theirs is
     /// interrupted. Last those in calls that a stop ends.
     fn candidates(&mut self) -> Vec<i32> {
-        self.late.retain(|tid| !ptrace::let_go_late(*tid));
+        self.let_go_late();
         let mut found = Vec::new();
         for tid in target::threads(self.pid) {
             let Some(status) = target::status(self.pid, tid) else {
@@ -104,6 +113,11 @@ impl Injection<'_> {
         let Ok(registers) = stopped.registers() else {
             return Ok(Tried::NotNow);
         };
+        // It may have put on another filter since all were asked.
+        if let Err(error) = self.ask_filters_of(&stopped, tid) {
+            self.let_go(stopped, &registers);
+            return Err(error);
+        }
         let plan = self.plan(survey, &stopped, &registers, tid);
         let entered = match plan {
             Plan::No(reason) => {
@@ -126,7 +140,7 @@ impl Injection<'_> {
         self.finish(&entered).map(Tried::Loaded)
     }
 
-    fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, LoadError> {
+    pub(crate) fn stop(&mut self, tid: i32) -> Result<Option<Stopped>, LoadError> {
         let reason = match ptrace::stop(tid) {
             Ok(stopped) => return Ok(Some(stopped)),
             Err(NotStopped::Gone) => return Ok(None),

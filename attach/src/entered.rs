@@ -9,6 +9,7 @@ use crate::injection::Injection;
 use crate::loaded::{Loaded, Way};
 use crate::maps;
 use crate::ptrace::{self, NotStopped};
+use crate::source::{self, Source};
 use crate::target;
 use crate::trampoline::{self, Mailbox};
 
@@ -91,9 +92,13 @@ impl Injection<'_> {
     pub(crate) fn finish(&mut self, entered: &Entered) -> Result<Loaded, LoadError> {
         let start = Instant::now();
         let mut seen = false;
+        let mut filled = None;
         let mailbox = loop {
             let mailbox = self.look(entered);
             seen |= mailbox.has_begun;
+            if let (Some(fd), None) = (mailbox.empty, &filled) {
+                filled = Some(self.fill(entered, fd));
+            }
             if mailbox.is_done {
                 break mailbox;
             }
@@ -119,11 +124,28 @@ impl Injection<'_> {
         if let Some(message) = message {
             return Err(self.loader(message));
         }
+        if let Some(Err(error)) = filled {
+            return Err(self
+                .failed("writing the library into a memfd of the target")(
+                error
+            ));
+        }
         if mailbox.handle == 0 {
             let error = io::Error::from_raw_os_error(-(mailbox.result as i32));
-            return Err(self.failed("mmap in the target")(error));
+            return Err(self.failed("mmap or memfd_create in the target")(error));
         }
         Ok(self.loaded(entered, Some(mailbox.result)))
+    }
+
+    /// Writes the library into the memfd that the thread waits for, after its path.
+    fn fill(&self, entered: &Entered, fd: u64) -> io::Result<()> {
+        let Source::Copy { name, bytes } = &*self.source else {
+            return Ok(());
+        };
+        let file = source::open(self.pid, entered.tid, fd, name)?;
+        let (place, digits) = trampoline::descriptor(entered.at, fd);
+        self.memory.write(place, &digits)?;
+        source::fill(file, bytes)
     }
 
     fn loader(&self, message: String) -> LoadError {
@@ -147,8 +169,8 @@ impl Injection<'_> {
     /// The thread has left without its results having been fetched: the maps tell what became of it.
     fn missed(&self, entered: &Entered) -> Result<Loaded, LoadError> {
         let lines = maps::read(self.pid)?;
-        let path = self.path.to_string_lossy();
-        if lines.iter().any(|line| line.path == path) {
+        let is_library = |line: &maps::Line| self.source.is(self.path, &line.path);
+        if lines.iter().any(is_library) {
             return Ok(self.loaded(entered, None));
         }
         Err(self.loader("the target did not say".into()))
@@ -168,10 +190,6 @@ impl Injection<'_> {
             let at = entered.mailbox + trampoline::FETCHED;
             let _ = self.memory.write(at, &1_u64.to_le_bytes());
         }
-        let registers = stopped.registers();
-        match registers {
-            Ok(registers) => self.let_go(stopped, &registers),
-            Err(_) => self.went_on(stopped),
-        }
+        self.let_go_as_it_was(stopped);
     }
 }

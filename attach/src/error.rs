@@ -39,29 +39,35 @@ pub enum LoadError {
         /// What it is.
         reason: &'static str,
     },
-    /// It runs under a seccomp filter, which may kill it for what loading needs.
-    #[error(
-        "pid {pid}: thread {tid} runs under seccomp (mode {mode}): the system calls of loading could kill it; start it with 'ringmark run'"
-    )]
+    /// A seccomp filter does not allow what loading needs, or does not say whether it does.
+    #[error("pid {pid}: thread {tid} runs under seccomp: {reason}")]
     Seccomp {
         /// The process.
         pid: i32,
         /// The thread.
         tid: i32,
-        /// 1 strict, 2 filter.
-        mode: u32,
+        /// What the filter does to which call, and what to do.
+        reason: String,
     },
-    /// The target does not see the library, or sees another file there.
-    #[error(
-        "pid {pid}: {path} {found} in its file system; copy the library to where it can read it"
-    )]
-    NotVisible {
+    /// The library is no file that can be loaded.
+    #[error("pid {pid}: {path} {found}")]
+    NotUsable {
         /// The process.
         pid: i32,
         /// The library.
         path: PathBuf,
-        /// What is there.
+        /// What was found.
         found: &'static str,
+    },
+    /// The target sees neither the library nor a `/proc`, by which it could open a copy.
+    #[error(
+        "pid {pid}: its file system has neither {path} nor /proc, by which a copy is loaded; mount one there ('mount -t proc proc ITS-ROOT/proc')"
+    )]
+    NoProc {
+        /// The process.
+        pid: i32,
+        /// The library.
+        path: PathBuf,
     },
     /// No thread came to a place where loading is safe. Each was let go on as it was.
     #[error("pid {pid}: no thread came to a place where loading is safe in {limit:?}: {threads}")]

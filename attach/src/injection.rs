@@ -3,19 +3,23 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::calls;
 use crate::error::LoadError;
 use crate::memory::Memory;
 use crate::options::Options;
-use crate::ptrace::{Registers, Stopped};
+use crate::ptrace::{self, Registers, Stopped};
+use crate::sandbox::Sandbox;
+use crate::source::Source;
 use crate::target;
 
 /// The process, and what is to be done in it.
 pub(crate) struct Injection<'a> {
     pub(crate) pid: i32,
     pub(crate) path: &'a Path,
+    pub(crate) source: Rc<Source>,
     pub(crate) options: &'a Options<'a>,
     pub(crate) end: Instant,
     pub(crate) memory: Memory,
@@ -24,6 +28,7 @@ pub(crate) struct Injection<'a> {
     /// What kept each thread, the last time.
     pub(crate) reasons: BTreeMap<i32, String>,
     pub(crate) longest_stop: Duration,
+    pub(crate) sandbox: Sandbox,
 }
 
 impl<'a> Injection<'a> {
@@ -32,7 +37,9 @@ impl<'a> Injection<'a> {
         path: &'a Path,
         options: &'a Options<'a>,
     ) -> Result<Self, LoadError> {
-        target::check(pid, path)?;
+        target::check(pid)?;
+        let source = Source::of(pid, path)?;
+        let is_copy = matches!(source, Source::Copy { .. });
         let memory = Memory::open(pid).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => target::not_permitted(pid),
             _ => LoadError::NoProcess { pid },
@@ -40,12 +47,14 @@ impl<'a> Injection<'a> {
         Ok(Self {
             pid,
             path,
+            source: Rc::new(source),
             options,
             end: Instant::now() + options.limit,
             memory,
             late: HashSet::new(),
             reasons: BTreeMap::new(),
             longest_stop: Duration::ZERO,
+            sandbox: Sandbox::new(is_copy || options.needs_memfd),
         })
     }
 
@@ -65,6 +74,19 @@ impl<'a> Injection<'a> {
             let _ = stopped.set_registers(&again);
         }
         self.went_on(stopped);
+    }
+
+    /// Lets go of threads that stopped too late.
+    pub(crate) fn let_go_late(&mut self) {
+        self.late.retain(|tid| !ptrace::let_go_late(*tid));
+    }
+
+    /// As [`Self::let_go`], of a thread whose registers were not read yet.
+    pub(crate) fn let_go_as_it_was(&mut self, stopped: Stopped) {
+        match stopped.registers() {
+            Ok(registers) => self.let_go(stopped, &registers),
+            Err(_) => self.went_on(stopped),
+        }
     }
 
     pub(crate) fn went_on(&mut self, stopped: Stopped) {

@@ -2,7 +2,7 @@
 //! place where it holds no lock of the C library or the loader, calls `dlopen`; all others run on.
 //!
 //! ```text
-//! refuse what can be seen → read the modules → for one thread after the other:
+//! refuse what can be seen → ask the seccomp filters → read the modules → for one thread after the other:
 //!   stop it (microseconds) → who called whom? → the program's own code: send it to our code
 //!                                             → a library: let it return into our code
 //!                                             → neither: let it go on
@@ -11,12 +11,16 @@
 //! Our code lies in the unused rest of a page of text. It keeps all registers, blocks signals, takes
 //! a stack of its own and goes back by itself. Each thread is changed by one write, its
 //! registers or one return address, so the tool may be killed at any moment.
+//!
+//! Where the target does not see the library's file, our code makes a memfd, and the tool fills it.
 #![warn(missing_docs)]
 
+mod asked_filters;
 mod attempts;
 mod calls;
 mod entered;
 mod error;
+mod filter;
 mod injection;
 mod loaded;
 mod maps;
@@ -25,7 +29,10 @@ mod module;
 mod options;
 mod plan;
 mod ptrace;
+mod sandbox;
+mod source;
 mod survey;
+mod system_calls;
 mod target;
 mod trampoline;
 mod unwind;
@@ -35,6 +42,7 @@ use std::path::Path;
 pub use error::LoadError;
 pub use loaded::{Loaded, Way};
 pub use options::Options;
+pub use system_calls::{Need, SYSTEM_CALLS, SystemCall};
 
 /// Loads `library`, a full path, into the process `pid`.
 ///

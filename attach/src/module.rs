@@ -226,6 +226,7 @@ fn owner(path: &str, symbols: &[Symbol], has_interpreter: bool) -> Owner {
         "libnss_",
     ];
     let name = path.rsplit('/').next().unwrap_or_default();
+    let name = name.strip_prefix("memfd:").unwrap_or(name);
     let is = |prefix: &&str| name.starts_with(*prefix);
     if ["libc.so", "libc-2.", "libpthread"].iter().any(is) {
         return Owner::Libc;

@@ -10,6 +10,8 @@ pub struct Options<'a> {
     pub limit: Duration,
     /// A function `int name(const char *)` of the library to call once it is loaded, and its argument.
     pub call: Option<(&'a CStr, &'a CStr)>,
+    /// The library makes memfds itself, which seccomp filters have to allow then.
+    pub needs_memfd: bool,
 }
 
 impl Default for Options<'_> {
@@ -17,6 +19,7 @@ impl Default for Options<'_> {
         Self {
             limit: Duration::from_secs(5),
             call: None,
+            needs_memfd: false,
         }
     }
 }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 pub(crate) use libc::user_regs_struct as Registers;
 
+use crate::filter::Instruction;
+
 /// How long a thread may take to stop. One that waits for a disk or for its `vfork` child does
 /// not stop at all.
 const STOP_LIMIT: Duration = Duration::from_millis(100);
@@ -37,11 +39,11 @@ pub(crate) enum NotStopped {
     Refused(io::Error),
 }
 
-fn request(what: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<()> {
+fn request(what: libc::c_uint, tid: i32, address: usize, data: usize) -> io::Result<usize> {
     // SAFETY: the requests made here pass numbers, or places that their callers own.
     match unsafe { libc::ptrace(what, tid, address, data) } {
         -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
+        result => Ok(result as usize),
     }
 }
 
@@ -125,7 +127,24 @@ impl Stopped {
 
     pub(crate) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
         let place = ptr::from_ref(registers);
-        request(libc::PTRACE_SETREGS, self.tid, 0, place as usize)
+        request(libc::PTRACE_SETREGS, self.tid, 0, place as usize).map(drop)
+    }
+
+    /// The programs of the thread's seccomp filters, the first that it put on first.
+    pub(crate) fn filters(&self) -> io::Result<Vec<Vec<Instruction>>> {
+        const GET_FILTER: libc::c_uint = 0x420c;
+        let mut filters = Vec::new();
+        loop {
+            let index = filters.len();
+            let length = match request(GET_FILTER, self.tid, index, 0) {
+                Ok(length) => length,
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(filters),
+                Err(error) => return Err(error),
+            };
+            let mut program = vec![Instruction::default(); length];
+            request(GET_FILTER, self.tid, index, program.as_mut_ptr() as usize)?;
+            filters.push(program);
+        }
     }
 
     /// Where the thread's restartable sequences are registered, if they are.

@@ -9,7 +9,8 @@ use crate::error::LoadError;
 use crate::maps::{self, Line};
 use crate::memory::Memory;
 use crate::module::{self, Module, Owner};
-use crate::trampoline::{self, Functions, Work};
+use crate::source::Source;
+use crate::trampoline::{self, Functions, Library, Work};
 
 /// A function of the library and its argument.
 pub(crate) type Call<'a> = Option<(&'a CStr, &'a CStr)>;
@@ -31,6 +32,7 @@ impl<'a> Survey<'a> {
         pid: i32,
         memory: &Memory,
         path: &'a Path,
+        source: &'a Source,
         call: Call<'a>,
     ) -> Result<Self, LoadError> {
         let lines = maps::read(pid)?;
@@ -44,7 +46,10 @@ impl<'a> Survey<'a> {
             functions,
             // Nothing else in the target has this number by chance.
             nonce: RandomState::new().hash_one(pid) | 1,
-            path: path.as_os_str().as_bytes(),
+            library: match source {
+                Source::File => Library::At(path.as_os_str().as_bytes()),
+                Source::Copy { name, bytes } => Library::Copied(name, bytes.len() as u64),
+            },
             call: call.map(|(name, argument)| (name.to_bytes(), argument.to_bytes())),
         };
         let length = trampoline::length(&work);
@@ -91,7 +96,7 @@ fn functions(modules: &[Module]) -> Result<Functions, &'static str> {
     let is_musl = |module: &Module| module.path.contains("/ld-musl");
     if is_other || modules.iter().any(is_musl) {
         return Err(
-            "its C library is not glibc (musl, perhaps), and the shared object needs glibc",
+            "its C library is not glibc (musl, perhaps), and the shared object needs glibc; build the program for glibc (x86_64-unknown-linux-gnu)",
         );
     }
     let all = || {
@@ -107,7 +112,7 @@ fn functions(modules: &[Module]) -> Result<Functions, &'static str> {
         if modules.iter().any(|module| module.has_interpreter) {
             "no dlopen in it: its C library is too old, or not loaded yet"
         } else {
-            "a statically linked program, which has no dlopen; link it with Ringmark"
+            "a statically linked program, which has no dlopen; link it dynamically, or with Ringmark's crate or library"
         }
     })
 }

@@ -2,9 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use crate::error::LoadError;
 
@@ -63,7 +60,7 @@ pub(crate) fn threads(pid: i32) -> Vec<i32> {
 }
 
 /// Refuses what can be seen to be refused. Nothing has been done to the target yet.
-pub(crate) fn check(pid: i32, library: &Path) -> Result<(), LoadError> {
+pub(crate) fn check(pid: i32) -> Result<(), LoadError> {
     let status = status(pid, pid).ok_or(LoadError::NoProcess { pid })?;
     let unsuitable = |reason| Err(LoadError::Unsuitable { pid, reason });
     if status.group != pid {
@@ -81,14 +78,7 @@ pub(crate) fn check(pid: i32, library: &Path) -> Result<(), LoadError> {
         let tracer = status.tracer;
         return Err(LoadError::TracedAlready { pid, tracer });
     }
-    for tid in threads(pid) {
-        let mode = self::status(pid, tid).map_or(0, |status| status.seccomp);
-        if mode != 0 {
-            return Err(LoadError::Seccomp { pid, tid, mode });
-        }
-    }
-    program(pid)?;
-    visible(pid, library)
+    program(pid)
 }
 
 /// The program is of a kind that can be loaded into, as far as its file says.
@@ -121,33 +111,6 @@ fn program(pid: i32) -> Result<(), LoadError> {
             reason: "not an x86-64 program",
         }),
     }
-}
-
-fn visible(pid: i32, library: &Path) -> Result<(), LoadError> {
-    let invisible = |found| LoadError::NotVisible {
-        pid,
-        path: library.to_owned(),
-        found,
-    };
-    let failed = |what, error| LoadError::Failed { pid, what, error };
-    if !library.is_absolute() || library.as_os_str().as_bytes().len() > 1000 {
-        return Err(invisible("is not a full path of at most 1000 bytes"));
-    }
-    let ours = fs::metadata(library).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => invisible("is not there for us, nor"),
-        _ => failed("reading what the library is", error),
-    })?;
-    let within = library.strip_prefix("/").unwrap_or(library);
-    let theirs = fs::metadata(Path::new(&format!("/proc/{pid}/root")).join(within));
-    let theirs = theirs.map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => not_permitted(pid),
-        io::ErrorKind::NotFound => invisible("is not there"),
-        _ => failed("reading what the library is in its file system", error),
-    })?;
-    if (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()) {
-        return Err(invisible("is another file"));
-    }
-    Ok(())
 }
 
 /// Why a file of `/proc/PID` could not be read.

@@ -27,7 +27,8 @@ global_asm!(
     "mov rbp, rsp",
     "xor eax, eax",
     "mov [rbx + 8], rax; mov [rbx + 16], rax; mov [rbx + 24], rax; mov [rbx + 32], rax",
-    "mov [rbx + 48], rax; mov [rbx + 56], rax",
+    "mov [rbx + 48], rax; mov [rbx + 56], rax; mov [rbx + 72], rax",
+    "mov qword ptr [rbx + 64], -1",
     "mov rax, [rip + 20f]",
     "mov [rbx], rax",
     // rt_sigprocmask(SIG_SETMASK, all, &old, 8): no handler runs on the stack below.
@@ -51,7 +52,36 @@ global_asm!(
     "mov r14d, [rax]",
     "mov edi, 1; lea rsi, [rbx + 48]",
     "call [rip + 25f]",
-    "mov rdi, [rip + 26f]; mov esi, 2",
+    "cmp qword ptr [rip + 38f], 0",
+    "je 43f",
+    // memfd_create(name, MFD_CLOEXEC). The tool fills it; lseek(fd, 0, SEEK_END) tells how far it is.
+    // A tool that does nothing for about a second has been killed.
+    "mov eax, 319; mov rdi, [rip + 37f]; mov esi, 1",
+    "syscall",
+    "cmp rax, -4096",
+    "ja 42f",
+    "mov [rbx + 64], rax",
+    "mov qword ptr [rbx + 8], 1",
+    "40: mov r15d, 10000",
+    "41: mov eax, 8; mov rdi, [rbx + 64]; xor esi, esi; mov edx, 2",
+    "syscall",
+    "cmp rax, [rip + 38f]",
+    "je 43f",
+    "cmp rax, -4096",
+    "ja 42f",
+    "cmp rax, [rbx + 72]",
+    "mov [rbx + 72], rax",
+    "jne 40b",
+    "mov rax, -110",
+    "dec r15d",
+    "js 42f",
+    "mov eax, 271; xor edi, edi; xor esi, esi; lea rdx, [rip + 32f]; xor r10d, r10d",
+    "mov r8d, 8",
+    "syscall",
+    "jmp 41b",
+    "42: mov [rbx + 24], rax",
+    "jmp 4f",
+    "43: mov rdi, [rip + 26f]; mov esi, 2",
     "call [rip + 21f]",
     "mov [rbx + 16], rax",
     "test rax, rax",
@@ -70,7 +100,12 @@ global_asm!(
     "jmp 4f",
     "3: call [rip + 23f]",
     "mov [rbx + 32], rax",
-    "4: mov edi, [rbx + 48]; xor esi, esi",
+    "4: mov rdi, [rbx + 64]",
+    "test rdi, rdi",
+    "js 44f",
+    "mov eax, 3",
+    "syscall",
+    "44: mov edi, [rbx + 48]; xor esi, esi",
     "call [rip + 25f]",
     "mov [r13], r14d",
     "mov eax, -1; mov edx, -1",
@@ -121,6 +156,8 @@ global_asm!(
     "27: .quad 0",
     "28: .quad 0",
     "29: .quad 0",
+    "37: .quad 0",
+    "38: .quad 0",
     ".globl ringmark_attach_end",
     ".hidden ringmark_attach_end",
     "ringmark_attach_end:",
@@ -146,14 +183,28 @@ pub(crate) struct Functions {
     pub(crate) setcancelstate: u64,
 }
 
+/// Where the loader finds the library.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Library<'a> {
+    /// At this path.
+    At(&'a [u8]),
+    /// In a memfd of this name and length that the code makes and the tool fills.
+    Copied(&'a [u8], u64),
+}
+
+/// Where a thread finds its descriptors. No one else spells it so, and the loader tells libraries
+/// first by the path that they were opened by.
+const DESCRIPTORS: &[u8] = b"/proc/thread-self/fd/";
+/// Digits of a descriptor.
+const DIGITS: &[u8] = b"0000000000";
+
 /// What the code works on.
 #[derive(Debug, Clone)]
 pub(crate) struct Work<'a> {
     pub(crate) functions: Functions,
     /// Tells this run from all others.
     pub(crate) nonce: u64,
-    /// Path of the library.
-    pub(crate) path: &'a [u8],
+    pub(crate) library: Library<'a>,
     /// A function of it and its argument.
     pub(crate) call: Option<(&'a [u8], &'a [u8])>,
 }
@@ -169,10 +220,13 @@ pub(crate) struct Mailbox {
     pub(crate) result: i64,
     /// The loader's words.
     pub(crate) message: u64,
+    /// A memfd that waits for the library's bytes.
+    pub(crate) empty: Option<u64>,
 }
 
-/// Words of the mailbox; the last tells the code that its results were fetched.
-pub(crate) const MAILBOX_WORDS: usize = 5;
+/// Words of the mailbox.
+pub(crate) const MAILBOX_WORDS: usize = 9;
+/// The word that tells the code that its results were fetched.
 pub(crate) const FETCHED: u64 = 56;
 
 /// Where the mailbox of a thread is that enters the code with this stack pointer.
@@ -182,7 +236,7 @@ pub(crate) fn mailbox(stack_pointer: u64) -> u64 {
 
 impl Mailbox {
     pub(crate) fn of(words: [u64; MAILBOX_WORDS], nonce: u64) -> Self {
-        let [found, phase, handle, result, message] = words;
+        let [found, phase, handle, result, message, _, _, _, fd] = words;
         if found != nonce {
             return Self::default();
         }
@@ -192,8 +246,25 @@ impl Mailbox {
             handle,
             result: result.cast_signed(),
             message,
+            empty: (phase == 1).then_some(fd),
         }
     }
+}
+
+impl Work<'_> {
+    /// The loader's path of the library. A copy's descriptor is not known yet.
+    fn path(&self) -> Vec<u8> {
+        match self.library {
+            Library::At(path) => path.to_vec(),
+            Library::Copied(..) => [DESCRIPTORS, DIGITS].concat(),
+        }
+    }
+}
+
+/// Where code at `at` has the digits of a copy's descriptor, and what belongs there for `fd`.
+pub(crate) fn descriptor(at: u64, fd: u64) -> (u64, Vec<u8>) {
+    let place = at + template().0.len() as u64 + DESCRIPTORS.len() as u64;
+    (place, format!("{fd}\0").into_bytes())
 }
 
 fn template() -> (&'static [u8], usize) {
@@ -208,7 +279,11 @@ fn template() -> (&'static [u8], usize) {
 /// Bytes that the code and its strings take, a multiple of 16.
 pub(crate) fn length(work: &Work<'_>) -> usize {
     let (symbol, argument) = work.call.unwrap_or_default();
-    let strings = work.path.len() + symbol.len() + argument.len() + 3;
+    let name = match work.library {
+        Library::At(_) => &b""[..],
+        Library::Copied(name, _) => name,
+    };
+    let strings = work.path().len() + symbol.len() + argument.len() + name.len() + 4;
     (template().0.len() + strings).next_multiple_of(16)
 }
 
@@ -222,10 +297,14 @@ pub(crate) fn code(work: &Work<'_>, at: u64, resume: u64) -> Vec<u8> {
         bytes.push(0);
         place
     };
-    let path = place(work.path);
+    let path = place(&work.path());
     let (symbol, argument) = match work.call {
         Some((symbol, argument)) => (place(symbol), place(argument)),
         None => (0, 0),
+    };
+    let (name, size) = match work.library {
+        Library::At(_) => (0, 0),
+        Library::Copied(name, size) => (place(name), size),
     };
     bytes.resize(length(work), 0);
     let functions = work.functions;
@@ -240,6 +319,8 @@ pub(crate) fn code(work: &Work<'_>, at: u64, resume: u64) -> Vec<u8> {
         symbol,
         argument,
         resume,
+        name,
+        size,
     ];
     for (number, word) in words.iter().enumerate() {
         let from = blanks + number * 8;
@@ -266,13 +347,13 @@ mod tests {
         let work = Work {
             functions,
             nonce: 7,
-            path: b"/x.so",
+            library: Library::At(b"/x.so"),
             call: Some((b"start", b"a=1")),
         };
         let bytes = code(&work, 0x1000, 0x5555);
         assert_eq!(bytes.len(), length(&work));
         assert_eq!(bytes[..8], MAGIC);
-        assert!(bytes.len() < 700, "{}", bytes.len());
+        assert!(bytes.len() < 850, "{}", bytes.len());
         let (template, blanks) = template();
         let word = |number: usize| {
             let from = blanks + number * 8;
@@ -281,5 +362,25 @@ mod tests {
         assert_eq!([word(0), word(1), word(9)], [7, 1, 0x5555]);
         assert_eq!(word(6), 0x1000 + template.len() as u64);
         assert_eq!(bytes[(word(7) - 0x1000) as usize..][..6], *b"start\0");
+        assert_eq!([word(10), word(11)], [0, 0]);
+        let copied = Work {
+            library: Library::Copied(b"x.so", 77),
+            ..work
+        };
+        let bytes = code(&copied, 0x1000, 0x5555);
+        let word = |number: usize| {
+            let from = blanks + number * 8;
+            u64::from_le_bytes(bytes[from..from + 8].try_into().unwrap())
+        };
+        assert_eq!(word(11), 77);
+        assert_eq!(bytes[(word(10) - 0x1000) as usize..][..5], *b"x.so\0");
+        let (place, digits) = descriptor(0x1000, 12);
+        let path = &bytes[(word(6) - 0x1000) as usize..(place - 0x1000) as usize];
+        assert_eq!([path, &digits].concat(), *b"/proc/thread-self/fd/12\0");
+        assert!(
+            digits.len() < DIGITS.len() && bytes.len() < 950,
+            "{}",
+            bytes.len()
+        );
     }
 }

@@ -97,6 +97,7 @@ fn options() -> Options<'static> {
     Options {
         limit: LIMIT,
         call: Some((c"attach_library_start", ARGUMENT)),
+        ..Options::default()
     }
 }
 

@@ -11,6 +11,7 @@
 //! | its bytes are others: another tool changed them, or another compiler wrote them | [`Reason::Code`] |
 //! | its file was replaced, removed or cannot be read | [`Reason::File`] |
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::{self, Contents, Parts};
@@ -27,6 +28,8 @@ use crate::arch::{self, Form, Origin};
 /// Bytes of NOPs in front of a function that are passed over at most.
 const IN_FRONT_MAX: u64 = 64;
 const ENDBR64_BYTES: u64 = 4;
+/// Path of the memfd that `ringmark trace start -p` loads this object from in a container.
+const OWN_COPY: &[u8] = b"/memfd:libringmark_functions.so";
 
 /// A module and what its file says, before the comparison with memory.
 #[derive(Debug)]
@@ -46,7 +49,9 @@ pub(crate) fn draft(loaded: Loaded, mappings: &[Mapping], is_program: bool) -> O
     let path = mapping
         .map_or(loaded.name.as_path(), |mapping| mapping.path.as_path())
         .to_path_buf();
-    if !path.has_root() {
+    // Its own object, which was loaded from a copy without a name.
+    let is_copy = path.as_os_str().as_bytes().starts_with(OWN_COPY);
+    if !path.has_root() || is_copy {
         return None;
     }
     let contents = if is_program {

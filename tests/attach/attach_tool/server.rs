@@ -1,7 +1,7 @@
 //! `attach_workers.c`, started without anything of Ringmark.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::compile;
@@ -35,10 +35,22 @@ impl Server {
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let socket = fixture.path(&format!("{number}.sock"));
         let mut command = fixture.command(program);
-        command.arg(&socket).arg(threads.to_string());
         if let Some(library) = preload {
             command.env("LD_PRELOAD", library).env("RINGMARK", "1");
         }
+        Self::listen(command, &socket, threads)
+    }
+
+    /// Runs a command that ends in the program's name.
+    pub(crate) fn listen(mut command: Command, socket: &Path, threads: usize) -> Self {
+        command.arg(socket).arg(threads.to_string());
+        Self::listen_at(command, socket)
+    }
+
+    /// Runs a command with all of the program's arguments; its socket is here for us.
+    pub(crate) fn listen_at(mut command: Command, socket: &Path) -> Self {
+        let socket = socket.to_owned();
+        let _ = std::fs::remove_file(&socket);
         let running = Running::start(command.stdin(Stdio::piped())).expect("a server");
         wait_until(SOON, "a server that answers", || {
             ask_some(&socket, 3).is_ok().then_some(())

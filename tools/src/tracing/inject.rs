@@ -23,11 +23,11 @@ const CLOCK_STEP: Duration = Duration::from_millis(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Loads the shared object into the process, which then has a session that answers `trace`, with these
-/// settings: see `ringmark_functions_start`.
+/// settings: see `ringmark_functions_start`. `needs_memfd`: the settings have it make memfds.
 ///
 /// # Errors
 /// Why it was not loaded; the process is then as it was.
-pub(crate) fn load(pid: u32, settings: &CStr) -> Result<(), Failure> {
+pub(crate) fn load(pid: u32, settings: &CStr, needs_memfd: bool) -> Result<(), Failure> {
     if let Some(obstacle) = obstacle(pid) {
         return Err(obstacle);
     }
@@ -36,6 +36,7 @@ pub(crate) fn load(pid: u32, settings: &CStr) -> Result<(), Failure> {
     let library = preload::library()?;
     let options = Options {
         call: Some((c"ringmark_functions_start", settings)),
+        needs_memfd,
         ..Options::default()
     };
     let failed = |error: LoadError| Failure::no_target(printable(&error.to_string()));

@@ -52,8 +52,8 @@ impl Rings {
     }
 
     /// As settings of the session of a process with this number of threads, as in `RINGMARK`. Empty:
-    /// the process's own settings, or the default ones.
-    pub(super) fn settings(self, threads: usize) -> CString {
+    /// the process's own settings, or the default ones. `is_nameless`: the ring file has no name.
+    pub(super) fn settings(self, threads: usize, is_nameless: bool) -> CString {
         let least = |ring: u32, session: u64| session.max(RINGS * u64::from(ring));
         let text = match (self.ring, self.are_recorded) {
             (None, false) => String::new(),
@@ -66,8 +66,10 @@ impl Rings {
                 format!("mode=discard,ring={ring},session={session}")
             }
         };
+        let words = [text.as_str(), if is_nameless { "memfd=on" } else { "" }];
+        let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
         // Digits and names.
-        CString::new(text).unwrap_or_default()
+        CString::new(words.join(",")).unwrap_or_default()
     }
 
     /// Compares a session that was there before with what is wanted: its rings cannot be changed.
@@ -116,13 +118,17 @@ mod tests {
 
     #[test]
     fn rings_as_settings() {
-        let settings = |rings: Rings| rings.settings(8).into_string().expect("text");
+        let settings = |rings: Rings| rings.settings(8, false).into_string().expect("text");
         assert_eq!(settings(Rings::kept(None)), "");
         let kept = settings(Rings::kept(Some(4 << 20)));
         assert_eq!(kept, "ring=4194304,session=67108864");
         let recorded = settings(Rings::recorded(None));
         assert_eq!(recorded, "mode=discard,ring=4194304,session=67108864");
-        for settings in [kept, recorded] {
+        let nameless = |rings: Rings| rings.settings(8, true).into_string().expect("text");
+        assert_eq!(nameless(Rings::kept(None)), "memfd=on");
+        let in_container = nameless(Rings::recorded(None));
+        assert_eq!(in_container, format!("{recorded},memfd=on"));
+        for settings in [kept, recorded, in_container] {
             assert!(ringmark::Options::parse(&settings).is_ok_and(|options| options.is_some()));
         }
         let rings = [0, 1, 3, 20, 1000].map(recorded_ring);

@@ -7,6 +7,7 @@ use ringmark_format::tracer_text::{RequestLine, Verb};
 use ringmark_reader::{Access, ReaderError, Session, SessionInfo, find};
 
 use super::inject;
+use super::mounts;
 use super::requests::{self, Answer, knows_tracers};
 use super::rings::Rings;
 use crate::output::json::Head;
@@ -58,7 +59,9 @@ impl TracerSession {
             rings.check(pid, session.session.header())?;
             return Ok(session);
         }
-        inject::load(pid, &rings.settings(threads_of(pid)))?;
+        let is_nameless = !mounts::shares_sessions(pid);
+        let settings = rings.settings(threads_of(pid), is_nameless);
+        inject::load(pid, &settings, is_nameless)?;
         let missing =
             || Failure::no_target(format!("pid {pid}: still without the function tracer"));
         Ok(Self::of(pid)?.ok_or_else(missing)?)
