@@ -9,18 +9,21 @@ mod chrome;
 mod ctf;
 mod folded;
 mod gathered;
+mod html;
 mod perfetto;
 mod timeline;
 
 use std::io::{self, Write};
 use std::path::Path;
 
+pub use html::about::About;
 pub use timeline::items::Cut;
 pub use timeline::plan::{Counts, Plan};
 pub use timeline::play::Written;
 
 use chrome::writer::Chrome;
 use folded::Folded;
+use html::writer::Html;
 use perfetto::writer::Perfetto;
 use timeline::play::play;
 
@@ -62,4 +65,18 @@ pub fn write_ctf(
     progress: impl FnMut(u64, u64),
 ) -> io::Result<Written> {
     ctf::writer::write(plan, folder, progress)
+}
+
+/// Writes a trace as one HTML page that needs nothing else. All of what it shows is in memory until it
+/// is written.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_html(
+    plan: &Plan<'_>,
+    about: &About,
+    out: &mut impl Write,
+    progress: impl FnMut(u64, u64),
+) -> io::Result<Written> {
+    play(plan, &mut Html::new(plan, about, out), progress)
 }

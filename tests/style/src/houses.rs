@@ -170,10 +170,14 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/",
         &[
-            "timeline", "gathered", "chrome", "ctf", "folded", "perfetto",
+            "timeline", "gathered", "chrome", "ctf", "folded", "html", "perfetto",
         ],
     ),
     ("export/src/chrome/", &["args", "writer"]),
+    (
+        "export/src/html/",
+        &["about", "texts", "rows", "packed", "meta", "page", "writer"],
+    ),
     (
         "export/src/ctf/",
         &["event_class", "metadata", "stream", "writer"],

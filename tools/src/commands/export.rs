@@ -1,7 +1,6 @@
 //! `export`: writes a trace in the format of another viewer.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use ringmark_export::{Counts, Cut, Format, Plan, Written};
 use crate::input::trace_files::Input;
 use crate::input::{notices, rings};
 use crate::options::event_filter::FilterOptions;
-use crate::output::file::is_standard;
+use crate::output::file::{is_standard, replace};
 use crate::output::progress::ProgressLine;
 use crate::output::units::{count, counted, parse_duration, parse_min_time, size, whole_ns};
 use crate::output::{Exit, Failure, endings, note};
@@ -207,44 +206,6 @@ fn exit_of(dump: &Dump, is_running: bool) -> Exit {
     }
 }
 
-/// Writes a file next to `path`, which takes its place when it is whole.
-fn replace(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<Written>,
-) -> anyhow::Result<Written> {
-    let failed = |error: io::Error| Failure {
-        exit: Exit::LOST,
-        text: format!("{}: {error}", path.display()),
-    };
-    if path.is_dir() {
-        let text = format!(
-            "{}: is a directory, expected a file to write",
-            path.display()
-        );
-        return Err(Failure::usage(text).into());
-    }
-    // A device or a pipe is written as it is.
-    let is_plain = fs::metadata(path).map_or(true, |about| about.is_file());
-    let mut name = path.as_os_str().to_owned();
-    if is_plain {
-        name.push(".part");
-    }
-    let part = PathBuf::from(name);
-    let file = File::create(&part)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let mut out = BufWriter::new(file);
-    let written = write(&mut out).and_then(|done| out.flush().map(|()| done));
-    let done = written.and_then(|done| match is_plain {
-        true => fs::rename(&part, path).map(|()| done),
-        false => Ok(done),
-    });
-    if done.is_err() && is_plain {
-        // What is there is of no use.
-        let _ = fs::remove_file(&part);
-    }
-    Ok(done.map_err(failed)?)
-}
-
 /// Writes a new folder.
 fn folder(
     path: &Path,
@@ -269,7 +230,7 @@ fn folder(
 }
 
 /// Says what the output does not have.
-fn tell(written: &Written) {
+pub(super) fn tell(written: &Written) {
     for (what, number) in &written.left_out {
         note(&format!("not in the output: {} {what}", count(*number)));
     }

@@ -16,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod report_page;
 pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod stat;

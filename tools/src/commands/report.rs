@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use ringmark_decoder::{Counted, Dump, Figures, FunctionChange};
 
+use crate::commands::report_page;
 use crate::input::trace_files::Input;
 use crate::input::{rings, trace_files};
 use crate::options::figures::FigureOptions;
 use crate::output::json::{Head, JsonOption, JsonVersion};
-use crate::output::{Exit, Failure, Sink, Style, columns, note};
+use crate::output::{Exit, Failure, Sink, Style, columns, note, printable};
 use crate::tables::host_table;
 use crate::tables::profile_table::{self, TracerProfile};
 use crate::tables::slowest::{self, Source};
@@ -31,8 +32,13 @@ as of the tracer's last stop and of the program's exit; a process that was
 killed leaves none. Percentiles marked with ~ come from a histogram by powers
 of two, and may be wrong by a factor of up to two.
 
+--html writes a page that needs no network and no other file; '?' in it shows
+its keys. It holds spans, calls, events, losses and what was open at the end.
+Counts of profiles are not in it.
+
 Examples:
   ringmark report run.rmk --slowest 10
+  ringmark report run.rmk --html -o run.html
   ringmark report run.rmk --where 'took>20ms' --name 'http.*'
   ringmark report run.rmk --diff before.rmk
   ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
@@ -46,6 +52,18 @@ pub(crate) struct Args {
     /// Compare the functions with those of this trace file, in the same span of time
     #[arg(long, value_name = "FILE", conflicts_with_all = ["slowest"])]
     diff: Option<PathBuf>,
+    /// Write one HTML page: timeline, flame graph, durations, losses, open spans
+    #[arg(long, conflicts_with_all = ["slowest", "diff", "json", "tracer", "exact"])]
+    html: bool,
+    /// Where to write the page, '-' for standard output
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        requires = "html",
+        default_value = "ringmark.html"
+    )]
+    output: PathBuf,
     #[command(flatten)]
     json: JsonOption,
     /// Print names at full length, even on a narrower terminal
@@ -67,6 +85,9 @@ impl Args {
         if process.is_some() && self.diff.is_some() {
             let text = "--diff: found a running process, expected FILE";
             return Err(Failure::usage(text).into());
+        }
+        if self.html {
+            return self.write_page(process);
         }
         // Its rows are those of records.
         self.figures.raw = self.json.version() == Some(JsonVersion::Old);
@@ -109,6 +130,26 @@ impl Args {
             note(&conditions.closest(&others, dump));
         }
         Ok(Exit::lost_if(!found.is_whole))
+    }
+
+    fn write_page(&self, process: Option<u32>) -> anyhow::Result<Exit> {
+        let mut filter = self.figures.calls.filter()?;
+        let dump = match process {
+            Some(pid) => rings::snapshot(pid)?,
+            None => self.input.read_for(&filter)?,
+        };
+        self.figures.conditions.add_to(&mut filter)?;
+        let title = match process {
+            Some(pid) => format!("process {pid}"),
+            None => files_shown(&self.input.files()),
+        };
+        report_page::write(&dump, filter, title, &self.output)?;
+        let found = dump.verify();
+        // Pages of living rings that a recorder has taken already are not missing.
+        Ok(Exit::lost_if(match process {
+            Some(_) => found.lost > 0 || !found.damage.is_empty(),
+            None => !found.is_clean(),
+        }))
     }
 
     fn read(&self) -> anyhow::Result<Reported> {
@@ -246,4 +287,10 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// The names of files, as a title.
+fn files_shown(files: &[PathBuf]) -> String {
+    let names = files.iter().map(|file| file.display().to_string());
+    printable(&names.collect::<Vec<_>>().join(", "))
 }

@@ -102,7 +102,8 @@ impl ReadAgain {
     }
 }
 
-fn unclean_ends(dump: &Dump) -> Vec<String> {
+/// A line for each session that did not end well, with its host where there are several.
+pub(crate) fn unclean_ends(dump: &Dump) -> Vec<String> {
     let ends = dump.endings().into_iter();
     let unclean = ends.filter(|end| !end.ending.is_clean());
     let of_several = dump.has_several_hosts();

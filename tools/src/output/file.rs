@@ -1,13 +1,13 @@
 //! Where trace files go: `-`, the default file, the file that was there before.
 
-use std::fs;
-use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 
 use ringmark_reader::Destination;
 use rustix::fs::{Access, access};
 
-use super::Failure;
+use super::{Exit, Failure};
 
 /// The trace file that commands read and write when none is named.
 pub(crate) const DEFAULT_FILE: &str = "ringmark.rmk";
@@ -58,4 +58,45 @@ pub(crate) fn destination(path: &Path) -> anyhow::Result<Destination> {
         Failure::usage(format!("{shown}: create: {error}"))
     })?;
     Ok(Destination::Replaced(path.to_owned()))
+}
+
+/// Writes a file next to `path`, which takes its place when it is whole.
+///
+/// # Errors
+/// It is a directory, or cannot be written.
+pub(crate) fn replace<T>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+) -> anyhow::Result<T> {
+    let failed = |error: io::Error| Failure {
+        exit: Exit::LOST,
+        text: format!("{}: {error}", path.display()),
+    };
+    if path.is_dir() {
+        let text = format!(
+            "{}: is a directory, expected a file to write",
+            path.display()
+        );
+        return Err(Failure::usage(text).into());
+    }
+    // A device or a pipe is written as it is.
+    let is_plain = fs::metadata(path).map_or(true, |about| about.is_file());
+    let mut name = path.as_os_str().to_owned();
+    if is_plain {
+        name.push(".part");
+    }
+    let part = PathBuf::from(name);
+    let file = File::create(&part)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out).and_then(|done| out.flush().map(|()| done));
+    let done = written.and_then(|done| match is_plain {
+        true => fs::rename(&part, path).map(|()| done),
+        false => Ok(done),
+    });
+    if done.is_err() && is_plain {
+        // What is there is of no use.
+        let _ = fs::remove_file(&part);
+    }
+    Ok(done.map_err(failed)?)
 }

@@ -1,0 +1,57 @@
+// Where the rows of the trace stand: blocks of threads from top to bottom, each with its lines.
+
+const GUTTER = 210, RULER = 26, HEAD = 20, LINE = 18, EVENT_LINE = 16, GAP = 6;
+
+function layOut(trace) {
+  const blocks = new Map();
+  const blockOf = (process, thread, label) => {
+    const key = thread >= 0 ? "t" + thread : "p" + process;
+    if (!blocks.has(key)) blocks.set(key, { process, thread, label, lines: [] });
+    return blocks.get(key);
+  };
+  for (const [number, thread] of trace.threads) {
+    blockOf(thread.process, number, trace.threadLabel({ thread: number, process: thread.process }));
+  }
+  for (const track of trace.tracks) {
+    const block = blockOf(track.process, track.thread, trace.threadLabel(track));
+    for (const row of track.rows) block.lines.push({ row: trace.rows[row], label: row === track.rows[0] ? track.label : "" });
+  }
+  for (const loss of trace.losses.filter((loss) => loss.thread < 0 || !trace.threads.has(loss.thread))) {
+    blockOf(loss.process, -1, trace.processLabel(loss.process));
+  }
+  const all = [...blocks.values()];
+  all.sort((a, b) => a.process - b.process || (b.thread < 0) - (a.thread < 0) || a.thread - b.thread);
+  return place(trace, all);
+}
+
+// Threads of which nothing is shown have no block.
+function place(trace, all) {
+  const lineOf = new Map(), blocks = [];
+  let y = 0;
+  for (const block of all) {
+    const isOwn = (loss) => block.thread >= 0 ? loss.thread === block.thread : loss.process === block.process && !trace.threads.has(loss.thread);
+    block.losses = trace.losses.filter(isOwn);
+    if (block.lines.length + block.losses.length === 0) continue;
+    blocks.push(block);
+    block.y = y;
+    y += HEAD;
+    for (const line of block.lines) {
+      line.y = y;
+      line.height = line.row.track.label === "events" ? EVENT_LINE : LINE;
+      y += line.height;
+      lineOf.set(line.row, line);
+    }
+    y += GAP;
+    block.height = y - block.y;
+  }
+  return { blocks, lineOf, height: y };
+}
+
+// The line at a height, or nothing.
+function lineAt(layout, y) {
+  for (const block of layout.blocks) {
+    if (y < block.y || y >= block.y + block.height) continue;
+    return { block, line: block.lines.find((line) => y >= line.y && y < line.y + line.height) };
+  }
+  return {};
+}

@@ -1,0 +1,169 @@
+// What slices say together: a tree of stacks, sums by name, a histogram, search.
+
+// Stacks of names with their time within [from, to]: nodes in columns, node 0 around all.
+function makeTree(trace, from, to) {
+  const tree = { parent: [-1], name: [-1], total: [0], self: [0], count: [0], max: [0] };
+  const places = new Map();
+  const nodeOf = (parent, name) => {
+    const key = parent * trace.meta.names.length + name;
+    let node = places.get(key);
+    if (node === undefined) {
+      node = tree.parent.length;
+      places.set(key, node);
+      tree.parent.push(parent);
+      tree.name.push(name);
+      for (const column of [tree.total, tree.self, tree.count, tree.max]) column.push(0);
+    }
+    return node;
+  };
+  for (const track of trace.tracks) {
+    if (track.label !== "events") addTrack(trace, track, [from, to], tree, nodeOf);
+  }
+  return tree;
+}
+
+// Lanes of spans over threads do not lie in each other: each is a stack of its own.
+function addTrack(trace, track, [from, to], tree, nodeOf) {
+  let around = null;
+  for (const number of track.rows) {
+    const row = trace.rows[number];
+    const first = trace.firstLasting(row, from);
+    const nodes = [];
+    let outer = 0;
+    for (let slice = first; slice < row.to && trace.start[slice] < to; slice++) {
+      let parent = 0;
+      if (around && track.thread >= 0) {
+        while (outer + 1 < around.nodes.length && trace.start[around.first + outer + 1] <= trace.start[slice]) outer++;
+        parent = around.nodes[outer] || 0;
+      }
+      const node = nodeOf(parent, trace.name[slice]);
+      const time = Math.min(trace.end[slice], to) - Math.max(trace.start[slice], from);
+      tree.total[node] += time;
+      tree.self[node] += time;
+      tree.self[parent] -= time;
+      tree.count[node]++;
+      tree.max[node] = Math.max(tree.max[node], trace.end[slice] - trace.start[slice]);
+      nodes.push(node);
+    }
+    around = { first, nodes };
+  }
+}
+
+// Sums by name, the one with the most time of its own first.
+function sumsByName(tree) {
+  const sums = new Map();
+  for (let node = 1; node < tree.name.length; node++) {
+    const name = tree.name[node];
+    let sum = sums.get(name);
+    if (!sum) sums.set(name, sum = { name, count: 0, total: 0, self: 0, max: 0 });
+    sum.count += tree.count[node];
+    sum.self += tree.self[node];
+    sum.max = Math.max(sum.max, tree.max[node]);
+    if (!isInside(tree, node, name)) sum.total += tree.total[node];
+  }
+  return [...sums.values()].sort((a, b) => b.self - a.self);
+}
+
+// Whether a node lies in another one of its name, whose total has it already.
+function isInside(tree, node, name) {
+  for (let around = tree.parent[node]; around > 0; around = tree.parent[around]) {
+    if (tree.name[around] === name) return true;
+  }
+  return false;
+}
+
+// Calls `each` for the slices with a duration that lie in [from, to] in part; `name` < 0: of all names.
+function eachSlice(trace, name, [from, to], each) {
+  for (const row of trace.rows) {
+    if (row.track.label === "events") continue;
+    for (let slice = trace.firstLasting(row, from); slice < row.to && trace.start[slice] < to; slice++) {
+      if (name < 0 || trace.name[slice] === name) each(slice);
+    }
+  }
+}
+
+// Buckets by powers of two of the duration: smallest duration of each, and how many.
+function histogram(trace, name, stretch) {
+  const counts = new Map();
+  eachSlice(trace, name, stretch, (slice) => {
+    const power = Math.floor(Math.log2(Math.max(trace.end[slice] - trace.start[slice], 1)));
+    counts.set(power, (counts.get(power) || 0) + 1);
+  });
+  const powers = [...counts.keys()].sort((a, b) => a - b);
+  const buckets = [];
+  for (let power = powers[0]; power <= powers.at(-1); power++) {
+    buckets.push({ from: 2 ** power, count: counts.get(power) || 0 });
+  }
+  return buckets;
+}
+
+// The slowest slices, the slowest first. Those that have not ended, or whose beginning is not known,
+// are only as long as they are seen.
+function slowest(trace, name, stretch, most) {
+  let found = [], least = -1;
+  const long = (slice) => trace.end[slice] - trace.start[slice];
+  const cut = () => {
+    found.sort((a, b) => long(b) - long(a));
+    found.length = Math.min(found.length, most);
+    if (found.length === most) least = long(found[most - 1]);
+  };
+  eachSlice(trace, name, stretch, (slice) => {
+    if (long(slice) <= least) return;
+    found.push(slice);
+    if (found.length >= 8 * most) cut();
+  });
+  cut();
+  return found;
+}
+
+// Which texts hold the words, without regard to the case of ASCII letters.
+function textsWith(texts, words) {
+  const { ends, bytes } = texts;
+  const found = new Uint8Array(ends.length);
+  const lower = new TextEncoder().encode(words).map(lowered);
+  const first = lower[0], upper = first >= 97 && first <= 122 ? first - 32 : first;
+  const last = bytes.length - lower.length;
+  for (let at = 0, text = 0; at <= last; at++) {
+    if (bytes[at] !== first && bytes[at] !== upper) continue;
+    let same = 1;
+    while (same < lower.length && lowered(bytes[at + same]) === lower[same]) same++;
+    if (same < lower.length) continue;
+    text = textAt(ends, text, at);
+    if (at + same <= ends[text + 1]) {
+      found[text] = 1;
+      at = ends[text + 1] - 1;
+    }
+  }
+  return found;
+}
+
+function lowered(byte) {
+  return byte >= 65 && byte <= 90 ? byte + 32 : byte;
+}
+
+// The text that a byte lies in; it is not before `text`.
+function textAt(ends, text, at) {
+  let step = 1;
+  while (text + step < ends.length && ends[text + step] <= at) step *= 2;
+  let low = text, high = Math.min(text + step, ends.length - 1);
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ends[middle + 1] <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The slices whose name or arguments hold the words: how many there are before each one.
+function search(trace, words) {
+  const wanted = words.toLowerCase();
+  const names = Uint8Array.from(trace.meta.names, (name) => name.toLowerCase().includes(wanted) ? 1 : 0);
+  const texts = textsWith(trace.texts, words);
+  const before = new Uint32Array(trace.size + 1);
+  for (let slice = 0, sum = 0; slice < trace.size; slice++) {
+    const text = trace.text[slice];
+    sum += names[trace.name[slice]] | (text < 0 ? 0 : texts[text]);
+    before[slice + 1] = sum;
+  }
+  return { words, before, total: before[trace.size] };
+}

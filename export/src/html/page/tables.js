@@ -1,0 +1,53 @@
+// Tables of spans: sums by name, the histogram of one name, its slowest.
+
+const SLOWEST_SHOWN = 40, NAMES_SHOWN = 300;
+
+function chip(app, name) {
+  const chip = element("span", { className: "chip" });
+  chip.style.background = css(app.state.colours.colour[name]);
+  return chip;
+}
+
+function spansPanel(app) {
+  const { state } = app;
+  const sums = sumsByName(app.tree());
+  if (sums.length === 0) return element("p", { className: "soft", textContent: "No span or call is in this stretch." });
+  if (!sums.some((sum) => sum.name === state.name)) state.name = sums[0].name;
+  const rows = sums.slice(0, NAMES_SHOWN).map((sum) => {
+    const button = element("button", { textContent: state.trace.meta.names[sum.name] || "(no name)" });
+    button.addEventListener("click", () => app.chooseName(sum.name));
+    const cell = element("span", {}, chip(app, sum.name), button);
+    const row = tableRow([cell, count(sum.count), duration(sum.self), duration(sum.total), duration(sum.total / sum.count), duration(sum.max)], [1, 2, 3, 4, 5]);
+    if (sum.name === state.name) row.className = "chosen";
+    return row;
+  });
+  const table = tableOf(["name", "count", "self", "total", "mean", "longest"], rows, [1, 2, 3, 4, 5]);
+  const left = element("div", { className: "narrow" }, table);
+  if (sums.length > rows.length) left.append(element("p", { className: "soft", textContent: "and " + counted(sums.length - rows.length, "more name") }));
+  return element("div", { className: "columns" }, left, histogramOf(app), slowestOf(app));
+}
+
+function histogramOf(app) {
+  const { trace, name } = app.state;
+  const buckets = histogram(trace, name, app.stretch());
+  const most = Math.max(...buckets.map((bucket) => bucket.count), 1);
+  const rows = buckets.map((bucket) => {
+    const bar = element("span", { className: "bar" });
+    bar.style.width = bucket.count ? Math.max(1, Math.round(120 * bucket.count / most)) + "px" : "0";
+    if (bucket.count === 0) bar.style.minWidth = "0";
+    return tableRow([duration(bucket.from) + " - " + duration(2 * bucket.from), count(bucket.count), bar], [0, 1]);
+  });
+  const heading = element("h2", {}, "Durations of ", chip(app, name), trace.meta.names[name]);
+  return element("div", { className: "narrow" }, heading, tableOf(["from - to", "count", ""], rows, [0, 1]));
+}
+
+function slowestOf(app) {
+  const { trace, name } = app.state;
+  const rows = slowest(trace, name, app.stretch(), SLOWEST_SHOWN).map((slice) => {
+    const jump = element("button", { textContent: duration(trace.end[slice] - trace.start[slice]) + (trace.flags[slice] & OPEN ? ", open" : "") });
+    jump.addEventListener("click", () => app.goTo(slice));
+    const text = trace.textOf(slice);
+    return tableRow([jump, text.length > 80 ? text.slice(0, 79) + "…" : text], [0]);
+  });
+  return element("div", {}, element("h2", { textContent: "Its slowest" }), tableOf(["took", "arguments"], rows, [0]));
+}

@@ -1,0 +1,333 @@
+// Draws the timeline: slices as pixels of their own, in time that grows with the pixels and not with
+// the slices; then texts and lines.
+
+const FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
+const LABEL_MIN = 26, OPEN_EDGE = 14;
+
+class Timeline {
+  constructor(canvas, state) {
+    this.canvas = canvas;
+    this.state = state;
+    this.context = canvas.getContext("2d", { alpha: false });
+    this.labels = [];
+  }
+
+  // Takes the size of the canvas on the screen.
+  resize() {
+    const ratio = window.devicePixelRatio || 1;
+    const { clientWidth, clientHeight } = this.canvas;
+    this.ratio = ratio;
+    this.width = Math.max(clientWidth, GUTTER + 50);
+    this.height = Math.max(clientHeight, RULER + 20);
+    this.canvas.width = Math.round(this.width * ratio);
+    this.canvas.height = Math.round(this.height * ratio);
+    this.image = this.context.createImageData(this.canvas.width, this.canvas.height);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+    this.context.font = FONT;
+    this.letter = this.context.measureText("m").width;
+  }
+
+  // Pixels of the canvas per ns, and the first one of the rows.
+  get scale() {
+    return (this.canvas.width - this.left) / (this.state.to - this.state.from);
+  }
+
+  get left() {
+    return Math.round(GUTTER * this.ratio);
+  }
+
+  xOf(time) {
+    return GUTTER + (time - this.state.from) / (this.state.to - this.state.from) * (this.width - GUTTER);
+  }
+
+  timeAt(x) {
+    return this.state.from + (x - GUTTER) / (this.width - GUTTER) * (this.state.to - this.state.from);
+  }
+
+  draw() {
+    const { state, pixels } = this;
+    const theme = THEMES[state.theme];
+    this.theme = theme;
+    this.labels.length = 0;
+    pixels.fill(pixel(theme.bg));
+    this.fill(0, this.left, 0, this.canvas.height, pixel(theme.head));
+    this.drawGrid();
+    const shown = state.layout.blocks.filter((block) => this.isSeen(block.y, block.height));
+    for (const block of shown) {
+      this.fillLine(block.y, HEAD, pixel(theme.head));
+      for (const line of block.lines) {
+        if (this.isSeen(line.y, line.height)) this.drawRow(line);
+      }
+      for (const loss of block.losses) this.drawLoss(block, loss);
+    }
+    this.fill(0, this.canvas.width, 0, Math.round(RULER * this.ratio), pixel(theme.head));
+    this.context.putImageData(this.image, 0, 0);
+    this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.drawTexts(shown);
+    this.drawRuler();
+    this.drawMarks();
+  }
+
+  isSeen(y, height) {
+    const top = RULER + y - this.state.top;
+    return top + height > RULER && top < this.height;
+  }
+
+  // Fills pixels of the canvas.
+  fill(x0, x1, y0, y1, colour) {
+    const { width, height } = this.canvas;
+    x0 = Math.max(x0, 0);
+    x1 = Math.min(x1, width);
+    y0 = Math.max(y0, 0);
+    y1 = Math.min(y1, height);
+    if (x1 <= x0) return;
+    for (let y = y0; y < y1; y++) this.pixels.fill(colour, y * width + x0, y * width + x1);
+  }
+
+  rowsOf(y, height) {
+    const top = (RULER + y - this.state.top) * this.ratio;
+    return [Math.max(Math.round(top), Math.round(RULER * this.ratio)), Math.round(top + height * this.ratio)];
+  }
+
+  fillLine(y, height, colour) {
+    const [y0, y1] = this.rowsOf(y, height);
+    this.fill(0, this.canvas.width, y0, y1, colour);
+  }
+
+  colourOf(from, to) {
+    const { state } = this;
+    const found = state.found;
+    let slice = from;
+    if (found) {
+      if (found.before[to] === found.before[from]) return pixel(this.theme.dim);
+      while (found.before[slice + 1] === found.before[from]) slice++;
+    }
+    return state.colours.pixel[state.trace.name[slice]];
+  }
+
+  // Slices narrower than a pixel are one block per pixel; the next one is found by bisection.
+  drawRow(line) {
+    const { trace, from, to } = this.state;
+    const { scale, left } = this;
+    const row = line.row, isEvents = row.track.label === "events";
+    const [y0, y1] = this.rowsOf(line.y + 1, line.height - 2);
+    let slice = trace.firstLasting(row, from - (isEvents ? 2 / scale : 0));
+    while (slice < row.to && trace.start[slice] < to) {
+      const x = left + (trace.start[slice] - from) * scale;
+      const end = left + (trace.end[slice] - from) * scale;
+      if (end - x >= 2 || trace.flags[slice] & OPEN) {
+        this.drawSlice(slice, x, Math.max(end, x + 3), y0, y1);
+        slice++;
+        continue;
+      }
+      const column = Math.max(Math.floor(x), left);
+      const over = from + (column + 1 - left) / scale;
+      let next = this.after(row, slice, over);
+      this.fill(column, column + (isEvents ? Math.round(2 * this.ratio) : 1), y0, y1, this.colourOf(slice, next));
+      if (isEvents && next === slice + 1) this.eventLabel(row, slice, x, y0, y1);
+      slice = next;
+    }
+  }
+
+  // The first slice after this one that is wide, or begins at or after a time. It goes on in steps that
+  // double: most pixels hold few slices.
+  after(row, slice, over) {
+    const { trace } = this.state;
+    let low = slice + 1, step = 1;
+    while (low < row.to && trace.start[low] < over) {
+      low = Math.min(low + step, row.to);
+      step *= 2;
+    }
+    const next = trace.firstAt(over, Math.max(slice + 1, low - step), low);
+    return next - 1 > slice && trace.end[next - 1] > over ? next - 1 : next;
+  }
+
+  drawSlice(slice, x, end, y0, y1) {
+    const { left, canvas, state } = this;
+    const x0 = Math.max(Math.round(x), left), x1 = Math.min(Math.round(end), canvas.width);
+    const colour = this.colourOf(slice, slice + 1);
+    const isOpen = state.trace.flags[slice] & OPEN, isBefore = state.trace.flags[slice] & BEFORE;
+    this.fill(x0, x1 - (x1 - x0 > 3 && !isOpen ? 1 : 0), y0, y1, colour);
+    if (isOpen) this.dissolve(Math.max(x0, x1 - OPEN_EDGE * this.ratio), x1, y0, y1);
+    if (isBefore) this.dissolve(x0, Math.min(x1, x0 + OPEN_EDGE * this.ratio), y0, y1);
+    const wide = (x1 - x0) / this.ratio - (isOpen || isBefore ? OPEN_EDGE : 0);
+    if (wide < LABEL_MIN) return;
+    const name = state.trace.nameOf(slice) + (isOpen ? " (open)" : "");
+    const dimmed = state.found && state.found.before[slice + 1] === state.found.before[slice];
+    const ink = dimmed ? this.theme.soft : state.colours.ink[state.trace.name[slice]];
+    const shift = isBefore ? OPEN_EDGE : 0;
+    this.label(name, x0 / this.ratio + 3 + shift, y0, y1, wide - 6, ink);
+  }
+
+  eventLabel(row, slice, x, y0, y1) {
+    const { trace, to } = this.state;
+    const next = slice + 1 < row.to ? trace.start[slice + 1] : to;
+    const wide = (Math.min(next, to) - trace.start[slice]) * this.scale / this.ratio;
+    if (wide > 2 * LABEL_MIN && x >= this.left) this.label(trace.nameOf(slice), x / this.ratio + 5, y0, y1, wide - 9, this.theme.fg);
+  }
+
+  // As much of a text as fits is drawn later.
+  label(text, x, y0, y1, wide, ink) {
+    const letters = Math.floor(wide / this.letter);
+    if (letters < 2) return;
+    const shown = text.length <= letters ? text : text.slice(0, letters - 1) + "…";
+    this.labels.push([shown, x, (y0 + y1) / 2 / this.ratio, wide, ink]);
+  }
+
+  // An end that is no end: every other square is missing.
+  dissolve(x0, x1, y0, y1) {
+    const { width, height } = this.canvas, side = Math.max(2, Math.round(3 * this.ratio));
+    const bg = pixel(this.theme.bg);
+    for (let y = y0; y < Math.min(y1, height); y++) {
+      for (let x = Math.round(x0); x < Math.min(x1, width); x++) {
+        if ((Math.floor((x - x0) / side) + Math.floor((y - y0) / side)) % 2) this.pixels[y * width + x] = bg;
+      }
+    }
+  }
+
+  // Hatched over the whole block, at least three pixels wide.
+  drawLoss(block, loss) {
+    const { from, to } = this.state, { left, scale, theme } = this;
+    if (loss.to < from || loss.from > to) return;
+    const x = left + (loss.from - from) * scale;
+    const x0 = Math.max(Math.floor(x), left);
+    const x1 = Math.min(Math.max(Math.ceil(left + (loss.to - from) * scale), Math.floor(x) + 3), this.canvas.width);
+    const [y0, y1] = this.rowsOf(block.y, block.height - GAP);
+    const { width, height } = this.canvas;
+    const ink = pixel(theme.hatch), paper = pixel(theme.hatchBg), bg = pixel(theme.bg), head = pixel(theme.head), line = pixel(theme.line);
+    for (let y = Math.max(y0, 0); y < Math.min(y1, height); y++) {
+      for (let x = x0; x < x1; x++) {
+        const at = y * width + x;
+        if ((x + y & 7) < 2) this.pixels[at] = ink;
+        else if (this.pixels[at] === bg || this.pixels[at] === head || this.pixels[at] === line) this.pixels[at] = paper;
+      }
+    }
+    const words = count(loss.events) + " not here: " + loss.cause;
+    const wide = (x1 - x0) / this.ratio;
+    if (wide > 8 * this.letter) this.labels.push([words, x0 / this.ratio + 3, RULER + block.y - this.state.top + HEAD / 2, wide - 6, theme.fg, paper]);
+  }
+
+  drawTexts(blocks) {
+    const { context, theme, state } = this;
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, RULER, this.width - GUTTER, this.height - RULER);
+    context.clip();
+    context.font = FONT;
+    context.textBaseline = "middle";
+    for (const [text, x, y, wide, ink, paper] of this.labels) {
+      if (paper !== undefined) {
+        context.fillStyle = css(theme.hatchBg);
+        context.fillRect(x - 2, y - 7, Math.min(wide, text.length * this.letter + 4), 14);
+      }
+      context.fillStyle = css(ink);
+      context.fillText(text, x, y, wide);
+    }
+    context.restore();
+    context.save();
+    context.beginPath();
+    context.rect(0, RULER, this.width, this.height - RULER);
+    context.clip();
+    context.font = FONT;
+    context.textBaseline = "middle";
+    for (const block of blocks) this.drawGutter(block, state, theme);
+    context.restore();
+  }
+
+  drawGutter(block, state, theme) {
+    const top = RULER - state.top, context = this.context;
+    context.fillStyle = css(theme.fg);
+    context.fillText(this.cut(block.label, GUTTER - 12), 6, top + block.y + HEAD / 2);
+    context.fillStyle = css(theme.soft);
+    for (const line of block.lines) {
+      if (line.label && this.isSeen(line.y, line.height)) context.fillText(this.cut(line.label, GUTTER - 24), 18, top + line.y + line.height / 2);
+    }
+    context.fillStyle = css(theme.line);
+    context.fillRect(0, top + block.y + block.height - 1, this.width, 1);
+  }
+
+  cut(text, wide) {
+    const letters = Math.floor(wide / this.letter);
+    return text.length <= letters ? text : text.slice(0, letters - 1) + "…";
+  }
+
+  // Times between the lines of the grid: 1, 2 or 5 of a power of ten.
+  get step() {
+    const wanted = (this.state.to - this.state.from) / ((this.width - GUTTER) / 110);
+    const power = 10 ** Math.floor(Math.log10(wanted));
+    return [1, 2, 5, 10].map((n) => n * power).find((step) => step >= wanted);
+  }
+
+  eachTick(each) {
+    const step = this.step, first = Math.ceil(this.state.from / step), last = Math.floor(this.state.to / step);
+    for (let n = first; n <= last; n++) each(n * step, this.xOf(n * step), step);
+  }
+
+  drawGrid() {
+    const line = pixel(this.theme.line);
+    this.eachTick((time, x) => {
+      const column = Math.round(x * this.ratio);
+      this.fill(column, column + 1, 0, this.canvas.height, line);
+    });
+  }
+
+  drawRuler() {
+    const { context, theme, state } = this;
+    context.font = FONT;
+    context.textBaseline = "middle";
+    context.fillStyle = css(theme.soft);
+    context.fillText(this.cut(duration(state.to - state.from) + " shown", GUTTER - 12), 6, RULER / 2);
+    this.eachTick((time, x, step) => {
+      context.fillStyle = css(theme.line);
+      context.fillRect(Math.round(x), RULER - 7, 1, 7);
+      context.fillStyle = css(theme.soft);
+      if (x < this.width - 60) context.fillText(timeSince(time, step), x + 3, RULER / 2);
+    });
+    context.fillStyle = css(theme.line);
+    context.fillRect(0, RULER - 1, this.width, 1);
+    context.fillRect(GUTTER - 1, 0, 1, this.height);
+  }
+
+  // The stretch that is selected, and the slice.
+  drawMarks() {
+    const { context, theme, state } = this;
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, 0, this.width - GUTTER, this.height);
+    context.clip();
+    if (state.stretch) {
+      const x0 = this.xOf(state.stretch[0]), x1 = this.xOf(state.stretch[1]);
+      context.fillStyle = css(theme.accent) + "26";
+      context.fillRect(x0, 0, x1 - x0, this.height);
+      context.fillStyle = css(theme.accent);
+      context.fillRect(x0, 0, 1, this.height);
+      context.fillRect(x1 - 1, 0, 1, this.height);
+    }
+    const line = state.slice >= 0 && state.layout.lineOf.get(state.trace.rowOf(state.slice));
+    if (line && this.isSeen(line.y, line.height)) {
+      const x0 = this.xOf(state.trace.start[state.slice]);
+      const x1 = Math.max(this.xOf(state.trace.end[state.slice]), x0 + 4);
+      context.strokeStyle = css(theme.bg);
+      context.lineWidth = 4;
+      const box = [x0, RULER + line.y - state.top + 1, x1 - x0, line.height - 2];
+      context.strokeRect(...box);
+      context.strokeStyle = css(theme.fg);
+      context.lineWidth = 2;
+      context.strokeRect(...box);
+    }
+    context.restore();
+  }
+
+  // The slice at a place of the canvas, or -1; it may be a few pixels beside.
+  sliceAt(x, y) {
+    const { state } = this, { trace } = state;
+    if (x < GUTTER || y < RULER) return -1;
+    const { line } = lineAt(state.layout, y - RULER + state.top);
+    if (!line) return -1;
+    const time = this.timeAt(x), slack = 3 * (state.to - state.from) / (this.width - GUTTER);
+    const next = trace.firstAt(time + 1e-6, line.row.from, line.row.to);
+    const before = next - 1;
+    if (before >= line.row.from && trace.end[before] + slack >= time) return before;
+    return next < line.row.to && trace.start[next] - slack <= time ? next : -1;
+  }
+}

@@ -1,0 +1,134 @@
+// The trace: columns of slices, rows of slices, the texts of arguments.
+
+const OPEN = 1, BEFORE = 2, FLAGS = 4;
+
+class Columns {
+  constructor(length) {
+    this.start = new Float64Array(length);
+    this.end = new Float64Array(length);
+    this.name = new Uint32Array(length);
+    this.flags = new Uint8Array(length);
+    this.text = new Int32Array(length);
+  }
+}
+
+// Reads one row into the columns from `from` on. Texts that were not met yet have the next numbers.
+function readRow(reader, columns, from, length, met) {
+  const to = from + length;
+  for (let i = from, at = 0; i < to; i++) columns.start[i] = at += reader.number();
+  for (let i = from; i < to; i++) columns.end[i] = columns.start[i] + reader.number();
+  for (let i = from; i < to; i++) {
+    const word = reader.number();
+    columns.flags[i] = word % FLAGS;
+    columns.name[i] = Math.floor(word / FLAGS);
+  }
+  for (let i = from; i < to; i++) {
+    const word = reader.number();
+    columns.text[i] = word > 1 ? word - 2 : word === 1 ? met++ : -1;
+  }
+  return met;
+}
+
+function readTexts(reader) {
+  const number = reader.number();
+  const ends = new Uint32Array(number + 1);
+  for (let i = 0, end = 0; i < number; i++) ends[i + 1] = end += reader.number();
+  return { ends, bytes: reader.bytes.subarray(reader.at) };
+}
+
+class Trace {
+  constructor({ meta, rows, texts }) {
+    this.meta = meta;
+    this.length = Math.max(meta.length, 1);
+    this.texts = readTexts(texts);
+    this.tracks = meta.tracks.map(([process, thread, label, depth]) => ({ process, thread, label, depth, rows: [] }));
+    this.readRows(rows);
+    this.losses = meta.losses.map(([process, thread, from, to, events, cause]) => ({ process, thread, from, to, events, cause }));
+    this.processes = new Map(meta.processes.map(([number, name, pid]) => [number, { name, pid }]));
+    this.threads = new Map(meta.threads.map(([number, process, name, tid]) => [number, { process, name, tid }]));
+    this.decoder = new TextDecoder();
+  }
+
+  readRows(reader) {
+    this.rows = [];
+    // A slice has at least four bytes.
+    const columns = new Columns(Math.ceil(reader.bytes.length / 4));
+    let number = 0, met = 0;
+    for (const track of this.tracks) {
+      for (let depth = 0; depth < track.depth; depth++) {
+        const length = reader.number();
+        met = readRow(reader, columns, number, length, met);
+        track.rows.push(this.rows.length);
+        this.rows.push({ from: number, to: number + length, track, depth });
+        number += length;
+      }
+    }
+    this.size = number;
+    this.start = columns.start.subarray(0, number);
+    this.end = columns.end.subarray(0, number);
+    this.name = columns.name.subarray(0, number);
+    this.flags = columns.flags.subarray(0, number);
+    this.text = columns.text.subarray(0, number);
+  }
+
+  nameOf(slice) {
+    return this.meta.names[this.name[slice]];
+  }
+
+  textOf(slice) {
+    const text = this.text[slice];
+    if (text < 0) return "";
+    return this.decoder.decode(this.texts.bytes.subarray(this.texts.ends[text], this.texts.ends[text + 1]));
+  }
+
+  rowOf(slice) {
+    let low = 0, high = this.rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.rows[middle].to <= slice) low = middle + 1;
+      else high = middle;
+    }
+    return this.rows[low];
+  }
+
+  isEvent(slice) {
+    return this.rowOf(slice).track.label === "events";
+  }
+
+  threadLabel(track) {
+    const thread = this.threads.get(track.thread);
+    if (!thread) return this.processLabel(track.process) + ", over threads";
+    return (thread.name || this.processLabel(thread.process)) + " [" + thread.tid + "]";
+  }
+
+  processLabel(number) {
+    const process = this.processes.get(number);
+    return process ? process.name + " [" + process.pid + "]" : "?";
+  }
+
+  // The first slice of [from, to) that starts at or after a time.
+  firstAt(time, from, to) {
+    const start = this.start;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (start[middle] < time) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
+  // The first slice of a row that is not over at a time.
+  firstLasting(row, time) {
+    const next = this.firstAt(time, row.from, row.to);
+    return next > row.from && this.end[next - 1] > time ? next - 1 : next;
+  }
+
+  // The slice around another one in its track, or -1.
+  parentOf(slice) {
+    const row = this.rowOf(slice);
+    if (row.depth === 0) return -1;
+    const around = this.rows[row.track.rows[row.depth - 1]];
+    const place = this.firstAt(this.start[slice] + 0.5, around.from, around.to) - 1;
+    return place >= around.from && this.end[place] >= this.end[slice] ? place : -1;
+  }
+}

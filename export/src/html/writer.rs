@@ -1,0 +1,328 @@
+//! Keeps what the timeline gives by track and row, and writes the page in the end.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use ringmark_decoder::{
+    Ended, Event, FunctionWords, Lost, OpenSpan, Span, Why, escape, event_words, span_args,
+};
+
+use super::about::About;
+use super::meta::{Key, Meta};
+use super::rows::{Kind, Loss, Slice as Shown, Track, flag};
+use super::texts::Texts;
+use super::{packed, page};
+use crate::timeline::plan::Plan;
+use crate::timeline::processes::{Process, printable, processes};
+use crate::timeline::small_keys::SmallKeys;
+use crate::timeline::viewer::{Lane, Place, Row, Slice, Viewer};
+
+/// A page that is being made.
+pub(crate) struct Html<'w, 'p, 'a, W> {
+    plan: &'p Plan<'a>,
+    about: &'p About,
+    out: &'w mut W,
+    written: u64,
+    processes: BTreeMap<usize, Process>,
+    tracks: BTreeMap<Key, Track>,
+    names: Texts,
+    args: Texts,
+    losses: Vec<Loss>,
+    /// The latest time of which something is known, by thread.
+    seen: SmallKeys<u32, u64>,
+    last_ns: u64,
+    text: Vec<u8>,
+}
+
+impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
+    pub(crate) fn new(plan: &'p Plan<'a>, about: &'p About, out: &'w mut W) -> Self {
+        Self {
+            plan,
+            about,
+            out,
+            written: 0,
+            processes: processes(plan.dump),
+            tracks: BTreeMap::new(),
+            names: Texts::default(),
+            args: Texts::default(),
+            losses: Vec::new(),
+            seen: SmallKeys::default(),
+            last_ns: plan.first_ns(),
+            text: Vec::new(),
+        }
+    }
+
+    fn see(&mut self, thread: u32, at_ns: u64) {
+        let seen = self.seen.entry(thread).or_insert(at_ns);
+        *seen = at_ns.max(*seen);
+        self.last_ns = self.last_ns.max(at_ns);
+    }
+
+    /// The track of a row. Rows of calls are one stack, however deep it is.
+    fn track(&mut self, place: Place) -> &mut Track {
+        let kind = match place.row {
+            Row::Spans(number) => Kind::Spans(number),
+            Row::Calls(_) => Kind::Calls,
+            Row::TimedCalls(number) => Kind::TimedCalls(number),
+        };
+        self.of_thread(place.thread, kind)
+    }
+
+    fn of_thread(&mut self, thread: u32, kind: Kind) -> &mut Track {
+        let known = self.plan.threads.get(&thread);
+        let process = known.map_or(0, |known| known.session.process);
+        let key = (process, Some(thread), kind, Vec::new());
+        self.tracks.entry(key).or_default()
+    }
+
+    fn of_lane(&mut self, lane: &Lane<'a>) -> &mut Track {
+        let key = (
+            lane.session.process,
+            None,
+            Kind::Lasting,
+            lane.ty.name.clone(),
+        );
+        self.tracks.entry(key).or_default()
+    }
+
+    fn name(&mut self, name: &[u8]) -> u32 {
+        self.names.number(&printable(name))
+    }
+
+    /// The number of the text that was made; `None`: it is empty.
+    fn take_text(&mut self) -> Option<u32> {
+        let text = std::mem::take(&mut self.text);
+        let trimmed = text.trim_ascii_start();
+        let number = (!trimmed.is_empty()).then(|| self.args.number(trimmed));
+        self.text = text;
+        self.text.clear();
+        number
+    }
+
+    fn put_event(&mut self, of: &Event<'a>, name: &[u8]) {
+        let (name, args) = (self.names.number(name), self.take_text());
+        let at_ns = of.wall_ns();
+        self.see(of.thread(), at_ns);
+        let slice = Shown {
+            start: at_ns,
+            end: at_ns,
+            name,
+            args,
+            flags: 0,
+        };
+        self.of_thread(of.thread(), Kind::Events).put(0, slice);
+    }
+
+    /// What a record of a call says, as ` key=value …`.
+    fn call_words(&mut self, of: &Event<'a>) {
+        let Some(meaning) = of.ty.function else {
+            return;
+        };
+        let words = FunctionWords::read(meaning, of.payload);
+        for (place, value) in words.arguments().enumerate() {
+            self.text
+                .extend_from_slice(format!(" arg{}={value}", place + 1).as_bytes());
+        }
+        if let Some(result) = words.result {
+            self.text
+                .extend_from_slice(format!(" result={result}").as_bytes());
+        }
+    }
+
+    /// The texts of the arguments of what began and of what ends it, as one.
+    fn join(&mut self, begun: Option<u32>) -> Option<u32> {
+        let Some(begun) = begun else {
+            return self.take_text();
+        };
+        let end = std::mem::take(&mut self.text);
+        self.text = self.args.get(begun as usize).unwrap_or_default().to_vec();
+        self.text.extend_from_slice(&end);
+        self.take_text()
+    }
+
+    /// A loss that nothing comes after lasts to the end: nothing is known of the thread any more.
+    fn close_losses(&mut self) {
+        for loss in &mut self.losses {
+            let seen = loss.thread.and_then(|thread| self.seen.get(&thread));
+            let is_last = seen.is_none_or(|seen| *seen <= loss.to);
+            if is_last && loss.cause != Why::Overwritten.cause() {
+                loss.to = self.last_ns.max(loss.to);
+            }
+        }
+    }
+}
+
+/// What the words of an event do not have: its level and target.
+fn front(of: &Event<'_>, out: &mut Vec<u8>) {
+    if let Some(level) = of.level() {
+        out.extend_from_slice(level.name().as_bytes());
+        out.push(b' ');
+    }
+    if !of.target().is_empty() {
+        escape::text(of.target(), out);
+        out.push(b':');
+    }
+}
+
+impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
+    fn begin(&mut self, place: Place, at_ns: u64, of: &Slice<'a>) -> io::Result<()> {
+        self.see(place.thread, at_ns);
+        let is_before = matches!(of, Slice::Call(_, None)) && matches!(place.row, Row::Calls(_));
+        if let Slice::Call(_, Some(entry)) = of {
+            self.call_words(entry);
+        }
+        let slice = Shown {
+            start: at_ns,
+            end: at_ns,
+            name: self.name(of.name()),
+            args: self.take_text(),
+            flags: if is_before { flag::BEFORE } else { 0 },
+        };
+        self.track(place).begin(slice);
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        place: Place,
+        at_ns: u64,
+        by: &Event<'a>,
+        how: Option<Ended>,
+    ) -> io::Result<()> {
+        self.see(place.thread, at_ns);
+        let track = self.track(place);
+        let Some(mut slice) = track.end() else {
+            return Ok(());
+        };
+        let row = track.depth();
+        match how {
+            Some(Ended::Unseen) => self.text.extend_from_slice(b" ended=unseen"),
+            Some(Ended::Unwound) => self.text.extend_from_slice(b" ended=unwound"),
+            Some(_) => self.call_words(by),
+            None => {
+                if let Some(span) = Span::of_event(by) {
+                    span_args(&span, &mut self.text);
+                }
+            }
+        }
+        slice.args = self.join(slice.args);
+        slice.end = at_ns;
+        self.track(place).put(row, slice);
+        Ok(())
+    }
+
+    fn open(&mut self, place: Place, at_ns: u64, span: &OpenSpan<'a>) -> io::Result<()> {
+        self.see(place.thread, at_ns);
+        span.text_args(&mut self.text);
+        let slice = Shown {
+            start: at_ns,
+            end: at_ns,
+            name: self.name(&span.ty.name),
+            args: self.take_text(),
+            flags: flag::OPEN,
+        };
+        self.track(place).begin(slice);
+        Ok(())
+    }
+
+    fn instant(&mut self, of: &Event<'a>) -> io::Result<()> {
+        let (name, values) = event_words(of);
+        front(of, &mut self.text);
+        self.text.extend_from_slice(&values);
+        self.put_event(of, &name);
+        Ok(())
+    }
+
+    fn end_only(&mut self, of: &Event<'a>) -> io::Result<()> {
+        self.text.extend_from_slice(b" ended; beginning not known");
+        let name = printable(of.name());
+        self.put_event(of, &name);
+        Ok(())
+    }
+
+    fn counter(&mut self, of: &Event<'a>) -> io::Result<()> {
+        self.instant(of)
+    }
+
+    fn lasted(&mut self, lane: &Lane<'a>, span: &Span<'a>) -> io::Result<()> {
+        span_args(span, &mut self.text);
+        if let Some(entered) = &span.entered {
+            let words = format!(" busy={}ns polls={}", entered.busy_ns, entered.polls);
+            self.text.extend_from_slice(words.as_bytes());
+        }
+        self.see(lane.thread, span.end.wall_ns());
+        let slice = Shown {
+            start: span.start_wall_ns(),
+            end: span.end.wall_ns(),
+            name: self.name(&lane.ty.name),
+            args: self.take_text(),
+            flags: 0,
+        };
+        self.of_lane(lane).put(lane.number as usize, slice);
+        Ok(())
+    }
+
+    fn lasts(&mut self, lane: &Lane<'a>, of: &Event<'a>) -> io::Result<()> {
+        let (_, values) = event_words(of);
+        self.text.extend_from_slice(&values);
+        let slice = Shown {
+            start: of.wall_ns(),
+            end: self.last_ns.max(of.wall_ns()),
+            name: self.name(&lane.ty.name),
+            args: self.take_text(),
+            flags: flag::OPEN,
+        };
+        self.of_lane(lane).put(lane.number as usize, slice);
+        Ok(())
+    }
+
+    fn lost(&mut self, lost: &Lost<'a>, at_ns: u64) -> io::Result<()> {
+        let thread = lost.thread();
+        let seen = thread.and_then(|thread| self.seen.get(&thread).copied());
+        let from = seen.unwrap_or_else(|| lost.session.clock.wall_ns(0));
+        self.last_ns = self.last_ns.max(at_ns);
+        self.losses.push(Loss {
+            process: lost.session.process,
+            thread,
+            from: from.clamp(self.plan.first_ns().min(at_ns), at_ns),
+            to: at_ns,
+            events: lost.loss.count,
+            cause: lost.loss.why.cause(),
+        });
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.written
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.close_losses();
+        let last_ns = self.last_ns;
+        self.tracks
+            .values_mut()
+            .for_each(|track| track.finish(last_ns));
+        let mut sections = Vec::new();
+        let meta = Meta {
+            about: self.about,
+            processes: &self.processes,
+            threads: &self.plan.threads,
+            tracks: &self.tracks,
+            losses: &self.losses,
+            names: &self.names,
+            first_ns: self.plan.first_ns().min(last_ns),
+            last_ns,
+        };
+        packed::section(&meta.to_json(), &mut sections);
+        let (mut rows, mut met) = (Vec::new(), 0);
+        for row in self.tracks.values().flat_map(|track| &track.rows) {
+            packed::row(row, self.plan.first_ns(), &mut met, &mut rows);
+        }
+        packed::section(&rows, &mut sections);
+        let mut texts = Vec::new();
+        packed::texts(&self.args, &mut texts);
+        packed::section(&texts, &mut sections);
+        self.written = page::write(&packed::as_text(&sections)?, self.out)?;
+        Ok(())
+    }
+}

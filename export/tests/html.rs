@@ -1,0 +1,90 @@
+//! The page holds what the trace holds, and nothing in it that a program recorded can do anything.
+
+#[path = "../../decoder/tests/common/mod.rs"]
+mod common;
+mod corpus;
+mod page;
+
+use common::*;
+use corpus::{corpus, is_harmful, trace};
+use page::{Page, Slice};
+use ringmark_decoder::{Dump, escape};
+use ringmark_export::{About, Cut, Plan, write_html};
+
+fn html(dump: &Dump) -> String {
+    let plan = Plan::new(dump, Cut::default());
+    let about = About {
+        title: "</script> & \"\u{2028}".to_owned(),
+        ..About::default()
+    };
+    let mut out = Vec::new();
+    let written = write_html(&plan, &about, &mut out, |_, _| {}).unwrap();
+    assert_eq!(written.bytes, out.len() as u64);
+    String::from_utf8(out).unwrap()
+}
+
+fn shown(text: &[u8]) -> String {
+    let mut out = Vec::new();
+    escape::text(text, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_hostile_text_changes_nothing_but_the_data() {
+    let mut frames = Vec::new();
+    for text in corpus() {
+        let whole = html(&read(&trace(&text)).unwrap());
+        let (page, frame) = Page::read(&whole);
+        frames.push(frame);
+        let slices: Vec<&Slice> = page.tracks.iter().flatten().flatten().collect();
+        let span = slices.iter().find(|slice| slice.end > slice.start).unwrap();
+        assert_eq!((span.end - span.start, span.flags), (5, 0));
+        assert_eq!(span.name, shown(&text[..text.len().min(1000)]));
+        let args = span.args.as_ref().unwrap();
+        let quoted = shown(&text).replace('"', "\\\"");
+        assert!(args.contains(&quoted), "{args}");
+        let texts = slices.iter().flat_map(|s| [Some(&s.name), s.args.as_ref()]);
+        let harmful = texts.flatten().find(|text| text.chars().any(is_harmful));
+        assert_eq!(harmful, None);
+        assert_eq!(slices.len(), 3, "a span, an event, a counter's value");
+    }
+    frames.dedup();
+    assert_eq!(
+        frames.len(),
+        1,
+        "the page around the data is always the same"
+    );
+    assert!(frames[0].contains("default-src 'none'"));
+    let outside = ["http:", "https:", "src=", "fetch(", "innerHTML", "eval("];
+    assert_eq!(outside.map(|word| frames[0].contains(word)), [false; 6]);
+}
+
+#[test]
+fn rows_are_those_of_the_trace() {
+    let dump = read(&three_pages_without_one()).unwrap();
+    let (page, _) = Page::read(&html(&dump));
+    let found = dump.verify();
+    let slices = page.tracks.iter().flatten().flatten();
+    assert_eq!(slices.count() as u64, found.events);
+    let losses = page.meta["losses"].as_array().unwrap();
+    let lost: u64 = losses.iter().map(|loss| loss[4].as_u64().unwrap()).sum();
+    assert_eq!(lost, found.lost + found.overwritten + found.missing);
+    assert!(lost > 0);
+    for loss in losses {
+        let (from, to) = (loss[2].as_u64().unwrap(), loss[3].as_u64().unwrap());
+        assert!(from <= to && to <= page.meta["length"].as_u64().unwrap());
+    }
+}
+
+/// Three pages of one ring, of which the second one is not there.
+fn three_pages_without_one() -> Vec<u8> {
+    let mut out = start(ringmark_format::session::Mode::Discard);
+    for (number, first) in [(0, 0), (2, 10)] {
+        let mut page = PageOf::new(number, first);
+        page.event(10, 16, &[1]);
+        page.event(10, 16, &[2]);
+        page.close().write(true, &mut out);
+    }
+    end(12, &mut out);
+    out
+}

@@ -1,0 +1,154 @@
+//! The data of a page, read by its description in `packed.rs` alone.
+
+use serde_json::Value;
+
+/// A slice of the page: start and end since the first time, name, arguments, flags.
+#[derive(Debug)]
+pub(crate) struct Slice {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) name: String,
+    pub(crate) args: Option<String>,
+    /// 1: no end; 2: it began before the first record.
+    pub(crate) flags: u64,
+}
+
+/// The data of a page.
+pub(crate) struct Page {
+    pub(crate) meta: Value,
+    /// By track of `meta`, then by row.
+    pub(crate) tracks: Vec<Vec<Vec<Slice>>>,
+}
+
+fn number(rest: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let (byte, after) = rest.split_first().expect("a number");
+        *rest = after;
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return number;
+        }
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: u64) -> &'a [u8] {
+    let (taken, after) = rest.split_at(length as usize);
+    *rest = after;
+    taken
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    let digit = |letter: u8| match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => panic!("{letter} is no digit"),
+    };
+    let text = text.trim_end_matches('=').as_bytes();
+    let mut out = Vec::new();
+    for four in text.chunks(4) {
+        let bits = four
+            .iter()
+            .fold(0_u32, |bits, letter| bits << 6 | u32::from(digit(*letter)));
+        let bits = bits << (6 * (4 - four.len()));
+        out.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    out
+}
+
+fn lz4(mut rest: &[u8]) -> Vec<u8> {
+    fn longer(length: u8, rest: &mut &[u8]) -> usize {
+        let mut sum = usize::from(length);
+        let mut byte = if length == 15 { 255 } else { 0 };
+        while byte == 255 {
+            byte = take(rest, 1)[0];
+            sum += usize::from(byte);
+        }
+        sum
+    }
+    let mut out = Vec::new();
+    while !rest.is_empty() {
+        let token = take(&mut rest, 1)[0];
+        let plain = longer(token >> 4, &mut rest);
+        out.extend_from_slice(take(&mut rest, plain as u64));
+        if rest.is_empty() {
+            break;
+        }
+        let back = take(&mut rest, 2);
+        let back = usize::from(u16::from_le_bytes([back[0], back[1]]));
+        for _ in 0..longer(token & 15, &mut rest) + 4 {
+            out.push(out[out.len() - back]);
+        }
+    }
+    out
+}
+
+impl Page {
+    /// Reads the data of a page, which is between these two.
+    pub(crate) fn read(page: &str) -> (Self, String) {
+        const OPEN: &str = "<script type=\"application/octet-stream\" id=\"data\">";
+        let (before, rest) = page.split_once(OPEN).expect("data");
+        let (data, after) = rest.split_once("</script>").expect("its end");
+        let packed = base64(data);
+        let mut rest = packed.as_slice();
+        let length = number(&mut rest);
+        let bytes = lz4(rest);
+        assert_eq!(bytes.len() as u64, length);
+        (Self::of(&bytes), [before, after].concat())
+    }
+
+    fn of(mut rest: &[u8]) -> Self {
+        let mut section = || {
+            let length = number(&mut rest);
+            take(&mut rest, length)
+        };
+        let (meta, mut rows, mut texts) = (section(), section(), section());
+        assert!(rest.is_empty());
+        let meta: Value = serde_json::from_slice(meta).expect("JSON");
+        let lengths = number(&mut texts);
+        let lengths: Vec<_> = (0..lengths).map(|_| number(&mut texts)).collect();
+        let text = |length: &u64| String::from_utf8(take(&mut texts, *length).into()).unwrap();
+        let all: Vec<String> = lengths.iter().map(text).collect();
+        let names: Vec<_> = meta["names"].as_array().unwrap().iter().collect();
+        let mut met = 0;
+        let mut row = |_| {
+            let count = number(&mut rows) as usize;
+            let mut column = || (0..count).map(|_| number(&mut rows)).collect::<Vec<_>>();
+            let (starts, long, words, args) = (column(), column(), column(), column());
+            let mut start = 0;
+            let slice = |place: usize| {
+                start += starts[place];
+                let args = match args[place] {
+                    0 => None,
+                    1 => {
+                        met += 1;
+                        Some(all[met - 1].clone())
+                    }
+                    n => Some(all[n as usize - 2].clone()),
+                };
+                let name = names[words[place] as usize / 4]
+                    .as_str()
+                    .unwrap()
+                    .to_owned();
+                let (end, flags) = (start + long[place], words[place] % 4);
+                Slice {
+                    start,
+                    end,
+                    name,
+                    args,
+                    flags,
+                }
+            };
+            (0..count).map(slice).collect::<Vec<_>>()
+        };
+        let tracks = meta["tracks"].as_array().unwrap().iter();
+        let tracks = tracks.map(|track| (0..track[3].as_u64().unwrap()).map(&mut row).collect());
+        let tracks: Vec<Vec<Vec<Slice>>> = tracks.collect();
+        assert!(rows.is_empty());
+        Self { meta, tracks }
+    }
+}
