@@ -60,10 +60,11 @@ fn a_program_is_traced_from_its_start() {
             .skip(2)
             .filter_map(|line| Some(format!("{}\n", line.split_once('|')?.1.get(1..)?)))
             .collect();
-        let round = "  outer() {\n    middle() {\n      leaf() {\n      }\n      leaf() {\n      }\n    }\n    other() {\n    }\n  }\n";
+        let round =
+            "  outer() {\n    middle() {\n      leaf();\n      leaf();\n    }\n    other();\n  }\n";
         assert_eq!(
             shape,
-            format!("main() {{\n{}}}\n", round.repeat(1000)),
+            format!("main() {{\n{}}} /* main() */\n", round.repeat(1000)),
             "{flags}"
         );
     }

@@ -79,7 +79,7 @@ fn length(text: &str, is_part: impl Fn(char) -> bool) -> usize {
 
 fn tokens(line: &str) -> Vec<Token> {
     let mut found = Vec::new();
-    let mut rest = line.trim();
+    let mut rest = without_mark(line.trim());
     while let Some(first) = rest.chars().next() {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let (token, end) = if first.is_ascii_digit() {
@@ -95,6 +95,16 @@ fn tokens(line: &str) -> Vec<Token> {
         rest = rest[end..].trim_start();
     }
     found
+}
+
+/// A line of a graph without the mark of a long time: how long it is differs from run to run.
+fn without_mark(line: &str) -> &str {
+    let after = line.strip_prefix(['+', '!', '#', '*', '@', '$']);
+    let after = after.map_or(line, str::trim_start);
+    match starts_with_digit(after) && after.contains(" | ") {
+        true => after,
+        false => line,
+    }
 }
 
 /// The token of a number at the beginning of `text`, with its unit, and where it ends.
@@ -116,8 +126,6 @@ fn number(text: &str, before: Option<&Token>) -> (Token, usize) {
     match () {
         () if TIMES.contains(&unit) => (Token::Time, with_unit),
         () if SIZES.contains(&unit) => (Token::Size, with_unit),
-        // A time in the column of a graph.
-        () if text[end..].starts_with(" |") => (Token::Time, end),
         () if is("pid") || is("thread") || in_brackets => (Token::Pid, end),
         () => (Token::Text(text[..end].to_owned()), end),
     }
@@ -174,7 +182,7 @@ mod tests {
                 "2025-11-12T13:14:15.1Z at 0xffe",
             ),
             ("09:10:11.123 x", "19:10:11.9 x"),
-            ("   0.271 |   }", " 3.1 | }"),
+            ("   0.271 us |   }", "#  3.1 ms | }"),
             ("a\n…\nz", "a\nb\nc\nz"),
             ("own 10,083\nread 10,083", "own 7\nread 7"),
             ("right: none; …", "right: none; 0 were"),
@@ -189,6 +197,8 @@ mod tests {
             ("3 events in 369 us", "4 events in 369 us"),
             ("0 lost", "0 missing"),
             ("4 KiB", "4 us"),
+            ("  0.271 us | a();", "# 3.1 ms | b();"),
+            ("4 | a();", "# 4 a();"),
             ("a\n…\nz", "a\nb"),
             ("a", "a\nb"),
             ("", "b"),

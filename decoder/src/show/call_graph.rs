@@ -1,4 +1,7 @@
 //! Calls as text: nested in braces, with the events between them as comments.
+//!
+//! A call with nothing inside it has one line. A brace that closes far from its opening names its
+//! function.
 
 use std::collections::HashMap;
 
@@ -10,6 +13,10 @@ use crate::trace_file::session::Session;
 use crate::words::escape;
 use crate::words::number::unsigned;
 
+/// Number of lines between an opening brace and its closing one from which on that one has a name:
+/// they do not fit a screen of 24 lines.
+const FAR_LINES: usize = 20;
+
 /// What a line says.
 #[derive(Debug)]
 enum What<'d> {
@@ -17,19 +24,42 @@ enum What<'d> {
     Begin(&'d [u8], Option<usize>),
     /// A call without an end on record.
     Passed(&'d [u8]),
-    /// A call ends.
-    End(Call<'d>, Beginning),
-    /// A whole call.
+    /// A call ends: the line at which it begins, if that is known, and whether to name it.
+    End {
+        call: Call<'d>,
+        begin: Option<usize>,
+        is_named: bool,
+    },
+    /// A whole call, with nothing inside it.
     Whole(Call<'d>),
     Event(Event<'d>),
     Lost(Lost<'d>),
 }
 
-/// Whether the beginning of a call that ends has a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Beginning {
-    Shown,
-    Missing,
+/// Whose a line is.
+#[derive(Clone, Copy)]
+struct Whose<'d> {
+    session: &'d Session,
+    tid: u32,
+    thread: Option<u32>,
+}
+
+impl<'d> Whose<'d> {
+    fn of(event: &Event<'d>) -> Self {
+        Self {
+            session: event.session,
+            tid: event.tid(),
+            thread: Some(event.thread()),
+        }
+    }
+
+    fn of_loss(lost: &Lost<'d>) -> Self {
+        Self {
+            session: lost.session,
+            tid: lost.page.map_or(0, |page| page.header.tid),
+            thread: lost.thread(),
+        }
+    }
 }
 
 /// One line of a [`CallGraph`].
@@ -41,6 +71,8 @@ pub struct GraphLine<'d> {
     pub tid: u32,
     /// Calls around the line: its indentation.
     pub depth: u32,
+    /// [`Event::thread`]; `None`: a loss whose thread is not known.
+    thread: Option<u32>,
     hidden: bool,
     what: What<'d>,
 }
@@ -59,22 +91,21 @@ impl<'d> CallGraph<'d> {
     pub fn take(&mut self, item: &Output<'d>, steps: &[Step<'d>], depth: u32) {
         match item {
             Output::Lost(lost) => {
-                let tid = lost.page.map_or(0, |page| page.header.tid);
-                self.push((lost.session, tid), 0, What::Lost(*lost));
+                self.push(Whose::of_loss(lost), 0, What::Lost(*lost));
             }
             Output::Event(event) if event.ty.function.is_none() => {
-                self.push((event.session, event.tid()), depth, What::Event(*event));
+                self.push(Whose::of(event), depth, What::Event(*event));
             }
             Output::Event(event) => steps.iter().for_each(|step| self.step(event, step)),
         }
     }
 
-    fn push(&mut self, whose: (&'d Session, u32), depth: u32, what: What<'d>) -> usize {
-        let (session, tid) = whose;
+    fn push(&mut self, whose: Whose<'d>, depth: u32, what: What<'d>) -> usize {
         self.lines.push(GraphLine {
-            session,
-            tid,
+            session: whose.session,
+            tid: whose.tid,
             depth,
+            thread: whose.thread,
             hidden: false,
             what,
         });
@@ -83,7 +114,7 @@ impl<'d> CallGraph<'d> {
 
     fn step(&mut self, event: &Event<'d>, step: &Step<'d>) {
         let key = event.thread();
-        let whose = (event.session, event.tid());
+        let whose = Whose::of(event);
         match *step {
             Step::Entered {
                 function,
@@ -99,13 +130,14 @@ impl<'d> CallGraph<'d> {
             }
             Step::Left(call) => {
                 let begun = call.entered_ns.and(self.open.get_mut(&key));
-                let begun = begun.and_then(Vec::pop);
-                let beginning = match begun {
-                    Some(_) => Beginning::Shown,
-                    None => Beginning::Missing,
+                let begin = begun.and_then(Vec::pop);
+                let what = What::End {
+                    call,
+                    begin,
+                    is_named: begin.is_none(),
                 };
-                let end = self.push(whose, call.depth, What::End(call, beginning));
-                if let Some(What::Begin(_, ends)) = begun.map(|line| &mut self.lines[line].what) {
+                let end = self.push(whose, call.depth, what);
+                if let Some(What::Begin(_, ends)) = begin.map(|line| &mut self.lines[line].what) {
                     *ends = Some(end);
                 }
             }
@@ -125,13 +157,46 @@ impl<'d> CallGraph<'d> {
             let mut hidden = depth.is_some_and(|depth| line.depth >= depth);
             match line.what {
                 What::Begin(_, Some(end)) => {
-                    hidden |= matches!(&self.lines[end].what, What::End(call, _) if short(call));
+                    hidden |=
+                        matches!(&self.lines[end].what, What::End { call, .. } if short(call));
                 }
-                What::End(ref call, _) | What::Whole(ref call) => hidden |= short(call),
+                What::End { ref call, .. } | What::Whole(ref call) => hidden |= short(call),
                 What::Passed(_) => hidden |= min_ns.is_some(),
                 _ => {}
             }
             self.lines[at].hidden = hidden;
+        }
+    }
+
+    /// Gives each call with nothing shown inside it one line, where it begins, and each brace that
+    /// closes far from its opening a name.
+    pub fn fold(&mut self) {
+        let mut last_of_thread = HashMap::new();
+        // For each line, how many are shown above it.
+        let mut above = Vec::with_capacity(self.lines.len());
+        let mut shown = 0;
+        for at in 0..self.lines.len() {
+            above.push(shown);
+            let line = &mut self.lines[at];
+            if line.hidden {
+                continue;
+            }
+            let before = last_of_thread.insert(line.thread, at);
+            if let What::End {
+                call,
+                begin: Some(begin),
+                is_named,
+            } = &mut line.what
+            {
+                let (call, begin) = (*call, *begin);
+                *is_named = shown - above[begin] > FAR_LINES;
+                if before == Some(begin) {
+                    line.hidden = true;
+                    self.lines[begin].what = What::Whole(call);
+                    continue;
+                }
+            }
+            shown += 1;
         }
     }
 
@@ -154,7 +219,7 @@ impl GraphLine<'_> {
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         match &self.what {
-            What::End(call, _) | What::Whole(call) => call.duration_ns(),
+            What::End { call, .. } | What::Whole(call) => call.duration_ns(),
             _ => None,
         }
     }
@@ -176,10 +241,11 @@ impl GraphLine<'_> {
                 called(name, out);
                 out.push(b';');
             }
-            What::End(call, beginning) => end(call, *beginning, out),
+            What::End { call, is_named, .. } => end(call, *is_named, out),
             What::Whole(call) => {
                 called(&call.function.name, out);
                 out.push(b';');
+                remark(call, false, out);
             }
             What::Event(event) => comment(event, out),
             What::Lost(lost) => {
@@ -200,14 +266,18 @@ fn called(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn end(call: &Call<'_>, beginning: Beginning, out: &mut Vec<u8>) {
+fn end(call: &Call<'_>, is_named: bool, out: &mut Vec<u8>) {
+    out.push(b'}');
+    remark(call, is_named, out);
+}
+
+/// Appends the function's name, if it is wanted, and how the call ended, if it did not return.
+fn remark(call: &Call<'_>, is_named: bool, out: &mut Vec<u8>) {
     let how = match call.ended {
         Ended::Returned => "",
         Ended::Unwound => "unwound",
         Ended::Unseen => "its exit was not recorded",
     };
-    out.push(b'}');
-    let is_named = beginning == Beginning::Missing;
     if !is_named && how.is_empty() {
         return;
     }

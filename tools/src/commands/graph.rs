@@ -10,15 +10,15 @@ use crate::input::trace_files::Input;
 use crate::options::calls::CallOptions;
 use crate::output::json::{JsonOption, JsonVersion};
 use crate::output::units::{parse_min_time, whole_ns};
-use crate::output::{Exit, Failure, Sink, Style};
+use crate::output::{Exit, Failure, SHORTEST_NAME, Sink, Style, columns, shorten};
 use crate::tables::cover;
 
 /// Show calls of traced functions, nested, with their durations
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A closing brace carries the duration of its call in microseconds. Events stand
-between the calls as comments. If there are several threads, each line says
-whose it is.
+A call with others inside it has its duration at the closing brace. Marks: + took
+longer than 10 us, ! 100 us, # 1 ms, * 10 ms, @ 100 ms, $ 1 s. Events stand between
+the calls as comments. If there are several threads, each line says whose it is.
 
 --json prints a line per call where it ends, and calls that are still open
 last. t_ns is where it began, dur_ns and self_ns are null where an end is not
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     min_time: Option<Duration>,
     #[command(flatten)]
     json: JsonOption,
+    /// Do not cut lines to the width of the terminal
+    #[arg(long, conflicts_with = "json")]
+    wide: bool,
 }
 
 impl Args {
@@ -86,12 +89,17 @@ impl Args {
             graph.take(item, steps, depth as u32);
         });
         graph.hide(self.limits());
+        graph.fold();
         let mut out = Sink::paged();
         for line in cover::lines(dump) {
             writeln!(out, "# {line}")?;
         }
-        let of_several = dump.has_several_hosts();
-        write_graph(&graph, of_several, &mut out, Style::detect())?;
+        let shown = Shown {
+            of_several: dump.has_several_hosts(),
+            columns: columns(io::stdout()).filter(|_| !self.wide),
+            style: Style::detect(),
+        };
+        write_graph(&graph, shown, &mut out)?;
         Ok(out.finish()?)
     }
 
@@ -125,14 +133,21 @@ fn thread_of(line: &GraphLine<'_>, of_several: bool) -> String {
     }
 }
 
-/// Writes a graph: time, thread if there are several, then the line, indented by its depth.
-fn write_graph(
-    graph: &CallGraph<'_>,
+/// How a graph is shown.
+#[derive(Clone, Copy)]
+struct Shown {
+    /// The lines are of several hosts.
     of_several: bool,
-    out: &mut impl Write,
+    /// Width of the terminal, to which lines are cut.
+    columns: Option<usize>,
     style: Style,
-) -> io::Result<()> {
-    let (heading, plain) = (style.heading(), style.plain());
+}
+
+/// Writes a graph: time, thread if there are several, then the line, indented by its depth.
+fn write_graph(graph: &CallGraph<'_>, shown: Shown, out: &mut impl Write) -> io::Result<()> {
+    let Shown {
+        of_several, style, ..
+    } = shown;
     let width = match of_several {
         true => graph
             .lines()
@@ -141,35 +156,64 @@ fn write_graph(
         false => graph.has_several_threads().then_some(7),
     };
     let cell = |text: &str| width.map_or_else(String::new, |width| format!(" {text:>width$} |"));
-    let (thread, rule) = (cell("TID"), width.map_or(0, |width| width + 3));
-    writeln!(out, "{heading}  Time(us) |{thread} Function Graph{plain}")?;
-    let rule = if rule > 0 {
-        "-".repeat(rule - 1) + "+"
-    } else {
-        String::new()
-    };
-    writeln!(out, "-----------+{rule}---------------")?;
-    let mut text = Vec::new();
+    let (heading, plain) = (style.heading(), style.plain());
+    writeln!(out, "{heading}        TIME |{} CALLS{plain}", cell("TID"))?;
+    let rule = width.map_or_else(String::new, |width| "-".repeat(width + 2) + "+");
+    writeln!(out, "-------------+{rule}---------------")?;
     for line in graph.lines() {
         let thread = match width {
             Some(_) => cell(&thread_of(line, of_several)),
             None => String::new(),
         };
-        let (on, off) = match line.is_loss() {
-            true => (style.alarm(), style.plain()),
-            false => ("", ""),
-        };
-        let time = line.duration_ns().map_or_else(String::new, microseconds);
-        let indent = 2 * line.depth.min(100) as usize;
-        write!(out, "{time:>10} |{thread} {:indent$}{on}", "")?;
-        text.clear();
-        line.text(&mut text);
-        out.write_all(&text)?;
-        writeln!(out, "{off}")?;
+        write_line(line, &thread, shown, out)?;
     }
     Ok(())
 }
 
-fn microseconds(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1000, ns % 1000)
+fn write_line(
+    line: &GraphLine<'_>,
+    thread: &str,
+    shown: Shown,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let (on, off) = match line.is_loss() {
+        true => (shown.style.alarm(), shown.style.plain()),
+        false => ("", ""),
+    };
+    let time = line.duration_ns().map_or_else(String::new, marked_duration);
+    let indent = 2 * line.depth.min(100) as usize;
+    let head = format!("{time:>12} |{thread} {:indent$}", "");
+    let mut text = Vec::new();
+    line.text(&mut text);
+    let Some(columns) = shown.columns else {
+        write!(out, "{head}{on}")?;
+        out.write_all(&text)?;
+        return writeln!(out, "{off}");
+    };
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    let room = columns.saturating_sub(head.chars().count());
+    shorten(&mut text, room.max(SHORTEST_NAME));
+    writeln!(out, "{head}{on}{text}{off}")
+}
+
+/// `! 123.456 us`: a duration after the mark of the greatest limit that it exceeds.
+fn marked_duration(ns: u64) -> String {
+    const MARKS: [(u64, char); 6] = [
+        (1_000_000_000, '$'),
+        (100_000_000, '@'),
+        (10_000_000, '*'),
+        (1_000_000, '#'),
+        (100_000, '!'),
+        (10_000, '+'),
+    ];
+    let mark = MARKS.iter().find(|(limit, _)| ns > *limit);
+    let (unit, name) = match ns {
+        0..1_000_000 => (1_000, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => (1_000_000_000, "s"),
+    };
+    let (whole, rest) = (ns / unit, ns % unit * 1_000 / unit);
+    let mark = mark.map_or(' ', |(_, mark)| *mark);
+    let time = format!("{whole}.{rest:03} {name}");
+    format!("{mark} {time:>10}")
 }

@@ -20,5 +20,5 @@ pub(crate) mod units;
 
 pub(crate) use failure::{Exit, Failure, report, text};
 pub(crate) use sink::{Sink, Style};
-pub(crate) use table::Table;
+pub(crate) use table::{SHORTEST_NAME, Table, shorten};
 pub(crate) use terminal::{columns, note, note_lines, printable};

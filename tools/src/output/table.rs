@@ -7,10 +7,10 @@ use super::Style;
 /// Headings of columns whose names may be cut, the one that is cut first in front.
 const NAMES: [&str; 2] = ["TARGET", "NAME"];
 /// Characters that a cut name keeps at least.
-const SHORTEST_NAME: usize = 10;
+pub(crate) const SHORTEST_NAME: usize = 10;
 
 /// Cuts the middle out of a text that has more characters than `room`.
-fn shorten(text: &mut String, room: usize) {
+pub(crate) fn shorten(text: &mut String, room: usize) {
     let length = text.chars().count();
     if length > room {
         let front = (room - 1) / 2;
