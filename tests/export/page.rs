@@ -1,0 +1,171 @@
+//! Promise: the page of `report --html` shows in a browser what our decoder finds: spans, events,
+//! losses, open spans. It asks the network for nothing and reports no error.
+
+mod pictured;
+
+use std::path::Path;
+use std::process::Command;
+
+use pictured::pages_removed;
+use ringmark_decoder::{Dump, Output};
+use ringmark_format::schema::Shape;
+use ringmark_tests::fixture::{Fixture, SOON};
+use ringmark_tests::recording::decode;
+use ringmark_tests::tools::log_skip;
+use ringmark_tests::{Running, is_long, ringmark, run, wait_until};
+
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// The browser that is there; `None`: the test is left out, and that is said.
+fn browser() -> Option<&'static str> {
+    let is_there = |name: &&str| {
+        let about = Command::new(name).arg("--version").output();
+        about.is_ok_and(|about| about.status.success())
+    };
+    let found = BROWSERS.into_iter().find(is_there);
+    if found.is_none() {
+        log_skip("the page of report --html: needs chromium");
+    }
+    found
+}
+
+/// What the page shows, after its scripts ran; none of them may fail or ask for anything.
+fn shown(fixture: &Fixture, browser: &str, page: &Path) -> String {
+    let log = fixture.path("net.json");
+    let mut command = Command::new(browser);
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+    ]);
+    command.args([
+        "--disable-background-networking",
+        "--disable-component-update",
+    ]);
+    command.arg("--host-resolver-rules=MAP * ~NOTFOUND");
+    command.args(["--enable-logging=stderr", "--dump-dom"]);
+    command.arg(format!(
+        "--user-data-dir={}",
+        fixture.path("profile").display()
+    ));
+    command.arg(format!("--log-net-log={}", log.display()));
+    command.arg(format!("file://{}", page.display()));
+    let done = run(&mut command, SOON).expect("the browser").expect_code(0);
+    let errors = done.stderr_text();
+    let said = errors.lines().find(|line| line.contains("CONSOLE"));
+    assert_eq!(said, None, "the page reports nothing");
+    // The browser asks its maker for this and that. Who asks for a page that is a file is "null".
+    let log = std::fs::read_to_string(log).expect("the log");
+    assert!(log.contains("\"constants\""), "a log of the network");
+    assert!(!log.contains("\"initiator\":\"null\""), "{log}");
+    done.stdout_text()
+}
+
+/// The number that the page gives for this.
+fn fact(dom: &str, name: &str) -> u64 {
+    let mark = format!("data-fact=\"{name}\"");
+    let (_, rest) = dom
+        .split_once(&mark)
+        .unwrap_or_else(|| panic!("{name} in {dom}"));
+    let (_, rest) = rest.split_once('>').expect("an element");
+    let (text, _) = rest.split_once('<').expect("its end");
+    text.replace(',', "").parse().expect("a number")
+}
+
+/// Compares the page with the records of the trace.
+fn compare(fixture: &Fixture, browser: &str, file: &Path) -> (u64, u64) {
+    let page = fixture.path("page.html");
+    let mut command = ringmark();
+    command
+        .arg("report")
+        .arg(file)
+        .arg("--html")
+        .arg("-o")
+        .arg(&page);
+    let done = run(&mut command, SOON).expect("the tool");
+    assert!(done.code() <= 1, "{}", done.stderr_text());
+    let dom = shown(fixture, browser, &page);
+    let dump = decode(&[file.to_owned()]);
+    let (spans, events, open) = truth(&dump);
+    let found = dump.verify();
+    let not_here = found.lost + found.overwritten + found.missing;
+    assert_eq!(fact(&dom, "spans and calls"), spans);
+    assert_eq!(fact(&dom, "events"), events);
+    assert_eq!(fact(&dom, "open at the end"), open);
+    assert_eq!(fact(&dom, "events not here"), not_here);
+    (open, not_here)
+}
+
+/// Spans, events and open spans of a trace without functions.
+fn truth(dump: &Dump) -> (u64, u64, u64) {
+    let (mut finished, mut made, mut closed, mut events) = (0, 0, 0, 0);
+    let mut known = std::collections::HashSet::new();
+    for output in dump.events() {
+        let Output::Event(event) = output else {
+            continue;
+        };
+        match event.ty.shape {
+            Some(Shape::Span) => finished += 1,
+            Some(Shape::SpanNew) => {
+                made += 1;
+                known.insert((event.session.uuid, event.span));
+            }
+            Some(Shape::SpanClose) => {
+                closed += u64::from(known.remove(&(event.session.uuid, event.span)));
+            }
+            Some(shape) if shape.is_part_of_span() => {}
+            _ => events += 1,
+        }
+    }
+    let threads = dump.open_spans();
+    let open = threads.iter().flat_map(|thread| &thread.spans);
+    let native = open
+        .filter(|span| span.ty.shape == Some(Shape::Span))
+        .count() as u64;
+    (finished + made + native, events, made - closed + native)
+}
+
+#[test]
+fn what_the_page_shows_is_what_the_trace_holds() {
+    let Some(browser) = browser() else { return };
+    let fixture = Fixture::new("page-orders");
+    let whole = fixture.path("whole.rmk");
+    let mut command = ringmark();
+    command.env("RINGMARK_DIR", fixture.sessions());
+    command.arg("record").arg("-o").arg(&whole).arg("--");
+    command
+        .arg(env!("CARGO_BIN_EXE_orders"))
+        .args(["11", "300"]);
+    let _ = run(&mut command, SOON).expect("the tool").expect_code(0);
+    compare(&fixture, browser, &whole);
+    let bytes = std::fs::read(&whole).expect("a trace file");
+    let seeds = if is_long() { 10 } else { 1 };
+    let mut not_here = 0;
+    for seed in (1..=seeds).map(Some).chain([None]) {
+        let path = fixture.path("cut.rmk");
+        std::fs::write(&path, pages_removed(&bytes, seed)).expect("a trace file");
+        not_here += compare(&fixture, browser, &path).1;
+    }
+    assert!(not_here > 0);
+}
+
+#[test]
+fn spans_that_a_killed_program_was_in_are_open() {
+    let Some(browser) = browser() else { return };
+    let fixture = Fixture::new("page-open");
+    let (ready, file) = (fixture.path("ready"), fixture.path("killed.rmk"));
+    let mut command = fixture.program(env!("CARGO_BIN_EXE_in_spans"), "mode=overwrite");
+    command.arg("hold").arg(&ready);
+    let program = Running::start(&mut command).expect("a program");
+    wait_until(SOON, "a program in its spans", || {
+        ready.exists().then_some(())
+    });
+    let _ = program.kill().expect("a program that was there");
+    let mut command = ringmark();
+    command.env("RINGMARK_DIR", fixture.sessions());
+    command.arg("snapshot").arg("-o").arg(&file);
+    let _ = run(&mut command, SOON).expect("the tool");
+    let (open, _) = compare(&fixture, browser, &file);
+    assert!(open > 0);
+}
