@@ -3,8 +3,9 @@
 
 use core::fmt::Write;
 
+use ringmark::__private::raw::PAYLOAD_WORDS_MAX;
 use ringmark::__private::raw::{RawReservation, RawSpan, SpanStack, span_stack};
-use ringmark::__private::{PAYLOAD_WORDS_MAX, writer_offsets};
+use ringmark::__private::writer_offsets;
 use ringmark::client::{Shape, TypeState};
 use ringmark::{Clock, Kind, Level};
 use ringmark_format::open_span::{self, Head};

@@ -1,7 +1,6 @@
 //! What the macros, and Ringmark's own crates for C and for functions, need of this crate. No part
 //! of the public interface: any release may change or remove it.
 
-pub use crate::ring::writer::PAYLOAD_WORDS_MAX;
 pub use crate::ring::writer::offsets as writer_offsets;
 
 pub use crate::event::callsite::Callsite;
@@ -12,3 +11,4 @@ pub use crate::event::text::Text;
 #[cfg(feature = "functions")]
 pub use crate::platform::function_site::function_site;
 pub use crate::session::{raw, without_trace, working};
+pub use crate::setup::reference;

@@ -8,7 +8,7 @@ use crate::setup::{Fork, Keep, Options, StartError};
 
 /// Builds a session; made by [`Session::builder`].
 ///
-/// Each method sets an option; [`Options`] holds them all. SETTINGS.md of the repository says when
+/// Each method sets an option; [`Options`] holds them all. The guide's reference says when
 /// to change which.
 ///
 /// ```

@@ -73,8 +73,8 @@
 //!
 //! # Environment variables
 //!
-//! [`start_from_env`] reads them; SETTINGS.md of the repository describes each key and says when to
-//! change it.
+//! [`start_from_env`] reads them; the reference of the guide, `docs/src/reference-settings.md`,
+//! describes each key and says when to change it.
 //!
 //! | variable | default | effect |
 //! | --- | --- | --- |
@@ -86,17 +86,7 @@
 //!
 //! # Limits
 //!
-//! | what | limit | beyond it |
-//! | --- | --- | --- |
-//! | arguments of an event | 32 | a compile error |
-//! | text of `?value` and `%value` | 512 bytes | cut, and marked with `…` |
-//! | a record | a page less its header: 64 KiB by default | the event is lost, and counted |
-//! | names of one event type | 16 KiB in all | readers show its records raw |
-//! | event types of a session | 8,388,592 | the types after them stay disabled |
-//! | ring of a thread | 256 KiB by default, [`Builder::ring_bytes`] | late threads get smaller rings |
-//! | ring file | 16 MiB by default, [`Builder::session_bytes`] | see the next row |
-//! | threads at a time | one for each 64 KiB of the ring file, 64 to 4096; as the rings fit | their events are lost, and counted |
-//! | sessions of a process | one | [`StartError::Running`] |
+#![doc = include_str!("limits.md")]
 //!
 //! # What it does not do
 //!

@@ -129,9 +129,6 @@ pub(crate) mod clock {
 
 /// What generated code knows of a writer: nothing.
 pub(crate) mod writer {
-    /// Most payload words of a record.
-    pub const PAYLOAD_WORDS_MAX: u64 = ringmark_format::page::PAGE_BYTES_MAX as u64 / 8;
-
     /// Offsets in a writer: there is none.
     pub mod offsets {}
 }

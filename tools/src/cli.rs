@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, completions, cut, demo, enable, events, export, functions, graph,
-    list, man, record, report, run, snapshot, stat, stream, trace, verify,
+    list, man, record, reference, report, run, snapshot, stat, stream, trace, verify,
 };
 use crate::output::{Exit, note};
 
@@ -58,6 +58,8 @@ pub(crate) enum Command {
     DemoJob(demo::JobArgs),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    Reference(reference::Args),
 }
 
 impl Command {
@@ -91,6 +93,7 @@ impl Command {
             Self::DemoJob(args) => args.run(),
             Self::Completions(args) => args.run(&Cli::command()),
             Self::Man(args) => args.run(Cli::command()),
+            Self::Reference(args) => args.run(Cli::command()),
         }
     }
 }

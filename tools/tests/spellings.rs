@@ -219,7 +219,8 @@ fn manual_pages_name_the_variables_that_their_commands_use() {
     let stage = Stage::new("man");
     let _ = stage.run(&["man", "pages"]).expect_code(0);
     let man = stage.run(&["man"]).expect_code(0).stdout_text();
-    let settings = fs::read_to_string(workspace_root().join("SETTINGS.md")).unwrap();
+    let settings =
+        fs::read_to_string(workspace_root().join("docs/src/reference-settings.md")).unwrap();
     let (_, variables) = man.split_once(".SH ENVIRONMENT\n").expect("variables");
     for name in variables
         .lines()

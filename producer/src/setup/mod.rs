@@ -5,7 +5,10 @@ pub(crate) mod error;
 pub(crate) mod filter;
 #[cfg(feature = "tracing")]
 pub(crate) mod init_error;
+pub(crate) mod keys;
 mod options;
+pub mod reference;
+pub(crate) mod variables;
 
 pub use error::StartError;
 pub use options::{Fork, Keep, OptionError, Options};

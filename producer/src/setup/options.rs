@@ -8,10 +8,6 @@ use ringmark_format::session::{Clock, Mode};
 
 use super::filter::Directives;
 
-/// Shortest and longest time that a thread may be told to wait.
-const WAIT_MIN: Duration = Duration::from_millis(1);
-const WAIT_MAX: Duration = Duration::from_secs(10);
-
 /// What happens to the ring file at a clean exit.
 ///
 /// ```
@@ -56,7 +52,7 @@ pub enum Fork {
     Off,
 }
 
-/// Options of a session. SETTINGS.md of the repository says when to change which.
+/// Options of a session. The reference of the guide says when to change which.
 ///
 /// ```
 /// use ringmark::{Mode, Options};
@@ -162,7 +158,8 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-fn wrong(option: &str, found: impl fmt::Display, expected: &'static str) -> OptionError {
+/// The error of an option that cannot be used.
+pub(super) fn wrong(option: &str, found: impl fmt::Display, expected: &'static str) -> OptionError {
     OptionError {
         option: option.to_owned(),
         found: found.to_string(),
@@ -171,71 +168,6 @@ fn wrong(option: &str, found: impl fmt::Display, expected: &'static str) -> Opti
 }
 
 impl Options {
-    /// Parses the value of `RINGMARK`: `1`, or `key=value,…`. `Ok(None)`: tracing is not wanted
-    /// (empty or `0`).
-    ///
-    /// Sizes are bytes, with `K`, `M` or `G` for powers of 1024; switches are `on` or `off`.
-    ///
-    /// ```
-    /// use ringmark::Options;
-    ///
-    /// let options = Options::parse("session=1G,guard=on")?.expect("not empty");
-    /// assert_eq!((options.session_bytes, options.guard), (Some(1 << 30), true));
-    /// # Ok::<(), ringmark::OptionError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The first key or value that cannot be used.
-    pub fn parse(text: &str) -> Result<Option<Self>, OptionError> {
-        match text.trim() {
-            "" | "0" => Ok(None),
-            "1" => Ok(Some(Self::default())),
-            text => Self::default().with(text).map(Some),
-        }
-    }
-
-    /// These options, changed as `key=value,…` says.
-    pub(crate) fn with(mut self, text: &str) -> Result<Self, OptionError> {
-        for pair in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| wrong("RINGMARK", pair, "1, 0, or key=value pairs"))?;
-            self.set(key, value)?;
-        }
-        self.check()?;
-        Ok(self)
-    }
-
-    fn set(&mut self, key: &str, value: &str) -> Result<(), OptionError> {
-        match key {
-            "mode" => self.mode = parse_mode(value)?,
-            "clock" => self.clock = parse_clock(value)?,
-            "keep" => self.keep = parse_keep(value)?,
-            "control" => self.control = parse_switch(key, value)?,
-            "memfd" => self.memfd = parse_switch(key, value)?,
-            "guard" => self.guard = parse_switch(key, value)?,
-            "panic" => self.panic = parse_switch(key, value)?,
-            "fork" => {
-                self.fork = if parse_switch(key, value)? {
-                    Fork::Follow
-                } else {
-                    Fork::Off
-                }
-            }
-            "page" => self.page_bytes = parse_bytes(key, value)?,
-            "ring" => self.ring_bytes = parse_bytes(key, value)?,
-            "session" => self.session_bytes = Some(parse_bytes(key, value)?),
-            "wait" => self.wait = parse_wait(value)?,
-            "warm" => self.warm = value.parse().map_err(|_| wrong(key, value, "a number"))?,
-            _ => {
-                let known = "mode, ring, session, page, clock, keep, control, warm, wait, \
-                     fork, memfd, guard or panic";
-                return Err(wrong("RINGMARK", key, known));
-            }
-        }
-        Ok(())
-    }
-
     /// Checks directives as `RINGMARK_FILTER` and [`Options::filter`] hold them.
     ///
     /// ```
@@ -302,112 +234,5 @@ impl Options {
             ));
         }
         Ok(())
-    }
-}
-
-fn parse_mode(value: &str) -> Result<Mode, OptionError> {
-    Mode::parse(value).ok_or_else(|| wrong("mode", value, "discard or overwrite"))
-}
-
-fn parse_clock(value: &str) -> Result<Clock, OptionError> {
-    Clock::parse(value).ok_or_else(|| wrong("clock", value, "tsc, monotonic, coarse or none"))
-}
-
-fn parse_keep(value: &str) -> Result<Keep, OptionError> {
-    match value {
-        "crash" => Ok(Keep::Crash),
-        "always" => Ok(Keep::Always),
-        "never" => Ok(Keep::Never),
-        _ => Err(wrong("keep", value, "always, crash or never")),
-    }
-}
-
-fn parse_switch(key: &str, value: &str) -> Result<bool, OptionError> {
-    match value {
-        "on" | "1" | "true" => Ok(true),
-        "off" | "0" | "false" => Ok(false),
-        _ => Err(wrong(key, value, "on or off")),
-    }
-}
-
-/// A duration with its unit, or `off`.
-fn parse_wait(value: &str) -> Result<Duration, OptionError> {
-    let digits = |unit| value.strip_suffix(unit).and_then(|n: &str| n.parse().ok());
-    let found = match value {
-        "off" | "0" => Some(Duration::ZERO),
-        _ => digits("ms")
-            .map(Duration::from_millis)
-            .or_else(|| digits("s").map(Duration::from_secs))
-            .filter(|wait| (WAIT_MIN..=WAIT_MAX).contains(wait)),
-    };
-    found.ok_or_else(|| wrong("wait", value, "off, or a time from 1ms to 10s"))
-}
-
-/// Bytes with an optional unit K, M or G (powers of 1024).
-fn parse_bytes<T: TryFrom<u64>>(key: &str, value: &str) -> Result<T, OptionError> {
-    let expected = "bytes, with K, M or G";
-    let shift = match value.chars().last() {
-        Some('K' | 'k') => 10,
-        Some('M' | 'm') => 20,
-        Some('G' | 'g') => 30,
-        _ => 0,
-    };
-    let digits = if shift == 0 {
-        value
-    } else {
-        &value[..value.len() - 1]
-    };
-    let number: u64 = digits.parse().map_err(|_| wrong(key, value, expected))?;
-    let bytes = number
-        .checked_mul(1 << shift)
-        .ok_or_else(|| wrong(key, value, expected))?;
-    T::try_from(bytes).map_err(|_| wrong(key, value, expected))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `| key | default | …` of the first table of SETTINGS.md.
-    fn documented() -> Vec<(String, String)> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../SETTINGS.md");
-        let text = std::fs::read_to_string(path).expect("SETTINGS.md");
-        let keys = text.split("## Variables").next().unwrap_or_default();
-        let cells = |line: &str| -> Option<(String, String)> {
-            let mut cells = line.strip_prefix("| `")?.split('|');
-            let mut next = || Some(cells.next()?.trim().trim_matches('`').to_owned());
-            Some((next()?, next()?))
-        };
-        keys.lines().filter_map(cells).collect()
-    }
-
-    #[test]
-    #[allow(deprecated, reason = "the old name is what is tested")]
-    fn the_old_name_of_discard_mode_is_accepted() {
-        let mut options = Options::default();
-        options.set("mode", "lossless").expect("an old setting");
-        assert_eq!(
-            (options.mode, options.mode.name()),
-            (Mode::Discard, "discard")
-        );
-        assert_eq!(Mode::Lossless, Mode::Discard);
-    }
-
-    #[test]
-    fn every_key_is_documented_with_its_default() {
-        let error = Options::default().set("no-such-key", "1").unwrap_err();
-        let known = error.expected.replace(" or ", ", ");
-        let mut known: Vec<_> = known.split(", ").collect();
-        let documented = documented();
-        let mut found: Vec<_> = documented.iter().map(|(key, _)| key.as_str()).collect();
-        known.sort_unstable();
-        found.sort_unstable();
-        assert_eq!(found, known, "SETTINGS.md against the code");
-        for (key, default) in &documented {
-            let mut options = Options::default();
-            options.set(key, default).expect(key);
-            options.session_bytes = options.session_bytes.filter(|bytes| *bytes != 16 << 20);
-            assert_eq!(options, Options::default(), "{key}={default}");
-        }
     }
 }

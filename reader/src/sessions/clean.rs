@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-pub use ringmark_ring::clean::DeadSession;
 use ringmark_ring::clean::{self, Uncounted};
+pub use ringmark_ring::clean::{DEAD_BYTES_MAX, DeadSession};
 use ringmark_ring::session_dir;
 
 use crate::error::ReaderError;

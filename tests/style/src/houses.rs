@@ -86,7 +86,15 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     (
         "producer/src/setup/",
-        &["filter", "options", "error", "init_error"],
+        &[
+            "filter",
+            "options",
+            "keys",
+            "variables",
+            "reference",
+            "error",
+            "init_error",
+        ],
     ),
     (
         "producer/src/session/",
@@ -239,6 +247,7 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "tools/src/",
         &[
+            "variables",
             "output",
             "options",
             "tracing",

@@ -268,7 +268,6 @@ pub const PLAIN: &[&str] = &[
     "PROMISES.md",
     "README.md",
     "SECURITY.md",
-    "SETTINGS.md",
     "attach/",
     "benches/",
     "c-api/",

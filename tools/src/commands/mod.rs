@@ -15,6 +15,7 @@ pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod record;
+pub(crate) mod reference;
 pub(crate) mod report;
 pub(crate) mod report_page;
 pub(crate) mod run;

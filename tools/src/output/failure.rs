@@ -23,6 +23,15 @@ impl Exit {
     /// The target is not there, or we are not permitted.
     pub(crate) const NO_TARGET: Self = Self(4);
 
+    /// Each with what it means, for the reference.
+    pub(crate) const ALL: [(Self, &str); 5] = [
+        (Self::FINE, "done"),
+        (Self::LOST, "done, but events were lost or damaged"),
+        (Self::USAGE, "wrong usage"),
+        (Self::UNREADABLE, "the input cannot be read"),
+        (Self::NO_TARGET, "the target is not there, or not permitted"),
+    ];
+
     /// [`Exit::LOST`] if something was lost or damaged.
     pub(crate) fn lost_if(lost: bool) -> Self {
         if lost { Self::LOST } else { Self::FINE }

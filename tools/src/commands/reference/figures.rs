@@ -1,0 +1,30 @@
+//! The page of figures, which monitoring reads.
+
+use ringmark_collector::Figures;
+
+use super::markdown::{cell, code, table};
+
+const START: &str = "\
+# Figures for monitoring
+
+The collector serves its figures in Prometheus' text format, at `http://ADDRESS/metrics`, with `ringmark collect
+--metrics ADDRESS`. With `--json` it prints those of the whole collector each second, under the names without
+`ringmark_collector_`. `ringmark stream --json` prints the streamer's: [JSON.md](../../format-spec/JSON.md#stream) has
+each of its keys. `ringmark reference figures` writes this page from the code that serves them.
+
+";
+
+/// The page, from the lines `# HELP NAME TEXT` and `# TYPE NAME KIND` that are served.
+pub(super) fn page() -> String {
+    let served = Figures::default().text();
+    let after = |start: &'static str| served.lines().filter_map(move |l| l.strip_prefix(start));
+    let kinds = after("# TYPE ").filter_map(|line| line.split_once(' '));
+    let rows = after("# HELP ").zip(kinds).filter_map(|(help, (_, kind))| {
+        let (name, text) = help.split_once(' ')?;
+        Some([code(name), kind.to_owned(), cell(text)])
+    });
+    format!(
+        "{START}{}\nFigures of a host have the label `host`.\n",
+        table(["figure", "kind", "meaning"], rows)
+    )
+}

@@ -1,0 +1,67 @@
+//! The environment variables that commands use: those of traced programs, and those of the tools.
+
+use ringmark::__private::reference::{VARIABLES, Variable};
+
+/// Commands that look at sessions or start programs.
+const LIVE: &[&str] = &[
+    "run", "list", "record", "snapshot", "stream", "events", "enable", "disable", "trace", "cat",
+    "stat", "graph", "report", "clean", "demo",
+];
+/// Commands that start programs.
+const START: &[&str] = &["run", "record"];
+/// Commands that say how processes ended.
+const ENDS: &[&str] = &["run", "list", "record", "snapshot", "stream", "cat", "stat"];
+/// Commands whose output may be long.
+const LONG: &[&str] = &["cat", "graph", "report", "stat", "events", "functions"];
+
+/// The variables that only tools read, each with the commands that use it.
+pub(crate) const TOOLS: [(Variable, &[&str]); 4] = [
+    (
+        Variable {
+            name: "RINGMARK_LIB",
+            default: "`../lib/ringmark/` and the directory of `ringmark`",
+            effect: "Path of `libringmark_functions.so`, or of its directory.",
+        },
+        &["run", "record", "trace"],
+    ),
+    (
+        Variable {
+            name: "RINGMARK_ASK_ENDS",
+            default: "asked",
+            effect: "`off`: the kernel is not asked how processes of other parents ended, as before \
+                Linux 6.15. Such an end is then told from the ring file, or as not known.",
+        },
+        ENDS,
+    ),
+    (
+        Variable {
+            name: "PAGER, LESS",
+            default: "none",
+            effect: "The program that long output to a terminal goes through, and its options.",
+        },
+        LONG,
+    ),
+    (
+        Variable {
+            name: "NO_COLOR, TERM",
+            default: "colour on terminals",
+            effect: "No colour if `NO_COLOR` is set or `TERM` is `dumb`.",
+        },
+        LIVE,
+    ),
+];
+
+/// The variables that the manual page of a command shows; `None`: that of `ringmark`, which has all.
+pub(crate) fn of_command(verb: Option<&str>) -> Vec<Variable> {
+    let of_programs = VARIABLES.into_iter().filter_map(|variable| {
+        let commands = match variable.name {
+            "RINGMARK" | "RINGMARK_FILTER" | "RINGMARK_TAGS" => START,
+            "RINGMARK_DIR" => LIVE,
+            _ => return None,
+        };
+        Some((variable, commands))
+    });
+    let all = of_programs.chain(TOOLS);
+    let used = all.filter(|(_, commands)| verb.is_none_or(|verb| commands.contains(&verb)));
+    used.map(|(variable, _)| variable).collect()
+}
