@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Ringmark's library for C and C++ and installs it. See --help.
+# Builds Ringmark's library for C and C++ and installs it; ./install installs everything. See --help.
 set -euo pipefail
 
 usage() {
@@ -9,7 +9,7 @@ usage: c-api/install.sh [--built DIR] PREFIX
 Installs, below PREFIX:
   include/ringmark.h (and two headers that it includes)
   lib/libringmark.so, lib/libringmark.a
-  lib/pkgconfig/ringmark.pc
+  lib/pkgconfig/ringmark.pc, lib/cmake/ringmark (target ringmark::ringmark)
 
   --built DIR   take libringmark_c.so and libringmark_c.a from there instead of building them
 
@@ -26,7 +26,7 @@ while (($#)); do
     case $1 in
         -h | --help) usage; exit 0 ;;
         --built)
-            (($# > 1)) || fail "--built: found nothing behind it, expected a directory"
+            (($# > 1)) || fail "--built: found no directory after it, expected one"
             built=$2
             shift
             ;;
@@ -53,11 +53,20 @@ done
 
 version=$(sed -n 's/^version *= *"\(.*\)"/\1/p' "$here/../Cargo.toml" | head -n1)
 root=${DESTDIR:-}$prefix
-install -d "$root/include" "$root/lib/pkgconfig"
+install -d "$root/include" "$root/lib/pkgconfig" "$root/lib/cmake/ringmark"
 install -m 644 "$here"/include/ringmark*.h "$root/include/"
 install -m 755 "$built/libringmark_c.so" "$root/lib/libringmark.so.0"
 ln -sf libringmark.so.0 "$root/lib/libringmark.so"
 install -m 644 "$built/libringmark_c.a" "$root/lib/libringmark.a"
-sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" "$here/ringmark.pc.in" >"$root/lib/pkgconfig/ringmark.pc"
-chmod 644 "$root/lib/pkgconfig/ringmark.pc"
+strip "$root/lib/libringmark.so.0"
+strip --strip-debug "$root/lib/libringmark.a"
+# fill FILE TO: a text in which the prefix and the version are set.
+fill() {
+    sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" "$here/$1" >"$root/lib/$2/${1%.in}"
+    chmod 644 "$root/lib/$2/${1%.in}"
+}
+fill ringmark.pc.in pkgconfig
+fill ringmark-config.cmake.in cmake/ringmark
+fill ringmark-config-version.cmake.in cmake/ringmark
 echo "installed libringmark $version in $root"
+echo "C programs find it with -Wl,-rpath,$prefix/lib, unless the system searches $prefix/lib itself"

@@ -134,7 +134,7 @@ pub(crate) fn library() -> Result<PathBuf, Failure> {
         .collect();
     Err(Failure::no_target(format!(
         "{LIBRARY} is not there, looked for {}; RINGMARK_LIB says where else it may be. \
-         'cargo build --release -p ringmark-functions' in Ringmark's source makes it, in target/release",
+         './install PREFIX' in Ringmark's source installs it with the command",
         looked.join(", ")
     )))
 }
