@@ -2,28 +2,16 @@
 
 mod common;
 
+use common::function_schema::{self, function_type, function_types};
 use common::*;
 use ringmark_decoder::{Dump, Output};
 use ringmark_format::codec::write;
-use ringmark_format::function::{FunctionEntry, FunctionType, FunctionTypesEntry};
 use ringmark_format::record;
-use ringmark_format::schema::{EntryHeader, Kind, Level, Shape, entry_kind, semantic};
+use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::session::Mode;
-use zerocopy::IntoBytes;
 
 /// Ticks of the session's start to the window.
 const FROM: u64 = 500;
-
-fn entry(kind: u16, id: u32, fixed: &[u8]) -> Vec<u8> {
-    let header = EntryHeader {
-        bytes: (EntryHeader::BYTES + fixed.len()) as u32,
-        kind,
-        fixed_bytes: fixed.len() as u16,
-        id,
-        reserved: 0,
-    };
-    [header.as_bytes(), fixed].concat()
-}
 
 /// Types 20 to 24: the life of a span; functions 0 and 1, recorded at both ends.
 fn more_schema() -> Vec<u8> {
@@ -35,42 +23,17 @@ fn more_schema() -> Vec<u8> {
     };
     let fields = [id];
     let span = |id, name, shape| event_entry(id, name, Level::Info, shape, &fields);
-    let function = |id: u32| {
-        let fixed = FunctionEntry {
-            address: 0x1000 + 0x100 * u64::from(id),
-            bytes: 0x40,
-            module: 0,
-        };
-        entry(entry_kind::FUNCTION, id, fixed.as_bytes())
-    };
-    let types = FunctionTypesEntry {
-        tracers: 1,
-        first_function: 0,
-        count: 2,
-        flags: 0,
-        reserved: 0,
-    };
     [
         span(20, "new", Shape::SpanNew),
         span(21, "enter", Shape::SpanEnter),
         span(22, "exit", Shape::SpanExit),
         span(23, "close", Shape::SpanClose),
         span(24, "record", Shape::SpanRecord),
-        function(0),
-        function(1),
-        entry(entry_kind::FUNCTION_TYPES, 0, types.as_bytes()),
+        function_schema::function(0, "outer"),
+        function_schema::function(1, "inner"),
+        function_types(0, 2, 1, 0),
     ]
     .concat()
-}
-
-fn function(number: u32, exit: bool) -> u32 {
-    let loose = false;
-    FunctionType {
-        number,
-        exit,
-        loose,
-    }
-    .pack()
 }
 
 fn fill(page: &mut PageOf) {
@@ -89,14 +52,14 @@ fn fill(page: &mut PageOf) {
     // Another span with the id of one that was closed.
     page.event(15, 20, &[3]).event(15, 24, &[3]);
     // The first call has not returned, the second has.
-    page.event(20, function(0, false), &[0]);
-    page.event(21, function(1, false), &[0]);
-    page.event(22, function(1, true), &[]);
+    page.event(20, function_type(0, false), &[0]);
+    page.event(21, function_type(1, false), &[0]);
+    page.event(22, function_type(1, true), &[]);
     page.event(FROM as u32 - 1, 16, &[1]);
     page.event(FROM as u32, 16, &[2]);
     page.span(record::BUSY, 2);
     page.event(600, 22, &[1]).event(601, 23, &[1]);
-    page.event(602, function(0, true), &[]);
+    page.event(602, function_type(0, true), &[]);
 }
 
 /// A dump with one such page in overwrite mode, with or without a window.
@@ -138,11 +101,11 @@ fn only_the_last_part_is_shown_and_what_reaches_into_it() {
         (10, 20),
         (15, 20),
         (15, 24),
-        (20, function(0, false)),
+        (20, function_type(0, false)),
         (FROM, 16),
         (600, 22),
         (601, 23),
-        (602, function(0, true)),
+        (602, function_type(0, true)),
     ];
     let mut expected = expected.to_vec();
     expected.sort_by_key(|(t, _)| *t);

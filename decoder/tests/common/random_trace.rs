@@ -1,31 +1,18 @@
 //! A trace of several slots from random steps: events, lives of spans, finished spans, calls, losses,
 //! pages that are gone.
 
+use super::function_schema::{self, function_type, function_types};
+use super::*;
 use ringmark_format::attribute::tag;
 use ringmark_format::codec::write;
 use ringmark_format::counters::SlotCounters;
-use ringmark_format::function::{FunctionEntry, FunctionType, FunctionTypesEntry};
-use ringmark_format::schema::{EntryHeader, Kind, Level, Shape, entry_kind, semantic};
+use ringmark_format::schema::{Kind, Level, Shape, semantic};
 use ringmark_format::session::Mode;
-use zerocopy::IntoBytes;
-
-use super::*;
 
 /// What every event of the trace says, and no other byte of it does.
 pub const SECRET: u64 = 0x5ec2_e75e_c2e7_0000;
 /// Type of a finished span.
 pub const DONE: u32 = 24;
-
-fn entry(kind: u16, id: u32, fixed: &[u8]) -> Vec<u8> {
-    let header = EntryHeader {
-        bytes: (EntryHeader::BYTES + fixed.len()) as u32,
-        kind,
-        fixed_bytes: fixed.len() as u16,
-        id,
-        reserved: 0,
-    };
-    [header.as_bytes(), fixed].concat()
-}
 
 /// Types 20 to 23: the life of a span; [`DONE`]; functions 0 and 1.
 fn more_schema() -> Vec<u8> {
@@ -42,42 +29,17 @@ fn more_schema() -> Vec<u8> {
         |number, name, shape| event_entry(number, name, Level::Info, shape, &[of("id", 0, &id)]);
     let new = [of("id", 0, &id), of("parent", 8, &around)];
     let done = [of("duration", 0, &took)];
-    let function = |id: u32| {
-        let fixed = FunctionEntry {
-            address: 0x1000 + 0x100 * u64::from(id),
-            bytes: 0x40,
-            module: 0,
-        };
-        entry(entry_kind::FUNCTION, id, fixed.as_bytes())
-    };
-    let types = FunctionTypesEntry {
-        tracers: 1,
-        first_function: 0,
-        count: 2,
-        flags: 0,
-        reserved: 0,
-    };
     [
         event_entry(20, "new", Level::Info, Shape::SpanNew, &new),
         part(21, "enter", Shape::SpanEnter),
         part(22, "exit", Shape::SpanExit),
         part(23, "close", Shape::SpanClose),
         event_entry(DONE, "done", Level::Info, Shape::Span, &done),
-        function(0),
-        function(1),
-        entry(entry_kind::FUNCTION_TYPES, 0, types.as_bytes()),
+        function_schema::function(0, "outer"),
+        function_schema::function(1, "inner"),
+        function_types(0, 2, 1, 0),
     ]
     .concat()
-}
-
-fn function(number: u32, exit: bool) -> u32 {
-    let loose = false;
-    FunctionType {
-        number,
-        exit,
-        loose,
-    }
-    .pack()
 }
 
 /// A record in the making: slot, ticks since the record before, kind, number.
@@ -173,8 +135,8 @@ impl RandomTrace {
         let ticks = (tick - page.header.tick_base) as u32;
         let id = 1 + n % 5;
         match kind {
-            0 => page.event(ticks, function(n as u32 % 2, false), &[SECRET]),
-            1 => page.event(ticks, function(n as u32 % 2, true), &[]),
+            0 => page.event(ticks, function_type(n as u32 % 2, false), &[SECRET]),
+            1 => page.event(ticks, function_type(n as u32 % 2, true), &[]),
             2 => page.event(ticks, 20, &[id, 100 + id]),
             3..=5 => page.event(ticks, 18 + u32::from(kind), &[id]),
             6 => page.event(ticks, DONE, &[((n * 97) << self.scale).min(tick - 1000)]),
