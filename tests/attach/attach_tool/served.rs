@@ -197,8 +197,8 @@ fn see_it_live(fixture: &Fixture, pid: u32) {
     let text = ringmark(fixture, &format!("graph -p {pid}"), &[]).stdout_text();
     for expected in [
         "| serve_request() {",
-        "|   mix_round() {",
-        "|   serve_finish() {",
+        "|   mix_round();",
+        "|   serve_finish();",
     ] {
         assert!(text.contains(expected), "no {expected:?} in:\n{text}");
     }

@@ -110,10 +110,7 @@ fn programs_that_cannot_be_traced_are_named_before_they_are_started() {
     command
         .args(words.split(' '))
         .env("RINGMARK_LIB", "/nowhere");
-    let said = [
-        "is not there",
-        "cargo build --release -p ringmark-functions",
-    ];
+    let said = ["is not there", "./install PREFIX"];
     let mistake = Mistake {
         words: &words,
         code: 4,
