@@ -20,6 +20,11 @@ fn what_was_overwritten_is_counted_as_in_the_file() {
     let arguments = ["2", "100000000", "100"];
     let traced = stage.start_with("mode=overwrite,ring=64K,page=4K", &arguments, 5_000);
     let pid = traced.id().to_string();
+    wait_until(LIMIT, "overwritten events", || {
+        let first = stage.run(&["cat", "-p", &pid, "--json", "-n", "1"]);
+        let first = json(&first.stdout_text());
+        (first["kind"] == "lost").then_some(())
+    });
     let words = [
         "record",
         "-p",
@@ -43,7 +48,7 @@ fn what_was_overwritten_is_counted_as_in_the_file() {
     let totals = json(&stage.run(&["verify", "--json", "a.rmk"]).stdout_text());
     let status = json(&fs::read_to_string(stage.path("status")).unwrap());
     let overwritten = totals["overwritten"].as_u64().unwrap();
-    assert!(overwritten > 1000, "{totals}");
+    assert!(overwritten > 0, "{totals}");
     assert_eq!(status["overwritten"], overwritten, "{totals}");
     let report = stage.run(&["report", "a.rmk"]);
     let told = format!("{overwritten} events");
