@@ -60,7 +60,8 @@ impl Condition {
         let (value, comparison) = all
             .find_map(|(sign, c)| Some((rest.strip_prefix(sign)?, *c)))
             .ok_or_else(|| wrong(rest, SHAPE))?;
-        let (field, value) = (field.trim(), value.trim());
+        let (field, at_value) = (field.trim(), value.trim_start());
+        let value = at_value.trim_end();
         if field.is_empty() {
             return Err(wrong(rest, NAME));
         }
@@ -73,7 +74,7 @@ impl Condition {
         let number = value.parse().ok().or(integer.map(|n| n as f64));
         let number = number.filter(|n: &f64| !n.is_nan());
         if ordered && number.is_none() {
-            return Err(wrong(&rest[rest.len() - value.len()..], NUMBER));
+            return Err(wrong(at_value, NUMBER));
         }
         Ok(Self {
             field: field.to_owned(),
@@ -223,6 +224,8 @@ mod tests {
                 "zeit\u{fc}<x",
                 "found \"x\" at character 7, expected a number",
             ),
+            // The end of a character would be the beginning of the value, counted from the end.
+            ("2-041< \u{b5}s ", "at character 8, expected a number"),
             ("n<nan", "found \"nan\" at character 3, expected a number"),
         ] {
             assert!(error(text).contains(found), "{text}: {}", error(text));
