@@ -106,6 +106,24 @@ fn lines_name_functions_and_callers() {
 }
 
 #[test]
+fn functions_are_among_the_closest_names() {
+    let dump = dump_of(|page| {
+        page.event(0, ty(WORK, false, false), &[caller(0x1000, 0)]);
+        page.event(9, ty(WORK, true, false), &[]);
+    });
+    // "tick" and "blob" are types without an event here, and no call of "main" is here.
+    assert_eq!(dump.closest_names("pool::wrk", 9), ["pool::work(int)"]);
+    let types = dump.closest_types("tck", 9);
+    assert_eq!(types.first().map(String::as_str), Some("tick"));
+    assert!(
+        types
+            .iter()
+            .all(|name| !name.is_empty() && !name.contains("work")),
+        "{types:?}"
+    );
+}
+
+#[test]
 fn calls_nest_with_their_durations() {
     let dump = dump_of(|page| {
         page.event(10, ty(MAIN, false, false), &[]);

@@ -187,6 +187,20 @@ fn a_span_over_several_threads_is_one() {
 }
 
 #[test]
+fn bookkeeping_is_not_among_the_closest_names() {
+    let dump = trace(&[
+        (0, 0, ORDER, &[1, 0, 5]),
+        (0, 1, ENTER, &[1]),
+        (0, 2, LATER, &[1, 6]),
+        (0, 3, NATIVE, &[1]),
+        (0, 4, EXIT, &[1]),
+        (0, 5, CLOSE, &[1]),
+    ]);
+    assert_eq!(dump.closest_names("span.entr", 9), ["order", "db"]);
+    assert_eq!(dump.closest_types("span.entr", 9), ["order", "db"]);
+}
+
+#[test]
 fn a_thread_in_a_span_twice_and_two_threads_at_once() {
     let dump = trace(&[
         (0, 100, ORDER, &[2, 0, 7]),

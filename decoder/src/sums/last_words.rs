@@ -197,13 +197,10 @@ fn last_of_page<'a>(session: &'a Session, page: &'a Page) -> Vec<Event<'a>> {
     events
 }
 
-/// Whether a person is told of an event of this type: it is no bookkeeping of a span.
+/// Whether a person is told of an event of this type: it is no bookkeeping of a span, but for the
+/// span's end.
 fn says(ty: &EventType) -> bool {
-    let is_bookkeeping = matches!(
-        ty.shape,
-        Some(Shape::SpanEnter | Shape::SpanExit | Shape::SpanRecord | Shape::SpanFollows)
-    );
-    !is_bookkeeping
+    ty.shape == Some(Shape::SpanClose) || !ty.is_bookkeeping()
 }
 
 /// Finds the types of the spans whose end is among the events: such a record has only the id.

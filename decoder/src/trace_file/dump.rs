@@ -50,19 +50,39 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Names of event types closest to `wanted`, the closest first, at most `count`. A message
-    /// suggests them when a filter matches nothing.
+    /// Names of events, spans and functions in the pages that are closest to `wanted`, the closest
+    /// first, at most `count`. A message suggests them when a filter matches nothing.
     #[must_use]
     pub fn closest_names(&self, wanted: &str, count: usize) -> Vec<String> {
-        let types = self.sessions.iter().flat_map(|s| s.schema.types());
-        let mut names: Vec<(usize, &[u8])> = types
-            .map(|t| (distance(wanted.as_bytes(), &t.name), t.name.as_slice()))
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        let near = names.into_iter().take(count);
-        near.map(|(_, name)| Printable(name).to_string()).collect()
+        let sessions = self.sessions.iter();
+        let names = sessions.flat_map(|session| {
+            let types = session.schema.types().iter().filter(|ty| ty.occurs);
+            types.filter_map(|ty| session.schema.name_shown(ty))
+        });
+        closest(names, wanted, count)
     }
+
+    /// Names of event types closest to `wanted`, the closest first, at most `count`; whether they
+    /// occur does not count.
+    #[must_use]
+    pub fn closest_types(&self, wanted: &str, count: usize) -> Vec<String> {
+        let types = self.sessions.iter().flat_map(|s| s.schema.types());
+        let types = types.filter(|ty| ty.function.is_none());
+        let names = types.filter(|ty| !ty.is_bookkeeping());
+        closest(names.map(|ty| ty.name.as_slice()), wanted, count)
+    }
+}
+
+/// Those of `names` that are closest to `wanted`.
+fn closest<'n>(names: impl Iterator<Item = &'n [u8]>, wanted: &str, count: usize) -> Vec<String> {
+    let names = names.filter(|name| !name.is_empty());
+    let mut names: Vec<(usize, &[u8])> = names
+        .map(|name| (distance(wanted.as_bytes(), name), name))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let near = names.into_iter().take(count);
+    near.map(|(_, name)| Printable(name).to_string()).collect()
 }
 
 /// Puts a [`Dump`] together out of any number of inputs.

@@ -86,6 +86,20 @@ impl EventType {
         (is_place && is_text && self.shape == Some(Shape::Instant)).then_some(place)
     }
 
+    /// Whether its records are bookkeeping of a span that another type names.
+    pub(crate) const fn is_bookkeeping(&self) -> bool {
+        matches!(
+            self.shape,
+            Some(
+                Shape::SpanEnter
+                    | Shape::SpanExit
+                    | Shape::SpanClose
+                    | Shape::SpanRecord
+                    | Shape::SpanFollows
+            )
+        )
+    }
+
     /// A type that nothing describes.
     fn unknown(id: TypeId) -> Self {
         let name = match id.0 {
@@ -366,6 +380,14 @@ impl Schema {
     #[must_use]
     pub fn find(&self, id: TypeId) -> Option<&EventType> {
         self.types.get(self.ids.place(id)?)
+    }
+
+    /// The name under which output shows records of a type; `None`: they are shown under another.
+    pub(crate) fn name_shown<'s>(&'s self, ty: &'s EventType) -> Option<&'s [u8]> {
+        match &ty.function {
+            Some(meaning) => Some(&self.functions.of_use(meaning)?.name),
+            None => (!ty.is_bookkeeping()).then_some(&ty.name),
+        }
     }
 
     /// The types in the order of the stream; then those that occur without being described.

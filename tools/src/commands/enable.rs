@@ -139,7 +139,7 @@ impl Request {
     /// The error of a pattern without types. It stays in force for types that are registered later.
     fn nothing_matches(&self) -> anyhow::Error {
         let closest = match rings::snapshot(self.pid) {
-            Ok(dump) => event_filter::closest(&dump, &self.pattern),
+            Ok(dump) => event_filter::closest_types(&dump, &self.pattern),
             Err(_) => "types that are registered later will follow it".to_owned(),
         };
         let (pid, pattern) = (self.pid, &self.pattern);

@@ -92,8 +92,12 @@ impl ConditionOptions {
         if let Some(wanted) = self.name.first()
             && only_names.passed(&Filter::new(), dump).0 == 0
         {
-            let names = closest(dump, wanted);
-            return format!("--name {wanted:?} matches nothing shown; {names}");
+            let names = dump.closest_names(&without_wildcards(wanted), NAMES_SHOWN);
+            let close = match names.is_empty() {
+                true => "nothing there has a name".to_owned(),
+                false => format!("closest names: {}", names.join(", ")),
+            };
+            return format!("--name {wanted:?} matches nothing shown; {close}");
         }
         let (left, fields) = only_names.passed(others, dump);
         if left == 0 || self.conditions.is_empty() {
@@ -207,9 +211,17 @@ fn printable_bytes(name: &[u8]) -> String {
     printable(&String::from_utf8_lossy(name))
 }
 
+/// Most names that a notice suggests.
+const NAMES_SHOWN: usize = 3;
+
+/// A pattern's text, to compare it with names.
+fn without_wildcards(pattern: &str) -> String {
+    pattern.replace(['*', '?'], "")
+}
+
 /// Notice with the names of event types that are closest to `wanted`.
-pub(crate) fn closest(dump: &Dump, wanted: &str) -> String {
-    let names = dump.closest_names(&wanted.replace(['*', '?'], ""), 3);
+pub(crate) fn closest_types(dump: &Dump, wanted: &str) -> String {
+    let names = dump.closest_types(&without_wildcards(wanted), NAMES_SHOWN);
     if names.is_empty() {
         return "there are no event types".to_owned();
     }
