@@ -1,15 +1,18 @@
-//! Promise: what README.md and the guide show is what happens. Every command is run, every program
-//! built, every output compared; a block that is not run says why.
+//! Promise: what README.md, the guide and the examples show is what happens. Every command is run,
+//! every program built, every output compared; a block that is not run says why.
 
 use ringmark_tests::document_run::{documents, not_run, run_document};
+use ringmark_tests::require_tools;
 
 /// The most blocks that are not run.
 const NOT_RUN_MAX: usize = 10;
 
+const C_SERVER: &str = "examples/c_server/README.md";
+
 /// A test for each document; a document without one fails below.
 macro_rules! documents {
     ($($name:ident $path:literal)*) => {
-        const TESTED: &[&str] = &[$($path),*];
+        const TESTED: &[&str] = &[C_SERVER, $($path),*];
         $(#[test]
         fn $name() {
             expect_runs($path);
@@ -19,6 +22,14 @@ macro_rules! documents {
 
 documents! {
     readme "README.md"
+    examples "examples/README.md"
+    example_async_tasks "examples/async_tasks/README.md"
+    example_crash_and_read "examples/crash_and_read/README.md"
+    example_deploy "examples/deploy/README.md"
+    example_functions "examples/functions/README.md"
+    example_hello "examples/hello/README.md"
+    example_http_server "examples/http_server/README.md"
+    example_struct_events "examples/struct_events/README.md"
     guide_c "docs/src/c.md"
     guide_collector "docs/src/collector.md"
     guide_commands "docs/src/commands.md"
@@ -34,6 +45,13 @@ documents! {
     guide_summary "docs/src/SUMMARY.md"
     guide_tracing "docs/src/tracing.md"
     guide_troubleshooting "docs/src/troubleshooting.md"
+}
+
+#[test]
+fn example_c_server() {
+    if require_tools(&["cmake", "gcc", "make"]) {
+        expect_runs(C_SERVER);
+    }
 }
 
 /// Runs a document, and alters each word that it shows: none may go unnoticed.

@@ -117,8 +117,12 @@ fn block_commands(
     commands
 }
 
-/// The built example of this path.
+/// The built program of this path: of a directory of `examples/`, or an example of the producer.
 fn example(file: &str) -> PathBuf {
+    if let Some(("examples", rest)) = file.split_once('/') {
+        let (name, _) = rest.split_once('/').expect("a directory");
+        return binary::built("ringmark-examples", name);
+    }
     let name = Path::new(file).file_stem().expect("a name");
     binary::built_example("ringmark", name.to_str().expect("text"))
 }
@@ -249,16 +253,16 @@ impl Ran {
     }
 }
 
-/// The documents whose blocks are run: README.md and the pages of the guide.
+/// The documents whose blocks are run: README.md, the pages of the guide, and the examples.
 ///
 /// # Panics
-/// When the directory of the guide cannot be read.
+/// When their directories cannot be read.
 #[must_use]
 pub fn documents() -> Vec<String> {
     let mut found = vec!["README.md".to_owned()];
-    let mut dirs = vec!["docs/src".to_owned()];
+    let mut dirs = vec!["docs/src".to_owned(), "examples".to_owned()];
     while let Some(dir) = dirs.pop() {
-        let files = fs::read_dir(workspace_root().join(&dir)).expect("the guide");
+        let files = fs::read_dir(workspace_root().join(&dir)).expect("a directory");
         for file in files.flatten() {
             let path = format!("{dir}/{}", file.file_name().to_string_lossy());
             match file.path().is_dir() {
