@@ -10,6 +10,7 @@ class Timeline {
     this.state = state;
     this.context = canvas.getContext("2d", { alpha: false });
     this.labels = [];
+    this.edges = [];
   }
 
   // Takes the size of the canvas on the screen.
@@ -105,12 +106,23 @@ class Timeline {
     return state.colours.pixel[state.trace.name[slice]];
   }
 
-  // Slices narrower than a pixel are one block per pixel; the next one is found by bisection.
+  // Draws one line of pixels of the row, copies it to the others, and then the edges, which differ.
   drawRow(line) {
+    const { width, height } = this.canvas;
+    const [y0, end] = this.rowsOf(line.y + 1, line.height - 2);
+    const y1 = Math.min(end, height);
+    if (y0 >= y1) return;
+    this.edges.length = 0;
+    this.drawSlices(line.row, y0, y1);
+    for (let y = y0 + 1; y < y1; y++) this.pixels.copyWithin(y * width, y0 * width, (y0 + 1) * width);
+    for (const [x0, x1] of this.edges) this.dissolve(x0, x1, y0, y1);
+  }
+
+  // Slices narrower than a pixel are one block per pixel; the next one is found by bisection.
+  drawSlices(row, y0, y1) {
     const { trace, from, to } = this.state;
     const { scale, left } = this;
-    const row = line.row, isEvents = row.track.label === "events";
-    const [y0, y1] = this.rowsOf(line.y + 1, line.height - 2);
+    const isEvents = row.track.label === "events";
     let slice = trace.firstLasting(row, from - (isEvents ? 2 / scale : 0));
     while (slice < row.to && trace.start[slice] < to) {
       const x = left + (trace.start[slice] - from) * scale;
@@ -123,7 +135,7 @@ class Timeline {
       const column = Math.max(Math.floor(x), left);
       const over = from + (column + 1 - left) / scale;
       let next = this.after(row, slice, over);
-      this.fill(column, column + (isEvents ? Math.round(2 * this.ratio) : 1), y0, y1, this.colourOf(slice, next));
+      this.fill(column, column + (isEvents ? Math.round(2 * this.ratio) : 1), y0, y0 + 1, this.colourOf(slice, next));
       if (isEvents && next === slice + 1) this.eventLabel(row, slice, x, y0, y1);
       slice = next;
     }
@@ -147,9 +159,9 @@ class Timeline {
     const x0 = Math.max(Math.round(x), left), x1 = Math.min(Math.round(end), canvas.width);
     const colour = this.colourOf(slice, slice + 1);
     const isOpen = state.trace.flags[slice] & OPEN, isBefore = state.trace.flags[slice] & BEFORE;
-    this.fill(x0, x1 - (x1 - x0 > 3 && !isOpen ? 1 : 0), y0, y1, colour);
-    if (isOpen) this.dissolve(Math.max(x0, x1 - OPEN_EDGE * this.ratio), x1, y0, y1);
-    if (isBefore) this.dissolve(x0, Math.min(x1, x0 + OPEN_EDGE * this.ratio), y0, y1);
+    this.fill(x0, x1 - (x1 - x0 > 3 && !isOpen ? 1 : 0), y0, y0 + 1, colour);
+    if (isOpen) this.edges.push([Math.max(x0, x1 - OPEN_EDGE * this.ratio), x1]);
+    if (isBefore) this.edges.push([x0, Math.min(x1, x0 + OPEN_EDGE * this.ratio)]);
     const wide = (x1 - x0) / this.ratio - (isOpen || isBefore ? OPEN_EDGE : 0);
     if (wide < LABEL_MIN) return;
     const name = state.trace.nameOf(slice) + (isOpen ? " (open)" : "");
