@@ -40,7 +40,7 @@ impl Surroundings<'_> {
             Ok(frames) => frames,
             Err(lost) => {
                 return Plan::No(format!(
-                    "its callers cannot be told at {:#x}: what is there was built without unwind \
+                    "its callers cannot be found at {:#x}: what is there was built without unwind \
                      tables, which 'ringmark run' does not need",
                     lost.at
                 ));
@@ -136,7 +136,7 @@ impl Surroundings<'_> {
         let resume = caller.pc;
         let is_return = self.memory.word(slot).is_ok_and(|found| found == resume);
         if !is_return || frame.stack_after != slot + 8 || !self.is_after_call(resume) {
-            return Plan::No(format!("its callers cannot be told at {resume:#x}"));
+            return Plan::No(format!("its callers cannot be found at {resume:#x}"));
         }
         Plan::AtReturn { slot, resume }
     }

@@ -56,7 +56,7 @@ impl<'a> Survey<'a> {
         let staying = modules.iter().filter(|module| module.stays());
         let mut rooms = staying.filter_map(|module| module.room(memory, &lines, length));
         let place = rooms.next().ok_or_else(|| {
-            unsuitable("no room for the loading code behind the code of its modules")
+            unsuitable("no room for the loading code after the code of its modules")
         })?;
         let brings_allocator = modules
             .iter()

@@ -10,7 +10,7 @@
 #define RINGMARK_WRITER_ENDED 8U /* u64: reservations ended, in any order */
 #define RINGMARK_WRITER_RESERVATIONS 16U /* u64: records reserved so far */
 #define RINGMARK_WRITER_CURSOR 24U /* pointer: where the search for an empty word begins */
-#define RINGMARK_WRITER_END 32U /* pointer: behind the open page; null: nothing fits */
+#define RINGMARK_WRITER_END 32U /* pointer: end of the open page; null: nothing fits */
 #define RINGMARK_WRITER_TICK_BASE 40U /* u64: what the open page's ticks count from */
 #define RINGMARK_WRITER_CLOCK 48U /* u64: number of the clock */
 #define RINGMARK_WRITER_TOP 56U /* pointer: the frame of the next open span; null or aligned to STACK_BYTES: none */

@@ -39,7 +39,7 @@ const WRITER: [Constant; 8] = [
     (
         "WRITER_END",
         writer_offsets::END as u64,
-        "pointer: behind the open page; null: nothing fits",
+        "pointer: end of the open page; null: nothing fits",
     ),
     (
         "WRITER_TICK_BASE",

@@ -68,7 +68,7 @@ pub enum CaFault {
     #[error("it ends before the new certificate would, expected fewer --days")]
     Ends,
     /// Its certificate does not belong to its key.
-    #[error("not made by 'ringmark certs ca' with the ca.key beside it: {0}")]
+    #[error("not made by 'ringmark certs ca' with the ca.key next to it: {0}")]
     OtherKey(#[source] webpki::Error),
 }
 

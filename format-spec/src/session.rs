@@ -22,7 +22,7 @@ impl Mode {
     /// The former name of [`Self::Discard`].
     #[allow(
         non_upper_case_globals,
-        reason = "stands where a variant of this name stood"
+        reason = "it has the place of a variant of this name"
     )]
     #[deprecated(note = "named `Mode::Discard`, as in other tracers")]
     pub const Lossless: Self = Self::Discard;

@@ -152,7 +152,7 @@ pub enum ReaderError {
     },
     /// The traced process has begun a request and not ended it.
     #[error(
-        "pid {pid}: it began what was asked and has not ended it after {:.1} s: it may still do so, or have stopped half way; 'ringmark trace status -p {pid}' shows what is on", waited.as_secs_f64()
+        "pid {pid}: it began the request and has not ended it after {:.1} s: it may still do so, or have stopped half way; 'ringmark trace status -p {pid}' shows what is on", waited.as_secs_f64()
     )]
     Unfinished {
         /// The process.

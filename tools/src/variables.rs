@@ -27,9 +27,9 @@ pub(crate) const TOOLS: [(Variable, &[&str]); 4] = [
     (
         Variable {
             name: "RINGMARK_ASK_ENDS",
-            default: "asked",
-            effect: "`off`: the kernel is not asked how processes of other parents ended, as before \
-                Linux 6.15. Such an end is then told from the ring file, or as not known.",
+            default: "on",
+            effect: "`off`: Ringmark does not request from the kernel how processes of other parents \
+                ended, as before Linux 6.15. Such an end then comes from the ring file, or is not known.",
         },
         ENDS,
     ),

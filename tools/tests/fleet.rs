@@ -235,7 +235,7 @@ fn an_empty_piece_is_refused() {
         (
             "run.rmk --from 1h",
             3,
-            "nothing to cut: none of 100 events lies in the piece",
+            "nothing to cut: none of 100 events is in the piece",
         ),
         (
             "run.rmk --from 2s --to 1s",

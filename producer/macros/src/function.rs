@@ -20,7 +20,7 @@ impl Function {
         let mut signature: Vec<TokenTree> = item.into_iter().collect();
         let wrong = |at: Option<&TokenTree>| {
             let span = at.map_or_else(Span::call_site, TokenTree::span);
-            Error::new(span, "#[instrument] stands on a function with a body")
+            Error::new(span, "#[instrument] belongs on a function with a body")
         };
         let body = match signature.pop() {
             Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => group,

@@ -42,7 +42,7 @@ fn expand_item(item: Item, is_on: bool) -> syn::Result<TokenStream> {
 }
 
 fn wrong(at: Span) -> Error {
-    let text = "#[trace_fn] stands on a function with a body, or on an `impl`, a `trait` or a \
+    let text = "#[trace_fn] belongs on a function with a body, or on an `impl`, a `trait` or a \
                 `mod` with its items";
     Error::new(at, text)
 }

@@ -43,7 +43,7 @@ pub fn request(session: &Session, text: &str, limit: Duration) -> Result<Answer,
     let mailbox = map
         .words(within, MAILBOX_BYTES as u64)
         .and_then(Mailbox::over)
-        .ok_or_else(|| refused(session, "its mailbox lies outside the ring file"))?;
+        .ok_or_else(|| refused(session, "its mailbox is outside the ring file"))?;
     let exchange = Exchange {
         session,
         mailbox,
@@ -94,7 +94,7 @@ fn map_mailbox(session: &Session, offset: u64) -> Result<MappedMailbox, ReaderEr
     let bytes = within as usize + MAILBOX_BYTES;
     let start = offset - within;
     if start + bytes as u64 > session.ring().map().bytes() {
-        return Err(refused(session, "its mailbox lies outside the ring file"));
+        return Err(refused(session, "its mailbox is outside the ring file"));
     }
     let map = Mapping::writable(session.ring().file(), start, bytes);
     let map = map.map_err(|source| ReaderError::Mailbox {

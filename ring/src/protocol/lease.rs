@@ -46,7 +46,7 @@ impl Lease {
     /// Gives the lease back, with a number for the next owner. Called by the owner only: a second
     /// call would hand one region to two threads.
     pub fn give_back(&self, number: u64) {
-        debug_assert!(self.owned.load(Relaxed), "given back by its owner");
+        debug_assert!(self.owned.load(Relaxed), "returned by its owner");
         self.number.store(number, Relaxed);
         self.owned.store(false, order::lease_release()); // [L6] pairs with [L5]
     }

@@ -115,7 +115,7 @@ impl<'w> Reservation<'w> {
         let head_words = if payload_words < record::LONG { 1 } else { 2 };
         debug_assert!(
             head_words + payload_words <= words,
-            "invariant 3: the payload lies in the record"
+            "invariant 3: the payload is inside the record"
         );
         let payload = place.wrapping_add(head_words as usize);
         if payload_words >= record::LONG {

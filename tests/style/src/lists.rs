@@ -286,6 +286,9 @@ pub const PLAIN: &[&str] = &[
     "tools/",
 ];
 
+/// What users read, besides the literals of the product: help, errors and notices.
+pub const USER_DOCUMENTS: &[&str] = &["README.md", "docs/src/", "examples/"];
+
 /// Name, paths, and how many lines of documentation each line of code has at least.
 pub const EXPLAINED: &[(&str, &[&str], f64)] = &[
     ("format-spec", &["format-spec/src/"], 0.35),

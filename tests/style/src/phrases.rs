@@ -21,6 +21,23 @@ const PHRASES: [(&str, &str); 7] = [
     ),
 ];
 
+/// Likewise in what users read, where these words stand for the verbs and prepositions of the trade.
+const USER_PHRASES: [(&str, &str); 13] = [
+    (concat!("be", "side"), "next to, with, during"),
+    (concat!("be", "sides"), "also, in addition"),
+    (concat!("behind", " the"), "after"),
+    (concat!("behind", " a"), "after"),
+    (concat!("sta", "nds"), "is, has"),
+    (concat!("li", "es"), "is"),
+    (concat!("to", "ld"), "reported, configured"),
+    (concat!("as", "ked"), "requested"),
+    (concat!("an", "ew"), "again"),
+    (concat!("good", "-bye"), "ends"),
+    (concat!("given ", "back"), "freed, returned"),
+    (concat!("gives ", "back"), "frees, returns"),
+    (concat!("is ", "said"), "is reported, is shown"),
+];
+
 /// A comment or document sentence that starts with this is turned round.
 const START: &str = concat!("O", "f ");
 
@@ -32,16 +49,36 @@ pub fn check(source: &Source) -> Vec<String> {
         false => source.text.clone(),
     };
     let plain = unwrapped(&text);
-    // Offsets stay the same: a phrase may be wrapped.
-    let flat = plain.to_ascii_lowercase().replace('\n', " ");
-    let mut findings = Vec::new();
-    for (phrase, instead) in PHRASES {
-        let hits = words(&flat, phrase).map(|at| line_of(&plain, at));
-        findings.extend(hits.map(|line| (line, format!("`{phrase}`: say {instead}"))));
-    }
+    let mut findings = hits(&plain, &PHRASES);
     let starts = words(&plain, START.trim_end()).filter(|&at| is_start(&plain, at));
     let starts = starts.map(|at| line_of(&plain, at));
     findings.extend(starts.map(|line| (line, format!("a sentence starts with `{START}`"))));
+    placed(source, findings)
+}
+
+/// Every word of a text for users that has a plainer one: of a document, or in literals.
+#[must_use]
+pub fn check_user(source: &Source) -> Vec<String> {
+    let text = match source.is_rust() {
+        true => literals(&Scanned::new(&source.text), blank(&source.text)),
+        false => source.text.clone(),
+    };
+    placed(source, hits(&unwrapped(&text), &USER_PHRASES))
+}
+
+/// Line and finding for each of the phrases.
+fn hits(plain: &str, phrases: &[(&str, &str)]) -> Vec<(usize, String)> {
+    // Offsets stay the same: a phrase may be wrapped.
+    let flat = plain.to_ascii_lowercase().replace('\n', " ");
+    let mut findings = Vec::new();
+    for (phrase, instead) in phrases {
+        let hits = words(&flat, phrase).map(|at| line_of(plain, at));
+        findings.extend(hits.map(|line| (line, format!("`{phrase}`: say {instead}"))));
+    }
+    findings
+}
+
+fn placed(source: &Source, mut findings: Vec<(usize, String)>) -> Vec<String> {
     findings.sort();
     let findings = findings.into_iter();
     findings
@@ -52,13 +89,26 @@ pub fn check(source: &Source) -> Vec<String> {
 /// Comments, and literals outside tests, line for line.
 fn rust(source: &Source) -> String {
     let scanned = Scanned::new(&source.text);
-    let mut text = scanned.comments.into_bytes();
-    if !source.is_test() {
-        for (at, literal) in &scanned.literals {
-            text[*at..at + literal.len()].copy_from_slice(literal.as_bytes());
-        }
+    let comments = scanned.comments.clone();
+    match source.is_test() {
+        true => comments,
+        false => literals(&scanned, comments),
+    }
+}
+
+/// `text` with the literals of `scanned` at their places.
+fn literals(scanned: &Scanned, text: String) -> String {
+    let mut text = text.into_bytes();
+    for (at, literal) in &scanned.literals {
+        text[*at..at + literal.len()].copy_from_slice(literal.as_bytes());
     }
     String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Spaces for each byte but the ends of lines.
+fn blank(text: &str) -> String {
+    let blank = |byte| if byte == b'\n' { '\n' } else { ' ' };
+    text.bytes().map(blank).collect()
 }
 
 /// The text without indentation and the marks of comments, line for line.
@@ -94,6 +144,18 @@ mod tests {
             }
             let document = Source::new("README.md", &format!("Text.\nThere is {phrase}."));
             assert!(check(&document)[0].starts_with("README.md:2:"));
+        }
+    }
+
+    #[test]
+    fn each_word_for_users_is_found_in_documents_and_texts() {
+        for (phrase, _) in USER_PHRASES {
+            let document = Source::new("docs/src/a.md", &format!("Text.\nIt is {phrase} it."));
+            let found = check_user(&document);
+            assert!(found[0].starts_with("docs/src/a.md:2:"), "{found:?}");
+            let text = format!("// {phrase}\nfn f() {{ eprintln!(\"a file {phrase} one\") }}");
+            let found = check_user(&Source::new("tools/src/a.rs", &text));
+            assert!(found.len() == 1 && found[0].contains(":2:"), "{found:?}");
         }
     }
 

@@ -11,7 +11,7 @@ use ringmark_style::houses::{CIRCLES, FLOORS};
 use ringmark_style::lists::{
     DOCUMENTS, EXPLAINED, LAYOUTS_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE,
     OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, TRACED,
-    TRACED_ALLOWED, UNSAFE_FILES,
+    TRACED_ALLOWED, UNSAFE_FILES, USER_DOCUMENTS,
 };
 use ringmark_style::{
     Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
@@ -142,6 +142,14 @@ fn one_rule_says_where_programs_are_traced() {
 fn no_phrase_hides_a_role() {
     let swept = sources().iter().filter(|source| source.is_below(PLAIN));
     report(swept.flat_map(phrases::check).collect());
+}
+
+#[test]
+fn what_users_read_has_plain_words() {
+    let is_document =
+        |source: &&Source| source.path.ends_with(".md") && source.is_below(USER_DOCUMENTS);
+    let read = sources().iter().filter(is_document).chain(product());
+    report(read.flat_map(phrases::check_user).collect());
 }
 
 #[test]

@@ -29,7 +29,7 @@ The store has a directory for each day, service and host. It holds trace files,
 named by session, which all commands read: 'ringmark cat STORE'. What was
 acknowledged to a streamer is there for good.
 
-Ctrl-C or SIGTERM once: the streamers are told, what was received is
+Ctrl-C or SIGTERM once: the streamers are notified, what was received is
 acknowledged, and the collector ends after 10 s at most. Streamers then go to
 the next collector. Twice: it ends now, and what was not acknowledged is sent
 again.

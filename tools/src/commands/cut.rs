@@ -60,7 +60,7 @@ impl Args {
         let figures = piece.figures();
         if figures.events == 0 {
             let text = format!(
-                "nothing to cut: none of {} lies in the piece; nothing was written",
+                "nothing to cut: none of {} is in the piece; nothing was written",
                 counted(figures.left_out + figures.around, "event")
             );
             return Err(Failure::unreadable(text).into());

@@ -67,7 +67,7 @@ impl Name {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 perfetto: spans, calls, events, counters, flows and losses, on tracks of
-processes and threads. A native span lies on the track of its thread, calls on
+processes and threads. A native span is on the track of its thread, calls on
 one below it, a span of tracing on one of its own name, with the time in which
 threads were in it. What was open at the end has no end. Losses are marks and a
 counter. Not carried: units of arguments, targets and levels of native spans,
@@ -77,13 +77,13 @@ fields of a counter's record.
 folded: for each stack the ns in its innermost span or call. Not carried:
 everything that has no duration, arguments, what has no beginning or no end.
 
-chrome: as perfetto. Not carried besides: names of tracks below a thread, which
+chrome: as perfetto. Also not carried: names of tracks below a thread, which
 are threads of their own, flows but as arguments, and numbers beyond 2^53, which
 are texts.
 
 ctf: the records as they are, a span at its end with its duration (took_ns).
 Lost events are counted where babeltrace2 looks for them. Not carried: units,
-labels beside numbers, absent values beside texts, spans that are open, calls as
+labels next to numbers, absent values next to texts, spans that are open, calls as
 pairs, numbers of 128 bits but as text.
 
 A span or call belongs to the time of its end: --from and --to choose by it.

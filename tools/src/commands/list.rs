@@ -26,9 +26,8 @@ use crate::tables::session_table;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 PID is the number of the process here. If it has another number in its own pid
-namespace, that follows in parentheses; '?' stands for a number that is not
-known. Below the table stands what was removed, to make room, before it was
-read.
+namespace, that follows in parentheses; '?' is a number that is not known.
+Below the table is what was removed, to make room, before it was read.
 
 With FILE, the sessions that are in trace files or in a store.
 

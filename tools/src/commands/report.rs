@@ -27,7 +27,7 @@ which threads were in it. P50 and P99 are within 1 %. NO START and NO END count
 spans that the trace does not hold whole; the times are those of the others.
 
 A function tracer of kind 'profile' counts in the process and writes no
-records. With -p the process is asked for its counts. A trace file holds them
+records. With -p Ringmark requests the counts from it. A trace file holds them
 as of the tracer's last stop and of the program's exit; a process that was
 killed leaves none. Percentiles marked with ~ come from a histogram by powers
 of two, and may be wrong by a factor of up to two.

@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_millis(100);
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "ringmark stream [OPTIONS] --to ADDRESS <-p PID|--all>")]
 #[command(after_help = "\
-A page is given back to the program only when the collector has it for good.
+The program gets a page for new events only when the collector has it for good.
 What was under way when a connection broke is sent again, and stored once.
 
 While the collector is away or slow, pages wait in their rings, and with

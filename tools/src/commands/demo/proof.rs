@@ -264,11 +264,11 @@ pub(super) fn killed(out: &mut impl Write, style: Style, jobs: &mut Jobs) -> any
         count(found.events),
         also_lost(&found)
     )?;
-    let told = format!(
+    let expected = format!(
         "none missing; {} were between event and count",
         written.saturating_sub(own)
     );
-    verdict(out, style, is_right, &told)?;
+    verdict(out, style, is_right, &expected)?;
     Ok(is_right)
 }
 
@@ -317,13 +317,18 @@ fn tiny(
     Ok(is_right)
 }
 
-fn verdict(out: &mut impl Write, style: Style, is_right: bool, told: &str) -> anyhow::Result<()> {
+fn verdict(
+    out: &mut impl Write,
+    style: Style,
+    is_right: bool,
+    expected: &str,
+) -> anyhow::Result<()> {
     if is_right {
-        writeln!(out, "  right                 {told}")?;
+        writeln!(out, "  right                 {expected}")?;
     } else {
         writeln!(
             out,
-            "  {}WRONG{}                 expected: {told}",
+            "  {}WRONG{}                 expected: {expected}",
             style.alarm(),
             style.plain()
         )?;
