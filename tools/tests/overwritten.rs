@@ -1,4 +1,5 @@
-//! `record` of a session in overwrite mode says what was overwritten, as `report` and `verify` do.
+//! `record`, `snapshot` and `stream` of a session in overwrite mode say what was overwritten, as `report`
+//! and `verify` do.
 
 mod common;
 
@@ -59,4 +60,94 @@ fn what_was_overwritten_is_counted_as_in_the_file() {
         assert!(text.replace(',', "").contains(&told), "{told}: {text}");
     }
     assert!(found.stderr_text().contains(" were overwritten"));
+}
+
+/// A program that has overwritten most of what two threads wrote, and waits.
+fn full_rings(stage: &Stage) -> (Running, String) {
+    let arguments = ["2", "20000", "0", "hold=60000"];
+    let traced = stage.start("mode=overwrite,ring=64K,page=4K", &arguments);
+    let pid = traced.id().to_string();
+    wait_until(LIMIT, "all events", || {
+        let text = stage.run(&["stat", "-p", &pid, "--json"]).stdout_text();
+        let rings = text.lines().map(json).filter(|ring| ring["kind"] == "ring");
+        let full = rings.filter(|ring| {
+            ring["pages_filled"] == ring["pages"] && ring["events_per_s"].as_f64() == Some(0.0)
+        });
+        (full.count() == 2).then_some(())
+    });
+    (traced, pid)
+}
+
+fn told(events: u64) -> String {
+    format!("; {events} events were overwritten")
+}
+
+/// Also with `--last`, which leaves out events that are still there.
+#[test]
+fn a_snapshot_tells_what_was_overwritten() {
+    let stage = Stage::new("overwritten-snapshot");
+    let (_traced, pid) = full_rings(&stage);
+    let all = ["snapshot", "-p", &pid, "-o", "a.rmk"];
+    let found = stage.run(&all).expect_code(0).stderr_text();
+    let totals = json(&stage.run(&["verify", "--json", "a.rmk"]).stdout_text());
+    let overwritten = totals["overwritten"].as_u64().unwrap();
+    assert!(overwritten > 1000, "{totals}");
+    for found in [
+        found,
+        stage
+            .run(&[&all[..], &["--last", "1h"]].concat())
+            .stderr_text(),
+        stage
+            .run(&[&all[..], &["--last", "1us"]].concat())
+            .stderr_text(),
+    ] {
+        let text = found.replace(',', "");
+        assert!(text.contains(&told(overwritten)), "{overwritten}: {found}");
+    }
+}
+
+/// In its status, which `stat` shows, in its last object and line.
+#[test]
+fn a_stream_tells_what_was_overwritten() {
+    let stage = Stage::new("overwritten-stream");
+    let (_traced, pid) = full_rings(&stage);
+    let to = format!("unix://{}", stage.path("socket").display());
+    let collect = ["collect", "--store", "store", "--listen", &to];
+    let collector = Running::start(&mut stage.ringmark(&collect)).unwrap();
+    let stream = [
+        "stream",
+        "-p",
+        &pid,
+        "--to",
+        &to,
+        "--open-every",
+        "100ms",
+        "--status-file",
+        "status",
+    ];
+    let streamer = Running::start(&mut stage.ringmark(&stream)).unwrap();
+    let stat = wait_until(LIMIT, "the status of the stream", || {
+        let text = stage.run(&["stat", "-p", &pid, "--json"]).stdout_text();
+        let mut rings = text.lines().map(json);
+        let ring = rings.find(|ring| ring["stream"]["overwritten"].as_u64() > Some(0));
+        let drained = ring.filter(|ring| ring["stream"]["in_flight"] == 0)?;
+        drained["stream"]["overwritten"].as_u64()
+    });
+    let text = stage
+        .run(&["stat", "-p", &pid])
+        .stdout_text()
+        .replace(',', "");
+    streamer.signal(Signal::TERM).unwrap();
+    let found = streamer.finish(LIMIT).expect_code(0).stderr_text();
+    collector.signal(Signal::TERM).unwrap();
+    let _ = collector.finish(LIMIT).expect_code(0);
+    let status = json(&fs::read_to_string(stage.path("status")).unwrap());
+    let totals = json(&stage.run(&["verify", "--json", "store"]).stdout_text());
+    let overwritten = totals["overwritten"].as_u64().unwrap();
+    assert!(overwritten > 1000, "{totals}");
+    assert_eq!(status["overwritten"], overwritten, "{totals}");
+    assert_eq!(stat, overwritten, "{totals}");
+    for text in [text, found.replace(',', "")] {
+        assert!(text.contains(&told(overwritten)), "{overwritten}: {text}");
+    }
 }

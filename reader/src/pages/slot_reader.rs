@@ -212,11 +212,18 @@ impl SlotReader {
         if after >= there.produced {
             return false;
         }
-        let base = page_words(file, there.geometry, after)
-            .and_then(|page| header(page, PageNumber(after)))
-            .map_or(0, |header| header.mono_base_ns);
-        let older = base != 0 && base < mono_ns;
-        self.progress.next += u64::from(older);
+        let header_of = |page| header(page_words(file, there.geometry, page)?, PageNumber(page));
+        let Some(next) = header_of(after) else {
+            return false;
+        };
+        let older = next.mono_base_ns != 0 && next.mono_base_ns < mono_ns;
+        if older {
+            // Its events are left out, not overwritten.
+            let first = header_of(self.progress.next).map(|header| header.first_event);
+            let end = next.first_event;
+            self.progress.took(first.unwrap_or(end), end);
+            self.progress.next = after;
+        }
         older
     }
 

@@ -24,6 +24,9 @@ pub struct SnapshotFigures {
     pub pages_skipped: u64,
     /// Events that the program lost since the session started.
     pub lost: u64,
+    /// Events that were overwritten before they could be copied, those from before the first page
+    /// at hand included.
+    pub overwritten: u64,
     /// How the session ended; `None`: it has not.
     pub ending: Option<Ending>,
     /// Time from the call to the last byte handed to the output.
@@ -75,6 +78,7 @@ pub fn snapshot(
     dump.add_counters(uuid, &drain.counters(finality, None)?)?;
     figures.pages_skipped = drain.pages_skipped();
     figures.lost = drain.lost();
+    figures.overwritten = drain.overwritten();
     figures.took = start.elapsed();
     Ok(figures)
 }

@@ -30,6 +30,8 @@ pub struct StreamStatus {
     pub lag_ms: u64,
     /// Events that the program lost since the session started.
     pub lost: u64,
+    /// Events that were overwritten before they could be sent.
+    pub overwritten: u64,
 }
 
 impl StreamStatus {
@@ -60,14 +62,16 @@ impl StreamStatus {
             spilled: number("spilled")?,
             lag_ms: number("lag_ms")?,
             lost: number("lost")?,
+            // A streamer of an earlier version does not count them.
+            overwritten: number("overwritten").unwrap_or(0),
         })
     }
 
     fn text(&self) -> String {
         let connected = u8::from(self.connected);
         format!(
-            "to {}\nconnected {connected}\nin_flight {}\nspilled {}\nlag_ms {}\nlost {}\n",
-            self.to, self.in_flight, self.spilled, self.lag_ms, self.lost
+            "to {}\nconnected {connected}\nin_flight {}\nspilled {}\nlag_ms {}\nlost {}\noverwritten {}\n",
+            self.to, self.in_flight, self.spilled, self.lag_ms, self.lost, self.overwritten
         )
     }
 
@@ -119,6 +123,7 @@ mod tests {
             spilled: 2,
             lag_ms: 3,
             lost: 4,
+            overwritten: 5,
         };
         assert_eq!(StreamStatus::parse(&status.text()), Some(status));
         for text in ["", "to\n", "to x\nconnected 1\nin_flight -1\n"] {

@@ -94,6 +94,9 @@ pub struct StreamFigures {
     pub removals: Removals,
     /// Pages that were overwritten before they could be sent.
     pub pages_skipped: u64,
+    /// Events that were overwritten before they could be sent, those from before the stream
+    /// included.
+    pub overwritten: u64,
 }
 
 /// Streams sessions to a collector.
@@ -199,6 +202,8 @@ impl Streamer {
             removals,
             pages_skipped: sum(&mut drains().map(|d| d.pages_skipped()))
                 .saturating_add(self.done.pages_skipped),
+            overwritten: sum(&mut drains().map(|d| d.overwritten()))
+                .saturating_add(self.done.overwritten),
             ..self.done.clone()
         }
     }
@@ -246,6 +251,7 @@ impl Streamer {
                 spilled: session.spill.as_ref().map_or(0, Spill::bytes),
                 lag_ms: self.lag(session).as_millis() as u64,
                 lost: drain.lost(),
+                overwritten: drain.overwritten(),
             };
             // Without a status, in a directory that may not be written, the stream goes on.
             let _ = status.write(drain.session());

@@ -9,7 +9,7 @@ use ringmark_reader::{Access, Dump, Durability, Session, SnapshotFigures, find, 
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::output::file::{DEFAULT_FILE, destination};
-use crate::output::units::{count, counted, duration, parse_duration, size};
+use crate::output::units::{count, counted, duration, overwritten, parse_duration, size};
 use crate::output::{Exit, Failure, endings, note, printable};
 use crate::recording::signals::Signals;
 use crate::tracing::tracer_session::TracerSession;
@@ -76,17 +76,19 @@ impl Args {
             sum.pages += figures.pages;
             sum.pages_skipped = sum.pages_skipped.saturating_add(figures.pages_skipped);
             sum.lost = sum.lost.saturating_add(figures.lost);
+            sum.overwritten = sum.overwritten.saturating_add(figures.overwritten);
             sum.took += figures.took;
         }
         dump.finish()?;
         note(&format!(
-            "{}: {}, {}, {}, {} lost, in {}",
+            "{}: {}, {}, {}, {} lost, in {}{}",
             self.output.display(),
             counted(number as u64, "session"),
             counted(sum.pages, "page"),
             size(dump.bytes()),
             count(sum.lost),
-            duration(sum.took.as_nanos() as u64)
+            duration(sum.took.as_nanos() as u64),
+            overwritten(sum.overwritten)
         ));
         if tells {
             endings::read_again(&self.output).tell_last_words(&self.output);

@@ -16,7 +16,7 @@ use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
-use crate::output::units::{count, duration, parse_duration, size};
+use crate::output::units::{count, duration, overwritten, parse_duration, size};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 use crate::tables::session_table::{self, duration_ns, text};
 use crate::tables::{host_table, summary};
@@ -203,12 +203,13 @@ fn write_stream(out: &mut Sink, stream: &StreamStatus) -> anyhow::Result<()> {
     };
     Ok(writeln!(
         out,
-        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost",
+        "streamed to {}: {state}, {} under way, {} spilled, {} behind, {} lost{}",
         printable(&stream.to),
         size(stream.in_flight),
         size(stream.spilled),
         duration(stream.lag_ms.saturating_mul(1_000_000)),
-        count(stream.lost)
+        count(stream.lost),
+        overwritten(stream.overwritten)
     )?)
 }
 
@@ -222,6 +223,7 @@ impl RingRow {
                 "spilled": stream.spilled,
                 "lag_ms": stream.lag_ms,
                 "lost": stream.lost,
+                "overwritten": stream.overwritten,
             })
         });
         let fields = json!({

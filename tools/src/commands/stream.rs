@@ -13,7 +13,9 @@ use crate::options::credentials::CredentialOptions;
 use crate::output::json::{Head, NewJsonOption};
 use crate::output::progress::ProgressLine;
 use crate::output::status::{Lines, write_line};
-use crate::output::units::{count, counted, duration, parse_duration, parse_size, size};
+use crate::output::units::{
+    count, counted, duration, overwritten, parse_duration, parse_size, size,
+};
 use crate::output::{Exit, Failure, json, note, printable};
 use crate::recording::descriptors;
 use crate::recording::signals::Signals;
@@ -144,6 +146,7 @@ impl Args {
             "spilled": figures.spilled,
             "lag_ms": figures.lag.as_millis() as u64,
             "lost": figures.lost,
+            "overwritten": figures.overwritten,
         });
         json::object("stream", head, fields)
     }
@@ -179,11 +182,12 @@ impl Args {
 
 fn summary(figures: &StreamFigures) -> String {
     format!(
-        "{} done, {}, {} sent, {} lost",
+        "{} done, {}, {} sent, {} lost{}",
         counted(figures.sessions_done as u64, "session"),
         counted(figures.pages, "page"),
         size(figures.sent),
-        count(figures.lost)
+        count(figures.lost),
+        overwritten(figures.overwritten)
     )
 }
 
@@ -211,13 +215,14 @@ impl Display {
             "no collector"
         };
         self.line.show(&format!(
-            "{state}, {}, {} sent, {} under way, {} spilled, {} behind, {} lost",
+            "{state}, {}, {} sent, {} under way, {} spilled, {} behind, {} lost{}",
             counted(f.sessions_open as u64, "session"),
             size(f.sent),
             size(f.in_flight),
             size(f.spilled),
             duration(f.lag.as_nanos() as u64),
-            count(f.lost)
+            count(f.lost),
+            overwritten(f.overwritten)
         ));
     }
 

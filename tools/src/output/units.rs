@@ -116,6 +116,14 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{plural}", count(number))
 }
 
+/// What follows a count of lost events: `; 1,234 events were overwritten`, or nothing.
+pub(crate) fn overwritten(events: u64) -> String {
+    match events {
+        0 => String::new(),
+        events => format!("; {} were overwritten", counted(events, "event")),
+    }
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -9,7 +9,7 @@ use ringmark_reader::record::{Ended, Progress, Recorder, SessionEnd};
 use super::descriptors;
 use crate::output::json::Head;
 use crate::output::status::write_line;
-use crate::output::units::{count, counted, duration, size};
+use crate::output::units::{count, counted, duration, overwritten, size};
 use crate::output::{Exit, endings, json, note, text};
 
 /// What came of a recording.
@@ -139,17 +139,14 @@ impl Outcome {
             ));
         }
         if progress.sessions_done > 0 {
-            let overwritten = match progress.overwritten {
-                0 => String::new(),
-                events => format!("; {} were overwritten", counted(events, "event")),
-            };
             note(&format!(
-                "{}: {}, {}, {}, {} lost{overwritten}",
+                "{}: {}, {}, {}, {} lost{}",
                 output.display(),
                 counted(progress.sessions_done as u64, "session"),
                 counted(progress.pages, "page"),
                 size(progress.bytes),
-                count(progress.lost)
+                count(progress.lost),
+                overwritten(progress.overwritten)
             ));
         }
     }

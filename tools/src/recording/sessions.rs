@@ -12,7 +12,7 @@ use super::outcome::Outcome;
 use super::signals::Signals;
 use crate::output::note;
 use crate::output::progress::ProgressLine;
-use crate::output::units::{count, counted, size};
+use crate::output::units::{count, counted, overwritten, size};
 
 /// Records a selection until its sessions end, `time` has passed, or Ctrl-C.
 ///
@@ -65,13 +65,14 @@ impl Display {
         let rings = |session| SessionInfo::of(session).rings.len() as u64;
         let rings: u64 = recorder.sessions().map(rings).sum();
         let text = format!(
-            "{}, {} {} % full; {}, {}/s; {} lost; Ctrl-C ends",
+            "{}, {} {} % full; {}, {}/s; {} lost{}; Ctrl-C ends",
             counted(progress.sessions_open as u64, "session"),
             counted(rings, "ring"),
             progress.fill_percent,
             size(progress.bytes),
             size(rate as u64),
-            count(progress.lost)
+            count(progress.lost),
+            overwritten(progress.overwritten)
         );
         self.bytes = progress.bytes;
         self.clear();

@@ -177,6 +177,8 @@ impl Streamer {
             let skipped = drain.pages_skipped();
             self.done.lost = self.done.lost.saturating_add(drain.lost());
             self.done.pages_skipped = self.done.pages_skipped.saturating_add(skipped);
+            let overwritten = drain.overwritten();
+            self.done.overwritten = self.done.overwritten.saturating_add(overwritten);
         }
     }
 
