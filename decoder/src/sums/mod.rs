@@ -1,7 +1,7 @@
 //! What many events say together: the [`figures`] of a trace, and what they are made of.
 //!
 //! [`calls`] pairs function records (`call_walk`: those of a whole trace), [`function_times`] sums
-//! the calls of each function ([`call_figures`]: what a table says of them), [`function_changes`]
+//! the calls of each function ([`call_figures`]: what a table says of them), [`changes`]
 //! compares two traces, [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
 //! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
 //! accounts for every reservation. [`span_times`] sums the spans of each name, whose durations
@@ -11,11 +11,11 @@
 pub(crate) mod call_figures;
 mod call_walk;
 pub(crate) mod calls;
+pub(crate) mod changes;
 pub(crate) mod cover;
 pub(crate) mod durations;
 pub(crate) mod endings;
 pub(crate) mod figures;
-pub(crate) mod function_changes;
 pub(crate) mod function_times;
 pub(crate) mod hosts;
 pub(crate) mod last_words;

@@ -47,6 +47,12 @@ impl SpanTimes {
     pub fn times(&self) -> Option<CallTimes> {
         CallTimes::of(&self.durations, self.durations.sum_ns(), self.self_ns)
     }
+
+    /// Time in them without the spans inside them, in ns; `None`: of none it is known.
+    #[must_use]
+    pub fn own_ns(&self) -> Option<u64> {
+        (self.unknown_self < self.durations.count()).then_some(self.self_ns)
+    }
 }
 
 /// Collects the times of all spans, span by span, of up to 65,536 names; the others are summed up

@@ -17,6 +17,7 @@ pub(crate) mod man;
 pub(crate) mod record;
 pub(crate) mod reference;
 pub(crate) mod report;
+mod report_changes;
 pub(crate) mod report_page;
 pub(crate) mod run;
 pub(crate) mod snapshot;

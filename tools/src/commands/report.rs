@@ -1,20 +1,21 @@
 //! `report`: counts events, spans and calls, and sums up how long they took.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ringmark_decoder::{Counted, Dump, Figures, FunctionChange};
+use ringmark_decoder::{Counted, Dump, Figures};
 
+use crate::commands::report_changes::{self, Shown, SortBy, Trace};
 use crate::commands::report_page;
+use crate::input::rings;
 use crate::input::trace_files::Input;
-use crate::input::{rings, trace_files};
 use crate::options::figures::FigureOptions;
 use crate::output::json::{Head, JsonOption, JsonVersion};
 use crate::output::{Exit, Failure, Sink, Style, columns, note, printable};
 use crate::tables::host_table;
 use crate::tables::profile_table::{self, TracerProfile};
 use crate::tables::slowest::{self, Source};
-use crate::tables::{change_table, cover, event_table, span_table, summary};
+use crate::tables::{cover, event_table, span_table, summary};
 use crate::tracing::tracer_session::TracerSession;
 
 /// Count events, spans and calls, and sum up their durations
@@ -32,6 +33,11 @@ as of the tracer's last stop and of the program's exit; a process that was
 killed leaves none. Percentiles marked with ~ come from a histogram by powers
 of two, and may be wrong by a factor of up to two.
 
+--diff compares the spans and functions of FILE, called A, with those of OTHER,
+called B. Each name has two rows: A with the change from A to B, B with the same
+in per cent. CHANGE is that of TOTAL, or of what --sort names. --host and
+--service choose in both, --pid in A. Counts of profiles are not compared.
+
 --html writes a page that needs no network and no other file; '?' in it shows
 its keys. It holds spans, calls, events, losses and what was open at the end.
 Counts of profiles are not in it.
@@ -40,7 +46,7 @@ Examples:
   ringmark report run.rmk --slowest 10
   ringmark report run.rmk --html -o run.html
   ringmark report run.rmk --where 'took>20ms' --name 'http.*'
-  ringmark report run.rmk --diff before.rmk
+  ringmark report before.rmk --diff after.rmk --sort p99
   ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
       --to 2026-01-31T13:00:00Z
   ringmark report -p 812 --tracer profile")]
@@ -49,9 +55,18 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     figures: FigureOptions,
-    /// Compare the functions with those of this trace file, in the same span of time
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["slowest"])]
+    /// Compare spans and functions with those of this trace file, in the same span of time
+    #[arg(long, value_name = "OTHER", conflicts_with_all = ["slowest"])]
     diff: Option<PathBuf>,
+    /// With --diff: the largest change of this first
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FIGURE",
+        requires = "diff",
+        default_value = "total"
+    )]
+    sort: SortBy,
     /// Write one HTML page: timeline, flame graph, durations, losses, open spans
     #[arg(long, conflicts_with_all = ["slowest", "diff", "json", "tracer", "exact"])]
     html: bool,
@@ -86,6 +101,9 @@ impl Args {
             let text = "--diff: found a running process, expected FILE";
             return Err(Failure::usage(text).into());
         }
+        if let Some(other) = self.diff.take() {
+            return self.compare(other);
+        }
         if self.html {
             return self.write_page(process);
         }
@@ -111,16 +129,9 @@ impl Args {
             Some(_) => self.figures.figures(dump)?,
             None => dump.figures(Counted::default()),
         };
-        let mut out = if self.json.is_on() {
-            Sink::direct()
-        } else {
-            Sink::paged()
-        };
-        match &self.diff {
-            Some(other) => self.compare(&figures, other, &mut out)?,
-            None if self.figures.slowest.is_some() => {
-                self.show_slowest(&figures, dump, &mut out)?
-            }
+        let mut out = self.sink();
+        match self.figures.slowest {
+            Some(_) => self.show_slowest(&figures, dump, &mut out)?,
             None if self.json.is_on() => self.print_json(&figures, &found, &mut out)?,
             None => self.show(&figures, &found, &mut out)?,
         }
@@ -190,23 +201,42 @@ impl Args {
         })
     }
 
-    fn compare(&self, before: &Figures<'_>, other: &Path, out: &mut Sink) -> anyhow::Result<()> {
+    fn compare(&self, other: PathBuf) -> anyhow::Result<Exit> {
         let filter = self.figures.calls.filter()?;
-        let other = trace_files::read_for(&[other.to_owned()], &filter)?;
-        let after = self.figures.figures(&other)?;
-        let changes = FunctionChange::between(&before.functions, &after.functions);
-        if changes.is_empty() {
-            return Err(
-                Failure::unreadable("--diff: neither trace file has function records").into(),
-            );
+        let first = self.input.read_for(&filter)?;
+        let second = self.input.read_other(&other, &filter)?;
+        let trace = |name, dump| {
+            let figures = self.figures.figures(dump)?;
+            anyhow::Ok(Trace {
+                name,
+                dump,
+                figures,
+            })
+        };
+        let traces = [
+            trace(files_shown(&self.input.files()), &first)?,
+            trace(files_shown(&[other]), &second)?,
+        ];
+        let shown = Shown {
+            sort: self.sort,
+            json: self.json,
+            columns: self.columns(),
+        };
+        let conditions = &self.figures.conditions;
+        let mut out = self.sink();
+        let exit = report_changes::write(&traces, &shown, !conditions.is_empty(), &mut out)?;
+        out.finish()?;
+        if traces.iter().all(|trace| trace.figures.is_empty()) && !conditions.is_empty() {
+            note(&conditions.closest(&filter, &first));
         }
-        if self.json.is_on() {
-            let lines = changes.iter().map(change_table::as_json);
-            return self.write_json(lines, out);
+        Ok(exit)
+    }
+
+    fn sink(&self) -> Sink {
+        match self.json.is_on() {
+            true => Sink::direct(),
+            false => Sink::paged(),
         }
-        let mut table = change_table::table(&changes);
-        table.fit(self.columns());
-        Ok(table.write(out, Style::detect())?)
     }
 
     fn write_json(

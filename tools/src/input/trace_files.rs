@@ -66,13 +66,24 @@ impl Input {
         self.sessions.choice(self.pid)
     }
 
-    /// Reads what a filter may let pass; see [`read_for`].
+    /// Reads what a filter may let pass.
     ///
     /// # Errors
     /// As [`read`].
     pub(crate) fn read_for(&self, filter: &Filter) -> anyhow::Result<Dump> {
         let dump = read_chosen(&self.files(), filter, &self.choice())?;
         notices::tell_choice(&dump, &self.choice());
+        Ok(dump)
+    }
+
+    /// Reads another trace file or store: of the same hosts and services, and of all processes.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub(crate) fn read_other(&self, file: &Path, filter: &Filter) -> anyhow::Result<Dump> {
+        let choice = self.sessions.choice(None);
+        let dump = read_chosen(&[file.to_owned()], filter, &choice)?;
+        notices::tell_choice(&dump, &choice);
         Ok(dump)
     }
 
@@ -102,18 +113,11 @@ pub(crate) fn read_sessions(files: &[PathBuf], choice: &SessionChoice) -> anyhow
 /// # Errors
 /// One of them cannot be read, or is no trace file.
 pub(crate) fn read(files: &[PathBuf]) -> anyhow::Result<Dump> {
-    read_for(files, &Filter::new())
+    read_chosen(files, &Filter::new(), &SessionChoice::default())
 }
 
 /// Reads what a filter may let pass: segments of a store whose index says that they hold nothing
 /// of its time are left out.
-///
-/// # Errors
-/// As [`read`].
-pub(crate) fn read_for(files: &[PathBuf], filter: &Filter) -> anyhow::Result<Dump> {
-    read_chosen(files, filter, &SessionChoice::default())
-}
-
 fn read_chosen(files: &[PathBuf], filter: &Filter, choice: &SessionChoice) -> anyhow::Result<Dump> {
     let dump = put_together(files, filter, choice)?;
     if dump.left_out_bytes > 0 {

@@ -70,6 +70,11 @@ impl JsonOption {
         self.json.is_some()
     }
 
+    /// Whether the version to print has such an object.
+    pub(crate) fn has(self, object: &Value) -> bool {
+        self.json != Some(JsonVersion::Old) || json_v1::has(object)
+    }
+
     /// An object that [`object`] made, as the version to print has it.
     pub(crate) fn form(self, object: Value) -> Value {
         match self.json {

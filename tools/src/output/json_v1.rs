@@ -22,7 +22,7 @@ pub(super) fn form(object: Value) -> Value {
         "recorded_session" => recorded_session(&mut old),
         "event_type" => event_type(&mut old),
         "row" => row(&mut old),
-        "function_change" => function_change(&mut old),
+        "change" => function_change(&mut old),
         "verification" => verification(&mut old),
         _ => {}
     }
@@ -32,6 +32,15 @@ pub(super) fn form(object: Value) -> Value {
         drop_keys(&mut old, &["v", "kind"]);
     }
     old.into()
+}
+
+/// Whether version 1 had such an object: it compared functions only.
+pub(super) fn has(object: &Value) -> bool {
+    match object["kind"].as_str() {
+        Some("compared") => false,
+        Some("change") => object["of"] == "function",
+        _ => true,
+    }
 }
 
 fn kind_of(object: &Map<String, Value>) -> &str {
@@ -156,7 +165,16 @@ fn row(old: &mut Map<String, Value>) {
 }
 
 fn function_change(old: &mut Map<String, Value>) {
-    drop_keys(old, &["session", "host", "service", "pid"]);
+    old.insert("kind".to_owned(), "function_change".into());
+    drop_keys(
+        old,
+        &["session", "host", "service", "pid", "of", "new", "gone"],
+    );
+    drop_keys(old, &["change", "change_percent"]);
+    for key in ["no_start", "no_end", "total_ns", "p50_ns", "p99_ns"] {
+        drop_keys(old, &[&format!("{key}_a"), &format!("{key}_b")]);
+    }
+    null_is_empty(old, &["target"]);
     rename(old, &[("target", "module")]);
     for (new, name) in [
         ("count", "calls"),

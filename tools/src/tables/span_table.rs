@@ -25,6 +25,8 @@ pub(crate) struct SpanRow {
     payload_bytes: Option<u64>,
     /// Those with a duration whose own time is not known.
     unknown_self: u64,
+    /// Time of their own; `None`: of no span it is known.
+    own_ns: Option<u64>,
     times: Option<CallTimes>,
 }
 
@@ -58,6 +60,7 @@ impl SpanRow {
             not_returned: Some(f.not_returned),
             payload_bytes: None,
             unknown_self: 0,
+            own_ns: f.times().map(|times| times.own),
             times: f.times(),
         }
     }
@@ -74,15 +77,9 @@ impl SpanRow {
             not_returned: None,
             payload_bytes: Some(spans.payload_bytes),
             unknown_self: spans.unknown_self,
+            own_ns: spans.own_ns(),
             times: spans.times(),
         }
-    }
-
-    /// Time of their own; `None`: of no span it is known.
-    fn own_ns(&self) -> Option<u64> {
-        let timed = self.count - self.no_start - self.no_end;
-        let times = self.times.filter(|_| self.unknown_self < timed.max(1));
-        times.map(|times| times.own)
     }
 
     /// The row as a JSON object.
@@ -101,7 +98,7 @@ impl SpanRow {
                 no_end: Some(self.no_end),
                 unknown_self: Some(self.unknown_self),
                 total_ns: times.map(|t| t.total),
-                self_ns: self.own_ns(),
+                self_ns: self.own_ns,
                 mean_ns: times.map(|t| t.mean),
                 min_ns: times.map(|t| t.shortest),
                 p50_ns: times.map(|t| t.median),
@@ -160,7 +157,7 @@ pub(crate) fn table(rows: &[SpanRow], figures: &Figures<'_>) -> Table {
     for row in rows {
         let mut cells = columns.cells([row.count, row.no_start, row.no_end], row.times);
         if let Some(cell) = self_at.and_then(|at| cells.get_mut(at))
-            && row.own_ns().is_none()
+            && row.own_ns.is_none()
         {
             "-".clone_into(cell);
         }
