@@ -49,22 +49,31 @@ fn jumps_and_signals() {
             assert_eq!(traced.books.functions["builtin_fall"].returned, 0);
             assert_eq!(traced.books.functions["catch_jump"].unwound, 0);
             assert_eq!(traced.books.functions["on_jump"].returned, 0);
+            // On the alternate signal stack, too.
+            assert_eq!(traced.books.functions["on_jump"].unwound, 100);
+            assert_eq!(traced.books.functions["on_timer"].returned, 50);
+            assert_eq!(traced.books.sum().loose, 0);
         });
     }
 }
 
-/// What handlers do in the middle of a page's turn is lost, and counted.
+/// On the thread's own stack and on an alternate one. What handlers do in the middle of a page's turn
+/// is lost, and counted.
 #[test]
 fn signals_at_any_instruction() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let program = Program::new("gcc", "calls_jumps.c", "-O2");
-    let traced = program.trace(DISCARD, GRAPH, "often");
-    println!("{:?}", traced.books);
-    let own = own_counts(&traced.finished);
-    assert_eq!(traced.books.sum().unwound, 0);
-    traced.books.expect_all_but("nested", 0, &own, "often");
+    for way in ["often", "elsewhere"] {
+        let program = Program::new("gcc", "calls_jumps.c", "-O2");
+        let traced = program.trace(DISCARD, GRAPH, way);
+        println!("{way}: {:?}", traced.books);
+        let own = own_counts(&traced.finished);
+        assert_eq!(traced.books.sum().unwound, 0, "{way}");
+        let timed = &traced.books.functions["on_timer"];
+        assert!(timed.returned > timed.calls / 2, "{way}: {timed:?}");
+        traced.books.expect_all_but("nested", 0, &own, way);
+    }
 }
 
 #[test]

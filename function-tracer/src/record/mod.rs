@@ -9,7 +9,8 @@
 //!    triggers do at an entry or exit. [`callbacks`]: the functions of callback tracers.
 //! 5. [`open_calls`]: opens and closes a thread's calls and keeps their return addresses.
 //!    [`nodes`]: the list of all threads' memory, whose layout is in [`thread_memory`].
-//!    [`own_stack`]: finds where the thread's stack lies. [`true_returns`]: what unwinders read.
+//!    [`own_stack`]: finds where the thread's stack lies. [`alternate_stack`]: tells that of signal
+//!    handlers from others. [`true_returns`]: what unwinders read.
 //! 6. [`count_calls`]: counts calls for profiles, in place of a record, in [`profile_tables`].
 //!    [`profile_sum`]: adds up the tables of all threads.
 //! 7. The record goes into the thread's ring, by the stub or by [`slow_way`]. [`unwritten`] counts
@@ -37,6 +38,7 @@
 //! 10. `fs:0` holds the thread pointer, and `ringmark_open_calls` lies at a fixed distance from it
 //!     (initial-exec model).
 
+mod alternate_stack;
 mod by_type;
 pub(crate) mod call_plan;
 pub(crate) mod callbacks;

@@ -28,7 +28,8 @@ use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use ringmark::__private::foreign::Stack;
 
-use super::thread_memory::{OpenCall, Table};
+use super::alternate_stack::AlternateStack;
+use super::thread_memory::{OUTERMOST, OpenCall, Table};
 use super::x86_64::{has_shadow_stack, return_address};
 use super::{nodes, own_stack, profile_tables, true_returns};
 
@@ -59,6 +60,8 @@ pub(crate) struct Block {
     pub(crate) busy: AtomicU64,
     /// Address of the first place; 0: the thread has no node.
     first: AtomicU64,
+    /// The thread's alternate signal stack.
+    alternate: AlternateStack,
 }
 
 /// This thread's block.
@@ -81,6 +84,26 @@ impl Block {
     /// Whether `address` lies on the thread's own stack; `false` where that is unknown.
     pub(crate) fn owns(&self, address: u64) -> bool {
         address.wrapping_sub(self.low.load(Relaxed)) < self.bytes.load(Relaxed)
+    }
+
+    /// Whether calls with this slot are opened: it is on the thread's own stack, or on its alternate
+    /// signal stack. A handler there ends before the thread goes on, so its calls are inside those
+    /// that it interrupted.
+    pub(crate) fn takes(&self, slot: u64) -> bool {
+        self.owns(slot) || self.bytes.load(Relaxed) != 0 && self.alternate.holds(slot)
+    }
+
+    /// Whether a call with the slot `inner` was left without a return when the thread has one with
+    /// `slot`: it is further in, or of a handler on the other stack that was left.
+    pub(crate) fn is_left(&self, inner: u64, slot: u64) -> bool {
+        if inner >= OUTERMOST {
+            return false;
+        }
+        match (self.owns(inner), self.owns(slot)) {
+            (true, false) => false,
+            (false, true) => true,
+            _ => inner < slot,
+        }
     }
 
     /// Address of the first place of the thread's node; 0: it has no node.
@@ -239,7 +262,7 @@ pub(crate) fn put_back(call: &OpenCall, slot: u64) {
 pub(crate) mod offsets {
     use core::mem::offset_of;
 
-    use super::Block;
+    use super::{AlternateStack, Block};
 
     pub(crate) const TOP: usize = offset_of!(Block, top);
     pub(crate) const LIMIT: usize = offset_of!(Block, limit);
@@ -247,6 +270,8 @@ pub(crate) mod offsets {
     pub(crate) const BYTES: usize = offset_of!(Block, bytes);
     pub(crate) const STACK: usize = offset_of!(Block, stack);
     pub(crate) const FIRST: usize = offset_of!(Block, first);
+    pub(crate) const ELSEWHERE: usize =
+        offset_of!(Block, alternate) + offset_of!(AlternateStack, elsewhere);
     pub(crate) const BLOCK: usize = size_of::<Block>();
 }
 

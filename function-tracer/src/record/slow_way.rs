@@ -92,9 +92,9 @@ struct Ended {
 pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
     let block = block();
     let slot = frame.slot_address();
-    let prepared = block.prepare();
+    let has_place = block.prepare() && block.takes(slot);
     // Before the triggers of this entry, because the end of a call may have triggers, too.
-    if prepared && block.owns(slot) {
+    if has_place {
         drop_stale(block, slot);
         drop_replaced(block, slot, frame.return_address());
     }
@@ -114,10 +114,8 @@ pub(crate) extern "C" fn enter(frame: &mut EntryFrame) {
         caller,
         tick,
     };
-    let hooked = (plan.exit || plan.on_exit != Actions::NONE)
-        && prepared
-        && block.owns(slot)
-        && open(block, frame, &call);
+    let hooked =
+        (plan.exit || plan.on_exit != Actions::NONE) && has_place && open(block, frame, &call);
     if plan.profile && !hooked {
         count_calls::pass(block, type_word & LAST_NUMBER);
     }
@@ -202,12 +200,12 @@ fn caller_word(caller: u64) -> u64 {
     caller_word_of(caller, current_cpu())
 }
 
-/// Ends calls further in than `slot`, which an exception or a `longjmp` left without a return.
+/// Ends calls inside the one with this slot, which an exception or a `longjmp` left without a return.
 fn drop_stale(block: &Block, slot: u64) {
     loop {
         let call = block.innermost();
         let inner = call.slot.load(Relaxed);
-        if inner >= slot {
+        if !block.is_left(inner, slot) {
             return;
         }
         leave_behind(block, call, inner);
@@ -232,9 +230,9 @@ fn has_sleds(call: &OpenCall) -> bool {
     call.type_word.load(Relaxed) & u64::from(SLEDS) != 0
 }
 
-/// Ends a call that will not return.
+/// Ends a call that will not return. An alternate stack may be gone, and is not touched.
 fn leave_behind(block: &Block, call: &OpenCall, slot: u64) {
-    if !has_sleds(call) {
+    if !has_sleds(call) && block.owns(slot) {
         put_back(call, slot);
     }
     finish(block, call, LOOSE_BIT, None);
@@ -295,7 +293,7 @@ pub(crate) extern "C" fn leave(frame: &mut ExitFrame) {
     let block = block();
     let slot = frame.slot_address();
     let mut target = None;
-    if block.owns(slot) {
+    if block.takes(slot) {
         drop_stale(block, slot);
         while block.innermost().slot.load(Relaxed) == slot {
             let call = block.innermost();
@@ -328,7 +326,7 @@ pub(crate) extern "C" fn leave_tail(frame: &EntryFrame) {
 /// before it was traced, or with too many open calls.
 fn leave_by_site(slot: u64, result: Option<u64>) {
     let block = block();
-    if !block.owns(slot) {
+    if !block.takes(slot) {
         return;
     }
     drop_stale(block, slot);

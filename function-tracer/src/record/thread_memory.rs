@@ -50,6 +50,8 @@ pub(crate) struct Node {
 pub(super) const PLACES: usize = 1 << 17;
 /// Places before the first call, with slots above every stack: every search ends at them.
 pub(super) const SENTINELS: usize = 2;
+/// The lowest slot of a sentinel.
+pub(super) const OUTERMOST: u64 = u64::MAX - (SENTINELS as u64 - 1);
 /// Calls left without a return that a node remembers.
 pub(super) const LEFT: usize = 128;
 /// Bytes of the stack for the slow way, and for handlers that interrupt it.

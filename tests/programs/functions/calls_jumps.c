@@ -108,9 +108,9 @@ static TRACED int chain(int n) {
 }
 
 // At any instruction of what records, again and again.
-static QUIET int often(void) {
+static QUIET int often(int flags) {
     deeper(1); // The thread has all it needs for recording before the first one comes.
-    handle(SIGALRM, on_timer, SA_RESTART);
+    handle(SIGALRM, on_timer, SA_RESTART | flags);
     struct itimerval often = {{0, 37}, {0, 37}}, never = {{0, 0}, {0, 0}};
     expect(setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
     long right = 0;
@@ -121,7 +121,11 @@ static QUIET int often(void) {
 }
 
 int main(int count, char **arguments) {
-    if (count > 1 && strcmp(arguments[1], "often") == 0) return often();
+    if (count > 1 && strcmp(arguments[1], "often") == 0) return often(0);
+    if (count > 1 && strcmp(arguments[1], "elsewhere") == 0) {
+        small_stack();
+        return often(SA_ONSTACK);
+    }
     for (int i = 0; i < 300; i++) {
         catch_jump(i % 40);
         catch_builtin(i % 17);

@@ -16,6 +16,7 @@ use ringmark_format::session::Clock;
 
 use super::into_slow_way::RETURN_BYTES;
 use super::stub_frames::PUSHED_BELOW;
+use crate::record::alternate_stack::PAGE_BITS;
 use crate::record::open_calls::offsets as block;
 use crate::record::site_tables::{RETURN_PLACES, TYPES};
 use crate::record::slow_way;
@@ -99,9 +100,16 @@ core::arch::global_asm!(
     ".cfi_adjust_cfa_offset -8",
     "ret",
     ".cfi_adjust_cfa_offset 48",
-    "2:", // not the thread's own stack: the entry is recorded, the return left alone
+    "2:", // not the thread's own stack
     "cmp qword ptr fs:[rdi + {bytes}], 0",
     "je 3f",
+    "cmp qword ptr fs:[rdi + {stack}], 0",
+    "je 9f", // the slow way was interrupted, and an alternate stack may be too small for another
+    "mov rdx, rsi",
+    "shr rdx, {page_bits}",
+    "cmp rdx, qword ptr fs:[rdi + {elsewhere}]",
+    "jne 3f",
+    "9:", // the entry is recorded, the return left alone
     "or dword ptr [rsp + 40], {loose}",
     "jmp 1b",
     "3:",
@@ -138,7 +146,7 @@ core::arch::global_asm!(
     "mov rdx, rsi",
     "sub rdx, qword ptr fs:[rdi + {low}]",
     "cmp rdx, qword ptr fs:[rdi + {bytes}]",
-    "jae 5f", // not the thread's own stack: the entry is recorded without its exit
+    "jae 6f",
     "mov rcx, qword ptr fs:[rdi + {top}]",
     "cmp rsi, qword ptr [rcx - {open_call} + {slot}]",
     "jne 3f",
@@ -159,6 +167,13 @@ core::arch::global_asm!(
     ".cfi_adjust_cfa_offset -8",
     "ret",
     ".cfi_adjust_cfa_offset 48",
+    "6:", // not the thread's own stack: as at an entry
+    "cmp qword ptr fs:[rdi + {stack}], 0",
+    "je 5b",
+    "mov rdx, rsi",
+    "shr rdx, {page_bits}",
+    "cmp rdx, qword ptr fs:[rdi + {elsewhere}]",
+    "je 5b",
     "3:",
     "ringmark_go \\slow, rsp - {below}",
     "jmp 5b",
@@ -338,6 +353,9 @@ core::arch::global_asm!(
     full_lost = const writer::FULL + writer::full::LOST,
     low = const block::LOW,
     bytes = const block::BYTES,
+    elsewhere = const block::ELSEWHERE,
+    stack = const block::STACK,
+    page_bits = const PAGE_BITS,
     top = const block::TOP,
     limit = const block::LIMIT,
     slot = const memory::SLOT,
