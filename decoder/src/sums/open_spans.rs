@@ -50,7 +50,7 @@ pub struct OpenSpan<'a> {
     /// The same in ns since the session's start.
     pub since_ns: u64,
     /// How long it had been open, ns: when the session was copied; of a process that has ended,
-    /// when its last event was recorded.
+    /// when its last event was recorded or its last span began.
     pub open_ns: u64,
     /// Id of a span that may change threads.
     pub span: Option<u64>,
@@ -117,6 +117,8 @@ fn open_in(session: &Session) -> Vec<OpenThread<'_>> {
     let last = last
         .filter_map(|page| page.summary.ticks)
         .map(|(_, last)| last);
+    let frames = session.open_stacks.iter().flat_map(|stack| &stack.frames);
+    let last = last.chain(frames.map(|frame| frame.tick));
     let last = last.max().unwrap_or(0);
     let threads = session.open_stacks.iter();
     threads
@@ -132,9 +134,8 @@ fn open_of<'a>(
     last: u64,
 ) -> OpenThread<'a> {
     let header = &stack.header;
-    let begun = stack.frames.iter().map(|frame| frame.tick).max();
     let now = match header.tick {
-        ENDED_SESSION => last.max(begun.unwrap_or(0)),
+        ENDED_SESSION => last,
         tick => tick,
     };
     let is_open = |frame: &&Frame| {
