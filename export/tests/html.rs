@@ -46,6 +46,9 @@ fn a_hostile_text_changes_nothing_but_the_data() {
         let texts = slices.iter().flat_map(|s| [Some(&s.name), s.args.as_ref()]);
         let harmful = texts.flatten().find(|text| text.chars().any(is_harmful));
         assert_eq!(harmful, None);
+        let tracks = page.meta["tracks"].as_array().unwrap().iter();
+        let counters = tracks.filter(|track| track[4] == 1 && track[5] != "");
+        assert_eq!(counters.count(), 1, "a counter has a line of its own");
         assert_eq!(slices.len(), 3, "a span, an event, a counter's value");
     }
     frames.dedup();

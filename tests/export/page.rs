@@ -9,6 +9,9 @@ use std::process::Command;
 use pictured::pages_removed;
 use ringmark_decoder::{Dump, Output};
 use ringmark_format::schema::Shape;
+use ringmark_reader::Codec;
+use ringmark_reader::stream::Address;
+use ringmark_tests::collecting::{Collecting, options, stream};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
 use ringmark_tests::tools::log_skip;
@@ -161,6 +164,13 @@ fn spans_that_a_killed_program_was_in_are_open() {
     wait_until(SOON, "a program in its spans", || {
         ready.exists().then_some(())
     });
+    let living = fixture.path("living.html");
+    let mut command = ringmark();
+    command.env("RINGMARK_DIR", fixture.sessions());
+    command.args(["report", "--html", "-p", &program.id().to_string()]);
+    let done = run(command.arg("-o").arg(&living), SOON).expect("the tool");
+    assert!(done.code() <= 1, "{}", done.stderr_text());
+    let living = shown(&fixture, browser, &living);
     let _ = program.kill().expect("a program that was there");
     let mut command = ringmark();
     command.env("RINGMARK_DIR", fixture.sessions());
@@ -168,4 +178,31 @@ fn spans_that_a_killed_program_was_in_are_open() {
     let _ = run(&mut command, SOON).expect("the tool");
     let (open, _) = compare(&fixture, browser, &file);
     assert!(open > 0);
+    assert_eq!(fact(&living, "open at the end"), open, "while it ran");
+}
+
+#[test]
+fn a_store_has_a_page_that_goes_to_a_pipe() {
+    let Some(browser) = browser() else { return };
+    let fixture = Fixture::new("page-store");
+    let ringmark_says = "mode=discard,ring=1M,session=16M,keep=always";
+    let program = fixture.start(env!("CARGO_BIN_EXE_emit"), ringmark_says, "2 150");
+    let _ = program.finish(SOON).expect_code(0);
+    let (socket, store) = (fixture.path("socket"), fixture.path("store"));
+    let collecting = Collecting::with(options(Address::Unix(socket.clone()), &store));
+    let _ = stream(&fixture.ring_file(), &socket, Codec::None);
+    let stored = collecting.stored().verify();
+    drop(collecting);
+    let mut command = ringmark();
+    command
+        .arg("report")
+        .arg(&store)
+        .args(["--html", "-o", "-"]);
+    let done = run(&mut command, SOON).expect("the tool");
+    assert!(done.code() <= 1, "{}", done.stderr_text());
+    let page = fixture.path("page.html");
+    std::fs::write(&page, done.stdout).expect("a page");
+    let dom = shown(&fixture, browser, &page);
+    assert_eq!(stored.events, 300);
+    assert_eq!(fact(&dom, "events"), stored.events);
 }

@@ -54,7 +54,8 @@ impl Meta<'_, '_> {
     }
 
     /// `processes`: number, name, id. `threads`: number, number of the process, name, id. `tracks`:
-    /// number of the process, number of the thread or -1, what it shows, rows.
+    /// number of the process, number of the thread or -1, what it shows, rows, 1 if its slices have no
+    /// duration, name of the argument that is a counter's value.
     fn push_places(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"processes\":");
         list(self.processes, out, |(number, process), out| {
@@ -81,7 +82,11 @@ impl Meta<'_, '_> {
                     name => printable(name),
                 };
                 text(&words, out);
-                out.extend_from_slice(format!(",{}]", track.rows.len()).as_bytes());
+                let is_of_events = u8::from(kind.is_of_events());
+                let tail = format!(",{},{is_of_events},", track.rows.len());
+                out.extend_from_slice(tail.as_bytes());
+                text(&track.value, out);
+                out.push(b']');
             },
         );
     }

@@ -11,11 +11,18 @@ pub(super) enum Kind {
     TimedCalls(u32),
     /// Events without a duration.
     Events,
+    /// Values of a counter of one name.
+    Counter,
     /// Spans over threads of one name, a lane each.
     Lasting,
 }
 
 impl Kind {
+    /// Whether its slices have no duration.
+    pub(super) const fn is_of_events(self) -> bool {
+        matches!(self, Self::Events | Self::Counter)
+    }
+
     /// What the page calls it.
     pub(super) const fn word(self) -> &'static str {
         match self {
@@ -23,6 +30,7 @@ impl Kind {
             Self::Calls => "functions",
             Self::TimedCalls(_) => "functions, timed",
             Self::Events => "events",
+            Self::Counter => "counter",
             Self::Lasting => "over threads",
         }
     }
@@ -69,6 +77,8 @@ pub(super) struct Loss {
 #[derive(Debug, Default)]
 pub(super) struct Track {
     pub(super) rows: Vec<Vec<Slice>>,
+    /// Name of the argument that is a counter's value; empty: this is no counter.
+    pub(super) value: Vec<u8>,
     open: Vec<Slice>,
 }
 

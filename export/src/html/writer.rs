@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use ringmark_decoder::{
     Ended, Event, FunctionWords, Lost, OpenSpan, Span, Why, escape, event_words, span_args,
 };
+use ringmark_format::schema::semantic;
 
 use super::about::About;
 use super::meta::{Key, Meta};
@@ -99,18 +100,37 @@ impl<'w, 'p, 'a, W: Write> Html<'w, 'p, 'a, W> {
         number
     }
 
+    /// The track of the values of a counter; `None`: the event has no value.
+    fn of_counter(&mut self, of: &Event<'a>) -> Option<&mut Track> {
+        let mut fields = of.args().map(|(field, _)| field);
+        let field = fields.find(|field| field.semantic == Some(semantic::COUNTER))?;
+        let process = self.plan.threads.get(&of.thread());
+        let process = process.map_or(0, |known| known.session.process);
+        let name = of.ty.name.clone();
+        let key = (process, Some(of.thread()), Kind::Counter, name);
+        let track = self.tracks.entry(key).or_default();
+        if track.value.is_empty() {
+            track.value = printable(&field.name);
+        }
+        Some(track)
+    }
+
     fn put_event(&mut self, of: &Event<'a>, name: &[u8]) {
+        let slice = self.event_slice(of, name);
+        self.of_thread(of.thread(), Kind::Events).put(0, slice);
+    }
+
+    fn event_slice(&mut self, of: &Event<'a>, name: &[u8]) -> Shown {
         let (name, args) = (self.names.number(name), self.take_text());
         let at_ns = of.wall_ns();
         self.see(of.thread(), at_ns);
-        let slice = Shown {
+        Shown {
             start: at_ns,
             end: at_ns,
             name,
             args,
             flags: 0,
-        };
-        self.of_thread(of.thread(), Kind::Events).put(0, slice);
+        }
     }
 
     /// What a record of a call says, as ` key=value …`.
@@ -241,7 +261,15 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
     }
 
     fn counter(&mut self, of: &Event<'a>) -> io::Result<()> {
-        self.instant(of)
+        let (name, values) = event_words(of);
+        front(of, &mut self.text);
+        self.text.extend_from_slice(&values);
+        let slice = self.event_slice(of, &name);
+        match self.of_counter(of) {
+            Some(track) => track.put(0, slice),
+            None => self.of_thread(of.thread(), Kind::Events).put(0, slice),
+        }
+        Ok(())
     }
 
     fn lasted(&mut self, lane: &Lane<'a>, span: &Span<'a>) -> io::Result<()> {

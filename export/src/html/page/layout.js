@@ -1,6 +1,6 @@
 // Where the rows of the trace stand: blocks of threads from top to bottom, each with its lines.
 
-const GUTTER = 210, RULER = 26, HEAD = 20, LINE = 18, EVENT_LINE = 16, GAP = 6;
+const GUTTER = 210, RULER = 26, HEAD = 20, LINE = 18, EVENT_LINE = 16, COUNTER_LINE = 32, GAP = 6;
 
 function layOut(trace) {
   const blocks = new Map();
@@ -37,7 +37,8 @@ function place(trace, all) {
     y += HEAD;
     for (const line of block.lines) {
       line.y = y;
-      line.height = line.row.track.label === "events" ? EVENT_LINE : LINE;
+      const { isEvents, value } = line.row.track;
+      line.height = value ? COUNTER_LINE : isEvents ? EVENT_LINE : LINE;
       y += line.height;
       lineOf.set(line.row, line);
     }

@@ -52,8 +52,9 @@ class App {
     this.timeline.draw();
   }
 
+  // The end is not part of a stretch, but spans that began at the end of the trace are.
   stretch() {
-    return this.state.stretch || [0, this.state.trace.length];
+    return this.state.stretch || [0, this.state.trace.length + 1];
   }
 
   // The tree of stacks in the stretch, made when it is first asked for.

@@ -33,7 +33,7 @@ function facts(trace) {
   const { meta } = trace;
   let open = 0, events = 0;
   for (let slice = 0; slice < trace.size; slice++) open += trace.flags[slice] & OPEN;
-  for (const row of trace.rows) events += row.track.label === "events" ? row.to - row.from : 0;
+  for (const row of trace.rows) events += row.track.isEvents ? row.to - row.from : 0;
   const missing = trace.losses.reduce((sum, loss) => sum + loss.events, 0);
   return element("table", {},
     fact("begins", wallTime(meta.first, 0)),
@@ -102,7 +102,7 @@ function detailsPanel(app) {
   const took = trace.end[slice] - trace.start[slice];
   const since = (flags & OPEN ? "open for " : "") + duration(took) + " (" + count(took) + " ns)" + (flags & BEFORE ? ", or longer: it began before the first record" : "");
   const table = element("table", {}, fact("name", trace.nameOf(slice)));
-  if (row.track.label !== "events") table.append(fact("duration", since, flags & OPEN));
+  if (!row.track.isEvents) table.append(fact("duration", since, flags & OPEN));
   table.append(
     fact("begins", wallTime(trace.meta.first, trace.start[slice])),
     fact("since the start", duration(trace.start[slice])),

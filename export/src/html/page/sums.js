@@ -17,7 +17,7 @@ function makeTree(trace, from, to) {
     return node;
   };
   for (const track of trace.tracks) {
-    if (track.label !== "events") addTrack(trace, track, [from, to], tree, nodeOf);
+    if (!track.isEvents) addTrack(trace, track, [from, to], tree, nodeOf);
   }
   return tree;
 }
@@ -75,7 +75,7 @@ function isInside(tree, node, name) {
 // Calls `each` for the slices with a duration that lie in [from, to] in part; `name` < 0: of all names.
 function eachSlice(trace, name, [from, to], each) {
   for (const row of trace.rows) {
-    if (row.track.label === "events") continue;
+    if (row.track.isEvents) continue;
     for (let slice = trace.firstLasting(row, from); slice < row.to && trace.start[slice] < to; slice++) {
       if (name < 0 || trace.name[slice] === name) each(slice);
     }

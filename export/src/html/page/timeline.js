@@ -112,23 +112,50 @@ class Timeline {
     const [y0, end] = this.rowsOf(line.y + 1, line.height - 2);
     const y1 = Math.min(end, height);
     if (y0 >= y1) return;
+    if (line.row.track.value && this.state.trace.valuesOf(line.row)) return this.drawCounter(line);
     this.edges.length = 0;
     this.drawSlices(line.row, y0, y1);
     for (let y = y0 + 1; y < y1; y++) this.pixels.copyWithin(y * width, y0 * width, (y0 + 1) * width);
     for (const [x0, x1] of this.edges) this.dissolve(x0, x1, y0, y1);
   }
 
+  // The values of a counter as a line: each holds until the next one. A pixel with several of them is
+  // filled from the least to the most.
+  drawCounter(line) {
+    const { trace, from, colours } = this.state, { scale, left, ratio, row = line.row } = this;
+    const { all, least, most } = trace.valuesOf(row);
+    line.label = row.track.label + ", " + least + " to " + most;
+    const bottom = Math.round((RULER + line.y + line.height - 1 - this.state.top) * ratio);
+    const high = (line.height - 4) * ratio / (most - least || 1);
+    const ink = colours.pixel[trace.name[row.from]], shade = pixel(this.theme.dim);
+    let slice = trace.firstAt(from, row.from, row.to);
+    let value = slice > row.from ? all[slice - 1 - row.from] : NaN;
+    for (let column = left; column < this.canvas.width; column++) {
+      const over = from + (column + 1 - left) / scale;
+      let low = value, top = value;
+      for (; slice < row.to && trace.start[slice] < over; slice++) {
+        value = all[slice - row.from];
+        if (!(low <= value)) low = value;
+        if (!(top >= value)) top = value;
+      }
+      if (isNaN(top)) continue;
+      const y0 = Math.round(bottom - (top - least) * high) - 2, y1 = Math.round(bottom - (low - least) * high);
+      this.fill(column, column + 1, y0, y1, ink);
+      this.fill(column, column + 1, y1, bottom, shade);
+    }
+  }
+
   // Slices narrower than a pixel are one block per pixel; the next one is found by bisection.
   drawSlices(row, y0, y1) {
     const { trace, from, to } = this.state;
     const { scale, left } = this;
-    const isEvents = row.track.label === "events";
+    const { isEvents } = row.track;
     let slice = trace.firstLasting(row, from - (isEvents ? 2 / scale : 0));
     while (slice < row.to && trace.start[slice] < to) {
       const x = left + (trace.start[slice] - from) * scale;
       const end = left + (trace.end[slice] - from) * scale;
       if (end - x >= 2 || trace.flags[slice] & OPEN) {
-        this.drawSlice(slice, x, Math.max(end, x + 3), y0, y1);
+        this.drawSlice(slice, Math.min(x, this.canvas.width - 3), Math.max(end, x + 3), y0, y1);
         slice++;
         continue;
       }
@@ -160,22 +187,27 @@ class Timeline {
     const colour = this.colourOf(slice, slice + 1);
     const isOpen = state.trace.flags[slice] & OPEN, isBefore = state.trace.flags[slice] & BEFORE;
     this.fill(x0, x1 - (x1 - x0 > 3 && !isOpen ? 1 : 0), y0, y0 + 1, colour);
-    if (isOpen) this.edges.push([Math.max(x0, x1 - OPEN_EDGE * this.ratio), x1]);
+    if (isOpen && x1 - x0 > OPEN_EDGE * this.ratio) this.edges.push([Math.max(x0, x1 - OPEN_EDGE * this.ratio), x1]);
     if (isBefore) this.edges.push([x0, Math.min(x1, x0 + OPEN_EDGE * this.ratio)]);
     const wide = (x1 - x0) / this.ratio - (isOpen || isBefore ? OPEN_EDGE : 0);
     if (wide < LABEL_MIN) return;
     const name = state.trace.nameOf(slice) + (isOpen ? " (open)" : "");
-    const dimmed = state.found && state.found.before[slice + 1] === state.found.before[slice];
-    const ink = dimmed ? this.theme.soft : state.colours.ink[state.trace.name[slice]];
+    const ink = this.isDimmed(slice) ? this.theme.soft : state.colours.ink[state.trace.name[slice]];
     const shift = isBefore ? OPEN_EDGE : 0;
     this.label(name, x0 / this.ratio + 3 + shift, y0, y1, wide - 6, ink);
+  }
+
+  // Whether there is a search, and the slice does not match it.
+  isDimmed(slice) {
+    const { found } = this.state;
+    return found && found.before[slice + 1] === found.before[slice];
   }
 
   eventLabel(row, slice, x, y0, y1) {
     const { trace, to } = this.state;
     const next = slice + 1 < row.to ? trace.start[slice + 1] : to;
     const wide = (Math.min(next, to) - trace.start[slice]) * this.scale / this.ratio;
-    if (wide > 2 * LABEL_MIN && x >= this.left) this.label(trace.nameOf(slice), x / this.ratio + 5, y0, y1, wide - 9, this.theme.fg);
+    if (wide > 2 * LABEL_MIN && x >= this.left) this.label(trace.nameOf(slice), x / this.ratio + 5, y0, y1, wide - 9, this.isDimmed(slice) ? this.theme.soft : this.theme.fg);
   }
 
   // As much of a text as fits is drawn later.
@@ -339,6 +371,7 @@ class Timeline {
     const time = this.timeAt(x), slack = 3 * (state.to - state.from) / (this.width - GUTTER);
     const next = trace.firstAt(time + 1e-6, line.row.from, line.row.to);
     const before = next - 1;
+    if (line.row.values && before >= line.row.from) return before;
     if (before >= line.row.from && trace.end[before] + slack >= time) return before;
     return next < line.row.to && trace.start[next] - slack <= time ? next : -1;
   }

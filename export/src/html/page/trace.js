@@ -41,7 +41,7 @@ class Trace {
     this.meta = meta;
     this.length = Math.max(meta.length, 1);
     this.texts = readTexts(texts);
-    this.tracks = meta.tracks.map(([process, thread, label, depth]) => ({ process, thread, label, depth, rows: [] }));
+    this.tracks = meta.tracks.map(([process, thread, label, depth, isEvents, value]) => ({ process, thread, label, depth, isEvents, value, rows: [] }));
     this.readRows(rows);
     this.losses = meta.losses.map(([process, thread, from, to, events, cause]) => ({ process, thread, from, to, events, cause }));
     this.processes = new Map(meta.processes.map(([number, name, pid]) => [number, { name, pid }]));
@@ -81,6 +81,21 @@ class Trace {
     return this.decoder.decode(this.texts.bytes.subarray(this.texts.ends[text], this.texts.ends[text + 1]));
   }
 
+  // The values of a counter's row with the least and the most; null: one of them is no number.
+  valuesOf(row) {
+    if (row.values !== undefined) return row.values;
+    const all = new Float64Array(row.to - row.from), mark = " " + row.track.value + "=";
+    let least = 0, most = 0;
+    for (let i = 0; i < all.length; i++) {
+      const text = " " + this.textOf(row.from + i), at = text.indexOf(mark);
+      all[i] = at < 0 ? NaN : parseFloat(text.slice(at + mark.length));
+      if (!isFinite(all[i])) return row.values = null;
+      least = Math.min(least, all[i]);
+      most = Math.max(most, all[i]);
+    }
+    return row.values = { all, least, most };
+  }
+
   rowOf(slice) {
     let low = 0, high = this.rows.length;
     while (low < high) {
@@ -92,7 +107,7 @@ class Trace {
   }
 
   isEvent(slice) {
-    return this.rowOf(slice).track.label === "events";
+    return this.rowOf(slice).track.isEvents === 1;
   }
 
   threadLabel(track) {
