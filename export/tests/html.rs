@@ -10,6 +10,10 @@ use corpus::{corpus, is_harmful, trace};
 use page::{Page, Slice};
 use ringmark_decoder::{Dump, escape};
 use ringmark_export::{About, Cut, Plan, write_html};
+use ringmark_format::attribute::tag;
+use ringmark_format::codec::write as blocks;
+use ringmark_format::schema::{Kind, Level, Shape, semantic};
+use ringmark_format::session::Mode;
 
 fn html(dump: &Dump) -> String {
     let plan = Plan::new(dump, Cut::default());
@@ -79,9 +83,36 @@ fn rows_are_those_of_the_trace() {
     }
 }
 
+/// The beginning of a span is only known from its end, which is a record after the loss.
+#[test]
+fn a_loss_begins_at_the_last_record_before_it_and_not_at_a_span_that_ends_after_it() {
+    let duration = semantic::DURATION.to_le_bytes();
+    let field = FieldOf {
+        extra: &[(tag::SEMANTIC, &duration[..])],
+        ..field("took", Kind::U64, 0)
+    };
+    let span = event_entry(20, "work", Level::Info, Shape::Span, &[field]);
+    let mut out = start(Mode::Discard);
+    blocks::schema(&mut out, SESSION, schema().len() as u64, &span).unwrap();
+    let mut before = PageOf::new(0, 0);
+    before.event(10, 16, &[1]);
+    before.close().write(true, &mut out);
+    let mut after = PageOf::new(2, 9);
+    after.event(100, 20, &[1500]);
+    after.close().write(true, &mut out);
+    end(10, &mut out);
+    let (page, _) = Page::read(&html(&read(&out).unwrap()));
+    let slices: Vec<&Slice> = page.tracks.iter().flatten().flatten().collect();
+    let of = |name| *slices.iter().find(|slice| slice.name == name).unwrap();
+    let (last, span) = (of("tick").start, of("work"));
+    let loss = &page.meta["losses"][0];
+    assert_eq!((loss[2].as_u64(), loss[4].as_u64()), (Some(last), Some(8)));
+    assert!(last < span.start && span.start < loss[3].as_u64().unwrap());
+}
+
 /// Three pages of one ring, of which the second one is not there.
 fn three_pages_without_one() -> Vec<u8> {
-    let mut out = start(ringmark_format::session::Mode::Discard);
+    let mut out = start(Mode::Discard);
     for (number, first) in [(0, 0), (2, 10)] {
         let mut page = PageOf::new(number, first);
         page.event(10, 16, &[1]);

@@ -186,7 +186,11 @@ fn front(of: &Event<'_>, out: &mut Vec<u8>) {
 
 impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
     fn begin(&mut self, place: Place, at_ns: u64, of: &Slice<'a>) -> io::Result<()> {
-        self.see(place.thread, at_ns);
+        // The record of a span is written when it ends: before, nothing was known of its beginning.
+        match of {
+            Slice::Call(_, Some(_)) => self.see(place.thread, at_ns),
+            _ => self.last_ns = at_ns.max(self.last_ns),
+        }
         let is_before = matches!(of, Slice::Call(_, None)) && matches!(place.row, Row::Calls(_));
         if let Slice::Call(_, Some(entry)) = of {
             self.call_words(entry);
