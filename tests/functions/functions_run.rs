@@ -251,6 +251,15 @@ fn refusals_say_why() {
     let said = "plain: no patchable functions; rebuild with -fpatchable-function-entry=5";
     expect_error(run(&mut command, LIMIT).expect("it starts"), 0, said);
     expect_error(ringmark(&fixture, "functions", &[&plain]), 4, said);
+    let short = "-O2 -fpatchable-function-entry=3";
+    let refused = compile(&fixture, "nested.c", "refused", short);
+    let mut command = recorded("run --tracer graph --all-functions", &refused);
+    let finished = run(command.arg("1"), LIMIT).expect("it starts");
+    expect_error(
+        finished,
+        0,
+        "patch sites can be used, the first for this: 3 bytes of NOP, expected 5",
+    );
 }
 
 /// An anonymous session is found in a running process only.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
+use object::elf::PT_INTERP;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ReadCache, ReadRef};
 
@@ -84,14 +85,34 @@ pub(crate) fn read(path: &Path) -> Result<Contents, FileError> {
     Ok(contents)
 }
 
-/// Whether a program or shared object has a table of patch sites.
-///
-/// # Errors
-/// The file cannot be read, or is neither of the two.
-pub fn names_sites(path: &Path) -> Result<bool, FileError> {
-    let cache = ReadCache::new(File::open(path)?);
-    let elf = Elf::parse(&cache)?;
-    Ok(!tables(&elf).is_empty())
+/// What the headers of a program or shared object say, without its symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Headers {
+    /// Whether it has a table of patch sites.
+    pub names_sites: bool,
+    /// Whether it is a program that loads no shared objects.
+    pub is_static: bool,
+}
+
+impl Headers {
+    /// Reads those of the file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is neither of the two.
+    pub fn of(path: &Path) -> Result<Self, FileError> {
+        let cache = ReadCache::new(File::open(path)?);
+        let elf = Elf::parse(&cache)?;
+        Ok(Self {
+            names_sites: !tables(&elf).is_empty(),
+            is_static: is_static(&elf),
+        })
+    }
+}
+
+/// Whether a file is a program that loads no shared objects.
+pub(super) fn is_static<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, LittleEndian, R>) -> bool {
+    let mut headers = elf.elf_program_headers().iter();
+    elf.entry() != 0 && !headers.any(|header| header.p_type(LittleEndian) == PT_INTERP)
 }
 
 fn tables(elf: &Elf<'_>) -> Vec<Table> {

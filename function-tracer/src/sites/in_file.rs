@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use object::elf::{ET_EXEC, FileHeader64, PT_INTERP, PT_LOAD, PT_NOTE, R_X86_64_RELATIVE};
+use object::elf::{ET_EXEC, FileHeader64, PT_LOAD, PT_NOTE, R_X86_64_RELATIVE};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, SymbolKind};
 
@@ -80,11 +80,8 @@ pub fn in_file(path: &Path) -> Result<InFile, FileError> {
     let image = Image::of(&elf, &bytes)?;
     let loaded = image.loaded(&elf, &path);
     let base = loaded.base;
-    let headers = elf.elf_program_headers();
-    let has = |kind| headers.iter().any(|h| h.p_type(LittleEndian) == kind);
-    let is_program = elf.entry() != 0;
     let mut found = InFile {
-        is_static: is_program && !has(PT_INTERP),
+        is_static: super::elf::is_static(&elf),
         ..InFile::default()
     };
     let draft = scan::draft(loaded, &[], false).filter(scan::Draft::is_of_interest);

@@ -27,7 +27,7 @@ mod symbol;
 mod table_entries;
 mod unwind_table;
 
-pub use elf::names_sites;
+pub use elf::Headers;
 pub use file_error::FileError;
 pub use in_file::{InFile, Instrumentation, in_file};
 pub use module::{Function, Module, ModuleId, Reason, Refused, Site, SiteId, SiteKind};

@@ -64,6 +64,9 @@ pub(crate) fn record(
     let mut outcome = record_until_end(traced, &signals, file, options)?;
     let settings = program.for_program(preload.is_some());
     outcome.settings = Some(printable(&settings.to_string_lossy()));
+    if let (Some(_), Some(program), 0) = (preload, command.first(), outcome.progress.pages) {
+        Preload::tell_of_refused(program);
+    }
     // Not one that an earlier process of this number left.
     let off = notes::off_note(pid).filter(|note| note.written >= begun);
     let off = off.map(|note| printable(&note.reason));

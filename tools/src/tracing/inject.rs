@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use ringmark_attach::{LoadError, Loaded, Options};
-use ringmark_function_tracer::sites::{in_file, names_sites};
+use ringmark_function_tracer::sites::{Headers, in_file};
 use ringmark_reader::notes::OffNote;
 use ringmark_reader::{Access, ReaderError, Session, find, notes};
 
@@ -95,7 +95,11 @@ fn require_sites(pid: u32) -> Result<(), Failure> {
         .collect();
     files.dedup();
     // A file that cannot be read may have some.
-    if files.is_empty() || files.iter().any(|file| names_sites(file).unwrap_or(true)) {
+    if files.is_empty()
+        || files
+            .iter()
+            .any(|file| Headers::of(file).map_or(true, |found| found.names_sites))
+    {
         return Ok(());
     }
     let program = PathBuf::from(format!("/proc/{pid}/exe"));

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringmark_format::tracer_text::RequestLine;
-use ringmark_function_tracer::sites::in_file;
+use ringmark_function_tracer::sites::{Headers, in_file};
 use rustix::process::{getegid, geteuid};
 
 use super::options::{CallDetail, FunctionNames};
@@ -153,13 +153,28 @@ impl Preload {
         ]
     }
 
-    /// Prints why the functions of this program cannot be traced. The program is started all the
-    /// same: it may start others, or load objects, whose functions can be.
+    /// Prints why the functions of this program cannot be traced, as far as the headers of its file
+    /// tell. The program is started all the same: it may start others, or load objects, whose
+    /// functions can be.
     pub(crate) fn tell_of(program: &OsStr) {
-        let Some(path) = on_path(program) else { return };
-        if let Some(text) = obstacle(&path) {
-            note(&format!("{}: {text}", path.display()));
-        }
+        tell(program, obstacle);
+    }
+
+    /// Prints why none of the patch sites that this program has can be used. To see that, its whole
+    /// file is read.
+    pub(crate) fn tell_of_refused(program: &OsStr) {
+        tell(program, |path| {
+            let found = in_file(path).ok()?;
+            let is_refused = found.functions.is_empty() && !found.refused.is_empty();
+            is_refused.then(|| no_sites(&found))
+        });
+    }
+}
+
+fn tell(program: &OsStr, of_file: fn(&Path) -> Option<String>) {
+    let Some(path) = on_path(program) else { return };
+    if let Some(text) = of_file(&path) {
+        note(&format!("{}: {text}", path.display()));
     }
 }
 
@@ -176,15 +191,18 @@ fn on_path(program: &OsStr) -> Option<PathBuf> {
 /// Why functions of a file cannot be traced. `None` also for a file that is not ELF: its
 /// interpreter may be traced.
 fn obstacle(path: &Path) -> Option<String> {
-    let found = in_file(path).ok()?;
+    let headers = Headers::of(path).ok()?;
     let about = std::fs::metadata(path).ok()?;
     let takes_user = about.mode() & 0o4000 != 0 && about.uid() != geteuid().as_raw();
     let takes_group = about.mode() & 0o2000 != 0 && about.gid() != getegid().as_raw();
-    if found.is_static {
+    if headers.is_static {
         return Some("is linked statically: nothing can be preloaded".to_owned());
     }
     if takes_user || takes_group {
         return Some("is setuid or setgid: nothing can be preloaded".to_owned());
     }
-    found.functions.is_empty().then(|| no_sites(&found))
+    if headers.names_sites {
+        return None;
+    }
+    Some(no_sites(&in_file(path).ok()?))
 }
