@@ -126,9 +126,9 @@ impl Expected {
         let begins = call
             .entered_ns
             .is_some_and(|ns| ns >= self.times.0.unwrap_or(0));
-        let children_ns = call.children_ns * u64::from(begins);
+        let self_ns = call.self_ns().filter(|_| begins);
         format!(
-            "{} {:?} {} {} {:?} {children_ns}",
+            "{} {:?} {} {} {:?} {self_ns:?}",
             call.id, call.entered_ns, call.left_ns, call.depth, call.ended
         )
     }

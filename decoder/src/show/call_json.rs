@@ -108,7 +108,7 @@ impl<'d> CallJsonWriter<'d> {
         };
         let took = call.duration_ns().map(|ns| Took {
             duration_ns: ns,
-            self_ns: ns.saturating_sub(call.children_ns),
+            self_ns: call.self_ns(),
         });
         let how = match call.ended {
             Ended::Returned => "returned",
@@ -159,7 +159,7 @@ fn object(begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &mut Vec<u8>)
     key("depth", out);
     unsigned(begun.depth.into(), out);
     key("self_ns", out);
-    number(took.map(|took| took.self_ns), out);
+    number(took.and_then(|took| took.self_ns), out);
     key("ended", out);
     escape::json(ended.as_bytes(), out);
     out.push(b'}');

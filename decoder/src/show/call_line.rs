@@ -21,7 +21,8 @@ pub(crate) struct Begun<'d> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Took {
     pub duration_ns: u64,
-    pub self_ns: u64,
+    /// `None`: what was in it before the recorded window is not known.
+    pub self_ns: Option<u64>,
 }
 
 impl Begun<'_> {

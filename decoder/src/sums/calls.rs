@@ -9,6 +9,7 @@ use ringmark_format::waits;
 
 use crate::events::event::{Event, Lost};
 use crate::events::span::Span;
+use crate::trace_file::function_words::FunctionWords;
 use crate::trace_file::functions::{Function, FunctionUse};
 use crate::trace_file::session::Session;
 use crate::trace_file::spans::duration_ticks;
@@ -48,6 +49,8 @@ pub struct Call<'a> {
     pub recursive: bool,
     /// Whether records of its thread were lost while it was open.
     pub unsure: bool,
+    /// Whether it began before the window of its page: what was in it before is not here.
+    pub(crate) is_cut: bool,
     /// How it ended.
     pub ended: Ended,
     /// What the record of its entry means, and its payload; `None`: it has none here.
@@ -80,7 +83,7 @@ impl<'a> Call<'a> {
             start_ns: self.entered_ns?,
             total_ns,
             entered: None,
-            self_ns: Some(total_ns.saturating_sub(self.children_ns)),
+            self_ns: self.self_ns(),
             tids: Vec::new(),
             words: [self.entry, exit.map(|meaning| (meaning, end.payload))],
             parts: Vec::new(),
@@ -91,6 +94,14 @@ impl<'a> Call<'a> {
     #[must_use]
     pub fn duration_ns(&self) -> Option<u64> {
         Some(self.left_ns.saturating_sub(self.entered_ns?))
+    }
+
+    /// Its duration without the calls and waits inside it, in ns; `None`: its entry is not known, or
+    /// it began before the recorded window, and what was in it then is not known.
+    #[must_use]
+    pub fn self_ns(&self) -> Option<u64> {
+        let duration_ns = self.duration_ns().filter(|_| !self.is_cut)?;
+        Some(duration_ns.saturating_sub(self.children_ns))
     }
 }
 
@@ -131,6 +142,8 @@ pub struct OpenCall<'a> {
     pub children_ns: u64,
     /// Whether records of its thread were lost since: it may have ended.
     pub unsure: bool,
+    /// Whether it began before the window of its page.
+    is_cut: bool,
     /// What the record of its entry means, and its payload.
     pub(crate) entry: (FunctionUse, &'a [u8]),
 }
@@ -206,7 +219,7 @@ impl<'a> Calls<'a> {
         let thread = self.thread(event);
         let id = meaning.function;
         if meaning.timed {
-            to(Step::Whole(thread.whole_call(event, function, id)));
+            to(Step::Whole(thread.whole_call(event, function, meaning)));
         } else if meaning.exit {
             let ended = if meaning.loose {
                 Ended::Unwound
@@ -230,6 +243,7 @@ impl<'a> Calls<'a> {
                     entered_tick: event.tick,
                     children_ns: 0,
                     unsure: false,
+                    is_cut: event.tick < event.page.from,
                     entry: (meaning, event.payload),
                 });
             }
@@ -282,8 +296,15 @@ impl<'a> Calls<'a> {
 
 impl<'a> Thread<'a> {
     /// A call that one record describes. Calls inside it have been met before.
-    fn whole_call(&mut self, event: &Event<'a>, function: &'a Function, id: u32) -> Call<'a> {
-        let start = event.start_ns();
+    fn whole_call(
+        &mut self,
+        event: &Event<'a>,
+        function: &'a Function,
+        meaning: FunctionUse,
+    ) -> Call<'a> {
+        let (start, id) = (event.start_ns(), meaning.function);
+        let ticks = FunctionWords::read(meaning, event.payload).duration_ticks;
+        let start_tick = event.tick.saturating_sub(ticks.unwrap_or(0));
         let duration = event.t_ns.saturating_sub(start);
         let mut children_ns = 0_u64;
         while let Some((_, inner)) = self.whole.pop_if(|(began, _)| *began >= start) {
@@ -305,6 +326,7 @@ impl<'a> Thread<'a> {
             depth: self.open.len() as u32,
             recursive: is_open(&self.open, event.session, id),
             unsure: false,
+            is_cut: start_tick < event.page.from,
             ended: Ended::Returned,
             entry: None,
         }
@@ -363,6 +385,7 @@ fn leave<'a>(
             depth: open.len() as u32,
             recursive: false,
             unsure: false,
+            is_cut: false,
             ended,
             entry: None,
         }));
@@ -394,6 +417,7 @@ fn pop<'a>(open: &mut Vec<OpenCall<'a>>, now: u64, ended: Ended) -> Option<Call<
         depth: open.len() as u32,
         recursive: is_open(open, last.session, last.id),
         unsure: last.unsure,
+        is_cut: last.is_cut,
         ended,
         entry: Some(last.entry),
     };

@@ -48,7 +48,7 @@ impl Side {
             count: function.calls,
             no_start: function.no_start,
             no_end: function.no_end,
-            own_ns: times.map(|times| times.own),
+            own_ns: function.own_ns(),
             times,
         }
     }

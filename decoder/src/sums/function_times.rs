@@ -28,8 +28,12 @@ pub struct FunctionTimes {
     /// Time in it and in what it called, in ns. Calls inside a call of the same function are not
     /// counted again.
     pub total_ns: u64,
-    /// Time in it without the traced functions that it called, in ns.
+    /// Time in it without the traced functions that it called, in ns: of the calls in `durations` but
+    /// `unknown_self`.
     pub self_ns: u64,
+    /// Calls in `durations` that began before the recorded window, so that their own time is not
+    /// known.
+    pub unknown_self: u64,
     /// Durations of the calls whose beginning is known.
     pub durations: Durations,
 }
@@ -48,9 +52,10 @@ impl FunctionTimes {
             return;
         };
         self.durations.add(ns);
-        self.self_ns = self
-            .self_ns
-            .saturating_add(ns.saturating_sub(call.children_ns));
+        match call.self_ns() {
+            Some(ns) => self.self_ns = self.self_ns.saturating_add(ns),
+            None => self.unknown_self += 1,
+        }
         if !call.recursive {
             self.total_ns = self.total_ns.saturating_add(ns);
         }
@@ -60,6 +65,12 @@ impl FunctionTimes {
     #[must_use]
     pub const fn is_timed(&self) -> bool {
         self.durations.count() > 0
+    }
+
+    /// Time in it without the traced functions that it called, in ns; `None`: of no call it is known.
+    #[must_use]
+    pub fn own_ns(&self) -> Option<u64> {
+        (self.unknown_self < self.durations.count()).then_some(self.self_ns)
     }
 
     /// The times of its calls; `None`: no duration is known.

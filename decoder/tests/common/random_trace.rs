@@ -15,7 +15,7 @@ pub const SECRET: u64 = 0x5ec2_e75e_c2e7_0000;
 pub const DONE: u32 = 24;
 
 /// Types 20 to 23: the life of a span; [`DONE`]; functions 0 and 1.
-fn more_schema() -> Vec<u8> {
+pub fn more_schema() -> Vec<u8> {
     let [span_id, parent, duration] =
         [semantic::SPAN_ID, semantic::PARENT_ID, semantic::DURATION].map(u32::to_le_bytes);
     let of = |name, at, semantic| FieldOf {

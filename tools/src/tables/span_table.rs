@@ -59,8 +59,8 @@ impl SpanRow {
             entries_only: f.entries_only,
             not_returned: Some(f.not_returned),
             payload_bytes: None,
-            unknown_self: 0,
-            own_ns: f.times().map(|times| times.own),
+            unknown_self: f.unknown_self,
+            own_ns: f.own_ns(),
             times: f.times(),
         }
     }
@@ -206,12 +206,15 @@ fn notices(rows: &[SpanRow], figures: &Figures<'_>) -> Vec<String> {
             "{spans} not followed: more than 1,048,576 were open at one time"
         ));
     }
-    let unknown_self = sum("span", |row| row.unknown_self);
-    if unknown_self > 0 {
-        let spans = counted(unknown_self, "span");
-        lines.push(format!(
-            "SELF is without {spans} during which records were lost"
-        ));
+    for (of, what, why) in [
+        ("span", "span", "during which records were lost"),
+        ("function", "call", "that began before the recorded time"),
+    ] {
+        let unknown_self = sum(of, |row| row.unknown_self);
+        if unknown_self > 0 {
+            let those = counted(unknown_self, what);
+            lines.push(format!("SELF is without {those} {why}"));
+        }
     }
     lines
 }

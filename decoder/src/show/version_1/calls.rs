@@ -26,7 +26,7 @@ pub(crate) fn object(begun: &Begun<'_>, took: Option<Took>, ended: &str, out: &m
     number("depth", begun.depth.into(), out);
     time("start_ns", begun.start_ns, out);
     time("duration_ns", took.map(|took| took.duration_ns), out);
-    time("self_ns", took.map(|took| took.self_ns), out);
+    time("self_ns", took.and_then(|took| took.self_ns), out);
     key("ended", out);
     escape::json(ended.as_bytes(), out);
     out.push(b'}');
