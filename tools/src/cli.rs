@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     cat, certs, clean, collect, completions, cut, demo, enable, events, export, functions, graph,
-    list, man, record, reference, report, run, snapshot, stat, stream, trace, verify,
+    list, man, record, reference, report, run, snapshot, stat, stream, trace, verify, view,
 };
 use crate::output::{Exit, note};
 
@@ -48,6 +48,7 @@ pub(crate) enum Command {
     Cat(cat::Args),
     Graph(graph::Args),
     Export(export::Args),
+    View(view::Args),
     Verify(verify::Args),
     Stat(stat::Args),
     Report(report::Args),
@@ -84,6 +85,7 @@ impl Command {
             Self::Cat(args) => args.run(),
             Self::Graph(args) => args.run(),
             Self::Export(args) => args.run(),
+            Self::View(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Stat(args) => args.run(),
             Self::Report(args) => args.run(),

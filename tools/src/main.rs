@@ -3,7 +3,7 @@
 //! `cli` is the command line, `commands` has a module per command. They share these rooms: `options`
 //! that several commands take, `input` reads trace files, stores and living rings, `recording` writes
 //! trace files, `tracing` talks to the function tracers of a process, `tables` sums up calls and
-//! events, `output` prints. `variables` has the environment variables that commands use.
+//! events, `viewer` serves a trace to a web page, `output` prints. `variables` has the environment variables that commands use.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -15,6 +15,7 @@ mod recording;
 mod tables;
 mod tracing;
 mod variables;
+mod viewer;
 
 use std::process::ExitCode;
 

@@ -251,6 +251,7 @@ pub const FLOORS: &[House<'_>] = &[
             "output",
             "options",
             "tracing",
+            "viewer",
             "recording",
             "tables",
             "input",

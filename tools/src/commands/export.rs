@@ -2,21 +2,16 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ringmark_decoder::Dump;
-use ringmark_export::{Counts, Cut, Format, Plan, Written};
+use ringmark_export::{Format, Plan, Written};
 
+use crate::input::exported::ExportedOptions;
 use crate::input::trace_files::Input;
-use crate::input::{notices, rings};
-use crate::options::event_filter::FilterOptions;
 use crate::output::file::{is_standard, replace};
 use crate::output::progress::ProgressLine;
-use crate::output::units::{count, counted, parse_duration, parse_min_time, size, whole_ns};
+use crate::output::units::{count, counted, size};
 use crate::output::{Exit, Failure, endings, note};
-
-/// More spans and calls than Perfetto's page opens: it has 4 GB of memory.
-const SLICES_MAX: u64 = 3_000_000;
 
 /// The format of an export, as the command line names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -101,58 +96,17 @@ pub(crate) struct Args {
     /// Where to write it, '-' for standard output; else a name of the format's own
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Only the end of the trace, such as 10s
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "from")]
-    last: Option<Duration>,
     #[command(flatten)]
-    filter: FilterOptions,
-    /// Only spans and calls that took at least this long, such as 100us
-    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_min_time)]
-    min_time: Option<Duration>,
+    exported: ExportedOptions,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let mut filter = self.filter.build()?;
-        let process = self.input.process()?;
-        let dump = match process {
-            Some(pid) => rings::snapshot(pid)?,
-            None => self.input.read_for(&filter)?,
-        };
-        if process.is_some() {
-            notices::tell_schema(&dump);
-        }
-        let found = dump.verify();
-        if let Some(last) = self.last {
-            let end_ns = found.last_ns.unwrap_or(0);
-            filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
-        }
-        let is_filtered = !filter.is_empty();
-        let min_ns = self.min_time.map_or(0, whole_ns);
-        let plan = Plan::new(&dump, Cut { filter, min_ns });
-        let counts = plan.counts();
-        if is_filtered && counts == Counts::default() {
-            note(&self.filter.closest(&dump));
-        }
-        self.warn(&plan);
+        let (dump, is_running) = self.exported.read(&self.input)?;
+        let plan = self.exported.plan(&dump)?;
         self.write(&plan)?;
         endings::tell(&dump);
-        Ok(exit_of(&dump, process.is_some()))
-    }
-
-    /// Says what may be too much for the viewer, and what would not be.
-    fn warn(&self, plan: &Plan<'_>) {
-        let slices = plan.counts().slices;
-        let Some(last_ns) = plan.last_with(SLICES_MAX) else {
-            return;
-        };
-        note(&format!(
-            "{} spans and calls, and viewers open about {}: '--last {}ms' fits; --min-time and \
-             --name cut too",
-            count(slices),
-            count(SLICES_MAX),
-            last_ns / 1_000_000
-        ));
+        Ok(exit_of(&dump, is_running))
     }
 
     fn write(&self, plan: &Plan<'_>) -> anyhow::Result<()> {
@@ -198,7 +152,7 @@ impl Args {
 
 /// Says whether the whole input is sound, whatever part of it was exported. In a running process,
 /// what a recorder has taken is not missing.
-fn exit_of(dump: &Dump, is_running: bool) -> Exit {
+pub(super) fn exit_of(dump: &Dump, is_running: bool) -> Exit {
     let found = dump.verify();
     match is_running {
         true => Exit::lost_if(found.lost > 0 || !found.damage.is_empty()),

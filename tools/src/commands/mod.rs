@@ -25,3 +25,4 @@ pub(crate) mod stat;
 pub(crate) mod stream;
 pub(crate) mod trace;
 pub(crate) mod verify;
+pub(crate) mod view;
