@@ -32,8 +32,9 @@
 //! 2. A frame belongs to the context that claimed it, until it stores the head free. Others change
 //!    it in one case: a thread that ends a span of another thread exchanges exactly that span's
 //!    head, with a bus lock.
-//! 3. Whether a frame is in use says its head alone. The writer's `top` is where the search for a free one
-//!    begins, and may be wrong after a handler that ends what it did not begin.
+//! 3. The head of a frame alone says whether the frame is in use. The writer's `top` is null, a frame of
+//!    its stack, or the stack's end. The search for a free frame begins there. It may be another frame
+//!    than the first free one, after a handler that ends what it did not begin.
 
 use core::sync::atomic::Ordering::Relaxed;
 
