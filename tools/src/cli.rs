@@ -1,5 +1,7 @@
 //! The command line: one definition gives parser, help, man pages and completions.
 
+use std::io::{self, Write};
+
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -7,7 +9,7 @@ use crate::commands::{
     cat, certs, clean, collect, completions, cut, demo, enable, events, export, functions, graph,
     list, man, record, reference, report, run, snapshot, stat, stream, trace, verify, view,
 };
-use crate::output::{Exit, note};
+use crate::output::{Color, Exit, Sink, Style, columns, note};
 
 /// Text below the help of `ringmark` and its manual page.
 const EXIT_CODES: &str = "\
@@ -26,6 +28,17 @@ FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
     max_term_width = 80
 )]
 pub(crate) struct Cli {
+    /// When to print in colour: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) color: Color,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -100,11 +113,25 @@ impl Command {
     }
 }
 
+/// Prints help on a terminal. Clap wraps sentences; examples and short descriptions are left to us.
+fn print_within(columns: usize, help: &clap::Error) -> io::Result<()> {
+    let text = match Style::detect().is_on() {
+        true => help.render().ansi().to_string(),
+        false => help.render().to_string(),
+    };
+    let mut out = Sink::direct().within(Some(columns));
+    out.write_all(text.as_bytes())?;
+    out.finish()
+}
+
 /// Prints help, or what is wrong with the command line.
 pub(crate) fn refuse(error: &clap::Error) -> Exit {
     if !error.use_stderr() {
         // A closed pipe does not matter to help.
-        let _ = error.print();
+        let _ = match columns(io::stdout()) {
+            Some(columns) => print_within(columns, error),
+            None => error.print(),
+        };
         return Exit::FINE;
     }
     let text = error.to_string();

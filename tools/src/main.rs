@@ -30,7 +30,10 @@ fn main() -> ExitCode {
     let beyond = std::sync::Arc::default();
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, beyond);
     let exit = match cli::Cli::try_parse() {
-        Ok(cli) => cli.command.run().unwrap_or_else(|error| report(&error)),
+        Ok(cli) => {
+            cli.color.choose();
+            cli.command.run().unwrap_or_else(|error| report(&error))
+        }
         Err(error) => cli::refuse(&error),
     };
     ExitCode::from(exit.0)

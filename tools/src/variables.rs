@@ -43,9 +43,10 @@ pub(crate) const TOOLS: [(Variable, &[&str]); 4] = [
     ),
     (
         Variable {
-            name: "NO_COLOR, TERM",
+            name: "NO_COLOR, CLICOLOR_FORCE, TERM",
             default: "colour on terminals",
-            effect: "No colour if `NO_COLOR` is set or `TERM` is `dumb`.",
+            effect: "No colour if `NO_COLOR` is set or `TERM` is `dumb`; colour also in pipes if `CLICOLOR_FORCE` is \
+                set. `--color` goes first.",
         },
         LIVE,
     ),

@@ -97,8 +97,36 @@ fn list<T>(items: impl Iterator<Item = T>, out: &mut Vec<u8>, one: impl Fn(T, &m
 impl fmt::Display for Verification {
     /// One `name: value` per line; damage at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, |_| true)
+    }
+}
+
+/// Figures that a person looks for also where they are 0.
+const ALWAYS: [&str; 3] = ["events", "lost", "missing"];
+
+impl Verification {
+    /// The account for a person: as [`fmt::Display`] writes it, without what is 0 and dull.
+    ///
+    /// Figures of trouble, such as pages that conflict, are there only where there is some. The
+    /// numbers of events, lost events and missing events are always there.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        let mut text = String::new();
+        // A string takes all that is written to it.
+        let _ = self.write(&mut text, |(name, number)| {
+            number > 0 || ALWAYS.contains(&name)
+        });
+        text
+    }
+
+    /// Writes the figures that `is_shown` wants, then all the rest.
+    fn write(
+        &self,
+        f: &mut impl fmt::Write,
+        is_shown: impl Fn((&'static str, u64)) -> bool,
+    ) -> fmt::Result {
         let mut lines = String::new();
-        for (name, number) in self.numbers() {
+        for (name, number) in self.numbers().into_iter().filter(|one| is_shown(*one)) {
             writeln!(lines, "{name}: {number}")?;
             if name == "lost" {
                 for lost in &self.lost_by_cause {

@@ -66,7 +66,7 @@ impl Args {
         let mut out = if self.form.json.is_on() {
             Sink::direct()
         } else {
-            Sink::paged()
+            Sink::paged().within(self.form.columns())
         };
         let mut printer = Printer::new(&filter, self.form, self.lines);
         printer.learn_origin(&dump);

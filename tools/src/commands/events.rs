@@ -10,6 +10,7 @@ use ringmark_reader::Tap;
 
 use crate::input::rings;
 use crate::input::trace_files::Input;
+use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
 
@@ -20,6 +21,8 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     json: JsonOption,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 /// One event type. Whether it is on is known for running processes only.
@@ -45,13 +48,15 @@ impl Args {
         let mut out = if self.json.is_on() {
             Sink::direct()
         } else {
-            Sink::paged()
+            Sink::paged().within(self.wide.columns())
         };
         if self.json.is_on() {
             rows.iter()
                 .try_for_each(|row| writeln!(out, "{}", self.json.form(as_json(row))))?;
         } else {
-            table(&rows).write(&mut out, Style::detect())?;
+            let mut table = table(&rows);
+            table.fit(self.wide.columns());
+            table.write(&mut out, Style::detect())?;
         }
         out.finish()?;
         Ok(Exit::FINE)

@@ -9,9 +9,10 @@ use ringmark_format::tracer_text::{
 use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
 use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
+use crate::options::wide::WideOption;
 use crate::output::json::{Head, NewJsonOption};
 use crate::output::units::{count, counted};
-use crate::output::{Exit, Failure, Sink, json, note, printable};
+use crate::output::{Exit, Failure, Sink, Style, Table, json, note, printable};
 use crate::tracing::tracer_session::TracerSession;
 use crate::tracing::untraceable::{NO_SITES, no_sites};
 
@@ -38,6 +39,8 @@ pub(crate) struct Args {
     why: Option<String>,
     #[command(flatten)]
     json: NewJsonOption,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 /// Text about a function without a patch site.
@@ -89,13 +92,13 @@ impl Args {
         if let Some(name) = &self.why {
             return match self.json.is_on() {
                 true => why_json(&found, others, &selection, head),
-                false => why(name, &found, others, &selection),
+                false => why(name, &found, others, (&selection, self.wide.columns())),
             };
         }
         let traceable = |rows: &[&Row]| rows.iter().filter(|row| row.reason.is_none()).count();
         match self.json.is_on() {
             true => list_json(&found, head)?,
-            false => list(&found)?,
+            false => list(&found, self.wide.columns())?,
         }
         if traceable(&found) > 0 {
             return Ok(Exit::FINE);
@@ -273,10 +276,47 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
     })
 }
 
-fn list(rows: &[&Row]) -> anyhow::Result<()> {
-    let mut out = Sink::paged();
+/// The rows as a table for a terminal.
+fn table(rows: &[&Row], columns: usize) -> Table {
+    let mut table = Table::new(&["ON", ">ADDRESS", ">BYTES", "NAME", "MODULE", "ENDS"]);
+    for row in rows.iter().filter(|row| row.reason.is_none()) {
+        table.row(vec![
+            row.state.to_owned(),
+            format!("{:x}", row.address),
+            row.size.to_string(),
+            printable(&row.name),
+            printable(&row.module),
+            if row.has_exits { "sleds" } else { "" }.to_owned(),
+        ]);
+    }
+    table.fit(Some(columns));
+    table
+}
+
+fn list(rows: &[&Row], columns: Option<usize>) -> anyhow::Result<()> {
+    let mut out = Sink::paged().within(columns);
     let traceable = rows.iter().filter(|row| row.reason.is_none());
-    for row in traceable.clone() {
+    if let Some(columns) = columns.filter(|_| traceable.clone().next().is_some()) {
+        table(rows, columns).write(&mut out, Style::detect())?;
+    } else {
+        write_lines(traceable.clone(), &mut out)?;
+    }
+    out.finish()?;
+    let functions = traceable.count() as u64;
+    let refused = rows.len() as u64 - functions;
+    if functions > 0 {
+        note(&format!(
+            "{} can be traced, {} cannot",
+            counted(functions, "function"),
+            count(refused)
+        ));
+    }
+    Ok(())
+}
+
+/// Writes a line for each, which scripts can split.
+fn write_lines<'r>(rows: impl Iterator<Item = &'r &'r Row>, out: &mut Sink) -> anyhow::Result<()> {
+    for row in rows {
         let state = if row.state.is_empty() {
             String::new()
         } else {
@@ -289,16 +329,6 @@ fn list(rows: &[&Row]) -> anyhow::Result<()> {
             "{state}{:>12x} {:>6} {name}  {module}{sleds}",
             row.address, row.size
         )?;
-    }
-    out.finish()?;
-    let functions = traceable.count() as u64;
-    let refused = rows.len() as u64 - functions;
-    if functions > 0 {
-        note(&format!(
-            "{} can be traced, {} cannot",
-            counted(functions, "function"),
-            count(refused)
-        ));
     }
     Ok(())
 }
@@ -338,9 +368,9 @@ fn why(
     name: &str,
     rows: &[&Row],
     others: &[String],
-    selection: &Selection,
+    (selection, columns): (&Selection, Option<usize>),
 ) -> anyhow::Result<Exit> {
-    let mut out = Sink::direct();
+    let mut out = Sink::direct().within(columns);
     for row in rows {
         let (function, module) = (printable(&row.name), printable(&row.module));
         let text = match &row.reason {

@@ -1,6 +1,7 @@
 //! `graph`: shows calls of functions nested in each other, with their durations.
 
 use std::io::{self, Write};
+use std::iter;
 use std::time::Duration;
 
 use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Calls, Dump, GraphLine, Output};
@@ -8,9 +9,11 @@ use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Graph
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::calls::CallOptions;
+use crate::options::wide::WideOption;
 use crate::output::json::{JsonOption, JsonVersion};
 use crate::output::units::{parse_min_time, whole_ns};
-use crate::output::{Exit, Failure, SHORTEST_NAME, Sink, Style, columns, shorten};
+use crate::output::width::{SHORTEST_NAME, shorten, width};
+use crate::output::{Exit, Failure, Sink, Style};
 use crate::tables::cover;
 
 /// Show calls of traced functions, nested, with their durations
@@ -47,9 +50,8 @@ pub(crate) struct Args {
     min_time: Option<Duration>,
     #[command(flatten)]
     json: JsonOption,
-    /// Do not cut lines to the width of the terminal
-    #[arg(long, conflicts_with = "json")]
-    wide: bool,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 impl Args {
@@ -90,13 +92,14 @@ impl Args {
         });
         graph.hide(self.limits());
         graph.fold();
-        let mut out = Sink::paged();
+        let columns = self.wide.columns();
+        let mut out = Sink::paged().within(columns);
         for line in cover::lines(dump) {
             writeln!(out, "# {line}")?;
         }
         let shown = Shown {
             of_several: dump.has_several_hosts(),
-            columns: columns(io::stdout()).filter(|_| !self.wide),
+            columns,
             style: Style::detect(),
         };
         write_graph(&graph, shown, &mut out)?;
@@ -148,20 +151,30 @@ fn write_graph(graph: &CallGraph<'_>, shown: Shown, out: &mut impl Write) -> io:
     let Shown {
         of_several, style, ..
     } = shown;
-    let width = match of_several {
+    let room = match of_several {
         true => graph
             .lines()
-            .map(|line| thread_of(line, true).chars().count())
+            .map(|line| width(&thread_of(line, true)))
             .max(),
         false => graph.has_several_threads().then_some(7),
     };
-    let cell = |text: &str| width.map_or_else(String::new, |width| format!(" {text:>width$} |"));
+    let cell = |text: &str| {
+        let room = room?;
+        let padding = " ".repeat(room.saturating_sub(width(text)));
+        Some(format!(" {padding}{text} |"))
+    };
+    let cell = |text: &str| cell(text).unwrap_or_default();
     let (heading, plain) = (style.heading(), style.plain());
     writeln!(out, "{heading}        TIME |{} CALLS{plain}", cell("TID"))?;
-    let rule = width.map_or_else(String::new, |width| "-".repeat(width + 2) + "+");
-    writeln!(out, "-------------+{rule}---------------")?;
+    let rule = room.map_or_else(String::new, |room| "-".repeat(room + 2) + "+");
+    let rule = format!("-------------+{rule}---------------");
+    writeln!(
+        out,
+        "{}",
+        &rule[..rule.len().min(shown.columns.unwrap_or(rule.len()))]
+    )?;
     for line in graph.lines() {
-        let thread = match width {
+        let thread = match room {
             Some(_) => cell(&thread_of(line, of_several)),
             None => String::new(),
         };
@@ -181,8 +194,12 @@ fn write_line(
         false => ("", ""),
     };
     let time = line.duration_ns().map_or_else(String::new, marked_duration);
-    let indent = 2 * line.depth.min(100) as usize;
-    let head = format!("{time:>12} |{thread} {:indent$}", "");
+    let mut head = format!("{time:>12} |{thread} ");
+    let deepest = shown.columns.map_or(200, |columns| {
+        columns.saturating_sub(width(&head) + SHORTEST_NAME)
+    });
+    let indent = (2 * line.depth as usize).min(deepest.min(200));
+    head.extend(iter::repeat_n(' ', indent));
     let mut text = Vec::new();
     line.text(&mut text);
     let Some(columns) = shown.columns else {
@@ -191,7 +208,7 @@ fn write_line(
         return writeln!(out, "{off}");
     };
     let mut text = String::from_utf8_lossy(&text).into_owned();
-    let room = columns.saturating_sub(head.chars().count());
+    let room = columns.saturating_sub(width(&head));
     shorten(&mut text, room.max(SHORTEST_NAME));
     writeln!(out, "{head}{on}{text}{off}")
 }

@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
 use crate::options::sessions::SessionOptions;
+use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
 use crate::output::units::{count, size};
@@ -42,6 +43,8 @@ pub(crate) struct Args {
     chosen: SessionOptions,
     #[command(flatten)]
     json: JsonOption,
+    #[command(flatten)]
+    wide: WideOption,
     /// Say below the table how each session ended, and what its threads did last and have open
     #[arg(short, long)]
     verbose: bool,
@@ -56,7 +59,8 @@ impl Args {
         let (sessions, errors) = sessions(self.verbose && !self.json.is_on());
         let notes = notes::off_notes();
         let removals = clean::removals();
-        let mut out = Sink::direct();
+        let columns = self.wide.columns().filter(|_| !self.json.is_on());
+        let mut out = Sink::direct().within(columns);
         if self.json.is_on() {
             let objects = sessions.iter().map(as_json);
             let objects = objects.chain(notes.iter().map(off_as_json));
@@ -64,7 +68,7 @@ impl Args {
                 writeln!(out, "{}", self.json.form(object))?;
             }
         } else {
-            write_table(&mut out, &sessions, &notes, self.verbose)?;
+            write_table(&mut out, &sessions, &notes, (columns, self.verbose))?;
             removals
                 .iter()
                 .try_for_each(|directory| writeln!(out, "{}", printable(&directory.to_string())))?;
@@ -85,14 +89,17 @@ impl Args {
     /// Lists the sessions in trace files.
     fn of_files(&self) -> anyhow::Result<Exit> {
         let dump = trace_files::read_sessions(&self.files, &self.chosen.choice(None))?;
-        let mut out = Sink::direct();
+        let columns = self.wide.columns().filter(|_| !self.json.is_on());
+        let mut out = Sink::direct().within(columns);
         if self.json.is_on() {
             for session in &dump.sessions {
                 let object = session_table::as_json(session);
                 writeln!(out, "{}", self.json.form(object))?;
             }
         } else {
-            session_table::table(&dump).write(&mut out, Style::detect())?;
+            let mut table = session_table::table(&dump);
+            table.fit(columns);
+            table.write(&mut out, Style::detect())?;
         }
         out.finish()?;
         Ok(Exit::lost_if(!dump.damage.is_empty()))
@@ -140,7 +147,7 @@ fn write_table(
     out: &mut Sink,
     sessions: &[Listed],
     notes: &[notes::OffNote],
-    verbose: bool,
+    (columns, verbose): (Option<usize>, bool),
 ) -> anyhow::Result<()> {
     if sessions.is_empty() && notes.is_empty() {
         for directory in find::directories() {
@@ -159,7 +166,12 @@ fn write_table(
     sessions.iter().for_each(|listed| table.row(row(listed)));
     for off in notes {
         let dash = || "-".to_owned();
-        let reason = printable(&off.reason);
+        let mut reason = printable(&off.reason);
+        if columns.is_some() {
+            // A reason is a sentence, and below the table it may be as long as it is.
+            table.foot([format!("{}: {reason}", off.pid)]);
+            reason = "not traced, see below".to_owned();
+        }
         table.row(vec![
             off.pid.to_string(),
             "off".into(),
@@ -171,6 +183,7 @@ fn write_table(
             reason,
         ]);
     }
+    table.fit(columns);
     table.write(out, style)?;
     for line in groups(sessions) {
         writeln!(out, "{line}")?;

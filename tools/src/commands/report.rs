@@ -1,6 +1,6 @@
 //! `report`: counts events, spans and calls, and sums up how long they took.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use ringmark_decoder::{Counted, Dump, Figures};
@@ -10,8 +10,9 @@ use crate::commands::report_page;
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::figures::FigureOptions;
+use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption, JsonVersion};
-use crate::output::{Exit, Failure, Sink, Style, columns, note, printable};
+use crate::output::{Exit, Failure, Sink, Style, note, printable};
 use crate::tables::host_table;
 use crate::tables::profile_table::{self, TracerProfile};
 use crate::tables::slowest::{self, Source};
@@ -81,9 +82,8 @@ pub(crate) struct Args {
     output: PathBuf,
     #[command(flatten)]
     json: JsonOption,
-    /// Print names at full length, even on a narrower terminal
-    #[arg(long)]
-    wide: bool,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 /// The figures to report.
@@ -220,7 +220,7 @@ impl Args {
         let shown = Shown {
             sort: self.sort,
             json: self.json,
-            columns: self.columns(),
+            columns: self.wide.columns(),
         };
         let conditions = &self.figures.conditions;
         let mut out = self.sink();
@@ -235,7 +235,7 @@ impl Args {
     fn sink(&self) -> Sink {
         match self.json.is_on() {
             true => Sink::direct(),
-            false => Sink::paged(),
+            false => Sink::paged().within(self.wide.columns()),
         }
     }
 
@@ -257,10 +257,6 @@ impl Args {
                 ..Head::default()
             },
         }
-    }
-
-    fn columns(&self) -> Option<usize> {
-        columns(io::stdout()).filter(|_| !self.wide)
     }
 
     fn show_slowest(
@@ -312,7 +308,7 @@ impl Args {
             if place > 0 {
                 writeln!(out)?;
             }
-            table.fit(self.columns());
+            table.fit(self.wide.columns());
             table.write(out, Style::detect())?;
         }
         Ok(())

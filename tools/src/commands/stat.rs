@@ -11,9 +11,11 @@ use ringmark_reader::stream::StreamStatus;
 use ringmark_reader::{Access, SessionInfo, find};
 use serde_json::json;
 
+use crate::commands::verify::account;
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::rings;
 use crate::input::trace_files::Input;
+use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
 use crate::output::last_words::{self, Show};
 use crate::output::units::{count, duration, overwritten, parse_duration, size};
@@ -31,6 +33,8 @@ pub(crate) struct Args {
     interval: Duration,
     #[command(flatten)]
     json: JsonOption,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 impl Args {
@@ -47,7 +51,8 @@ impl Args {
         thread::sleep(self.interval);
         let after = rings::snapshot(pid)?;
         let seconds = start.elapsed().as_secs_f64();
-        let mut out = Sink::direct();
+        let columns = self.columns();
+        let mut out = Sink::direct().within(columns);
         for found in find::by_pid(pid)? {
             let session = ringmark_reader::Session::open_found(&found, Access::Observe)?;
             let info = SessionInfo::of(&session);
@@ -60,7 +65,7 @@ impl Args {
                     writeln!(out, "{}", self.json.form(object))?;
                 }
             } else {
-                write_rings(&mut out, &info, &rings)?;
+                write_rings(&mut out, &info, &rings, columns)?;
                 if let Some(stream) = &stream {
                     write_stream(&mut out, stream)?;
                 }
@@ -73,13 +78,17 @@ impl Args {
         Ok(Exit::FINE)
     }
 
+    fn columns(&self) -> Option<usize> {
+        self.wide.columns().filter(|_| !self.json.is_on())
+    }
+
     fn trace_files(&self) -> anyhow::Result<Exit> {
         let dump = self.input.read_for(&Filter::new())?;
         let found = dump.verify();
         let mut out = if self.json.is_on() {
             Sink::direct()
         } else {
-            Sink::paged()
+            Sink::paged().within(self.columns())
         };
         for session in &dump.sessions {
             if self.json.is_on() {
@@ -89,14 +98,17 @@ impl Args {
             }
         }
         if !self.json.is_on() {
-            write!(out, "{found}")?;
+            let columns = self.columns();
+            write!(out, "{}", account(&found, columns.is_some()))?;
             writeln!(out)?;
-            if let Some(table) = host_table::table(&dump) {
+            if let Some(mut table) = host_table::table(&dump) {
+                table.fit(columns);
                 table.write(&mut out, Style::detect())?;
                 writeln!(out)?;
             }
             let figures = dump.figures(Counted::default());
-            for table in summary::tables(&figures, &[]) {
+            for mut table in summary::tables(&figures, &[]) {
+                table.fit(columns);
                 table.write(&mut out, Style::detect())?;
             }
             out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;
@@ -156,7 +168,12 @@ fn find_slot<'a>(dump: &'a Dump, info: &SessionInfo, index: u32) -> Option<&'a S
         .find(|s| s.index.0 == index)
 }
 
-fn write_rings(out: &mut Sink, info: &SessionInfo, rings: &[RingRow]) -> anyhow::Result<()> {
+fn write_rings(
+    out: &mut Sink,
+    info: &SessionInfo,
+    rings: &[RingRow],
+    columns: Option<usize>,
+) -> anyhow::Result<()> {
     let started = Stamper::default().stamp(info.started_real_ns).to_vec();
     writeln!(
         out,
@@ -188,6 +205,7 @@ fn write_rings(out: &mut Sink, info: &SessionInfo, rings: &[RingRow]) -> anyhow:
                 .map_or("-".to_owned(), |s| format!("{s:.3} s")),
         ]);
     }
+    table.fit(columns);
     table.write(out, Style::detect())?;
     if info.schema_incomplete {
         writeln!(out, "{SCHEMA_INCOMPLETE}")?;

@@ -2,7 +2,10 @@
 
 use std::io::Write;
 
+use ringmark_decoder::Verification;
+
 use crate::input::trace_files::{self, Input};
+use crate::options::wide::WideOption;
 use crate::output::json::JsonOption;
 use crate::output::last_words::{self, Show};
 use crate::output::{Exit, Sink, Style};
@@ -23,6 +26,8 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     json: JsonOption,
+    #[command(flatten)]
+    wide: WideOption,
 }
 
 impl Args {
@@ -30,20 +35,30 @@ impl Args {
         let dump = self.input.read_quietly()?;
         let mut found = dump.verify();
         found.cut_off = trace_files::cut_off(&self.input.files())?;
-        let mut out = Sink::direct();
+        let columns = self.wide.columns().filter(|_| !self.json.is_on());
+        let mut out = Sink::direct().within(columns);
         if self.json.is_on() {
             let mut object: serde_json::Value = serde_json::from_str(&found.to_json())?;
             object["hosts"] = host_table::array(&dump);
             writeln!(out, "{}", self.json.form(object))?;
         } else {
-            write!(out, "{found}")?;
+            write!(out, "{}", account(&found, columns.is_some()))?;
             out.write_all(last_words::text(&dump, Show::Short).as_bytes())?;
-            if let Some(table) = host_table::table(&dump) {
+            if let Some(mut table) = host_table::table(&dump) {
+                table.fit(columns);
                 writeln!(out)?;
                 table.write(&mut out, Style::detect())?;
             }
         }
         out.finish()?;
         Ok(Exit::lost_if(!found.is_clean()))
+    }
+}
+
+/// The account of a trace as lines of text; on a terminal without what is 0.
+pub(crate) fn account(found: &Verification, on_terminal: bool) -> String {
+    match on_terminal {
+        true => found.brief(),
+        false => found.to_string(),
     }
 }

@@ -142,11 +142,12 @@ struct Show<'p, 'f> {
 
 impl<'p, 'f> Show<'p, 'f> {
     fn new(name: String, printer: &'p mut Printer<'f>) -> Self {
+        let columns = printer.columns();
         Self {
             name,
             printer,
             follower: Follower::default(),
-            out: Sink::direct(),
+            out: Sink::direct().within(columns),
             is_lossy: false,
         }
     }

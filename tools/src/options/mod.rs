@@ -5,3 +5,4 @@ pub(crate) mod credentials;
 pub(crate) mod event_filter;
 pub(crate) mod figures;
 pub(crate) mod sessions;
+pub(crate) mod wide;

@@ -1,5 +1,7 @@
 //! The lines of `cat`: events as text or JSON, under the time that a person asked for.
 
+use std::io::{self, IsTerminal};
+
 use clap::ValueEnum;
 use ringmark_decoder::{
     CallTook, Dump, Filter, JsonWriter, OldJsonWriter, Output, Paired, Session, Span, SpanPairs,
@@ -7,10 +9,13 @@ use ringmark_decoder::{
 };
 
 use super::json::{JsonOption, JsonVersion};
-use super::{Style, spans};
+use super::screen::Screen;
+use super::{Style, columns, spans};
 
 /// Stands where the time of an event is not known.
 const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";
+/// The same on a terminal.
+const UNKNOWN_OF_DAY: &str = "??:??:??.??????";
 
 /// The options that say how a line looks.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -23,6 +28,25 @@ pub(crate) struct Form {
     /// Print each record of a span of `tracing` or of a future, in place of one line at its end
     #[arg(long)]
     raw: bool,
+    /// On a terminal, too, print whole lines as in a pipe: UTC, level, target, ids
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+    /// Do not cut lines to the width of the terminal
+    #[arg(long)]
+    wide: bool,
+}
+
+impl Form {
+    /// Width to which lines are made; `None`: standard output is no terminal, or all is wanted.
+    pub(crate) fn columns(self) -> Option<usize> {
+        columns(io::stdout()).filter(|_| !self.wide && !self.verbose && !self.json.is_on())
+    }
+
+    /// The lines for eyes, where eyes are.
+    fn screen(self, style: Style) -> Option<Screen> {
+        let is_wanted = !self.verbose && !self.json.is_on() && io::stdout().is_terminal();
+        is_wanted.then(|| Screen::new(self.columns(), style))
+    }
 }
 
 /// Times that a line can begin with.
@@ -39,6 +63,8 @@ enum Time {
 /// The decoder's writer of one of the forms. It borrows what it writes.
 pub(crate) enum Writer<'d> {
     Text(TextWriter<'d>),
+    /// The printer's own lines for a terminal.
+    Screen,
     Json(JsonWriter<'d>),
     OldJson(OldJsonWriter<'d>),
 }
@@ -50,6 +76,8 @@ pub(crate) struct Printer<'a> {
     /// Lines still wanted; `None`: all.
     left: Option<u64>,
     style: Style,
+    /// Makes the lines on a terminal.
+    screen: Option<Screen>,
     last_ns: Option<u64>,
     /// ns since 1970 that relative times count from; 0 until it is known.
     origin_ns: u64,
@@ -72,6 +100,7 @@ impl<'a> Printer<'a> {
             form,
             left: lines,
             style,
+            screen: form.screen(style),
             last_ns: None,
             origin_ns: 0,
             has_process: false,
@@ -103,9 +132,15 @@ impl<'a> Printer<'a> {
         match self.form.json.version() {
             Some(JsonVersion::Current) => Writer::Json(JsonWriter::new()),
             Some(JsonVersion::Old) => Writer::OldJson(OldJsonWriter::new()),
+            None if self.screen.is_some() => Writer::Screen,
             None if self.has_process => Writer::Text(TextWriter::with_process()),
             None => Writer::Text(TextWriter::new()),
         }
+    }
+
+    /// Width to which lines are made.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        self.form.columns()
     }
 
     /// Whether as many lines as wanted are out.
@@ -125,6 +160,9 @@ impl<'a> Printer<'a> {
             self.origin_ns = origin(dump);
         }
         self.has_process = dump.has_several_hosts();
+        if let Some(screen) = &mut self.screen {
+            screen.learn(dump);
+        }
     }
 
     /// Appends the line of an item that passes the filter. The records of a span that goes on have
@@ -154,13 +192,21 @@ impl<'a> Printer<'a> {
             Writer::Text(writer) => {
                 let from = out.len();
                 writer.write(item, out);
-                let (wall_ns, session) = match item {
-                    Output::Event(event) => (event.wall_ns(), event.session),
-                    Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
-                };
-                self.restamp(wall_ns, session, from, out);
+                self.restamp(moment(item), from, out);
                 self.colour(item, from, out);
             }
+            Writer::Screen => self.on_screen(item, out),
+        }
+    }
+
+    /// Appends the line that a terminal has.
+    #[cold]
+    fn on_screen(&mut self, item: &Output<'_>, out: &mut Vec<u8>) {
+        let time = self.other_time(moment(item));
+        match (&mut self.screen, item) {
+            (Some(screen), Output::Event(event)) => screen.event(event, time.as_deref(), out),
+            (Some(screen), Output::Lost(lost)) => screen.lost(lost, time.as_deref(), out),
+            (None, _) => {}
         }
     }
 
@@ -186,7 +232,13 @@ impl<'a> Printer<'a> {
             Writer::Text(writer) => {
                 let from = out.len();
                 writer.span(span, out);
-                self.restamp(span.end.wall_ns(), span.end.session, from, out);
+                self.restamp((span.end.wall_ns(), span.end.session), from, out);
+            }
+            Writer::Screen => {
+                let time = self.other_time((span.end.wall_ns(), span.end.session));
+                if let Some(screen) = &mut self.screen {
+                    screen.span(span, time.as_deref(), out);
+                }
             }
             // It shows records as they are.
             Writer::OldJson(_) => {}
@@ -194,21 +246,25 @@ impl<'a> Printer<'a> {
     }
 
     /// Replaces the wall clock's time, which every line of text begins with.
-    fn restamp(&mut self, wall_ns: u64, session: &Session, from: usize, out: &mut Vec<u8>) {
+    fn restamp(&mut self, moment: (u64, &Session), from: usize, out: &mut Vec<u8>) {
+        if let Some(text) = self.other_time(moment) {
+            out.splice(from..from + TIMESTAMP_BYTES, text.into_bytes());
+        }
+    }
+
+    /// The time that a line has in place of the wall clock's; `None`: it has that one.
+    fn other_time(&mut self, (wall_ns, session): (u64, &Session)) -> Option<String> {
         let before = match self.form.time {
-            Time::Wall if has_dates(session) => return,
-            Time::Wall => {
-                out.splice(from..from + TIMESTAMP_BYTES, UNKNOWN_TIME.bytes());
-                return;
-            }
+            Time::Wall if has_dates(session) => return None,
+            Time::Wall if self.screen.is_some() => return Some(UNKNOWN_OF_DAY.to_owned()),
+            Time::Wall => return Some(UNKNOWN_TIME.to_owned()),
             Time::Relative => self.origin_ns,
             Time::Delta => self.last_ns.replace(wall_ns).unwrap_or(wall_ns),
         };
         let sign = if wall_ns < before { '-' } else { ' ' };
         let ns = wall_ns.abs_diff(before);
         let (seconds, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);
-        let text = format!("{sign}{seconds:>5}.{ns:09}");
-        out.splice(from..from + TIMESTAMP_BYTES, text.into_bytes());
+        Some(format!("{sign}{seconds:>5}.{ns:09}"))
     }
 
     fn colour(&self, item: &Output<'_>, from: usize, out: &mut Vec<u8>) {
@@ -218,6 +274,14 @@ impl<'a> Printer<'a> {
         out.splice(from..from, self.style.alarm().bytes());
         let end = out.len() - 1;
         out.splice(end..end, self.style.plain().bytes());
+    }
+}
+
+/// When an item was, and in which session.
+fn moment<'d>(item: &Output<'d>) -> (u64, &'d Session) {
+    match item {
+        Output::Event(event) => (event.wall_ns(), event.session),
+        Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
     }
 }
 

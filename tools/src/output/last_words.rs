@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::json::{self, Head};
 use super::printable;
 use super::units::{count, counted, duration};
+use super::width::cut;
 
 /// Most columns of a line.
 const COLUMNS: usize = 80;
@@ -110,17 +111,25 @@ fn front(thread: &LastWords<'_>, process: &str) -> String {
 fn last(thread: &LastWords<'_>, event: &Event<'_>) -> String {
     let (name, values) = event_words(event);
     let mut words = String::from_utf8_lossy(&name).into_owned();
-    match (event.duration_ns(), event.ty.kind()) {
-        (Some(took), _) => words += &format!(" {}", duration(took)),
-        (None, "span_new") => words += " begun",
-        (None, "span_close") => words += " ended",
-        (None, "function_entry") => words += " entered",
-        (None, "function_exit") => words += " left",
-        (None, _) => {}
-    }
+    words += &match event.duration_ns() {
+        Some(took) => format!(" {}", duration(took)),
+        None => verb(event).to_owned(),
+    };
     words += &String::from_utf8_lossy(&values);
     let ago = duration(thread.until_ns.saturating_sub(event.t_ns));
     fitted(format!("  last {ago:>8} ago  {words}"))
+}
+
+/// What an event says of a span or a call: ` begun`, ` left`; empty: it says nothing of one.
+pub(crate) fn verb(event: &Event<'_>) -> &'static str {
+    match event.ty.kind() {
+        "span_new" => " begun",
+        "span_close" => " ended",
+        "function_entry" => " entered",
+        "function_exit" => " left",
+        "function_unwound" => " unwound",
+        _ => "",
+    }
 }
 
 fn push_open(open: &OpenThread<'_>, show: Show, lines: &mut Vec<String>) {
@@ -160,13 +169,9 @@ fn span_words(span: &OpenSpan<'_>) -> String {
 }
 
 /// A line within the width of a terminal.
-fn fitted(line: String) -> String {
-    if line.chars().count() <= COLUMNS {
-        return line;
-    }
-    let mut cut: String = line.chars().take(COLUMNS - 1).collect();
-    cut.push('…');
-    cut
+fn fitted(mut line: String) -> String {
+    cut(&mut line, COLUMNS);
+    line
 }
 
 /// An object for each open span, and one for the end of each session that did not end well.

@@ -1,27 +1,58 @@
-//! Standard output: buffered, through `$PAGER` on a terminal, in colour if that is wanted.
+//! Standard output: buffered, through `$PAGER` on a terminal, in its width.
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
+use super::width::wrap;
+
 /// Standard output of a command.
-pub(crate) enum Sink {
+pub(crate) struct Sink {
+    out: Out,
+    /// Lines that are wider than the terminal are wrapped.
+    wrapped: Option<Wrapped>,
+}
+
+enum Out {
     /// Written as it is.
     Direct(BufWriter<Stdout>),
     /// Written through a pager, which is waited for in the end.
     Paged(Option<BufWriter<ChildStdin>>, Child),
 }
 
+/// Lines on their way to a terminal.
+struct Wrapped {
+    columns: usize,
+    /// The beginning of a line whose end was not written yet.
+    line: Vec<u8>,
+}
+
 impl Sink {
     /// Standard output as it is.
     pub(crate) fn direct() -> Self {
-        Self::Direct(BufWriter::with_capacity(64 << 10, io::stdout()))
+        Self::of(Out::Direct(BufWriter::with_capacity(
+            64 << 10,
+            io::stdout(),
+        )))
     }
 
     /// Through `$PAGER` if standard output is a terminal and `$PAGER` is set and starts.
     pub(crate) fn paged() -> Self {
-        start_pager().unwrap_or_else(Self::direct)
+        start_pager().map_or_else(Self::direct, Self::of)
+    }
+
+    const fn of(out: Out) -> Self {
+        Self { out, wrapped: None }
+    }
+
+    /// The same with lines of at most that many columns; `None`: of any.
+    pub(crate) fn within(mut self, columns: Option<usize>) -> Self {
+        self.wrapped = columns.map(|columns| Wrapped {
+            columns,
+            line: Vec::new(),
+        });
+        self
     }
 
     /// Writes what is buffered and waits for the pager.
@@ -33,7 +64,25 @@ impl Sink {
     }
 }
 
-fn start_pager() -> Option<Sink> {
+impl Wrapped {
+    /// The line so far, in lines of the right width.
+    fn take(&mut self) -> Vec<u8> {
+        let bytes = std::mem::take(&mut self.line);
+        // A character has at least as many bytes as columns.
+        if bytes.len() <= self.columns {
+            return bytes;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        let mut lines = wrap(line, self.columns);
+        if line.len() < text.len() {
+            lines.push('\n');
+        }
+        lines.into_bytes()
+    }
+}
+
+fn start_pager() -> Option<Out> {
     let pager = env::var("PAGER").ok().filter(|p| !p.trim().is_empty())?;
     if !io::stdout().is_terminal() {
         return None;
@@ -49,10 +98,32 @@ fn start_pager() -> Option<Sink> {
     let mut child = command.spawn().ok()?;
     let stdin = child.stdin.take()?;
     let stdin = BufWriter::with_capacity(64 << 10, stdin);
-    Some(Sink::Paged(Some(stdin), child))
+    Some(Out::Paged(Some(stdin), child))
 }
 
 impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(wrapped) = &mut self.wrapped else {
+            return self.out.write(bytes);
+        };
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            wrapped.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                self.out.write_all(&wrapped.take())?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(wrapped) = &mut self.wrapped {
+            self.out.write_all(&wrapped.take())?;
+        }
+        self.out.flush()
+    }
+}
+
+impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Direct(out) => out.write(bytes),
@@ -70,58 +141,12 @@ impl Write for Sink {
     }
 }
 
-impl Drop for Sink {
+impl Drop for Out {
     /// The pager owns the terminal until it ends, however this command ends.
     fn drop(&mut self) {
         if let Self::Paged(out, child) = self {
             drop(out.take());
             let _ = child.wait();
         }
-    }
-}
-
-/// Escape sequences of colours for a terminal; empty strings elsewhere and with `NO_COLOR`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Style {
-    on: bool,
-}
-
-impl Style {
-    /// Colours if standard output is a terminal and `NO_COLOR` is not set.
-    pub(crate) fn detect() -> Self {
-        let refused = env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let dumb = env::var_os("TERM").is_none_or(|t| t == "dumb");
-        Self {
-            on: !refused && !dumb && io::stdout().is_terminal(),
-        }
-    }
-
-    /// No colours.
-    pub(crate) const fn none() -> Self {
-        Self { on: false }
-    }
-
-    fn code(self, code: &'static str) -> &'static str {
-        if self.on { code } else { "" }
-    }
-
-    /// Begins a heading.
-    pub(crate) fn heading(self) -> &'static str {
-        self.code("\x1b[1m")
-    }
-
-    /// Begins what is lost, damaged or dead.
-    pub(crate) fn alarm(self) -> &'static str {
-        self.code("\x1b[31m")
-    }
-
-    /// Ends a heading or an alarm.
-    pub(crate) fn plain(self) -> &'static str {
-        self.code("\x1b[0m")
-    }
-
-    /// Whether colours are used.
-    pub(crate) fn is_on(self) -> bool {
-        self.on
     }
 }

@@ -3,25 +3,35 @@
 use std::io::{self, Write};
 
 use super::Style;
+use super::width::{SHORTEST_NAME, cut, shorten, width};
 
-/// Headings of columns whose names may be cut, the one that is cut first in front.
-const NAMES: [&str; 2] = ["TARGET", "NAME"];
-/// Characters that a cut name keeps at least.
-pub(crate) const SHORTEST_NAME: usize = 10;
-
-/// Cuts the middle out of a text that has more characters than `room`.
-pub(crate) fn shorten(text: &mut String, room: usize) {
-    let length = text.chars().count();
-    if length > room {
-        let front = (room - 1) / 2;
-        let back = length - (room - 1 - front);
-        let (front, back): (String, String) = (
-            text.chars().take(front).collect(),
-            text.chars().skip(back).collect(),
-        );
-        *text = format!("{front}…{back}");
-    }
-}
+/// Headings of columns that may be cut, the one that is cut first in front.
+const CUT: [&str; 7] = [
+    "CATEGORY", "TARGET", "MODULE", "SERVICE", "THREAD", "FIELDS", "NAME",
+];
+/// Headings of columns that a narrow terminal does without, the one that is missed least in front.
+const LEFT_OUT: [&str; 20] = [
+    "TRACER",
+    "CATEGORY",
+    ">PAYLOAD",
+    ">~P50",
+    ">P50",
+    ">MEAN",
+    ">MEAN A",
+    ">MEAN B",
+    "TARGET",
+    "MODULE",
+    "FIELDS",
+    ">WINDOW",
+    "FIRST SEEN",
+    ">~P99",
+    ">P99",
+    "MODE",
+    ">MEMORY",
+    "SERVICE",
+    ">TOTAL",
+    "LAST SEEN",
+];
 
 /// Rows of text under headings. Columns whose heading starts with `>` are right-aligned.
 #[derive(Debug)]
@@ -29,6 +39,8 @@ pub(crate) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<String>>,
     feet: Vec<String>,
+    /// Width of the terminal, at which rows end.
+    cut_to: Option<usize>,
 }
 
 impl Table {
@@ -38,6 +50,7 @@ impl Table {
             headings: headings.to_vec(),
             rows: Vec::new(),
             feet: Vec::new(),
+            cut_to: None,
         }
     }
 
@@ -51,18 +64,70 @@ impl Table {
         self.feet.extend(lines);
     }
 
-    /// Cuts names in their middle so that rows have at most `columns` characters; `None`: no limit.
+    /// Makes the table for a terminal of that many columns; `None`: for none. Columns that say
+    /// nothing are left out, and those for which there is no room, which a line below the table
+    /// says. Names are cut in their middle.
     pub(crate) fn fit(&mut self, columns: Option<usize>) {
         let Some(columns) = columns else { return };
-        for place in NAMES.map(|name| self.column(name)).into_iter().flatten() {
-            let widths = self.widths();
-            let others = widths.iter().sum::<usize>() - widths[place];
-            let between = 2 * (widths.len() - 1);
-            let room = columns.saturating_sub(others + between).max(SHORTEST_NAME);
+        for place in (0..self.headings.len()).rev() {
+            let cells = self.rows.iter().filter_map(|row| row.get(place));
+            let mut said = cells.filter(|cell| !["", "-"].contains(&cell.as_str()));
+            if !self.rows.is_empty() && said.next().is_none() {
+                self.remove(place);
+            }
+        }
+        let mut left_out = Vec::new();
+        for heading in LEFT_OUT {
+            if self.shortest_width() <= columns {
+                break;
+            }
+            if let Some(place) = self.column(heading) {
+                self.remove(place);
+                left_out.push(heading.trim_start_matches('>'));
+            }
+        }
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            self.feet.push(format!(
+                "left out on this narrow terminal: {names} (--wide)"
+            ));
+        }
+        self.shorten(columns);
+        self.cut_to = Some(columns);
+    }
+
+    /// Cuts names so that rows have at most `columns`, or names their shortest form.
+    fn shorten(&mut self, columns: usize) {
+        for place in CUT.map(|name| self.column(name)).into_iter().flatten() {
+            let others = self.row_width() - self.widths()[place];
+            let room = columns.saturating_sub(others).max(SHORTEST_NAME);
             for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
                 shorten(cell, room);
             }
         }
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.headings.remove(place);
+        for row in self.rows.iter_mut().filter(|row| row.len() > place) {
+            row.remove(place);
+        }
+    }
+
+    /// Columns of the widest row once all names are cut as short as may be.
+    fn shortest_width(&self) -> usize {
+        let widths = self.widths();
+        let too_long = |name: &str| {
+            let place = self.column(name)?;
+            Some(widths[place].saturating_sub(SHORTEST_NAME))
+        };
+        self.row_width() - CUT.into_iter().filter_map(too_long).sum::<usize>()
+    }
+
+    /// Columns of the widest row.
+    fn row_width(&self) -> usize {
+        let widths = self.widths();
+        widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
     }
 
     /// The place of the column with this heading.
@@ -91,22 +156,18 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let width = |column: usize| {
+        let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             let heading = self.headings[column].trim_start_matches('>').len();
-            cells
-                .map(|c| c.chars().count())
-                .max()
-                .unwrap_or(0)
-                .max(heading)
+            cells.map(|c| width(c)).max().unwrap_or(0).max(heading)
         };
-        (0..self.headings.len()).map(width).collect()
+        (0..self.headings.len()).map(widest).collect()
     }
 
     fn line<'a>(&self, cells: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
         let mut line = String::new();
-        for ((cell, width), heading) in cells.zip(widths).zip(&self.headings) {
-            let padding = " ".repeat(width - cell.chars().count().min(*width));
+        for ((cell, room), heading) in cells.zip(widths).zip(&self.headings) {
+            let padding = " ".repeat(room.saturating_sub(width(cell)));
             if !line.is_empty() {
                 line.push_str("  ");
             }
@@ -116,7 +177,11 @@ impl Table {
                 line = line + cell + &padding;
             }
         }
-        line.trim_end().to_owned()
+        let mut line = line.trim_end().to_owned();
+        if let Some(columns) = self.cut_to {
+            cut(&mut line, columns);
+        }
+        line
     }
 }
 
@@ -147,12 +212,23 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("…") && text.contains("  short  "), "{text}");
-        // A terminal that is too narrow for anything.
-        table.fit(Some(3));
+        // A terminal that is too narrow for all columns.
+        table.fit(Some(20));
+        let text = written(&table);
+        assert!(text.lines().next() == Some("COUNT  NAME"), "{text}");
         assert!(
-            written(&table)
-                .lines()
-                .all(|line| line.chars().count() <= 35)
+            text.contains("left out on this narrow terminal: MODULE"),
+            "{text}"
         );
+        let rows = text.lines().take(3);
+        assert!(rows.map(width).max() <= Some(20), "{text}");
+    }
+
+    #[test]
+    fn columns_that_say_nothing_are_for_files() {
+        let mut table = Table::new(&["ON", "NAME", "CATEGORY"]);
+        table.row(vec!["-".into(), "a".into(), String::new()]);
+        table.fit(Some(80));
+        assert_eq!(table.headings, ["NAME"]);
     }
 }
