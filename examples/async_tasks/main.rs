@@ -25,5 +25,12 @@ async fn order(id: u64) {
     // The seventh order waits longer than the others.
     let wait = Duration::from_millis(if id == 7 { 300 } else { 1 });
     sleep(wait).in_span(async_span!("payment", id)).await;
-    event!("paid", id);
+    event!("paid", id, stamp = stamp(id));
+}
+
+/// Stands for work in the order itself, so that it has a self time to see.
+fn stamp(id: u64) -> u64 {
+    (0..100_000).fold(id, |stamp, step| {
+        std::hint::black_box(stamp).rotate_left(5) ^ step
+    })
 }
