@@ -10,8 +10,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU64};
 
-use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::thread::{Timespec, nanosleep};
 
 /// The bits in which the addresses of a slot and of its copy differ. The upper one leads to another
 /// part of memory. The lower ones lead to another set of the cache: where only upper bits differ,
@@ -21,10 +21,21 @@ pub(super) const COPY_BITS: u64 = 1 << 45 | 1 << 11 | 1 << 6;
 pub(super) const UNIT_BITS: u32 = 26;
 /// Bits of an address of a program.
 const ADDRESS_BITS: u32 = 47;
-/// How often a thread gives way to one that maps the same unit.
-const YIELDS: usize = 100;
 
-/// By number of a unit of slots: 1 where their copies have memory. Parts without a stack take none.
+/// In [`UNITS`]: the copies of the unit have memory.
+const MAPPED: u8 = 1;
+/// In [`UNITS`]: a thread makes the memory. No slot of the unit is replaced, so no unwinder looks.
+const IN_THE_MAKING: u8 = 2;
+/// Pause of a thread that waits for the one that makes the memory, and pauses at most. That one may
+/// have been preempted, or be this one, which a handler has interrupted.
+const PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000,
+};
+const PAUSES_MAX: usize = 1000;
+
+/// By number of a unit of slots: the state of their copies; 0 where they have no memory, as in parts
+/// without a stack.
 pub(super) static UNITS: [AtomicU8; 1 << (ADDRESS_BITS - UNIT_BITS)] =
     [const { AtomicU8::new(0) }; 1 << (ADDRESS_BITS - UNIT_BITS)];
 
@@ -48,15 +59,28 @@ pub(super) fn prepare(low: u64, bytes: u64) -> bool {
     (low >> UNIT_BITS..=last >> UNIT_BITS).all(|unit| map(unit << UNIT_BITS))
 }
 
-/// Makes memory for the copies of the unit that begins at `start`.
+/// Makes memory for the copies of the unit that begins at `start`, unless another thread does so.
 fn map(start: u64) -> bool {
     let Some(flag) = flag(start) else {
         return false;
     };
-    if flag.load(Acquire) == 1 {
-        return true;
+    for _ in 0..PAUSES_MAX {
+        match flag.compare_exchange(0, IN_THE_MAKING, Acquire, Acquire) {
+            Ok(_) => {
+                let made = make(memory(start));
+                // With the `Acquire` of all who read it: a thread that finds the flag finds the memory.
+                flag.store(if made { MAPPED } else { 0 }, Release);
+                return made;
+            }
+            Err(MAPPED) => return true,
+            Err(_) => _ = nanosleep(&PAUSE),
+        }
     }
-    let wanted = memory(start);
+    false
+}
+
+/// Maps a unit at `wanted`. `false`: something else lies there, or the kernel gives no memory.
+fn make(wanted: *mut core::ffi::c_void) -> bool {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
     // SAFETY: record invariant 3: the flags make the kernel refuse a place that is in use.
@@ -64,7 +88,6 @@ fn map(start: u64) -> bool {
         Ok(found) if found == wanted => {
             // SAFETY: the new mapping. Failure is accepted: then its first use may take 2 MiB.
             let _ = unsafe { madvise(found, 1 << UNIT_BITS, Advice::LinuxNoHugepage) };
-            flag.store(1, Release); // With the `Acquire` above: who finds the flag finds the memory.
             true
         }
         Ok(elsewhere) => {
@@ -73,18 +96,13 @@ fn map(start: u64) -> bool {
             let _ = unsafe { munmap(elsewhere, 1 << UNIT_BITS) };
             false
         }
-        // Another thread has made it a moment ago, or something else lies there.
-        Err(Errno::EXIST) => (0..YIELDS).any(|_| {
-            rustix::thread::sched_yield();
-            flag.load(Acquire) == 1
-        }),
         Err(_) => false,
     }
 }
 
 /// The copy for `slot`; `None`: it has no memory.
 fn copy(slot: u64) -> Option<&'static AtomicU64> {
-    if flag(slot)?.load(Acquire) != 1 || !slot.is_multiple_of(8) {
+    if flag(slot)?.load(Acquire) != MAPPED || !slot.is_multiple_of(8) {
         return None;
     }
     let copy = (slot ^ COPY_BITS) as *const AtomicU64;
@@ -127,6 +145,31 @@ mod tests {
         keep(far, 7);
         assert_eq!(kept(far), None);
         assert_eq!(kept(u64::MAX - 7), None);
+    }
+
+    /// The thread that makes the memory may be preempted for long: no other goes on without it.
+    #[test]
+    fn a_thread_waits_for_the_one_that_makes_the_memory() {
+        let start = 1 << (ADDRESS_BITS - 3) | 6 << UNIT_BITS;
+        let flag = flag(start).unwrap();
+        flag.store(IN_THE_MAKING, Release);
+        std::thread::scope(|scope| {
+            let waiting = [(); 4].map(|()| scope.spawn(|| prepare(start, 8)));
+            for _ in 0..200 {
+                let _ = nanosleep(&PAUSE);
+            }
+            assert!(waiting.iter().all(|thread| !thread.is_finished()));
+            flag.store(0, Release);
+            assert!(waiting.into_iter().all(|thread| thread.join().unwrap()));
+        });
+        assert_eq!(flag.load(Acquire), MAPPED);
+    }
+
+    #[test]
+    fn a_wait_for_memory_ends() {
+        let start = 1 << (ADDRESS_BITS - 3) | 7 << UNIT_BITS;
+        flag(start).unwrap().store(IN_THE_MAKING, Release);
+        assert!(!prepare(start, 8));
     }
 
     #[test]
