@@ -158,6 +158,7 @@ impl Stage {
         let pid = self.program.id();
         let lines = [
             "cat events.rmk",
+            "cat events.rmk --tree",
             "cat events.rmk --time delta",
             "cat calls.rmk",
             "cat events.rmk calls.rmk",

@@ -105,6 +105,8 @@ pub struct TextWriter<'a> {
     has_process: bool,
     /// ` host/service[pid]` of that page, or nothing.
     process: Vec<u8>,
+    /// Spaces after the thread.
+    indent: usize,
     types: PerSession<'a, PerType<TypePieces>>,
 }
 
@@ -121,6 +123,11 @@ impl<'a> TextWriter<'a> {
         let mut writer = Self::new();
         writer.has_process = true;
         writer
+    }
+
+    /// Puts that many spaces after the thread in the lines that follow.
+    pub const fn indent(&mut self, spaces: usize) {
+        self.indent = spaces;
     }
 
     /// Appends the line of `item`, with its line feed, to `out`.
@@ -141,11 +148,13 @@ impl<'a> TextWriter<'a> {
         out.extend_from_slice(self.stamper.stamp(event.wall_ns()));
         out.extend_from_slice(&self.process);
         if let Some(meaning) = event.ty.function {
+            self.push_indent(out);
             function_line::text(event, meaning, out);
             out.push(b'\n');
             return;
         }
         out.extend_from_slice(&self.thread);
+        self.push_indent(out);
         let types = self.types.of(event.session, |_| PerType::default());
         let pieces = types.of(event.ty, TypePieces::new);
         match event.span_type {
@@ -175,6 +184,7 @@ impl<'a> TextWriter<'a> {
         out.extend_from_slice(self.stamper.stamp(end.wall_ns()));
         out.extend_from_slice(&self.process);
         out.extend_from_slice(&self.thread);
+        self.push_indent(out);
         push_front(span.ty.level, span.target, span.name, out);
         span_head("span", (span.id, span.parent, Some(span.total_ns)), out);
         if let Some(entered) = &span.entered {
@@ -199,6 +209,13 @@ impl<'a> TextWriter<'a> {
         out.push(b'}');
         span_args(span, out);
         out.push(b'\n');
+    }
+
+    #[inline]
+    fn push_indent(&self, out: &mut Vec<u8>) {
+        if self.indent > 0 {
+            out.resize(out.len() + self.indent, b' ');
+        }
     }
 
     /// Takes over the thread of another page. Neighbouring lines may be of different threads, so

@@ -11,6 +11,7 @@ use crate::output::endings;
 use crate::output::event_lines::{Form, Printer};
 use crate::output::json::JsonVersion;
 use crate::output::last_words::{self, Show};
+use crate::output::tree::Tree;
 use crate::output::{Exit, Failure, Sink, note};
 
 /// Bytes of lines that are gathered before they are written.
@@ -29,9 +30,15 @@ in which threads were in it, idle the rest, polls how often it was entered.
 --raw shows the records that say so. A --where may name all four, and a unit:
 took>20ms.
 
+--tree prints a span before what is in it, indented, once the outermost span has
+ended. What a filter leaves out has no line; what is in it may have one. A span of
+'tracing' that is open at the end has the line of its beginning. 'graph' shows
+calls of functions so.
+
 Examples:
   ringmark cat run.rmk --name 'request.*' --where status=500
   ringmark cat run.rmk --where 'took>20ms'
+  ringmark cat run.rmk --tree --from 1.5s --to 1.6s
   ringmark cat -p 812 --follow --level warn
   ringmark cat run.rmk --json | jq .args")]
 pub(crate) struct Args {
@@ -71,7 +78,10 @@ impl Args {
         let mut printer = Printer::new(&filter, self.form, self.lines);
         printer.learn_origin(&dump);
         printer.learn_gaps(&dump);
-        print(&dump, &mut printer, &mut out)?;
+        match self.form.tree {
+            true => print_tree(&dump, &filter, &mut printer, &mut out)?,
+            false => print(&dump, &mut printer, &mut out)?,
+        }
         // What has no record yet, unless less was asked for.
         if filter.is_empty() && !printer.is_done() {
             match self.form.json.version() {
@@ -126,5 +136,30 @@ fn print(dump: &Dump, printer: &mut Printer<'_>, out: &mut Sink) -> anyhow::Resu
             break;
         }
     }
+    Ok(out.write_all(&lines)?)
+}
+
+/// Prints the same as trees.
+fn print_tree(
+    dump: &Dump,
+    filter: &Filter,
+    printer: &mut Printer<'_>,
+    out: &mut Sink,
+) -> anyhow::Result<()> {
+    let mut writer = printer.writer();
+    let (mut tree, mut lines) = (Tree::default(), Vec::new());
+    for item in dump.events() {
+        tree.take(&item, printer.look(&item));
+        tree.write(printer, &mut writer, &mut lines);
+        if lines.len() >= LINES_BYTES {
+            out.write_all(&lines)?;
+            lines.clear();
+        }
+        if printer.is_done() {
+            break;
+        }
+    }
+    tree.finish(|made| filter.passes_cut(Some(made.ty)));
+    tree.write(printer, &mut writer, &mut lines);
     Ok(out.write_all(&lines)?)
 }

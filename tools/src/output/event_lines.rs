@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use clap::ValueEnum;
 use ringmark_decoder::{
     CallTook, Dump, Filter, JsonWriter, OldJsonWriter, Output, Paired, Session, Span, SpanPairs,
-    TIMESTAMP_BYTES, TextWriter,
+    Stamper, TIMESTAMP_BYTES, TextWriter,
 };
 
 use super::json::{JsonOption, JsonVersion};
@@ -16,6 +16,9 @@ use super::{Style, columns, spans};
 const UNKNOWN_TIME: &str = "????-??-??T??:??:??.?????????Z";
 /// The same on a terminal.
 const UNKNOWN_OF_DAY: &str = "??:??:??.??????";
+
+/// Deepest nesting that is shown by indentation.
+const DEEPEST: usize = 100;
 
 /// The options that say how a line looks.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -34,6 +37,9 @@ pub(crate) struct Form {
     /// Do not cut lines to the width of the terminal
     #[arg(long)]
     wide: bool,
+    /// Print each span before what is in it, which is indented; times are those of beginnings
+    #[arg(long, conflicts_with_all = ["json", "raw", "follow"])]
+    pub(crate) tree: bool,
 }
 
 impl Form {
@@ -69,6 +75,16 @@ pub(crate) enum Writer<'d> {
     OldJson(OldJsonWriter<'d>),
 }
 
+/// What an item is among the lines.
+pub(crate) enum Looked<'d> {
+    /// A record of a span that goes on: it has no line.
+    Part,
+    /// A span that has ended, and whether it passes the filter.
+    Span(Box<Span<'d>>, bool),
+    /// An event, a native span or a loss, and whether it passes the filter.
+    Item(bool),
+}
+
 /// Turns events and losses into lines, as many as are wanted.
 pub(crate) struct Printer<'a> {
     filter: &'a Filter,
@@ -89,6 +105,7 @@ pub(crate) struct Printer<'a> {
     pairs: Option<SpanPairs>,
     /// The calls that are open, if the filter asks how long they take.
     calls: Option<CallTook>,
+    stamper: Stamper,
 }
 
 impl<'a> Printer<'a> {
@@ -108,6 +125,7 @@ impl<'a> Printer<'a> {
             pairs: (!form.raw && form.json.version() != Some(JsonVersion::Old))
                 .then(SpanPairs::default),
             calls: filter.asks_duration().then(CallTook::default),
+            stamper: Stamper::default(),
         }
     }
 
@@ -176,14 +194,41 @@ impl<'a> Printer<'a> {
         if self.is_done() {
             return;
         }
+        match self.look(item) {
+            Looked::Part | Looked::Span(_, false) | Looked::Item(false) => {}
+            Looked::Span(span, true) => self.span(writer, &span, out),
+            Looked::Item(true) => self.item(writer, item, out),
+        }
+    }
+
+    /// Takes the next item in the order of time, and says what it is.
+    pub(crate) fn look<'d>(&mut self, item: &Output<'d>) -> Looked<'d> {
         match self.pairs.as_mut().map(|pairs| pairs.take(item)) {
-            Some(Paired::Part) => return,
-            Some(Paired::Ended(span)) => return self.span(writer, &span, out),
-            Some(Paired::Alone) | None => {}
+            Some(Paired::Part) => Looked::Part,
+            Some(Paired::Ended(span)) => {
+                let passes = self.filter.passes_span(&span);
+                Looked::Span(span, passes)
+            }
+            Some(Paired::Alone) | None => Looked::Item(self.passes(item)),
         }
-        if !self.passes(item) {
-            return;
+    }
+
+    /// Makes the lines that follow those of something with that many spans around it in a tree.
+    pub(crate) fn indent(&mut self, writer: &mut Writer<'_>, depth: usize) {
+        match (writer, &mut self.screen) {
+            (Writer::Text(writer), _) => writer.indent(2 * depth.min(DEEPEST)),
+            (_, Some(screen)) => screen.indent(2 * depth.min(DEEPEST)),
+            _ => {}
         }
+    }
+
+    /// Appends the line of an item.
+    pub(crate) fn item<'d>(
+        &mut self,
+        writer: &mut Writer<'d>,
+        item: &Output<'d>,
+        out: &mut Vec<u8>,
+    ) {
         self.events += u64::from(matches!(item, Output::Event(_)));
         self.left = self.left.map(|left| left - 1);
         match writer {
@@ -192,7 +237,7 @@ impl<'a> Printer<'a> {
             Writer::Text(writer) => {
                 let from = out.len();
                 writer.write(item, out);
-                self.restamp(moment(item), from, out);
+                self.restamp(moment(item, self.form.tree), from, out);
                 self.colour(item, from, out);
             }
             Writer::Screen => self.on_screen(item, out),
@@ -202,9 +247,12 @@ impl<'a> Printer<'a> {
     /// Appends the line that a terminal has.
     #[cold]
     fn on_screen(&mut self, item: &Output<'_>, out: &mut Vec<u8>) {
-        let time = self.other_time(moment(item));
+        let (wall_ns, session) = moment(item, self.form.tree);
+        let time = self.other_time((wall_ns, session));
         match (&mut self.screen, item) {
-            (Some(screen), Output::Event(event)) => screen.event(event, time.as_deref(), out),
+            (Some(screen), Output::Event(event)) => {
+                screen.event(event, wall_ns, time.as_deref(), out);
+            }
             (Some(screen), Output::Lost(lost)) => screen.lost(lost, time.as_deref(), out),
             (None, _) => {}
         }
@@ -220,24 +268,26 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Appends the line of a span that has ended, if it passes.
-    fn span<'d>(&mut self, writer: &mut Writer<'d>, span: &Span<'d>, out: &mut Vec<u8>) {
-        if !self.filter.passes_span(span) {
-            return;
-        }
+    /// Appends the line of a span that has ended.
+    pub(crate) fn span<'d>(&mut self, writer: &mut Writer<'d>, span: &Span<'d>, out: &mut Vec<u8>) {
         self.events += 1;
         self.left = self.left.map(|left| left - 1);
+        let wall_ns = match self.form.tree {
+            true => span.start_wall_ns(),
+            false => span.end.wall_ns(),
+        };
+        let moment = (wall_ns, span.end.session);
         match writer {
             Writer::Json(writer) => writer.span(span, out),
             Writer::Text(writer) => {
                 let from = out.len();
                 writer.span(span, out);
-                self.restamp((span.end.wall_ns(), span.end.session), from, out);
+                self.restamp(moment, from, out);
             }
             Writer::Screen => {
-                let time = self.other_time((span.end.wall_ns(), span.end.session));
+                let time = self.other_time(moment);
                 if let Some(screen) = &mut self.screen {
-                    screen.span(span, time.as_deref(), out);
+                    screen.span(span, wall_ns, time.as_deref(), out);
                 }
             }
             // It shows records as they are.
@@ -249,6 +299,8 @@ impl<'a> Printer<'a> {
     fn restamp(&mut self, moment: (u64, &Session), from: usize, out: &mut Vec<u8>) {
         if let Some(text) = self.other_time(moment) {
             out.splice(from..from + TIMESTAMP_BYTES, text.into_bytes());
+        } else if self.form.tree {
+            out[from..from + TIMESTAMP_BYTES].copy_from_slice(self.stamper.stamp(moment.0));
         }
     }
 
@@ -277,9 +329,13 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// When an item was, and in which session.
-fn moment<'d>(item: &Output<'d>) -> (u64, &'d Session) {
+/// When an item was, or began if that is asked for, and in which session.
+fn moment<'d>(item: &Output<'d>, at_start: bool) -> (u64, &'d Session) {
     match item {
+        Output::Event(event) if at_start => {
+            let wall_ns = event.session.clock.wall_ns(event.start_ns());
+            (wall_ns, event.session)
+        }
         Output::Event(event) => (event.wall_ns(), event.session),
         Output::Lost(lost) => (lost.session.clock.wall_ns(lost.t_ns), lost.session),
     }

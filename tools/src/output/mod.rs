@@ -18,6 +18,7 @@ pub(crate) mod status;
 mod style;
 mod table;
 mod terminal;
+pub(crate) mod tree;
 pub(crate) mod units;
 pub(crate) mod width;
 

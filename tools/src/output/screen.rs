@@ -38,6 +38,8 @@ pub(crate) struct Screen {
     /// Threads of one name are told apart by their ids.
     has_tids: bool,
     has_process: bool,
+    /// Spaces before a name.
+    indent: usize,
 }
 
 /// What a line says.
@@ -64,7 +66,13 @@ impl Screen {
             has_took: false,
             has_tids: false,
             has_process: false,
+            indent: 0,
         }
+    }
+
+    /// Puts that many spaces before the names of the lines that follow.
+    pub(crate) const fn indent(&mut self, spaces: usize) {
+        self.indent = spaces;
     }
 
     /// Learns which threads and names there are, for columns that fit.
@@ -105,8 +113,15 @@ impl Screen {
         }
     }
 
-    /// Appends the line of an event. `time`: the time that was asked for, in place of the local one.
-    pub(crate) fn event(&mut self, event: &Event<'_>, time: Option<&str>, out: &mut Vec<u8>) {
+    /// Appends the line of an event at this time since 1970. `time`: the time that was asked for,
+    /// in place of the local one.
+    pub(crate) fn event(
+        &mut self,
+        event: &Event<'_>,
+        wall_ns: u64,
+        time: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
         let (name, values) = event_words(event);
         let took_ns = event.duration_ns();
         let mut name = text(&name);
@@ -121,11 +136,17 @@ impl Screen {
             took_ns,
             values: text(&values),
         };
-        self.write(line, event.wall_ns(), time, out);
+        self.write(line, wall_ns, time, out);
     }
 
-    /// Appends the line of a span.
-    pub(crate) fn span(&mut self, span: &Span<'_>, time: Option<&str>, out: &mut Vec<u8>) {
+    /// Appends the line of a span, as [`Self::event`].
+    pub(crate) fn span(
+        &mut self,
+        span: &Span<'_>,
+        wall_ns: u64,
+        time: Option<&str>,
+        out: &mut Vec<u8>,
+    ) {
         let mut values = Vec::new();
         span_args(span, &mut values);
         let mut values = text(&values);
@@ -144,7 +165,7 @@ impl Screen {
             took_ns: Some(span.total_ns),
             values,
         };
-        self.write(line, end.wall_ns(), time, out);
+        self.write(line, wall_ns, time, out);
     }
 
     /// Appends the line of a loss.
@@ -213,10 +234,14 @@ impl Screen {
             _ => ("", ""),
         };
         let mut body = format!("{level}{}", line.name);
+        let mut indent = self.indent;
         if let Some(columns) = self.columns {
             let others = width(&head) + if self.has_took { TOOK_COLUMNS + 2 } else { 0 };
-            shorten(&mut body, columns.saturating_sub(others).max(SHORTEST_NAME));
+            let room = columns.saturating_sub(others).max(SHORTEST_NAME);
+            indent = indent.min(room - SHORTEST_NAME);
+            shorten(&mut body, room - indent);
         }
+        body.insert_str(0, &" ".repeat(indent));
         if self.has_took || !line.values.is_empty() {
             pad(&mut body, self.name_columns);
         }
