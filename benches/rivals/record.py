@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import functools
 import os
 import platform
 import re
@@ -17,8 +18,9 @@ def load():
     return " ".join(f"{value:.1f}" for value in os.getloadavg())
 
 
+@functools.cache
 def revision():
-    """The commit that was measured, if it was one."""
+    """The commit that is measured, if it is one. Asked once: the records change the tree."""
     try:
         said = race.run(["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"])
     except race.NotMeasured:
@@ -26,14 +28,35 @@ def revision():
     return said.strip()
 
 
+def is_clean():
+    """Whether all that is measured is committed. Without git nothing is known, and it is not."""
+    return "unknown" not in revision() and "dirty" not in revision()
+
+
+def processor():
+    """Its name, which of a virtual machine says little, with family and model by number."""
+    text = Path("/proc/cpuinfo").read_text()
+    name, family, model = (re.search(rf"^{field}\s*: (.*)", text, re.MULTILINE)
+                           for field in ("model name", "cpu family", "model"))
+    if not (name and family and model):
+        return "unknown"
+    return f"{name[1]} family {family[1]} model {model[1]}{zen(int(family[1]), int(model[1]))}"
+
+
+def zen(family, model):
+    """What AMD calls it."""
+    if family == 26:
+        return " (Zen 5)"
+    is_fourth = family == 25 and (0x10 <= model <= 0x1f or 0x60 <= model <= 0xaf)
+    return " (Zen 4)" if is_fourth else ""
+
+
 def conditions(tracers):
     """Machine, versions and load, as they are now."""
-    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = re.search(r"MemTotal: *(\d+)", Path("/proc/meminfo").read_text())
     found = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "machine": f"{cpu[1] if cpu else 'unknown'}, {os.cpu_count()} cores, "
-                   f"{int(memory[1]) >> 20} GiB",
+        "machine": f"{processor()}, {os.cpu_count()} cores, {int(memory[1]) >> 20} GiB",
         "kernel": platform.release(),
         "cores": f"traced programs on {race.CORE}, everything else on {sorted(race.OTHERS)}",
         "load before": load(),
