@@ -72,6 +72,7 @@ pub use sums::function_times::{FunctionTimes, NoEnd, Profile};
 pub use sums::hosts::HostFigures;
 pub use sums::last_words::LastWords;
 pub use sums::open_spans::{Kept, OpenSpan, OpenThread};
+pub use sums::paths::{Path, PathName, PathSums, Paths};
 pub use sums::profiled::{ProfiledByTracer, ProfiledFunction};
 pub use sums::slowest::Slowest;
 pub use sums::span_times::{SpanProfile, SpanTimes};

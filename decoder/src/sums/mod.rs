@@ -5,7 +5,8 @@
 //! compares two traces, [`profiled`] reads what a profile summed in the program, [`endings`] says how sessions
 //! ended, [`open_spans`] and [`last_words`] what threads were in and did last, and [`verify`]
 //! accounts for every reservation. [`span_times`] sums the spans of each name, whose durations
-//! [`durations`] keeps. [`cover`] says which part of the time is here, [`hosts`] what is here of
+//! [`durations`] keeps. [`paths`] sums by what was around (`path_walk`: of a whole trace, `span_paths`: of its
+//! spans). [`cover`] says which part of the time is here, [`hosts`] what is here of
 //! each host.
 
 pub(crate) mod call_figures;
@@ -20,7 +21,10 @@ pub(crate) mod function_times;
 pub(crate) mod hosts;
 pub(crate) mod last_words;
 pub(crate) mod open_spans;
+mod path_walk;
+pub(crate) mod paths;
 pub(crate) mod profiled;
 pub(crate) mod slowest;
+mod span_paths;
 pub(crate) mod span_times;
 pub(crate) mod verify;

@@ -10,6 +10,7 @@ use ringmark_reader::Tap;
 
 use crate::input::rings;
 use crate::input::trace_files::Input;
+use crate::options::rows::LinesOption;
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
 use crate::output::{Exit, Sink, Style, Table, json, printable};
@@ -21,6 +22,8 @@ pub(crate) struct Args {
     input: Input,
     #[command(flatten)]
     json: JsonOption,
+    #[command(flatten)]
+    lines: LinesOption,
     #[command(flatten)]
     wide: WideOption,
 }
@@ -52,9 +55,11 @@ impl Args {
         };
         if self.json.is_on() {
             rows.iter()
+                .take(self.lines.of(rows.len()))
                 .try_for_each(|row| writeln!(out, "{}", self.json.form(as_json(row))))?;
         } else {
             let mut table = table(&rows);
+            self.lines.cut(&mut table);
             table.fit(self.wide.columns());
             table.write(&mut out, Style::detect())?;
         }

@@ -1,5 +1,6 @@
 //! `functions`: lists the functions that can be traced, and says why others cannot.
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use ringmark_format::tracer_text::{
 use ringmark_function_tracer::selection::{Candidate, Selection, Syntax};
 use ringmark_function_tracer::sites::{InFile, demangled, in_file, readable};
 
+use crate::options::rows::LinesOption;
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, NewJsonOption};
 use crate::output::units::{count, counted};
@@ -37,10 +39,34 @@ pub(crate) struct Args {
     /// Say whether this function can be traced, and why not
     #[arg(long, value_name = "NAME")]
     why: Option<String>,
+    /// Order: address is that of the module, size begins with the largest
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "address")]
+    sort: SortBy,
+    #[command(flatten)]
+    lines: LinesOption,
     #[command(flatten)]
     json: NewJsonOption,
     #[command(flatten)]
     wide: WideOption,
+}
+
+/// What the functions are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SortBy {
+    Address,
+    Name,
+    Size,
+}
+
+impl SortBy {
+    fn sort(self, rows: &mut [&Row]) {
+        match self {
+            // They are found so.
+            Self::Address => {}
+            Self::Name => rows.sort_by_key(|row| &row.name),
+            Self::Size => rows.sort_by_key(|row| Reverse(row.size)),
+        }
+    }
 }
 
 /// Text about a function without a patch site.
@@ -88,7 +114,8 @@ impl Args {
         let listed = self.listed(file.as_deref())?;
         let Listed { rows, others, head } = &listed;
         let wanted = |row: &&Row| selection.is_empty() || wants(&selection, row);
-        let found: Vec<_> = rows.iter().filter(wanted).collect();
+        let mut found: Vec<_> = rows.iter().filter(wanted).collect();
+        self.sort.sort(&mut found);
         if let Some(name) = &self.why {
             return match self.json.is_on() {
                 true => why_json(&found, others, &selection, head),
@@ -97,8 +124,8 @@ impl Args {
         }
         let traceable = |rows: &[&Row]| rows.iter().filter(|row| row.reason.is_none()).count();
         match self.json.is_on() {
-            true => list_json(&found, head)?,
-            false => list(&found, self.wide.columns())?,
+            true => list_json(&found[..self.lines.of(found.len())], head)?,
+            false => list(&found, self.lines, self.wide.columns())?,
         }
         if traceable(&found) > 0 {
             return Ok(Exit::FINE);
@@ -277,7 +304,7 @@ fn of_file(path: &Path) -> Result<Listed, Failure> {
 }
 
 /// The rows as a table for a terminal.
-fn table(rows: &[&Row], columns: usize) -> Table {
+fn table(rows: &[&Row]) -> Table {
     let mut table = Table::new(&["ON", ">ADDRESS", ">BYTES", "NAME", "MODULE", "ENDS"]);
     for row in rows.iter().filter(|row| row.reason.is_none()) {
         table.row(vec![
@@ -289,17 +316,19 @@ fn table(rows: &[&Row], columns: usize) -> Table {
             if row.has_exits { "sleds" } else { "" }.to_owned(),
         ]);
     }
-    table.fit(Some(columns));
     table
 }
 
-fn list(rows: &[&Row], columns: Option<usize>) -> anyhow::Result<()> {
+fn list(rows: &[&Row], lines: LinesOption, columns: Option<usize>) -> anyhow::Result<()> {
     let mut out = Sink::paged().within(columns);
     let traceable = rows.iter().filter(|row| row.reason.is_none());
     if let Some(columns) = columns.filter(|_| traceable.clone().next().is_some()) {
-        table(rows, columns).write(&mut out, Style::detect())?;
+        let mut table = table(rows);
+        lines.cut(&mut table);
+        table.fit(Some(columns));
+        table.write(&mut out, Style::detect())?;
     } else {
-        write_lines(traceable.clone(), &mut out)?;
+        write_lines(traceable.clone().take(lines.of(rows.len())), &mut out)?;
     }
     out.finish()?;
     let functions = traceable.count() as u64;

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::input::notices::SCHEMA_INCOMPLETE;
 use crate::input::{rings, trace_files};
+use crate::options::rows::LinesOption;
 use crate::options::sessions::SessionOptions;
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption};
@@ -44,6 +45,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     json: JsonOption,
     #[command(flatten)]
+    lines: LinesOption,
+    #[command(flatten)]
     wide: WideOption,
     /// Say below the table how each session ended, and what its threads did last and have open
     #[arg(short, long)]
@@ -68,7 +71,7 @@ impl Args {
                 writeln!(out, "{}", self.json.form(object))?;
             }
         } else {
-            write_table(&mut out, &sessions, &notes, (columns, self.verbose))?;
+            write_table(&mut out, &sessions, &notes, (columns, &self))?;
             removals
                 .iter()
                 .try_for_each(|directory| writeln!(out, "{}", printable(&directory.to_string())))?;
@@ -92,12 +95,13 @@ impl Args {
         let columns = self.wide.columns().filter(|_| !self.json.is_on());
         let mut out = Sink::direct().within(columns);
         if self.json.is_on() {
-            for session in &dump.sessions {
+            for session in &dump.sessions[..self.lines.of(dump.sessions.len())] {
                 let object = session_table::as_json(session);
                 writeln!(out, "{}", self.json.form(object))?;
             }
         } else {
             let mut table = session_table::table(&dump);
+            self.lines.cut(&mut table);
             table.fit(columns);
             table.write(&mut out, Style::detect())?;
         }
@@ -147,7 +151,7 @@ fn write_table(
     out: &mut Sink,
     sessions: &[Listed],
     notes: &[notes::OffNote],
-    (columns, verbose): (Option<usize>, bool),
+    (columns, options): (Option<usize>, &Args),
 ) -> anyhow::Result<()> {
     if sessions.is_empty() && notes.is_empty() {
         for directory in find::directories() {
@@ -183,13 +187,14 @@ fn write_table(
             reason,
         ]);
     }
+    options.lines.cut(&mut table);
     table.fit(columns);
     table.write(out, style)?;
     for line in groups(sessions) {
         writeln!(out, "{line}")?;
     }
     for listed in sessions {
-        if let Some(ending) = listed.info.ending.filter(|_| verbose) {
+        if let Some(ending) = listed.info.ending.filter(|_| options.verbose) {
             writeln!(out, "{}: {ending}", pids(listed))?;
         }
         for text in notices(&listed.info) {

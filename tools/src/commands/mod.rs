@@ -19,6 +19,7 @@ pub(crate) mod reference;
 pub(crate) mod report;
 mod report_changes;
 pub(crate) mod report_page;
+mod report_paths;
 pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod stat;

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use ringmark_decoder::{Counted, Dump, Figures};
 
-use crate::commands::report_changes::{self, Shown, SortBy, Trace};
+use crate::commands::report_changes::{self, Shown, Trace};
 use crate::commands::report_page;
+use crate::commands::report_paths::{self, PathOptions};
 use crate::input::rings;
 use crate::input::trace_files::Input;
 use crate::options::figures::FigureOptions;
+use crate::options::rows::{LinesOption, SortBy};
 use crate::options::wide::WideOption;
 use crate::output::json::{Head, JsonOption, JsonVersion};
 use crate::output::{Exit, Failure, Sink, Style, note, printable};
@@ -34,6 +36,10 @@ as of the tracer's last stop and of the program's exit; a process that was
 killed leaves none. Percentiles marked with ~ come from a histogram by powers
 of two, and may be wrong by a factor of up to two.
 
+--paths, --callers and --callees show functions inside functions, and spans inside
+spans: how often, and how long, on that path. TOTAL of a function that calls itself
+counts each of its calls. For programs: 'export --format folded'.
+
 --diff compares the spans and functions of FILE, called A, with those of OTHER,
 called B. Each name has two rows: A with the change from A to B, B with the same
 in per cent. CHANGE is that of TOTAL, or of what --sort names. --host and
@@ -47,6 +53,7 @@ Examples:
   ringmark report run.rmk --slowest 10
   ringmark report run.rmk --html -o run.html
   ringmark report run.rmk --where 'took>20ms' --name 'http.*'
+  ringmark report run.rmk --callers malloc --sort count -n 5
   ringmark report before.rmk --diff after.rmk --sort p99
   ringmark report /var/lib/ringmark --from 2026-01-31T12:00:00Z \\
       --to 2026-01-31T13:00:00Z
@@ -59,17 +66,15 @@ pub(crate) struct Args {
     /// Compare spans and functions with those of this trace file, in the same span of time
     #[arg(long, value_name = "OTHER", conflicts_with_all = ["slowest"])]
     diff: Option<PathBuf>,
-    /// With --diff: the largest change of this first
-    #[arg(
-        long,
-        value_enum,
-        value_name = "FIGURE",
-        requires = "diff",
-        default_value = "total"
-    )]
-    sort: SortBy,
+    #[command(flatten)]
+    paths: PathOptions,
+    /// The greatest of this first; with --diff its largest change, for which the default is total
+    #[arg(long, value_enum, value_name = "FIGURE")]
+    sort: Option<SortBy>,
+    #[command(flatten)]
+    lines: LinesOption,
     /// Write one HTML page: timeline, flame graph, durations, losses, open spans
-    #[arg(long, conflicts_with_all = ["slowest", "diff", "json", "tracer", "exact"])]
+    #[arg(long, conflicts_with_all = ["slowest", "diff", "json", "tracer", "exact", "sort", "lines"])]
     html: bool,
     /// Where to write the page, '-' for standard output
     #[arg(
@@ -107,6 +112,9 @@ impl Args {
         if self.html {
             return self.write_page(process);
         }
+        if self.paths.is_given() {
+            return self.show_paths(process);
+        }
         // Its rows are those of records.
         self.figures.raw = self.json.version() == Some(JsonVersion::Old);
         let mut found = match process {
@@ -122,6 +130,10 @@ impl Args {
                 .iter_mut()
                 .for_each(|profile| profile.narrow(&filter));
             found.profiles.retain(|profile| !profile.is_empty());
+        }
+        if let Some(by) = self.sort {
+            let profiles = found.profiles.iter_mut();
+            profiles.for_each(|profile| profile.sort(by));
         }
         let none = Dump::default();
         let dump = found.dump.as_ref().unwrap_or(&none);
@@ -155,12 +167,26 @@ impl Args {
             None => files_shown(&self.input.files()),
         };
         report_page::write(&dump, filter, title, &self.output)?;
-        let found = dump.verify();
-        // Pages of living rings that a recorder has taken already are not missing.
-        Ok(Exit::lost_if(match process {
-            Some(_) => found.lost > 0 || !found.damage.is_empty(),
-            None => !found.is_clean(),
-        }))
+        Ok(exit(&dump, process.is_some()))
+    }
+
+    fn show_paths(&self, process: Option<u32>) -> anyhow::Result<Exit> {
+        let calls = &self.figures.calls;
+        let filter = calls.filter()?;
+        let dump = match process {
+            Some(pid) => rings::snapshot(pid)?,
+            None => self.input.read_for(&filter)?,
+        };
+        let paths = dump.paths(&filter, calls.tracers(&dump)?);
+        let shown = report_paths::Shown {
+            sort: self.sort,
+            lines: self.lines,
+            columns: self.wide.columns(),
+        };
+        let mut out = self.sink();
+        self.paths.write(&dump, &paths, &shown, &mut out)?;
+        out.finish()?;
+        Ok(exit(&dump, process.is_some()))
     }
 
     fn read(&self) -> anyhow::Result<Reported> {
@@ -219,6 +245,7 @@ impl Args {
         ];
         let shown = Shown {
             sort: self.sort,
+            lines: self.lines,
             json: self.json,
             columns: self.wide.columns(),
         };
@@ -289,12 +316,19 @@ impl Args {
         out: &mut Sink,
     ) -> anyhow::Result<()> {
         let head = self.head(found);
-        let spans = span_table::rows(figures);
-        let spans = spans.iter().map(|row| row.as_json(&head));
+        let spans = span_table::rows(figures, self.sort);
+        let spans = spans
+            .iter()
+            .take(self.lines.of(spans.len()))
+            .map(|row| row.as_json(&head));
         let profiles = found.profiles.iter();
-        let profiles = profiles.flat_map(|profile| profile.as_json(&head));
-        let events = event_table::rows(&figures.events);
-        let events = events.iter().map(|row| row.as_json(&head));
+        let profiles =
+            profiles.flat_map(|profile| profile.as_json(&head).take(self.lines.of(usize::MAX)));
+        let events = event_table::rows(&figures.events, self.sort);
+        let events = events
+            .iter()
+            .take(self.lines.of(events.len()))
+            .map(|row| row.as_json(&head));
         self.write_json(spans.chain(profiles).chain(events), out)
     }
 
@@ -303,16 +337,26 @@ impl Args {
             writeln!(out, "{line}")?;
         }
         let hosts = found.dump.as_ref().and_then(host_table::table);
-        let rows = summary::tables(figures, &found.profiles);
+        let rows = summary::tables(figures, &found.profiles, self.sort);
         for (place, mut table) in hosts.into_iter().chain(rows).enumerate() {
             if place > 0 {
                 writeln!(out)?;
             }
+            self.lines.cut(&mut table);
             table.fit(self.wide.columns());
             table.write(out, Style::detect())?;
         }
         Ok(())
     }
+}
+
+/// Pages of living rings that a recorder has taken already are not missing.
+fn exit(dump: &Dump, is_living: bool) -> Exit {
+    let found = dump.verify();
+    Exit::lost_if(match is_living {
+        true => found.lost > 0 || !found.damage.is_empty(),
+        false => !found.is_clean(),
+    })
 }
 
 /// The names of files, as a title.

@@ -4,32 +4,26 @@ use std::io::Write;
 
 use ringmark_decoder::{Change, Dump, Figure, Figures};
 
+use crate::options::rows::{LinesOption, SortBy};
 use crate::output::json::JsonOption;
 use crate::output::{Exit, Failure, Sink, Style};
 use crate::tables::change_table;
 
-/// What the rows are ordered by: the change of this figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum SortBy {
-    Total,
-    #[value(name = "self")]
-    Own,
-    Mean,
-    P50,
-    P99,
-    Count,
-}
-
-impl SortBy {
-    const fn figure(self) -> Figure {
-        match self {
-            Self::Total => Figure::Total,
-            Self::Own => Figure::Own,
-            Self::Mean => Figure::Mean,
-            Self::P50 => Figure::Median,
-            Self::P99 => Figure::P99,
-            Self::Count => Figure::Count,
-        }
+/// The figure whose change rows are ordered by.
+///
+/// # Errors
+/// Changes have no such figure.
+fn figure(sort: Option<SortBy>) -> Result<Figure, Failure> {
+    match sort {
+        None | Some(SortBy::Total) => Ok(Figure::Total),
+        Some(SortBy::Own) => Ok(Figure::Own),
+        Some(SortBy::Mean) => Ok(Figure::Mean),
+        Some(SortBy::P50) => Ok(Figure::Median),
+        Some(SortBy::P99) => Ok(Figure::P99),
+        Some(SortBy::Count) => Ok(Figure::Count),
+        Some(SortBy::Max | SortBy::Name) => Err(Failure::usage(
+            "--sort: changes have total, self, mean, p50, p99 and count".to_owned(),
+        )),
     }
 }
 
@@ -43,7 +37,8 @@ pub(super) struct Trace<'d> {
 
 /// How the changes are shown.
 pub(super) struct Shown {
-    pub(super) sort: SortBy,
+    pub(super) sort: Option<SortBy>,
+    pub(super) lines: LinesOption,
     pub(super) json: JsonOption,
     pub(super) columns: Option<usize>,
 }
@@ -59,12 +54,13 @@ pub(super) fn write(
     out: &mut Sink,
 ) -> anyhow::Result<Exit> {
     let [first, second] = traces;
-    let figure = shown.sort.figure();
+    let figure = figure(shown.sort)?;
     let changes = Change::between(&first.figures, &second.figures, figure);
     if changes.is_empty() && !is_filtered {
         let text = "--diff: neither trace has spans or calls of functions, expected some";
         return Err(Failure::unreadable(text).into());
     }
+    let changes = &changes[..shown.lines.of(changes.len())];
     let is_whole = traces.iter().all(|trace| trace.dump.verify().is_clean());
     if shown.json.is_on() {
         let sides = traces.iter().enumerate();
@@ -82,7 +78,7 @@ pub(super) fn write(
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
-    let table = change_table::table(&changes, figure, shown.columns);
+    let table = change_table::table(changes, figure, shown.columns);
     table.write(out, Style::detect())?;
     Ok(Exit::lost_if(!is_whole))
 }

@@ -107,7 +107,7 @@ impl Args {
                 writeln!(out)?;
             }
             let figures = dump.figures(Counted::default());
-            for mut table in summary::tables(&figures, &[]) {
+            for mut table in summary::tables(&figures, &[], None) {
                 table.fit(columns);
                 table.write(&mut out, Style::detect())?;
             }

@@ -92,12 +92,7 @@ impl ConditionOptions {
         if let Some(wanted) = self.name.first()
             && only_names.passed(&Filter::new(), dump).0 == 0
         {
-            let names = dump.closest_names(&without_wildcards(wanted), NAMES_SHOWN);
-            let close = match names.is_empty() {
-                true => "nothing there has a name".to_owned(),
-                false => format!("closest names: {}", names.join(", ")),
-            };
-            return format!("--name {wanted:?} matches nothing shown; {close}");
+            return format!("--name {}", no_name(dump, wanted));
         }
         let (left, fields) = only_names.passed(others, dump);
         if left == 0 || self.conditions.is_empty() {
@@ -217,6 +212,16 @@ const NAMES_SHOWN: usize = 3;
 /// A pattern's text, to compare it with names.
 fn without_wildcards(pattern: &str) -> String {
     pattern.replace(['*', '?'], "")
+}
+
+/// Text about a pattern that no name matches, with the names that are closest to it.
+pub(crate) fn no_name(dump: &Dump, wanted: &str) -> String {
+    let names = dump.closest_names(&without_wildcards(wanted), NAMES_SHOWN);
+    let close = match names.is_empty() {
+        true => "nothing there has a name".to_owned(),
+        false => format!("closest names: {}", names.join(", ")),
+    };
+    format!("{wanted:?} matches nothing shown; {close}")
 }
 
 /// Notice with the names of event types that are closest to `wanted`.

@@ -4,5 +4,6 @@ pub(crate) mod calls;
 pub(crate) mod credentials;
 pub(crate) mod event_filter;
 pub(crate) mod figures;
+pub(crate) mod rows;
 pub(crate) mod sessions;
 pub(crate) mod wide;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::Style;
+use super::units::counted;
 use super::width::{SHORTEST_NAME, cut, shorten, width};
 
 /// Headings of columns that may be cut, the one that is cut first in front.
@@ -62,6 +63,16 @@ impl Table {
     /// Appends lines that stand below the rows.
     pub(crate) fn foot(&mut self, lines: impl IntoIterator<Item = String>) {
         self.feet.extend(lines);
+    }
+
+    /// Leaves out the rows after the first ones, and says how many below the table.
+    pub(crate) fn first(&mut self, rows: usize) {
+        let more = self.rows.len().saturating_sub(rows);
+        self.rows.truncate(rows);
+        if more > 0 {
+            let rows = counted(more as u64, "more row");
+            self.feet.insert(0, format!("{rows} (-n)"));
+        }
     }
 
     /// Makes the table for a terminal of that many columns; `None`: for none. Columns that say

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ringmark_decoder::{Stats, TypeCount};
 
 use super::json_row::{self, JsonRow};
+use crate::options::rows::SortBy;
 use crate::output::json::Head;
 use crate::output::units::{count, size};
 use crate::output::{Table, printable};
@@ -19,8 +20,8 @@ pub(crate) struct EventRow {
     payload_bytes: u64,
 }
 
-/// One row per type of these events, the most frequent first.
-pub(crate) fn rows(events: &Stats<'_>) -> Vec<EventRow> {
+/// One row per type of these events, the most frequent first if no other order is named.
+pub(crate) fn rows(events: &Stats<'_>, by: Option<SortBy>) -> Vec<EventRow> {
     let mut rows: BTreeMap<_, EventRow> = BTreeMap::new();
     for of_type in &events.types {
         let key = (&of_type.ty.name, &of_type.ty.target, of_type.ty.kind());
@@ -28,6 +29,9 @@ pub(crate) fn rows(events: &Stats<'_>) -> Vec<EventRow> {
     }
     let mut rows: Vec<_> = rows.into_values().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.events));
+    if let Some(by) = by {
+        by.sort(&mut rows, |row| row.name.clone(), |row| (row.events, None));
+    }
     rows
 }
 

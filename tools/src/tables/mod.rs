@@ -6,6 +6,7 @@ pub(crate) mod cover;
 pub(crate) mod event_table;
 pub(crate) mod host_table;
 mod json_row;
+pub(crate) mod path_table;
 pub(crate) mod profile_table;
 pub(crate) mod session_table;
 pub(crate) mod slowest;

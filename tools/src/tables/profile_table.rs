@@ -8,6 +8,7 @@ use ringmark_format::tracer_text::{AnswerLine, Count, RequestLine, Verb};
 use super::json_row::{self, JsonRow};
 use super::span_table::{self, Columns};
 use crate::options::calls::CallOptions;
+use crate::options::rows::SortBy;
 use crate::output::json::Head;
 use crate::output::{Failure, Table, printable};
 use crate::tracing::tracer_session::TracerSession;
@@ -60,6 +61,14 @@ impl TracerProfile {
     pub(crate) fn narrow(&mut self, filter: &Filter) {
         self.functions.retain(|ProfiledFunction(f)| {
             filter.passes_cut_call(f.module.as_bytes(), f.function.as_bytes())
+        });
+    }
+
+    /// Puts its functions into another order.
+    pub(crate) fn sort(&mut self, by: SortBy) {
+        let name = |f: &ProfiledFunction| f.0.function.to_string();
+        by.sort(&mut self.functions, name, |f| {
+            (f.call_counts().all, f.times())
         });
     }
 

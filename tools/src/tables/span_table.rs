@@ -4,6 +4,7 @@
 use ringmark_decoder::{CallTimes, Figures, FunctionTimes, SpanTimes};
 
 use super::json_row::{self, JsonRow};
+use crate::options::rows::SortBy;
 use crate::output::json::Head;
 use crate::output::units::{count, counted, duration};
 use crate::output::{Table, printable};
@@ -30,8 +31,8 @@ pub(crate) struct SpanRow {
     times: Option<CallTimes>,
 }
 
-/// One row for each name, those with the most time of their own first.
-pub(crate) fn rows(figures: &Figures<'_>) -> Vec<SpanRow> {
+/// One row for each name, those with the most time of their own first if no other order is named.
+pub(crate) fn rows(figures: &Figures<'_>, by: Option<SortBy>) -> Vec<SpanRow> {
     let functions = figures.functions.iter().map(SpanRow::of_function);
     let spans = figures.spans.iter().map(SpanRow::of_spans);
     let mut rows: Vec<_> = functions.chain(spans).collect();
@@ -40,6 +41,13 @@ pub(crate) fn rows(figures: &Figures<'_>) -> Vec<SpanRow> {
         (times, row.count)
     };
     rows.sort_by(|a, b| (key(b), &a.name, &a.target).cmp(&(key(a), &b.name, &b.target)));
+    if let Some(by) = by {
+        by.sort(
+            &mut rows,
+            |row| row.name.clone(),
+            |row| (row.count, row.times),
+        );
+    }
     rows
 }
 

@@ -8,18 +8,23 @@ use ringmark_decoder::{Counted, Cover, Dump, Figures};
 use super::profile_table::{self, TracerProfile};
 use super::{cover, event_table, span_table};
 use crate::options::calls::CallOptions;
+use crate::options::rows::SortBy;
 use crate::output::units::{count, counted, duration};
 use crate::output::{Style, Table, columns, note};
 
 /// The tables of a trace: spans, profiles, events. One without rows is left out, unless all are.
-pub(crate) fn tables(figures: &Figures<'_>, profiles: &[TracerProfile]) -> Vec<Table> {
+pub(crate) fn tables(
+    figures: &Figures<'_>,
+    profiles: &[TracerProfile],
+    by: Option<SortBy>,
+) -> Vec<Table> {
     let mut tables = Vec::new();
-    let spans = span_table::rows(figures);
+    let spans = span_table::rows(figures, by);
     if !spans.is_empty() || figures.has_notices() {
         tables.push(span_table::table(&spans, figures));
     }
     tables.extend(profiles.iter().map(TracerProfile::table));
-    let events = event_table::rows(&figures.events);
+    let events = event_table::rows(&figures.events, by);
     if tables.is_empty() || !events.is_empty() {
         tables.push(event_table::table(&events));
     }
@@ -43,7 +48,7 @@ pub(crate) fn print(dump: &Dump, wide: bool, wants_functions: bool) -> anyhow::R
         );
         out = io::stderr().lock();
     }
-    for mut table in tables(&figures, &profiles) {
+    for mut table in tables(&figures, &profiles, None) {
         table.fit(columns(io::stderr()).filter(|_| !wide));
         table.write(&mut out, Style::none())?;
     }

@@ -1,0 +1,96 @@
+//! `report --paths`, `--callers`, `--callees`: what called what.
+
+use std::io::Write;
+
+use ringmark_decoder::{Dump, Filter, PathName, Paths};
+
+use crate::options::event_filter::no_name;
+use crate::options::rows::{LinesOption, SortBy};
+use crate::output::{Failure, Sink, Style};
+use crate::tables::cover;
+use crate::tables::path_table::{self, Order};
+
+/// Options that ask for something else of a report.
+const OTHERS: [&str; 7] = [
+    "name",
+    "conditions",
+    "slowest",
+    "diff",
+    "html",
+    "json",
+    "exact",
+];
+
+/// Options that ask for paths.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[group(multiple = false)]
+pub(super) struct PathOptions {
+    /// Show one tree of all ways by which calls and spans were reached, with counts and times
+    #[arg(long, conflicts_with_all = OTHERS)]
+    paths: bool,
+    /// Show who called functions, or was around spans, whose names match
+    #[arg(long, value_name = "GLOB", conflicts_with_all = OTHERS)]
+    callers: Option<String>,
+    /// Show what functions called, or what was in spans, whose names match
+    #[arg(long, value_name = "GLOB", conflicts_with_all = OTHERS)]
+    callees: Option<String>,
+}
+
+/// How the paths are shown.
+pub(super) struct Shown {
+    pub(super) sort: Option<SortBy>,
+    pub(super) lines: LinesOption,
+    pub(super) columns: Option<usize>,
+}
+
+impl PathOptions {
+    /// Whether one of them is given.
+    pub(super) const fn is_given(&self) -> bool {
+        self.paths || self.callers.is_some() || self.callees.is_some()
+    }
+
+    /// Writes the table that is asked for.
+    ///
+    /// # Errors
+    /// Nothing has that name; paths have no such figure to be ordered by; those of writing.
+    pub(super) fn write(
+        &self,
+        dump: &Dump,
+        paths: &Paths,
+        shown: &Shown,
+        out: &mut Sink,
+    ) -> anyhow::Result<()> {
+        let order = Order::of(shown.sort)?;
+        for line in cover::lines(dump) {
+            writeln!(out, "{line}")?;
+        }
+        let mut table = match (&self.callers, &self.callees) {
+            (Some(name), _) => {
+                let is_it = named(name, dump, paths)?;
+                path_table::flat(paths, paths.callers(is_it), order, shown.columns)
+            }
+            (_, Some(name)) => {
+                let is_it = named(name, dump, paths)?;
+                path_table::flat(paths, paths.callees(is_it), order, shown.columns)
+            }
+            (None, None) => path_table::tree(paths, order, shown.columns),
+        };
+        shown.lines.cut(&mut table);
+        table.fit(shown.columns);
+        Ok(table.write(out, Style::detect())?)
+    }
+}
+
+/// What has a name that matches.
+///
+/// # Errors
+/// Nothing has.
+fn named(pattern: &str, dump: &Dump, paths: &Paths) -> Result<impl Fn(&PathName) -> bool, Failure> {
+    let mut filter = Filter::new();
+    filter.name(pattern);
+    let is_it = move |name: &PathName| filter.passes_cut_call(&name.target, &name.name);
+    if paths.names.iter().any(&is_it) {
+        return Ok(is_it);
+    }
+    Err(Failure::usage(no_name(dump, pattern)))
+}
