@@ -155,4 +155,5 @@ pub fn reserve_words_from(
 pub mod foreign {
     pub use super::{reserve_words_extended, reserve_words_from};
     pub use crate::session::Stack;
+    pub use ringmark_ring::own_maps::at as mapping_at;
 }

@@ -1,5 +1,5 @@
 //! The ring files that this process maps as their producer: those of all copies of the library in
-//! it.
+//! it. And the map at one address, for a thread that asks where its stack lies.
 //!
 //! Two ways lead to them, and both find the same:
 //!
@@ -19,6 +19,7 @@
 
 use core::ffi::CStr;
 use core::mem::{offset_of, size_of};
+use core::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
@@ -85,6 +86,31 @@ pub fn each_produced(mut each: impl FnMut(u64)) {
     }
 }
 
+/// The ends of the map with this address, in the open file `/proc/self/maps`. It takes no longer with
+/// more maps. `None`: there is none, or the kernel does not know the query.
+#[must_use]
+pub fn at(maps: &OwnedFd, address: u64) -> Option<Range<u64>> {
+    let mut query = Query {
+        size: size_of::<Query>() as u64,
+        query_addr: address,
+        ..Query::default()
+    };
+    // SAFETY: there is no room for a name, so none is written.
+    let result = unsafe { ask(maps, &mut query) };
+    (result == 0).then_some(query.vma_start..query.vma_end)
+}
+
+/// The kernel's answer: 0, or an error, negated.
+///
+/// # Safety
+/// A room for a name that `query` states must be there.
+unsafe fn ask(maps: &OwnedFd, query: &mut Query) -> i64 {
+    let query = core::ptr::from_mut(query) as u64;
+    let arguments = [maps.as_raw_fd() as u64, PROCMAP_QUERY, query, 0];
+    // SAFETY: the call writes the query, and to the room for a name, as the caller promises.
+    unsafe { raw::syscall(libc::SYS_ioctl, arguments) }
+}
+
 /// By the kernel's query; `false`: it does not know that, or fails at the first map.
 #[inline(never)]
 fn query(maps: &OwnedFd, each: &mut impl FnMut(u64)) -> bool {
@@ -99,14 +125,8 @@ fn query(maps: &OwnedFd, each: &mut impl FnMut(u64)) -> bool {
             vma_name_addr: name.as_mut_ptr() as u64,
             ..Query::default()
         };
-        let arguments = [
-            maps.as_raw_fd() as u64,
-            PROCMAP_QUERY,
-            &raw mut query as u64,
-            0,
-        ];
-        // SAFETY: the call writes the query, and at most `PATH_BYTES` bytes to `name`.
-        match unsafe { raw::syscall(libc::SYS_ioctl, arguments) } {
+        // SAFETY: `name` has `PATH_BYTES` bytes.
+        match unsafe { ask(maps, &mut query) } {
             0 => {}
             error => return from != 0 || error == -i64::from(libc::ENOENT),
         }
@@ -195,6 +215,23 @@ mod tests {
         assert_eq!(at(&line("rw-s", "00004000", named)), None);
         assert_eq!(at(&line("rw-s", "00000000", "/tmp/other")), None);
         assert_eq!(at("7f00aa000000-7f00ab000000 rw-p 00000000 00:00 0"), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "no maps there")]
+    fn the_map_at_an_address() {
+        use crate::system::mapping::{Mapping, sealed_memfd};
+
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let maps = open(c"/proc/self/maps", flags, Mode::empty()).expect("maps");
+        let file = sealed_memfd("one", 8192).expect("a memfd");
+        let map = Mapping::writable(&file, 0, 8192).expect("a map");
+        let start = map.words(0, 8).expect("a word").as_ptr() as u64;
+        let Some(found) = at(&maps, start + 5000) else {
+            return println!("skipped: this kernel does not know the query (before Linux 6.11)");
+        };
+        assert!(found.start <= start && found.end >= start + 8192);
+        assert_eq!(at(&maps, 1), None);
     }
 
     #[test]
