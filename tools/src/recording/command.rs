@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,22 +10,25 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
-use ringmark_format::ending::Ending;
 use ringmark_reader::record::{RecordOptions, Recorder};
 use ringmark_reader::{Destination, Dump, Selection, notes};
 
+use super::left_processes;
 use super::outcome::Outcome;
 use super::sessions::Display;
 use super::settings::{self, ProgramOptions};
 use super::signals::Signals;
 use super::trace_file::FileOptions;
-use super::traced_program::{TracedProgram, check_program, exit_code};
+use super::traced_program::{TracedProgram, check_program, ending, exit_code};
 use crate::output::file::destination;
 use crate::output::{Exit, note, printable};
 use crate::tracing::preload::Preload;
 
-/// How long a session that the program left is looked for after its end.
-const LOOK_AFTER_EXIT: Duration = Duration::from_millis(20);
+/// How long sessions are recorded after the end of a program that a signal has ended.
+const LOOK_AFTER_SIGNAL: Duration = Duration::from_millis(20);
+/// How long processes that the program left may run without any session. On a loaded machine one
+/// that becomes another program takes its time to begin one.
+const WITHOUT_SESSION: Duration = Duration::from_secs(1);
 /// How often the end of a program is looked for after its recording has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long the descendants of a program may run on before a person is told.
@@ -109,19 +111,15 @@ fn record_until_end(
     let status = wait(&mut traced, signals)?;
     outcome.command = Some(exit_code(status));
     outcome.command_end =
-        ending(Some(status)).map(|ending| (traced.name().to_owned(), traced.pid(), ending));
+        ending(status).map(|ending| (traced.name().to_owned(), traced.pid(), ending));
     Ok(outcome)
-}
-
-/// How a program ended, by what waiting for it gave.
-fn ending(status: Option<ExitStatus>) -> Option<Ending> {
-    Ending::of_wait_status(status?.into_raw())
 }
 
 /// Waits for a program that goes on although its recording has ended.
 fn wait(traced: &mut TracedProgram, signals: &Signals) -> anyhow::Result<ExitStatus> {
     loop {
-        if let Some(status) = traced.try_wait().context("waiting for the program")? {
+        traced.look(|_, _| ()).context("waiting for the program")?;
+        if let Some(status) = traced.status {
             return Ok(status);
         }
         if let Some(signal) = signals.received() {
@@ -153,6 +151,8 @@ struct Watch<'a> {
     traced: &'a mut TracedProgram,
     signals: &'a Signals,
     ended_at: Option<Instant>,
+    /// When a session was recorded last, or the program's end was seen.
+    session_at: Instant,
     /// A person was told that descendants go on.
     is_told: bool,
 }
@@ -163,6 +163,7 @@ impl<'a> Watch<'a> {
             traced,
             signals,
             ended_at: None,
+            session_at: Instant::now(),
             is_told: false,
         }
     }
@@ -172,21 +173,31 @@ impl<'a> Watch<'a> {
         if let Some(signal) = self.signals.received() {
             self.traced.forward(signal);
         }
-        if self.ended_at.is_none() {
-            let waited = self.traced.try_wait();
-            if let Some(ending) = waited.as_ref().ok().and_then(|status| ending(*status)) {
-                recorder.know_ending(self.traced.pid(), ending);
-            }
-            self.ended_at = (!matches!(waited, Ok(None))).then(Instant::now);
+        // What waiting cannot tell is found out once more when the recording has ended.
+        let looked = self
+            .traced
+            .look(|pid, ending| recorder.know_ending(pid, ending));
+        let has_ended = looked.is_err() || self.traced.status.is_some();
+        let has_session = recorder.sessions().next().is_some();
+        if !has_ended || has_session {
+            self.session_at = Instant::now();
         }
-        let Some(ended_at) = self.ended_at else {
+        if !has_ended {
             return false;
-        };
-        if recorder.sessions().next().is_none() || self.signals.received().is_some() {
-            return ended_at.elapsed() >= LOOK_AFTER_EXIT;
         }
-        self.tell_of_descendants(ended_at);
-        false
+        let ended_at = *self.ended_at.get_or_insert_with(Instant::now);
+        if self.signals.received().is_some() {
+            return ended_at.elapsed() >= LOOK_AFTER_SIGNAL;
+        }
+        if has_session {
+            self.tell_of_descendants(ended_at);
+            return false;
+        }
+        let is_late = self.session_at.elapsed() >= WITHOUT_SESSION;
+        if self.traced.is_running && is_late {
+            left_processes::tell(self.traced.name());
+        }
+        !self.traced.is_running || is_late
     }
 
     fn tell_of_descendants(&mut self, ended_at: Instant) {

@@ -1,14 +1,16 @@
 //! Recordings from start to end: the program that is traced, its settings and signals, progress on
 //! a terminal, and what is told afterwards.
 //!
-//! `command` starts a [`traced_program`] and records it with its descendants; `sessions` records
-//! what runs already, `attached` a process with its functions; `deaths` waits for processes that die. `trace_file` says how the file is
-//! written, `outcome` what came of it.
+//! `command` starts a [`traced_program`] and records it with its descendants, and says what it
+//! leaves running (`left_processes`). `sessions` records what runs already, `attached` a process with
+//! its functions; `deaths` waits for processes that die. `trace_file` says how the file is written,
+//! `outcome` what came of it.
 
 pub(crate) mod attached;
 pub(crate) mod command;
 pub(crate) mod deaths;
 pub(crate) mod descriptors;
+mod left_processes;
 pub(crate) mod outcome;
 pub(crate) mod sessions;
 pub(crate) mod settings;

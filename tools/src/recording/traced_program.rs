@@ -1,4 +1,5 @@
-//! A program that is started to be traced: its environment, its signals, its exit status.
+//! A program that is started to be traced: its environment, its signals, its exit status, and the
+//! processes that it leaves.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,17 +7,26 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
-use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use ringmark_format::ending::Ending;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, set_child_subreaper, wait,
+};
 
 use super::settings::ProgramOptions;
 use crate::output::{Exit, Failure};
 use crate::tracing::preload::Preload;
 
-/// A program that was started, and runs or has ended.
+/// A program that was started, and runs or has ended. The processes that it leaves become children
+/// of this process, so their end is seen, too.
 #[derive(Debug)]
 pub(super) struct TracedProgram {
     child: Child,
     name: String,
+    /// How it ended, if it has.
+    pub(super) status: Option<ExitStatus>,
+    /// It, or a process that it left, runs.
+    pub(super) is_running: bool,
     /// Number of the signal that was passed on.
     forwarded: Option<i32>,
     /// The tag that its session and those of its descendants carry: `run=…`.
@@ -49,10 +59,14 @@ impl TracedProgram {
         if to_stderr {
             command.stdout(io::stderr());
         }
+        // Without it, nothing is known of the processes that the program leaves.
+        let _ = set_child_subreaper(Some(getpid()));
         match command.spawn() {
             Ok(child) => Ok(Self {
                 child,
                 name,
+                status: None,
+                is_running: true,
                 forwarded: None,
                 tag,
             }),
@@ -70,25 +84,51 @@ impl TracedProgram {
         &self.name
     }
 
-    /// How it ended, if it has.
+    /// Sees what has ended since the last look; `each` gets the pid and the end of each process.
     ///
     /// # Errors
     /// Those of `waitpid`.
-    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+    pub(super) fn look(&mut self, mut each: impl FnMut(u32, Ending)) -> io::Result<()> {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    let pid = pid.as_raw_nonzero().get().cast_unsigned();
+                    let status = ExitStatus::from_raw(status.as_raw());
+                    if pid == self.pid() {
+                        self.status = Some(status);
+                    }
+                    if let Some(ending) = ending(status) {
+                        each(pid, ending);
+                    }
+                }
+                Ok(None) => return Ok(()),
+                Err(Errno::CHILD) => {
+                    self.is_running = false;
+                    return Ok(());
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// Passes the first signal on. A Ctrl-C on our terminal has reached the program already.
     pub(super) fn forward(&mut self, signal: i32) {
-        if self.forwarded.replace(signal).is_some() || (signal == 2 && in_foreground()) {
+        let is_first = self.forwarded.replace(signal).is_none();
+        if !is_first || self.status.is_some() || (signal == 2 && in_foreground()) {
             return;
         }
         let pid = Pid::from_child(&self.child);
         if let Some(signal) = Signal::from_named_raw(signal) {
-            // The program may have ended just now.
+            // It may have ended just now, and its number is its own until it is waited for.
             let _ = kill_process(pid, signal);
         }
     }
+}
+
+/// How a process ended, by what waiting for it gave.
+pub(super) fn ending(status: ExitStatus) -> Option<Ending> {
+    Ending::of_wait_status(status.into_raw())
 }
 
 /// Checks that a program can be found, before the trace file of an earlier recording is renamed.

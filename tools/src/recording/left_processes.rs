@@ -1,0 +1,39 @@
+//! Processes that a program left, which go on when its recording ends.
+
+use std::fs;
+
+use crate::output::{note, printable};
+
+/// Processes that are named.
+const NAMED_MAX: usize = 3;
+
+/// Says which processes go on and are not recorded. They are children of this process, because it
+/// takes over those that its descendants leave.
+pub(super) fn tell(program: &str) {
+    let pids = children();
+    let named: Vec<_> = pids.iter().take(NAMED_MAX).map(|pid| named(*pid)).collect();
+    let which = match pids.len() {
+        0 => "processes that it started go on".to_owned(),
+        1..=NAMED_MAX => format!("{} goes on", named.join(", ")),
+        more => format!("{} and {} more go on", named.join(", "), more - NAMED_MAX),
+    };
+    note(&printable(&format!(
+        "{program} has ended; {which} without a session, and what comes there is NOT recorded"
+    )));
+}
+
+/// The children of this process; none where the kernel does not tell.
+fn children() -> Vec<u32> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let lists = tasks
+        .flatten()
+        .map(|task| fs::read_to_string(task.path().join("children")));
+    let lists: Vec<_> = lists.flatten().collect();
+    let pids = lists.iter().flat_map(|list| list.split_ascii_whitespace());
+    pids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn named(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("{}[{pid}]", name.trim_end())
+}
