@@ -1,4 +1,4 @@
-//! Promise: a command whose output nobody reads any more, as in `ringmark cat | head`, ends quietly,
+//! Promise: a command whose output has no reader any more, as in `ringmark cat | head`, ends quietly,
 //! whether the signal for that is ignored or not.
 
 use std::fs;

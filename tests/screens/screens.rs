@@ -3,15 +3,12 @@
 //!
 //! The widths are counted here by rules of its own, not by those of the tools.
 
-use std::fs::File;
-use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::functions::{LIMIT, SITES, compile, tool};
+use ringmark_tests::terminal::on_terminal;
 use ringmark_tests::{Running, binary, require_tools, run, wait_until};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 
 const WIDTHS: [u16; 4] = [40, 80, 120, 200];
 
@@ -82,42 +79,6 @@ fn faults(screen: &str, width: u16) -> Vec<String> {
     faults
 }
 
-/// What a command prints on a terminal of that width.
-fn on_terminal(command: &mut Command, width: u16) -> String {
-    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&main).expect("the right to it");
-    unlockpt(&main).expect("an open terminal");
-    let size = Winsize {
-        ws_row: 24,
-        ws_col: width,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(&main, size).expect("a size");
-    let name = ptsname(&main, Vec::new()).expect("its name");
-    let mut other = File::options();
-    other.read(true).write(true);
-    let other = other
-        .open(name.to_str().expect("a path"))
-        .expect("its other end");
-    command
-        .stdout(other)
-        .stderr(Stdio::null())
-        .stdin(Stdio::null());
-    command.env("TERM", "xterm-256color").env_remove("PAGER");
-    let mut child = command.spawn().expect("ringmark starts");
-    command.stdout(Stdio::null());
-    let mut printed = Vec::new();
-    // It ends with an error, once no process has the other end.
-    let _ = File::from(main).read_to_end(&mut printed);
-    let status = child.wait().expect("it was started");
-    assert!(
-        status.code().is_some_and(|code| code < 2),
-        "{command:?}: {status}"
-    );
-    String::from_utf8(printed).expect("UTF-8")
-}
-
 /// The stage: a living program with odd names, a trace file of it, one of calls.
 struct Stage {
     fixture: Fixture,
@@ -147,9 +108,10 @@ impl Stage {
         let mut command = tool(&self.fixture);
         command.current_dir(self.fixture.path("."));
         command.args(words.split_whitespace());
-        for name in ["NO_COLOR", "CLICOLOR_FORCE", "PAGER"] {
+        for name in ["NO_COLOR", "CLICOLOR_FORCE"] {
             command.env_remove(name);
         }
+        command.env("RINGMARK_PAGER", "");
         command
     }
 

@@ -26,6 +26,7 @@ pub mod recording;
 pub mod scripted_collector;
 pub mod scripted_streamer;
 pub mod store_contents;
+pub mod terminal;
 pub mod tools;
 pub mod trace_processor;
 pub mod wait;

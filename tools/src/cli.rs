@@ -16,7 +16,8 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 fine, 1 done but events were lost or damaged, 2 usage, 3 input
 unreadable, 4 target not there or not permitted. 'run' and 'record -- CMD' exit
 with CMD's status (128 + signal; 126 not executable, 127 not found); where that
-is 0, with 1 if something was lost, refused or left out.
+is 0, with 1 if something was lost, refused or left out. A command whose output
+has no reader any more, as with '| head', ends quietly with 0.
 FILE defaults to ./ringmark.rmk; '-' is standard input or output.";
 
 /// Records what traced programs do, and shows it
@@ -39,6 +40,9 @@ pub(crate) struct Cli {
         hide_default_value = true
     )]
     pub(crate) color: Color,
+    /// Show long output on a terminal without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

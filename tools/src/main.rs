@@ -32,6 +32,9 @@ fn main() -> ExitCode {
     let exit = match cli::Cli::try_parse() {
         Ok(cli) => {
             cli.color.choose();
+            if cli.no_pager {
+                output::pager::forbid();
+            }
             cli.command.run().unwrap_or_else(|error| report(&error))
         }
         Err(error) => cli::refuse(&error),

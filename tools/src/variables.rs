@@ -12,7 +12,15 @@ const START: &[&str] = &["run", "record"];
 /// Commands that say how processes ended.
 const ENDS: &[&str] = &["run", "list", "record", "snapshot", "stream", "cat", "stat"];
 /// Commands whose output may be long.
-const LONG: &[&str] = &["cat", "graph", "report", "stat", "events", "functions"];
+const LONG: &[&str] = &[
+    "cat",
+    "graph",
+    "report",
+    "stat",
+    "events",
+    "functions",
+    "list",
+];
 
 /// The variables that only tools read, each with the commands that use it.
 pub(crate) const TOOLS: [(Variable, &[&str]); 4] = [
@@ -35,9 +43,10 @@ pub(crate) const TOOLS: [(Variable, &[&str]); 4] = [
     ),
     (
         Variable {
-            name: "PAGER, LESS",
-            default: "none",
-            effect: "The program that long output to a terminal goes through, and its options.",
+            name: "RINGMARK_PAGER, PAGER, LESS",
+            default: "`less`, `FRX`",
+            effect: "The program that long output to a terminal goes through; the first that is set counts. Empty or \
+                `cat`: none, as with `--no-pager`. `LESS` has options of `less`.",
         },
         LONG,
     ),

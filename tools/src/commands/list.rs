@@ -63,7 +63,10 @@ impl Args {
         let notes = notes::off_notes();
         let removals = clean::removals();
         let columns = self.wide.columns().filter(|_| !self.json.is_on());
-        let mut out = Sink::direct().within(columns);
+        let mut out = match self.json.is_on() {
+            true => Sink::direct(),
+            false => Sink::paged().within(columns),
+        };
         if self.json.is_on() {
             let objects = sessions.iter().map(as_json);
             let objects = objects.chain(notes.iter().map(off_as_json));
@@ -93,7 +96,10 @@ impl Args {
     fn of_files(&self) -> anyhow::Result<Exit> {
         let dump = trace_files::read_sessions(&self.files, &self.chosen.choice(None))?;
         let columns = self.wide.columns().filter(|_| !self.json.is_on());
-        let mut out = Sink::direct().within(columns);
+        let mut out = match self.json.is_on() {
+            true => Sink::direct(),
+            false => Sink::paged().within(columns),
+        };
         if self.json.is_on() {
             for session in &dump.sessions[..self.lines.of(dump.sessions.len())] {
                 let object = session_table::as_json(session);

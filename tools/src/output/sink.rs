@@ -1,10 +1,9 @@
-//! Standard output: buffered, through `$PAGER` on a terminal, in its width.
+//! Standard output: buffered, through the pager on a terminal, in its width.
 
-use std::env;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::Arc;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::process::{Child, ChildStdin};
 
+use super::pager;
 use super::width::wrap;
 
 /// Standard output of a command.
@@ -37,9 +36,13 @@ impl Sink {
         )))
     }
 
-    /// Through `$PAGER` if standard output is a terminal and `$PAGER` is set and starts.
+    /// Through the pager if standard output is a terminal and there is one.
     pub(crate) fn paged() -> Self {
-        start_pager().map_or_else(Self::direct, Self::of)
+        let Some((child, stdin)) = pager::start() else {
+            return Self::direct();
+        };
+        let stdin = BufWriter::with_capacity(64 << 10, stdin);
+        Self::of(Out::Paged(Some(stdin), child))
     }
 
     const fn of(out: Out) -> Self {
@@ -80,25 +83,6 @@ impl Wrapped {
         }
         lines.into_bytes()
     }
-}
-
-fn start_pager() -> Option<Out> {
-    let pager = env::var("PAGER").ok().filter(|p| !p.trim().is_empty())?;
-    if !io::stdout().is_terminal() {
-        return None;
-    }
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(pager).stdin(Stdio::piped());
-    if env::var_os("LESS").is_none() {
-        // Quit if it fits one screen, keep colours, leave the screen as it is.
-        command.env("LESS", "FRX");
-    }
-    // Ctrl-C is for the pager, which ends when it wants; we end with it. The flag is never read.
-    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default()).ok()?;
-    let mut child = command.spawn().ok()?;
-    let stdin = child.stdin.take()?;
-    let stdin = BufWriter::with_capacity(64 << 10, stdin);
-    Some(Out::Paged(Some(stdin), child))
 }
 
 impl Write for Sink {
