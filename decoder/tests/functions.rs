@@ -358,41 +358,29 @@ fn calls_are_objects_with_the_keys_of_events() {
     assert!(lines.contains(r#""name":"main""#), "{lines}");
 }
 
-/// Depth, duration and text of each line that is shown.
-fn graph_lines(graph: &CallGraph<'_>) -> Vec<(u32, Option<u64>, String)> {
-    let text = |line: &ringmark_decoder::GraphLine<'_>| {
+/// Depth, duration and text of each line of a graph of the calls that `limits` allow.
+fn graph_lines(dump: &Dump, limits: CallLimits) -> Vec<(u32, Option<u64>, String)> {
+    let mut lines = Vec::new();
+    let mut add = |line: &ringmark_decoder::GraphLine<'_>| {
         let mut text = Vec::new();
         line.text(&mut text);
         let text = String::from_utf8(text).unwrap();
-        (line.depth, line.duration_ns(), text)
+        lines.push((line.depth, line.duration_ns(), text));
     };
-    graph.lines().map(text).collect()
+    let mut graph = CallGraph::new(limits);
+    steps(dump, |item, steps, depth| {
+        graph.take(item, steps, depth, &mut add);
+    });
+    graph.finish(add);
+    lines
 }
 
 #[test]
 fn a_graph_nests_calls_in_braces() {
     let dump = mixed_calls();
-    let mut graph = CallGraph::default();
-    steps(&dump, |item, steps, depth| graph.take(item, steps, depth));
     let of = |(depth, ns, text): (u32, Option<u64>, &str)| (depth, ns, text.to_owned());
-    let expected = [
-        (0, None, "} /* leaf() */"),
-        (0, None, "main() {"),
-        (1, None, "pool::work(int) {"),
-        (2, None, "/* function#99 */"),
-        (2, None, "leaf();"),
-        (2, Some(2), "leaf();"),
-        (1, Some(30), "} /* unwound */"),
-        (1, None, "pool::work(int) {"),
-        (1, Some(30), "} /* its exit was not recorded */"),
-        (0, Some(80), "}"),
-        (0, None, "pool::work(int) {"),
-    ];
-    assert_eq!(graph_lines(&graph), expected.map(of));
-    assert!(!graph.has_several_threads());
     // What has nothing inside it has one line. Whatever its end was like, it is said there.
-    graph.fold();
-    let folded = [
+    let expected = [
         (0, None, "} /* leaf() */"),
         (0, None, "main() {"),
         (1, None, "pool::work(int) {"),
@@ -408,22 +396,13 @@ fn a_graph_nests_calls_in_braces() {
         (0, Some(80), "}"),
         (0, None, "pool::work(int) {"),
     ];
-    assert_eq!(graph_lines(&graph), folded.map(of));
-    graph.hide(CallLimits {
+    assert_eq!(graph_lines(&dump, CallLimits::default()), expected.map(of));
+    // What is left out does not keep the call around it open.
+    let limits = CallLimits {
         depth: Some(2),
         min_ns: Some(31),
-    });
-    let left: Vec<_> = graph_lines(&graph)
-        .into_iter()
-        .map(|(_, _, text)| text)
-        .collect();
-    assert_eq!(
-        left,
-        ["} /* leaf() */", "main() {", "}", "pool::work(int) {"]
-    );
-    // What is left out does not keep the call around it open.
-    graph.fold();
-    let left: Vec<_> = graph_lines(&graph)
+    };
+    let left: Vec<_> = graph_lines(&dump, limits)
         .into_iter()
         .map(|(_, _, text)| text)
         .collect();

@@ -4,7 +4,9 @@ mod common;
 
 use common::function_schema::{function, function_type, function_types, module, tracer};
 use common::*;
-use ringmark_decoder::{CallGraph, Calls, Dump, DumpBuilder, Filter, Output, Step};
+use ringmark_decoder::{
+    CallGraph, CallLimits, Calls, Dump, DumpBuilder, Filter, GraphLine, Output,
+};
 use ringmark_format::attribute::tag;
 use ringmark_format::block::PageState;
 use ringmark_format::codec::write;
@@ -84,6 +86,9 @@ fn session(header: SessionHeader, rings: &[Ring<'_>]) -> Vec<u8> {
             let ticks = TICK_ZERO + u64::from(*tick) - page.header.tick_base;
             page.event(ticks as u32, *id, payload);
         }
+        page.page_bytes = page
+            .page_bytes
+            .max(page.bytes.len().next_power_of_two() as u32);
         page.close();
         page.bytes[..page.header.as_bytes().len()].copy_from_slice(page.header.as_bytes());
         let block = write::page_header(
@@ -186,25 +191,26 @@ fn other_processes_keep_clocks_of_their_own() {
     );
 }
 
+/// Gives `to` the lines of the graph.
+fn each_line(dump: &Dump, mut to: impl FnMut(&GraphLine<'_>)) {
+    let (mut graph, mut calls) = (CallGraph::new(CallLimits::default()), Calls::new(None));
+    calls.walk(dump, &Filter::new(), |item, steps, depth| {
+        graph.take(item, steps, depth as u32, &mut to);
+    });
+    graph.finish(to);
+}
+
 /// The lines of the graph, with the depth of each.
 fn graph(dump: &Dump) -> Vec<String> {
-    let (mut graph, mut calls) = (CallGraph::default(), Calls::new(None));
-    dump.events().for_each(|item| {
-        let (mut steps, mut depth): (Vec<Step<'_>>, u32) = (Vec::new(), 0);
-        if let Output::Event(event) = &item {
-            depth = calls.depth(event) as u32;
-            calls.take(event, |step| steps.push(step));
-        }
-        graph.take(&item, &steps, depth);
-    });
-    let line = |line: &ringmark_decoder::GraphLine<'_>| {
+    let mut lines = Vec::new();
+    each_line(dump, |line| {
         let mut text = Vec::new();
         line.text(&mut text);
         let text = String::from_utf8(text).unwrap();
         let first = text.split(' ').take(2).collect::<Vec<_>>().join(" ");
-        format!("{} {first}", line.depth)
-    };
-    graph.lines().map(line).collect()
+        lines.push(format!("{} {first}", line.depth));
+    });
+    lines
 }
 
 #[test]
@@ -251,15 +257,33 @@ fn a_line_of_a_graph_says_which_process_it_is_of() {
     let main = function_type(0, false);
     let calls = session(header(2), &[ring(&[(10, main, EMPTY)])]);
     let dump = dump(&[calls]);
-    let (mut graph, mut calls) = (CallGraph::default(), Calls::new(None));
-    calls.walk(&dump, &Filter::new(), |item, steps, depth| {
-        graph.take(item, steps, depth as u32);
-    });
-    let labels: Vec<_> = graph
-        .lines()
-        .map(|line| line.session.process_label())
-        .collect();
+    let mut labels = Vec::new();
+    each_line(&dump, |line| labels.push(line.session.process_label()));
     assert_eq!(labels, ["-/server[4242]"]);
+}
+
+/// A long call does not keep more and more lines of other threads waiting for it.
+#[test]
+fn a_call_gets_braces_when_too_many_lines_would_wait_for_it() {
+    let lines_of = |events_per_ring: u32| {
+        let (main, left) = (function_type(0, false), function_type(0, true));
+        let of_main: &[_] = &[(10, main, EMPTY), (900_000, left, EMPTY)];
+        let records: Vec<_> = (0..events_per_ring)
+            .map(|n| (20 + n, EVENT, EMPTY))
+            .collect();
+        let mut rings = vec![ring(of_main)];
+        rings.extend((1..=10).map(|slot| Ring {
+            slot,
+            tid: TID + slot,
+            records: &records,
+        }));
+        graph(&dump(&[session(header(2), &rings)]))
+    };
+    let few = lines_of(6_500);
+    assert_eq!((few.len(), few[0].as_str()), (65_001, "0 main();"));
+    let many = lines_of(6_600);
+    assert_eq!((many.len(), many[0].as_str()), (66_002, "0 main() {"));
+    assert_eq!(many[66_001], "0 } /*", "the end names its call");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! A call with nothing inside it has one line. A brace that closes far from its opening names its
 //! function.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::events::event::{Event, Lost, Output};
 use crate::show::call_json::CallLimits;
@@ -15,25 +15,38 @@ use crate::words::number::unsigned;
 
 /// Number of lines between an opening brace and its closing one from which on that one has a name:
 /// they do not fit a screen of 24 lines.
-const FAR_LINES: usize = 20;
+const FAR_LINES: u64 = 20;
+/// Most lines that wait for a call that may get one line. When more would wait, it gets braces.
+const HELD_MAX: usize = 1 << 16;
 
 /// What a line says.
 #[derive(Debug)]
 enum What<'d> {
-    /// A call begins: its function, and the line at which it ends, once that is known.
-    Begin(&'d [u8], Option<usize>),
+    /// A call begins: its function.
+    Begin(&'d [u8]),
     /// A call without an end on record.
     Passed(&'d [u8]),
-    /// A call ends: the line at which it begins, if that is known, and whether to name it.
+    /// A call ends: the number of the line at which it begins, if that is known, and whether to
+    /// name it.
     End {
         call: Call<'d>,
-        begin: Option<usize>,
+        begin: Option<u64>,
         is_named: bool,
     },
     /// A whole call, with nothing inside it.
     Whole(Call<'d>),
     Event(Event<'d>),
     Lost(Lost<'d>),
+}
+
+/// Whether a line is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Yes,
+    /// It is of a call that is too short.
+    No,
+    /// It is of an open call that may turn out to be too short.
+    Unknown,
 }
 
 /// Whose a line is.
@@ -73,47 +86,124 @@ pub struct GraphLine<'d> {
     pub depth: u32,
     /// [`Event::thread`]; `None`: a loss whose thread is not known.
     thread: Option<u32>,
-    hidden: bool,
+    shown: Shown,
     what: What<'d>,
 }
 
-/// The calls of all threads in order of time.
-#[derive(Debug, Default)]
+/// A call that has begun and not ended.
+#[derive(Debug)]
+struct Open {
+    /// Number of the line of its beginning, from 0; `None`: it is too deep to be shown.
+    line: Option<u64>,
+    entered_ns: u64,
+    /// Whether something inside it is shown: then it has braces.
+    has_inside: bool,
+}
+
+/// The calls of all threads in order of time, as lines.
+///
+/// A line is given out when it is clear how it looks. The first line of a call waits for what comes
+/// next in its thread, or for the call's end; with [`CallLimits::min_ns`] until it is long enough. Lines
+/// after it wait with it.
+#[derive(Debug)]
 pub struct CallGraph<'d> {
-    lines: Vec<GraphLine<'d>>,
-    /// Lines of calls that have begun and not ended, by [`Event::thread`].
-    open: HashMap<u32, Vec<usize>>,
+    limits: CallLimits,
+    /// The lines that wait.
+    held: VecDeque<GraphLine<'d>>,
+    /// Number of the first of them.
+    first: u64,
+    /// Lines that were given out.
+    given: u64,
+    /// How many had been given out before the beginning of a call whose end was not, by the number
+    /// of that line.
+    above: HashMap<u64, u64>,
+    /// Calls that have begun and not ended, by [`Event::thread`].
+    open: HashMap<u32, Vec<Open>>,
 }
 
 impl<'d> CallGraph<'d> {
-    /// Adds the lines of an item: a loss, an event with `depth` open calls of its thread, or the
-    /// `steps` that a function record means.
-    pub fn take(&mut self, item: &Output<'d>, steps: &[Step<'d>], depth: u32) {
-        match item {
-            Output::Lost(lost) => {
-                self.push(Whose::of_loss(lost), 0, What::Lost(*lost));
-            }
-            Output::Event(event) if event.ty.function.is_none() => {
-                self.push(Whose::of(event), depth, What::Event(*event));
-            }
-            Output::Event(event) => steps.iter().for_each(|step| self.step(event, step)),
+    /// A graph of the calls that `limits` allow, with no line.
+    #[must_use]
+    pub fn new(limits: CallLimits) -> Self {
+        Self {
+            limits,
+            held: VecDeque::new(),
+            first: 0,
+            given: 0,
+            above: HashMap::new(),
+            open: HashMap::new(),
         }
     }
 
-    fn push(&mut self, whose: Whose<'d>, depth: u32, what: What<'d>) -> usize {
-        self.lines.push(GraphLine {
+    /// Adds the lines of an item: a loss, an event with `depth` open calls of its thread, or the
+    /// `steps` that a function record means. `to` gets the lines that are ready.
+    pub fn take(
+        &mut self,
+        item: &Output<'d>,
+        steps: &[Step<'d>],
+        depth: u32,
+        mut to: impl FnMut(&GraphLine<'d>),
+    ) {
+        match item {
+            Output::Lost(lost) => self.show(Whose::of_loss(lost), 0, What::Lost(*lost)),
+            Output::Event(event) if event.ty.function.is_none() => {
+                self.show(Whose::of(event), depth, What::Event(*event));
+            }
+            Output::Event(event) => steps.iter().for_each(|step| self.step(event, step)),
+        }
+        let now = match item {
+            Output::Event(event) => Some((event.session, event.t_ns)),
+            Output::Lost(_) => None,
+        };
+        while self.is_ready(now) {
+            self.give(&mut to);
+        }
+    }
+
+    /// Gives `to` the lines that still wait: calls that have not ended have no closing brace.
+    pub fn finish(mut self, mut to: impl FnMut(&GraphLine<'d>)) {
+        while !self.held.is_empty() {
+            self.give(&mut to);
+        }
+    }
+
+    /// Adds a line that is shown unless it is too deep.
+    fn show(&mut self, whose: Whose<'d>, depth: u32, what: What<'d>) {
+        if self.is_deep(depth) {
+            return;
+        }
+        whose
+            .thread
+            .iter()
+            .for_each(|thread| self.shown_in(*thread));
+        self.push(whose, depth, what, Shown::Yes);
+    }
+
+    fn is_deep(&self, depth: u32) -> bool {
+        self.limits.depth.is_some_and(|limit| depth >= limit)
+    }
+
+    fn push(&mut self, whose: Whose<'d>, depth: u32, what: What<'d>, shown: Shown) -> u64 {
+        self.held.push_back(GraphLine {
             session: whose.session,
             tid: whose.tid,
             depth,
             thread: whose.thread,
-            hidden: false,
+            shown,
             what,
         });
-        self.lines.len() - 1
+        self.first + self.held.len() as u64 - 1
+    }
+
+    /// The open calls of a thread that gets a line have something inside.
+    fn shown_in(&mut self, thread: u32) {
+        let open = self.open.entry(thread).or_default();
+        // Around a call with something inside, all have.
+        let around = open.iter_mut().rev().take_while(|call| !call.has_inside);
+        around.for_each(|call| call.has_inside = true);
     }
 
     fn step(&mut self, event: &Event<'d>, step: &Step<'d>) {
-        let key = event.thread();
         let whose = Whose::of(event);
         match *step {
             Step::Entered {
@@ -121,95 +211,140 @@ impl<'d> CallGraph<'d> {
                 depth,
                 loose: true,
                 ..
-            } => drop(self.push(whose, depth, What::Passed(&function.name))),
+            } => {
+                if self.limits.min_ns.is_none() {
+                    self.show(whose, depth, What::Passed(&function.name));
+                }
+            }
             Step::Entered {
                 function, depth, ..
-            } => {
-                let line = self.push(whose, depth, What::Begin(&function.name, None));
-                self.open.entry(key).or_default().push(line);
-            }
-            Step::Left(call) => {
-                let begun = call.entered_ns.and(self.open.get_mut(&key));
-                let begin = begun.and_then(Vec::pop);
-                let what = What::End {
-                    call,
-                    begin,
-                    is_named: begin.is_none(),
-                };
-                let end = self.push(whose, call.depth, what);
-                if let Some(What::Begin(_, ends)) = begin.map(|line| &mut self.lines[line].what) {
-                    *ends = Some(end);
+            } => self.begin(event, depth, &function.name),
+            Step::Left(call) => self.end(event, call),
+            Step::Whole(call) => {
+                if !self.is_short(&call) {
+                    self.show(whose, call.depth, What::Whole(call));
                 }
             }
-            Step::Whole(call) => drop(self.push(whose, call.depth, What::Whole(call))),
         }
     }
 
-    /// Hides the calls that are too deep, and those that are known to be too short.
-    pub fn hide(&mut self, limits: CallLimits) {
-        let CallLimits { depth, min_ns } = limits;
-        let short = |call: &Call<'_>| {
-            let ns = call.duration_ns();
-            min_ns.is_some_and(|min| ns.is_some_and(|ns| ns < min))
+    fn is_short(&self, call: &Call<'_>) -> bool {
+        let ns = call.duration_ns();
+        self.limits
+            .min_ns
+            .is_some_and(|min| ns.is_some_and(|ns| ns < min))
+    }
+
+    fn begin(&mut self, event: &Event<'d>, depth: u32, name: &'d [u8]) {
+        let thread = event.thread();
+        let shown = match self.limits.min_ns {
+            None => Shown::Yes,
+            Some(_) => Shown::Unknown,
         };
-        for at in 0..self.lines.len() {
-            let line = &self.lines[at];
-            let mut hidden = depth.is_some_and(|depth| line.depth >= depth);
-            match line.what {
-                What::Begin(_, Some(end)) => {
-                    hidden |=
-                        matches!(&self.lines[end].what, What::End { call, .. } if short(call));
-                }
-                What::End { ref call, .. } | What::Whole(ref call) => hidden |= short(call),
-                What::Passed(_) => hidden |= min_ns.is_some(),
-                _ => {}
+        let line = (!self.is_deep(depth)).then(|| {
+            if shown == Shown::Yes {
+                self.shown_in(thread);
             }
-            self.lines[at].hidden = hidden;
+            self.push(Whose::of(event), depth, What::Begin(name), shown)
+        });
+        self.open.entry(thread).or_default().push(Open {
+            line,
+            entered_ns: event.t_ns,
+            has_inside: false,
+        });
+    }
+
+    fn end(&mut self, event: &Event<'d>, call: Call<'d>) {
+        let thread = event.thread();
+        let begun = call.entered_ns.and(self.open.get_mut(&thread));
+        let begun = begun.and_then(Vec::pop);
+        let is_hidden = self.is_deep(call.depth) || self.is_short(&call);
+        let line = begun.as_ref().and_then(|begun| begun.line);
+        let place = line.and_then(|line| line.checked_sub(self.first));
+        let held = place.and_then(|place| self.held.get_mut(place as usize));
+        let has_inside = begun.is_none_or(|begun| begun.has_inside);
+        let mut is_whole = false;
+        if let Some(begin) = held {
+            begin.shown = if is_hidden { Shown::No } else { Shown::Yes };
+            is_whole = !is_hidden && !has_inside;
+            if is_whole {
+                begin.what = What::Whole(call);
+            }
+        }
+        if is_hidden {
+            // Most short calls are the last line: it need not wait.
+            while self.held.back().is_some_and(|line| line.shown == Shown::No) {
+                self.held.pop_back();
+            }
+            return;
+        }
+        self.shown_in(thread);
+        if !is_whole {
+            let what = What::End {
+                call,
+                begin: line,
+                is_named: line.is_none(),
+            };
+            self.push(Whose::of(event), call.depth, what, Shown::Yes);
         }
     }
 
-    /// Gives each call with nothing shown inside it one line, where it begins, and each brace that
-    /// closes far from its opening a name.
-    pub fn fold(&mut self) {
-        let mut last_of_thread = HashMap::new();
-        // For each line, how many are shown above it.
-        let mut above = Vec::with_capacity(self.lines.len());
-        let mut shown = 0;
-        for at in 0..self.lines.len() {
-            above.push(shown);
-            let line = &mut self.lines[at];
-            if line.hidden {
-                continue;
+    /// Whether it is clear how the first line looks, at this time of a session.
+    fn is_ready(&mut self, now: Option<(&Session, u64)>) -> bool {
+        let Some(line) = self.held.front_mut() else {
+            return false;
+        };
+        if !matches!(line.what, What::Begin(_)) || line.shown == Shown::No {
+            return true;
+        }
+        let min_ns = self.limits.min_ns.unwrap_or(0);
+        let is_long = |call: &Open| {
+            let known = now.filter(|(session, _)| std::ptr::eq(*session, line.session));
+            known.is_some_and(|(_, now_ns)| now_ns.saturating_sub(call.entered_ns) >= min_ns)
+        };
+        let open = line.thread.and_then(|thread| self.open.get_mut(&thread));
+        let open = open.map_or(&mut [][..], Vec::as_mut_slice);
+        let first = self.first;
+        let place = open.partition_point(|call| call.line.is_some_and(|line| line < first));
+        let (call, inside) = match &mut open[place..] {
+            [call, rest @ ..] if call.line == Some(first) => (call, rest.first()),
+            _ => return line.shown == Shown::Yes, // It has ended.
+        };
+        if line.shown == Shown::Unknown {
+            if !is_long(call) {
+                return false;
             }
-            let before = last_of_thread.insert(line.thread, at);
-            if let What::End {
-                call,
+            line.shown = Shown::Yes;
+        }
+        let is_inside_long = inside.is_some_and(|inside| inside.line.is_some() && is_long(inside));
+        call.has_inside |= is_inside_long || self.held.len() > HELD_MAX;
+        call.has_inside
+    }
+
+    /// Gives `to` the first line, unless it is hidden.
+    fn give(&mut self, to: &mut impl FnMut(&GraphLine<'d>)) {
+        let number = self.first;
+        let Some(mut line) = self.held.pop_front() else {
+            return;
+        };
+        self.first += 1;
+        if line.shown == Shown::No {
+            return;
+        }
+        match &mut line.what {
+            What::Begin(_) => drop(self.above.insert(number, self.given)),
+            What::End {
                 begin: Some(begin),
                 is_named,
-            } = &mut line.what
-            {
-                let (call, begin) = (*call, *begin);
-                *is_named = shown - above[begin] > FAR_LINES;
-                if before == Some(begin) {
-                    line.hidden = true;
-                    self.lines[begin].what = What::Whole(call);
-                    continue;
-                }
+                ..
+            } => {
+                let above = self.above.remove(begin).unwrap_or(self.given);
+                *is_named = self.given - above > FAR_LINES;
             }
-            shown += 1;
+            _ => {}
         }
-    }
-
-    /// The lines that are not hidden, in order of time.
-    pub fn lines(&self) -> impl Iterator<Item = &GraphLine<'d>> {
-        self.lines.iter().filter(|line| !line.hidden)
-    }
-
-    /// Whether the lines, hidden ones included, are of more than one thread.
-    #[must_use]
-    pub fn has_several_threads(&self) -> bool {
-        let first = self.lines.first().map(|line| line.tid);
-        self.lines.iter().any(|line| Some(line.tid) != first)
+        self.given += 1;
+        to(&line);
     }
 }
 
@@ -233,7 +368,7 @@ impl GraphLine<'_> {
     /// Appends what the line says, without indentation and line feed.
     pub fn text(&self, out: &mut Vec<u8>) {
         match &self.what {
-            What::Begin(name, _) => {
+            What::Begin(name) => {
                 called(name, out);
                 out.extend_from_slice(b" {");
             }

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::iter;
 use std::time::Duration;
 
-use ringmark_decoder::{CallGraph, CallJsonWriter, CallLimits, Calls, Dump, GraphLine, Output};
+use ringmark_decoder::{
+    CallGraph, CallJsonWriter, CallLimits, Calls, Dump, Filter, GraphLine, Output, Session,
+};
 
 use crate::input::rings;
 use crate::input::trace_files::Input;
@@ -84,25 +86,32 @@ impl Args {
     }
 
     fn write_text(&self, dump: &Dump) -> anyhow::Result<()> {
-        let mut graph = CallGraph::default();
         let filter = self.calls.filter()?;
-        let mut calls = Calls::new(self.calls.tracers(dump)?);
-        calls.walk(dump, &filter, |item, steps, depth| {
-            graph.take(item, steps, depth as u32);
-        });
-        graph.hide(self.limits());
-        graph.fold();
         let columns = self.wide.columns();
         let mut out = Sink::paged().within(columns);
         for line in cover::lines(dump) {
             writeln!(out, "# {line}")?;
         }
+        let calls = || Ok::<_, anyhow::Error>(Calls::new(self.calls.tracers(dump)?));
         let shown = Shown {
+            thread: thread_column(dump, &filter, calls()?),
             of_several: dump.has_several_hosts(),
             columns,
             style: Style::detect(),
         };
-        write_graph(&graph, shown, &mut out)?;
+        write_heading(shown, &mut out)?;
+        let mut graph = CallGraph::new(self.limits());
+        let mut written = Ok(());
+        let mut write = |line: &GraphLine<'_>| {
+            if written.is_ok() {
+                written = write_line(line, shown, &mut out);
+            }
+        };
+        calls()?.walk(dump, &filter, |item, steps, depth| {
+            graph.take(item, steps, depth as u32, &mut write);
+        });
+        graph.finish(write);
+        written?;
         Ok(out.finish()?)
     }
 
@@ -129,16 +138,51 @@ impl Args {
 }
 
 /// Whose a line is: its thread, with its process if there are several hosts.
-fn thread_of(line: &GraphLine<'_>, of_several: bool) -> String {
+fn thread_of(session: &Session, tid: u32, of_several: bool) -> String {
     match of_several {
-        true => format!("{} {}", line.session.process_label(), line.tid),
-        false => line.tid.to_string(),
+        true => format!("{} {tid}", session.process_label()),
+        false => tid.to_string(),
+    }
+}
+
+/// Width of the column that says whose a line is; `None`: all are of one thread.
+fn thread_column<'d>(dump: &'d Dump, filter: &Filter, mut calls: Calls<'d>) -> Option<usize> {
+    if dump.has_several_hosts() {
+        let mut widest = None;
+        calls.walk(dump, filter, |item, _, _| {
+            let (session, tid) = whose(item);
+            widest = widest.max(Some(width(&thread_of(session, tid, true))));
+        });
+        return widest;
+    }
+    let mut items = dump.events().filter(|item| {
+        let mut has_line = filter.passes_item(item);
+        if let Output::Event(event) = item
+            && event.ty.function.is_some()
+            && has_line
+        {
+            has_line = false;
+            calls.take(event, |_| has_line = true);
+        }
+        has_line
+    });
+    let (_, first) = whose(&items.next()?);
+    items.any(|item| whose(&item).1 != first).then_some(7)
+}
+
+/// The session of an item, and its thread; 0: not known.
+fn whose<'d>(item: &Output<'d>) -> (&'d Session, u32) {
+    match item {
+        Output::Event(event) => (event.session, event.tid()),
+        Output::Lost(lost) => (lost.session, lost.page.map_or(0, |page| page.header.tid)),
     }
 }
 
 /// How a graph is shown.
 #[derive(Clone, Copy)]
 struct Shown {
+    /// Width of the column with the thread, if there is one.
+    thread: Option<usize>,
     /// The lines are of several hosts.
     of_several: bool,
     /// Width of the terminal, to which lines are cut.
@@ -146,49 +190,34 @@ struct Shown {
     style: Style,
 }
 
-/// Writes a graph: time, thread if there are several, then the line, indented by its depth.
-fn write_graph(graph: &CallGraph<'_>, shown: Shown, out: &mut impl Write) -> io::Result<()> {
-    let Shown {
-        of_several, style, ..
-    } = shown;
-    let room = match of_several {
-        true => graph
-            .lines()
-            .map(|line| width(&thread_of(line, true)))
-            .max(),
-        false => graph.has_several_threads().then_some(7),
-    };
-    let cell = |text: &str| {
-        let room = room?;
-        let padding = " ".repeat(room.saturating_sub(width(text)));
-        Some(format!(" {padding}{text} |"))
-    };
-    let cell = |text: &str| cell(text).unwrap_or_default();
-    let (heading, plain) = (style.heading(), style.plain());
-    writeln!(out, "{heading}        TIME |{} CALLS{plain}", cell("TID"))?;
-    let rule = room.map_or_else(String::new, |room| "-".repeat(room + 2) + "+");
-    let rule = format!("-------------+{rule}---------------");
-    writeln!(
-        out,
-        "{}",
-        &rule[..rule.len().min(shown.columns.unwrap_or(rule.len()))]
-    )?;
-    for line in graph.lines() {
-        let thread = match room {
-            Some(_) => cell(&thread_of(line, of_several)),
-            None => String::new(),
+impl Shown {
+    /// The cell of a line in the column with the thread, if there is one.
+    fn thread_cell(self, text: &str) -> String {
+        let cell = |room: usize| {
+            let padding = " ".repeat(room.saturating_sub(width(text)));
+            format!(" {padding}{text} |")
         };
-        write_line(line, &thread, shown, out)?;
+        self.thread.map_or_else(String::new, cell)
     }
-    Ok(())
 }
 
-fn write_line(
-    line: &GraphLine<'_>,
-    thread: &str,
-    shown: Shown,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn write_heading(shown: Shown, out: &mut impl Write) -> io::Result<()> {
+    let (heading, plain) = (shown.style.heading(), shown.style.plain());
+    let cell = shown.thread_cell("TID");
+    writeln!(out, "{heading}        TIME |{cell} CALLS{plain}")?;
+    let rule = |room: usize| "-".repeat(room + 2) + "+";
+    let rule = shown.thread.map_or_else(String::new, rule);
+    let rule = format!("-------------+{rule}---------------");
+    let end = rule.len().min(shown.columns.unwrap_or(rule.len()));
+    writeln!(out, "{}", &rule[..end])
+}
+
+/// Writes a line: time, thread if there are several, then what it says, indented by its depth.
+fn write_line(line: &GraphLine<'_>, shown: Shown, out: &mut impl Write) -> io::Result<()> {
+    let thread = match shown.thread {
+        Some(_) => shown.thread_cell(&thread_of(line.session, line.tid, shown.of_several)),
+        None => String::new(),
+    };
     let (on, off) = match line.is_loss() {
         true => (shown.style.alarm(), shown.style.plain()),
         false => ("", ""),
