@@ -2,6 +2,9 @@
 //!
 //! A call with nothing inside it has one line. A brace that closes far from its opening names its
 //! function.
+//!
+//! Lines come in the order of time and are not kept: memory is bounded by the lines that wait, and
+//! by the calls that are open.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,13 @@
 //! Walks the records of a trace with what each means for the calls of its thread.
+//!
+//! | record | its steps |
+//! | --- | --- |
+//! | an entry | one: a call began |
+//! | an exit | one for each call that it ends, the innermost first |
+//! | an exit of a function that has one record for each call | one: a whole call |
+//! | an event, a span, a loss | none |
+//!
+//! The walk keeps the open calls of each thread, and nothing of what it has passed.
 
 use crate::events::event::Output;
 use crate::events::filter::Filter;
