@@ -102,8 +102,12 @@ impl SpanPairs {
     }
 
     /// Takes the next item in the order of time. A [`crate::Follower`]'s news are such items too.
+    #[inline]
     pub fn take<'a>(&mut self, item: &Output<'a>) -> Paired<'a> {
         match item {
+            Output::Event(event) if !event.ty.shape.is_some_and(Shape::is_part_of_span) => {
+                Paired::Alone
+            }
             Output::Event(event) => self.event(event),
             Output::Lost(lost) => {
                 self.lose(lost);

@@ -4,6 +4,7 @@ mod account;
 pub(crate) mod call_graph;
 pub(crate) mod call_json;
 mod call_line;
+mod field_pieces;
 pub(crate) mod function_line;
 pub(crate) mod json;
 mod json_args;

@@ -9,6 +9,7 @@ use ringmark_format::schema::Level;
 use crate::blocks::page::Page;
 use crate::events::event::{Event, Lost, Output};
 use crate::events::span::Span;
+use crate::show::field_pieces::FieldPieces;
 use crate::show::function_line;
 use crate::show::shared::{PerSession, PerType, place_in_source, push_process};
 use crate::trace_file::field::Field;
@@ -33,16 +34,6 @@ struct TypePieces {
     message: Option<usize>,
 }
 
-/// What stands around the value of a field, escaped.
-#[derive(Debug)]
-struct FieldPieces {
-    /// The field's place in its type.
-    place: usize,
-    /// ` name=`.
-    key: Vec<u8>,
-    unit: Vec<u8>,
-}
-
 impl TypePieces {
     #[cold]
     fn new(ty: &EventType) -> Self {
@@ -58,24 +49,6 @@ impl TypePieces {
             back: message.map_or_else(Vec::new, |_| place_in_source(ty)),
             message,
         }
-    }
-}
-
-impl FieldPieces {
-    fn of(ty: &EventType) -> Vec<Self> {
-        let fields = ty.fields.iter().enumerate();
-        let shown = fields.filter(|(place, _)| ty.shows(*place));
-        shown
-            .map(|(place, field)| Self::new(place, field))
-            .collect()
-    }
-
-    fn new(place: usize, field: &Field) -> Self {
-        let (mut key, mut unit) = (b" ".to_vec(), Vec::new());
-        escape::text(&field.name, &mut key);
-        key.push(b'=');
-        escape::text(&field.unit, &mut unit);
-        Self { place, key, unit }
     }
 }
 
@@ -146,7 +119,9 @@ impl<'a> TextWriter<'a> {
             self.begin_page(event.session, event.page);
         }
         out.extend_from_slice(self.stamper.stamp(event.wall_ns()));
-        out.extend_from_slice(&self.process);
+        if self.has_process {
+            out.extend_from_slice(&self.process);
+        }
         if let Some(meaning) = event.ty.function {
             self.push_indent(out);
             function_line::text(event, meaning, out);
@@ -171,7 +146,9 @@ impl<'a> TextWriter<'a> {
             span_part(event, out);
         }
         args(event, &pieces.fields, budget, out);
-        out.extend_from_slice(&pieces.back);
+        if !pieces.back.is_empty() {
+            out.extend_from_slice(&pieces.back);
+        }
         out.push(b'\n');
     }
 
@@ -362,8 +339,14 @@ fn args(event: &Event<'_>, fields: &[FieldPieces], mut budget: usize, out: &mut 
     for pieces in fields {
         if let Some(field) = event.ty.fields.get(pieces.place) {
             out.extend_from_slice(&pieces.key);
-            value(field, field.value(event.payload), &mut budget, out);
-            out.extend_from_slice(&pieces.unit);
+            let plain = pieces.is_plain.then(|| field.plain_number(event.payload));
+            match plain.flatten() {
+                Some(number) => unsigned(number, out),
+                None => value(field, field.value(event.payload), &mut budget, out),
+            }
+            if !pieces.unit.is_empty() {
+                out.extend_from_slice(&pieces.unit);
+            }
         }
     }
 }

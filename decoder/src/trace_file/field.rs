@@ -95,6 +95,20 @@ impl Field {
         self.count == 0 && !self.optional && number
     }
 
+    /// The value of one unsigned number, as [`Self::value`] reads it; `None`: the payload is too
+    /// short, or the field is something else.
+    #[inline]
+    pub(crate) fn plain_number(&self, payload: &[u8]) -> Option<u64> {
+        let at = payload.get(self.offset as usize..)?;
+        match self.kind? {
+            Kind::U64 => Some(u64::from_le_bytes(*at.first_chunk()?)),
+            Kind::U32 => Some(u32::from_le_bytes(*at.first_chunk()?).into()),
+            Kind::U16 => Some(u16::from_le_bytes(*at.first_chunk()?).into()),
+            Kind::U8 => Some((*at.first()?).into()),
+            _ => None,
+        }
+    }
+
     /// The label of a value, for output in place of the number; `None`: it has none.
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&[u8]> {

@@ -202,6 +202,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Takes the next item in the order of time, and says what it is.
+    #[inline]
     pub(crate) fn look<'d>(&mut self, item: &Output<'d>) -> Looked<'d> {
         match self.pairs.as_mut().map(|pairs| pairs.take(item)) {
             Some(Paired::Part) => Looked::Part,
@@ -296,7 +297,11 @@ impl<'a> Printer<'a> {
     }
 
     /// Replaces the wall clock's time, which every line of text begins with.
+    #[inline]
     fn restamp(&mut self, moment: (u64, &Session), from: usize, out: &mut Vec<u8>) {
+        if self.form.time == Time::Wall && !self.form.tree && has_dates(moment.1) {
+            return;
+        }
         if let Some(text) = self.other_time(moment) {
             out.splice(from..from + TIMESTAMP_BYTES, text.into_bytes());
         } else if self.form.tree {
