@@ -334,6 +334,7 @@ fn names_are_cut_where_the_terminal_ends() {
             let mut python = fixture.command("python3");
             python
                 .env("NO_COLOR", "1")
+                .env("RINGMARK_PAGER", "")
                 .args(["-c", ON_A_TERMINAL])
                 .arg(ringmark);
             python
