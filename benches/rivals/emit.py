@@ -79,7 +79,7 @@ class Recorded:
 
     def account(self, worker):
         rows = ringmark.report(self.dump)
-        events = sum(row["events"] for row in rows if row.get("name") == "bench.event")
+        events = sum(row["count"] for row in rows if row.get("name") == "bench.event")
         # Spans are in the dump, too: bytes per event would be of both.
         return events, ringmark.lost(worker), None
 
