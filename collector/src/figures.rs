@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::disk_calls::DiskCalls;
 use crate::hosts::Hosts;
 
 macro_rules! figures {
@@ -12,12 +13,14 @@ macro_rules! figures {
         pub struct Figures {
             $($(#[$meta])* pub(crate) $name: AtomicU64,)*
             pub(crate) hosts: Hosts,
+            pub(crate) disk_calls: DiskCalls,
         }
 
         impl Figures {
             /// All of them in Prometheus' text format.
             #[must_use]
             pub fn text(&self) -> String {
+                self.look();
                 let mut text = String::new();
                 $(
                     let name = concat!("ringmark_collector_", stringify!($name));
@@ -31,6 +34,7 @@ macro_rules! figures {
             /// Names and values of the collector's own figures.
             #[must_use]
             pub fn values(&self) -> Vec<(&'static str, u64)> {
+                self.look();
                 vec![$((stringify!($name), self.$name.load(Relaxed)),)*]
             }
         }
@@ -57,9 +61,15 @@ figures! {
     syncs_total "counter" "Calls that made segments durable.",
     session_bytes "gauge" "Memory that remembered sessions take.",
     memory_bytes "gauge" "Bytes of large blocks being received.",
+    disk_wait_seconds "gauge" "Age of the oldest call to the disk that has not returned.",
 }
 
 impl Figures {
+    /// Sets what changes by itself.
+    fn look(&self) {
+        Self::set(&self.disk_wait_seconds, self.disk_calls.longest().as_secs());
+    }
+
     /// Adds to a counter, or to a gauge of what is there now.
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);

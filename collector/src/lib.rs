@@ -10,7 +10,8 @@
 //!    streamer releases the pages.
 //!
 //! `server` runs all connections and ends them; `connection_end` and `messages` have what is said
-//! to a streamer, `figures` and `hosts` what monitoring reads. The protocol is in section 18 of the
+//! to a streamer, `figures` and `hosts` what `metrics` serves. Whatever may wait for the disk goes
+//! through `disk_calls`. The protocol is in section 18 of the
 //! specification.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ pub mod certs;
 mod clock;
 mod connection_context;
 mod connection_end;
+mod disk_calls;
 mod figures;
 mod host_clock;
 mod host_name;
@@ -26,6 +28,7 @@ mod hosts;
 mod incoming_block;
 mod listen;
 mod messages;
+mod metrics;
 mod mutex;
 mod peer;
 mod server;

@@ -266,7 +266,8 @@ impl Peer {
         let session = announced.await?;
         // What an earlier connection stored may not be durable. The streamer releases all pages
         // that RESUME names, so they are synced before it is sent.
-        let known = lock(&session).known();
+        let calls = &self.context.figures.disk_calls;
+        let known = calls.off_the_workers(|| lock(&session).known());
         self.sync_session(session).await?;
         let resume = messages::resume(uuid, &known);
         self.connection.say(&resume).await
@@ -290,7 +291,11 @@ impl Peer {
             SyncMode::Cache => self.acknowledge(self.acks.received()).await,
             SyncMode::Disk => {
                 let sessions = self.sessions.of(&touched);
-                let sync = move || sessions.iter().try_for_each(make_durable);
+                let context = self.context.clone();
+                let sync = move || {
+                    let calls = &context.figures.disk_calls;
+                    calls.count(|| sessions.iter().try_for_each(make_durable))
+                };
                 self.acks.begin(spawn_blocking(sync));
                 Ok(())
             }
@@ -327,7 +332,9 @@ impl Peer {
         if self.context.store.sync() == SyncMode::Cache {
             return Ok(());
         }
-        let synced = spawn_blocking(move || make_durable(&session)).await;
+        let context = self.context.clone();
+        let sync = move || context.figures.disk_calls.count(|| make_durable(&session));
+        let synced = spawn_blocking(sync).await;
         Ok(synced.map_err(|error| ConnectionEnd::given_up("the sync", error))??)
     }
 

@@ -1,7 +1,6 @@
 //! The collector as a whole: its listeners, its connections, its end.
 //!
-//! One task for each listener, each connection, the care of the store and the figures. At the end
-//! every streamer is asked to go with DRAIN, so that nothing that was received is sent again.
+//! One task for each listener, each connection and the care of the store. At the end every streamer is asked to go with DRAIN, so that nothing that was received is sent again.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +8,6 @@ use std::time::Duration;
 
 use ringmark_format::stream::refusal;
 use ringmark_reader::stream::{Address, Credentials};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::block_memory::BlockMemory;
@@ -17,6 +15,7 @@ use crate::connection_context::ConnectionContext;
 use crate::figures::Figures;
 use crate::listen::{Accepted, Incoming, Listener, say_and_close};
 use crate::messages;
+use crate::metrics::MetricsServer;
 use crate::peer::Peer;
 use crate::store::{Store, StoreError, StoreOptions};
 
@@ -76,7 +75,7 @@ pub enum CollectorError {
 /// A collector that listens.
 pub struct Collector {
     listeners: Vec<Listener>,
-    metrics: Option<tokio::net::TcpListener>,
+    metrics: Option<MetricsServer>,
     context: Arc<ConnectionContext>,
     drain: watch::Sender<bool>,
     /// One permit for each connection.
@@ -107,7 +106,7 @@ impl Collector {
         }
         let metrics = match &options.metrics {
             Some(place) => {
-                let bound = tokio::net::TcpListener::bind(place).await;
+                let bound = MetricsServer::bind(place).await;
                 Some(bound.map_err(listen_at(place))?)
             }
             None => None,
@@ -144,8 +143,7 @@ impl Collector {
     /// The address at which its figures are served.
     #[must_use]
     pub fn metrics_address(&self) -> Option<String> {
-        let at = self.metrics.as_ref()?.local_addr().ok()?;
-        Some(at.to_string())
+        Some(self.metrics.as_ref()?.address()?.to_string())
     }
 
     /// Its figures, which go on to change.
@@ -166,11 +164,12 @@ impl Collector {
                 self.notices.clone(),
             )));
         }
-        if let Some(listener) = self.metrics.take() {
-            tasks.push(tokio::spawn(serve_figures(
-                listener,
-                self.context.figures.clone(),
-            )));
+        // Dropped at the end of this function: then no figures are served any more.
+        let (_serving, end) = watch::channel(());
+        if let Some(server) = self.metrics.take()
+            && let Err(error) = server.serve(self.context.figures.clone(), end)
+        {
+            let _ = self.notices.send(format!("no figures are served: {error}"));
         }
         tasks.push(tokio::spawn(tidy(
             self.context.clone(),
@@ -278,35 +277,5 @@ async fn tidy(
 fn pass_on_notices(store: &Store, notices: &mpsc::UnboundedSender<String>) {
     for notice in store.take_notices() {
         let _ = notices.send(notice);
-    }
-}
-
-/// Answers every request with the figures, as text.
-async fn serve_figures(listener: tokio::net::TcpListener, figures: Arc<Figures>) {
-    loop {
-        let Ok((mut stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
-            continue;
-        };
-        let figures = figures.clone();
-        tokio::spawn(async move {
-            let answer = async {
-                let mut request = [0; 1024];
-                let read = stream.read(&mut request).await?;
-                let (status, text) = match request[..read].starts_with(b"GET /metrics") {
-                    true => ("200 OK", figures.text()),
-                    false => ("404 Not Found", "the figures are at /metrics\n".to_owned()),
-                };
-                let length = text.len();
-                let head = format!(
-                    "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\n\
-                     Content-Length: {length}\r\nConnection: close\r\n\r\n"
-                );
-                stream.write_all(head.as_bytes()).await?;
-                stream.write_all(text.as_bytes()).await?;
-                stream.shutdown().await
-            };
-            let _ = tokio::time::timeout(Duration::from_secs(5), answer).await;
-        });
     }
 }

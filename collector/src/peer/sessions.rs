@@ -73,16 +73,22 @@ impl Sessions {
             )));
         }
         let (context, host) = (self.context.clone(), host.to_owned());
-        let found =
-            tokio::task::spawn_blocking(move || context.store.session(uuid, &host, &content));
+        let find = move || {
+            let calls = &context.figures.disk_calls;
+            calls.count(|| context.store.session(uuid, &host, &content))
+        };
+        let found = tokio::task::spawn_blocking(find);
         let session = found
             .await
             .map_err(|error| ConnectionEnd::given_up("reading its session", error))??;
-        if let Some(clock) = self.clock {
-            lock(&session).add_clock(clock)?;
-        }
         self.open.insert(uuid, session.clone());
-        self.check_share()?;
+        let calls = &self.context.figures.disk_calls;
+        calls.off_the_workers(|| {
+            if let Some(clock) = self.clock {
+                lock(&session).add_clock(clock)?;
+            }
+            self.check_share()
+        })?;
         Ok(session)
     }
 
@@ -128,11 +134,13 @@ impl Sessions {
         acks: &mut Acks,
     ) -> Result<(), ConnectionEnd> {
         let session = self.touch(Uuid(header.session), acks)?;
-        lock(session).add(header, content, whole)?;
-        if header.kind == kind::SCHEMA {
-            self.check_share()?;
-        }
-        Ok(())
+        self.context.figures.disk_calls.off_the_workers(|| {
+            lock(session).add(header, content, whole)?;
+            match header.kind {
+                kind::SCHEMA => self.check_share(),
+                _ => Ok(()),
+            }
+        })
     }
 
     /// Stores the blocks of a container one by one, since some of them may be there already.
@@ -144,6 +152,11 @@ impl Sessions {
         whole: &[u8],
         acks: &mut Acks,
     ) -> Result<(), ConnectionEnd> {
+        let calls = &self.context.figures.disk_calls;
+        calls.off_the_workers(|| self.store_blocks_in(whole, acks))
+    }
+
+    fn store_blocks_in(&self, whole: &[u8], acks: &mut Acks) -> Result<(), ConnectionEnd> {
         let mut reader = BlockReader::new("a container", whole);
         while let Some(item) = reader.next_item() {
             let inner = match item {
@@ -177,9 +190,10 @@ impl Sessions {
     /// A measurement cannot be stored.
     pub(super) fn measured(&mut self, clock: HostClock) -> Result<(), ConnectionEnd> {
         self.clock = Some(clock);
-        for session in self.open.values() {
-            lock(session).add_clock(clock)?;
-        }
+        self.context.figures.disk_calls.off_the_workers(|| {
+            let mut sessions = self.open.values();
+            sessions.try_for_each(|session| lock(session).add_clock(clock))
+        })?;
         Ok(())
     }
 }

@@ -14,7 +14,7 @@
 //! Care for what is stored: `index`, made of closed segments; `retention`, which removes the
 //! oldest; `damaged`, what is not blocks. The ground: `store_directory` and `identity`, the
 //! directory and whose it is; `options`, `budget` and `context`, what all sessions share;
-//! `known_session`, what a streamer is told; `error`.
+//! `known_session`, what a streamer is told; `turns`, one thread at a time for a session; `error`.
 
 mod budget;
 mod context;
@@ -35,6 +35,7 @@ mod session_contents;
 mod session_directories;
 mod sessions;
 mod store_directory;
+mod turns;
 mod unsynced;
 
 pub use durable::make_durable;

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ringmark_decoder::store::{self as files, SegmentName};
@@ -22,15 +22,13 @@ use super::options::{StoreOptions, SyncMode};
 use super::retention::{Now, RetentionState};
 use super::session::{SharedSession, StoredSession};
 use super::session_directories::{self, SessionDirectories};
+use super::turns::Turns;
 use super::{damaged, index, recover};
 use crate::figures::Figures;
-use crate::mutex::lock;
+use crate::mutex::{lock, try_lock};
 
 /// How long one care of the store makes indexes; the rest is left to the next.
 const INDEX_FOR: Duration = Duration::from_secs(2);
-/// Locks for finding sessions. Sessions that share one are found one after the other.
-const FINDING: usize = 64;
-
 /// The store.
 #[derive(Debug)]
 pub struct Store {
@@ -40,9 +38,8 @@ pub struct Store {
     open: Mutex<HashMap<Uuid, SharedSession>>,
     /// Where the sessions lie that are not in memory.
     directories: Mutex<SessionDirectories>,
-    /// Held while a session is found or one of its segments removed, so that no two threads find
-    /// it.
-    finding: [Mutex<()>; FINDING],
+    /// One thread at a time finds a session or removes one of its segments.
+    turns: Turns,
     retention: Mutex<RetentionState>,
     /// Notices that were not taken yet.
     notices: Mutex<Vec<String>>,
@@ -76,7 +73,7 @@ impl Store {
             identity,
             open: Mutex::default(),
             directories: Mutex::new(directories),
-            finding: std::array::from_fn(|_| Mutex::default()),
+            turns: Turns::default(),
             retention: Mutex::default(),
             notices: Mutex::new(notice.into_iter().collect()),
         })
@@ -116,7 +113,16 @@ impl Store {
         host: &str,
         content: &[u8],
     ) -> Result<SharedSession, StoreError> {
-        let _alone = self.alone(uuid);
+        self.turns
+            .alone(uuid, || self.find_or_make(uuid, host, content))
+    }
+
+    fn find_or_make(
+        &self,
+        uuid: Uuid,
+        host: &str,
+        content: &[u8],
+    ) -> Result<SharedSession, StoreError> {
         let open = lock(&self.open).get(&uuid).cloned();
         let open = match open {
             Some(shared) if lock(&shared).segments.have_failed() => {
@@ -183,7 +189,10 @@ impl Store {
     pub fn tidy_at(&self, now: Now) -> Vec<StoreError> {
         let sessions: Vec<SharedSession> = lock(&self.open).values().cloned().collect();
         for session in sessions {
-            lock(&session).segments.rotate_if_old();
+            // A session that waits for the disk is left to the next care.
+            if let Some(mut session) = try_lock(&session) {
+                session.segments.rotate_if_old();
+            }
         }
         self.forget_idle();
         // Before retention, which reads the times of events from them.
@@ -211,8 +220,14 @@ impl Store {
 
     /// Whether a segment is being written, or holds what was not acknowledged.
     fn is_used(&self, segment: &Path) -> bool {
-        files::parse(segment)
-            .is_some_and(|name| self.ask(name.session, |s| s.segments.has_use_for(segment)))
+        files::parse(segment).is_some_and(|name| self.has_use_for(name.session, segment))
+    }
+
+    /// Whether a session in memory writes a segment, or did so lately; true of one that waits for
+    /// the disk.
+    fn has_use_for(&self, session: Uuid, segment: &Path) -> bool {
+        let has_use = self.ask(session, |session| session.segments.has_use_for(segment));
+        has_use.unwrap_or(true)
     }
 
     /// Removes a segment, unless it is still used; returns whether it was removed. A connection may
@@ -221,8 +236,11 @@ impl Store {
         let Some(SegmentName { session: uuid, .. }) = files::parse(segment) else {
             return Ok(false);
         };
-        let _alone = self.alone(uuid);
-        if self.ask(uuid, |session| session.segments.has_use_for(segment)) {
+        self.turns.alone(uuid, || self.remove_unused(uuid, segment))
+    }
+
+    fn remove_unused(&self, uuid: Uuid, segment: &Path) -> Result<bool, StoreError> {
+        if self.has_use_for(uuid, segment) {
             return Ok(false);
         }
         fs::remove_file(segment).map_err(io_at("remove", segment))?;
@@ -234,33 +252,36 @@ impl Store {
         Ok(true)
     }
 
-    /// What a session in memory answers; `false` for any other.
-    fn ask(&self, uuid: Uuid, ask: impl FnOnce(&StoredSession) -> bool) -> bool {
+    /// What a session in memory answers; `false` for any other. `None`: it waits for the disk.
+    fn ask(&self, uuid: Uuid, ask: impl FnOnce(&StoredSession) -> bool) -> Option<bool> {
         let open = lock(&self.open).get(&uuid).cloned();
-        open.is_some_and(|session| ask(&lock(&session)))
-    }
-
-    /// Keeps other threads from finding this session while the guard is held.
-    fn alone(&self, uuid: Uuid) -> MutexGuard<'_, ()> {
-        lock(&self.finding[uuid.0[0] as usize % FINDING])
+        let Some(session) = open else {
+            return Some(false);
+        };
+        try_lock(&session).map(|session| ask(&session))
     }
 
     /// Makes indexes of closed segments, for [`INDEX_FOR`] at most.
     fn make_indexes(&self) -> Vec<StoreError> {
-        let (begun, mut errors, mut unnamed) = (Instant::now(), Vec::new(), Vec::new());
+        let (begun, mut errors, mut later) = (Instant::now(), Vec::new(), Vec::new());
         while begun.elapsed() < INDEX_FOR {
             let Some(segment) = lock(&self.context.unindexed).pop() else {
                 break;
             };
             // A segment that is written again will come again when it is closed.
             let of = files::parse(&segment).map(|name| name.session);
-            let is_written =
-                of.is_some_and(|of| self.ask(of, |s| s.segments.current() == Some(&segment)));
-            if is_written {
-                continue;
+            let writes = |session: &StoredSession| session.segments.current() == Some(&segment);
+            let is_written = of.map_or(Some(false), |of| self.ask(of, writes));
+            match is_written {
+                Some(true) => continue,
+                None => {
+                    later.push(segment);
+                    continue;
+                }
+                Some(false) => {}
             }
             if session_directories::unnamed(&segment).exists() {
-                unnamed.push(segment);
+                later.push(segment);
             } else if segment.exists() {
                 match index::make(&segment) {
                     Ok(Some(damage)) => self.context.damaged(&segment, &damage.to_string()),
@@ -269,8 +290,8 @@ impl Store {
                 }
             }
         }
-        // Segments without their names are left to the next call.
-        lock(&self.context.unindexed).extend(unnamed);
+        // Segments without their names, or whose sessions wait, are left to the next call.
+        lock(&self.context.unindexed).extend(later);
         errors
     }
 

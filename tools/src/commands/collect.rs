@@ -12,8 +12,9 @@ use ringmark_reader::stream::Address;
 
 use crate::options::credentials::CredentialOptions;
 use crate::output::json::{Head, NewJsonOption};
+use crate::output::printer::Printer;
 use crate::output::repeats::Repeats;
-use crate::output::status::{Lines, write_line};
+use crate::output::status::{self, Lines, write_line};
 use crate::output::units::{counted, parse_duration, parse_size};
 use crate::output::{Exit, Failure, json, note, printable};
 use crate::recording::descriptors;
@@ -93,11 +94,15 @@ pub(crate) struct Args {
     status_file: Option<PathBuf>,
 }
 
-/// Most threads that wait for the disk at the same time.
-const SYNCS_AT_ONCE: usize = 32;
-
-/// How long the end waits for the last notices.
-const NOTICES_WITHIN: Duration = Duration::from_secs(1);
+/// Most threads that wait for the disk at the same time. Where some hang, as many are left as
+/// connections usually need.
+const DISK_CALLS_MAX: usize = 512;
+/// How long the end waits for calls to the disk.
+const DISK_WITHIN: Duration = Duration::from_secs(1);
+/// How long the end waits until everything is printed.
+const PRINT_WITHIN: Duration = Duration::from_secs(1);
+/// How often a signal is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// When data counts as durable.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -120,12 +125,14 @@ impl Args {
         let options = self.options()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(SYNCS_AT_ONCE)
+            .max_blocking_threads(DISK_CALLS_MAX)
             .enable_all()
             .build()
             .context("starting the runtime")?;
-        runtime.block_on(serve(options, signals, &report))?;
-        Ok(Exit::FINE)
+        let served = runtime.block_on(serve(options, signals, &report));
+        // A call to a disk that hangs is not waited for: what it writes was not acknowledged.
+        runtime.shutdown_timeout(DISK_WITHIN);
+        served.map(|()| Exit::FINE)
     }
 
     fn options(self) -> anyhow::Result<CollectorOptions> {
@@ -183,50 +190,90 @@ impl Report {
     }
 }
 
+/// What it prints, on a thread of its own: it goes on also without a reader.
+struct Told {
+    printer: Printer,
+    repeats: Repeats,
+}
+
+impl Told {
+    fn start() -> anyhow::Result<Self> {
+        Ok(Self {
+            printer: Printer::start().context("a thread that prints")?,
+            repeats: Repeats::default(),
+        })
+    }
+
+    fn note(&mut self, text: String) {
+        self.printer.print(move || note(&text));
+    }
+
+    fn status(&mut self, status: serde_json::Value) {
+        self.printer.print(move || _ = status::print(&status));
+    }
+
+    /// A notice of the collector, unless it came before.
+    fn notice(&mut self, notice: String) {
+        for text in self.repeats.filter(notice, Instant::now()) {
+            self.note(printable(&text));
+        }
+    }
+
+    fn end(mut self) {
+        if let Some(text) = self.repeats.rest() {
+            self.note(text);
+        }
+        self.printer.end_within(PRINT_WITHIN);
+    }
+}
+
 async fn serve(options: CollectorOptions, signals: Signals, report: &Report) -> anyhow::Result<()> {
     let (notices, mut received) = tokio::sync::mpsc::unbounded_channel();
     let collector = Collector::start(options, notices)
         .await
         .map_err(|error| Failure::usage(error.to_string()))?;
+    let mut told = Told::start()?;
     let addresses = collector.addresses();
     for address in &addresses {
-        note(&format!("listening at {address}"));
+        told.note(format!("listening at {address}"));
     }
     if let Some(address) = collector.metrics_address() {
-        note(&format!("figures at http://{address}/metrics"));
+        told.note(format!("figures at http://{address}/metrics"));
     }
     let figures = collector.figures();
     let mut lines = Lines::new(report.json.is_on());
     if report.json.is_on() {
-        lines.print(&report.status("listening", &addresses, &figures));
+        told.status(report.status("listening", &addresses, &figures));
     }
-    let printing = tokio::spawn(async move {
-        let mut repeats = Repeats::default();
-        while let Some(notice) = received.recv().await {
-            let texts = repeats.filter(notice, Instant::now());
-            texts.iter().for_each(|text| note(&printable(text)));
-        }
-        repeats.rest().iter().for_each(|text| note(text));
-    });
     let left = collector
         .run(async {
             while !signals.stop.load(Ordering::Relaxed) {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                lines.show(|| report.status("listening", &addresses, &figures));
+                let _ = tokio::time::timeout(LOOK_EVERY, async {
+                    while let Some(notice) = received.recv().await {
+                        told.notice(notice);
+                    }
+                })
+                .await;
+                if lines.is_due() {
+                    told.status(report.status("listening", &addresses, &figures));
+                }
             }
         })
         .await;
     // The last notices come from connections that end now.
-    let _ = tokio::time::timeout(NOTICES_WITHIN, printing).await;
+    while let Ok(notice) = received.try_recv() {
+        told.notice(notice);
+    }
     if left > 0 {
-        note(&format!(
+        told.note(format!(
             "{} had not ended in time; what was not acknowledged is sent again",
             counted(left as u64, "connection")
         ));
     }
     let status = report.status("ended", &addresses, &figures);
     if report.json.is_on() {
-        lines.print(&status);
+        told.status(status.clone());
     }
+    told.end();
     write_line(report.status_file.as_deref(), &status)
 }

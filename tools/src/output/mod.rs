@@ -9,6 +9,7 @@ pub(crate) mod json;
 mod json_v1;
 pub(crate) mod last_words;
 pub(crate) mod pager;
+pub(crate) mod printer;
 pub(crate) mod progress;
 pub(crate) mod repeats;
 mod screen;

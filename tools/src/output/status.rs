@@ -30,19 +30,31 @@ impl Lines {
 
     /// Prints what `status` gives, if it is time for that.
     pub(crate) fn show(&mut self, status: impl FnOnce() -> Value) {
-        let now = Instant::now();
-        if self.is_on && now >= self.next {
-            self.next = now + SHOW_EVERY;
+        if self.is_due() {
             self.print(&status());
         }
     }
 
+    /// Whether it is time for the next one.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.is_on && now >= self.next;
+        if is_due {
+            self.next = now + SHOW_EVERY;
+        }
+        is_due
+    }
+
     /// Prints one now. A pipe that was closed ends the printing, not the command.
     pub(crate) fn print(&mut self, status: &Value) {
-        let mut out = io::stdout().lock();
-        let written = writeln!(out, "{status}").and_then(|()| out.flush());
-        self.is_on &= written.is_ok();
+        self.is_on &= print(status);
     }
+}
+
+/// Prints an object now; returns whether there is a reader.
+pub(crate) fn print(status: &Value) -> bool {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{status}").and_then(|()| out.flush()).is_ok()
 }
 
 /// Writes the file of `--status-file`, if one is wanted.

@@ -1,0 +1,259 @@
+//! Promise: a disk that does not answer, or an output without a reader, stops what needs it and
+//! nothing else: other hosts, new connections, figures and the end of the collector go on.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use ringmark_format::Uuid;
+use ringmark_tests::collecting::wait_for_listener;
+use ringmark_tests::fixture::Fixture;
+use ringmark_tests::scripted_streamer::{ScriptedStreamer, page};
+use ringmark_tests::{binary, is_long, preload_shim, require_tools, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+/// Longer than anything takes on a busy machine; a test that waits so long fails.
+const LONG: Duration = Duration::from_secs(100);
+/// Most that another host is delayed.
+const DELAY_MAX: Duration = Duration::from_secs(1);
+/// The end gives connections 10 s, calls to the disk 1 s and prints for 1 s.
+const END_WITHIN: Duration = Duration::from_secs(20);
+
+struct Collector {
+    child: Child,
+    socket: PathBuf,
+    metrics: String,
+    /// Calls for hosts named `hung-…` hang while this file is there.
+    flag: PathBuf,
+    _fixture: Fixture,
+}
+
+impl Collector {
+    fn start(with_shim: bool) -> Self {
+        let fixture = Fixture::new("collector-hanging");
+        let (socket, flag) = (fixture.path("socket"), fixture.path("flag"));
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let metrics = free.local_addr().expect("an address").to_string();
+        drop(free);
+        let mut command = fixture.command(binary::path());
+        let listen = format!("unix://{}", socket.display());
+        command.args([
+            "collect",
+            "--metrics",
+            &metrics,
+            "--listen",
+            &listen,
+            "--store",
+        ]);
+        command.arg(fixture.path("store"));
+        if with_shim {
+            let shim = preload_shim::build(&fixture, "hanging_shim");
+            command.env("LD_PRELOAD", shim).env("SHIM_PATH", "/hung-");
+            command.env("SHIM_WHILE", &flag);
+        }
+        // A pipe without a reader.
+        let child = command.stderr(Stdio::piped()).spawn().expect("ringmark");
+        wait_for_listener(&socket);
+        Self {
+            child,
+            socket,
+            metrics,
+            flag,
+            _fixture: fixture,
+        }
+    }
+
+    fn ask(&self, path: &str) -> String {
+        let begun = Instant::now();
+        let mut asking = TcpStream::connect(&self.metrics).expect("a connection");
+        asking.set_read_timeout(Some(LONG)).expect("a timeout");
+        let request = format!("GET {path} HTTP/1.1\r\n\r\n");
+        asking.write_all(request.as_bytes()).expect("asked");
+        let mut answer = String::new();
+        let _ = asking.read_to_string(&mut answer).expect("an answer");
+        assert!(begun.elapsed() < DELAY_MAX, "{path}: {:?}", begun.elapsed());
+        answer
+    }
+
+    fn disk_wait(&self) -> u64 {
+        let text = self.ask("/metrics");
+        let figure = text
+            .lines()
+            .find_map(|line| line.strip_prefix("ringmark_collector_disk_wait_seconds "));
+        figure
+            .and_then(|seconds| seconds.parse().ok())
+            .expect("the figure")
+    }
+
+    /// SIGTERM; the time until it has ended.
+    fn end(mut self) -> Duration {
+        let begun = Instant::now();
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).expect("a signal");
+        wait_until(LONG, "the end of the collector", || {
+            self.child.try_wait().expect("waited").map(drop)
+        });
+        begun.elapsed()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+fn uuid(host: u8) -> Uuid {
+    Uuid([host, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, host])
+}
+
+async fn connected(socket: &Path, host: &str, number: u8) -> ScriptedStreamer {
+    let begun = Instant::now();
+    let mut peer = ScriptedStreamer::greeted(socket, host)
+        .await
+        .expect("WELCOME");
+    peer.announce(uuid(number)).await.expect("RESUME");
+    assert!(begun.elapsed() < DELAY_MAX, "{host}: {:?}", begun.elapsed());
+    peer
+}
+
+/// Sends pages one by one, each durable before the next; the longest time that one took.
+async fn streamed(
+    peer: &mut ScriptedStreamer,
+    number: u8,
+    pages: std::ops::Range<u64>,
+) -> Duration {
+    let mut longest = Duration::ZERO;
+    for n in pages {
+        let begun = Instant::now();
+        peer.send(&page(uuid(number), n)).await.expect("sent");
+        timeout(LONG, peer.settle())
+            .await
+            .expect("in time")
+            .expect("stored");
+        longest = longest.max(begun.elapsed());
+    }
+    longest
+}
+
+/// The files of `hosts` hosts hang.
+async fn others_go_on(collector: &Collector, hosts: u8) {
+    let mut hung = Vec::new();
+    for number in 0..hosts {
+        let mut peer = connected(&collector.socket, &format!("hung-{number}"), number).await;
+        let _ = streamed(&mut peer, number, 0..1).await;
+        hung.push(peer);
+    }
+    let mut honest = connected(&collector.socket, "honest", 200).await;
+    let _ = streamed(&mut honest, 200, 0..1).await;
+    fs::write(&collector.flag, "").expect("the flag");
+    for (peer, number) in hung.iter_mut().zip(0..) {
+        peer.send(&page(uuid(number), 1)).await.expect("sent");
+    }
+    wait_until(LONG, "a call that hangs", || {
+        (collector.disk_wait() >= 1).then_some(())
+    });
+    let longest = streamed(&mut honest, 200, 1..100).await;
+    let mut new = connected(&collector.socket, "new", 201).await;
+    let longest = longest.max(streamed(&mut new, 201, 0..20).await);
+    println!("{hosts} hosts hang: the others wait for {longest:?} at most");
+    assert!(longest < DELAY_MAX, "{hosts} hang: {longest:?}");
+    // They come again while their files hang, as streamers do that hear nothing.
+    for (host, number) in (0..hosts).map(|n| (format!("hung-{n}"), n)) {
+        let mut peer = ScriptedStreamer::greeted(&collector.socket, &host)
+            .await
+            .expect("WELCOME");
+        let announced = timeout(Duration::from_millis(5), peer.announce(uuid(number))).await;
+        assert!(announced.is_err(), "it waits for its session");
+    }
+    let longest = streamed(&mut new, 201, 20..40).await;
+    let _ = connected(&collector.socket, "newer", 202).await;
+    assert!(
+        longest < DELAY_MAX,
+        "{hosts} hang, and came again: {longest:?}"
+    );
+    fs::remove_file(&collector.flag).expect("the flag goes");
+    for peer in &mut hung {
+        timeout(LONG, peer.settle())
+            .await
+            .expect("in time")
+            .expect("durable in the end");
+    }
+    wait_until(LONG, "no call that hangs", || {
+        (collector.disk_wait() == 0).then_some(())
+    });
+}
+
+#[test]
+fn a_disk_that_hangs_for_some_hosts_delays_no_other() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let sizes: &[u8] = if is_long() { &[1, 8, 32] } else { &[1, 8] };
+    for hosts in sizes {
+        let collector = Collector::start(true);
+        assert!(collector.ask("/health").starts_with("HTTP/1.1 200 "));
+        runtime().block_on(others_go_on(&collector, *hosts));
+        assert!(collector.ask("/health").starts_with("HTTP/1.1 200 "));
+    }
+}
+
+#[test]
+fn a_collector_ends_while_its_disk_hangs() {
+    if !require_tools(&["gcc"]) {
+        return;
+    }
+    let collector = Collector::start(true);
+    let runtime = runtime();
+    let mut peer = runtime.block_on(connected(&collector.socket, "hung-0", 0));
+    fs::write(&collector.flag, "").expect("the flag");
+    let page = page(uuid(0), 0);
+    runtime.block_on(peer.send(&page)).expect("sent");
+    wait_until(LONG, "a call that hangs", || {
+        (collector.disk_wait() >= 1).then_some(())
+    });
+    let took = collector.end();
+    assert!(took < END_WITHIN, "{took:?}");
+}
+
+#[test]
+fn an_output_without_a_reader_holds_nothing_up() {
+    let collector = Collector::start(false);
+    // Each is a notice of its own: more than any pipe takes.
+    for n in 0..2000_u32 {
+        let mut stranger = UnixStream::connect(&collector.socket).expect("a connection");
+        let mut said = [0; 64];
+        said[..4].copy_from_slice(&n.wrapping_mul(0x9E37_79B9).to_le_bytes());
+        // It may have been refused by now.
+        let _ = stranger.write_all(&said);
+    }
+    let runtime = runtime();
+    let longest = runtime.block_on(async {
+        let mut honest = connected(&collector.socket, "honest", 1).await;
+        streamed(&mut honest, 1, 0..20).await
+    });
+    assert!(longest < DELAY_MAX, "{longest:?}");
+    let refused = collector.ask("/metrics");
+    assert!(
+        refused.contains("ringmark_collector_refused_total 2000"),
+        "{refused}"
+    );
+    let took = collector.end();
+    assert!(took < END_WITHIN, "{took:?}");
+}
