@@ -63,3 +63,29 @@ fn the_end_of_a_process_that_was_left_is_known() {
     let told = recorded.stderr_text();
     assert!(told.contains("ended by SIGKILL"), "{told}");
 }
+
+/// A child from before is none that the program left: it is not named, and not waited for.
+#[test]
+fn a_child_from_before_is_left_alone() {
+    let fixture = Fixture::new("left-before");
+    let like = tool(&fixture);
+    let mut command = std::process::Command::new("sh");
+    command.envs(
+        like.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let dump = fixture.path("left.rmk");
+    let script = format!(
+        "sleep 100 >&- 2>&- & echo $! >&2; exec {} record -o {} -- {EMIT} 1 {EVENTS}",
+        like.get_program().display(),
+        dump.display()
+    );
+    let recorded = run(command.args(["-c", &script]), SOON)
+        .expect("sh")
+        .expect_code(0);
+    let told = recorded.stderr_text();
+    let sleep = told.lines().next().unwrap_or_default();
+    let _ = run(std::process::Command::new("kill").arg(sleep), SOON);
+    assert!(!told.contains("goes on"), "{told}");
+    assert!(told.contains("0 lost"), "{told}");
+}

@@ -193,11 +193,14 @@ impl<'a> Watch<'a> {
             self.tell_of_descendants(ended_at);
             return false;
         }
-        let is_late = self.session_at.elapsed() >= WITHOUT_SESSION;
-        if self.traced.is_running && is_late {
-            left_processes::tell(self.traced.name());
+        if !self.traced.is_running() {
+            return true;
         }
-        !self.traced.is_running || is_late
+        let is_late = self.session_at.elapsed() >= WITHOUT_SESSION;
+        if is_late {
+            left_processes::tell(self.traced.name(), &self.traced.left());
+        }
+        is_late
     }
 
     fn tell_of_descendants(&mut self, ended_at: Instant) {

@@ -1,4 +1,5 @@
-//! Processes that a program left, which go on when its recording ends.
+//! Processes that a program leaves. They become children of this process, which may have others from
+//! before: a shell that started one, and then became this process.
 
 use std::fs;
 
@@ -7,10 +8,8 @@ use crate::output::{note, printable};
 /// Processes that are named.
 const NAMED_MAX: usize = 3;
 
-/// Says which processes go on and are not recorded. They are children of this process, because it
-/// takes over those that its descendants leave.
-pub(super) fn tell(program: &str) {
-    let pids = children();
+/// Says which of these processes go on and are not recorded.
+pub(super) fn tell(program: &str, pids: &[u32]) {
     let named: Vec<_> = pids.iter().take(NAMED_MAX).map(|pid| named(*pid)).collect();
     let which = match pids.len() {
         0 => "processes that it started go on".to_owned(),
@@ -23,7 +22,7 @@ pub(super) fn tell(program: &str) {
 }
 
 /// The children of this process; none where the kernel does not tell.
-fn children() -> Vec<u32> {
+pub(super) fn children() -> Vec<u32> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
     let lists = tasks
         .flatten()

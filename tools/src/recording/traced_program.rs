@@ -13,6 +13,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, set_child_subreaper, wait,
 };
 
+use super::left_processes;
 use super::settings::ProgramOptions;
 use crate::output::{Exit, Failure};
 use crate::tracing::preload::Preload;
@@ -25,8 +26,10 @@ pub(super) struct TracedProgram {
     name: String,
     /// How it ended, if it has.
     pub(super) status: Option<ExitStatus>,
-    /// It, or a process that it left, runs.
-    pub(super) is_running: bool,
+    /// It, or another child of this process, runs.
+    has_children: bool,
+    /// The children that were there before.
+    before: Vec<u32>,
     /// Number of the signal that was passed on.
     forwarded: Option<i32>,
     /// The tag that its session and those of its descendants carry: `run=…`.
@@ -59,6 +62,7 @@ impl TracedProgram {
         if to_stderr {
             command.stdout(io::stderr());
         }
+        let before = left_processes::children();
         // Without it, nothing is known of the processes that the program leaves.
         let _ = set_child_subreaper(Some(getpid()));
         match command.spawn() {
@@ -66,7 +70,8 @@ impl TracedProgram {
                 child,
                 name,
                 status: None,
-                is_running: true,
+                has_children: true,
+                before,
                 forwarded: None,
                 tag,
             }),
@@ -103,13 +108,25 @@ impl TracedProgram {
                 }
                 Ok(None) => return Ok(()),
                 Err(Errno::CHILD) => {
-                    self.is_running = false;
+                    self.has_children = false;
                     return Ok(());
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Whether it, or a process that it left, runs.
+    pub(super) fn is_running(&self) -> bool {
+        self.has_children && (self.before.is_empty() || !self.left().is_empty())
+    }
+
+    /// The processes that it left, as far as the kernel tells.
+    pub(super) fn left(&self) -> Vec<u32> {
+        let mut left = left_processes::children();
+        left.retain(|pid| !self.before.contains(pid));
+        left
     }
 
     /// Passes the first signal on. A Ctrl-C on our terminal has reached the program already.
