@@ -81,7 +81,7 @@ fn stage() -> (Fixture, Running) {
     let mut program = fixture.program(env!("CARGO_BIN_EXE_in_spans"), "mode=overwrite");
     let program = Running::start(program.arg("churn").arg(&ready)).expect("it starts");
     wait_until(SOON, "its session", || ready.exists().then_some(()));
-    let names = compile(&fixture, "callers.c", "names", SITES);
+    let names = compile(&fixture, "call_paths.c", "names", SITES);
     for line in [
         "record -o a.rmk -- ORDERS 3 600",
         "run --kind graph --all-functions -o calls.rmk -- NAMES",

@@ -73,7 +73,7 @@ fn traced(label: &str) -> Option<Fixture> {
         return None;
     }
     let fixture = Fixture::new(label);
-    let program = compile(&fixture, "callers.c", "callers", &format!("{SITES} -O1"));
+    let program = compile(&fixture, "call_paths.c", "callers", &format!("{SITES} -O1"));
     let mut run_it = tool(&fixture);
     run_it.current_dir(fixture.path("."));
     run_it.args("run --kind graph --all-functions -o a.rmk --".split(' '));
