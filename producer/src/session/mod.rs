@@ -72,5 +72,6 @@ pub(crate) use registration::{is_first, register_dynamic};
 pub(crate) use registry::{answer_requests, append_written};
 #[cfg(feature = "tracing")]
 pub(crate) use registry::{is_wanted, level_max, listen};
+pub use ringmark_ring::own_maps::at as mapping_at;
 pub use sample::{RingCounts, without_trace};
 pub use waits::Stack;

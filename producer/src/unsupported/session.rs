@@ -190,6 +190,11 @@ pub(crate) fn reserve_slow_from(
     None
 }
 
+/// Finds no map of memory.
+pub const fn mapping_at<F>(_maps: &F, _address: u64) -> Option<core::ops::Range<u64>> {
+    None
+}
+
 /// Where the frames of the calling thread's program lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stack {
