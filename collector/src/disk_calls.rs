@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::mutex::lock;
+use crate::mutex::{lock, try_lock};
 
 /// The calls under way.
 #[derive(Debug, Default)]
@@ -26,6 +26,15 @@ impl DiskCalls {
         match is_alone {
             true => self.count(call),
             false => tokio::task::block_in_place(|| self.count(call)),
+        }
+    }
+
+    /// Asks what a mutex guards: here if it is free, else apart, because the thread that has it may
+    /// wait for the disk.
+    pub(crate) fn asked<T, R>(&self, of: &Mutex<T>, ask: impl FnOnce(&T) -> R) -> R {
+        match try_lock(of) {
+            Some(found) => ask(&found),
+            None => self.off_the_workers(|| ask(&lock(of))),
         }
     }
 

@@ -30,7 +30,6 @@ use crate::host_name::{NameTooLong, fits};
 use crate::hosts::Presence;
 use crate::listen::AcceptedStream;
 use crate::messages::{self, Introduction};
-use crate::mutex::lock;
 use crate::store::{SharedSession, SyncMode, make_durable};
 use acks::{Acks, WINDOW};
 use connection::{BUFFER, Connection, SILENT};
@@ -267,7 +266,7 @@ impl Peer {
         // What an earlier connection stored may not be durable. The streamer releases all pages
         // that RESUME names, so they are synced before it is sent.
         let calls = &self.context.figures.disk_calls;
-        let known = calls.off_the_workers(|| lock(&session).known());
+        let known = calls.asked(&session, |session| session.known());
         self.sync_session(session).await?;
         let resume = messages::resume(uuid, &known);
         self.connection.say(&resume).await

@@ -82,13 +82,11 @@ impl Sessions {
             .await
             .map_err(|error| ConnectionEnd::given_up("reading its session", error))??;
         self.open.insert(uuid, session.clone());
-        let calls = &self.context.figures.disk_calls;
-        calls.off_the_workers(|| {
-            if let Some(clock) = self.clock {
-                lock(&session).add_clock(clock)?;
-            }
-            self.check_share()
-        })?;
+        if let Some(clock) = self.clock {
+            let calls = &self.context.figures.disk_calls;
+            calls.off_the_workers(|| lock(&session).add_clock(clock))?;
+        }
+        self.check_share()?;
         Ok(session)
     }
 
@@ -103,7 +101,7 @@ impl Sessions {
         let (found, most) = (
             self.open
                 .values()
-                .map(|s| lock(s).remembered())
+                .map(|s| self.context.figures.disk_calls.asked(s, |s| s.remembered()))
                 .sum::<u64>(),
             self.context.store.share(),
         );
@@ -134,13 +132,12 @@ impl Sessions {
         acks: &mut Acks,
     ) -> Result<(), ConnectionEnd> {
         let session = self.touch(Uuid(header.session), acks)?;
-        self.context.figures.disk_calls.off_the_workers(|| {
-            lock(session).add(header, content, whole)?;
-            match header.kind {
-                kind::SCHEMA => self.check_share(),
-                _ => Ok(()),
-            }
-        })
+        let calls = &self.context.figures.disk_calls;
+        calls.off_the_workers(|| lock(session).add(header, content, whole))?;
+        match header.kind {
+            kind::SCHEMA => self.check_share(),
+            _ => Ok(()),
+        }
     }
 
     /// Stores the blocks of a container one by one, since some of them may be there already.

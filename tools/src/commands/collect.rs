@@ -96,7 +96,7 @@ pub(crate) struct Args {
 
 /// Most threads that wait for the disk at the same time. Where some hang, as many are left as
 /// connections usually need.
-const DISK_CALLS_MAX: usize = 512;
+const DISK_CALLS_MAX: usize = 128;
 /// How long the end waits for calls to the disk.
 const DISK_WITHIN: Duration = Duration::from_secs(1);
 /// How long the end waits until everything is printed.
