@@ -222,6 +222,7 @@ fn manual_pages_name_the_variables_that_their_commands_use() {
     let settings =
         fs::read_to_string(workspace_root().join("docs/src/reference-settings.md")).unwrap();
     let (_, variables) = man.split_once(".SH ENVIRONMENT\n").expect("variables");
+    let variables = variables.split(".SH ").next().unwrap();
     for name in variables
         .lines()
         .filter_map(|line| line.strip_prefix("\\fB"))
