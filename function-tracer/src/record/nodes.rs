@@ -262,14 +262,28 @@ pub(crate) fn find_anywhere(slot: u64) -> Option<u64> {
     kept.or_else(left)
 }
 
-/// Held by tests that use nodes.
+/// Held by tests that use nodes. A test that failed leaves the others their own result.
 #[cfg(test)]
-pub(super) static IN_USE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+pub(super) fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static IN_USE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let held = IN_USE.lock();
+    held.unwrap_or_else(std::sync::PoisonError::into_inner)
+}
 
 #[cfg(test)]
 mod tests {
     use super::super::open_calls::block;
     use super::*;
+
+    /// What a new thread answers, when the kernel lists that thread no more. It is joined a moment
+    /// before that.
+    fn of_ended_thread<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
+        let (owner, answer) = std::thread::spawn(|| (me(), ask())).join().unwrap();
+        while !has_ended(owner) {
+            std::thread::yield_now();
+        }
+        answer
+    }
 
     /// Whether a node of a thread has an open call with this slot.
     fn is_open(slot: u64) -> bool {
@@ -285,14 +299,14 @@ mod tests {
         assert_eq!(&task_path(0)[..18], b"/proc/self/task/0\0");
         assert_eq!(&task_path(u32::MAX)[..27], b"/proc/self/task/4294967295\0");
         assert!(!has_ended(me()));
-        let other = std::thread::spawn(me).join().unwrap();
+        let other = of_ended_thread(me);
         assert!(has_ended(other));
         assert!(!has_ended(other ^ (1 << 40)), "of another process");
     }
 
     #[test]
     fn a_node_is_taken_over_empty() {
-        let _alone = IN_USE.lock().unwrap();
+        let _alone = alone();
         let use_one = || {
             let block = block();
             assert!(block.prepare());
@@ -306,20 +320,20 @@ mod tests {
             assert!(is_open(slot) && is_open(slot - 499));
             (block.first_place(), slot)
         };
-        let (first, slot) = std::thread::spawn(use_one).join().unwrap();
+        let (first, slot) = of_ended_thread(use_one);
         let again = move || {
             assert!(block().prepare());
             assert!(!is_open(slot - 499) && !is_open(slot - 7));
             use_one().0
         };
-        let second = std::thread::spawn(again).join().unwrap();
+        let second = of_ended_thread(again);
         assert_eq!(first, second, "the ended thread's node");
     }
 
     /// A new thread may get the stack of one whose node is not free yet.
     #[test]
     fn a_stack_belongs_to_one_node() {
-        let _alone = IN_USE.lock().unwrap();
+        let _alone = alone();
         let older = map().unwrap();
         let at = |low: u64, bytes: u64| {
             older.low.store(low, Relaxed);
@@ -334,7 +348,7 @@ mod tests {
         assert!(!at(0x5000, 0x1000), "a smaller one with the same end");
         assert!(at(0x6000, 0x1000) && at(0x3000, 0x1000), "neighbours");
         assert!(at(0x3000, 0x2000), "this thread runs");
-        let ended = std::thread::spawn(me).join().unwrap();
+        let ended = of_ended_thread(me);
         older.owner.store(ended, Relaxed);
         assert!(!at(0x3000, 0x2000), "its thread has ended");
         assert!(at(0x6000, 0x1000), "a neighbour's");
@@ -343,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_the_calls_that_were_left_are_remembered() {
-        let _alone = IN_USE.lock().unwrap();
+        let _alone = alone();
         let thread = std::thread::spawn(|| {
             assert!(block().prepare());
             let first = block().first_place();

@@ -286,7 +286,7 @@ mod tests {
 
     /// On a thread of its own.
     fn with_node(test: impl FnOnce(&'static Block) + Send) {
-        let _alone = nodes::IN_USE.lock().unwrap();
+        let _alone = nodes::alone();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 assert!(block().prepare());
