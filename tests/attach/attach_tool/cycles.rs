@@ -19,8 +19,8 @@ const KINDS: [&str; 4] = [
 ];
 /// On a machine on which much else runs no thread comes to a good place in time, once in a while; or
 /// the loader's lock, which is not fair, is taken again and again by threads of the program: there its
-/// own second thread loads nothing either. That is said, and asked again.
-const ATTEMPTS: usize = 5;
+/// own second thread loads nothing either. That is said, and asked again for so long.
+const ASKED_FOR: Duration = LIMIT;
 
 #[test]
 fn cycles_in_programs_that_loop_in_the_c_library() {
@@ -68,7 +68,8 @@ fn cycles_in_programs_that_loop_in_the_c_library() {
 fn attach(fixture: &Fixture, pid: u32) -> usize {
     let words = format!("trace start --all-functions --for 20ms -p {pid}");
     let mut refused = Vec::new();
-    while refused.len() < ATTEMPTS {
+    let begun = Instant::now();
+    while begun.elapsed() < ASKED_FOR {
         let said: Finished = ringmark(fixture, &words, &[]);
         let text = said.stderr_text();
         if said.code() == 0 {
