@@ -196,7 +196,7 @@ impl<'a> Stage<'a> {
         let mut met = true;
         for ((name, watcher), before) in watchers.iter().zip(before) {
             let percent = (watcher.cpu_ns() - before) as f64 * 100.0 / elapsed;
-            let what = format!("{name} beside {what}, % of a core");
+            let what = format!("{name} next to {what}, % of a core");
             print_bar("G1", &what, percent, 1.0, percent <= 1.0);
             met &= percent <= 1.0;
         }

@@ -67,7 +67,7 @@ fn with_readers(path: &Path) -> bool {
         met &= ratio <= 2.0;
         print_bar(
             "P8",
-            &format!("p99.9 beside {what} / alone"),
+            &format!("p99.9 next to {what} / alone"),
             ratio,
             2.0,
             ratio <= 2.0,

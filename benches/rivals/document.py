@@ -4,19 +4,25 @@ import csv
 import re
 from pathlib import Path
 
+import bars as targets
 import board
+from reasons import REASONS
 from record import table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-DOCUMENTS = [ROOT / name for name in ("PERFORMANCE.md", "PROMISES.md", "DESIGN.md", "README.md")]
+# Where the details of the promises are whose figures are in the record.
+SPEED = "docs/promises/speed.md"
+DOCUMENTS = [ROOT / name for name in ("PERFORMANCE.md", "PROMISES.md", "DESIGN.md", "README.md", SPEED)]
 RECORD = ROOT / "benches/record"
 BLOCK = re.compile(r"(<!-- record: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-# A figure in a sentence: `bar; ID; WHAT`, the range of the runs, or `PART; RACE; NAME; FIGURE`, a
+# A figure in a sentence: `target; ID; WHAT`, the range of the runs, or `PART; RACE; NAME; FIGURE`, a
 # median, with `; ms` or `; us` where the record has nanoseconds. `NAME/X` is that of size X.
 FIGURE = re.compile(r"(<!-- figure: (.*?) -->)(.*?)(<!-- end -->)")
-# A row of PROMISES.md whose figures are those of its bars.
-PROMISE = re.compile(r"^\| ([A-Z]\d+) \|(.*)\| <!-- bars -->.*\|.*\|$", re.MULTILINE)
+# A row of PROMISES.md that holds if its bars are met.
+PROMISE = re.compile(r"^(\| ([A-Z]\d+) \|.*\| <!-- verdict -->).*?(\|[^|]*\|)$", re.MULTILINE)
 PER_UNIT = {"ms": 1e6, "us": 1e3}
+# Records until this day do not name the model; it was this one.
+UNNAMED_UNTIL, UNNAMED = "2026-11-22", " (Zen 5)"
 FACTS = ("date", "load before", "load after", "revision", "machine", "kernel")
 
 
@@ -162,11 +168,60 @@ def ratio(row, bare, unit):
     return f"{mine / theirs:.2f}" if mine and theirs else ""
 
 
-def bars():
-    lines = ([line.id, line.what.replace("|", "\\|"), line.figures, line.bar,
-              line.verdict if line.verdict == "met" else f"**{line.verdict}**"]
-             for line in board.read(RECORD / "bars.csv"))
-    return table(["", "", "figure", "target", ""], lines, texts=2)
+def target_lines(bar_id):
+    return [line for line in board.read(RECORD / "bars.csv") if line.id == bar_id]
+
+
+def escaped(text):
+    return text.replace("|", "\\|")
+
+
+def verdict(line):
+    return line.verdict if line.verdict == targets.PASS else f"**{line.verdict.lower()}**"
+
+
+def runs_of(line):
+    """The figure of each run; what is nothing beside its target is nought."""
+    return " / ".join("0" if is_nought(value) else value for value in line.figures.split(" / "))
+
+
+def is_nought(value):
+    try:
+        return abs(float(value.replace(",", ""))) < 0.001
+    except ValueError:
+        return False
+
+
+def promise_targets(bar_id):
+    """All targets of a promise, and where and when they were measured."""
+    lines = target_lines(bar_id)
+    cells = ([escaped(line.what), runs_of(line), line.bar, verdict(line)] for line in lines)
+    yield from table(["", "figure of each run", "target", ""], cells)
+    yield ""
+    for part in dict.fromkeys(line.part for line in lines):
+        yield f"- `benches/compare {part}`: {place(part)}"
+
+
+def place(part):
+    """Day and machine of a record."""
+    found = facts(RECORD / f"{part}.md")
+    day, machine = found.get("date", "")[:10], found.get("machine", "")
+    if "family" not in machine:
+        name, _, rest = machine.partition(",")
+        machine = f"{name}{UNNAMED if day < UNNAMED_UNTIL else ' (model not noted)'},{rest}"
+    return f"{day}, {', '.join(machine.split(', ')[:2])}"
+
+
+def misses():
+    """What lies outside its target or was not measured, with the reason as far as it is known."""
+    lines = (line for line in board.read(RECORD / "bars.csv") if line.verdict != targets.PASS)
+    cells = ([f"[{line.id}]({SPEED}#{line.id.lower()}), {escaped(line.what)}", line.bar, missed(line),
+              place(line.part), REASONS.get((line.id, line.what), "Not known.")] for line in lines)
+    return table(["", "target", "found", "measured", "why"], cells, texts=5)
+
+
+def missed(line):
+    return run_range(line.figures) if line.verdict == targets.MISSED else "not measured"
 
 
 def facts(path):
@@ -184,7 +239,13 @@ def conditions():
 
 
 MAKERS = {maker.__name__: maker for maker in (functions, off, events, flight, reading, snapshots,
-                                              killed, streams, bars, conditions)}
+                                              killed, streams, misses, conditions)}
+
+
+def block(name):
+    """The lines of a generated table; `bars_P1` is that of the targets of P1."""
+    kind, _, bar_id = name.partition("_")
+    return promise_targets(bar_id) if kind == "bars" else MAKERS[name]()
 
 
 def run_range(figures):
@@ -202,7 +263,7 @@ def rounded(value):
 def figure(key):
     """The figure that a mark in a sentence names."""
     first, *rest = (part.strip() for part in key.split(";"))
-    if first == "bar":
+    if first == "target":
         bar_id, what = rest
         return next(run_range(line.figures) for line in board.read(RECORD / "bars.csv")
                     if (line.id, line.what) == (bar_id, what))
@@ -213,26 +274,17 @@ def figure(key):
 
 
 def promised(found):
-    """A promise's row: each of its bars with its figures, and the day of the oldest part."""
-    lines = [line for line in board.read(RECORD / "bars.csv") if line.id == found[1]]
-    texts = []
-    for line in lines:
-        if line.verdict == "NOT MEASURED":
-            texts.append(f"{line.what}: **not measured**")
-            continue
-        bar = "met" if line.verdict == "met" else f"target {line.bar}: **missed**"
-        texts.append(f"{line.what}: {run_range(line.figures)} ({bar})")
-    days = {part: facts(RECORD / f"{part}.md").get("date", "")[:10]
-            for part in {line.part for line in lines}}
-    day = min(days.values(), default="")
-    cell = "; ".join(texts).replace("|", "\\|")
-    return f"| {found[1]} |{found[2]}| <!-- bars --> {cell} | {day} |"
+    """A promise's row, with how many of its targets are met."""
+    lines = target_lines(found[2])
+    failed = sum(line.verdict != targets.PASS for line in lines)
+    text = f"missed: {failed} of {len(lines)} targets" if failed else "holds"
+    return f"{found[1]} {text} {found[3]}"
 
 
 def made(text):
     """A document with its tables and figures as the records have them."""
     text = BLOCK.sub(lambda found: "\n".join(
-        [found[1], *MAKERS[found[2]](), "", found[3]]), text)
+        [found[1], *block(found[2]), "", found[3]]), text)
     text = PROMISE.sub(promised, text)
     return FIGURE.sub(lambda found: found[1] + figure(found[2]) + found[4], text)
 

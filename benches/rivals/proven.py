@@ -39,11 +39,11 @@ CLAIMS = [
             "kill9", "after_killed_writers_a_healthy_one_has_everything",
             rf"^{writers} writers killed: Hits {{ kills: (\d+)", writers)
       for writers in (10, 30)),
-    *(Claim("F3", f"20,000 sites switched beside six threads: {what}, ms", "function_patching",
+    *(Claim("F3", f"20,000 sites switched next to six threads: {what}, ms", "function_patching",
             SWITCH, rf'^preload false: .*"{key}": ([\d.]+)', 10, False, 1000)
       for what, key in (("fastest", "fastest_us"), ("CPU time", "cpu_us"),
                         ("the first, the cores shared with them", "first_us"))),
-    Claim("F3", "sites switched beside six threads, nothing wrong, 12 builds", "function_patching",
+    Claim("F3", "sites switched next to six threads, nothing wrong, 12 builds", "function_patching",
           f"{SWITCH} {LATE}", r'"site_switches": ([\d.]+)', 1_000_000),
     *(Claim("F2", f"hackbench's descendant, {what}: CPU time, of one without sites",
             "functions_off", "hackbench", rf"^ +([\d.]+) {way}", 1.03, False, is_long=True)

@@ -1,4 +1,4 @@
-//! Documents that must exist, links that must lead somewhere, promises that must name their test.
+//! Documents that must exist, and links that must lead somewhere.
 
 use std::path::Path;
 
@@ -61,47 +61,6 @@ pub fn ways(root: &Path, source: &Source) -> Vec<String> {
     findings
 }
 
-/// Rows of PROMISES.md whose third cell is neither `pending` nor names existing files in
-/// backticks, or whose figure is there without a test, or the other way round.
-#[must_use]
-pub fn promises(root: &Path, source: &Source) -> Vec<String> {
-    let rows = source
-        .text
-        .lines()
-        .filter(|line| line.starts_with("| ") && !line.starts_with("| #"));
-    let rows = rows.filter(|line| !line.starts_with("| ---"));
-    let findings = rows.filter_map(|row| promise(root, row).err());
-    findings
-        .map(|reason| format!("{}: {reason}", source.path))
-        .collect()
-}
-
-fn promise(root: &Path, row: &str) -> Result<(), String> {
-    let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-    let [id, _promise, test, figure, date] = cells[..] else {
-        return Err(format!("{} cells, expected 5: {row}", cells.len()));
-    };
-    if test == "pending" {
-        let is_open = figure == "pending" && date.is_empty();
-        return if is_open {
-            Ok(())
-        } else {
-            Err(format!("{id}: a figure or date without a test"))
-        };
-    }
-    let mut files = test.split('`').skip(1).step_by(2).peekable();
-    if files.peek().is_none() {
-        return Err(format!("{id}: neither `pending` nor a test in backticks"));
-    }
-    match files.find(|file| !root.join(file.split("::").next().unwrap_or(file)).exists()) {
-        Some(file) => Err(format!("{id}: {file} is not there")),
-        None if figure.is_empty() || date.is_empty() => {
-            Err(format!("{id}: figure and date are needed"))
-        }
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,27 +99,5 @@ mod tests {
             check(&row.repeat(11)),
             ["A.md: way 1: 11 files, expected 1 to 10"]
         );
-    }
-
-    #[test]
-    fn a_promise_names_an_existing_test_or_is_pending() {
-        let head = "| # | promise | test | figure | date |\n| --- | --- | --- | --- | --- |\n";
-        let check = |row: &str| {
-            promises(
-                &workspace_root(),
-                &Source::new("PROMISES.md", &format!("{head}{row}\n")),
-            )
-        };
-        assert!(check("| 1 | p | pending | pending | |").is_empty());
-        assert!(check("| 1 | p | `Cargo.toml::words` | 0 | 2025-01-02 |").is_empty());
-        for bad in [
-            "| 1 | p | pending | 12 ns | |",
-            "| 1 | p | a test | 12 ns | 2025-01-02 |",
-            "| 1 | p | `tests/no-such.rs` | 12 ns | 2025-01-02 |",
-            "| 1 | p | `Cargo.toml` | 12 ns | |",
-            "| 1 | p | pending |",
-        ] {
-            assert_eq!(check(bad).len(), 1, "{bad}");
-        }
     }
 }

@@ -174,6 +174,9 @@ pub const DOCUMENTS: &[&str] = &[
     "format-spec/SPEC.md",
 ];
 
+/// Where the details of the promises are.
+pub const PROMISES_DETAILS: &str = "docs/promises/";
+
 /// Directories of the crates that users run or link.
 pub const PRODUCT: &[&str] = &[
     "attach",
@@ -270,6 +273,7 @@ pub const PLAIN: &[&str] = &[
     "SECURITY.md",
     "attach/",
     "benches/",
+    "CHANGELOG.md",
     "c-api/",
     "collector/",
     "decoder/",
@@ -287,7 +291,20 @@ pub const PLAIN: &[&str] = &[
 ];
 
 /// What users read, besides the literals of the product: help, errors and notices.
-pub const USER_DOCUMENTS: &[&str] = &["README.md", "docs/src/", "examples/"];
+pub const USER_DOCUMENTS: &[&str] = &[
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "PERFORMANCE.md",
+    "PROMISES.md",
+    "README.md",
+    "SECURITY.md",
+    "docs/",
+    "examples/",
+    "format-spec/JSON.md",
+];
+
+/// Those whose sentences are short: what a new user reads first. The rest has tables of facts.
+pub const SHORT_SENTENCES: &[&str] = &["README.md", "docs/src/", "examples/"];
 
 /// Name, paths, and how many lines of documentation each line of code has at least.
 pub const EXPLAINED: &[(&str, &[&str], f64)] = &[

@@ -22,7 +22,7 @@ const PHRASES: [(&str, &str); 7] = [
 ];
 
 /// Likewise in what users read, where these words stand for the verbs and prepositions of the trade.
-const USER_PHRASES: [(&str, &str); 13] = [
+const USER_PHRASES: [(&str, &str); 22] = [
     (concat!("be", "side"), "next to, with, during"),
     (concat!("be", "sides"), "also, in addition"),
     (concat!("behind", " the"), "after"),
@@ -36,6 +36,18 @@ const USER_PHRASES: [(&str, &str); 13] = [
     (concat!("given ", "back"), "freed, returned"),
     (concat!("gives ", "back"), "frees, returns"),
     (concat!("is ", "said"), "is reported, is shown"),
+    (concat!("sta", "nd"), "be, have"),
+    (concat!("lie", ""), "be"),
+    (concat!("te", "ll"), "report, configure"),
+    (concat!("te", "lls"), "reports"),
+    (concat!("b", "ar"), "target"),
+    (concat!("wh", "om"), "the role: the peer, the reader"),
+    (
+        concat!("presum", "ably"),
+        "what was measured, or that it was not",
+    ),
+    (concat!("for want", " of"), "because there is no"),
+    (concat!("can be", " had"), "is available"),
 ];
 
 /// A comment or document sentence that starts with this is turned round.

@@ -10,12 +10,12 @@ use ringmark_style::deps::Package;
 use ringmark_style::houses::{CIRCLES, FLOORS};
 use ringmark_style::lists::{
     DOCUMENTS, EXPLAINED, LAYOUTS_ALLOWED, MODELS, OFFSETS_ALLOWED, ORDERED, ORDERINGS_TABLE,
-    OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT, TRACED,
-    TRACED_ALLOWED, UNSAFE_FILES, USER_DOCUMENTS,
+    OUR_BYTES, OWNED, OWNED_ALLOWED, PLAIN, PRODUCER, PRODUCER_DEPENDENCIES_MAX, PRODUCT,
+    PROMISES_DETAILS, SHORT_SENTENCES, TRACED, TRACED_ALLOWED, UNSAFE_FILES, USER_DOCUMENTS,
 };
 use ringmark_style::{
     Source, circles, deps, doc_ratio, docs, floors, imports, lengths, orderings, owners, phrases,
-    platforms, read_sources, targets, traced, unsafety, words, workspace_root,
+    platforms, promises, read_sources, sentences, targets, traced, unsafety, words, workspace_root,
 };
 
 #[test]
@@ -153,6 +153,14 @@ fn what_users_read_has_plain_words() {
 }
 
 #[test]
+fn sentences_for_users_are_short() {
+    let is_read =
+        |source: &&Source| source.path.ends_with(".md") && source.is_below(SHORT_SENTENCES);
+    let read = sources().iter().filter(is_read);
+    report(read.flat_map(sentences::check).collect());
+}
+
+#[test]
 fn what_users_build_on_is_explained() {
     let mut findings = Vec::new();
     for (name, prefixes, least) in EXPLAINED {
@@ -203,10 +211,10 @@ fn the_ways_through_the_code_lead_through_files_that_are_there() {
 
 #[test]
 fn promises_name_their_tests() {
-    report(docs::promises(
-        &workspace_root(),
-        find(sources(), "PROMISES.md"),
-    ));
+    let is_page = |source: &&Source| source.path.starts_with(PROMISES_DETAILS);
+    let pages: Vec<_> = sources().iter().filter(is_page).collect();
+    let list = find(sources(), "PROMISES.md");
+    report(promises::check(&workspace_root(), list, &pages));
 }
 
 #[test]
