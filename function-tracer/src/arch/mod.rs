@@ -36,7 +36,7 @@ pub enum UnfitCode {
     #[error("a NOP of {0} bytes, expected 5 to 10")]
     LongNop(usize),
     /// A head of two bytes lies across two aligned words of 8.
-    #[error("its first two bytes lie in two words: they cannot be changed at once")]
+    #[error("its first two bytes are in two words: they cannot be changed at once")]
     Straddles,
 }
 

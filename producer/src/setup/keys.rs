@@ -73,7 +73,7 @@ keys! {
     "clock" = "tsc", "`tsc`, `monotonic`, `coarse`, `none`": options.clock = parse_clock(value)?;
     /// What happens to the ring file at the end. `crash` removes it after an exit with status 0 only,
     /// and not if a discard session has events that no reader took. It stays after a signal, another
-    /// status, `_exit`, and where the C library does not tell the status. `always` keeps it in any
+    /// status, `_exit`, and where the C library does not report the status. `always` keeps it in any
     /// case, `never` removes it at every exit.
     "keep" = "crash", "`crash`, `always`, `never`": options.keep = parse_keep(value)?;
     /// A helper thread that prepares rings and answers tools. `off` leaves it out: no `enable`,

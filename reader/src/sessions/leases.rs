@@ -221,7 +221,9 @@ fn text(dir: &Path, removals: &Removals, named: &[&Removed]) -> String {
     }
     if removals.starts_refused > 0 {
         let starts = removals.starts_refused;
-        parts.push(format!("programs not traced for want of room: {starts}"));
+        parts.push(format!(
+            "programs not traced because there was no room: {starts}"
+        ));
     }
     format!("{}: {}", dir.display(), parts.join("; "))
 }

@@ -30,7 +30,7 @@ impl UuidOwners {
         session.set_apart();
         self.0.insert(session.uuid(), session.file_id());
         format!(
-            "{}: claims the uuid of another session; its events stand under {}",
+            "{}: claims the uuid of another session; its events are under {}",
             session.path().display(),
             session.uuid()
         )

@@ -298,7 +298,10 @@ impl<'m> SlotView<'m> {
     /// The ring id, which is never 0 and never used twice, is 0 during the change: a reader that
     /// loads it before and after the other facts notices that they were changing (`[O1]`, `[O2]`).
     pub fn set_owner(&self, ring_id: RingId, tid: u32, name: [u8; 16]) {
-        debug_assert_ne!(ring_id.0, 0, "0 tells readers that the owner is changing");
+        debug_assert_ne!(
+            ring_id.0, 0,
+            "0 means for readers that the owner is changing"
+        );
         let claims = u64::from(self.claims().wrapping_add(1)) << 32;
         self.words[word!(ring_id)].store(0, Relaxed);
         order::owner_fence(); // [O1]

@@ -22,8 +22,8 @@ const LINES_BYTES: usize = 60 << 10;
 #[command(after_help = "\
 Several trace files are read together: their events are merged by time,
 repeated pages are dropped. Spans that were open at the end follow the
-events, by thread, where no filter and no -n asks for less; in JSON the bad ends
-of sessions do, too.
+events, by thread, unless a filter or -n limits the output. In JSON the bad ends
+of sessions follow, too.
 
 A span has one line, at its end: took is from beginning to end, busy the time
 in which threads were in it, idle the rest, polls how often it was entered.

@@ -54,7 +54,7 @@ enum What {
     Host {
         /// Directory of the CA
         dir: PathBuf,
-        /// Names of hosts, as they are to stand in the store
+        /// Names of hosts, as they are in the store
         #[arg(required = true)]
         names: Vec<String>,
         /// Days until the certificate expires

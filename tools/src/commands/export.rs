@@ -62,12 +62,12 @@ impl Name {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 perfetto: spans, calls, events, counters, flows and losses, on tracks of
-processes and threads. A native span is on the track of its thread, calls on
-one below it, a span of tracing on one of its own name, with the time in which
-threads were in it. What was open at the end has no end. Losses are marks and a
-counter. Not carried: units of arguments, targets and levels of native spans,
-ids and parents of spans, which span follows which, source lines, the other
-fields of a counter's record.
+processes and threads. A native span is on the track of its thread, and calls
+are on a track below it. A span of tracing is on a track of its own name, with
+the time in which threads were in it. What was open at the end has no end.
+Losses are marks and a counter. Not carried: units of arguments, targets and
+levels of native spans, ids and parents of spans, which span follows which.
+Neither are source lines, and the other fields of a counter's record.
 
 folded: for each stack the ns in its innermost span or call. Not carried:
 everything that has no duration, arguments, what has no beginning or no end.

@@ -22,13 +22,13 @@ use crate::tables::cover;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A call with others inside it has its duration at the closing brace. Marks: + took
-longer than 10 us, ! 100 us, # 1 ms, * 10 ms, @ 100 ms, $ 1 s. Events stand between
+longer than 10 us, ! 100 us, # 1 ms, * 10 ms, @ 100 ms, $ 1 s. Events are between
 the calls as comments. If there are several threads, each line says whose it is.
 
 --json prints a line per call where it ends, and calls that are still open
-last. t_ns is where it began, dur_ns and self_ns are null where an end is not
-known, depth counts the calls around it, and ended is returned, unwound
-(exception, longjmp, end of thread), unseen (the end was not recorded) or open.
+last. t_ns is where it began. dur_ns and self_ns are null where an end is not
+known. depth counts the calls around it. ended is returned, unwound (exception,
+longjmp, end of thread), unseen (the end was not recorded) or open.
 
 A call that began before --from shows only its end, one that ends after --to
 only its beginning.

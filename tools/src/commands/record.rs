@@ -29,9 +29,9 @@ RINGMARK=mode=discard,ring=1M,session=64M,keep=always unless RINGMARK is set to
 more than 1; with --kind ring=8M. All rings together take 64 MiB at most. What
 it leaves is kept until it is recorded, unless RINGMARK says keep=….
 
-With -p PID and --kind, the function tracer is loaded into the process if need be,
-and its functions are traced while this command runs, killed or not. Then a
-summary is printed, as 'run' does.
+With -p PID and --kind, the function tracer is loaded into the process if it is
+not there. Functions are traced while this command runs, and no longer if it is
+killed. Then a summary is printed, as 'run' does.
 
 Ctrl-C once finishes the trace file, twice ends now.
 

@@ -66,8 +66,8 @@ pub(crate) struct Args {
     /// Send pages of discard sessions without copying them
     #[arg(long, conflicts_with_all = ["spill", "compress"])]
     zero_copy: bool,
-    /// How often to send pages that are not full yet; what a thread that writes little says is in
-    /// the store after twice this time at most
+    /// How often to send pages that are not full yet; events of a quiet thread are in the store
+    /// after twice this time at most
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     open_every: Duration,
     /// Compress pages with LZ4
