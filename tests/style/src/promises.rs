@@ -119,7 +119,8 @@ fn of_details(root: &Path, details: &str, verdict: &str) -> Result<(), String> {
         return Err(format!("no `{fact}` in its details"));
     }
     let has_day = |line: &str| line.starts_with("- **Result (20") && line.contains("):**");
-    if !is_written && !(details.lines().any(has_day) && details.contains("- **Processor:**")) {
+    let has_result = details.lines().any(has_day) && details.contains("- **Processor:**");
+    if !(is_written || has_result) {
         return Err("expected `- **Result (DATE):**` and `- **Processor:**`".to_owned());
     }
     if details.contains("**missed**") != verdict.starts_with("missed")
