@@ -395,13 +395,21 @@ mod tests {
         let table: &[u8] = &[0x3e, 0xff, 0xe0];
         let field: &[u8] = &[0xff, 0x60, 0x08];
         let free: &[u8] = &[0xff, 0x25, 0xd2, 0x1f, 0, 0];
-        // mov $-0xa0, %rax; mov %fs:(%rax), %rcx, and a jump through a word after a call.
+        // mov $-0xa0, %rax; mov %fs:(%rax), %rcx; the same with -0x1fb00; and a jump through a word
+        // after a call.
         let variable: &[u8] = &[
             0x48, 0xc7, 0xc0, 0x60, 0xff, 0xff, 0xff, 0x64, 0x48, 0x8b, 0x08,
         ];
+        let one_of_many: &[u8] = &[
+            0x48, 0xc7, 0xc0, 0x00, 0x05, 0xfe, 0xff, 0x64, 0x48, 0x8b, 0x08,
+        ];
         let after_call: &[u8] = &[0xe8, 0x60, 0xff, 0xff, 0xff, 0xff, 0x64, 0x24, 0x08];
-        let variables = [(0x2000, false, variable), (0x2010, false, after_call)];
-        assert_eq!(found(&variables, true), [0x2010]);
+        let variables = [
+            (0x2000, false, variable),
+            (0x2010, false, one_of_many),
+            (0x2020, false, after_call),
+        ];
+        assert_eq!(found(&variables, true), [0x2020]);
         let functions = [
             (0x2000, false, register),
             (0x2010, false, table),

@@ -17,11 +17,12 @@ const ON_MEMORY: [u8; 17] = [
 ];
 
 /// Whether the next byte is the last one of a thread-local variable's offset that is moved into a
-/// register, as linkers write it into programs: each event in a program begins so.
+/// register, as linkers write it into programs: each event in a program begins so. The more of
+/// them a program has, the less the bytes of the offset say.
 pub(super) fn ends_thread_offset(before: &[u8]) -> bool {
     matches!(
         before.last_chunk(),
-        Some([0x48 | 0x49, 0xc7, 0xc0..=0xc7, _, 0xff, 0xff])
+        Some([0x48 | 0x49, 0xc7, 0xc0..=0xc7, _, _, _])
     )
 }
 
