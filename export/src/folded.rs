@@ -1,13 +1,14 @@
 //! Folded stacks: for each stack of spans or calls the time in its innermost one, in ns.
 //!
 //! `process;thread;outer;inner 120`. Threads of one name are taken together. Spans over threads lie
-//! below their process, with the time that threads were in them. Memory is that of the stacks that
-//! are different.
+//! below their process, with the time that threads were in them. A span or call whose own time is not
+//! known has none here: what lay inside it may be missing. Memory is that of the stacks that are
+//! different.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use ringmark_decoder::{Ended, Event, Lost, OpenSpan, Span, escape};
+use ringmark_decoder::{Ended, Event, Lost, OpenSpan, Span, SpanPairs, escape};
 
 use crate::timeline::plan::Plan;
 use crate::timeline::processes::{Process, processes};
@@ -39,11 +40,14 @@ struct LeftOut {
     lost: u64,
     no_start: u64,
     no_end: u64,
+    /// Own times that are not known.
+    not_whole: u64,
 }
 
 /// Stacks that are being summed up.
 pub(crate) struct Folded<'w, 'p, 'a, W> {
     plan: &'p Plan<'a>,
+    pairs: SpanPairs,
     out: &'w mut W,
     written: u64,
     processes: BTreeMap<usize, Process>,
@@ -74,6 +78,7 @@ impl<'w, 'p, 'a, W: Write> Folded<'w, 'p, 'a, W> {
         let counts = plan.counts();
         Self {
             plan,
+            pairs: SpanPairs::new(plan.dump),
             out,
             written: 0,
             processes: processes(plan.dump),
@@ -118,6 +123,17 @@ impl<'w, 'p, 'a, W: Write> Folded<'w, 'p, 'a, W> {
             Row::Spans(_) if self.has_both => self.frame(root, b"(spans)"),
             Row::Calls(_) | Row::TimedCalls(_) if self.has_both => self.frame(root, b"(functions)"),
             _ => root,
+        }
+    }
+
+    /// Whether all of what lay inside a slice of one record, which ends it, is shown.
+    fn is_whole(&self, place: Place, by: &Event<'_>) -> bool {
+        match place.row {
+            // It is shown from its entry on, or from where its thread is known.
+            Row::Calls(_) => true,
+            Row::Spans(_) | Row::TimedCalls(_) => {
+                self.pairs.is_whole(by) && self.plan.cut.filter.has_start(by)
+            }
         }
     }
 
@@ -169,7 +185,14 @@ impl<'a, W: Write> Viewer<'a> for Folded<'_, '_, 'a, W> {
         Ok(())
     }
 
-    fn end(&mut self, place: Place, at_ns: u64, _: &Event<'a>, _: Option<Ended>) -> io::Result<()> {
+    fn end(
+        &mut self,
+        place: Place,
+        at_ns: u64,
+        by: &Event<'a>,
+        _: Option<Ended>,
+    ) -> io::Result<()> {
+        let is_whole = self.is_whole(place, by);
         let open = self.open.entry(whole(place)).or_default();
         let Some(ended) = open.pop() else {
             return Ok(());
@@ -178,7 +201,11 @@ impl<'a, W: Write> Viewer<'a> for Folded<'_, '_, 'a, W> {
         if let Some(around) = open.last_mut() {
             around.children_ns += took;
         }
-        self.frames[ended.frame].self_ns += took.saturating_sub(ended.children_ns);
+        if is_whole {
+            self.frames[ended.frame].self_ns += took.saturating_sub(ended.children_ns);
+        } else {
+            self.left_out.not_whole += 1;
+        }
         Ok(())
     }
 
@@ -231,6 +258,7 @@ impl<'a, W: Write> Viewer<'a> for Folded<'_, '_, 'a, W> {
             ("lost, overwritten or missing events", left.lost),
             ("calls without a known beginning", left.no_start),
             ("spans and calls without an end", left.no_end),
+            ("own times that are not known", left.not_whole),
         ]
     }
 

@@ -96,6 +96,15 @@ impl Filter {
         self
     }
 
+    /// Whether a span or call that one record describes begins in the filter's time. One that ends in
+    /// it and began before passes, and not all that lay inside it does.
+    #[must_use]
+    pub fn has_start(&self, event: &Event<'_>) -> bool {
+        let start_ns = event.start_ns();
+        let is_late = |from: Moment| from.is_after(start_ns, event.session.clock.wall_ns(start_ns));
+        !self.from.is_some_and(is_late)
+    }
+
     /// Lets only events before this time pass; written as for [`Self::from`].
     ///
     /// # Errors

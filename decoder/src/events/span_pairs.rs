@@ -131,12 +131,19 @@ impl SpanPairs {
             let sum = self.nested.entry((process, *around)).or_default();
             *sum = sum.saturating_add(span.total_ns);
         }
-        let start = crate::trace_file::spans::duration_ticks(event.ty, event.payload);
-        let start = event.tick.saturating_sub(start.unwrap_or(0));
-        let (uuid, ring) = (event.session.uuid, event.ring().0);
-        let is_whole = !self.gaps.in_ring(uuid, ring, start, event.tick);
+        let is_whole = self.is_whole(event);
         span.self_ns = is_whole.then(|| span.total_ns.saturating_sub(nested));
         Some(span)
+    }
+
+    /// Whether all records of its ring are here from the beginning of a native span, or of a call
+    /// that one record describes, to its end: this record. Else its own time is not known.
+    #[must_use]
+    pub fn is_whole(&self, event: &Event<'_>) -> bool {
+        let (uuid, ring) = (event.session.uuid, event.ring().0);
+        !self
+            .gaps
+            .in_ring(uuid, ring, event.start_tick(), event.tick)
     }
 
     /// The spans so far that were not met from beginning to end, those still open with them.
