@@ -5,12 +5,14 @@
 //! handler, second thread) how many events it began, and how many of these calls returned. Each
 //! event carries its context and its number there, and words that follow from them.
 
-use std::fs::OpenOptions;
-use std::os::fd::AsRawFd;
+#[path = "stepped/child.rs"]
+mod child;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};
-use std::{mem, ptr, slice, thread};
+use std::thread;
 
+use child::{be_traced, handle, share, stop};
 use ringmark::{Event, event, event_at, span};
 
 const MAIN: usize = 0;
@@ -160,40 +162,6 @@ extern "C" fn handler(signal: libc::c_int) {
     one(if is_first { HANDLER } else { INNER });
 }
 
-fn handle(signal: libc::c_int) {
-    // SAFETY: zeros are a valid action to be filled in.
-    let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    action.sa_sigaction = handler as *const () as libc::sighandler_t;
-    action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the handler touches atomics and this thread's ring alone.
-    let set = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
-    assert_eq!(set, 0);
-}
-
-fn share(path: &str) -> &'static [AtomicU64] {
-    let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).open(path).expect("a ledger");
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let (flags, descriptor) = (libc::MAP_SHARED, file.as_raw_fd());
-    // SAFETY: a new shared mapping, no address given, one page of a file that has one.
-    let page = unsafe { libc::mmap(ptr::null_mut(), 4096, protection, flags, descriptor, 0) };
-    assert_ne!(page, libc::MAP_FAILED);
-    // SAFETY: 512 aligned words, mapped for ever; the test only reads them.
-    unsafe { slice::from_raw_parts(page.cast(), 512) }
-}
-
-/// The test sees the program stopped here.
-fn stop() {
-    // SAFETY: a signal to this thread; the tracer takes it.
-    unsafe { libc::raise(libc::SIGSTOP) };
-}
-
-fn be_traced() {
-    // SAFETY: asks the parent to trace this process; no memory is passed.
-    let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME) };
-    assert_eq!(traced, 0);
-}
-
 fn work(workload: &str, count: u64) {
     match workload {
         "fast" => fast(count),
@@ -231,8 +199,8 @@ fn main() {
         #[cfg(not(planted))]
         panic!("built without --cfg planted: {bug}");
     }
-    handle(libc::SIGUSR1);
-    handle(libc::SIGUSR2);
+    handle(libc::SIGUSR1, handler);
+    handle(libc::SIGUSR2, handler);
     match workload.as_str() {
         "start" => {}
         "register" => drop(ringmark::tracing::init()),

@@ -4,7 +4,7 @@
 //! Which of these workloads catches which bug: `planted.rs`.
 
 mod c;
-mod c_span_steps;
+mod span_steps;
 mod step;
 
 use ringmark_tests::is_long;

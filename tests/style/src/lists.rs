@@ -117,7 +117,7 @@ pub const UNSAFE_FILES: &[&str] = &[
     "tests/programs/sandbox.rs",
     "tests/programs/signals.rs",
     "tests/programs/rust-plugin/src/lib.rs",
-    "tests/programs/stepped.rs",
+    "tests/programs/stepped/child.rs",
     "tests/programs/traced_forks.rs",
     "tests/programs/ways_to_end.rs",
     // Tracing a program instruction by instruction.

@@ -1,8 +1,9 @@
-//! Promise: at every instruction at which a C program begins or ends a span, in each form of
+//! Promise: at every instruction at which a program begins or ends a span, in Rust and in each form of
 //! `ringmark.h`, a reader is shown what is open. The operation under way is there or recorded.
 //!
-//! `tests/programs/c/span_steps.c` says in a ledger what it knows of each span. What stands in the
-//! stack of the mapped ring file, or of a copy of the file, is compared with that.
+//! `tests/programs/c/span_steps.c` and `tests/programs/span_steps.rs` say in a ledger what they know of
+//! each span. What stands in the stack of the mapped ring file, or of a copy of the file, is compared
+//! with that.
 
 mod walk;
 
@@ -16,7 +17,10 @@ use ringmark_tests::{is_long, require_tools};
 use crate::c::{GCC, compile, compilers};
 use walk::{Plan, Report, Walk};
 
-/// The program, as each compiler that is here makes it, with the library in it.
+/// The same in Rust, which has no blocks that end a span and no jumps.
+const RUST: &str = env!("CARGO_BIN_EXE_span_steps");
+
+/// The program in C, as each compiler that is here makes it, with the library in it.
 fn programs() -> &'static [PathBuf] {
     static BUILT: OnceLock<(Fixture, Vec<PathBuf>)> = OnceLock::new();
     let build = || {
@@ -33,15 +37,33 @@ fn programs() -> &'static [PathBuf] {
     &BUILT.get_or_init(build).1
 }
 
+/// Walks in one form of C through all depths.
+fn walk(form: &'static str, handlers: &[&'static str], depths: &[u32]) {
+    if require_tools(&["gcc"]) {
+        walk_programs(programs(), form, handlers, depths);
+    }
+}
+
+/// The same in Rust.
+fn walk_rust(form: &'static str, handlers: &[&'static str], depths: &[u32]) {
+    walk_programs(&[PathBuf::from(RUST)], form, handlers, depths);
+}
+
 /// Walks in one form through all depths, with a handler at one instruction of each process: the rounds
 /// stay short, and a frame that a jump leaves claimed is not missing in the next one.
-fn walk(form: &'static str, handlers: &[&'static str], depths: &[u32]) {
-    if !require_tools(&["gcc"]) {
-        return;
-    }
+fn walk_programs(
+    programs: &[PathBuf],
+    form: &'static str,
+    handlers: &[&'static str],
+    depths: &[u32],
+) {
     let mut sum = Report::default();
     // A ring that changes takes many times as many instructions.
-    let daily = if form == "ring" { 151 } else { 67 };
+    let of_c = if form == "ring" { 151 } else { 67 };
+    let daily = match programs {
+        [one] if one.as_os_str() == RUST => 10 * of_c,
+        _ => of_c,
+    };
     let every = if is_long() { 1 } else { daily };
     let plans = depths
         .iter()
@@ -49,7 +71,7 @@ fn walk(form: &'static str, handlers: &[&'static str], depths: &[u32]) {
     for (depth, handler) in plans {
         let plan = Plan::new(form, depth, handler);
         let first = if handler == "none" { u64::MAX } else { 0 };
-        for program in programs() {
+        for program in programs {
             for at in (first..).step_by(every) {
                 let mut walk = Walk::start(&plan, program).expect("a program to step");
                 let done = walk.go_once(at);
@@ -100,16 +122,35 @@ fn spans_while_the_ring_changes_at_every_instruction() {
     walk("ring", &["nests"], if is_long() { depths() } else { &[1] });
 }
 
+#[test]
+fn spans_of_rust_at_every_instruction() {
+    walk_rust("begin", &["nests", "crosses"], depths());
+}
+
+#[test]
+fn a_thread_of_rust_that_begins_with_a_span_at_every_instruction() {
+    walk_rust("claim", &["none"], &[0]);
+}
+
+#[test]
+fn spans_of_rust_while_the_ring_changes_at_every_instruction() {
+    walk_rust("ring", &["nests"], if is_long() { depths() } else { &[1] });
+}
+
 /// The process is killed, and its file is that of a dead one.
 #[test]
 fn spans_of_a_program_that_is_killed_between_two_instructions() {
     if !require_tools(&["gcc"]) {
         return;
     }
-    let (kills, program) = (if is_long() { 1000 } else { 40 }, &programs()[0]);
+    let (kills, c, rust) = (
+        if is_long() { 1000 } else { 40 },
+        &programs()[0],
+        PathBuf::from(RUST),
+    );
     for kill in 0..kills {
-        let form = ["begin", "scope"][kill % 2];
-        let plan = Plan::new(form, [0, 1, FRAMES - 1, FRAMES][kill / 2 % 4], "none");
+        let (form, program) = [("begin", c), ("scope", c), ("begin", &rust)][kill % 3];
+        let plan = Plan::new(form, [0, 1, FRAMES - 1, FRAMES][kill / 3 % 4], "none");
         let mut walk = Walk::start(&plan, program).expect("a program to step");
         for _ in 0..1 + kill * 37 % 400 {
             walk.step(0).expect("a step").expect("the program runs");
