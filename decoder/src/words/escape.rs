@@ -46,10 +46,11 @@ fn text_char(c: char, out: &mut Vec<u8>) {
 }
 
 /// Control characters, and those that reorder or hide text (bidirectional marks, zero widths,
-/// line and paragraph separators).
+/// line and paragraph separators, notes between lines, invisible letters of tags).
 fn drives_terminal(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+        || matches!(c, '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
+        || matches!(c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
 }
 
 fn hex_byte(byte: u8, out: &mut Vec<u8>) {
@@ -92,15 +93,29 @@ fn json_char(c: char, out: &mut Vec<u8>) {
         '\n' => out.extend_from_slice(b"\\n"),
         '\r' => out.extend_from_slice(b"\\r"),
         '\t' => out.extend_from_slice(b"\\t"),
-        c if drives_terminal(c) => {
-            out.extend_from_slice(b"\\u");
-            hex(&(c as u32 as u16).to_be_bytes(), out);
-        }
-        c => {
-            let mut buffer = [0; 4];
-            out.extend_from_slice(c.encode_utf8(&mut buffer).as_bytes());
-        }
+        c => json_other(c, out),
     }
+}
+
+/// A character that JSON needs no escape for.
+fn json_other(c: char, out: &mut Vec<u8>) {
+    if drives_terminal(c) {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.extend_from_slice(b"\\u");
+            hex(&unit.to_be_bytes(), out);
+        }
+    } else {
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+/// One line of JSON that another writer made, with `\\u` and digits for characters that drive a
+/// terminal or hide: they stand in strings only.
+#[must_use]
+pub fn json_line(json: &str) -> String {
+    let mut out = Vec::with_capacity(json.len());
+    json.chars().for_each(|c| json_other(c, &mut out));
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Bytes that [`fmt::Display`] shows as [`text`] writes them, for messages.
@@ -127,9 +142,15 @@ mod tests {
     }
 
     #[test]
+    fn json_of_others_is_escaped() {
+        let made = "{\"a\":\"\u{202e}b\\n\u{9b}\u{e0041}\"}";
+        assert_eq!(json_line(made), r#"{"a":"\u202eb\n\u009b\udb40\udc41"}"#);
+    }
+
+    #[test]
     fn json_strings_are_escaped() {
         let mut out = Vec::new();
-        json(b"a\"\x1b\\\xff\xe2\x80\xae", &mut out);
-        assert_eq!(out, br#""a\"\u001b\\\\xff\u202e""#);
+        json(b"a\"\x1b\\\xff\xe2\x80\xae\xf3\xa0\x81\x81", &mut out);
+        assert_eq!(out, br#""a\"\u001b\\\\xff\u202e\udb40\udc41""#);
     }
 }

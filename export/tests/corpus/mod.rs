@@ -1,4 +1,7 @@
-//! Strings that a program may record to do harm, and a trace that has one at every place.
+//! Strings that a program may record to do harm, and traces that have them.
+//!
+//! The only corpus of such strings: tests of libraries and of the tools take it from here.
+#![allow(dead_code, unreachable_pub, reason = "every test uses its own part")]
 
 use ringmark_format::attribute::tag;
 use ringmark_format::codec::write as blocks;
@@ -11,15 +14,23 @@ use crate::common::*;
 pub(crate) fn corpus() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = [
         &b"\x1b[31mred\x07"[..],
+        b"\x1b]0;title\x07\x1b[2J",
         b"line\nline\r\n",
         b"a\"b'c\\d",
         b"</script><!--",
-        "right \u{202e}tfel\u{202c} \u{200f}".as_bytes(),
+        b"</script><script>window.ran = true</script>",
+        b"<img src=x onerror='window.ran = true'>",
+        b"\"; }; }; event { name = \"made\"; /*",
+        b"\",\"made\":[1,{\"x\":\"",
+        "right \u{202e}tfel\u{202c} \u{200f}\u{061c}\u{2067}".as_bytes(),
+        "\u{feff}hid\u{200b}den\u{2028}\u{e0041}".as_bytes(),
         b"\xff\xfe\xc2",
         b"=1+1;cmd",
+        b"=HYPERLINK(\"x\",\"y\")",
         b"",
         b" 120\nfake;stack 7",
         b"\0\x9b\xc2\x9b",
+        b"%s%n{}${x}`x`$(x)",
     ]
     .map(<[u8]>::to_vec)
     .to_vec();
@@ -90,8 +101,9 @@ pub(crate) fn trace(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether text can drive a terminal or reorder what is beside it.
+/// Whether text can drive a terminal, reorder what is beside it, or hide.
 pub(crate) fn is_harmful(c: char) -> bool {
     (c.is_control() && c != '\n')
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+        || matches!(c, '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
+        || matches!(c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
 }

@@ -103,7 +103,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let mut out = Sink::direct();
         let next = self.what.make(|made| match self.json.is_on() {
-            true => writeln!(out, "{}", made.json()),
+            true => writeln!(out, "{}", json::Line(made.json())),
             false => writeln!(out, "{}", made.text()),
         })?;
         if !self.json.is_on() {

@@ -366,7 +366,7 @@ fn write_lines<'r>(rows: impl Iterator<Item = &'r &'r Row>, out: &mut Sink) -> a
 fn list_json(rows: &[&Row], head: &Head) -> anyhow::Result<()> {
     let mut out = Sink::direct();
     for row in rows {
-        writeln!(out, "{}", row.json(head))?;
+        writeln!(out, "{}", json::Line(row.json(head)))?;
     }
     Ok(out.finish()?)
 }

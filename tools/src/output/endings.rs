@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use ringmark_decoder::escape::Printable;
 use ringmark_decoder::{Dump, DumpBuilder, SessionEnd};
 use ringmark_format::ending::{Ending, signal_name};
 use ringmark_reader::record;
@@ -41,14 +42,14 @@ pub(crate) fn tell_recorded(
         _ => ends
             .iter()
             .filter(|end| !end.ending.is_clean())
-            .map(line)
+            .map(|end| printable(&line(end)))
             .collect(),
     };
     if let Some((name, pid, ending)) = command
         && !ending.is_clean()
         && !ends.iter().any(|end| end.pid == *pid)
     {
-        lines.push(format!("{name}[{pid}]: {ending}"));
+        lines.push(printable(&format!("{name}[{pid}]: {ending}")));
     }
     tell_lines(lines);
     found.tell_last_words(output);
@@ -109,7 +110,7 @@ pub(crate) fn unclean_ends(dump: &Dump) -> Vec<String> {
     let of_several = dump.has_several_hosts();
     let host = |end: &SessionEnd| {
         let session = dump.sessions.get(end.session).filter(|_| of_several);
-        session.map(|session| String::from_utf8_lossy(session.host()).into_owned())
+        session.map(|session| Printable(session.host()))
     };
     let line = |end: SessionEnd| match host(&end) {
         Some(host) => format!("{host}: {end}"),
@@ -118,17 +119,14 @@ pub(crate) fn unclean_ends(dump: &Dump) -> Vec<String> {
     unclean.map(line).collect()
 }
 
-/// The line of a session that ended: its name, its pid, its end.
+/// The line of a session that ended: its name as found, its pid, its end.
 pub(crate) fn line(end: &record::SessionEnd) -> String {
     format!("{}[{}]: {}", end.name, end.pid, end.ending)
 }
 
 fn tell_lines(mut lines: Vec<String>) {
     lines.dedup();
-    lines
-        .iter()
-        .take(ENDS_SHOWN)
-        .for_each(|line| note(&printable(line)));
+    lines.iter().take(ENDS_SHOWN).for_each(|line| note(line));
     let more = lines.len().saturating_sub(ENDS_SHOWN);
     if more > 0 {
         note(&format!("{} more ended in such ways", count(more as u64)));

@@ -1,7 +1,9 @@
 //! JSON objects that commands print: the option `--json`, and what every object begins with.
 
+use std::fmt;
+
 use clap::ValueEnum;
-use ringmark_decoder::Session;
+use ringmark_decoder::{Session, escape};
 use ringmark_format::attribute::tag;
 use ringmark_format::json::VERSION;
 use ringmark_reader::SessionInfo;
@@ -76,11 +78,21 @@ impl JsonOption {
     }
 
     /// An object that [`object`] made, as the version to print has it.
-    pub(crate) fn form(self, object: Value) -> Value {
-        match self.json {
+    pub(crate) fn form(self, object: Value) -> Line {
+        Line(match self.json {
             Some(JsonVersion::Old) => json_v1::form(object),
             _ => object,
-        }
+        })
+    }
+}
+
+/// An object as a line that is safe on a terminal. All that is printed as JSON is printed so.
+#[derive(Debug)]
+pub(crate) struct Line(pub(crate) Value);
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&escape::json_line(&self.0.to_string()))
     }
 }
 

@@ -185,7 +185,7 @@ pub(crate) fn objects(dump: &Dump) -> anyhow::Result<Vec<u8>> {
         let fields: Value = serde_json::from_str(&end.to_json())?;
         let head = dump.sessions.get(end.session).map(Head::of);
         let object = json::object("session_end", &head.unwrap_or_default(), fields);
-        out.extend_from_slice(format!("{object}\n").as_bytes());
+        out.extend_from_slice(format!("{}\n", json::Line(object)).as_bytes());
     }
     Ok(out)
 }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::Value;
 
+use super::json::Line;
+
 /// How often an object is printed.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
 
@@ -54,7 +56,9 @@ impl Lines {
 /// Prints an object now; returns whether there is a reader.
 pub(crate) fn print(status: &Value) -> bool {
     let mut out = io::stdout().lock();
-    writeln!(out, "{status}").and_then(|()| out.flush()).is_ok()
+    writeln!(out, "{}", Line(status.clone()))
+        .and_then(|()| out.flush())
+        .is_ok()
 }
 
 /// Writes the file of `--status-file`, if one is wanted.
@@ -65,5 +69,6 @@ pub(crate) fn write_line(path: Option<&Path>, status: &Value) -> anyhow::Result<
     let Some(path) = path else {
         return Ok(());
     };
-    fs::write(path, format!("{status}\n")).with_context(|| path.display().to_string())
+    fs::write(path, format!("{}\n", Line(status.clone())))
+        .with_context(|| path.display().to_string())
 }

@@ -47,7 +47,7 @@ impl Done<'_> {
     pub(super) fn print(&self, session: &TracerSession, json: NewJsonOption) -> anyhow::Result<()> {
         let mut out = Sink::direct();
         if json.is_on() {
-            writeln!(out, "{}", self.json(session))?;
+            writeln!(out, "{}", json::Line(self.json(session)))?;
             return Ok(out.finish()?);
         }
         writeln!(out, "{}", self.answer.summary())?;

@@ -76,7 +76,7 @@ pub(super) fn write_json(
     head: &Head,
 ) -> anyhow::Result<()> {
     for tracer in wanted(answer, of) {
-        writeln!(out, "{}", tracer_json(answer, &tracer, head))?;
+        writeln!(out, "{}", json::Line(tracer_json(answer, &tracer, head)))?;
     }
     Ok(())
 }
@@ -158,7 +158,7 @@ impl StatusArgs {
         if self.json.is_on() {
             let head = session.head();
             write_json(&mut out, &answer, of, &head)?;
-            writeln!(out, "{}", sites_json(&answer, &head))?;
+            writeln!(out, "{}", json::Line(sites_json(&answer, &head)))?;
         } else {
             write_text(&mut out, &answer, of)?;
         }
