@@ -11,6 +11,7 @@ mod folded;
 mod gathered;
 mod html;
 mod perfetto;
+mod texts;
 mod timeline;
 
 use std::io::{self, Write};

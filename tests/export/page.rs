@@ -4,66 +4,17 @@
 mod pictured;
 
 use std::path::Path;
-use std::process::Command;
 
 use pictured::pages_removed;
 use ringmark_decoder::{Dump, Output};
 use ringmark_format::schema::Shape;
 use ringmark_reader::Codec;
 use ringmark_reader::stream::Address;
+use ringmark_tests::browser::{browser, html_of};
 use ringmark_tests::collecting::{Collecting, options, stream};
 use ringmark_tests::fixture::{Fixture, SOON};
 use ringmark_tests::recording::decode;
-use ringmark_tests::tools::log_skip;
 use ringmark_tests::{Running, is_long, ringmark, run, wait_until};
-
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-
-/// The browser that is there; `None`: the test is left out, and that is said.
-fn browser() -> Option<&'static str> {
-    let is_there = |name: &&str| {
-        let about = Command::new(name).arg("--version").output();
-        about.is_ok_and(|about| about.status.success())
-    };
-    let found = BROWSERS.into_iter().find(is_there);
-    if found.is_none() {
-        log_skip("the page of report --html: needs chromium");
-    }
-    found
-}
-
-/// What the page shows, after its scripts ran; none of them may fail or ask for anything.
-fn shown(fixture: &Fixture, browser: &str, page: &Path) -> String {
-    let log = fixture.path("net.json");
-    let mut command = Command::new(browser);
-    command.args([
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-    ]);
-    command.args([
-        "--disable-background-networking",
-        "--disable-component-update",
-    ]);
-    command.arg("--host-resolver-rules=MAP * ~NOTFOUND");
-    command.args(["--enable-logging=stderr", "--dump-dom"]);
-    command.arg(format!(
-        "--user-data-dir={}",
-        fixture.path("profile").display()
-    ));
-    command.arg(format!("--log-net-log={}", log.display()));
-    command.arg(format!("file://{}", page.display()));
-    let done = run(&mut command, SOON).expect("the browser").expect_code(0);
-    let errors = done.stderr_text();
-    let said = errors.lines().find(|line| line.contains("CONSOLE"));
-    assert_eq!(said, None, "the page reports nothing");
-    // The browser asks its maker for this and that. Who asks for a page that is a file is "null".
-    let log = std::fs::read_to_string(log).expect("the log");
-    assert!(log.contains("\"constants\""), "a log of the network");
-    assert!(!log.contains("\"initiator\":\"null\""), "{log}");
-    done.stdout_text()
-}
 
 /// The number that the page gives for this.
 fn fact(dom: &str, name: &str) -> u64 {
@@ -88,7 +39,7 @@ fn compare(fixture: &Fixture, browser: &str, file: &Path) -> (u64, u64) {
         .arg(&page);
     let done = run(&mut command, SOON).expect("the tool");
     assert!(done.code() <= 1, "{}", done.stderr_text());
-    let dom = shown(fixture, browser, &page);
+    let dom = html_of(fixture, browser, &page);
     let dump = decode(&[file.to_owned()]);
     let (spans, events, open) = truth(&dump);
     let found = dump.verify();
@@ -170,7 +121,7 @@ fn spans_that_a_killed_program_was_in_are_open() {
     command.args(["report", "--html", "-p", &program.id().to_string()]);
     let done = run(command.arg("-o").arg(&living), SOON).expect("the tool");
     assert!(done.code() <= 1, "{}", done.stderr_text());
-    let living = shown(&fixture, browser, &living);
+    let living = html_of(&fixture, browser, &living);
     let _ = program.kill().expect("a program that was there");
     let mut command = ringmark();
     command.env("RINGMARK_DIR", fixture.sessions());
@@ -202,7 +153,7 @@ fn a_store_has_a_page_that_goes_to_a_pipe() {
     assert!(done.code() <= 1, "{}", done.stderr_text());
     let page = fixture.path("page.html");
     std::fs::write(&page, done.stdout).expect("a page");
-    let dom = shown(&fixture, browser, &page);
+    let dom = html_of(&fixture, browser, &page);
     assert_eq!(stored.events, 300);
     assert_eq!(fact(&dom, "events"), stored.events);
 }

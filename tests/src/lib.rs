@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
+pub mod browser;
 pub mod ca;
 pub mod code;
 pub mod collecting;

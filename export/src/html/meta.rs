@@ -6,7 +6,7 @@ use ringmark_decoder::escape;
 
 use super::about::About;
 use super::rows::{Kind, Loss, Track};
-use super::texts::Texts;
+use crate::texts::Texts;
 use crate::timeline::plan::Thread;
 use crate::timeline::processes::{Process, printable};
 

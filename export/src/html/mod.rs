@@ -9,5 +9,4 @@ pub(crate) mod meta;
 pub(crate) mod packed;
 pub(crate) mod page;
 pub(crate) mod rows;
-pub(crate) mod texts;
 pub(crate) mod writer;

@@ -10,14 +10,12 @@
 //!    arguments: 0 for none, 1 for the next text that was not met yet, n + 2 for text n.
 //! 3. The texts of arguments: how many, then their lengths in bytes, then all of them.
 //!
-//! The page holds them as LZ4 (one block, after its length before it) in base64.
+//! The page holds them as raw deflate in base64.
 
-use std::io;
-
-use lz4_flex::block;
+use miniz_oxide::deflate::compress_to_vec;
 
 use super::rows::{Slice, flag};
-use super::texts::Texts;
+use crate::texts::Texts;
 
 /// Appends a number.
 pub(super) fn number(mut n: u64, out: &mut Vec<u8>) {
@@ -70,18 +68,12 @@ pub(super) fn texts(texts: &Texts, out: &mut Vec<u8>) {
     out.extend_from_slice(texts.bytes());
 }
 
+/// How much is tried to make them smaller, of 10. More takes much longer and saves 1 % per step.
+const EFFORT: u8 = 3;
+
 /// As the page holds them: smaller, and of letters and digits alone.
-///
-/// # Errors
-/// They are more than LZ4 takes.
-pub(super) fn as_text(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut packed = Vec::new();
-    number(bytes.len() as u64, &mut packed);
-    let from = packed.len();
-    packed.resize(from + block::get_maximum_output_size(bytes.len()), 0);
-    let length = block::compress_into(bytes, &mut packed[from..]).map_err(io::Error::other)?;
-    packed.truncate(from + length);
-    Ok(base64(&packed))
+pub(super) fn as_text(bytes: &[u8]) -> Vec<u8> {
+    base64(&compress_to_vec(bytes, EFFORT))
 }
 
 fn base64(bytes: &[u8]) -> Vec<u8> {

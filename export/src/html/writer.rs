@@ -11,8 +11,8 @@ use ringmark_format::schema::semantic;
 use super::about::About;
 use super::meta::{Key, Meta};
 use super::rows::{Kind, Loss, Slice as Shown, Track, flag};
-use super::texts::Texts;
 use super::{packed, page};
+use crate::texts::Texts;
 use crate::timeline::plan::Plan;
 use crate::timeline::processes::{Process, printable, processes};
 use crate::timeline::small_keys::SmallKeys;
@@ -354,7 +354,7 @@ impl<'a, W: Write> Viewer<'a> for Html<'_, '_, 'a, W> {
         let mut texts = Vec::new();
         packed::texts(&self.args, &mut texts);
         packed::section(&texts, &mut sections);
-        self.written = page::write(&packed::as_text(&sections)?, self.out)?;
+        self.written = page::write(&packed::as_text(&sections), self.out)?;
         Ok(())
     }
 }

@@ -4,8 +4,9 @@ use ringmark_decoder::{Event, Field, FunctionWords, Kept, OpenSpan, Span, Value,
 use ringmark_format::schema::semantic;
 
 use super::fields::{annotation, event};
+use super::names::NameOf;
 use super::proto::Message;
-use super::sequence::{NameOf, Sequence, TypeNames};
+use super::sequence::{Ids, Namer};
 
 /// Bytes of text and byte strings that may still be written of a record: no more than it has, so
 /// that a hostile payload cannot show the same bytes many times.
@@ -13,32 +14,32 @@ type Budget = usize;
 
 /// Appends the fields of an event, but for those with structure.
 #[inline]
-pub(super) fn of_event(of: &Event<'_>, names: &TypeNames, out: &mut Message<'_>) {
+pub(super) fn of_event(of: &Event<'_>, names: Ids<'_>, out: &mut Message<'_>) {
     let mut budget: Budget = of.payload.len();
     for (place, field) in of.ty.fields.iter().enumerate() {
         if of.ty.shows(place) {
-            let name = names.arguments.get(place).copied().unwrap_or(0);
+            let name = names.argument(place);
             field_value(name, field, field.value(of.payload), &mut budget, out);
         }
     }
 }
 
 /// Appends the payload of an event whose type nothing describes.
-pub(super) fn raw(of: &Event<'_>, sequence: &mut Sequence) -> Option<(u64, Vec<u8>)> {
+pub(super) fn raw(of: &Event<'_>, namer: &mut Namer<'_>) -> Option<(u64, Vec<u8>)> {
     if of.ty.known || of.payload.is_empty() {
         return None;
     }
     let mut digits = Vec::new();
     escape::hex(of.payload, &mut digits);
-    Some((sequence.name(NameOf::Argument, b"raw"), digits))
+    Some((namer.name(NameOf::Argument, b"raw"), digits))
 }
 
 /// The arguments of a span over threads, with their names: made for each, since its fields come from
 /// several records.
-pub(super) fn of_span(span: &Span<'_>, sequence: &mut Sequence, out: &mut Vec<u8>) {
+pub(super) fn of_span(span: &Span<'_>, namer: &mut Namer<'_>, out: &mut Vec<u8>) {
     let mut budget = usize::MAX;
     for (field, value) in span.args() {
-        let name = sequence.name(NameOf::Argument, &field.name);
+        let name = namer.name(NameOf::Argument, &field.name);
         field_value(name, field, value, &mut budget, &mut Message(out));
     }
     let Some(entered) = &span.entered else { return };
@@ -47,7 +48,7 @@ pub(super) fn of_span(span: &Span<'_>, sequence: &mut Sequence, out: &mut Vec<u8
         ("idle_ns", entered.idle_ns),
         ("polls", entered.polls),
     ] {
-        let name = sequence.name(NameOf::Argument, name.as_bytes());
+        let name = namer.name(NameOf::Argument, name.as_bytes());
         annotation(name, &mut Message(out), |a| {
             a.number(annotation::UINT, number)
         });
@@ -56,10 +57,10 @@ pub(super) fn of_span(span: &Span<'_>, sequence: &mut Sequence, out: &mut Vec<u8
 
 /// The arguments of an open span as they were when it began. What was not kept is left out; a text
 /// without its end has a sign there.
-pub(super) fn of_open(span: &OpenSpan<'_>, sequence: &mut Sequence, out: &mut Vec<u8>) {
+pub(super) fn of_open(span: &OpenSpan<'_>, namer: &mut Namer<'_>, out: &mut Vec<u8>) {
     let mut budget = usize::MAX;
     for (field, kept) in span.args() {
-        let name = sequence.name(NameOf::Argument, &field.name);
+        let name = namer.name(NameOf::Argument, &field.name);
         match kept {
             Kept::Whole(value) => {
                 field_value(name, field, value, &mut budget, &mut Message(out));
@@ -77,13 +78,13 @@ pub(super) fn of_open(span: &OpenSpan<'_>, sequence: &mut Sequence, out: &mut Ve
 }
 
 /// The words of a function record, with their names.
-pub(super) fn of_call(of: &Event<'_>, sequence: &mut Sequence, out: &mut Vec<u8>) {
+pub(super) fn of_call(of: &Event<'_>, namer: &mut Namer<'_>, out: &mut Vec<u8>) {
     let Some(meaning) = of.ty.function else {
         return;
     };
     let words = FunctionWords::read(meaning, of.payload);
     let mut number = |name: &[u8], field, value: u64| {
-        let name = sequence.name(NameOf::Argument, name);
+        let name = namer.name(NameOf::Argument, name);
         annotation(name, &mut Message(out), |a| a.number(field, value));
     };
     if let Some(cpu) = words.cpu {

@@ -1,12 +1,10 @@
 //! A packet sequence: the packets of one thread, with the names that they share.
 
-use std::collections::HashMap;
-
-use ringmark_decoder::{EventType, escape};
+use ringmark_decoder::EventType;
 
 use super::fields::{clocks, defaults, interned, packet, trace};
+use super::names::{NameOf, Names, Number, Told, TypeNames};
 use super::proto::Message;
-use crate::timeline::small_keys::SmallKeys;
 
 /// The clock of all times: `CLOCK_REALTIME`.
 pub(super) const REALTIME: u64 = 1;
@@ -20,24 +18,6 @@ const CLEARED: u64 = 1;
 /// The packet is read with what the sequence has said before.
 const NEEDS_STATE: u64 = 2;
 
-/// What a name is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum NameOf {
-    /// A slice or an instant.
-    Event,
-    /// An argument.
-    Argument,
-    Category,
-}
-
-/// The names of an event type, by their numbers in a sequence.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TypeNames {
-    pub(super) event: u64,
-    pub(super) arguments: Vec<u64>,
-    pub(super) categories: Vec<u64>,
-}
-
 /// The state of a sequence.
 #[derive(Debug)]
 pub(super) struct Sequence {
@@ -48,12 +28,38 @@ pub(super) struct Sequence {
     /// Whether the next packet begins the sequence again.
     is_cut: bool,
     last_ns: u64,
-    names: [HashMap<Vec<u8>, u64>; 3],
-    /// By [`NameOf`]: each kind has numbers of its own, which are small.
-    /// By address of the type, which stays where it is while a dump is read.
-    types: SmallKeys<usize, TypeNames>,
-    /// Names that the next packet brings: the field, the number, the name.
-    new: Vec<(u32, u64, Vec<u8>)>,
+    /// By [`NameOf`]: names that it has brought, or that the next packet brings.
+    told: [Told; 3],
+    /// Types all of whose names are told.
+    told_types: Told,
+    /// Names that the next packet brings.
+    new: Vec<(NameOf, Number)>,
+}
+
+/// The id of a name in the trace: 0 stands for none.
+const fn iid(number: Number) -> u64 {
+    number as u64 + 1
+}
+
+/// The names of a type, as ids.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ids<'n>(&'n TypeNames);
+
+impl Ids<'_> {
+    #[inline]
+    pub(super) const fn event(&self) -> u64 {
+        iid(self.0.event)
+    }
+
+    /// That of the field at this place.
+    #[inline]
+    pub(super) fn argument(&self, place: usize) -> u64 {
+        self.0.arguments.get(place).map_or(0, |number| iid(*number))
+    }
+
+    pub(super) fn categories(&self) -> impl Iterator<Item = u64> {
+        self.0.categories.iter().map(|number| iid(*number))
+    }
 }
 
 impl Sequence {
@@ -65,8 +71,8 @@ impl Sequence {
             is_begun: false,
             is_cut: true,
             last_ns: 0,
-            names: Default::default(),
-            types: SmallKeys::default(),
+            told: Default::default(),
+            told_types: Told::default(),
             new: Vec::new(),
         }
     }
@@ -74,86 +80,24 @@ impl Sequence {
     /// Begins again with the next packet: events were lost.
     pub(super) fn cut(&mut self) {
         self.is_cut = true;
-        self.names.iter_mut().for_each(HashMap::clear);
-        self.types.clear();
+        self.told.iter_mut().for_each(Told::clear);
+        self.told_types.clear();
         self.new.clear();
     }
 
-    /// The number of a name.
-    pub(super) fn name(&mut self, of: NameOf, name: &[u8]) -> u64 {
-        if let Some(number) = self.names[of as usize].get(name) {
-            return *number;
-        }
-        let number = self.names[of as usize].len() as u64 + 1;
-        let field = match of {
-            NameOf::Event => interned::EVENT_NAME,
-            NameOf::Argument => interned::ANNOTATION_NAME,
-            NameOf::Category => interned::CATEGORY,
-        };
-        let mut shown = Vec::new();
-        escape::text(name, &mut shown);
-        self.new.push((field, number, shown));
-        self.names[of as usize].insert(name.to_vec(), number);
-        number
-    }
-
-    /// The number of the name of what has this address.
-    #[inline]
-    pub(super) fn name_at(&mut self, address: usize, name: &[u8]) -> u64 {
-        if let Some(names) = self.types.get(&address) {
-            return names.event;
-        }
-        let event = self.name(NameOf::Event, name);
-        let names = TypeNames {
-            event,
-            ..TypeNames::default()
-        };
-        self.types.insert(address, names);
-        event
-    }
-
-    /// The number of the name of a type.
-    #[inline]
-    pub(super) fn name_of(&mut self, ty: &EventType) -> u64 {
-        if let Some(names) = self.types.get(&(std::ptr::from_ref(ty) as usize)) {
-            return names.event;
-        }
-        let names = self.make_names(ty);
-        let name = names.event;
-        self.put_back(ty, names);
-        name
-    }
-
-    /// The numbers of all names of a type. They are given back by [`Self::put_back`].
-    #[inline]
-    pub(super) fn take_names(&mut self, ty: &EventType) -> TypeNames {
-        let address = std::ptr::from_ref(ty) as usize;
-        match self.types.get_mut(&address) {
-            Some(names) if names.arguments.len() == ty.fields.len() => std::mem::take(names),
-            _ => self.make_names(ty),
-        }
-    }
-
-    pub(super) fn put_back(&mut self, ty: &EventType, names: TypeNames) {
-        self.types.insert(std::ptr::from_ref(ty) as usize, names);
-    }
-
     #[cold]
-    fn make_names(&mut self, ty: &EventType) -> TypeNames {
-        let fields = ty.fields.iter();
-        let category = match ty.category.as_slice() {
-            [] => ty.target.as_slice(),
-            category => category,
-        };
-        let level = ty.level.map_or("", |level| level.name());
-        let categories = [category, level.as_bytes()].into_iter();
-        let categories = categories.filter(|category| !category.is_empty());
-        TypeNames {
-            event: self.name(NameOf::Event, &ty.name),
-            arguments: fields
-                .map(|f| self.name(NameOf::Argument, &f.name))
-                .collect(),
-            categories: categories.map(|c| self.name(NameOf::Category, c)).collect(),
+    fn tell_all(&mut self, names: &TypeNames) {
+        self.tell(NameOf::Event, names.event);
+        let arguments = names.arguments.iter();
+        arguments.for_each(|number| self.tell(NameOf::Argument, *number));
+        let categories = names.categories.iter();
+        categories.for_each(|number| self.tell(NameOf::Category, *number));
+    }
+
+    #[inline]
+    fn tell(&mut self, of: NameOf, number: Number) {
+        if self.told[of as usize].insert(number) {
+            self.new.push((of, number));
         }
     }
 
@@ -161,6 +105,7 @@ impl Sequence {
     #[inline]
     pub(super) fn packet(
         &mut self,
+        names: &Names,
         at_ns: u64,
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Message<'_>),
@@ -182,7 +127,7 @@ impl Sequence {
             packet.number(packet::SEQUENCE_ID, id);
             packet.number(packet::SEQUENCE_FLAGS, NEEDS_STATE);
             if !new.is_empty() {
-                packet.message(packet::INTERNED_DATA, |data| intern(new, data));
+                packet.message(packet::INTERNED_DATA, |data| intern(new, names, data));
             }
             write(packet);
         });
@@ -234,12 +179,51 @@ impl Sequence {
     }
 }
 
+/// A sequence, and the names that its packets use.
+#[derive(Debug)]
+pub(super) struct Namer<'s> {
+    pub(super) sequence: &'s mut Sequence,
+    pub(super) names: &'s mut Names,
+}
+
+impl Namer<'_> {
+    /// The id of a name.
+    pub(super) fn name(&mut self, of: NameOf, name: &[u8]) -> u64 {
+        let number = self.names.number(of, name);
+        self.sequence.tell(of, number);
+        iid(number)
+    }
+
+    /// The id of the name of what has this address.
+    #[inline]
+    pub(super) fn name_at(&mut self, address: usize, name: &[u8]) -> u64 {
+        let names = self.names.at(address, name);
+        self.sequence.tell(NameOf::Event, names.event);
+        iid(names.event)
+    }
+
+    /// The ids of all names of a type.
+    #[inline]
+    pub(super) fn of_type(&mut self, ty: &EventType) -> Ids<'_> {
+        let names = self.names.of_type(ty);
+        if self.sequence.told_types.insert(names.number) {
+            self.sequence.tell_all(names);
+        }
+        Ids(names)
+    }
+}
+
 #[cold]
-fn intern(new: &mut Vec<(u32, u64, Vec<u8>)>, data: &mut Message<'_>) {
-    for (field, number, name) in new.drain(..) {
+fn intern(new: &mut Vec<(NameOf, Number)>, names: &Names, data: &mut Message<'_>) {
+    for (of, number) in new.drain(..) {
+        let field = match of {
+            NameOf::Event => interned::EVENT_NAME,
+            NameOf::Argument => interned::ANNOTATION_NAME,
+            NameOf::Category => interned::CATEGORY,
+        };
         data.message(field, |entry| {
-            entry.number(interned::IID, number);
-            entry.text(interned::NAME, &name);
+            entry.number(interned::IID, iid(number));
+            entry.text(interned::NAME, names.text(of, number));
         });
     }
 }

@@ -8,8 +8,9 @@ use ringmark_format::schema::semantic;
 
 use super::args;
 use super::fields::{annotation, clocks, event, packet};
+use super::names::{NameOf, Names};
 use super::proto::Message;
-use super::sequence::{MONOTONIC, NameOf, REALTIME, Sequence};
+use super::sequence::{MONOTONIC, Namer, REALTIME, Sequence};
 use super::tracks::Tracks;
 use crate::gathered::Gathered;
 use crate::timeline::items::NO_THREAD;
@@ -25,6 +26,7 @@ pub(crate) struct Perfetto<'w, W> {
     out: Gathered<'w, W>,
     common: Sequence,
     tracks: Tracks,
+    names: Names,
     /// One for each row, so that its packets need not name its track.
     sequences: SmallKeys<Place, Sequence>,
     /// Events that are not there, by thread and by process.
@@ -35,7 +37,7 @@ pub(crate) struct Perfetto<'w, W> {
 
 /// What an event is made of.
 struct Parts<'p> {
-    sequence: &'p mut Sequence,
+    namer: Namer<'p>,
     tracks: &'p mut Tracks,
     /// Its fields but for the first ones: see [`About`].
     fields: &'p mut Vec<u8>,
@@ -118,6 +120,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
             out,
             common,
             tracks,
+            names: Names::default(),
             sequences: SmallKeys::default(),
             lost: HashMap::new(),
             fields: Vec::new(),
@@ -132,7 +135,7 @@ impl<'w, W: Write> Perfetto<'w, W> {
         at_ns: u64,
         make: impl FnOnce(&mut Parts<'_>) -> About,
     ) -> io::Result<()> {
-        let (tracks, out) = (&mut self.tracks, self.out.bytes());
+        let (tracks, names, out) = (&mut self.tracks, &mut self.names, self.out.bytes());
         let sequence = match place.thread {
             NO_THREAD => &mut self.common,
             _ => {
@@ -144,13 +147,16 @@ impl<'w, W: Write> Perfetto<'w, W> {
         };
         self.fields.clear();
         let about = make(&mut Parts {
-            sequence: &mut *sequence,
+            namer: Namer {
+                sequence: &mut *sequence,
+                names,
+            },
             tracks,
             fields: &mut self.fields,
             out,
         });
         let fields = &self.fields;
-        sequence.packet(at_ns, out, |packet| {
+        sequence.packet(&self.names, at_ns, out, |packet| {
             packet.message(packet::TRACK_EVENT, |event| {
                 event.number(event::TYPE, about.kind);
                 if let Some(name) = about.name {
@@ -195,30 +201,28 @@ impl Parts<'_> {
     /// The name of a type, its arguments, its categories if wanted.
     #[inline]
     fn typed(&mut self, of: &Event<'_>, with_categories: bool) -> u64 {
-        let names = self.sequence.take_names(of.ty);
+        let names = self.namer.of_type(of.ty);
         let mut message = Message(self.fields);
         if with_categories {
-            for category in &names.categories {
-                message.number(event::CATEGORY_IID, *category);
+            for category in names.categories() {
+                message.number(event::CATEGORY_IID, category);
             }
         }
-        args::of_event(of, &names, &mut message);
-        let name = names.event;
-        self.sequence.put_back(of.ty, names);
-        name
+        args::of_event(of, names, &mut message);
+        names.event()
     }
 
     /// The name and the fields of an instant; a name that is a message is a field.
     fn instant(&mut self, of: &Event<'_>) -> Option<u64> {
         if of.ty.function.is_some() {
-            args::of_call(of, self.sequence, self.fields);
-            return Some(self.sequence.name(NameOf::Event, of.name()));
+            args::of_call(of, &mut self.namer, self.fields);
+            return Some(self.namer.name(NameOf::Event, of.name()));
         }
-        if let Some((name, digits)) = args::raw(of, self.sequence) {
+        if let Some((name, digits)) = args::raw(of, &mut self.namer) {
             args::annotation(name, &mut Message(self.fields), |a| {
                 a.text(annotation::STRING, &digits);
             });
-            return Some(self.sequence.name(NameOf::Event, of.name()));
+            return Some(self.namer.name(NameOf::Event, of.name()));
         }
         let name = self.typed(of, true);
         if let Some(flow) = args::flow(of) {
@@ -235,7 +239,7 @@ impl Parts<'_> {
 
     /// An argument of ours.
     fn word(&mut self, name: &[u8], word: &[u8]) {
-        let name = self.sequence.name(NameOf::Argument, name);
+        let name = self.namer.name(NameOf::Argument, name);
         args::annotation(name, &mut Message(self.fields), |a| {
             a.text(annotation::STRING, word);
         });
@@ -251,16 +255,16 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
     fn begin(&mut self, place: Place, at_ns: u64, of: &Slice<'a>) -> io::Result<()> {
         self.event(place, at_ns, |parts| {
             let name = match of {
-                Slice::Span(ty) => parts.sequence.name_of(ty),
+                Slice::Span(ty) => parts.namer.of_type(ty).event(),
                 Slice::Call(function, entry) => {
                     match entry {
-                        Some(entry) => args::of_call(entry, parts.sequence, parts.fields),
+                        Some(entry) => args::of_call(entry, &mut parts.namer, parts.fields),
                         None if matches!(place.row, Row::Calls(_)) => {
                             parts.word(b"began", b"before what is recorded");
                         }
                         None => {}
                     }
-                    parts.sequence.name_at(address_of(function), &function.name)
+                    parts.namer.name_at(address_of(function), &function.name)
                 }
             };
             About::begin(name, None)
@@ -283,7 +287,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
                 // The record is that of another call.
                 Some(Ended::Unseen) => parts.word(b"ended", b"unseen"),
                 Some(Ended::Unwound) => parts.word(b"ended", b"unwound"),
-                Some(Ended::Returned) => args::of_call(by, parts.sequence, parts.fields),
+                Some(Ended::Returned) => args::of_call(by, &mut parts.namer, parts.fields),
             }
             About::end(None)
         })
@@ -291,8 +295,8 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
 
     fn open(&mut self, place: Place, at_ns: u64, span: &OpenSpan<'a>) -> io::Result<()> {
         self.event(place, at_ns, |parts| {
-            args::of_open(span, parts.sequence, parts.fields);
-            About::begin(parts.sequence.name(NameOf::Event, &span.ty.name), None)
+            args::of_open(span, &mut parts.namer, parts.fields);
+            About::begin(parts.namer.name(NameOf::Event, &span.ty.name), None)
         })
     }
 
@@ -325,7 +329,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
             }
             let track = parts
                 .tracks
-                .counter(of.session, about, parts.sequence, parts.out);
+                .counter(of.session, about, parts.namer.sequence, parts.out);
             About::counter(track)
         })
     }
@@ -337,15 +341,14 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
             let about = (lane.ty.name.as_slice(), lane.number);
             let track = parts
                 .tracks
-                .lasting(lane.session, about, parts.sequence, parts.out);
+                .lasting(lane.session, about, parts.namer.sequence, parts.out);
             own = Some(track);
-            let names = parts.sequence.take_names(lane.ty);
-            for category in &names.categories {
-                Message(parts.fields).number(event::CATEGORY_IID, *category);
+            let names = parts.namer.of_type(lane.ty);
+            for category in names.categories() {
+                Message(parts.fields).number(event::CATEGORY_IID, category);
             }
-            let name = names.event;
-            parts.sequence.put_back(lane.ty, names);
-            args::of_span(span, parts.sequence, parts.fields);
+            let name = names.event();
+            args::of_span(span, &mut parts.namer, parts.fields);
             About::begin(name, own)
         })?;
         self.event(place, span.end.wall_ns(), |_| About::end(own))
@@ -356,7 +359,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
             let about = (lane.ty.name.as_slice(), lane.number);
             let track = parts
                 .tracks
-                .lasting(lane.session, about, parts.sequence, parts.out);
+                .lasting(lane.session, about, parts.namer.sequence, parts.out);
             About::begin(parts.typed(of, true), Some(track))
         })
     }
@@ -373,12 +376,12 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
         let all = *all;
         let place = own_row(thread);
         self.event(place, at_ns, |parts| {
-            let count = parts.sequence.name(NameOf::Argument, b"events");
+            let count = parts.namer.name(NameOf::Argument, b"events");
             args::annotation(count, &mut Message(parts.fields), |a| {
                 a.number(annotation::UINT, lost.loss.count);
             });
             parts.word(b"cause", lost.loss.why.cause().as_bytes());
-            let name = parts.sequence.name(NameOf::Event, b"events not here");
+            let name = parts.namer.name(NameOf::Event, b"events not here");
             let process = parts.tracks.of_process(lost.session);
             About::instant(Some(name), (thread == NO_THREAD).then_some(process))
         })?;
@@ -388,7 +391,7 @@ impl<'a, W: Write> Viewer<'a> for Perfetto<'_, W> {
             About::counter(
                 parts
                     .tracks
-                    .lost(lost.session, thread, parts.sequence, parts.out),
+                    .lost(lost.session, thread, parts.namer.sequence, parts.out),
             )
         })
     }

@@ -60,44 +60,13 @@ fn base64(text: &str) -> Vec<u8> {
     out
 }
 
-fn lz4(mut rest: &[u8]) -> Vec<u8> {
-    fn longer(length: u8, rest: &mut &[u8]) -> usize {
-        let mut sum = usize::from(length);
-        let mut byte = if length == 15 { 255 } else { 0 };
-        while byte == 255 {
-            byte = take(rest, 1)[0];
-            sum += usize::from(byte);
-        }
-        sum
-    }
-    let mut out = Vec::new();
-    while !rest.is_empty() {
-        let token = take(&mut rest, 1)[0];
-        let plain = longer(token >> 4, &mut rest);
-        out.extend_from_slice(take(&mut rest, plain as u64));
-        if rest.is_empty() {
-            break;
-        }
-        let back = take(&mut rest, 2);
-        let back = usize::from(u16::from_le_bytes([back[0], back[1]]));
-        for _ in 0..longer(token & 15, &mut rest) + 4 {
-            out.push(out[out.len() - back]);
-        }
-    }
-    out
-}
-
 impl Page {
     /// Reads the data of a page, which is between these two.
     pub(crate) fn read(page: &str) -> (Self, String) {
         const OPEN: &str = "<script type=\"application/octet-stream\" id=\"data\">";
         let (before, rest) = page.split_once(OPEN).expect("data");
         let (data, after) = rest.split_once("</script>").expect("its end");
-        let packed = base64(data);
-        let mut rest = packed.as_slice();
-        let length = number(&mut rest);
-        let bytes = lz4(rest);
-        assert_eq!(bytes.len() as u64, length);
+        let bytes = miniz_oxide::inflate::decompress_to_vec(&base64(data)).expect("deflate");
         (Self::of(&bytes), [before, after].concat())
     }
 

@@ -178,13 +178,13 @@ pub const FLOORS: &[House<'_>] = &[
     (
         "export/src/",
         &[
-            "timeline", "gathered", "chrome", "ctf", "folded", "html", "perfetto",
+            "timeline", "gathered", "texts", "chrome", "ctf", "folded", "html", "perfetto",
         ],
     ),
     ("export/src/chrome/", &["args", "writer"]),
     (
         "export/src/html/",
-        &["about", "texts", "rows", "packed", "meta", "page", "writer"],
+        &["about", "rows", "packed", "meta", "page", "writer"],
     ),
     (
         "export/src/ctf/",
@@ -206,7 +206,9 @@ pub const FLOORS: &[House<'_>] = &[
     ),
     (
         "export/src/perfetto/",
-        &["fields", "proto", "sequence", "args", "tracks", "writer"],
+        &[
+            "fields", "proto", "names", "sequence", "args", "tracks", "writer",
+        ],
     ),
     (
         "reader/src/",

@@ -102,11 +102,12 @@ function trouble(words) {
 
 addEventListener("error", (event) => trouble(event.message));
 
-const app = new App(new Trace(unpack(byId("data").textContent)));
-byId("data").remove();
-listenToKeys(app);
-listenToSearch(app);
-listenToDrags(app);
-listenToWheel(app);
-app.start();
-addEventListener("resize", () => app.resize());
+async function open() {
+  const app = new App(new Trace(await unpack(byId("data").textContent)));
+  byId("data").remove();
+  [listenToKeys, listenToSearch, listenToDrags, listenToWheel].forEach((listen) => listen(app));
+  addEventListener("resize", () => app.resize());
+  app.start();
+}
+
+open().catch((error) => trouble(error.message));

@@ -1,6 +1,14 @@
 // Where the rows of the trace stand: blocks of threads from top to bottom, each with its lines.
 
-const GUTTER = 210, RULER = 26, HEAD = 20, LINE = 18, EVENT_LINE = 16, COUNTER_LINE = 32, GAP = 6;
+const RULER = 26, HEAD = 20, LINE = 18, EVENT_LINE = 16, COUNTER_LINE = 32, GAP = 6;
+// Lanes of one name that are more than these are thin, so that threads stay in sight.
+const LANES_MAX = 8, THIN_LINE = 5;
+// Width of the names at the left.
+let GUTTER = 210;
+
+function setGutter(width) {
+  GUTTER = width < 640 ? 104 : 210;
+}
 
 function layOut(trace) {
   const blocks = new Map();
@@ -20,7 +28,7 @@ function layOut(trace) {
     blockOf(loss.process, -1, trace.processLabel(loss.process));
   }
   const all = [...blocks.values()];
-  all.sort((a, b) => a.process - b.process || (b.thread < 0) - (a.thread < 0) || a.thread - b.thread);
+  all.sort((a, b) => a.process - b.process || (a.thread < 0) - (b.thread < 0) || a.thread - b.thread);
   return place(trace, all);
 }
 
@@ -35,17 +43,25 @@ function place(trace, all) {
     blocks.push(block);
     block.y = y;
     y += HEAD;
+    let first = null;
     for (const line of block.lines) {
       line.y = y;
-      const { isEvents, value } = line.row.track;
-      line.height = value ? COUNTER_LINE : isEvents ? EVENT_LINE : LINE;
+      line.height = heightOf(line.row.track);
       y += line.height;
       lineOf.set(line.row, line);
+      if (line.label) first = line;
+      first.end = y;
     }
     y += GAP;
     block.height = y - block.y;
   }
   return { blocks, lineOf, height: y };
+}
+
+function heightOf({ isEvents, value, thread, depth }) {
+  if (value) return COUNTER_LINE;
+  if (isEvents) return EVENT_LINE;
+  return thread < 0 && depth > LANES_MAX ? THIN_LINE : LINE;
 }
 
 // The line at a height, or nothing.

@@ -35,6 +35,7 @@ class App {
     this.timeline.resize();
     this.showTab(this.state.tab);
     this.draw();
+    requestAnimationFrame(() => setTimeout(() => performance.mark("shown")));
   }
 
   // Draws the timeline with the next frame.
@@ -237,7 +238,7 @@ class App {
     const { trace, slice } = this.state;
     if (slice < 0) return;
     const row = trace.rowOf(slice), number = row.track.rows[row.depth + 1];
-    if (number === undefined) return;
+    if (number === undefined || row.track.thread < 0) return;
     const next = trace.firstAt(trace.start[slice], trace.rows[number].from, trace.rows[number].to);
     if (next < trace.rows[number].to && trace.start[next] < trace.end[slice]) this.select(next);
   }

@@ -2,6 +2,8 @@
 
 const TABS = ["Summary", "Details", "Spans", "Flame graph"];
 
+const NAMES_INSIDE = 12;
+
 const KEYS = [
   ["W  S", "zoom in, out"],
   ["A  D  or  Left  Right", "go back, on in time"],
@@ -70,10 +72,10 @@ function lossTable(app) {
   const rows = trace.losses.slice(0, 200).map((loss) => {
     const jump = element("button", { textContent: duration(loss.to - loss.from) });
     jump.addEventListener("click", () => app.goToLoss(loss));
-    return tableRow([jump, count(loss.events), trace.threadLabel(loss), loss.cause], [0, 1]);
+    return tableRow([duration(loss.from), jump, count(loss.events), trace.threadLabel(loss), loss.cause], [0, 1, 2]);
   });
   const more = trace.losses.length - rows.length;
-  const table = tableOf(["stretch", "events", "thread", "cause"], rows, [0, 1]);
+  const table = tableOf(["at", "stretch", "events", "thread", "cause"], rows, [0, 1, 2]);
   const after = more > 0 ? [element("p", { className: "soft", textContent: "and " + counted(more, "more loss") })] : [];
   return [element("h2", { textContent: "Losses" }), table, ...after];
 }
@@ -113,8 +115,19 @@ function detailsPanel(app) {
   const text = trace.textOf(slice) || "none";
   const args = element("pre", { textContent: text });
   args.dataset.fact = "arguments";
-  const right = element("div", {}, element("h2", { textContent: "Arguments" }), args);
+  const right = element("div", {}, element("h2", { textContent: "Arguments" }), args, ...insideOf(app, slice));
   return element("div", { className: "columns" }, element("div", {}, table), right);
+}
+
+// What a slice spent its time in.
+function insideOf(app, slice) {
+  const { trace } = app.state, sums = inside(trace, slice);
+  if (sums.length === 0) return [];
+  const rows = sums.slice(0, NAMES_INSIDE).map(({ name, count: number, total }) => {
+    const cell = element("span", {}, chip(app, name), trace.meta.names[name]);
+    return tableRow([duration(total), count(number), cell], [0, 1]);
+  });
+  return [element("h2", { textContent: "Inside it" }), tableOf(["time", "count", "name"], rows, [0, 1])];
 }
 
 function keysText() {

@@ -82,10 +82,26 @@ function eachSlice(trace, name, [from, to], each) {
   }
 }
 
-// Buckets by powers of two of the duration: smallest duration of each, and how many.
+// What lies directly in a slice: names with their time and number, the one with the most time first.
+function inside(trace, slice) {
+  const row = trace.rowOf(slice), number = row.track.rows[row.depth + 1], sums = new Map();
+  if (number === undefined || row.track.thread < 0) return [];
+  const within = trace.rows[number];
+  for (let inner = trace.firstAt(trace.start[slice], within.from, within.to); inner < within.to && trace.start[inner] < trace.end[slice]; inner++) {
+    const name = trace.name[inner], sum = sums.get(name) || { name, count: 0, total: 0 };
+    sum.count++;
+    sum.total += trace.end[inner] - trace.start[inner];
+    sums.set(name, sum);
+  }
+  return [...sums.values()].sort((a, b) => b.total - a.total);
+}
+
+// Buckets by powers of two of the duration: smallest duration of each, and how many. Slices without a
+// known beginning or end have no duration.
 function histogram(trace, name, stretch) {
   const counts = new Map();
   eachSlice(trace, name, stretch, (slice) => {
+    if (trace.flags[slice] & (OPEN | BEFORE)) return;
     const power = Math.floor(Math.log2(Math.max(trace.end[slice] - trace.start[slice], 1)));
     counts.set(power, (counts.get(power) || 0) + 1);
   });
@@ -116,25 +132,41 @@ function slowest(trace, name, stretch, most) {
   return found;
 }
 
-// Which texts hold the words, without regard to the case of ASCII letters.
+// Which texts hold the words, without regard to the case of ASCII letters. As Horspool has it: what
+// stands under the last letter of the words says how far the next place may be.
 function textsWith(texts, words) {
-  const { ends, bytes } = texts;
-  const found = new Uint8Array(ends.length);
-  const lower = new TextEncoder().encode(words).map(lowered);
-  const first = lower[0], upper = first >= 97 && first <= 122 ? first - 32 : first;
-  const last = bytes.length - lower.length;
-  for (let at = 0, text = 0; at <= last; at++) {
-    if (bytes[at] !== first && bytes[at] !== upper) continue;
-    let same = 1;
-    while (same < lower.length && lowered(bytes[at + same]) === lower[same]) same++;
-    if (same < lower.length) continue;
-    text = textAt(ends, text, at);
-    if (at + same <= ends[text + 1]) {
-      found[text] = 1;
-      at = ends[text + 1] - 1;
+  const { ends, bytes } = texts, found = new Uint8Array(ends.length);
+  const wanted = new TextEncoder().encode(words).map(lowered), last = wanted.length - 1;
+  const steps = stepsOf(wanted), end = wanted[last], other = end >= 97 && end <= 122 ? end - 32 : end;
+  for (let at = 0, text = 0; at + last < bytes.length;) {
+    const byte = bytes[at + last];
+    if ((byte === end || byte === other) && isAt(bytes, at, wanted)) {
+      text = textAt(ends, text, at);
+      if (at + last < ends[text + 1]) {
+        found[text] = 1;
+        at = ends[text + 1];
+        continue;
+      }
     }
+    at += steps[byte];
   }
   return found;
+}
+
+// By byte: from its last place in the words, but for the end, to the end.
+function stepsOf(wanted) {
+  const steps = new Uint32Array(256).fill(wanted.length), last = wanted.length - 1;
+  for (let byte = 0; byte < 256; byte++) {
+    const place = wanted.subarray(0, last).lastIndexOf(lowered(byte));
+    if (place >= 0) steps[byte] = last - place;
+  }
+  return steps;
+}
+
+function isAt(bytes, at, wanted) {
+  let place = wanted.length - 1;
+  while (place >= 0 && lowered(bytes[at + place]) === wanted[place]) place--;
+  return place < 0;
 }
 
 function lowered(byte) {

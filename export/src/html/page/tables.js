@@ -38,7 +38,8 @@ function histogramOf(app) {
     return tableRow([duration(bucket.from) + " - " + duration(2 * bucket.from), count(bucket.count), bar], [0, 1]);
   });
   const heading = element("h2", {}, "Durations of ", chip(app, name), trace.meta.names[name]);
-  return element("div", { className: "narrow" }, heading, tableOf(["from - to", "count", ""], rows, [0, 1]));
+  const without = element("p", { className: "soft", textContent: "without those that have no known beginning or end" });
+  return element("div", { className: "narrow" }, heading, tableOf(["from - to", "count", ""], rows, [0, 1]), without);
 }
 
 function slowestOf(app) {

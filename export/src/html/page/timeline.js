@@ -2,7 +2,12 @@
 // the slices; then texts and lines.
 
 const FONT = "11px ui-monospace, 'DejaVu Sans Mono', monospace";
-const LABEL_MIN = 26, OPEN_EDGE = 14;
+const LABEL_MIN = 26, LABEL_HEIGHT_MIN = 10, OPEN_EDGE = 14;
+
+// A place that scrolls, but stays in sight as long as what it names.
+function stuck(y, least, most) {
+  return Math.max(y, Math.min(least, most));
+}
 
 class Timeline {
   constructor(canvas, state) {
@@ -18,6 +23,7 @@ class Timeline {
     const ratio = window.devicePixelRatio || 1;
     const { clientWidth, clientHeight } = this.canvas;
     this.ratio = ratio;
+    setGutter(clientWidth);
     this.width = Math.max(clientWidth, GUTTER + 50);
     this.height = Math.max(clientHeight, RULER + 20);
     this.canvas.width = Math.round(this.width * ratio);
@@ -190,7 +196,7 @@ class Timeline {
     if (isOpen && x1 - x0 > OPEN_EDGE * this.ratio) this.edges.push([Math.max(x0, x1 - OPEN_EDGE * this.ratio), x1]);
     if (isBefore) this.edges.push([x0, Math.min(x1, x0 + OPEN_EDGE * this.ratio)]);
     const wide = (x1 - x0) / this.ratio - (isOpen || isBefore ? OPEN_EDGE : 0);
-    if (wide < LABEL_MIN) return;
+    if (wide < LABEL_MIN || y1 - y0 < LABEL_HEIGHT_MIN * this.ratio) return;
     const name = state.trace.nameOf(slice) + (isOpen ? " (open)" : "");
     const ink = this.isDimmed(slice) ? this.theme.soft : state.colours.ink[state.trace.name[slice]];
     const shift = isBefore ? OPEN_EDGE : 0;
@@ -246,9 +252,10 @@ class Timeline {
         else if (this.pixels[at] === bg || this.pixels[at] === head || this.pixels[at] === line) this.pixels[at] = paper;
       }
     }
-    const words = count(loss.events) + " not here: " + loss.cause;
-    const wide = (x1 - x0) / this.ratio;
-    if (wide > 8 * this.letter) this.labels.push([words, x0 / this.ratio + 3, RULER + block.y - this.state.top + HEAD / 2, wide - 6, theme.fg, paper]);
+    const wide = (x1 - x0) / this.ratio, number = count(loss.events);
+    const fits = (text) => (text.length + 1) * this.letter <= wide;
+    const words = [number + " not here: " + loss.cause, number + " not here", number].find(fits);
+    if (words) this.labels.push([words, x0 / this.ratio + 3, RULER + block.y - this.state.top + HEAD / 2, wide - 6, theme.fg, paper]);
   }
 
   drawTexts(blocks) {
@@ -280,12 +287,16 @@ class Timeline {
 
   drawGutter(block, state, theme) {
     const top = RULER - state.top, context = this.context;
-    context.fillStyle = css(theme.fg);
-    context.fillText(this.cut(block.label, GUTTER - 12), 6, top + block.y + HEAD / 2);
     context.fillStyle = css(theme.soft);
     for (const line of block.lines) {
-      if (line.label && this.isSeen(line.y, line.height)) context.fillText(this.cut(line.label, GUTTER - 24), 18, top + line.y + line.height / 2);
+      const height = Math.max(line.height, LINE), y = stuck(top + line.y, RULER + HEAD, top + line.end - height);
+      if (line.label && this.isSeen(line.y, line.end - line.y)) context.fillText(this.cut(line.label, GUTTER - 24), 18, y + height / 2);
     }
+    const y = stuck(top + block.y, RULER, top + block.y + block.height - GAP - HEAD);
+    context.fillStyle = css(theme.head);
+    context.fillRect(0, y, GUTTER - 1, HEAD);
+    context.fillStyle = css(theme.fg);
+    context.fillText(this.cut(block.label, GUTTER - 12), 6, y + HEAD / 2);
     context.fillStyle = css(theme.line);
     context.fillRect(0, top + block.y + block.height - 1, this.width, 1);
   }

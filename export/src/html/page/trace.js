@@ -138,10 +138,10 @@ class Trace {
     return next > row.from && this.end[next - 1] > time ? next - 1 : next;
   }
 
-  // The slice around another one in its track, or -1.
+  // The slice around another one in its track, or -1. Lanes of spans over threads do not nest.
   parentOf(slice) {
     const row = this.rowOf(slice);
-    if (row.depth === 0) return -1;
+    if (row.depth === 0 || row.track.thread < 0) return -1;
     const around = this.rows[row.track.rows[row.depth - 1]];
     const place = this.firstAt(this.start[slice] + 0.5, around.from, around.to) - 1;
     return place >= around.from && this.end[place] >= this.end[slice] ? place : -1;

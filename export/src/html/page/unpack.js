@@ -1,4 +1,4 @@
-// The data of the page: base64 of LZ4 of three sections. `packed.rs` describes them.
+// The data of the page: base64 of deflate of three sections. `packed.rs` describes them.
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -38,37 +38,14 @@ class Reader {
   }
 }
 
-// One LZ4 block: runs of bytes as they are, each before a copy of bytes that came earlier.
-function unpackLz4(from, at, to) {
-  let out = 0;
-  const longer = (length) => {
-    for (let byte = 255; byte === 255; length += byte) byte = from[at++];
-    return length;
-  };
-  while (at < from.length) {
-    const token = from[at++];
-    const plain = token >> 4 === 15 ? longer(15) : token >> 4;
-    if (plain > 16) {
-      to.set(from.subarray(at, at + plain), out);
-      out += plain;
-      at += plain;
-    } else {
-      for (let i = 0; i < plain; i++) to[out++] = from[at++];
-    }
-    if (at >= from.length) break;
-    let source = out - (from[at] | from[at + 1] << 8);
-    at += 2;
-    const length = ((token & 15) === 15 ? longer(15) : token & 15) + 4;
-    for (const end = out + length; out < end;) to[out++] = to[source++];
-  }
-  if (out !== to.length) throw new Error("the data of this page is cut off");
+// Raw deflate, unpacked by the browser.
+async function inflated(bytes) {
+  const packed = new Blob([bytes]).stream();
+  return new Uint8Array(await new Response(packed.pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer());
 }
 
-function unpack(text) {
-  const reader = new Reader(fromBase64(text));
-  const bytes = new Uint8Array(reader.number());
-  unpackLz4(reader.bytes, reader.at, bytes);
-  const sections = new Reader(bytes);
+async function unpack(text) {
+  const sections = new Reader(await inflated(fromBase64(text)));
   const meta = JSON.parse(new TextDecoder().decode(sections.section().bytes));
   return { meta, rows: sections.section(), texts: sections.section() };
 }

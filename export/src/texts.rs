@@ -1,4 +1,4 @@
-//! Texts of the page, each kept once.
+//! Texts, each kept once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 /// Texts with their numbers, in the order in which they were met. Two that are the same have one
 /// number, but for the rare ones whose hash another text has.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -16,7 +16,7 @@ pub(super) struct Texts {
 
 impl Texts {
     /// The number of a text.
-    pub(super) fn number(&mut self, text: &[u8]) -> u32 {
+    pub(crate) fn number(&mut self, text: &[u8]) -> u32 {
         let hash = self.hash.hash_one(text);
         if let Some(number) = self.numbers.get(&hash).copied()
             && self.get(number as usize) == Some(text)
@@ -31,7 +31,7 @@ impl Texts {
     }
 
     /// The text with this number.
-    pub(super) fn get(&self, number: usize) -> Option<&[u8]> {
+    pub(crate) fn get(&self, number: usize) -> Option<&[u8]> {
         let end = *self.ends.get(number)?;
         let start = match number {
             0 => 0,
@@ -41,16 +41,16 @@ impl Texts {
     }
 
     /// All texts in the order of their numbers.
-    pub(super) fn all(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.ends.len()).filter_map(|number| self.get(number))
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// All texts one after the other.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
