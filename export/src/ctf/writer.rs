@@ -11,7 +11,7 @@ use ringmark_format::Uuid;
 use super::event_class::EventClass;
 use super::metadata;
 use super::stream::Stream;
-use crate::timeline::plan::Plan;
+use crate::timeline::plan::{Counts, Plan};
 use crate::timeline::play::Written;
 
 /// Records between two words about the progress.
@@ -51,7 +51,7 @@ pub(crate) fn write(
         streams: HashMap::new(),
         pages: HashMap::new(),
     };
-    let mut number = 0;
+    let (mut number, mut shown) = (0, Counts::default());
     for output in plan.dump.events() {
         number += 1;
         if number % PROGRESS_EVERY == 0 {
@@ -62,8 +62,14 @@ pub(crate) fn write(
         }
         match &output {
             Output::Event(event) if event.duration_ns().is_some_and(|ns| ns < plan.cut.min_ns) => {}
-            Output::Event(event) => traces.event(event)?,
-            Output::Lost(lost) => traces.lost(lost)?,
+            Output::Event(event) => {
+                shown.instants += 1;
+                traces.event(event)?;
+            }
+            Output::Lost(lost) => {
+                shown.losses += 1;
+                traces.lost(lost)?;
+            }
         }
     }
     let bytes = traces.finish()?;
@@ -73,7 +79,11 @@ pub(crate) fn write(
         .sum();
     let mut left_out = vec![("spans that are open at the end", open)];
     left_out.retain(|(_, count)| *count > 0);
-    Ok(Written { bytes, left_out })
+    Ok(Written {
+        bytes,
+        shown,
+        left_out,
+    })
 }
 
 impl Traces {

@@ -32,6 +32,16 @@ pub struct Counts {
     pub instants: u64,
     /// Values of counters.
     pub counters: u64,
+    /// Stretches in which events are not there.
+    pub losses: u64,
+}
+
+impl Counts {
+    /// Whether there is nothing but gaps.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.slices == 0 && self.instants == 0 && self.counters == 0
+    }
 }
 
 /// A trace and what of it is exported.
@@ -93,7 +103,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// How much there is.
+    /// How much there is, at most: which spans over threads pass the cut is only known at their ends.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -173,7 +183,8 @@ impl<'a> Plan<'a> {
                 self.counts.slices += 1;
                 self.counts.calls += 1;
             }
-            What::Instant(_) | What::Lost(_) | What::Leave(..) => self.counts.instants += 1,
+            What::Lost(_) => self.counts.losses += 1,
+            What::Instant(_) | What::Leave(..) => self.counts.instants += 1,
             What::Counter(_) => self.counts.counters += 1,
         }
         if let Some(begin) = begin_of(item) {

@@ -8,7 +8,7 @@ use crate::timeline::calls::Beginning;
 use crate::timeline::items::{Item, Items, What};
 use crate::timeline::lanes::NestedLanes;
 use crate::timeline::order::{Begin, Begins, Step, order};
-use crate::timeline::plan::{Plan, STRETCH};
+use crate::timeline::plan::{Counts, Plan, STRETCH};
 use crate::timeline::small_keys::SmallKeys;
 use crate::timeline::viewer::{DEEPEST, Lane, Place, Row, Slice, Viewer};
 
@@ -24,6 +24,8 @@ struct Lanes {
 pub struct Written {
     /// Bytes of the output.
     pub bytes: u64,
+    /// What is in it.
+    pub shown: Counts,
     /// What is not in it, as words for a person, and how many of each; none of them 0.
     pub left_out: Vec<(&'static str, u64)>,
 }
@@ -43,6 +45,7 @@ pub(crate) fn play<'a>(
         lanes: SmallKeys::default(),
         steps: Vec::new(),
         stretch: 0,
+        shown: Counts::default(),
     };
     let (mut found, mut number) = (Vec::new(), 0);
     let mut outputs = plan.dump.events();
@@ -75,6 +78,7 @@ pub(crate) fn play<'a>(
             number: open.lane,
             thread: open.made.thread(),
         };
+        player.shown.slices += 1;
         player.viewer.lasts(&lane, &open.made)?;
     }
     player.viewer.finish()?;
@@ -82,6 +86,7 @@ pub(crate) fn play<'a>(
     left_out.retain(|(_, count)| *count > 0);
     Ok(Written {
         bytes: player.viewer.bytes(),
+        shown: player.shown,
         left_out,
     })
 }
@@ -92,6 +97,7 @@ struct Player<'p, 'a, V> {
     lanes: SmallKeys<u32, Lanes>,
     steps: Vec<Step<'a>>,
     stretch: usize,
+    shown: Counts,
 }
 
 impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
@@ -143,8 +149,10 @@ impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
             thread: begin.thread,
             row,
         };
+        self.shown.slices += 1;
         match &begin.what {
             Begins::Call(slice, _) | Begins::Span(slice) => {
+                self.shown.calls += u64::from(matches!(slice, Slice::Call(..)));
                 self.viewer.begin(place, begin.at_ns, slice)
             }
             Begins::Open(thread, number) => {
@@ -154,12 +162,30 @@ impl<'a, V: Viewer<'a>> Player<'_, 'a, V> {
         }
     }
 
+    /// Counts what is shown by an item itself; other slices are counted where they begin.
+    fn count(&mut self, what: &What<'a>) {
+        match what {
+            What::Lasted(..) => self.shown.slices += 1,
+            What::Enter(..) => {
+                self.shown.slices += 1;
+                self.shown.calls += 1;
+            }
+            What::Instant(_) | What::Leave(_, _, (_, Beginning::Unknown), _) => {
+                self.shown.instants += 1;
+            }
+            What::Counter(_) => self.shown.counters += 1,
+            What::Lost(_) => self.shown.losses += 1,
+            What::Span(..) | What::Leave(..) => {}
+        }
+    }
+
     fn item(&mut self, item: &Item<'a>) -> io::Result<()> {
         let thread = item.thread;
         let calls = |depth| Place {
             thread,
             row: Row::Calls(depth / DEEPEST),
         };
+        self.count(&item.what);
         match &item.what {
             What::Span(event, _) => {
                 let lanes = self.lanes.entry(thread).or_default();

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use ringmark_decoder::Dump;
-use ringmark_export::{Format, Plan, Written};
+use ringmark_export::{Counts, Format, Plan, Written};
 
 use crate::input::exported::ExportedOptions;
 use crate::input::trace_files::Input;
@@ -76,8 +76,9 @@ chrome: as perfetto. Also not carried: names of tracks below a thread, which
 are threads of their own, flows but as arguments, and numbers beyond 2^53, which
 are texts.
 
-ctf: the records as they are, a span at its end with its duration (took_ns).
-Lost events are counted where babeltrace2 looks for them. Not carried: units,
+ctf: the records as they are, a span at its end with its duration (took_ns), so
+--min-time leaves out native spans and no others. Lost events are counted where
+babeltrace2 looks for them. Not carried: units,
 labels next to numbers, absent values next to texts, spans that are open, calls as
 pairs, numbers of 128 bits but as text.
 
@@ -104,12 +105,14 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let (dump, is_running) = self.exported.read(&self.input)?;
         let plan = self.exported.plan(&dump)?;
-        self.write(&plan)?;
+        let shown = self.write(&plan)?;
+        self.exported.tell_if_nothing(&dump, &shown);
         endings::tell(&dump);
         Ok(exit_of(&dump, is_running))
     }
 
-    fn write(&self, plan: &Plan<'_>) -> anyhow::Result<()> {
+    /// Returns what was written.
+    fn write(&self, plan: &Plan<'_>) -> anyhow::Result<Counts> {
         let path = match &self.output {
             Some(path) => path.as_path(),
             None => Path::new(self.format.file()),
@@ -128,8 +131,10 @@ impl Args {
                     return Err(Failure::usage(text).into());
                 }
                 let mut out = io::stdout().lock();
-                tell(&ringmark_export::write(plan, format, &mut out, progress)?);
-                return Ok(());
+                let written = ringmark_export::write(plan, format, &mut out, progress)?;
+                line.clear();
+                tell(&written);
+                return Ok(written.shown);
             }
             Some(format) => replace(path, |out| {
                 ringmark_export::write(plan, format, out, progress)
@@ -137,16 +142,30 @@ impl Args {
         };
         line.clear();
         tell(&written);
-        let counts = plan.counts();
         note(&format!(
-            "{}: {}, {}, {}; {}",
+            "{}: {}, {}; {}",
             path.display(),
-            counted(counts.slices, "slice"),
-            counted(counts.instants, "event"),
+            shown(&written.shown),
             size(written.bytes),
             self.format.hint()
         ));
-        Ok(())
+        Ok(written.shown)
+    }
+}
+
+/// What an output holds, in words; nothing that is 0.
+pub(super) fn shown(counts: &Counts) -> String {
+    let all = [
+        (counts.slices, "slice"),
+        (counts.instants, "event"),
+        (counts.counters, "value"),
+        (counts.losses, "gap"),
+    ];
+    let words = all.into_iter().filter(|(number, _)| *number > 0);
+    let words: Vec<_> = words.map(|(number, what)| counted(number, what)).collect();
+    match words.is_empty() {
+        true => "nothing".to_owned(),
+        false => words.join(", "),
     }
 }
 
@@ -186,6 +205,6 @@ fn folder(
 /// Says what the output does not have.
 pub(super) fn tell(written: &Written) {
     for (what, number) in &written.left_out {
-        note(&format!("not in the output: {} {what}", count(*number)));
+        note(&format!("not in the output: {what}: {}", count(*number)));
     }
 }

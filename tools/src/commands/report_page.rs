@@ -6,11 +6,11 @@ use std::path::Path;
 use ringmark_decoder::{Dump, Filter};
 use ringmark_export::{About, Cut, Plan, write_html};
 
-use super::export::tell;
+use super::export::{shown, tell};
 use crate::output::file::{is_standard, replace};
 use crate::output::last_words::{self, Show};
 use crate::output::progress::ProgressLine;
-use crate::output::units::{count, counted, size};
+use crate::output::units::{count, size};
 use crate::output::{Failure, endings, note, printable};
 use crate::tables::cover;
 
@@ -23,11 +23,13 @@ const SLICES_MAX: u64 = 3_000_000;
 /// The page cannot be written.
 pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> anyhow::Result<()> {
     let lines = |text: String| text.lines().map(str::to_owned).collect();
-    let printable_lines = |lines: Vec<String>| lines.iter().map(|line| printable(line)).collect();
     let about = About {
         title,
-        ends: printable_lines(endings::unclean_ends(dump)),
-        covers: printable_lines(cover::lines(dump)),
+        ends: endings::unclean_ends(dump),
+        covers: cover::lines(dump)
+            .iter()
+            .map(|line| printable(line))
+            .collect(),
         last_words: lines(last_words::text(dump, Show::Threads)),
     };
     let plan = Plan::new(dump, Cut { filter, min_ns: 0 });
@@ -50,23 +52,19 @@ pub(super) fn write(dump: &Dump, filter: Filter, title: String, to: &Path) -> an
             let text = "standard output is a terminal, expected a file or a pipe";
             return Err(Failure::usage(text).into());
         }
-        tell(&write_html(
-            &plan,
-            &about,
-            &mut io::stdout().lock(),
-            progress,
-        )?);
+        let mut out = io::stdout().lock();
+        let written = write_html(&plan, &about, &mut out, progress)?;
+        line.clear();
+        tell(&written);
         return Ok(());
     }
     let written = replace(to, |out| write_html(&plan, &about, out, progress))?;
     line.clear();
     tell(&written);
-    let counts = plan.counts();
     note(&format!(
-        "{}: {}, {}, {}; open it in a browser",
+        "{}: {}, {}; open it in a browser",
         to.display(),
-        counted(counts.slices, "slice"),
-        counted(counts.instants + counts.counters, "event"),
+        shown(&written.shown),
         size(written.bytes)
     ));
     Ok(())

@@ -76,6 +76,7 @@ impl Args {
         let ended = server.serve(self.wait, &signals.stop, |body| {
             let written = ringmark_export::write(&plan, Format::Perfetto, body, |_, _| ())?;
             tell(&written);
+            self.exported.tell_if_nothing(&dump, &written.shown);
             Ok(())
         })?;
         endings::tell(&dump);

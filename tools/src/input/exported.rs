@@ -42,8 +42,7 @@ impl ExportedOptions {
         Ok((dump, true))
     }
 
-    /// What is written of the dump. Says what may be too much for the viewer, and what would not
-    /// be; and which option lets nothing pass.
+    /// What is written of the dump. Says what may be too much for the viewer, and what would not be.
     ///
     /// # Errors
     /// An option cannot be understood.
@@ -53,12 +52,8 @@ impl ExportedOptions {
             let end_ns = dump.verify().last_ns.unwrap_or(0);
             filter.from_wall_ns(end_ns.saturating_sub(whole_ns(last)));
         }
-        let is_filtered = !filter.is_empty();
         let min_ns = self.min_time.map_or(0, whole_ns);
         let plan = Plan::new(dump, Cut { filter, min_ns });
-        if is_filtered && plan.counts() == Counts::default() {
-            note(&self.filter.closest(dump));
-        }
         if let Some(last_ns) = plan.last_with(SLICES_MAX) {
             note(&format!(
                 "{} spans and calls, and viewers open about {}: '--last {}ms' fits; --min-time and \
@@ -69,5 +64,13 @@ impl ExportedOptions {
             ));
         }
         Ok(plan)
+    }
+
+    /// Says which option lets nothing pass, if nothing was shown.
+    pub(crate) fn tell_if_nothing(&self, dump: &Dump, shown: &Counts) {
+        let is_filtered = self.filter.build().is_ok_and(|filter| !filter.is_empty());
+        if is_filtered && shown.is_empty() {
+            note(&self.filter.closest(dump));
+        }
     }
 }
