@@ -1,8 +1,11 @@
 //! Promise: what README.md, the guide and the examples show is what happens. Every command is run,
 //! every program built, every output compared; a block that is not run says why.
 
+use std::process::Command;
+
 use ringmark_tests::document_run::{documents, not_run, run_document};
-use ringmark_tests::require_tools;
+use ringmark_tests::functions::LIMIT;
+use ringmark_tests::{require_tools, run, workspace_root};
 
 /// The most blocks that are not run.
 const NOT_RUN_MAX: usize = 10;
@@ -34,9 +37,18 @@ documents! {
     guide_collector "docs/src/collector.md"
     guide_commands "docs/src/commands.md"
     guide_comparison "docs/src/comparison.md"
+    guide_compatibility "docs/src/compatibility.md"
+    guide_concepts "docs/src/concepts.md"
     guide_crash "docs/src/crash.md"
     guide_functions "docs/src/functions.md"
+    guide_howto_ci "docs/src/howto-ci.md"
+    guide_howto_containers "docs/src/howto-containers.md"
+    guide_howto_data "docs/src/howto-data.md"
+    guide_howto_perfetto "docs/src/howto-perfetto.md"
+    guide_howto_size "docs/src/howto-size.md"
+    guide_howto_trigger "docs/src/howto-trigger.md"
     guide_introduction "docs/src/introduction.md"
+    guide_operate "docs/src/operate.md"
     reference_commands "docs/src/reference-commands.md"
     reference_figures "docs/src/reference-figures.md"
     reference_limits "docs/src/reference-limits.md"
@@ -45,6 +57,9 @@ documents! {
     guide_summary "docs/src/SUMMARY.md"
     guide_tracing "docs/src/tracing.md"
     guide_troubleshooting "docs/src/troubleshooting.md"
+    tutorial_c "docs/src/tutorial-c.md"
+    tutorial_functions "docs/src/tutorial-functions.md"
+    tutorial_server "docs/src/tutorial-server.md"
 }
 
 #[test]
@@ -52,6 +67,16 @@ fn example_c_server() {
     if require_tools(&["cmake", "gcc", "make"]) {
         expect_runs(C_SERVER);
     }
+}
+
+#[test]
+fn pictures_are_as_their_script_draws_them() {
+    if !require_tools(&["python3"]) {
+        return;
+    }
+    let mut script = Command::new(workspace_root().join("docs/pictures/concepts.py"));
+    let finished = run(script.arg("--check"), LIMIT).expect("python3");
+    let _ = finished.expect_code(0);
 }
 
 /// Runs a document, and alters each word that it shows: none may go unnoticed.
@@ -72,9 +97,13 @@ fn expect_runs(path: &str) {
         );
         altered += seen;
     }
+    let outputs = ran
+        .iter()
+        .filter(|step| !step.is_hidden && !step.command.output.is_empty());
     println!(
-        "{path}: {} commands, {altered} altered words found",
-        ran.len()
+        "{path}: {} commands, {} outputs, {altered} altered words found",
+        ran.len(),
+        outputs.count()
     );
 }
 

@@ -161,6 +161,18 @@ fn sentences_for_users_are_short() {
 }
 
 #[test]
+fn the_readme_fits_a_short_visit() {
+    let readme = &find(sources(), "README.md").text;
+    let lines = readme.lines().count();
+    assert!(lines <= 150, "README.md: {lines} lines, at most 150");
+    let long = readme.lines().filter(|line| line.chars().count() > 120);
+    report(
+        long.map(|line| format!("README.md: over 120 columns: {line}"))
+            .collect(),
+    );
+}
+
+#[test]
 fn what_users_build_on_is_explained() {
     let mut findings = Vec::new();
     for (name, prefixes, least) in EXPLAINED {
